@@ -1,0 +1,168 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// Options says how to convert. The zero value keeps every matrix as it is.
+type Options struct {
+	// Bits quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them (BF16 and F32 as they are,
+	// F16 as F32, for which there are kernels). Router gates and shared gates always become 8-bit then. Matrices whose
+	// inputs do not divide into groups are kept. Fewer bits are smaller, faster and less exact.
+	Bits int
+	// Progress, if not nil, is called often, from the goroutine that called Convert.
+	Progress func(Progress)
+	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.
+	FreeSpace func(dir string) (uint64, error)
+
+	// create opens a file for writing; nil is os.Create. Tests put failing files here.
+	create func(path string) (outFile, error)
+}
+
+// Progress is how far a conversion is.
+type Progress struct {
+	Step        string // what is being written, for people
+	Done, Total int64  // bytes of the target; Done never exceeds Total
+	Warning     string // something that was left out, and why; "" nearly always
+}
+
+// Convert writes the packed form of the checkpoint directory src to the directory dst. dst must not exist, or be empty: a
+// conversion never replaces anything. It is prepared in dst.partial, so that dst is whole from the moment it exists.
+// After an interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file; a changed
+// source or other options start afresh. Memory stays below some tens of MiB whatever the size of the model.
+//
+// Errors: *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
+// *model.UnknownArchError, *safetensors.FormatError, ErrBusy, or what ctx says.
+func Convert(ctx context.Context, src, dst string, o Options) error {
+	return guard(func() error { return convert(ctx, src, dst, o) })
+}
+
+func convert(ctx context.Context, src, dst string, o Options) error {
+	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
+		return fmt.Errorf("convert: %d bits, want 0, 4 or 8", o.Bits)
+	}
+	dst, err := filepath.Abs(dst)
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	// A link to an empty directory on another disk means that disk.
+	if target, err := filepath.EvalSymlinks(dst); err == nil {
+		dst = target
+	}
+	if err := refuseExisting(dst); err != nil {
+		return err
+	}
+	in, err := openInput(src, o.Bits)
+	if err != nil {
+		return err
+	}
+	defer in.ckpt.Close()
+	if o.create == nil {
+		o.create = func(path string) (outFile, error) { return os.Create(path) }
+	}
+	if o.FreeSpace == nil {
+		o.FreeSpace = freeSpace
+	}
+	out, err := openOutput(dst, in.fingerprint, o.create)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop)}
+	out.meter = &meter{report: o.Progress, total: j.totalBytes()}
+	if err := j.checkSpace(o.FreeSpace); err != nil {
+		out.discard()
+		return err
+	}
+	if err := j.run(ctx); err != nil {
+		return err
+	}
+	return out.finish()
+}
+
+// refuseExisting reports a target that is there already, unless it is an empty directory.
+func refuseExisting(dst string) error {
+	entries, err := os.ReadDir(dst)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &ExistsError{Path: dst, Why: "is there and is no directory that can be read: " + err.Error()}
+	case len(entries) == 0:
+		return nil
+	}
+	why := "exists and is not empty: remove it or choose another target"
+	if _, err := os.Stat(filepath.Join(dst, ChecksumsName)); err == nil {
+		why = "holds a converted model already: use it, or remove it to convert again"
+	}
+	return &ExistsError{Path: dst, Why: why}
+}
+
+// freeSpace asks the file system of dir.
+func freeSpace(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), nil
+}
+
+// input is an opened source and what will be made of it.
+type input struct {
+	dir         string
+	cfg         *model.Config
+	ckpt        *safetensors.Checkpoint
+	plan        *plan
+	small       []smallFile
+	fingerprint string
+}
+
+// openInput opens and checks all of a source. The caller closes the checkpoint.
+func openInput(src string, bits int) (*input, error) {
+	in := &input{dir: src}
+	config, err := os.ReadFile(filepath.Join(src, configName))
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	generation, err := os.ReadFile(filepath.Join(src, generationName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if in.cfg, err = model.ParseConfig(config, generation); err != nil {
+		return nil, fmt.Errorf("convert: %s: %w", src, err)
+	}
+	if in.small, err = findSmall(src); err != nil {
+		return nil, err
+	}
+	if in.ckpt, err = safetensors.OpenDir(src); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if err := in.check(bits); err != nil {
+		in.ckpt.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// check accounts for every tensor and identifies the source.
+func (in *input) check(bits int) error {
+	tensors, err := openSource(in.ckpt)
+	if err != nil {
+		return err
+	}
+	if in.plan, err = makePlan(in.cfg, tensors, bits); err != nil {
+		return err
+	}
+	in.fingerprint, err = fingerprint(in, bits)
+	return err
+}

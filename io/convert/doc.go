@@ -1,0 +1,15 @@
+// Package convert turns a checkpoint directory, in the Hugging Face layout (bf16, f16, f32) or the 4-bit layout of the MLX
+// community, into a packed model directory:
+//
+//	model_weights.bin, model_weights.json   all tensors but the routed experts (package io/weights)
+//	packed_experts/layer_NN.bin, layout.json   the routed experts (package io/expertfile)
+//	config.json, generation_config.json, tokenizer files, chat template   as in the source
+//	vocab.bin   the bytes of every token
+//	checksums.json   size and SHA-256 of each of these
+//
+// Which layout a source has is told from its tensors. Quantised matrices are repacked without loss. A work of any
+// size streams through a few buffers of some MiB. Everything is written to DST.partial, which becomes DST in one
+// rename when it is whole; until then an interrupted conversion goes on where its last finished file ends.
+//
+// The package also verifies a packed directory against its checksums.
+package convert

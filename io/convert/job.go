@@ -1,0 +1,222 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// job writes all files of one conversion, in an order in which the manifest of the weights, without which nothing opens
+// the directory, comes last but for the checksums.
+type job struct {
+	in   *input
+	out  *output
+	emit *emitter
+}
+
+// totalBytes returns the size of all files that are worth counting.
+func (j *job) totalBytes() int64 {
+	n := j.in.plan.denseSize
+	for range j.in.plan.layers {
+		n += j.in.plan.layerBytes()
+	}
+	for _, s := range j.in.small {
+		n += s.size
+	}
+	return n
+}
+
+func layerFile(layer int) string { return expertfile.DirName + "/" + expertfile.LayerName(layer) }
+
+// checkSpace holds what is still to be written against what is free.
+func (j *job) checkSpace(free func(string) (uint64, error)) error {
+	const slack = 8 << 20 // manifests, vocab.bin, the file system's own
+	need := j.totalBytes() + slack
+	names := []string{weights.DataName}
+	for _, l := range j.in.plan.layers {
+		names = append(names, layerFile(l.layer))
+	}
+	for _, s := range j.in.small {
+		names = append(names, s.name)
+	}
+	for _, name := range names {
+		need -= j.out.kept(name)
+	}
+	dir := filepath.Dir(j.out.dir)
+	got, err := free(dir)
+	if err != nil {
+		return fmt.Errorf("convert: free space of %s: %w", dir, err)
+	}
+	if uint64(need) > got {
+		return &SpaceError{Dir: dir, Need: uint64(need), Free: got}
+	}
+	return nil
+}
+
+// run writes every file that is not finished yet.
+func (j *job) run(ctx context.Context) error {
+	p, m := j.in.plan, j.out.meter
+	for i, l := range p.layers {
+		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", l.layer, i+1, len(p.layers))
+		if err := j.out.write(ctx, layerFile(l.layer), func(w io.Writer) error { return j.experts(w, l) }); err != nil {
+			return err
+		}
+	}
+	m.step = "weights"
+	if err := j.out.write(ctx, weights.DataName, j.dense); err != nil {
+		return err
+	}
+	m.step = "small files"
+	if err := j.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
+		return err
+	}
+	for _, s := range j.in.small {
+		if err := j.out.write(ctx, s.name, s.copy); err != nil {
+			return err
+		}
+	}
+	if err := j.vocab(ctx); err != nil {
+		return err
+	}
+	manifest, err := j.manifest()
+	if err != nil {
+		return err
+	}
+	if err := j.json(ctx, weights.ManifestName, manifest); err != nil {
+		return err
+	}
+	sums := Checksums{Format: packFormat, Files: map[string]fileSum{}}
+	for name, s := range j.out.state.Files {
+		if name != ChecksumsName {
+			sums.Files[name] = s
+		}
+	}
+	return j.json(ctx, ChecksumsName, sums)
+}
+
+// json writes a small file.
+func (j *job) json(ctx context.Context, name string, v any) error {
+	raw, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return fmt.Errorf("convert: %s: %w", name, err)
+	}
+	return j.out.write(ctx, name, func(w io.Writer) error {
+		_, err := w.Write(append(raw, '\n'))
+		return err
+	})
+}
+
+// experts writes the file of one layer.
+func (j *job) experts(w io.Writer, l *layerExperts) error {
+	j.emit.w = w
+	for e := range j.in.cfg.NumExperts {
+		blocks, err := l.blocks(e)
+		if err != nil {
+			return err
+		}
+		var n int64
+		for _, b := range blocks {
+			if err := j.emit.write(b); err != nil {
+				return err
+			}
+			n += b.bytes
+		}
+		if n != int64(j.in.plan.layout.Bytes) {
+			panic(fmt.Sprintf("convert: record of %d bytes in a layout of %d", n, j.in.plan.layout.Bytes))
+		}
+	}
+	return nil
+}
+
+// dense writes model_weights.bin.
+func (j *job) dense(w io.Writer) error {
+	j.emit.w = w
+	var at int64
+	for _, b := range j.in.plan.dense {
+		if gap := b.offset - at; gap > 0 {
+			if _, err := w.Write(make([]byte, gap)); err != nil {
+				return err
+			}
+		}
+		if err := j.emit.write(b.block); err != nil {
+			return err
+		}
+		at = b.offset + b.bytes
+	}
+	return nil
+}
+
+// manifest returns the content of model_weights.json.
+func (j *job) manifest() (*weights.Manifest, error) {
+	p := j.in.plan
+	m := &weights.Manifest{Model: modelName(j.in.dir), NumTensors: len(p.dense), Tensors: map[string]weights.Descriptor{}}
+	for _, b := range p.dense {
+		d := weights.Descriptor{Offset: b.offset, Size: b.bytes, Shape: b.shape, DType: b.dtype}
+		if b.dtype == safetensors.U32 {
+			d.Bits = b.format.Bits
+		}
+		m.Tensors[b.name] = d
+	}
+	raw, err := json.Marshal(manifestConfig(p))
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	m.Config = raw
+	return m, nil
+}
+
+// modelName is the last part of the source's path: the whole of it would tell where on this machine it was.
+func modelName(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.Base(dir)
+}
+
+// manifestConfig returns the config object of the manifest.
+func manifestConfig(p *plan) map[string]any {
+	c := p.cfg
+	out := map[string]any{
+		"model_type":            string(c.Arch),
+		"rms_norm_eps":          c.RMSNormEps,
+		"rope_theta":            c.RopeTheta,
+		"partial_rotary_factor": float64(c.RotaryDim) / float64(c.HeadDim),
+		"tie_word_embeddings":   c.TieWordEmbeddings,
+	}
+	for _, s := range c.Sizes() {
+		if s.Value > 0 {
+			out[s.Key] = s.Value
+		}
+	}
+	var types []string
+	every := 0 // first full layer + 1, if the others follow from it
+	for i, l := range c.Layers {
+		name := "linear_attention"
+		if l.Mixer == model.FullAttention {
+			name = "full_attention"
+			if every == 0 {
+				every = i + 1
+			}
+		}
+		types = append(types, name)
+	}
+	out["layer_types"] = types
+	regular := every > 0
+	for i, l := range c.Layers {
+		regular = regular && (l.Mixer == model.FullAttention) == ((i+1)%every == 0)
+	}
+	if regular {
+		out["full_attention_interval"] = every
+	}
+	if p.codes.Bits > 0 {
+		out["default_bits"], out["default_group_size"] = p.codes.Bits, p.codes.Group
+	}
+	return out
+}

@@ -1,0 +1,333 @@
+package convert
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateName is the file that says how far an interrupted conversion came.
+const stateName = ".convert-state.json"
+
+// fileSum is the size and content of one finished file.
+type fileSum struct {
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // hex
+}
+
+// state is what stateName holds.
+type state struct {
+	Version     int                `json:"version"`
+	Fingerprint string             `json:"fingerprint"` // of source and options
+	Files       map[string]fileSum `json:"files"`       // finished, by name with slashes
+}
+
+// stateVersion changes whenever the same source and options would give other bytes.
+const stateVersion = 1
+
+// outFile is a file being written.
+type outFile interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// output is the directory in which the target is prepared. It is locked against other processes.
+type output struct {
+	dir    string // DST.partial
+	dst    string
+	lock   *os.File
+	state  state
+	meter  *meter
+	create func(path string) (outFile, error)
+}
+
+// openOutput makes or reopens DST.partial. Files finished by an earlier conversion of the same source with the same options
+// are kept, others are removed.
+func openOutput(dst, fingerprint string, create func(string) (outFile, error)) (*output, error) {
+	o := &output{dir: dst + ".partial", dst: dst, create: create}
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	err := os.Mkdir(o.dir, 0o755)
+	fresh := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if o.lock, err = lockDir(o.dir); err != nil {
+		return nil, err
+	}
+	if err := o.resume(fingerprint, fresh); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// lockDir takes the lock of a directory, which ends with the process or when the file is closed.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrBusy
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("convert: lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// resume reads the state of an earlier conversion, or starts afresh.
+func (o *output) resume(fingerprint string, fresh bool) error {
+	raw, err := os.ReadFile(filepath.Join(o.dir, stateName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		entries, err := os.ReadDir(o.dir)
+		if err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
+		if !fresh && len(entries) > 0 {
+			return &ExistsError{Path: o.dir, Why: "is not the work of an earlier conversion: move it away or choose another target"}
+		}
+	case err != nil:
+		return fmt.Errorf("convert: %w", err)
+	default:
+		// A state that cannot be read is as good as one of another source: all is done again.
+		if json.Unmarshal(raw, &o.state) == nil && o.state.Version == stateVersion && o.state.Fingerprint == fingerprint {
+			return o.sweep()
+		}
+	}
+	o.state = state{Version: stateVersion, Fingerprint: fingerprint, Files: map[string]fileSum{}}
+	if err := o.sweep(); err != nil {
+		return err
+	}
+	return o.saveState()
+}
+
+// sweep forgets files that are not of their recorded size and removes everything that is not recorded.
+func (o *output) sweep() error {
+	for name, sum := range o.state.Files {
+		info, err := os.Lstat(o.path(name))
+		if !filepath.IsLocal(filepath.FromSlash(name)) || err != nil || !info.Mode().IsRegular() || info.Size() != sum.Size {
+			delete(o.state.Files, name)
+		}
+	}
+	if o.state.Files == nil {
+		o.state.Files = map[string]fileSum{}
+	}
+	return filepath.WalkDir(o.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
+		rel, err := filepath.Rel(o.dir, path)
+		if err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
+		if _, kept := o.state.Files[filepath.ToSlash(rel)]; kept || d.IsDir() || rel == stateName {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
+		return nil
+	})
+}
+
+func (o *output) path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
+
+// kept returns the size of a file that an earlier conversion finished, 0 if it did not.
+func (o *output) kept(name string) int64 { return o.state.Files[name].Size }
+
+// saveState records the finished files, so that they survive whatever comes next.
+func (o *output) saveState() error {
+	raw, err := json.MarshalIndent(&o.state, "", " ")
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	path := o.path(stateName)
+	if err := o.putFile(path, func(w io.Writer) error { _, err := w.Write(raw); return err }); err != nil {
+		return &WriteError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// write makes one file of the target by fill, unless it is finished already. It appears under its name only when
+// it is whole and on disk.
+func (o *output) write(ctx context.Context, name string, fill func(io.Writer) error) error {
+	if size := o.kept(name); size > 0 {
+		if err := o.meter.add(ctx, size); err != nil {
+			return interrupted(err)
+		}
+		return nil
+	}
+	path := o.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return &WriteError{Path: path, Err: err}
+	}
+	sum := &summer{ctx: ctx, hash: sha256.New(), meter: o.meter}
+	var source error // what fill says, which is not the target's fault unless it comes from a write
+	err := o.putFile(path, func(w io.Writer) error {
+		sum.w = w
+		source = guard(func() error { return fill(sum) })
+		return source
+	})
+	switch {
+	case err == nil:
+	case sum.err == nil && source != nil:
+		return source
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return interrupted(err)
+	default:
+		return &WriteError{Path: path, Err: err}
+	}
+	o.state.Files[name] = fileSum{Size: sum.n, SHA256: hex.EncodeToString(sum.hash.Sum(nil))}
+	return o.saveState()
+}
+
+func interrupted(err error) error {
+	return fmt.Errorf("convert: interrupted, the files finished so far are kept: %w", err)
+}
+
+// putFile writes a file beside its final name, flushes it to the disk and renames it.
+func (o *output) putFile(path string, fill func(io.Writer) error) error {
+	tmp := path + ".tmp"
+	f, err := o.create(tmp)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	err = fill(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		// Half a file is of no use and takes the room that something else may need. An error here changes nothing: the
+		// next run sweeps.
+		_ = os.Remove(tmp)
+	}
+	return err
+}
+
+// finish turns the prepared directory into the target.
+func (o *output) finish() error {
+	for _, dir := range []string{filepath.Join(o.dir, "packed_experts"), o.dir} {
+		if err := syncDir(dir); err != nil {
+			return &WriteError{Path: dir, Err: err}
+		}
+	}
+	// An empty directory may stand in the way; anything else makes Remove or Rename fail.
+	if err := os.Remove(o.dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &ExistsError{Path: o.dst, Why: "appeared while the conversion was running; the result is in " + o.dir}
+	}
+	if err := os.Rename(o.dir, o.dst); err != nil {
+		return &WriteError{Path: o.dst, Err: err}
+	}
+	// From here on the target is whole. The state is removed last, since without it the prepared directory could not be
+	// told from a stranger's.
+	if err := os.Remove(filepath.Join(o.dst, stateName)); err != nil {
+		return &WriteError{Path: o.dst, Err: err}
+	}
+	for _, dir := range []string{o.dst, filepath.Dir(o.dst)} {
+		if err := syncDir(dir); err != nil {
+			return &WriteError{Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+// discard removes the prepared directory if it holds nothing but its state.
+func (o *output) discard() {
+	if len(o.state.Files) == 0 && os.Remove(o.path(stateName)) == nil {
+		_ = os.Remove(o.dir) // an empty directory that stays does no harm
+	}
+}
+
+func (o *output) close() { o.lock.Close() }
+
+// syncDir makes renames in a directory durable, where the file system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	return nil
+}
+
+// summer passes bytes on, hashes and counts them, and ends at once when the context does.
+type summer struct {
+	ctx   context.Context
+	w     io.Writer
+	hash  hash.Hash
+	meter *meter
+	n     int64
+	err   error // of a write, or of the context
+}
+
+func (s *summer) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.err = s.meter.add(s.ctx, int64(len(p))); s.err != nil {
+		return 0, s.err
+	}
+	s.hash.Write(p)
+	n, err := s.w.Write(p)
+	s.n += int64(n)
+	s.err = err
+	return n, err
+}
+
+// meter reports progress.
+type meter struct {
+	report      func(Progress)
+	step        string
+	done, total int64
+}
+
+// add counts bytes and says whether to go on.
+func (m *meter) add(ctx context.Context, n int64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m.done += n
+	m.say("")
+	return nil
+}
+
+func (m *meter) say(warning string) {
+	if m.report != nil {
+		m.report(Progress{Step: m.step, Done: min(m.done, m.total), Total: m.total, Warning: warning})
+	}
+}
+
+func diskFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}

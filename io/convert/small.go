@@ -1,0 +1,136 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/tokenizer"
+)
+
+// The names of small files that the converter itself reads or writes.
+const (
+	configName     = "config.json"
+	generationName = "generation_config.json"
+	tokenizerName  = "tokenizer.json"
+	vocabName      = "vocab.bin"
+)
+
+// smallNames are copied where the source has them.
+var smallNames = []string{
+	configName, generationName, tokenizerName, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+	"vocab.json", "merges.txt", "tokenizer.model", "chat_template.jinja", "chat_template.json",
+}
+
+// smallFile is one file to be copied.
+type smallFile struct {
+	name, path string
+	size       int64
+}
+
+// findSmall lists the small files of a source.
+func findSmall(dir string) ([]smallFile, error) {
+	var out []smallFile
+	for _, name := range smallNames {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("convert: %w", err)
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("convert: %s is not a regular file", path)
+		}
+		out = append(out, smallFile{name: name, path: path, size: info.Size()})
+	}
+	return out, nil
+}
+
+func (s smallFile) copy(w io.Writer) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(w, f); err != nil {
+		return fmt.Errorf("convert: copy %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// fingerprint identifies source and options for a conversion that is taken up again: names, sizes and times of the
+// tensor files with their headers, the whole of the small files.
+func fingerprint(in *input, bits int) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "bits %d\n", bits)
+	for _, f := range in.ckpt.Files() {
+		info, err := os.Stat(f.Path())
+		if err != nil {
+			return "", fmt.Errorf("convert: %w", err)
+		}
+		fmt.Fprintf(h, "shard %q %d %d %x\n", filepath.Base(f.Path()), info.Size(), info.ModTime().UnixNano(), sha256.Sum256(f.Header()))
+	}
+	for _, s := range in.small {
+		one := sha256.New()
+		if err := s.copy(one); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "file %q %x\n", s.name, one.Sum(nil))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// vocab writes vocab.bin. A tokenizer that cannot be read is a warning: the weights are of use without it, to those who bring
+// their own.
+func (j *job) vocab(ctx context.Context) error {
+	raw, err := os.ReadFile(filepath.Join(j.in.dir, tokenizerName))
+	if err != nil {
+		j.out.meter.say(fmt.Sprintf("%s left out: %v", vocabName, err))
+		return nil
+	}
+	table, err := vocabTable(raw)
+	if err != nil {
+		j.out.meter.say(fmt.Sprintf("%s left out: %s: %v", vocabName, tokenizerName, err))
+		return nil
+	}
+	return j.out.write(ctx, vocabName, func(w io.Writer) error {
+		_, err := w.Write(table)
+		return err
+	})
+}
+
+// vocabTable returns vocab.bin for a tokenizer.json: u32 entries, u32 greatest id, then per id u16 length and bytes; unused ids
+// have length 0. All little-endian.
+func vocabTable(raw []byte) ([]byte, error) {
+	t, err := tokenizer.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	n := t.VocabSize()
+	if n < 1 || n > math.MaxInt32 {
+		return nil, fmt.Errorf("vocabulary of %d tokens", n)
+	}
+	var b bytes.Buffer
+	head := binary.LittleEndian.AppendUint32(nil, uint32(n))
+	b.Write(binary.LittleEndian.AppendUint32(head, uint32(n-1)))
+	for id := range int32(n) {
+		token, _ := t.TokenBytes(id) // empty for an unused id
+		if len(token) > math.MaxUint16 {
+			return nil, fmt.Errorf("token %d has %d bytes, at most %d fit", id, len(token), math.MaxUint16)
+		}
+		b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(token))))
+		b.Write(token)
+	}
+	return b.Bytes(), nil
+}

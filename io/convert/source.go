@@ -1,0 +1,145 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+)
+
+// source is the tensors of a checkpoint under the names that the pack gives them.
+type source struct {
+	ckpt  *safetensors.Checkpoint
+	names map[string]string // pack name to the checkpoint's
+	used  map[string]bool   // pack names that were taken
+	// raw: the checkpoint is as it was trained, not as mlx-lm converts it.
+	raw bool
+}
+
+// packName returns the name that a checkpoint's tensor has in the pack; ok is false for tensors that a text model does not need.
+func packName(name string) (pack string, ok bool) {
+	switch {
+	case strings.HasPrefix(name, "model.language_model."):
+		pack = "model." + strings.TrimPrefix(name, "model.language_model.")
+	default:
+		pack = strings.TrimPrefix(name, "language_model.")
+	}
+	for _, p := range []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower."} {
+		if strings.HasPrefix(pack, p) {
+			return "", false
+		}
+	}
+	return pack, !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
+}
+
+// openSource indexes a checkpoint's tensors.
+func openSource(ckpt *safetensors.Checkpoint) (*source, error) {
+	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}}
+	for _, name := range ckpt.Names() {
+		pack, ok := packName(name)
+		if !ok {
+			continue
+		}
+		if other, twice := s.names[pack]; twice {
+			return nil, &SourceError{Tensor: name, Got: fmt.Sprintf("is the same tensor of the model as %q", other)}
+		}
+		s.names[pack] = name
+	}
+	return s, nil
+}
+
+// detectRaw sets raw from the shape of the convolutions among specs: [channels, 1, taps] as trained, [channels, taps, 1] as
+// converted by mlx-lm. Nothing else tells the two apart: names and element types may be the same in both.
+func (s *source) detectRaw(specs []spec) error {
+	var raw, converted string
+	for _, sp := range specs {
+		if sp.role != conv {
+			continue
+		}
+		t, ok := s.peek(sp.name)
+		switch {
+		case !ok: // reported when it is taken
+		case slices.Equal(t.Shape, []int{sp.rows, 1, sp.cols}):
+			raw = t.Name
+		case slices.Equal(t.Shape, []int{sp.rows, sp.cols, 1}):
+			converted = t.Name
+		default:
+			return &SourceError{Tensor: t.Name, Got: fmt.Sprintf("%s %v", t.DType, t.Shape),
+				Want: fmt.Sprintf("[%d, 1, %d] or [%d, %d, 1]", sp.rows, sp.cols, sp.rows, sp.cols)}
+		}
+	}
+	switch {
+	case raw != "" && converted != "":
+		return &SourceError{Tensor: raw, Got: fmt.Sprintf("has its taps last, but %q has not: the checkpoint mixes two layouts", converted)}
+	case raw == "" && converted == "":
+		return fmt.Errorf("convert: the checkpoint has no convolution, whose shape would tell whether its norms are zero-centred")
+	}
+	s.raw = raw != ""
+	return nil
+}
+
+// peek returns a tensor under its pack name.
+func (s *source) peek(pack string) (safetensors.Tensor, bool) {
+	name, ok := s.names[pack]
+	if !ok {
+		return safetensors.Tensor{}, false
+	}
+	return s.ckpt.Tensor(name)
+}
+
+// has reports whether there is a tensor of this pack name.
+func (s *source) has(pack string) bool {
+	_, ok := s.names[pack]
+	return ok
+}
+
+// skip marks a tensor as known and not needed.
+func (s *source) skip(pack string) { s.used[pack] = true }
+
+// take returns a tensor of the wanted shape, which the plan now accounts for.
+func (s *source) take(pack string, shape ...int) (safetensors.Tensor, error) {
+	s.used[pack] = true
+	t, ok := s.peek(pack)
+	if !ok {
+		return t, &SourceError{Tensor: pack, Got: "missing", Want: fmt.Sprint(shape)}
+	}
+	if !slices.Equal(t.Shape, shape) {
+		return t, &SourceError{Tensor: t.Name, Got: fmt.Sprintf("%s %v", t.DType, t.Shape), Want: fmt.Sprint(shape)}
+	}
+	return t, nil
+}
+
+// takeFloat is take for numbers that are not quantised.
+func (s *source) takeFloat(pack string, shape ...int) (safetensors.Tensor, error) {
+	t, err := s.take(pack, shape...)
+	if err == nil && !isFloat(t.DType) {
+		err = &SourceError{Tensor: t.Name, Got: fmt.Sprintf("%s %v", t.DType, t.Shape), Want: fmt.Sprintf("%v in BF16, F16 or F32", shape)}
+	}
+	return t, err
+}
+
+func isFloat(d safetensors.DType) bool {
+	return d == safetensors.BF16 || d == safetensors.F16 || d == safetensors.F32
+}
+
+// leftover reports the tensors that no part of the plan took: the model has something that would be left out of
+// the computation.
+func (s *source) leftover() []error {
+	var names []string
+	for pack, name := range s.names {
+		if !s.used[pack] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var errs []error
+	for i, name := range names {
+		if i == 10 {
+			errs = append(errs, fmt.Errorf("convert: and %d unknown tensors more", len(names)-i))
+			break
+		}
+		errs = append(errs, &SourceError{Tensor: name, Got: "not known in this architecture"})
+	}
+	return errs
+}

@@ -1,0 +1,212 @@
+package expertfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// File is the opened experts of a packed model. All methods but Close may be called from many goroutines.
+type File struct {
+	layout  model.ExpertLayout
+	experts int
+	layers  []int // that have experts, ascending
+	files   map[int]*layerFile
+}
+
+// layerFile is one layer's file. The mapping is made on the first call of Map.
+type layerFile struct {
+	path string
+	file *os.File
+	read io.ReaderAt // the file; tests put a failing one in front
+
+	mu      sync.Mutex
+	closed  bool
+	mapping []byte
+}
+
+// Open opens the expert files of every layer that has experts, in dir/packed_experts. Where layout.json is beside
+// them, it says the layout of the records and must agree with the model; else the format follows from the size of the files.
+// The error joins a *MissingError or *SizeError for every file at fault, or is a *LayoutError.
+func Open(dir string, cfg *model.Config) (*File, error) {
+	packed := filepath.Join(dir, DirName)
+	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{layout: layout, experts: cfg.NumExperts, layers: cfg.MoELayers(), files: map[int]*layerFile{}}
+	var errs []error
+	var sizes []int64 // of each layer, -1 for a file that could not be opened
+	for _, layer := range f.layers {
+		size, err := f.open(layer, filepath.Join(packed, LayerName(layer)))
+		if err != nil {
+			errs = append(errs, err)
+		}
+		sizes = append(sizes, size)
+	}
+	for _, size := range sizes {
+		if known {
+			break
+		}
+		f.layout, known = guessLayout(cfg, size)
+	}
+	for i, layer := range f.layers {
+		want := int64(f.layout.Bytes) * int64(f.experts) // 0 if no layout is known
+		if sizes[i] >= 0 && (sizes[i] != want || !known) {
+			errs = append(errs, &SizeError{Path: f.files[layer].path, Layer: layer, Want: want, Got: sizes[i]})
+		}
+	}
+	if len(f.layers) == 0 {
+		errs = append(errs, errors.New("expertfile: the model has no layer with experts"))
+	}
+	if len(errs) > 0 {
+		f.Close()
+		return nil, errors.Join(errs...)
+	}
+	return f, nil
+}
+
+// open opens one layer's file and returns its size.
+func (f *File) open(layer int, path string) (int64, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, &MissingError{Path: path, Layer: layer, Err: err}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("expertfile: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		file.Close()
+		return -1, fmt.Errorf("expertfile: %w", err)
+	}
+	f.files[layer] = &layerFile{path: path, file: file, read: file}
+	return info.Size(), nil
+}
+
+// Layout returns the layout of every record.
+func (f *File) Layout() model.ExpertLayout { return f.layout }
+
+// Layers returns the indexes of the layers that have experts, ascending. The slice is shared, read-only.
+func (f *File) Layers() []int { return f.layers }
+
+// Experts returns the number of experts in each of these layers.
+func (f *File) Experts() int { return f.experts }
+
+var (
+	errNoLayer  = errors.New("the layer has no experts")
+	errNoExpert = errors.New("no such expert")
+	errLength   = errors.New("the buffer is not of the size of a record")
+)
+
+// ReadExpert fills dst with the record of one expert, all or nothing. len(dst) must be Layout().Bytes. It may be called from
+// many goroutines. The error is a *ReadError; dst is undefined then.
+func (f *File) ReadExpert(layer, expert int, dst []byte) error {
+	size := f.layout.Bytes
+	at := int64(expert) * int64(size)
+	fail := func(got int, err error) error {
+		return &ReadError{Layer: layer, Expert: expert, OffsetBytes: at, WantLen: size, GotLen: got, Err: err}
+	}
+	l := f.files[layer]
+	switch {
+	case l == nil:
+		return fail(0, errNoLayer)
+	case expert < 0 || expert >= f.experts:
+		return fail(0, errNoExpert)
+	case len(dst) != size:
+		return fail(0, fmt.Errorf("%w: %d bytes", errLength, len(dst)))
+	}
+	if got, err := readFull(l.read, dst, at); err != nil {
+		return fail(got, err)
+	}
+	return nil
+}
+
+// readFull reads until dst is full. A signal that interrupts a read, and a read that returns less than was asked
+// for, are not errors as long as bytes come; the end of the file is.
+func readFull(r io.ReaderAt, dst []byte, at int64) (int, error) {
+	got, idle := 0, 0
+	for got < len(dst) {
+		n, err := r.ReadAt(dst[got:], at+int64(got))
+		got += n
+		switch {
+		case got == len(dst):
+			return got, nil // whatever came with the last bytes does not matter
+		case errors.Is(err, io.EOF):
+			return got, io.ErrUnexpectedEOF
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return got, err
+		}
+		if n > 0 {
+			idle = 0
+		} else if idle++; idle == 100 {
+			return got, io.ErrNoProgress
+		}
+	}
+	return got, nil
+}
+
+// Map returns a read-only mapping of a layer's file: Experts() records of Layout().Bytes. It is good until Close, and
+// the same on every call. A file that is cut short meanwhile makes reads of the lost part fault.
+func (f *File) Map(layer int) ([]byte, error) {
+	l := f.files[layer]
+	if l == nil {
+		return nil, fmt.Errorf("expertfile: map layer %d: %w", layer, errNoLayer)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, fmt.Errorf("expertfile: map %s: %w", l.path, os.ErrClosed)
+	}
+	if l.mapping == nil {
+		m, err := unix.Mmap(int(l.file.Fd()), 0, f.layout.Bytes*f.experts, unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return nil, fmt.Errorf("expertfile: map %s: %w", l.path, err)
+		}
+		l.mapping = m
+	}
+	return l.mapping, nil
+}
+
+// Close unmaps and closes all files. Reads in progress end with an error or in full; mappings must not be in use.
+// A second Close does nothing.
+func (f *File) Close() error {
+	var errs []error
+	for _, layer := range f.layers {
+		if l := f.files[layer]; l != nil {
+			errs = append(errs, l.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *layerFile) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	var errs []error
+	if l.mapping != nil {
+		if err := unix.Munmap(l.mapping); err != nil {
+			errs = append(errs, fmt.Errorf("expertfile: unmap %s: %w", l.path, err))
+		}
+		l.mapping = nil
+	}
+	if err := l.file.Close(); err != nil {
+		errs = append(errs, fmt.Errorf("expertfile: %w", err))
+	}
+	return errors.Join(errs...)
+}

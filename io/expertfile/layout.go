@@ -1,0 +1,180 @@
+package expertfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// The names of the files.
+const (
+	DirName    = "packed_experts"
+	LayoutName = "layout.json"
+)
+
+// LayerName returns the file name of a layer's experts.
+func LayerName(layer int) string { return fmt.Sprintf("layer_%02d.bin", layer) }
+
+// Layout is what layout.json holds: the record of one expert, block by block.
+type Layout struct {
+	ExpertSize int         `json:"expert_size"` // bytes of a record
+	NumLayers  int         `json:"num_layers"`  // of the model
+	NumExperts int         `json:"num_experts"` // records in a file
+	MoELayers  []int       `json:"moe_layers,omitempty"`
+	Components []Component `json:"components"`
+}
+
+// Component is one block of a record: the codes, scales or biases of one projection.
+type Component struct {
+	Name   string `json:"name"`   // "gate_proj.weight", …, "down_proj.biases"
+	Offset int    `json:"offset"` // bytes from the start of the record
+	Size   int    `json:"size"`   // bytes
+	DType  string `json:"dtype"`  // U32 for codes, BF16 or F32
+	Shape  []int  `json:"shape"`
+}
+
+// projections names a record's matrices in their order.
+var projections = []string{"gate_proj", "up_proj", "down_proj"}
+
+// Describe returns the content of layout.json for a model whose experts have the layout l.
+func Describe(cfg *model.Config, l model.ExpertLayout) Layout {
+	out := Layout{ExpertSize: l.Bytes, NumLayers: cfg.NumHiddenLayers, NumExperts: cfg.NumExperts, MoELayers: cfg.MoELayers()}
+	for i, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
+		name, f := projections[i], p.Format
+		weight := Component{Name: name + ".weight", Offset: p.WeightOffset, Size: f.WeightBytes(p.Rows, p.Cols)}
+		switch f.Kind {
+		case quant.Affine:
+			weight.DType, weight.Shape = "U32", []int{p.Rows, p.Cols * f.Bits / 32}
+		case quant.BF16:
+			weight.DType, weight.Shape = "BF16", []int{p.Rows, p.Cols}
+		default:
+			weight.DType, weight.Shape = "F32", []int{p.Rows, p.Cols}
+		}
+		out.Components = append(out.Components, weight)
+		if f.Kind == quant.Affine {
+			shape := []int{p.Rows, p.Cols / f.Group}
+			size := f.ScaleBytes(p.Rows, p.Cols)
+			out.Components = append(out.Components,
+				Component{Name: name + ".scales", Offset: p.ScalesOffset, Size: size, DType: "BF16", Shape: shape},
+				Component{Name: name + ".biases", Offset: p.BiasesOffset, Size: size, DType: "BF16", Shape: shape})
+		}
+	}
+	return out
+}
+
+// readLayout reads layout.json; ok is false where there is none.
+func readLayout(path string, cfg *model.Config) (l model.ExpertLayout, ok bool, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return model.ExpertLayout{}, false, nil
+	}
+	if err != nil {
+		return model.ExpertLayout{}, false, fmt.Errorf("expertfile: %w", err)
+	}
+	l, err = parseLayout(path, raw, cfg)
+	return l, err == nil, err
+}
+
+// parseLayout derives the layout from the components' types and shapes, and holds every offset and size against it.
+func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout, error) {
+	fail := func(component, format string, args ...any) (model.ExpertLayout, error) {
+		return model.ExpertLayout{}, &LayoutError{Path: path, Component: component, Why: fmt.Sprintf(format, args...)}
+	}
+	var got Layout
+	if err := json.Unmarshal(raw, &got); err != nil {
+		return model.ExpertLayout{}, &LayoutError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
+	}
+	if got.NumExperts != cfg.NumExperts {
+		return fail("", "num_experts is %d, but the model has %d", got.NumExperts, cfg.NumExperts)
+	}
+	byName := map[string]Component{}
+	for _, c := range got.Components {
+		if _, twice := byName[c.Name]; twice {
+			return fail(c.Name, "named twice")
+		}
+		byName[c.Name] = c
+	}
+	var formats [3]quant.Format
+	for i, p := range projections {
+		cols := cfg.HiddenSize
+		if i == 2 {
+			cols = cfg.MoEIntermediateSize
+		}
+		f, err := componentFormat(byName, p, cols)
+		if err != nil {
+			return fail(p+".weight", "%v", err)
+		}
+		formats[i] = f
+	}
+	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, formats[0], formats[1], formats[2])
+	want := Describe(cfg, l)
+	if got.ExpertSize != want.ExpertSize {
+		return fail("", "expert_size is %d, but the components make %d", got.ExpertSize, want.ExpertSize)
+	}
+	if len(got.Components) != len(want.Components) {
+		return fail("", "%d components, want %d", len(got.Components), len(want.Components))
+	}
+	for _, w := range want.Components {
+		g, ok := byName[w.Name]
+		if !ok {
+			return fail(w.Name, "missing")
+		}
+		if g.Offset != w.Offset || g.Size != w.Size || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+			return fail(w.Name, "%s %v, %d bytes at %d; want %s %v, %d bytes at %d",
+				g.DType, g.Shape, g.Size, g.Offset, w.DType, w.Shape, w.Size, w.Offset)
+		}
+	}
+	return l, nil
+}
+
+// componentFormat returns the format of a projection with cols inputs.
+func componentFormat(byName map[string]Component, projection string, cols int) (quant.Format, error) {
+	w, ok := byName[projection+".weight"]
+	if !ok {
+		return quant.Format{}, errors.New("missing")
+	}
+	switch w.DType {
+	case "BF16":
+		return quant.Format{Kind: quant.BF16}, nil
+	case "F32":
+		return quant.Format{Kind: quant.F32}, nil
+	case "U32":
+	default:
+		return quant.Format{}, fmt.Errorf("dtype %q, want U32, BF16 or F32", w.DType)
+	}
+	s, ok := byName[projection+".scales"]
+	if !ok {
+		return quant.Format{}, errors.New("codes without scales")
+	}
+	if len(w.Shape) != 2 || len(s.Shape) != 2 {
+		return quant.Format{}, fmt.Errorf("shapes %v and %v, want two axes each", w.Shape, s.Shape)
+	}
+	return quant.FromShapes(cols, w.Shape[1], s.Shape[1])
+}
+
+// guessLayout returns the layout whose records, one an expert, make a file of the given size. All known
+// formats take different sizes.
+func guessLayout(cfg *model.Config, fileBytes int64) (model.ExpertLayout, bool) {
+	candidates := []quant.Format{{Kind: quant.BF16}, {Kind: quant.F32}}
+	for _, bits := range []int{4, 8, 2} {
+		for _, group := range []int{64, 32, 128} {
+			candidates = append(candidates, quant.Format{Kind: quant.Affine, Bits: bits, Group: group})
+		}
+	}
+	for _, f := range candidates {
+		if f.Validate(cfg.HiddenSize) != nil || f.Validate(cfg.MoEIntermediateSize) != nil {
+			continue
+		}
+		l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, f, f, f)
+		if int64(l.Bytes)*int64(cfg.NumExperts) == fileBytes {
+			return l, true
+		}
+	}
+	return model.ExpertLayout{}, false
+}

@@ -1,0 +1,128 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is an opened safetensors file, mapped read-only. It may be read from many goroutines; Close ends that.
+type File struct {
+	path     string
+	mapping  []byte // whole file; nil after Close
+	header   []byte // view of the JSON header
+	tensors  map[string]Tensor
+	names    []string // in the order of their data
+	metadata map[string]string
+}
+
+// Open maps a file and checks its header. The error is a *FormatError for a file that is not what it claims
+// to be, else what the operating system says.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	defer f.Close() // the mapping outlives the descriptor
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &FormatError{Path: path, Why: "not a regular file"}
+	}
+	if info.Size() < 8 {
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("%d bytes, too short for the length of a header", info.Size())}
+	}
+	mapping, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: map %s: %w", path, err)
+	}
+	out := &File{path: path, mapping: mapping}
+	if err := out.parse(); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// parse reads the header of the mapping.
+func (f *File) parse() error {
+	n := binary.LittleEndian.Uint64(f.mapping)
+	rest := uint64(len(f.mapping) - 8)
+	if n > maxHeader || n > rest {
+		return &FormatError{Path: f.path, Why: fmt.Sprintf(
+			"header of %d bytes in a file of %d (at most %d): truncated, or not a safetensors file", n, len(f.mapping), maxHeader)}
+	}
+	f.header = f.mapping[8 : 8+n]
+	data := f.mapping[8+n:]
+	entries, metadata, err := parseHeader(f.path, f.header, len(data))
+	if err != nil {
+		return err
+	}
+	f.metadata = metadata
+	f.tensors = make(map[string]Tensor, len(entries))
+	for _, e := range entries {
+		f.tensors[e.name] = Tensor{Name: e.name, DType: e.dtype, Shape: e.shape, Data: data[e.begin:e.end:e.end]}
+		f.names = append(f.names, e.name)
+	}
+	return nil
+}
+
+// Path returns the path that the file was opened by.
+func (f *File) Path() string { return f.path }
+
+// Header returns the bytes of the JSON header: names, types, shapes and spans of everything in the file.
+func (f *File) Header() []byte { return f.header }
+
+// Metadata returns the header's __metadata__; nil if it has none.
+func (f *File) Metadata() map[string]string { return f.metadata }
+
+// Names returns the names of all tensors in the order of their data.
+func (f *File) Names() []string { return slices.Clone(f.names) }
+
+// Tensor returns a tensor by name.
+func (f *File) Tensor(name string) (Tensor, bool) {
+	t, ok := f.tensors[name]
+	return t, ok
+}
+
+// dropMargin is how far around a view its pages are dropped too: a fault maps neighbours along with the page it is for, and
+// those before a chunk, dropped already, would else come back and stay, a few percent of the file.
+const dropMargin = 1 << 20
+
+// Drop tells the operating system that the pages under a view of this file, and some around it, will not be read again
+// soon, so that walking through a large file does not fill memory. All views stay good. Data that is not of this
+// file is left alone.
+func (f *File) Drop(data []byte) {
+	if len(data) == 0 || len(f.mapping) == 0 {
+		return
+	}
+	base := uintptr(unsafe.Pointer(unsafe.SliceData(f.mapping)))
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	if at < base || at-base > uintptr(len(f.mapping)) {
+		return
+	}
+	page := os.Getpagesize()
+	from := max(int(at-base)-dropMargin, 0) / page * page
+	to := min(int(at-base)+len(data)+dropMargin, len(f.mapping))
+	// Advice alone: on failure the pages stay until memory is short.
+	_ = unix.Madvise(f.mapping[from:to], unix.MADV_DONTNEED)
+}
+
+// Close unmaps the file. No view of it may be used afterwards. A second Close does nothing.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	m := f.mapping
+	f.mapping, f.header, f.tensors, f.names = nil, nil, nil, nil
+	if err := unix.Munmap(m); err != nil {
+		return fmt.Errorf("safetensors: unmap %s: %w", f.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package safetensors
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile writes tensors, their data in the order given, and metadata (nil for none) to path. It appears there
+// whole or not at all. The error is a *FormatError for tensors that a file cannot hold.
+func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err error) {
+	header, err := buildHeader(path, tensors, metadata)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := writeAll(f, header, tensors); err != nil {
+		return fmt.Errorf("safetensors: write %s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return fmt.Errorf("safetensors: write %s: %w", path, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("safetensors: write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("safetensors: write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return nil
+}
+
+func writeAll(w io.Writer, header []byte, tensors []Tensor) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	if err := binary.Write(b, binary.LittleEndian, uint64(len(header))); err != nil {
+		return err
+	}
+	if _, err := b.Write(header); err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		if _, err := b.Write(t.Data); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// buildHeader returns the JSON header, padded so that the data begins at a multiple of 8.
+func buildHeader(path string, tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	seen := map[string]bool{metadataKey: true}
+	put := func(key string, value any) error {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		k, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		v, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		b.Write(k)
+		b.WriteByte(':')
+		b.Write(v)
+		return nil
+	}
+	if metadata != nil {
+		if err := put(metadataKey, metadata); err != nil {
+			return nil, fmt.Errorf("safetensors: %w", err)
+		}
+	}
+	at := 0
+	for _, t := range tensors {
+		fail := func(format string, args ...any) error {
+			return &FormatError{Path: path, Tensor: t.Name, Why: fmt.Sprintf(format, args...)}
+		}
+		if seen[t.Name] {
+			return nil, fail("named twice, or reserved")
+		}
+		seen[t.Name] = true
+		want, err := t.DType.Bytes(t.Shape)
+		if err != nil {
+			return nil, fail("%v", err)
+		}
+		if want != len(t.Data) {
+			return nil, fail("%s %v takes %d bytes, but it has %d", t.DType, t.Shape, want, len(t.Data))
+		}
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		d := struct {
+			DType   DType  `json:"dtype"`
+			Shape   []int  `json:"shape"`
+			Offsets [2]int `json:"data_offsets"`
+		}{t.DType, shape, [2]int{at, at + want}}
+		if err := put(t.Name, d); err != nil {
+			return nil, fmt.Errorf("safetensors: %w", err)
+		}
+		at += want
+	}
+	b.WriteByte('}')
+	for (8+b.Len())%8 != 0 {
+		b.WriteByte(' ')
+	}
+	if b.Len() > maxHeader {
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("header of %d bytes, at most %d", b.Len(), maxHeader)}
+	}
+	return b.Bytes(), nil
+}

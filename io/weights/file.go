@@ -1,0 +1,217 @@
+package weights
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// maxManifest bounds the manifest that is read into memory.
+const maxManifest = 256 << 20
+
+// File is the opened weights of a packed model, mapped read-only. It may be used from many goroutines; Close ends that.
+type File struct {
+	dir      string
+	manifest *Manifest
+	mapping  []byte // nil after Close
+}
+
+// Matrix is where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset count only for affine formats.
+type Matrix struct {
+	Rows, Cols                               int
+	Format                                   quant.Format
+	WeightOffset, ScalesOffset, BiasesOffset int // bytes
+}
+
+// TensorError reports a tensor that is missing or is not what the architecture wants.
+type TensorError struct {
+	Name string
+	Want string // e.g. "[256, 128] in F32, BF16 or affine codes"
+	Got  string // "missing", or what the file holds
+}
+
+func (e *TensorError) Error() string {
+	return fmt.Sprintf("weights: tensor %q: got %s, want %s", e.Name, e.Got, e.Want)
+}
+
+// Open opens the weights in dir and checks the manifest against the data file. Errors are *ManifestErrors, or what the
+// operating system says.
+func Open(dir string) (*File, error) {
+	manifestPath := filepath.Join(dir, ManifestName)
+	raw, err := readBounded(manifestPath)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, DataName))
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	defer f.Close() // the mapping outlives the descriptor
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("weights: %s is not a regular file", f.Name())
+	}
+	m, err := parseManifest(manifestPath, raw, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 {
+		return nil, fmt.Errorf("weights: %s is empty", f.Name())
+	}
+	mapping, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("weights: map %s: %w", f.Name(), err)
+	}
+	return &File{dir: dir, manifest: m, mapping: mapping}, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	if info.Size() > maxManifest {
+		return nil, &ManifestError{Path: path, Why: fmt.Sprintf("%d bytes, at most %d", info.Size(), maxManifest)}
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	return raw, nil
+}
+
+// Mapping returns all of model_weights.bin, read-only, good until Close. It begins at a page boundary.
+func (f *File) Mapping() []byte { return f.mapping }
+
+// Config returns the manifest's config object, nil if it has none.
+func (f *File) Config() json.RawMessage { return f.manifest.Config }
+
+// Names returns the names of all tensors, sorted.
+func (f *File) Names() []string { return sortedNames(f.manifest.Tensors) }
+
+func sortedNames(tensors map[string]Descriptor) []string {
+	out := make([]string, 0, len(tensors))
+	for name := range tensors {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Has reports whether there is a tensor of this full name.
+func (f *File) Has(name string) bool {
+	_, ok := f.manifest.Tensors[name]
+	return ok
+}
+
+// Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight". Bits and group of affine
+// codes follow from the shapes and are held against the manifest's bits. The error is a *TensorError.
+func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
+	full := name + ".weight"
+	want := fmt.Sprintf("[%d, %d] in F32, BF16 or affine codes", rows, cols)
+	fail := func(format string, args ...any) (Matrix, error) {
+		return Matrix{}, &TensorError{Name: full, Want: want, Got: fmt.Sprintf(format, args...)}
+	}
+	d, ok := f.manifest.Tensors[full]
+	if !ok {
+		return fail("missing")
+	}
+	m := Matrix{Rows: rows, Cols: cols, WeightOffset: int(d.Offset)}
+	switch d.DType {
+	case safetensors.F32, safetensors.BF16:
+		if !slices.Equal(d.Shape, []int{rows, cols}) {
+			return fail("%s %v", d.DType, d.Shape)
+		}
+		m.Format.Kind = quant.F32
+		if d.DType == safetensors.BF16 {
+			m.Format.Kind = quant.BF16
+		}
+		return m, nil
+	case safetensors.U32:
+	default:
+		return fail("%s %v", d.DType, d.Shape)
+	}
+	// Open has checked that both are there and fit the codes.
+	s, b := f.manifest.Tensors[name+".scales"], f.manifest.Tensors[name+".biases"]
+	m.ScalesOffset, m.BiasesOffset = int(s.Offset), int(b.Offset)
+	format, err := quant.FromShapes(cols, d.Shape[1], s.Shape[1])
+	if err != nil || d.Shape[0] != rows {
+		return fail("codes U32 %v with scales %v", d.Shape, s.Shape)
+	}
+	if d.Bits != 0 && d.Bits != format.Bits {
+		return fail("codes U32 %v, which are %d bits wide, but the manifest says %d", d.Shape, format.Bits, d.Bits)
+	}
+	m.Format = format
+	return m, nil
+}
+
+// Vector returns the n numbers of the tensor of this full name, widened to float32; its shape may be any of n elements.
+// The slice is the caller's. The error is a *TensorError.
+func (f *File) Vector(name string, n int) ([]float32, error) {
+	fail := func(format string, args ...any) ([]float32, error) {
+		return nil, &TensorError{Name: name, Want: fmt.Sprintf("%d numbers in F32, BF16 or F16", n), Got: fmt.Sprintf(format, args...)}
+	}
+	d, ok := f.manifest.Tensors[name]
+	if !ok {
+		return fail("missing")
+	}
+	t := safetensors.Tensor{Name: name, DType: d.DType, Shape: d.Shape, Data: f.mapping[d.Offset : d.Offset+d.Size]}
+	if t.Elements() != n || d.DType == safetensors.U32 {
+		return fail("%s %v", d.DType, d.Shape)
+	}
+	out := make([]float32, n)
+	if err := t.Floats(out, 0); err != nil {
+		return fail("%v", err)
+	}
+	return out, nil
+}
+
+// Check holds the manifest's config object against a configuration, so that the weights of one model are not run with the
+// sizes of another. A manifest without config, or without some key, is not held against it. The error
+// joins one *ManifestError a key.
+func (f *File) Check(cfg *model.Config) error {
+	if f.manifest.Config == nil {
+		return nil
+	}
+	path := filepath.Join(f.dir, ManifestName)
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal(f.manifest.Config, &got); err != nil {
+		return &ManifestError{Path: path, Why: "config is not an object", Err: err}
+	}
+	var errs []error
+	for _, s := range cfg.Sizes() {
+		raw, ok := got[s.Key]
+		if !ok {
+			continue
+		}
+		var n int
+		if err := json.Unmarshal(raw, &n); err != nil || n != s.Value {
+			errs = append(errs, &ManifestError{Path: path, Why: fmt.Sprintf("config.%s is %s, but config.json says %d", s.Key, raw, s.Value)})
+		}
+	}
+	return joinSome(errs)
+}
+
+// Close unmaps the file. Mapping is not to be used afterwards. A second Close does nothing.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	m := f.mapping
+	f.mapping = nil
+	if err := unix.Munmap(m); err != nil {
+		return fmt.Errorf("weights: unmap %s: %w", filepath.Join(f.dir, DataName), err)
+	}
+	return nil
+}

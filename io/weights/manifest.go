@@ -1,0 +1,191 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+)
+
+// The names of the two files.
+const (
+	ManifestName = "model_weights.json"
+	DataName     = "model_weights.bin"
+)
+
+// Manifest is what model_weights.json holds.
+type Manifest struct {
+	Model      string                `json:"model"`       // where the weights come from, for people
+	NumTensors int                   `json:"num_tensors"` // for people
+	Tensors    map[string]Descriptor `json:"tensors"`
+	Config     json.RawMessage       `json:"config,omitempty"` // object with the model's sizes; may be absent
+}
+
+// Descriptor is one tensor of the manifest.
+type Descriptor struct {
+	Offset int64             `json:"offset"`         // bytes from the start of model_weights.bin
+	Size   int64             `json:"size"`           // bytes
+	Shape  []int             `json:"shape"`          // as stored: columns of codes count 32-bit words
+	DType  safetensors.DType `json:"dtype"`          // U32 (affine codes), BF16, F16 or F32
+	Bits   int               `json:"bits,omitempty"` // of a code, only with U32; 0 if the manifest does not say
+}
+
+// ManifestError reports a manifest that cannot be read or contradicts itself or the data file.
+type ManifestError struct {
+	Path   string
+	Tensor string // "" if no single tensor is at fault
+	Why    string
+	Err    error // cause, if another error is one
+}
+
+func (e *ManifestError) Error() string {
+	if e.Tensor == "" {
+		return fmt.Sprintf("weights: %s: %s", e.Path, e.Why)
+	}
+	return fmt.Sprintf("weights: %s: tensor %q: %s", e.Path, e.Tensor, e.Why)
+}
+
+func (e *ManifestError) Unwrap() error { return e.Err }
+
+// parseManifest reads a manifest and checks it against the length of the data file. All tensors at fault are reported together.
+func parseManifest(path string, raw []byte, dataLen int64) (*Manifest, error) {
+	var m struct {
+		Manifest
+		Tensors json.RawMessage `json:"tensors"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, &ManifestError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
+	}
+	if m.Tensors == nil || string(m.Tensors) == "null" {
+		return nil, &ManifestError{Path: path, Why: `no key "tensors"`}
+	}
+	tensors, err := parseTensors(path, m.Tensors)
+	if err != nil {
+		return nil, err
+	}
+	if len(tensors) == 0 {
+		return nil, &ManifestError{Path: path, Why: "names no tensor"}
+	}
+	out := m.Manifest
+	out.Tensors = tensors
+	var errs []error
+	for _, name := range sortedNames(tensors) {
+		if why := checkTensor(name, tensors, dataLen); why != "" {
+			errs = append(errs, &ManifestError{Path: path, Tensor: name, Why: why})
+		}
+	}
+	if err := joinSome(errs); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that follow.
+func joinSome(errs []error) error {
+	const most = 20
+	if len(errs) > most {
+		rest := len(errs) - most
+		errs = append(errs[:most:most], fmt.Errorf("weights: and %d errors more", rest))
+	}
+	return errors.Join(errs...)
+}
+
+// parseTensors reads the object of descriptors key by key, since a map would hide names that occur twice.
+func parseTensors(path string, raw []byte) (map[string]Descriptor, error) {
+	broken := func(name string, err error) error {
+		return &ManifestError{Path: path, Tensor: name, Why: err.Error(), Err: err}
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return nil, &ManifestError{Path: path, Why: `"tensors" is not an object`, Err: err}
+	}
+	out := map[string]Descriptor{}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, broken("", err)
+		}
+		name := tok.(string) // a key of an object that was valid as a whole
+		if _, twice := out[name]; twice {
+			return nil, &ManifestError{Path: path, Tensor: name, Why: "named twice"}
+		}
+		var d struct {
+			Offset *int64             `json:"offset"`
+			Size   *int64             `json:"size"`
+			Shape  *[]int             `json:"shape"`
+			DType  *safetensors.DType `json:"dtype"`
+			Bits   int                `json:"bits"`
+		}
+		if err := dec.Decode(&d); err != nil {
+			return nil, broken(name, err)
+		}
+		if d.Offset == nil || d.Size == nil || d.Shape == nil || d.DType == nil {
+			return nil, &ManifestError{Path: path, Tensor: name, Why: "lacks offset, size, shape or dtype"}
+		}
+		out[name] = Descriptor{Offset: *d.Offset, Size: *d.Size, Shape: *d.Shape, DType: *d.DType, Bits: d.Bits}
+	}
+	if _, err := dec.Token(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, broken("", err)
+	}
+	return out, nil
+}
+
+// checkTensor returns what is wrong with a descriptor, "" if nothing is.
+func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
+	d := all[name]
+	// The end is formed by subtraction: an offset near 2^63 would overflow the sum.
+	if d.Offset < 0 || d.Size < 0 || d.Offset > dataLen || d.Size > dataLen-d.Offset {
+		return fmt.Sprintf("%d bytes at offset %d end outside %s, which has %d bytes", d.Size, d.Offset, DataName, dataLen)
+	}
+	switch d.DType {
+	case safetensors.U32, safetensors.BF16, safetensors.F16, safetensors.F32:
+	default:
+		return fmt.Sprintf("dtype %q, want U32, BF16, F16 or F32", string(d.DType))
+	}
+	want, err := d.DType.Bytes(d.Shape)
+	if err != nil {
+		return err.Error()
+	}
+	if int64(want) != d.Size {
+		return fmt.Sprintf("%s %v takes %d bytes, but size is %d", d.DType, d.Shape, want, d.Size)
+	}
+	if d.Offset%4 != 0 {
+		return fmt.Sprintf("offset %d is not a multiple of 4", d.Offset)
+	}
+	if d.DType != safetensors.U32 {
+		if d.Bits != 0 {
+			return fmt.Sprintf("bits %d with dtype %s", d.Bits, d.DType)
+		}
+		return ""
+	}
+	return checkCodes(name, all)
+}
+
+// checkCodes returns what is wrong with a tensor of affine codes and its scales and biases.
+func checkCodes(name string, all map[string]Descriptor) string {
+	d := all[name]
+	if b := d.Bits; b != 0 && b != 2 && b != 4 && b != 8 {
+		return fmt.Sprintf("bits %d, want 2, 4 or 8", b)
+	}
+	base, ok := strings.CutSuffix(name, ".weight")
+	if !ok {
+		return "U32, but its name does not end in .weight"
+	}
+	s, haveS := all[base+".scales"]
+	b, haveB := all[base+".biases"]
+	if !haveS || !haveB {
+		return "quantised, but .scales or .biases are missing"
+	}
+	if s.DType != safetensors.BF16 || b.DType != safetensors.BF16 {
+		return fmt.Sprintf("scales are %s and biases %s, want BF16", s.DType, b.DType)
+	}
+	if len(d.Shape) != 2 || len(s.Shape) != 2 || len(b.Shape) != 2 || s.Shape[0] != d.Shape[0] ||
+		b.Shape[0] != s.Shape[0] || b.Shape[1] != s.Shape[1] {
+		return fmt.Sprintf("codes %v, scales %v and biases %v do not belong together", d.Shape, s.Shape, b.Shape)
+	}
+	return ""
+}

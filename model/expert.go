@@ -1,0 +1,37 @@
+package model
+
+import "github.com/moeflux/moeflux-actor/model/quant"
+
+// ExpertPart is one of an expert's three matrices inside its record. Offsets are bytes from the start of
+// the record; those of scales and biases count only for affine formats.
+type ExpertPart struct {
+	Rows, Cols   int
+	Format       quant.Format
+	WeightOffset int
+	ScalesOffset int
+	BiasesOffset int
+}
+
+// ExpertLayout is the layout of one routed expert's record: gate, up and down projection one after the
+// other, each as weight, scales, biases, without padding. Gate and Up are [intermediate, hidden], Down is
+// [hidden, intermediate]. Every record of a model has the same layout.
+type ExpertLayout struct {
+	Gate, Up, Down ExpertPart
+	Bytes          int // of one record
+}
+
+// NewExpertLayout derives the layout from the sizes and the format of each projection.
+func NewExpertLayout(hidden, intermediate int, gate, up, down quant.Format) ExpertLayout {
+	var l ExpertLayout
+	place := func(rows, cols int, f quant.Format) ExpertPart {
+		p := ExpertPart{Rows: rows, Cols: cols, Format: f, WeightOffset: l.Bytes}
+		p.ScalesOffset = p.WeightOffset + f.WeightBytes(rows, cols)
+		p.BiasesOffset = p.ScalesOffset + f.ScaleBytes(rows, cols)
+		l.Bytes += f.Bytes(rows, cols)
+		return p
+	}
+	l.Gate = place(intermediate, hidden, gate)
+	l.Up = place(intermediate, hidden, up)
+	l.Down = place(hidden, intermediate, down)
+	return l
+}

@@ -1,0 +1,275 @@
+package quant_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+var formats = []quant.Format{
+	{Kind: quant.Affine, Bits: 2, Group: 32}, {Kind: quant.Affine, Bits: 2, Group: 64}, {Kind: quant.Affine, Bits: 2, Group: 128},
+	{Kind: quant.Affine, Bits: 4, Group: 32}, {Kind: quant.Affine, Bits: 4, Group: 64}, {Kind: quant.Affine, Bits: 4, Group: 128},
+	{Kind: quant.Affine, Bits: 8, Group: 32}, {Kind: quant.Affine, Bits: 8, Group: 64}, {Kind: quant.Affine, Bits: 8, Group: 128},
+}
+
+// code returns the code of element i, by the definition: bits of little-endian 32-bit words, least significant first.
+func code(weight []byte, bits, i int) int {
+	perWord := 32 / bits
+	word := binary.LittleEndian.Uint32(weight[i/perWord*4:])
+	return int(word >> (i % perWord * bits) & (1<<bits - 1))
+}
+
+func bf16At(b []byte, i int) float32 { return quant.BF16ToF32(binary.LittleEndian.Uint16(b[2*i:])) }
+
+// The word 0x76543210 with scale 0.5 and bias -1 is the worked example of the format.
+func TestUnpackExample(t *testing.T) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	weight := make([]byte, 16)
+	binary.LittleEndian.PutUint32(weight, 0x76543210)
+	scales := binary.LittleEndian.AppendUint16(nil, quant.F32ToBF16(0.5))
+	biases := binary.LittleEndian.AppendUint16(nil, quant.F32ToBF16(-1))
+	got := make([]float32, 32)
+	f.Unpack(got, 32, weight, scales, biases, 0)
+	for i, want := range []float32{-1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, -1} {
+		if got[i] != want {
+			t.Errorf("element %d: got %v, want %v", i, got[i], want)
+		}
+	}
+}
+
+// Every format, every row, against the definition in float64.
+func TestUnpack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const rows, cols = 3, 256
+	random := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		return b
+	}
+	for _, f := range append(formats, quant.Format{Kind: quant.F32}, quant.Format{Kind: quant.BF16}) {
+		weight := random(f.WeightBytes(rows, cols))
+		scales, biases := make([]byte, f.ScaleBytes(rows, cols)), make([]byte, f.ScaleBytes(rows, cols))
+		for i := range len(scales) / 2 { // of either sign
+			binary.LittleEndian.PutUint16(scales[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
+			binary.LittleEndian.PutUint16(biases[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
+		}
+		got := make([]float32, cols)
+		for row := range rows {
+			f.Unpack(got, cols, weight, scales, biases, row)
+			for col := range cols {
+				i := row*cols + col
+				var want float32
+				switch f.Kind {
+				case quant.F32:
+					want = math.Float32frombits(binary.LittleEndian.Uint32(weight[4*i:]))
+				case quant.BF16:
+					want = bf16At(weight, i)
+				default:
+					g := i / f.Group
+					want = float32(float64(code(weight, f.Bits, i))*float64(bf16At(scales, g)) + float64(bf16At(biases, g)))
+				}
+				if math.Float32bits(got[col]) != math.Float32bits(want) {
+					t.Fatalf("%v row %d column %d: got %v, want %v", f, row, col, got[col], want)
+				}
+			}
+		}
+	}
+}
+
+// Every number gets the code whose value is nearest, and is off by at most half a step within the range of the codes
+// and one step at its far end, which moves by up to a step so that zero has a code. Rounding bias and scale to bf16 adds 2^-8 of
+// the bias and of the range.
+func TestQuantizeError(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, f := range formats {
+		for _, shift := range []float64{0, -3, 3, 0.5} {
+			src := make([]float32, 1024)
+			for i := range src {
+				src[i] = float32(rng.NormFloat64() + shift)
+			}
+			weight, scales, biases := quantize(t, f, src)
+			got := make([]float32, len(src))
+			f.Unpack(got, len(src), weight, scales, biases, 0)
+			for i, x := range src {
+				group := src[i/f.Group*f.Group:][:f.Group]
+				step := float64(slices.Max(group)-slices.Min(group)) / float64(int(1)<<f.Bits-1)
+				scale, bias := float64(bf16At(scales, i/f.Group)), float64(bf16At(biases, i/f.Group))
+				nearest := math.Inf(1)
+				for q := range 1 << f.Bits {
+					nearest = min(nearest, math.Abs(float64(q)*scale+bias-float64(x)))
+				}
+				d := math.Abs(float64(got[i]) - float64(x))
+				if d > nearest+1e-6 || d > step*(1+float64(int(1)<<f.Bits)/256)+math.Abs(bias)/256 {
+					t.Fatalf("%v shift %v element %d: got %v, want %v, off by %g; the nearest code is off by %g, a step is %g", f, shift, i, got[i], x, d, nearest, step)
+				}
+			}
+		}
+	}
+}
+
+func quantize(t *testing.T, f quant.Format, src []float32) (weight, scales, biases []byte) {
+	t.Helper()
+	weight = make([]byte, f.WeightBytes(1, len(src)))
+	scales, biases = make([]byte, f.ScaleBytes(1, len(src))), make([]byte, f.ScaleBytes(1, len(src)))
+	if err := f.Quantize(weight, scales, biases, src); err != nil {
+		t.Fatalf("Quantize to %v: %v", f, err)
+	}
+	return weight, scales, biases
+}
+
+// The end of larger magnitude is exact, and its side sets the sign of the scale; zero has a code of its own.
+func TestQuantizeEnds(t *testing.T) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	for _, c := range []struct {
+		name       string
+		lo, hi     float32
+		bias       float32
+		scaleAbove bool
+	}{
+		{"greatest is larger", -1, 2, 2, false},
+		{"least is larger", -2, 1, -2, true},
+		{"equal magnitude", -1, 1, 1, false},
+		{"all positive", 1, 2, 2, false},
+		{"all negative", -2, -1, -2, true},
+	} {
+		src := make([]float32, 32) // zeros within, where the range has zero
+		for i := range src {
+			src[i] = min(max(0, c.lo), c.hi)
+		}
+		src[3], src[17] = c.lo, c.hi
+		weight, scales, biases := quantize(t, f, src)
+		if bias, scale := bf16At(biases, 0), bf16At(scales, 0); bias != c.bias || (scale > 0) != c.scaleAbove {
+			t.Errorf("%s: got bias %v scale %v, want bias %v, scale above 0: %v", c.name, bias, scale, c.bias, c.scaleAbove)
+		}
+		got := make([]float32, 32)
+		f.Unpack(got, 32, weight, scales, biases, 0)
+		if i := map[bool]int{true: 3, false: 17}[c.scaleAbove]; got[i] != c.bias {
+			t.Errorf("%s: the larger end: got %v, want %v", c.name, got[i], c.bias)
+		}
+		if c.lo < 0 && c.hi > 0 {
+			// The scale is rounded to bf16, so zero is exact to that.
+			if tol := math.Abs(float64(c.bias)) / 256; math.Abs(float64(got[0])) > tol {
+				t.Errorf("%s: zero became %v, more than %g", c.name, got[0], tol)
+			}
+		}
+	}
+}
+
+func TestQuantizeConstantAndTiny(t *testing.T) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	for _, v := range []float32{0, 1, -1, 0.25, 1e-9, -1e-9, 1e-40, 3e38, -3e38} {
+		src := make([]float32, 32)
+		for i := range src {
+			src[i] = v
+		}
+		weight, scales, biases := quantize(t, f, src)
+		got := make([]float32, 32)
+		f.Unpack(got, 32, weight, scales, biases, 0)
+		// bf16 has 8 significant bits; below the least step everything becomes 0.
+		if d := math.Abs(float64(got[5]) - float64(v)); d > math.Abs(float64(v))/256+1e-7 {
+			t.Errorf("constant %v: got %v", v, got[5])
+		}
+	}
+}
+
+func TestQuantizeRefuses(t *testing.T) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
+		src := make([]float32, 96)
+		src[70] = v
+		err := f.Quantize(make([]byte, 48), make([]byte, 6), make([]byte, 6), src)
+		var bad *quant.ValueError
+		if !errors.As(err, &bad) || bad.Index < 64 || bad.Index >= 96 {
+			t.Errorf("Quantize with %v at 70: got %v, want a *ValueError in the third group", v, err)
+		}
+	}
+}
+
+// The same numbers, quantised elsewhere by mlx's method, give the same codes, scales and biases to the bit.
+func TestQuantizeFixture(t *testing.T) {
+	file, err := safetensors.Open(fixtures.Path(t, "qwen3_moe/quantise.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tensor := func(name string) safetensors.Tensor {
+		x, ok := file.Tensor(name)
+		if !ok {
+			t.Fatalf("no tensor %q", name)
+		}
+		return x
+	}
+	codes, groups := 0, 0
+	for _, c := range []struct {
+		name string
+		bits int
+	}{
+		{"model.embed_tokens", 4}, {"model.layers.0.self_attn.q_proj", 4}, {"model.layers.0.self_attn.o_proj", 4},
+		{"model.layers.0.mlp.gate", 8}, {"model.layers.0.mlp.experts.0.gate_proj", 4}, {"model.layers.0.mlp.experts.0.down_proj", 4},
+	} {
+		x := tensor("bf16." + c.name + ".weight")
+		src := make([]float32, x.Elements())
+		if err := x.Floats(src, 0); err != nil {
+			t.Fatal(err)
+		}
+		f := quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+		weight, scales, biases := quantize(t, f, src)
+		wantW, wantS, wantB := tensor("q4."+c.name+".weight").Data, tensor("q4."+c.name+".scales").Data, tensor("q4."+c.name+".biases").Data
+		if len(weight) != len(wantW) || len(scales) != len(wantS) {
+			t.Fatalf("%s: %d bytes of codes and %d of scales, want %d and %d", c.name, len(weight), len(scales), len(wantW), len(wantS))
+		}
+		for g := range len(scales) / 2 {
+			groups++
+			if bf16At(scales, g) != bf16At(wantS, g) || bf16At(biases, g) != bf16At(wantB, g) {
+				t.Errorf("%s group %d: got scale %v bias %v, want %v %v", c.name, g, bf16At(scales, g), bf16At(biases, g), bf16At(wantS, g), bf16At(wantB, g))
+			}
+		}
+		for i := range src {
+			codes++
+			if got, want := code(weight, c.bits, i), code(wantW, c.bits, i); got != want {
+				t.Errorf("%s element %d = %v: got code %d, want %d", c.name, i, src[i], got, want)
+			}
+		}
+	}
+	t.Logf("%d codes in %d groups compared", codes, groups)
+}
+
+func TestFromShapes(t *testing.T) {
+	for _, f := range formats {
+		const cols = 256
+		got, err := quant.FromShapes(cols, cols*f.Bits/32, cols/f.Group)
+		if err != nil || got != f {
+			t.Errorf("FromShapes of %v: got %v, %v", f, got, err)
+		}
+	}
+	for _, c := range [][3]int{{0, 1, 1}, {256, 0, 4}, {256, 32, 0}, {256, 257, 4}, {256, 24, 4}, {256, 32, 3}, {256, 32, 16}, {256, 32, 1}, {-256, 32, 4}, {256, 33, 4}} {
+		if f, err := quant.FromShapes(c[0], c[1], c[2]); err == nil {
+			t.Errorf("FromShapes%v: got %v, want an error", c, f)
+		}
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	src := make([]float32, 1<<16)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i := range src {
+		src[i] = float32(rng.NormFloat64())
+	}
+	weight, scales, biases := make([]byte, len(src)/2), make([]byte, len(src)/32), make([]byte, len(src)/32)
+	b.SetBytes(int64(4 * len(src)))
+	for b.Loop() {
+		if err := f.Quantize(weight, scales, biases, src); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package quant
+
+import "fmt"
+
+// Kind tells how the elements of a matrix are stored.
+type Kind uint8
+
+// The kinds of storage.
+const (
+	F32    Kind = iota // IEEE float32
+	BF16               // the upper 16 bits of a float32
+	Affine             // Bits-wide codes in groups along the input axis: w = q·scale + bias, both bf16
+)
+
+// Format is how a matrix's elements are stored. Bits and Group matter for Affine alone.
+type Format struct {
+	Kind  Kind
+	Bits  int // 2, 4 or 8
+	Group int // inputs that share one scale and one bias: 32, 64 or 128
+}
+
+// String returns a short name: "f32", "bf16", "q4g64".
+func (f Format) String() string {
+	switch f.Kind {
+	case F32:
+		return "f32"
+	case BF16:
+		return "bf16"
+	default:
+		return fmt.Sprintf("q%dg%d", f.Bits, f.Group)
+	}
+}
+
+// Validate reports a format that no kernel serves, or that cannot divide cols inputs.
+func (f Format) Validate(cols int) error {
+	switch {
+	case cols <= 0:
+		return fmt.Errorf("quant: %d columns", cols)
+	case f.Kind == F32 || f.Kind == BF16:
+		return nil
+	case f.Kind != Affine:
+		return fmt.Errorf("quant: unknown kind %d", f.Kind)
+	case f.Bits != 2 && f.Bits != 4 && f.Bits != 8:
+		return fmt.Errorf("quant: %d bits, want 2, 4 or 8", f.Bits)
+	case f.Group != 32 && f.Group != 64 && f.Group != 128:
+		return fmt.Errorf("quant: groups of %d, want 32, 64 or 128", f.Group)
+	case cols%f.Group != 0:
+		return fmt.Errorf("quant: %d columns do not divide into groups of %d", cols, f.Group)
+	}
+	return nil
+}
+
+// WeightBytes returns the bytes of the elements or codes of a [rows, cols] matrix.
+func (f Format) WeightBytes(rows, cols int) int {
+	switch f.Kind {
+	case F32:
+		return rows * cols * 4
+	case BF16:
+		return rows * cols * 2
+	default:
+		return rows * cols * f.Bits / 8
+	}
+}
+
+// ScaleBytes returns the bytes of the scales, and equally of the biases, of a [rows, cols] matrix;
+// 0 unless the format is Affine.
+func (f Format) ScaleBytes(rows, cols int) int {
+	if f.Kind != Affine {
+		return 0
+	}
+	return rows * (cols / f.Group) * 2
+}
+
+// Bytes returns all bytes of a [rows, cols] matrix: codes, scales and biases.
+func (f Format) Bytes(rows, cols int) int {
+	return f.WeightBytes(rows, cols) + 2*f.ScaleBytes(rows, cols)
+}
+
+// FromShapes returns the affine format of a matrix with cols inputs, whose rows are words 32-bit words of codes and
+// groups scales. The error says that no format has these.
+func FromShapes(cols, words, groups int) (Format, error) {
+	if cols <= 0 || words <= 0 || groups <= 0 || words > cols || cols%groups != 0 || words*32%cols != 0 {
+		return Format{}, fmt.Errorf("quant: %d words of codes and %d groups for %d columns", words, groups, cols)
+	}
+	f := Format{Kind: Affine, Bits: words * 32 / cols, Group: cols / groups}
+	if err := f.Validate(cols); err != nil {
+		return Format{}, err
+	}
+	return f, nil
+}
