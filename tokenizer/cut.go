@@ -1,0 +1,308 @@
+package tokenizer
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// A cutter is a splitting expression with behaviour Isolated, written by hand: it returns the length of the first piece of
+// s, which is a match at 0 or all that comes before the first match. s is not empty. Since none of the expressions looks
+// back, cutting what remains again and again splits the whole.
+type cutter func(s string) int
+
+// knownPatterns are the splitting expressions with a cutter, spelled as in tokenizer.json. Tests hold each cutter
+// against the expression.
+var knownPatterns = map[string]cutter{
+	patternQwen2:         func(s string) int { return cutQwen(s, letter) },
+	patternQwen35:        func(s string) int { return cutQwen(s, letter|mark) },
+	patternDeepSeekWords: cutDeepSeekWords,
+	patternNumbers3:      cutNumbers3,
+	patternCJK:           cutCJK,
+	patternGPT2:          cutGPT2,
+}
+
+const (
+	patternQwen2 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+	patternQwen35 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+	patternDeepSeekWords = `[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" + `{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+	patternNumbers3 = `\p{N}{1,3}`
+
+	patternCJK = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+
+	// patternGPT2 is what a ByteLevel pre-tokenizer with use_regex applies.
+	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+)
+
+// class is a set of properties of a character that the expressions ask for.
+type class uint8
+
+const (
+	letter  class = 1 << iota // \p{L}
+	mark                      // \p{M}
+	number                    // \p{N}
+	punct                     // \p{P}
+	symbol                    // \p{S}
+	space                     // \s
+	newline                   // \r or \n, which are space too
+)
+
+// asciiClass holds the classes of the characters below 0x80, the bulk of most texts.
+var asciiClass = makeASCIIClass()
+
+func makeASCIIClass() (classes [utf8.RuneSelf]class) {
+	for r := range classes {
+		classes[r] = slowClass(rune(r))
+	}
+	return classes
+}
+
+func slowClass(r rune) class {
+	switch {
+	case unicode.Is(unicode.L, r):
+		return letter
+	case r == '\r' || r == '\n':
+		return space | newline
+	case unicode.Is(unicode.White_Space, r):
+		return space
+	case unicode.Is(unicode.M, r):
+		return mark
+	case unicode.Is(unicode.N, r):
+		return number
+	case unicode.Is(unicode.P, r):
+		return punct
+	case unicode.Is(unicode.S, r):
+		return symbol
+	}
+	return 0
+}
+
+// classAt returns class and length of the character at i.
+func classAt(s string, i int) (class, int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return asciiClass[c], 1
+	}
+	r, n := utf8.DecodeRuneInString(s[i:])
+	return slowClass(r), n
+}
+
+// isAt says whether a character of a class in set begins at i.
+func isAt(s string, i int, set class) bool {
+	if i >= len(s) {
+		return false
+	}
+	c, _ := classAt(s, i)
+	return c&set != 0
+}
+
+// runEnd returns the end of the characters from i on that are of a class in set.
+func runEnd(s string, i int, set class) int {
+	for i < len(s) {
+		c, n := classAt(s, i)
+		if c&set == 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// otherEnd returns the end of the characters from i on that are of no class in set.
+func otherEnd(s string, i int, set class) int {
+	for i < len(s) {
+		c, n := classAt(s, i)
+		if c&set != 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// cutQwen is patternQwen2 with word = letter, patternQwen35 with word = letter|mark.
+func cutQwen(s string, word class) int {
+	if s[0] == '\'' {
+		if n := contraction(s, true); n > 0 {
+			return n
+		}
+	}
+	c, n := classAt(s, 0)
+	if c&word != 0 || c&(newline|number) == 0 && isAt(s, n, word) {
+		return runEnd(s, n, word)
+	}
+	if c&number != 0 {
+		return n
+	}
+	notOther := space | number | word
+	if c&notOther == 0 || s[0] == ' ' && n < len(s) && !isAt(s, n, notOther) {
+		return runEnd(s, otherEnd(s, n, notOther), newline)
+	}
+	return cutSpace(s)
+}
+
+// cutSpace is \s*[\r\n]+|\s+(?!\S)|\s+ where s begins with a space character: up to the last line end of the run, else
+// all but the last character of the run, else all of it where the text ends or there is only one.
+func cutSpace(s string) int {
+	end, last, lineEnd := spaceRun(s)
+	if lineEnd > 0 {
+		return lineEnd
+	}
+	return allButLast(s, end, last)
+}
+
+// spaceRun measures the space characters that s begins with: where they end, where the last one begins, where the last
+// line end among them ends (0 if there is none).
+func spaceRun(s string) (end, last, lineEnd int) {
+	for end < len(s) {
+		c, n := classAt(s, end)
+		if c&space == 0 {
+			break
+		}
+		last = end
+		end += n
+		if c&newline != 0 {
+			lineEnd = end
+		}
+	}
+	return end, last, lineEnd
+}
+
+// allButLast is \s+(?!\S)|\s+ for a run of space that spaceRun measured.
+func allButLast(s string, end, last int) int {
+	if end == len(s) || last == 0 {
+		return end
+	}
+	return last
+}
+
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s, which is an apostrophe; 0 if
+// there is none. Ignoring case, the long s (U+017F) counts as an s.
+func contraction(s string, ignoreCase bool) int {
+	lower := func(i int) byte {
+		if i >= len(s) {
+			return 0
+		}
+		if c := s[i]; !ignoreCase || c < 'A' || c > 'Z' {
+			return c
+		}
+		return s[i] + 'a' - 'A'
+	}
+	switch lower(1) {
+	case 's', 't', 'm', 'd':
+		return 2
+	case 'r', 'v':
+		if lower(2) == 'e' {
+			return 3
+		}
+	case 'l':
+		if lower(2) == 'l' {
+			return 3
+		}
+	case 0xC5:
+		if ignoreCase && lower(2) == 0xBF {
+			return 3
+		}
+	}
+	return 0
+}
+
+// cutDeepSeekWords is patternDeepSeekWords, which leaves some characters unmatched: numbers, control characters and
+// unassigned ones, where no letter follows.
+func cutDeepSeekWords(s string) int {
+	for i := 0; i < len(s); {
+		if n := matchDeepSeekWord(s[i:]); n > 0 {
+			if i > 0 {
+				return i
+			}
+			return n
+		}
+		_, n := classAt(s, i)
+		i += n
+	}
+	return len(s)
+}
+
+// matchDeepSeekWord returns the length of the match at 0, or 0.
+func matchDeepSeekWord(s string) int {
+	const word, sign = letter | mark, punct | symbol
+	c, n := classAt(s, 0)
+	if c&sign != 0 && s[0] < utf8.RuneSelf && len(s) > 1 && isASCIILetter(s[1]) {
+		end := 2
+		for end < len(s) && isASCIILetter(s[end]) {
+			end++
+		}
+		return end
+	}
+	switch {
+	case c&word != 0, c&(newline|sign) == 0 && isAt(s, n, word):
+		return runEnd(s, n, word)
+	case c&sign != 0, s[0] == ' ' && isAt(s, n, sign):
+		return runEnd(s, runEnd(s, n, sign), newline)
+	case c&space != 0:
+		return cutSpace(s)
+	}
+	return 0
+}
+
+func isASCIILetter(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// cutNumbers3 is patternNumbers3.
+func cutNumbers3(s string) int {
+	c, n := classAt(s, 0)
+	if c&number == 0 {
+		return otherEnd(s, n, number)
+	}
+	for range 2 {
+		if !isAt(s, n, number) {
+			break
+		}
+		_, m := classAt(s, n)
+		n += m
+	}
+	return n
+}
+
+// cutCJK is patternCJK: a run of Han, Hiragana and Katakana, or a run of anything else.
+func cutCJK(s string) int {
+	first, end := false, 0
+	for i, r := range s {
+		is := r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff
+		if i == 0 {
+			first = is
+		}
+		if is != first {
+			return i
+		}
+		end = i + utf8.RuneLen(r)
+	}
+	return end
+}
+
+// cutGPT2 is patternGPT2. It has no rule for line ends and minds case.
+func cutGPT2(s string) int {
+	if s[0] == '\'' {
+		if n := contraction(s, false); n > 0 {
+			return n
+		}
+	}
+	c, n := classAt(s, 0)
+	if s[0] == ' ' && n < len(s) && !isAt(s, n, space) {
+		var m int
+		c, m = classAt(s, n)
+		n += m
+	}
+	switch {
+	case c&letter != 0:
+		return runEnd(s, n, letter)
+	case c&number != 0:
+		return runEnd(s, n, number)
+	case c&space == 0:
+		return otherEnd(s, n, space|letter|number)
+	}
+	end, last, _ := spaceRun(s)
+	return allButLast(s, end, last)
+}
