@@ -1,0 +1,266 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// OpError reports an operation whose sizes or views do not fit. Nothing of its Commands was run.
+type OpError struct {
+	Op  string // the operation's name
+	Why string // what does not fit, with the numbers
+}
+
+func (e *OpError) Error() string { return "gpu: " + e.Op + ": " + e.Why }
+
+// Check checks every operation in order and returns the first one's error, a wrapped *OpError. Devices call
+// it in Submit.
+func (c *Commands) Check() error {
+	for i, op := range c.ops {
+		if err := op.Check(); err != nil {
+			return fmt.Errorf("operation %d of %d: %w", i, len(c.ops), err)
+		}
+	}
+	return nil
+}
+
+// checker collects the first thing that is wrong with one operation. After that its methods do nothing, so a
+// Check reads as a list. Nothing is allocated unless something is wrong.
+type checker struct {
+	op  string
+	err *OpError
+}
+
+// result returns the first error found, or nil.
+func (c *checker) result() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
+// ok reports whether nothing was wrong so far.
+func (c *checker) ok() bool { return c.err == nil }
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = &OpError{Op: c.op, Why: fmt.Sprintf(format, args...)}
+	}
+}
+
+// within says where in a list the error lies, if there is one.
+func (c *checker) within(list string, i int) {
+	if c.err != nil {
+		c.err.Why = fmt.Sprintf("%s %d: %s", list, i, c.err.Why)
+	}
+}
+
+// positive wants n > 0.
+func (c *checker) positive(name string, n int) {
+	if c.err == nil && n <= 0 {
+		c.fail("%s is %d, want at least 1", name, n)
+	}
+}
+
+// divides wants a to be a multiple of b, both positive.
+func (c *checker) divides(nameA string, a int, nameB string, b int) {
+	if c.err == nil && a%b != 0 {
+		c.fail("%s %d does not divide into %s %d", nameA, a, nameB, b)
+	}
+}
+
+// eps wants a finite number that is not negative.
+func (c *checker) eps(e float32) {
+	if c.err == nil && !(e >= 0 && e <= math.MaxFloat32) {
+		c.fail("eps is %v, want a finite number that is not negative", e)
+	}
+}
+
+// span is the memory of an operand: rows rows of width bytes, stride bytes apart.
+type span struct {
+	v                   View
+	rows, stride, width int
+}
+
+func (s span) bytes() int { return sum(product(s.rows-1, s.stride), s.width) }
+
+// bytes wants n bytes at v, aligned to align, inside v's buffer.
+func (c *checker) bytes(name string, v View, n, align int) span {
+	s := span{v, 1, n, n}
+	if c.err != nil {
+		return s
+	}
+	if v.Buf == nil {
+		c.fail("%s has no buffer", name)
+		return s
+	}
+	size := v.Buf.Len()
+	switch {
+	case v.Offset < 0 || v.Offset > size || n > size-v.Offset:
+		c.fail("%s: %d bytes at offset %d do not fit a buffer of %d", name, n, v.Offset, size)
+	case v.Offset%align != 0:
+		c.fail("%s: offset %d is no multiple of %d", name, v.Offset, align)
+	}
+	return s
+}
+
+// floats wants n float32 at v.
+func (c *checker) floats(name string, v View, n int) span {
+	return c.bytes(name, v, product(n, 4), 4)
+}
+
+// dense wants float32 [rows, dim] at v.
+func (c *checker) dense(name string, v View, rows, dim int) span {
+	return c.floats(name, v, product(rows, dim))
+}
+
+// strided wants rows rows of dim float32, stride apart.
+func (c *checker) strided(name string, v View, rows, dim, stride int) span {
+	if c.err == nil && stride < dim {
+		c.fail("%s: stride %d is smaller than a row of %d", name, stride, dim)
+	}
+	c.floats(name, v, sum(product(rows-1, stride), dim))
+	return span{v, rows, product(stride, 4), product(dim, 4)}
+}
+
+// heads wants vectors (row, head) of dim float32 at row·rowStride + head·headStride.
+func (c *checker) heads(name string, v View, rows, heads, dim, rowStride, headStride int) span {
+	width := dim
+	if heads > 1 {
+		if c.err == nil && headStride < dim {
+			c.fail("%s: head stride %d is smaller than a head of %d", name, headStride, dim)
+		}
+		width = sum(product(heads-1, headStride), dim)
+	}
+	return c.strided(name, v, rows, width, rowStride)
+}
+
+// matrix wants a matrix of a shape and format that kernels serve, complete and inside its buffers.
+func (c *checker) matrix(name string, m *Matrix) {
+	if c.err != nil {
+		return
+	}
+	if m.Rows <= 0 || m.Cols <= 0 {
+		c.fail("%s is [%d, %d], want at least [1, 1]", name, m.Rows, m.Cols)
+		return
+	}
+	if err := m.Format.Validate(m.Cols); err != nil {
+		c.fail("%s [%d, %d]: %v", name, m.Rows, m.Cols, err)
+		return
+	}
+	rowBytes, group, align := weightLayout(m)
+	c.bytes(name, m.Weight, product(m.Rows, rowBytes), align)
+	if group == 0 {
+		if c.err == nil && (m.Scales.Buf != nil || m.Biases.Buf != nil) {
+			c.fail("%s: format %v has neither scales nor biases", name, m.Format)
+		}
+		return
+	}
+	n := product(m.Rows, m.Cols/group*2)
+	if c.ok() {
+		c.bytes("scales", m.Scales, n, 2)
+		c.bytes("biases", m.Biases, n, 2)
+		if !c.ok() {
+			c.err.Why = name + " " + c.err.Why
+		}
+	}
+}
+
+// weightLayout returns how many bytes a row of m has, whose format is valid, how many inputs share a scale, 0 if
+// there are none, and the alignment: codes lie in 32-bit words.
+func weightLayout(m *Matrix) (rowBytes, group, align int) {
+	switch m.Format.Kind {
+	case quant.F32:
+		return product(m.Cols, 4), 0, 4
+	case quant.BF16:
+		return product(m.Cols, 2), 0, 2
+	default:
+		return product(m.Cols, m.Format.Bits) / 8, m.Format.Group, 4
+	}
+}
+
+// shape wants m to be [rows, cols].
+func (c *checker) shape(name string, m *Matrix, rows, cols int) {
+	if c.err == nil && (m.Rows != rows || m.Cols != cols) {
+		c.fail("%s is [%d, %d], want [%d, %d]", name, m.Rows, m.Cols, rows, cols)
+	}
+}
+
+// indices wants every index in [0, n).
+func (c *checker) indices(name string, list []int32, n int) {
+	if c.err != nil {
+		return
+	}
+	for i, v := range list {
+		if v < 0 || int(v) >= n {
+			c.fail("%s %d at index %d is outside the %d there are", name, v, i, n)
+			return
+		}
+	}
+}
+
+// apart wants two operands that share no byte.
+func (c *checker) apart(nameA string, a span, nameB string, b span) {
+	if c.err == nil && overlap(a, b) {
+		c.fail("%s and %s overlap", nameA, nameB)
+	}
+}
+
+// sameOrApart wants an output that is exactly an input or shares no byte with it.
+func (c *checker) sameOrApart(nameA string, a span, nameB string, b span) {
+	if c.err == nil && a != b && overlap(a, b) {
+		c.fail("%s and %s overlap without being the same", nameA, nameB)
+	}
+}
+
+// overlap reports whether two spans that fit their buffers share a byte. Rows of one stride may be interleaved,
+// as the parts of one wide row are; of different strides it takes the whole extents.
+func overlap(a, b span) bool {
+	if a.v.Buf == nil || a.v.Buf != b.v.Buf {
+		return false
+	}
+	if b.v.Offset < a.v.Offset {
+		a, b = b, a
+	}
+	d := b.v.Offset - a.v.Offset
+	if d >= a.bytes() {
+		return false
+	}
+	if a.stride != b.stride || a.stride == 0 {
+		return true
+	}
+	d %= a.stride
+	return d < a.width || d+b.width > a.stride
+}
+
+// or returns n, or what 0 stands for.
+func or(n, zero int) int {
+	if n == 0 {
+		return zero
+	}
+	return n
+}
+
+// product returns a·b, and the largest int where that does not fit or a factor is negative: more than any
+// buffer holds.
+func product(a, b int) int {
+	if a < 0 || b < 0 {
+		return math.MaxInt
+	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > math.MaxInt {
+		return math.MaxInt
+	}
+	return int(lo)
+}
+
+// sum returns a+b, likewise.
+func sum(a, b int) int {
+	if a < 0 || b < 0 || a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}

@@ -1,0 +1,153 @@
+package gpu
+
+// Name returns the operation's name, see Op.
+
+func (o *Upload) Name() string      { return "upload" }
+func (o *Download) Name() string    { return "download" }
+func (o *Fill) Name() string        { return "fill" }
+func (o *Embed) Name() string       { return "embed" }
+func (o *Gather) Name() string      { return "gather" }
+func (o *RMSNorm) Name() string     { return "rmsnorm" }
+func (o *MatMul) Name() string      { return "matmul" }
+func (o *Add) Name() string         { return "add" }
+func (o *SigmoidGate) Name() string { return "sigmoidgate" }
+func (o *SwiGLU) Name() string      { return "swiglu" }
+func (o *Rope) Name() string        { return "rope" }
+func (o *AppendKV) Name() string    { return "appendkv" }
+func (o *Attention) Name() string   { return "attention" }
+func (o *CausalConv) Name() string  { return "causalconv" }
+func (o *DeltaRule) Name() string   { return "deltarule" }
+func (o *GatedNorm) Name() string   { return "gatednorm" }
+func (o *Experts) Name() string     { return "experts" }
+func (o *Combine) Name() string     { return "combine" }
+
+// Check reports sizes and views that do not fit, see Op. The error is an *OpError.
+
+func (o *Upload) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("bytes of Src", len(o.Src))
+	c.bytes("Dst", o.Dst, len(o.Src), 1)
+	return c.result()
+}
+
+func (o *Download) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("bytes of Dst", len(o.Dst))
+	c.bytes("Src", o.Src, len(o.Dst), 1)
+	return c.result()
+}
+
+func (o *Fill) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Bytes", o.Bytes)
+	c.bytes("Dst", o.Dst, o.Bytes, 1)
+	return c.result()
+}
+
+func (o *Embed) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("number of Tokens", len(o.Tokens))
+	c.matrix("Table", &o.Table)
+	c.indices("token", o.Tokens, o.Table.Rows)
+	c.dense("Y", o.Y, len(o.Tokens), o.Table.Cols)
+	return c.result()
+}
+
+func (o *Gather) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("number of Rows", len(o.Rows))
+	c.positive("XRows", o.XRows)
+	c.positive("Dim", o.Dim)
+	x := c.dense("X", o.X, o.XRows, o.Dim)
+	y := c.dense("Y", o.Y, len(o.Rows), o.Dim)
+	c.indices("row", o.Rows, o.XRows)
+	c.apart("X", x, "Y", y)
+	return c.result()
+}
+
+func (o *RMSNorm) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Vectors", o.Vectors)
+	c.positive("Dim", o.Dim)
+	c.eps(o.Eps)
+	x := c.strided("X", o.X, o.Vectors, o.Dim, or(o.XStride, o.Dim))
+	y := c.strided("Y", o.Y, o.Vectors, o.Dim, or(o.YStride, o.Dim))
+	c.sameOrApart("X", x, "Y", y)
+	if !o.W.IsZero() {
+		c.apart("W", c.floats("W", o.W, o.Dim), "Y", y)
+	}
+	return c.result()
+}
+
+func (o *MatMul) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.matrix("W", &o.W)
+	x := c.strided("X", o.X, o.Rows, o.W.Cols, or(o.XStride, o.W.Cols))
+	y := c.strided("Y", o.Y, o.Rows, o.W.Rows, or(o.YStride, o.W.Rows))
+	c.apart("X", x, "Y", y)
+	return c.result()
+}
+
+func (o *Add) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("N", o.N)
+	a := c.floats("A", o.A, o.N)
+	b := c.floats("B", o.B, o.N)
+	y := c.floats("Y", o.Y, o.N)
+	c.sameOrApart("A", a, "Y", y)
+	c.sameOrApart("B", b, "Y", y)
+	return c.result()
+}
+
+func (o *SigmoidGate) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Heads", o.Heads)
+	c.positive("Dim", o.Dim)
+	x := c.dense("X", o.X, o.Rows, product(o.Heads, o.Dim))
+	g := c.heads("G", o.G, o.Rows, o.Heads, o.Dim, o.GRowStride, o.GHeadStride)
+	c.apart("X", x, "G", g)
+	return c.result()
+}
+
+func (o *SwiGLU) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Dim", o.Dim)
+	g := c.dense("Gate", o.Gate, o.Rows, o.Dim)
+	u := c.dense("Up", o.Up, o.Rows, o.Dim)
+	y := c.dense("Y", o.Y, o.Rows, o.Dim)
+	c.sameOrApart("Gate", g, "Y", y)
+	c.sameOrApart("Up", u, "Y", y)
+	return c.result()
+}
+
+func (o *Rope) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Heads", o.Heads)
+	c.positive("Rotary", o.Rotary)
+	if c.ok() && o.Rotary%2 != 0 {
+		c.fail("Rotary is %d, want an even number", o.Rotary)
+	}
+	x := c.heads("X", o.X, o.Rows, o.Heads, o.Rotary, o.RowStride, o.HeadStride)
+	t := c.dense("Table", o.Table, o.Rows, o.Rotary)
+	c.apart("X", x, "Table", t)
+	return c.result()
+}
+
+func (o *GatedNorm) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Vectors", o.Vectors)
+	c.positive("Dim", o.Dim)
+	c.eps(o.Eps)
+	x := c.dense("X", o.X, o.Vectors, o.Dim)
+	z := c.dense("Z", o.Z, o.Vectors, o.Dim)
+	w := c.floats("W", o.W, o.Dim)
+	y := c.dense("Y", o.Y, o.Vectors, o.Dim)
+	c.sameOrApart("X", x, "Y", y)
+	c.apart("Z", z, "Y", y)
+	c.apart("W", w, "Y", y)
+	return c.result()
+}

@@ -1,0 +1,190 @@
+package gpu
+
+func (o *AppendKV) Check() error {
+	c := checker{op: o.Name()}
+	rows := c.kvSegments(o.Segments)
+	if !c.ok() {
+		return c.result()
+	}
+	dim := o.Segments[0].KV.Dim
+	c.strided("K", o.K, rows, dim, or(o.KStride, dim))
+	c.strided("V", o.V, rows, dim, or(o.VStride, dim))
+	for i := range o.Segments {
+		s := &o.Segments[i]
+		if n := product(product(s.KV.PageRows, dim), 4); c.ok() && distance(s.KV.KOffset, s.KV.VOffset) < n {
+			c.fail("keys at %d and values at %d of a page overlap, each has %d bytes", s.KV.KOffset, s.KV.VOffset, n)
+		}
+		if c.ok() {
+			c.pages(&s.KV, s.Pos/s.KV.PageRows, s.Pos+s.Rows)
+		}
+		c.within("segment", i)
+		if !c.ok() {
+			break
+		}
+	}
+	return c.result()
+}
+
+func (o *Attention) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Heads", o.Heads)
+	c.positive("KVHeads", o.KVHeads)
+	c.positive("HeadDim", o.HeadDim)
+	if !c.ok() {
+		return c.result()
+	}
+	c.divides("Heads", o.Heads, "KVHeads", o.KVHeads)
+	rows := c.kvSegments(o.Segments)
+	q := c.heads("Q", o.Q, rows, o.Heads, o.HeadDim, o.QRowStride, o.QHeadStride)
+	y := c.dense("Y", o.Y, rows, product(o.Heads, o.HeadDim))
+	c.apart("Q", q, "Y", y)
+	for i := range o.Segments {
+		if !c.ok() {
+			break
+		}
+		s := &o.Segments[i]
+		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
+			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
+		}
+		c.pages(&s.KV, 0, s.Pos+s.Rows)
+		c.within("segment", i)
+	}
+	return c.result()
+}
+
+// distance returns |a-b| of two numbers that are not negative.
+func distance(a, b int) int {
+	if a < b {
+		a, b = b, a
+	}
+	return a - b
+}
+
+// kvSegments wants at least one segment, none sharing a row with another, with a cache of one width whose table
+// reaches the last position. It returns how many rows the operands have: up to the last segment's end.
+func (c *checker) kvSegments(segs []KVSegment) (rows int) {
+	c.positive("number of Segments", len(segs))
+	for i := range segs {
+		if !c.ok() {
+			return rows
+		}
+		s := &segs[i]
+		kv := &s.KV
+		c.positive("Rows", s.Rows)
+		c.positive("PageRows", kv.PageRows)
+		c.positive("Dim", kv.Dim)
+		if c.ok() {
+			switch {
+			case s.Row < 0 || s.Pos < 0:
+				c.fail("row %d, position %d", s.Row, s.Pos)
+			case kv.Dim != segs[0].KV.Dim:
+				c.fail("the cache has %d channels, that of segment 0 %d", kv.Dim, segs[0].KV.Dim)
+			case kv.KOffset < 0 || kv.VOffset < 0 || kv.KOffset%4 != 0 || kv.VOffset%4 != 0:
+				c.fail("key offset %d and value offset %d, want multiples of 4", kv.KOffset, kv.VOffset)
+			case product(len(kv.Pages), kv.PageRows) < sum(s.Pos, s.Rows):
+				c.fail("%d pages of %d rows are too few for the positions %d to %d",
+					len(kv.Pages), kv.PageRows, s.Pos, sum(s.Pos, s.Rows-1))
+			}
+		}
+		for j := range segs[:i] {
+			c.rowsApart(j, segs[j].Row, segs[j].Rows, s.Row, s.Rows)
+		}
+		c.within("segment", i)
+		rows = max(rows, sum(s.Row, s.Rows))
+	}
+	return rows
+}
+
+// stateSegments wants at least one segment, none sharing a row or a state with another, each with a state of
+// stateFloats float32. It returns how many rows the operands have.
+func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int) {
+	c.positive("number of Segments", len(segs))
+	for i := range segs {
+		if !c.ok() {
+			return rows
+		}
+		s := &segs[i]
+		c.positive("Rows", s.Rows)
+		if c.ok() && s.Row < 0 {
+			c.fail("row %d", s.Row)
+		}
+		if stateFloats > 0 {
+			c.floats("State", s.State, stateFloats)
+		}
+		for j := range segs[:i] {
+			c.rowsApart(j, segs[j].Row, segs[j].Rows, s.Row, s.Rows)
+			if c.ok() && overlap(stateSpan(&segs[j], stateFloats), stateSpan(s, stateFloats)) {
+				c.fail("shares its state with segment %d", j)
+			}
+		}
+		c.within("segment", i)
+		rows = max(rows, sum(s.Row, s.Rows))
+	}
+	return rows
+}
+
+func stateSpan(s *StateSegment, floats int) span {
+	return span{s.State, 1, 4 * floats, 4 * floats}
+}
+
+// rowsApart wants the rows of the segment being checked to be none of segment j's.
+func (c *checker) rowsApart(j, rowA, rowsA, rowB, rowsB int) {
+	if c.err == nil && rowA < sum(rowB, rowsB) && rowB < sum(rowA, rowsA) {
+		c.fail("rows %d to %d overlap rows %d to %d of segment %d", rowB, sum(rowB, rowsB-1), rowA, sum(rowA, rowsA-1), j)
+	}
+}
+
+// pages wants the pages from page first to the one before position end to hold keys and values.
+func (c *checker) pages(kv *KV, first, end int) {
+	if c.err != nil {
+		return
+	}
+	n := sum(max(kv.KOffset, kv.VOffset), product(product(kv.PageRows, kv.Dim), 4))
+	last := (end - 1) / kv.PageRows
+	for p := first; p <= last; p++ {
+		c.bytes("page", kv.Pages[p], n, 4)
+		c.within("page table entry", p)
+		if c.err != nil {
+			return
+		}
+	}
+}
+
+func (o *CausalConv) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Channels", o.Channels)
+	c.positive("Kernel", o.Kernel)
+	rows := c.stateSegments(o.Segments, product(o.Kernel-1, o.Channels))
+	x := c.dense("X", o.X, rows, o.Channels)
+	y := c.dense("Y", o.Y, rows, o.Channels)
+	w := c.floats("W", o.W, product(o.Channels, o.Kernel))
+	c.apart("X", x, "Y", y)
+	c.apart("W", w, "Y", y)
+	return c.result()
+}
+
+func (o *DeltaRule) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("KeyHeads", o.KeyHeads)
+	c.positive("ValueHeads", o.ValueHeads)
+	c.positive("KeyDim", o.KeyDim)
+	c.positive("ValueDim", o.ValueDim)
+	if !c.ok() {
+		return c.result()
+	}
+	c.divides("ValueHeads", o.ValueHeads, "KeyHeads", o.KeyHeads)
+	values := product(o.ValueHeads, o.ValueDim)
+	rows := c.stateSegments(o.Segments, product(values, o.KeyDim))
+	qkv := c.dense("QKV", o.QKV, rows, sum(product(2, product(o.KeyHeads, o.KeyDim)), values))
+	alpha := c.dense("Alpha", o.Alpha, rows, o.ValueHeads)
+	beta := c.dense("Beta", o.Beta, rows, o.ValueHeads)
+	alog := c.floats("ALog", o.ALog, o.ValueHeads)
+	bias := c.floats("DtBias", o.DtBias, o.ValueHeads)
+	y := c.dense("Y", o.Y, rows, values)
+	c.apart("QKV", qkv, "Y", y)
+	c.apart("Alpha", alpha, "Y", y)
+	c.apart("Beta", beta, "Y", y)
+	c.apart("ALog", alog, "Y", y)
+	c.apart("DtBias", bias, "Y", y)
+	return c.result()
+}

@@ -1,0 +1,111 @@
+package gpu
+
+// Op is one operation. The types that implement it are the structs of this package, by pointer; a
+// device switches over them.
+type Op interface {
+	// Name is the operation's name in errors and figures: "matmul".
+	Name() string
+	// Check reports sizes and views that do not fit. Devices call it in Submit.
+	Check() error
+}
+
+// Commands collects operations for one Submit. The zero value is ready. After its ticket is done it may
+// be Reset and filled again; operations are then built in memory kept from before.
+type Commands struct {
+	ops []Op
+
+	uploads   arena[Upload]
+	downloads arena[Download]
+	fills     arena[Fill]
+	embeds    arena[Embed]
+	gathers   arena[Gather]
+	norms     arena[RMSNorm]
+	matmuls   arena[MatMul]
+	adds      arena[Add]
+	gates     arena[SigmoidGate]
+	swiglus   arena[SwiGLU]
+	ropes     arena[Rope]
+	appends   arena[AppendKV]
+	attns     arena[Attention]
+	convs     arena[CausalConv]
+	deltas    arena[DeltaRule]
+	gnorms    arena[GatedNorm]
+	experts   arena[Experts]
+	combines  arena[Combine]
+}
+
+// Ops returns the operations in order; valid until Reset.
+func (c *Commands) Ops() []Op { return c.ops }
+
+// Len returns the number of operations.
+func (c *Commands) Len() int { return len(c.ops) }
+
+// Reset empties c. What its operations pointed to is let go.
+func (c *Commands) Reset() {
+	clear(c.ops)
+	c.ops = c.ops[:0]
+	c.uploads.reset()
+	c.downloads.reset()
+	c.fills.reset()
+	c.embeds.reset()
+	c.gathers.reset()
+	c.norms.reset()
+	c.matmuls.reset()
+	c.adds.reset()
+	c.gates.reset()
+	c.swiglus.reset()
+	c.ropes.reset()
+	c.appends.reset()
+	c.attns.reset()
+	c.convs.reset()
+	c.deltas.reset()
+	c.gnorms.reset()
+	c.experts.reset()
+	c.combines.reset()
+}
+
+// The Encode methods append a copy of an operation.
+
+func (c *Commands) EncodeUpload(op Upload)           { c.ops = append(c.ops, c.uploads.put(op)) }
+func (c *Commands) EncodeDownload(op Download)       { c.ops = append(c.ops, c.downloads.put(op)) }
+func (c *Commands) EncodeFill(op Fill)               { c.ops = append(c.ops, c.fills.put(op)) }
+func (c *Commands) EncodeEmbed(op Embed)             { c.ops = append(c.ops, c.embeds.put(op)) }
+func (c *Commands) EncodeGather(op Gather)           { c.ops = append(c.ops, c.gathers.put(op)) }
+func (c *Commands) EncodeRMSNorm(op RMSNorm)         { c.ops = append(c.ops, c.norms.put(op)) }
+func (c *Commands) EncodeMatMul(op MatMul)           { c.ops = append(c.ops, c.matmuls.put(op)) }
+func (c *Commands) EncodeAdd(op Add)                 { c.ops = append(c.ops, c.adds.put(op)) }
+func (c *Commands) EncodeSigmoidGate(op SigmoidGate) { c.ops = append(c.ops, c.gates.put(op)) }
+func (c *Commands) EncodeSwiGLU(op SwiGLU)           { c.ops = append(c.ops, c.swiglus.put(op)) }
+func (c *Commands) EncodeRope(op Rope)               { c.ops = append(c.ops, c.ropes.put(op)) }
+func (c *Commands) EncodeAppendKV(op AppendKV)       { c.ops = append(c.ops, c.appends.put(op)) }
+func (c *Commands) EncodeAttention(op Attention)     { c.ops = append(c.ops, c.attns.put(op)) }
+func (c *Commands) EncodeCausalConv(op CausalConv)   { c.ops = append(c.ops, c.convs.put(op)) }
+func (c *Commands) EncodeDeltaRule(op DeltaRule)     { c.ops = append(c.ops, c.deltas.put(op)) }
+func (c *Commands) EncodeGatedNorm(op GatedNorm)     { c.ops = append(c.ops, c.gnorms.put(op)) }
+func (c *Commands) EncodeExperts(op Experts)         { c.ops = append(c.ops, c.experts.put(op)) }
+func (c *Commands) EncodeCombine(op Combine)         { c.ops = append(c.ops, c.combines.put(op)) }
+
+// arena hands out pointers to values of one type and takes all of them back at once. Pointers stay
+// valid while it grows, and a value's memory is used again after reset.
+type arena[T any] struct {
+	items []*T
+	used  int
+}
+
+func (a *arena[T]) put(v T) *T {
+	if a.used == len(a.items) {
+		a.items = append(a.items, new(T))
+	}
+	p := a.items[a.used]
+	a.used++
+	*p = v
+	return p
+}
+
+func (a *arena[T]) reset() {
+	var zero T
+	for _, p := range a.items[:a.used] {
+		*p = zero
+	}
+	a.used = 0
+}

@@ -1,0 +1,73 @@
+package gpu
+
+import "errors"
+
+// ErrClosed is the error of work given to a queue or device after Close.
+var ErrClosed = errors.New("gpu: device is closed")
+
+// ErrOutOfMemory is wrapped by NewBuffer's error when the device cannot give the bytes.
+var ErrOutOfMemory = errors.New("gpu: out of device memory")
+
+// Device makes buffers and queues. Its methods may be called from many goroutines.
+type Device interface {
+	// Name says what it is, for people: "host (2 threads, portable)".
+	Name() string
+	// NewBuffer returns zeroed device memory of n bytes, n > 0, aligned to at least 64.
+	// It fails with an error that wraps ErrOutOfMemory and says how much was asked.
+	NewBuffer(n int) (Buffer, error)
+	// Wrap makes host memory visible to the device without a copy where the device can: weights
+	// mapped from a file, expert slots. The memory stays the caller's and must outlive the buffer;
+	// operations only read it, but the caller may write it while no submitted work reads it.
+	Wrap(mem []byte) (Buffer, error)
+	// NewQueue returns a queue. Work in different queues has no order.
+	NewQueue() (Queue, error)
+	// Close frees what the device holds. Queues must be closed and buffers released before.
+	Close() error
+}
+
+// Buffer is a piece of device memory.
+type Buffer interface {
+	// Len returns the size in bytes.
+	Len() int
+	// Bytes returns the memory if the host can address it, else nil. The host may touch it only
+	// while no submitted work does.
+	Bytes() []byte
+	// Release gives the memory back; of a wrapped buffer only the wrapping. Releasing twice is a no-op.
+	Release()
+}
+
+// Queue runs Commands in the order of Submit.
+type Queue interface {
+	// Submit checks every operation (the first bad one is the error, and nothing runs), hands c to
+	// the device and returns at once. c and all that its operations point to belong to the queue until
+	// the ticket is done. It is called from one goroutine at a time.
+	Submit(c *Commands) (Ticket, error)
+	// Close waits for the submitted work and ends the queue.
+	Close() error
+}
+
+// Ticket is the completion of one Submit.
+type Ticket interface {
+	// OnDone calls f once when the work is complete, with nil or what failed: at once, if it is
+	// already complete, else later from a goroutine of the device. f must not block. OnDone is called
+	// at most once per ticket.
+	OnDone(f func(error))
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done.
+	DeviceNS() int64
+}
+
+// View is a window on a buffer: everything from Offset, in bytes. The operation knows the length.
+// The zero View means "none" where an operation allows that.
+type View struct {
+	Buf    Buffer
+	Offset int
+}
+
+// IsZero reports whether v is the zero View.
+func (v View) IsZero() bool { return v.Buf == nil }
+
+// At returns the view that begins n bytes further on.
+func (v View) At(n int) View { return View{v.Buf, v.Offset + n} }
+
+// Floats returns the view that begins n float32 further on.
+func (v View) Floats(n int) View { return View{v.Buf, v.Offset + 4*n} }

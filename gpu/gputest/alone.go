@@ -1,0 +1,226 @@
+package gputest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// company is how many rows are computed together at most.
+const company = 64
+
+// aloneCase builds an operation on some rows of inputs that depend on the case alone, and returns its output, dense,
+// one row of the same width for each.
+type aloneCase struct {
+	name  string
+	build func(s *setup, rows []int) *operand
+}
+
+// choose returns the given rows of data [company, len/company].
+func choose(data []float32, rows []int) []float32 {
+	width := len(data) / company
+	var some []float32
+	for _, r := range rows {
+		some = append(some, data[r*width:(r+1)*width]...)
+	}
+	return some
+}
+
+// testAlone computes rows alone, by threes and all together: the bits must not change.
+func testAlone(t *testing.T, d gpu.Device) {
+	all := make([]int, company)
+	for i := range all {
+		all[i] = i
+	}
+	subsets := [][]int{{0}, {17}, {63}, {5, 6, 7}, {63, 2, 31}, all[:62], {9, 8}}
+	for _, c := range aloneCases() {
+		t.Run(c.name, func(t *testing.T) {
+			compute := func(rows []int) []float32 {
+				s := newSetup(t, d, c.name)
+				y := c.build(s, rows)
+				s.run()
+				return y.floats()
+			}
+			together := compute(all)
+			for _, rows := range subsets {
+				if err := numcmp.Equal(compute(rows), choose(together, rows)); err != nil {
+					t.Errorf("rows %v differ from the same rows among %d: %v", rows, company, err)
+				}
+			}
+		})
+	}
+}
+
+func aloneCases() []aloneCase {
+	list := []aloneCase{
+		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
+		{"rope", aloneRope}, {"attention", aloneAttention}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
+		{"combine", aloneCombine},
+	}
+	for _, f := range formats() {
+		list = append(list,
+			aloneCase{fmt.Sprintf("matmul/format=%v", f), func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, 37, 384) }},
+			aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }},
+			aloneCase{fmt.Sprintf("experts/format=%v", f), func(s *setup, rows []int) *operand { return aloneExperts(s, rows, f) }})
+	}
+	for _, f := range formats()[:2] {
+		list = append(list, aloneCase{fmt.Sprintf("matmul/format=%v/odd", f),
+			func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, 5, 199) }})
+	}
+	return list
+}
+
+func aloneMatMul(s *setup, rows []int, f quant.Format, out, in int) *operand {
+	w := s.matrix("W", out, in, f)
+	x := s.input("X", choose(s.normal(company*in), rows))
+	y := s.output("Y", len(rows)*out)
+	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: len(rows)})
+	return y
+}
+
+func aloneEmbed(s *setup, rows []int, f quant.Format) *operand {
+	table := s.matrix("Table", company, 128, f)
+	y := s.output("Y", len(rows)*128)
+	tokens := make([]int32, len(rows))
+	for i, r := range rows {
+		tokens[i] = int32(r)
+	}
+	s.cmds.EncodeEmbed(gpu.Embed{Table: table.Matrix, Tokens: tokens, Y: y.view()})
+	return y
+}
+
+func aloneNorm(s *setup, rows []int) *operand {
+	const dim = 331
+	w, x, y := s.input("W", s.normal(dim)), s.input("X", choose(s.normal(company*dim), rows)), s.output("Y", len(rows)*dim)
+	s.cmds.EncodeRMSNorm(gpu.RMSNorm{X: x.view(), W: w.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
+	return y
+}
+
+func aloneGatedNorm(s *setup, rows []int) *operand {
+	const dim = 331
+	w, x := s.input("W", s.normal(dim)), s.input("X", choose(s.normal(company*dim), rows))
+	z, y := s.input("Z", choose(s.normal(company*dim), rows)), s.output("Y", len(rows)*dim)
+	s.cmds.EncodeGatedNorm(gpu.GatedNorm{X: x.view(), W: w.view(), Z: z.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
+	return y
+}
+
+func aloneSwiGLU(s *setup, rows []int) *operand {
+	const dim = 331
+	g, u := s.input("Gate", choose(s.extreme(company*dim), rows)), s.input("Up", choose(s.normal(company*dim), rows))
+	y := s.output("Y", len(rows)*dim)
+	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: g.view(), Up: u.view(), Y: y.view(), Rows: len(rows), Dim: dim})
+	return y
+}
+
+func aloneGate(s *setup, rows []int) *operand {
+	const heads, dim = 4, 48
+	x := s.inout("X", choose(s.normal(company*heads*dim), rows))
+	g := s.input("G", choose(s.extreme(company*heads*dim), rows))
+	s.cmds.EncodeSigmoidGate(gpu.SigmoidGate{X: x.view(), G: g.view(), Rows: len(rows), Heads: heads, Dim: dim,
+		GRowStride: heads * dim, GHeadStride: dim})
+	return x
+}
+
+func aloneRope(s *setup, rows []int) *operand {
+	const heads, dim, rotary = 4, 48, 32
+	x := s.inout("X", choose(s.normal(company*heads*dim), rows))
+	table := s.input("Table", choose(s.normal(company*rotary), rows))
+	s.cmds.EncodeRope(gpu.Rope{X: x.view(), Table: table.view(), Rows: len(rows), Heads: heads, Rotary: rotary,
+		RowStride: heads * dim, HeadStride: dim})
+	return x
+}
+
+// aloneAttention gives each row a sequence of its own, of a length of its own.
+func aloneAttention(s *setup, rows []int) *operand {
+	const heads, kvHeads, dim = 4, 2, 24
+	data := s.normal(company * heads * dim)
+	op := gpu.Attention{QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 0.2}
+	sequences := make([]gpu.KVSegment, company)
+	for r := range sequences {
+		n := 1 + r*3
+		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), 16, kvHeads*dim, n, n).kv}
+	}
+	for i, r := range rows {
+		sequences[r].Row = i
+		op.Segments = append(op.Segments, sequences[r])
+	}
+	q, y := s.input("Q", choose(data, rows)), s.output("Y", len(rows)*heads*dim)
+	op.Q, op.Y = q.view(), y.view()
+	s.cmds.EncodeAttention(op)
+	return y
+}
+
+// states returns one state a row, each of n numbers.
+func (s *setup) states(n int, rows []int) []gpu.StateSegment {
+	all := make([]gpu.View, company)
+	for r := range all {
+		all[r] = s.inout(fmt.Sprintf("state %d", r), s.normal(n)).view()
+	}
+	var segments []gpu.StateSegment
+	for i, r := range rows {
+		segments = append(segments, gpu.StateSegment{Row: i, Rows: 1, State: all[r]})
+	}
+	return segments
+}
+
+func aloneConv(s *setup, rows []int) *operand {
+	const channels, kernel = 150, 4
+	w := s.input("W", s.normal(channels*kernel))
+	x, y := s.input("X", choose(s.normal(company*channels), rows)), s.output("Y", len(rows)*channels)
+	s.cmds.EncodeCausalConv(gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
+		Segments: s.states((kernel-1)*channels, rows)})
+	return y
+}
+
+func aloneDelta(s *setup, rows []int) *operand {
+	const keyHeads, valueHeads, keyDim, valueDim = 2, 4, 20, 12
+	qkv := choose(s.normal(company*(2*keyHeads*keyDim+valueHeads*valueDim)), rows)
+	alpha, beta := choose(s.normal(company*valueHeads), rows), choose(s.normal(company*valueHeads), rows)
+	y := s.output("Y", len(rows)*valueHeads*valueDim)
+	s.cmds.EncodeDeltaRule(gpu.DeltaRule{QKV: s.input("QKV", qkv).view(), Alpha: s.input("Alpha", alpha).view(),
+		Beta: s.input("Beta", beta).view(), ALog: s.input("ALog", s.normal(valueHeads)).view(),
+		DtBias: s.input("DtBias", s.normal(valueHeads)).view(), Y: y.view(), KeyHeads: keyHeads, ValueHeads: valueHeads,
+		KeyDim: keyDim, ValueDim: valueDim, Segments: s.states(valueHeads*valueDim*keyDim, rows)})
+	return y
+}
+
+func aloneCombine(s *setup, rows []int) *operand {
+	const topK, dim = 3, 100
+	routed, shared := choose(s.normal(company*topK*dim), rows), choose(s.normal(company*dim), rows)
+	residual, gate := choose(s.normal(company*dim), rows), choose(s.normal(company), rows)
+	y := s.output("Y", len(rows)*dim)
+	s.cmds.EncodeCombine(gpu.Combine{Routed: s.input("Routed", routed).view(), Shared: s.input("Shared", shared).view(),
+		Residual: s.input("Residual", residual).view(), SharedGate: s.input("SharedGate", gate).view(), Y: y.view(),
+		Weights: choose(s.normal(company*topK), rows), Rows: len(rows), TopK: topK, Dim: dim})
+	return y
+}
+
+// aloneExperts routes each row as it is among all of them.
+func aloneExperts(s *setup, rows []int, f quant.Format) *operand {
+	e := expertShape{dim: 128, inner: 128, rows: company, topK: 2, experts: 5, gate: f, up: f, down: f}
+	chosen := make([][]int, company) // experts of each row, by pick
+	for r := range chosen {
+		chosen[r] = s.rng.Perm(e.experts)[:e.topK]
+	}
+	pairs := make([][]int32, e.experts)
+	for i, r := range rows {
+		for k, x := range chosen[r] {
+			pairs[x] = append(pairs[x], int32(i*e.topK+k))
+		}
+	}
+	n := len(rows) * e.topK
+	x := s.input("X", choose(s.normal(company*e.dim), rows))
+	y, scratch := s.output("Y", n*e.dim), s.output("Scratch", n*2*e.inner)
+	op := gpu.Experts{X: x.view(), Y: y.view(), Scratch: scratch.view(), Rows: len(rows), TopK: e.topK}
+	for i := range e.experts {
+		gate, up, down := e.one(s, i)
+		if len(pairs[i]) > 0 {
+			op.Experts = append(op.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix, Pairs: pairs[i]})
+		}
+	}
+	s.cmds.EncodeExperts(op)
+	return y
+}

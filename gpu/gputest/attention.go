@@ -1,0 +1,172 @@
+package gputest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// cache is one sequence's paged keys and values, on the device and as the host knows them. Positions from filled on
+// hold the guard's NaNs.
+type cache struct {
+	kv     gpu.KV
+	pages  []*operand
+	k, v   [][]float32 // [positions, dim]
+	before [][]float32 // pages as placed
+}
+
+// cache makes pages for n positions, of which the first filled have random rows. Pages begin at odd
+// places of their buffers, hold values before keys, and have room between them.
+func (s *setup) cache(name string, pageRows, dim, n, filled int) *cache {
+	c := &cache{kv: gpu.KV{PageRows: pageRows, Dim: dim, KOffset: 4 * (pageRows*dim + 5), VOffset: 8}}
+	for p := 0; p*pageRows < n; p++ {
+		page := make([]float32, 5+2*pageRows*dim+3)
+		for i := range page {
+			page[i] = math.Float32frombits(guard)
+		}
+		for r := range pageRows {
+			if p*pageRows+r >= filled {
+				break
+			}
+			k, v := s.normal(dim), s.normal(dim)
+			copy(page[c.kv.KOffset/4+r*dim:], k)
+			copy(page[c.kv.VOffset/4+r*dim:], v)
+			c.k, c.v = append(c.k, k), append(c.v, v)
+		}
+		o := s.input(fmt.Sprintf("%s page %d", name, p), page)
+		c.pages, c.before = append(c.pages, o), append(c.before, page)
+		c.kv.Pages = append(c.kv.Pages, o.view())
+	}
+	return c
+}
+
+func attentionCases() []testCase {
+	var all []testCase
+	for _, a := range []attentionShape{
+		{heads: 1, kvHeads: 1, dim: 1, pageRows: 1, segments: [][2]int{{0, 1}}},
+		{heads: 1, kvHeads: 1, dim: 7, pageRows: 3, segments: [][2]int{{0, 5}}},
+		{heads: 4, kvHeads: 2, dim: 16, pageRows: 16, segments: [][2]int{{0, 1}, {15, 1}, {16, 1}, {30, 3}}},
+		{heads: 8, kvHeads: 1, dim: 32, pageRows: 8, segments: [][2]int{{31, 2}, {0, 17}, {7, 1}}, gated: true},
+		{heads: 6, kvHeads: 2, dim: 64, pageRows: 64, segments: [][2]int{{63, 66}}, gated: true},
+		{heads: 2, kvHeads: 2, dim: 128, pageRows: 100, segments: [][2]int{{4095, 2}}},
+		{heads: 2, kvHeads: 1, dim: 16, pageRows: 256, segments: [][2]int{{19999, 1}}},
+		{heads: 2, kvHeads: 1, dim: 16, pageRows: 10, segments: [][2]int{{40, 3}}, scale: 40},
+	} {
+		name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale)
+		all = append(all, testCase{"attention/" + name, func(s *setup) { attention(s, a) }})
+		if a.segments[0][0] < 1000 {
+			all = append(all, testCase{"appendkv/" + name, func(s *setup) { appendKV(s, a) }})
+		}
+	}
+	return all
+}
+
+type attentionShape struct {
+	heads, kvHeads, dim, pageRows int
+	segments                      [][2]int // position and rows
+	gated                         bool     // queries have gates between them, and rows of other segments before them
+	scale                         float32  // 0 is dim^-0.5
+}
+
+// rows returns the first row of each segment, one after the other with a row between them that no segment has, and
+// the number of all rows.
+func (a *attentionShape) rows() (first []int, n int) {
+	for i, seg := range a.segments {
+		if i > 0 {
+			n++
+		}
+		first = append(first, n)
+		n += seg[1]
+	}
+	return first, n
+}
+
+// attention: s_j = Scale·q·k_j for j = 0..p, a = softmax(s), y = Σ a_j·v_j.
+func attention(s *setup, a attentionShape) {
+	if a.scale == 0 {
+		a.scale = float32(1 / math.Sqrt(float64(a.dim)))
+	}
+	headStride := a.dim
+	if a.gated {
+		headStride = 2 * a.dim
+	}
+	rowStride := a.heads*headStride + 3
+	first, rows := a.rows()
+	data := s.normal((rows-1)*rowStride + (a.heads-1)*headStride + a.dim)
+	q, y := s.input("Q", data), s.output("Y", rows*a.heads*a.dim)
+	op := gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: rowStride, QHeadStride: headStride, Heads: a.heads,
+		KVHeads: a.kvHeads, HeadDim: a.dim, Scale: a.scale}
+	want, limit, used := make([]float64, rows*a.heads*a.dim), make([]float64, rows*a.heads*a.dim), make([]bool, rows)
+	for i, seg := range a.segments {
+		n := seg[0] + seg[1]
+		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, a.kvHeads*a.dim, n, n)
+		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		for r := range seg[1] {
+			used[first[i]+r] = true
+			for h := range a.heads {
+				at := (first[i]+r)*rowStride + h*headStride
+				out := ((first[i]+r)*a.heads + h) * a.dim
+				c.attend(data[at:at+a.dim], h/(a.heads/a.kvHeads)*a.dim, seg[0]+r+1, float64(a.scale),
+					want[out:out+a.dim], limit[out:out+a.dim])
+			}
+		}
+	}
+	y.where(func(i int) bool { return used[i/(a.heads*a.dim)] }).expect(want, limit)
+	s.cmds.EncodeAttention(op)
+	s.run()
+}
+
+// attend computes one head over n positions, whose channels begin at at.
+func (c *cache) attend(q []float32, at, n int, scale float64, y, limit []float64) {
+	scores, top, off := make([]float64, n), math.Inf(-1), 0.0
+	for j := range n {
+		magnitude := 0.0
+		for d, v := range q {
+			p := scale * float64(v) * float64(c.k[j][at+d])
+			scores[j] += p
+			magnitude += math.Abs(p)
+		}
+		top = max(top, scores[j])
+		off = max(off, sumTolerance(len(q))*magnitude)
+	}
+	sum := 0.0
+	for j := range scores {
+		scores[j] = math.Exp(scores[j] - top)
+		sum += scores[j]
+	}
+	for j, e := range scores {
+		for d := range y {
+			p := e / sum * float64(c.v[j][at+d])
+			y[d] += p
+			limit[d] += math.Abs(p)
+		}
+	}
+	for d := range limit {
+		limit[d] = limit[d]*attentionTolerance(n, off) + tiny
+	}
+}
+
+// appendKV writes rows of keys and values to the pages, exactly.
+func appendKV(s *setup, a attentionShape) {
+	dim := a.kvHeads * a.dim
+	first, rows := a.rows()
+	kStride, vStride := dim+3, dim
+	k, v := s.normal((rows-1)*kStride+dim), s.normal(rows*vStride)
+	op := gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), KStride: kStride}
+	for i, seg := range a.segments {
+		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, dim, seg[0]+seg[1], seg[0])
+		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		for r := range seg[1] {
+			p := seg[0] + r
+			page := c.before[p/a.pageRows]
+			copy(page[c.kv.KOffset/4+p%a.pageRows*dim:], k[(first[i]+r)*kStride:][:dim])
+			copy(page[c.kv.VOffset/4+p%a.pageRows*dim:], v[(first[i]+r)*vStride:][:dim])
+		}
+		for p, o := range c.pages {
+			o.where(func(int) bool { return true }).expectExactly(c.before[p])
+		}
+	}
+	s.cmds.EncodeAppendKV(op)
+	s.run()
+}

@@ -1,0 +1,145 @@
+package gputest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+func moeCases() []testCase {
+	var all []testCase
+	for _, f := range formats() {
+		all = append(all, testCase{fmt.Sprintf("experts/format=%v/rows=9", f), func(s *setup) {
+			experts(s, expertShape{dim: 256, inner: 128, rows: 9, topK: 3, experts: 7, gate: f, up: f, down: f})
+		}})
+	}
+	q4, q8, f32 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}, quant.Format{}
+	for _, e := range []expertShape{
+		{dim: 128, inner: 64, rows: 1, topK: 1, experts: 1, gate: q4, up: q4, down: q4},
+		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: q4, up: q4, down: q4},
+		{dim: 128, inner: 64, rows: 70, topK: 2, experts: 3, gate: q4, up: q8, down: f32},
+		{dim: 128, inner: 64, rows: 3, topK: 2, experts: 3, gate: f32, up: f32, down: q4},
+		{dim: 13, inner: 7, rows: 5, topK: 4, experts: 5, gate: f32, up: f32, down: f32},
+		{dim: 128, inner: 64, rows: 20, topK: 4, experts: 8, missing: 5, gate: q4, up: q4, down: q4},
+	} {
+		name := fmt.Sprintf("experts/dim=%d/inner=%d/rows=%d/topk=%d/experts=%d-%d/%v,%v,%v",
+			e.dim, e.inner, e.rows, e.topK, e.experts, e.missing, e.gate, e.up, e.down)
+		all = append(all, testCase{name, func(s *setup) { experts(s, e) }})
+	}
+	for _, rows := range []int{1, 3, 50} {
+		for _, c := range []combineShape{{}, {shared: true}, {shared: true, gated: true}, {shared: true, gated: true, inPlace: true}} {
+			name := fmt.Sprintf("combine/rows=%d/shared=%t/gated=%t/inplace=%t", rows, c.shared, c.gated, c.inPlace)
+			all = append(all, testCase{name, func(s *setup) { combine(s, rows, 3, 131, c) }})
+		}
+	}
+	return all
+}
+
+type expertShape struct {
+	dim, inner, rows, topK, experts int
+	missing                         int // experts that this operation leaves out, as another wave's
+	gate, up, down                  quant.Format
+}
+
+// route draws topK different experts for each row and returns the pairs of each expert.
+func (e *expertShape) route(s *setup) [][]int32 {
+	pairs := make([][]int32, e.experts)
+	for r := range e.rows {
+		for k, x := range s.rng.Perm(e.experts)[:e.topK] {
+			pairs[x] = append(pairs[x], int32(r*e.topK+k))
+		}
+	}
+	return pairs
+}
+
+// one places the matrices of one expert.
+func (e *expertShape) one(s *setup, i int) (gate, up, down *weights) {
+	return s.matrix(fmt.Sprintf("gate %d", i), e.inner, e.dim, e.gate), s.matrix(fmt.Sprintf("up %d", i), e.inner, e.dim, e.up),
+		s.matrix(fmt.Sprintf("down %d", i), e.dim, e.inner, e.down)
+}
+
+// experts: Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) ).
+func experts(s *setup, e expertShape) {
+	data := s.normal(e.rows * e.dim)
+	for i := range data {
+		data[i] /= float32(math.Sqrt(float64(e.dim))) // so that silu sees numbers around 1
+	}
+	n := e.rows * e.topK
+	y, scratch := s.output("Y", n*e.dim), s.output("Scratch", n*2*e.inner)
+	op := gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: e.rows, TopK: e.topK}
+	want, limit, used := make([]float64, n*e.dim), make([]float64, n*e.dim), make([]bool, n)
+	for i, pairs := range e.route(s)[:e.experts-e.missing] {
+		if len(pairs) == 0 {
+			continue
+		}
+		gate, up, down := e.one(s, i)
+		op.Experts = append(op.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix, Pairs: pairs})
+		for _, p := range pairs {
+			used[p] = true
+			r := int(p) / e.topK
+			x := float64s(data[r*e.dim : (r+1)*e.dim])
+			g, gOff := gate.times(x, nil)
+			u, uOff := up.times(x, nil)
+			h, off := make([]float64, e.inner), make([]float64, e.inner)
+			for j := range h {
+				h[j] = silu(g[j]) * u[j]
+				off[j] = siluSlope*gOff[j]*math.Abs(u[j]) + math.Abs(silu(g[j]))*uOff[j] + functionTolerance*math.Abs(h[j])
+			}
+			v, l := down.times(h, off)
+			copy(want[int(p)*e.dim:], v)
+			copy(limit[int(p)*e.dim:], l)
+		}
+	}
+	y.where(func(i int) bool { return used[i/e.dim] }).expect(want, limit)
+	s.cmds.EncodeExperts(op)
+	s.run()
+}
+
+type combineShape struct{ shared, gated, inPlace bool }
+
+// combine: Y = Residual + (Σ_k w_k·Routed_k + t·Shared), k ascending.
+func combine(s *setup, rows, topK, dim int, c combineShape) {
+	routed, shared, gate := s.normal(rows*topK*dim), s.normal(rows*dim), s.extreme(rows)
+	residual, weights := s.normal(rows*dim), s.normal(rows*topK)
+	want, limit := make([]float64, rows*dim), make([]float64, rows*dim)
+	for i := range want {
+		r, d := i/dim, i%dim
+		magnitude := math.Abs(float64(residual[i]))
+		want[i] = float64(residual[i])
+		for k := range topK {
+			p := float64(weights[r*topK+k]) * float64(routed[(r*topK+k)*dim+d])
+			want[i] += p
+			magnitude += math.Abs(p)
+		}
+		if c.shared {
+			p := float64(shared[i])
+			if c.gated {
+				p *= sigmoid(float64(gate[r]))
+			}
+			want[i] += p
+			magnitude += math.Abs(p) * (1 + functionTolerance/unit)
+		}
+		limit[i] = sumTolerance(topK+2)*magnitude + tiny
+	}
+	op := gpu.Combine{Routed: s.input("Routed", routed).view(), Weights: weights, Rows: rows, TopK: topK, Dim: dim}
+	if c.shared {
+		op.Shared = s.input("Shared", shared).view()
+	}
+	if c.gated {
+		op.SharedGate = s.input("SharedGate", gate).view()
+	}
+	var y *operand
+	if c.inPlace {
+		y = s.inout("Residual and Y", residual)
+		op.Residual = y.view()
+	} else {
+		y = s.output("Y", rows*dim)
+		op.Residual = s.input("Residual", residual).view()
+	}
+	op.Y = y.view()
+	y.expect(want, limit)
+	s.cmds.EncodeCombine(op)
+	s.run()
+}

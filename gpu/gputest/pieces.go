@@ -1,0 +1,95 @@
+package gputest
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
+)
+
+// testPieces takes one sequence through the operations that have a state, whole and in pieces, as a prompt is cut into
+// chunks: outputs and states must have the same bits.
+func testPieces(t *testing.T, d gpu.Device) {
+	const rows = 23
+	whole := []int{rows}
+	for _, c := range []struct {
+		name  string
+		build func(s *setup, pieces []int) []*operand
+	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta}, {"attention", piecesAttention}} {
+		t.Run(c.name, func(t *testing.T) {
+			compute := func(pieces []int) [][]float32 {
+				s := newSetup(t, d, c.name)
+				operands := c.build(s, pieces)
+				s.run()
+				var out [][]float32
+				for _, o := range operands {
+					out = append(out, o.floats())
+				}
+				return out
+			}
+			want := compute(whole)
+			for _, pieces := range [][]int{{1, 22}, {20, 3}, {1, 1, 1, 2, 5, 13}} {
+				for i, got := range compute(pieces) {
+					if err := numcmp.Equal(got, want[i]); err != nil {
+						t.Errorf("pieces %v, operand %d: %v", pieces, i, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func total(pieces []int) (n int) {
+	for _, p := range pieces {
+		n += p
+	}
+	return n
+}
+
+func piecesConv(s *setup, pieces []int) []*operand {
+	const channels, kernel = 40, 4
+	n := total(pieces)
+	x, w := s.input("X", s.normal(n*channels)), s.input("W", s.normal(channels*kernel))
+	y, state := s.output("Y", n*channels), s.inout("state", s.normal((kernel-1)*channels))
+	row := 0
+	for _, p := range pieces {
+		s.cmds.EncodeCausalConv(gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
+			Segments: []gpu.StateSegment{{Row: row, Rows: p, State: state.view()}}})
+		row += p
+	}
+	return []*operand{y, state}
+}
+
+func piecesDelta(s *setup, pieces []int) []*operand {
+	d := deltaShape{keyHeads: 1, valueHeads: 2, keyDim: 33, valueDim: 9}
+	op, y, _ := d.op(s, total(pieces))
+	state := s.inout("state", s.normal(d.valueHeads*d.valueDim*d.keyDim))
+	row := 0
+	for _, p := range pieces {
+		op.Segments = []gpu.StateSegment{{Row: row, Rows: p, State: state.view()}}
+		s.cmds.EncodeDeltaRule(op)
+		row += p
+	}
+	return []*operand{y, state}
+}
+
+// piecesAttention appends each piece and attends to what is there.
+func piecesAttention(s *setup, pieces []int) []*operand {
+	const heads, kvHeads, dim, before = 4, 2, 16, 5
+	n := total(pieces)
+	c := s.cache("sequence", 4, kvHeads*dim, before+n, before)
+	for _, p := range c.pages {
+		p.where(func(int) bool { return true })
+	}
+	q, y := s.input("Q", s.normal(n*heads*dim)), s.output("Y", n*heads*dim)
+	k, v := s.input("K", s.normal(n*kvHeads*dim)), s.input("V", s.normal(n*kvHeads*dim))
+	row := 0
+	for _, p := range pieces {
+		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
+		s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
+		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: heads * dim, QHeadStride: dim, Heads: heads,
+			KVHeads: kvHeads, HeadDim: dim, Scale: 0.25, Segments: segments})
+		row += p
+	}
+	return []*operand{y}
+}

@@ -1,0 +1,68 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// everyOp is one of each operation, large enough for all threads where that pays.
+func everyOp(t testing.TB, d *Device) *gpu.Commands {
+	const rows, dim, heads = 16, 256, 4
+	f := func(n int) gpu.View { return benchFloats(t, d, n) }
+	w := func(out, in int) gpu.Matrix { return benchMatrix(t, d, out, in, q4) }
+	x, y := f(rows*dim), f(rows*dim)
+	c := new(gpu.Commands)
+	c.EncodeUpload(gpu.Upload{Dst: x, Src: make([]byte, 64)})
+	c.EncodeFill(gpu.Fill{Dst: y, Bytes: 64})
+	c.EncodeEmbed(gpu.Embed{Table: w(64, dim), Tokens: make([]int32, rows), Y: y})
+	c.EncodeGather(gpu.Gather{X: x, XRows: rows, Rows: make([]int32, rows), Y: y, Dim: dim})
+	c.EncodeRMSNorm(gpu.RMSNorm{X: x, W: f(dim), Y: y, Vectors: rows, Dim: dim, Eps: 1e-6})
+	c.EncodeMatMul(gpu.MatMul{W: w(dim, dim), X: x, Y: y, Rows: rows})
+	c.EncodeMatMul(gpu.MatMul{W: w(dim, dim), X: x, Y: y, Rows: 1})
+	c.EncodeAdd(gpu.Add{A: x, B: x, Y: y, N: rows * dim})
+	c.EncodeSigmoidGate(gpu.SigmoidGate{X: y, G: x, Rows: rows, Heads: heads, Dim: dim / heads, GRowStride: dim, GHeadStride: dim / heads})
+	c.EncodeSwiGLU(gpu.SwiGLU{Gate: x, Up: x, Y: y, Rows: rows, Dim: dim})
+	c.EncodeRope(gpu.Rope{X: y, Table: f(rows * 32), Rows: rows, Heads: heads, Rotary: 32, RowStride: dim, HeadStride: dim / heads})
+	kv := gpu.KV{PageRows: rows, Dim: dim, VOffset: rows * dim * 4, Pages: []gpu.View{f(2 * rows * dim)}}
+	segments := []gpu.KVSegment{{Rows: rows, KV: kv}}
+	c.EncodeAppendKV(gpu.AppendKV{K: x, V: x, Segments: segments})
+	c.EncodeAttention(gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,
+		HeadDim: dim / heads, Scale: 1, Segments: segments})
+	c.EncodeCausalConv(gpu.CausalConv{X: x, W: f(4 * dim), Y: y, Channels: dim, Kernel: 4,
+		Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * dim)}}})
+	c.EncodeDeltaRule(gpu.DeltaRule{QKV: f(rows * 3 * dim), Alpha: f(rows * heads), Beta: f(rows * heads), ALog: f(heads), DtBias: f(heads),
+		Y: y, KeyHeads: heads, ValueHeads: heads, KeyDim: dim / heads, ValueDim: dim / heads,
+		Segments: []gpu.StateSegment{{Rows: rows, State: f(dim * dim / heads)}}})
+	c.EncodeGatedNorm(gpu.GatedNorm{X: x, W: f(dim), Z: x, Y: y, Vectors: rows, Dim: dim, Eps: 1e-6})
+	routed := f(rows * dim)
+	pairs := make([]int32, rows)
+	for i := range pairs {
+		pairs[i] = int32(i)
+	}
+	c.EncodeExperts(gpu.Experts{X: x, Y: routed, Scratch: f(rows * 2 * 128), Rows: rows, TopK: 1,
+		Experts: []gpu.Expert{{Gate: w(128, dim), Up: w(128, dim), Down: w(dim, 128), Pairs: pairs}}})
+	c.EncodeCombine(gpu.Combine{Routed: routed, Shared: x, SharedGate: x, Residual: x, Y: y, Weights: make([]float32, rows),
+		Rows: rows, TopK: 1, Dim: dim})
+	c.EncodeDownload(gpu.Download{Src: y, Dst: make([]byte, 64)})
+	return c
+}
+
+// TestNoAllocations runs one of each operation: in the steady state nothing is allocated.
+func TestNoAllocations(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		d := open(t, threads)
+		c := everyOp(t, d)
+		run := func() {
+			if err := d.Run(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 50 { // each worker must have met the largest chunk
+			run()
+		}
+		if got := testing.AllocsPerRun(100, run); got != 0 {
+			t.Errorf("%d threads: %v allocations a run, want none", threads, got)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package host
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// convTask is the causal convolution; a chunk is some channels of one segment.
+type convTask struct {
+	x, w, y          []float32
+	channels, kernel int
+	segments         []gpu.StateSegment
+	per, perSegment  int // channels in a chunk, chunks in a segment
+}
+
+func (t *convTask) do(s *scratch, chunk int) {
+	seg := &t.segments[chunk/t.perSegment]
+	c0 := chunk % t.perSegment * t.per
+	c1 := min(c0+t.per, t.channels)
+	past := t.kernel - 1
+	var state []float32
+	if past > 0 {
+		state = floatsAt(seg.State, past*t.channels)
+	}
+	// input returns the chunk's channels of the row that is i rows after the state's first.
+	input := func(i int) []float32 {
+		if i < past {
+			return state[i*t.channels:][c0:c1]
+		}
+		return t.x[(seg.Row+i-past)*t.channels:][c0:c1]
+	}
+	acc := grow(&s.a, c1-c0)
+	for r := range seg.Rows {
+		clear(acc)
+		for j := range t.kernel {
+			w := t.w[c0*t.kernel+j:]
+			for c, v := range input(r + j) {
+				acc[c] += float32(w[c*t.kernel] * v)
+			}
+		}
+		y := t.y[(seg.Row+r)*t.channels:][c0:c1]
+		for c, v := range acc {
+			y[c] = silu(v)
+		}
+	}
+	for i := range past {
+		copy(state[i*t.channels:][c0:c1], input(i+seg.Rows))
+	}
+}
+
+func (x *executor) runConv(o *gpu.CausalConv) {
+	rows, count := 0, 0
+	for i := range o.Segments {
+		rows = max(rows, o.Segments[i].Row+o.Segments[i].Rows)
+		count += o.Segments[i].Rows
+	}
+	t := &x.conv
+	*t = convTask{channels: o.Channels, kernel: o.Kernel, segments: o.Segments, per: x.width(o.Channels, lineFloats)}
+	t.x, t.y = floatsAt(o.X, rows*o.Channels), floatsAt(o.Y, rows*o.Channels)
+	t.w = floatsAt(o.W, o.Channels*o.Kernel)
+	t.perSegment = chunks(o.Channels, t.per)
+	x.parallel(t, t.perSegment*len(o.Segments), count*o.Channels*(6+o.Kernel))
+	*t = convTask{}
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// Activations is how the inputs of matrix products are held.
+type Activations uint8
+
+// The kinds of activations.
+const (
+	F32 Activations = iota // float32, exact
+)
+
+func (a Activations) String() string {
+	if a == F32 {
+		return "f32"
+	}
+	return fmt.Sprintf("activations(%d)", uint8(a))
+}
+
+// maxThreads bounds Config.Threads: more is a mistake, not a machine.
+const maxThreads = 1024
+
+// Config says how a Device computes. The zero value is ready for use.
+type Config struct {
+	// Threads is how many goroutines compute at once, the one that runs the operations included. 0 means the
+	// cores this process may use: GOMAXPROCS, the affinity mask and a container's quota are counted. Fewer leave cores to
+	// others; more than there are cores make the workers wait for each other.
+	Threads int
+	// Activations is how the inputs of matrix products are held. Only F32 is there.
+	Activations Activations
+}
+
+// Validate reports every field that New refuses.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Threads < 0 || c.Threads > maxThreads {
+		errs = append(errs, fmt.Errorf("host: %d threads, want 0 (all cores) to %d", c.Threads, maxThreads))
+	}
+	if c.Activations != F32 {
+		errs = append(errs, fmt.Errorf("host: %v: only %v activations are supported", c.Activations, F32))
+	}
+	return errors.Join(errs...)
+}
+
+// Device computes on the processor. Its methods may be called from many goroutines; work of several queues
+// shares the worker threads, one operation at a time.
+type Device struct {
+	threads int
+	kernels *kernels
+	pool    *pool
+
+	mu      sync.Mutex
+	closed  bool
+	queues  int // open
+	runs    int // under way
+	buffers int // not released, wrapped ones left out
+	slab    *slab
+	idle    []*executor
+}
+
+var _ gpu.Device = (*Device)(nil)
+
+// New returns a device and starts its worker threads; Close ends them.
+func New(cfg Config) (*Device, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	threads := cfg.Threads
+	if threads == 0 {
+		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota; where somebody set it by
+		// hand it may be more than there is.
+		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
+	}
+	return &Device{threads: threads, kernels: &portable, pool: newPool(threads - 1)}, nil
+}
+
+// Name says what the device is: "host (2 threads, portable)".
+func (d *Device) Name() string {
+	unit := "threads"
+	if d.threads == 1 {
+		unit = "thread"
+	}
+	return fmt.Sprintf("host (%d %s, %s)", d.threads, unit, d.kernels.name)
+}
+
+// Threads returns how many goroutines compute at once.
+func (d *Device) Threads() int { return d.threads }
+
+// NewBuffer returns n zeroed bytes outside the Go heap, aligned to 64. Large ones begin a page.
+func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
+	if n <= 0 {
+		return nil, fmt.Errorf("host: a buffer of %d bytes, want at least 1", n)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, gpu.ErrClosed
+	}
+	b, err := d.allocate(n)
+	if err != nil {
+		return nil, err
+	}
+	d.buffers++
+	return b, nil
+}
+
+// Wrap makes mem visible to the device without a copy. mem begins at a multiple of 4.
+func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
+	if len(mem) == 0 {
+		return nil, errors.New("host: wrapping no bytes")
+	}
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); at%4 != 0 {
+		return nil, fmt.Errorf("host: wrapping memory at %#x, want a multiple of 4", at)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, gpu.ErrClosed
+	}
+	return &buffer{mem: mem}, nil
+}
+
+// Run checks c and runs it in the caller's goroutine, with the worker threads. It is for tests and the simulator; an
+// engine uses a queue.
+func (d *Device) Run(c *gpu.Commands) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return gpu.ErrClosed
+	}
+	d.runs++
+	x := d.executorLocked()
+	d.mu.Unlock()
+
+	err := x.run(c)
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.runs--
+	d.idle = append(d.idle, x)
+	return err
+}
+
+func (d *Device) executorLocked() *executor {
+	if n := len(d.idle); n > 0 {
+		x := d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		return x
+	}
+	return &executor{kernels: d.kernels, pool: d.pool}
+}
+
+// Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is
+// under way it is an error and the device stays open. Closing twice is a no-op.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	if d.queues > 0 || d.buffers > 0 || d.runs > 0 {
+		return fmt.Errorf("host: closing with %d open queues, %d buffers not released and %d runs under way",
+			d.queues, d.buffers, d.runs)
+	}
+	d.closed = true
+	d.idle = nil
+	d.pool.close()
+	return d.dropSlab()
+}

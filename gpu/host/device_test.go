@@ -1,0 +1,354 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+func TestConfig(t *testing.T) {
+	for _, cfg := range []Config{{Threads: -1}, {Threads: 1025}, {Activations: 1}, {Threads: -1, Activations: 9}} {
+		if d, err := New(cfg); err == nil {
+			d.Close()
+			t.Errorf("New(%+v) gave no error", cfg)
+		}
+	}
+	err := Config{Threads: -1, Activations: 9}.Validate()
+	for _, part := range []string{"-1 threads", "activations(9)", "only f32"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+	if got, want := open(t, 0).Threads(), min(runtime.GOMAXPROCS(0), runtime.NumCPU()); got != want {
+		t.Errorf("0 threads mean %d, want %d", got, want)
+	}
+	for threads, want := range map[int]string{1: "host (1 thread, portable)", 3: "host (3 threads, portable)"} {
+		if got := open(t, threads).Name(); got != want {
+			t.Errorf("name %q, want %q", got, want)
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	d, err := New(Config{Threads: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.NewBuffer(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err == nil || !strings.Contains(err.Error(), "1 open queues, 1 buffers") {
+		t.Errorf("closing with a queue and a buffer: error %v", err)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	b.Release()
+	for range 2 {
+		if err := d.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	}
+	if _, err := d.NewBuffer(1); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("NewBuffer after Close: %v", err)
+	}
+	if _, err := d.Wrap(make([]byte, 8)); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("Wrap after Close: %v", err)
+	}
+	if _, err := d.NewQueue(); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("NewQueue after Close: %v", err)
+	}
+	if err := d.Run(new(gpu.Commands)); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("Run after Close: %v", err)
+	}
+}
+
+// TestMemory takes and gives back buffers at random: each is zero, aligned, and nobody else writes to it.
+func TestMemory(t *testing.T) {
+	d := open(t, 1)
+	rng := rand.New(rand.NewPCG(1, 2))
+	type owned struct {
+		gpu.Buffer
+		mark byte
+	}
+	var live []owned
+	drop := func(i int) {
+		b := live[i]
+		if got := b.Bytes(); !bytes.Equal(got, bytes.Repeat([]byte{b.mark}, len(got))) {
+			t.Fatalf("a buffer of %d bytes was written by somebody else", len(got))
+		}
+		b.Release()
+		if b.Len() != 0 || b.Bytes() != nil {
+			t.Errorf("a released buffer has %d bytes", b.Len())
+		}
+		live[i] = live[len(live)-1]
+		live = live[:len(live)-1]
+	}
+	for step := range 4000 {
+		if len(live) > 0 && rng.IntN(9) < 4 {
+			drop(rng.IntN(len(live)))
+		}
+		if step%500 == 499 { // an empty slab starts again
+			for len(live) > 0 {
+				drop(0)
+			}
+		}
+		n := 1 + rng.IntN(smallBytes/8)
+		if rng.IntN(50) == 0 {
+			n = smallBytes + rng.IntN(1<<17)
+		}
+		b, err := d.NewBuffer(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem := b.Bytes()
+		if len(mem) != n || cap(mem) < n || !bytes.Equal(mem, make([]byte, n)) {
+			t.Fatalf("step %d: a buffer of %d bytes has %d, or is not zero", step, n, len(mem))
+		}
+		if at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); at%alignBytes != 0 || n > smallBytes && at%4096 != 0 {
+			t.Fatalf("a buffer of %d bytes is at %#x", n, at)
+		}
+		o := owned{b, byte(1 + rng.IntN(255))}
+		for i := range mem {
+			mem[i] = o.mark
+		}
+		live = append(live, o)
+	}
+	for len(live) > 0 {
+		drop(0)
+	}
+}
+
+func TestWrapMisaligned(t *testing.T) {
+	d := open(t, 1)
+	mem := make([]byte, 64)
+	if _, err := d.Wrap(mem[1:]); err == nil || !strings.Contains(err.Error(), "multiple of 4") {
+		t.Errorf("wrapping at an odd address: error %v", err)
+	}
+	if _, err := d.Wrap(nil); err == nil {
+		t.Error("wrapping nothing gave no error")
+	}
+}
+
+// deviceBuffer has a length and no memory on the host.
+type deviceBuffer struct{ n int }
+
+func (b deviceBuffer) Len() int      { return b.n }
+func (b deviceBuffer) Bytes() []byte { return nil }
+func (b deviceBuffer) Release()      {}
+
+// attentionOver is work for all threads that reads pages.
+func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
+	const heads, dim, rows = 4, 64, 64
+	kv := gpu.KV{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4, Pages: []gpu.View{page}}
+	c := new(gpu.Commands)
+	c.EncodeFill(gpu.Fill{Dst: benchFloats(t, d, 4), Bytes: 4})
+	c.EncodeAttention(gpu.Attention{Q: benchFloats(t, d, rows*heads*dim), Y: benchFloats(t, d, rows*heads*dim), QRowStride: heads * dim,
+		QHeadStride: dim, Heads: heads, KVHeads: heads, HeadDim: dim, Scale: 1, Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
+	return c
+}
+
+const attentionPage = 2 * 64 * 4 * 64 * 4 // bytes
+
+// TestKernelError lets operations panic, in the queue's goroutine and in workers, by a bug and by memory that
+// is not there. The ticket tells; what comes after it works.
+func TestKernelError(t *testing.T) {
+	gone, err := unix.Mmap(-1, 0, attentionPage, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(gone)
+	for _, threads := range []int{1, 4} {
+		d := open(t, threads)
+		wrapped, err := d.Wrap(gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign := gpu.View{Buf: deviceBuffer{attentionPage}}
+		good := attentionOver(t, d, benchFloats(t, d, attentionPage/4))
+		var fill gpu.Commands
+		fill.EncodeFill(gpu.Fill{Dst: foreign, Bytes: 4})
+		q, err := d.NewQueue()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []struct {
+			name, op string
+			index    int
+			commands *gpu.Commands
+		}{
+			{"foreign memory", "fill", 0, &fill},
+			{"foreign memory in a chunk", "attention", 1, attentionOver(t, d, foreign)},
+			{"no memory", "attention", 1, attentionOver(t, d, gpu.View{Buf: wrapped})},
+		} {
+			err := wait(t, q, bad.commands)
+			var e *KernelError
+			if !errors.As(err, &e) || e.Op != bad.op || e.Index != bad.index || len(e.Stack) == 0 {
+				t.Errorf("%d threads: %s: error %v, want a *KernelError of %s", threads, bad.name, err, bad.op)
+			}
+			if fault := runtime.Error(nil); bad.name == "no memory" && !errors.As(err, &fault) {
+				t.Errorf("%d threads: the error %T does not wrap the fault", threads, e.Value)
+			}
+			if err := d.Run(bad.commands); !errors.As(err, &e) {
+				t.Errorf("%d threads: %s: Run gave %v, want a *KernelError", threads, bad.name, err)
+			}
+			if err := wait(t, q, good); err != nil {
+				t.Errorf("%d threads: after %s: %v", threads, bad.name, err)
+			}
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		wrapped.Release()
+	}
+}
+
+func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
+	t.Helper()
+	ticket, err := q.Submit(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ticket.OnDone(func(err error) { done <- err })
+	return <-done
+}
+
+// TestPool runs jobs of all sizes on more workers than there are cores; every chunk runs once.
+func TestPool(t *testing.T) {
+	for _, workers := range []int{0, 1, 4, 9} {
+		p := newPool(workers)
+		var callers sync.WaitGroup
+		for caller := range 3 {
+			callers.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(workers), uint64(caller)))
+				var s scratch
+				for range 1500 {
+					n := 1 + rng.IntN(40)
+					c := &counting{done: make([]atomic.Int32, n), spin: rng.IntN(200)}
+					p.run(&s, c, n)
+					for i := range c.done {
+						if got := c.done[i].Load(); got != 1 {
+							t.Errorf("%d workers: chunk %d of %d ran %d times", workers, i, n, got)
+							return
+						}
+					}
+				}
+			})
+		}
+		callers.Wait()
+		p.close()
+	}
+}
+
+type counting struct {
+	done []atomic.Int32
+	spin int
+}
+
+func (c *counting) do(s *scratch, chunk int) {
+	f := grow(&s.a, 8)
+	for i := range c.spin {
+		f[i%8]++
+	}
+	c.done[chunk].Add(1)
+}
+
+// TestConcurrentRuns runs the same work from many goroutines at once.
+func TestConcurrentRuns(t *testing.T) {
+	d := open(t, 3)
+	page := benchFloats(t, d, attentionPage/4)
+	var want []byte
+	var all sync.WaitGroup
+	for i := range 6 {
+		c := attentionOver(t, d, page)
+		y := make([]byte, 64*4*64*4)
+		c.EncodeDownload(gpu.Download{Src: c.Ops()[1].(*gpu.Attention).Y, Dst: y})
+		if i == 0 {
+			if err := d.Run(c); err != nil {
+				t.Fatal(err)
+			}
+			want = y
+			continue
+		}
+		all.Go(func() {
+			for range 20 {
+				if err := d.Run(c); err != nil {
+					t.Error(err)
+				}
+				if !bytes.Equal(y, want) {
+					t.Error("the same work gave other bits")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestBacklog submits far ahead of the device and looks at the order.
+func TestBacklog(t *testing.T) {
+	d := open(t, 1)
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	hold := make(chan struct{})
+	first, err := q.Submit(new(gpu.Commands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.OnDone(func(error) { <-hold }) // only a test may block here
+	var order []int
+	for i := range n {
+		ticket, err := q.Submit(new(gpu.Commands))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket.OnDone(func(error) { order = append(order, i) })
+		if i == 0 && ticket.DeviceNS() != 0 {
+			t.Errorf("a ticket that waits took %d ns", ticket.DeviceNS())
+		}
+		if i == n/2 {
+			close(hold)
+		}
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	for i, got := range order {
+		if got != i {
+			t.Fatalf("ticket %d was done at place %d", got, i)
+		}
+	}
+	if len(order) != n {
+		t.Errorf("%d of %d tickets were done after Close", len(order), n)
+	}
+}
+
+func TestOnDoneTwice(t *testing.T) {
+	var tk ticket
+	tk.complete(nil, 0)
+	tk.OnDone(func(error) {})
+	defer func() {
+		if recover() == nil {
+			t.Error("a second OnDone did not panic")
+		}
+	}()
+	tk.OnDone(func(error) {})
+}

@@ -1,0 +1,164 @@
+package host
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// KernelError reports an operation that panicked: a bug, or memory that went away under it, such as the end of a
+// mapped file. What the operation and those after it in the same Commands would have written is undefined.
+type KernelError struct {
+	Op    string
+	Index int // in its Commands
+	Value any // what it panicked with
+	Stack []byte
+}
+
+func (e *KernelError) Error() string {
+	return fmt.Sprintf("host: operation %d, %s, panicked: %v\n%s", e.Index, e.Op, e.Value, e.Stack)
+}
+
+// Unwrap returns what the operation panicked with, if that is an error.
+func (e *KernelError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// inlineNS is the work, in estimated nanoseconds, below which an operation is not spread over threads:
+// handing it over costs a microsecond when the workers are awake and ten when they are parked.
+const inlineNS = 20_000
+
+// executor runs operations one after the other. It keeps the memory they need and the tasks they become, so that in
+// the steady state nothing is allocated.
+type executor struct {
+	kernels *kernels
+	pool    *pool
+	scratch scratch // of the calling goroutine
+	sums    []float32
+	at      int // operation under way
+
+	embed   embedTask
+	norm    normTask
+	mat     matTask
+	gate    gateTask
+	swiglu  swigluTask
+	rope    ropeTask
+	attn    attnTask
+	conv    convTask
+	delta   deltaTask
+	gated   gatedTask
+	add     addTask
+	expert  expertTask
+	combine combineTask
+	summing sumTask
+}
+
+// run runs the operations of c in order, which have been checked. It stops at the first that panics.
+func (x *executor) run(c *gpu.Commands) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		e := &KernelError{Op: c.Ops()[x.at].Name(), Index: x.at, Value: r}
+		if p, ok := r.(*chunkPanic); ok {
+			e.Value, e.Stack = p.value, p.stack
+		} else {
+			e.Stack = debug.Stack()
+		}
+		err = e
+	}()
+	for i, op := range c.Ops() {
+		x.at = i
+		x.do(op)
+	}
+	return nil
+}
+
+func (x *executor) do(op gpu.Op) {
+	switch o := op.(type) {
+	case *gpu.Upload:
+		copy(bytesAt(o.Dst, len(o.Src)), o.Src)
+	case *gpu.Download:
+		copy(o.Dst, bytesAt(o.Src, len(o.Dst)))
+	case *gpu.Fill:
+		clear(bytesAt(o.Dst, o.Bytes))
+	case *gpu.Embed:
+		x.runEmbed(o)
+	case *gpu.Gather:
+		runGather(o)
+	case *gpu.RMSNorm:
+		x.runNorm(o)
+	case *gpu.MatMul:
+		x.runMatMul(o)
+	case *gpu.Add:
+		x.runAdd(o)
+	case *gpu.SigmoidGate:
+		x.runSigmoidGate(o)
+	case *gpu.SwiGLU:
+		x.runSwiGLU(o)
+	case *gpu.Rope:
+		x.runRope(o)
+	case *gpu.AppendKV:
+		runAppendKV(o)
+	case *gpu.Attention:
+		x.runAttention(o)
+	case *gpu.CausalConv:
+		x.runConv(o)
+	case *gpu.DeltaRule:
+		x.runDelta(o)
+	case *gpu.GatedNorm:
+		x.runGatedNorm(o)
+	case *gpu.Experts:
+		x.runExperts(o)
+	case *gpu.Combine:
+		x.runCombine(o)
+	default:
+		panic(fmt.Sprintf("no kernel for %T", op))
+	}
+}
+
+// parallel runs all chunks of t, which take about ns nanoseconds together, on the pool if that pays.
+func (x *executor) parallel(t task, chunks, ns int) {
+	if len(x.pool.workers) == 0 || chunks == 1 || ns < inlineNS {
+		for i := range chunks {
+			t.do(&x.scratch, i)
+		}
+		return
+	}
+	x.pool.run(&x.scratch, t, chunks)
+}
+
+// width returns how many of n items a chunk takes, a multiple of unit, so that each thread gets several chunks:
+// threads that others slow down then take fewer.
+func (x *executor) width(n, unit int) int {
+	chunks := 4 * (len(x.pool.workers) + 1)
+	w := (n + chunks - 1) / chunks
+	return (w + unit - 1) / unit * unit
+}
+
+// chunks returns how many chunks of width w cover n items.
+func chunks(n, w int) int { return (n + w - 1) / w }
+
+// bytesAt returns n bytes at v.
+func bytesAt(v gpu.View, n int) []byte {
+	mem := v.Buf.Bytes()
+	if mem == nil {
+		panic("a buffer that is not in host memory")
+	}
+	return mem[v.Offset : v.Offset+n : v.Offset+n]
+}
+
+// floatsAt returns n float32 at v.
+func floatsAt(v gpu.View, n int) []float32 { return gpu.Floats(bytesAt(v, 4*n), n) }
+
+// or returns n, or what 0 stands for.
+func or(n, zero int) int {
+	if n == 0 {
+		return zero
+	}
+	return n
+}

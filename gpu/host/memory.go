@@ -1,0 +1,125 @@
+package host
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+const (
+	slabBytes  = 1 << 20
+	smallBytes = slabBytes / 16 // buffers up to here share slabs
+	alignBytes = 64
+)
+
+// slab is a mapping that small buffers share. It hands memory out from its beginning to its end and starts again
+// when all of them are released.
+type slab struct {
+	mem   []byte
+	used  int
+	live  int  // buffers in it
+	dirty bool // memory from used on may have been written
+}
+
+// buffer is memory of the device, or wrapped memory of somebody else.
+type buffer struct {
+	mem  []byte
+	d    *Device // nil if wrapped
+	slab *slab   // nil if it has a mapping of its own
+}
+
+var _ gpu.Buffer = (*buffer)(nil)
+
+// Len returns the size in bytes; 0 after Release.
+func (b *buffer) Len() int { return len(b.mem) }
+
+// Bytes returns the memory; nil after Release.
+func (b *buffer) Bytes() []byte { return b.mem }
+
+// Release gives the memory back. It must not run while submitted work uses the buffer.
+func (b *buffer) Release() {
+	d := b.d
+	if d == nil {
+		b.mem = nil
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.mem == nil {
+		return
+	}
+	mem := b.mem
+	b.mem = nil
+	d.buffers--
+	if b.slab == nil {
+		unmap(mem)
+		return
+	}
+	s := b.slab
+	s.live--
+	if s.live > 0 {
+		return
+	}
+	if s == d.slab {
+		s.used, s.dirty = 0, true
+		return
+	}
+	unmap(s.mem)
+}
+
+// allocate returns a buffer of n zeroed bytes. d.mu is held.
+func (d *Device) allocate(n int) (*buffer, error) {
+	if n > smallBytes {
+		mem, err := mapMemory(n)
+		if err != nil {
+			return nil, err
+		}
+		return &buffer{mem: mem, d: d}, nil
+	}
+	size := (n + alignBytes - 1) &^ (alignBytes - 1)
+	s := d.slab
+	if s == nil || s.used+size > len(s.mem) {
+		mem, err := mapMemory(slabBytes)
+		if err != nil {
+			return nil, err
+		}
+		// The old slab lives on with its buffers; the last one unmaps it. One without buffers is never left
+		// behind: it starts again at 0, where every small buffer fits.
+		s = &slab{mem: mem}
+		d.slab = s
+	}
+	mem := s.mem[s.used : s.used+n : s.used+n]
+	if s.dirty {
+		clear(mem)
+	}
+	s.used += size
+	s.live++
+	return &buffer{mem: mem, d: d, slab: s}, nil
+}
+
+// dropSlab unmaps the current slab, which has no buffer left. d.mu is held.
+func (d *Device) dropSlab() error {
+	if d.slab == nil {
+		return nil
+	}
+	mem := d.slab.mem
+	d.slab = nil
+	return unix.Munmap(mem)
+}
+
+func mapMemory(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("host: %w: %d bytes asked: %w", gpu.ErrOutOfMemory, n, err)
+	}
+	return mem, nil
+}
+
+// unmap gives a mapping of ours back. It fails only for memory that is none.
+func unmap(mem []byte) {
+	if err := unix.Munmap(mem); err != nil {
+		panic(fmt.Sprintf("host: unmapping %d bytes: %v", len(mem), err))
+	}
+}

@@ -1,0 +1,212 @@
+package host
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a chunk computes
+// its part of the output whole, so that the cut does not show in the result.
+type task interface {
+	do(s *scratch, chunk int)
+}
+
+// scratch is memory of one thread, kept from operation to operation.
+type scratch struct {
+	a, b []float32
+}
+
+// grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.
+func grow(f *[]float32, n int) []float32 {
+	if cap(*f) < n {
+		*f = make([]float32, max(n, 2*cap(*f)))
+	}
+	return (*f)[:n]
+}
+
+// How long a thread that has nothing to do looks for work before it parks: about 20 µs, longer than the
+// small operations between two large ones take. It yields in between, so others lose nothing by it.
+const (
+	spinRounds = 40
+	spinLoads  = 200
+)
+
+const (
+	gateOpen    = 1 << 32 // workers may join the job
+	gateWaiting = 1 << 33 // the job's caller is parked until the last worker has left
+)
+
+// pool runs one task at a time on its workers and the calling goroutine. A worker that comes late finds the gate
+// closed and is not waited for.
+type pool struct {
+	mu      sync.Mutex // held by the job
+	task    task
+	chunks  int64
+	next    atomic.Int64 // chunk to take
+	gate    atomic.Int64 // workers inside, and the flags above
+	epoch   atomic.Uint64
+	failed  atomic.Pointer[chunkPanic]
+	empty   chan struct{} // the last worker has left
+	quit    atomic.Bool
+	workers []*worker
+	ended   sync.WaitGroup
+}
+
+type worker struct {
+	scratch scratch
+	parked  atomic.Bool
+	wake    chan struct{}
+}
+
+// chunkPanic is what a chunk panicked with, and where.
+type chunkPanic struct {
+	value any
+	stack []byte
+}
+
+// newPool starts n workers.
+func newPool(n int) *pool {
+	p := &pool{empty: make(chan struct{}, 1)}
+	for range n {
+		p.workers = append(p.workers, &worker{wake: make(chan struct{}, 1)})
+	}
+	for _, w := range p.workers {
+		p.ended.Go(func() { p.serve(w) })
+	}
+	return p
+}
+
+// close ends the workers. No job is running.
+func (p *pool) close() {
+	p.quit.Store(true)
+	p.signal(len(p.workers))
+	p.ended.Wait()
+}
+
+// run runs all chunks of t and returns when they are done. s is the calling goroutine's. A chunk's panic is
+// raised again here, as a *chunkPanic, after every thread has left the task.
+func (p *pool) run(s *scratch, t task, chunks int) {
+	p.mu.Lock()
+	p.task, p.chunks = t, int64(chunks)
+	p.failed.Store(nil)
+	p.next.Store(0)
+	p.gate.Store(gateOpen)
+	p.signal(min(len(p.workers), chunks-1))
+	p.work(s)
+	p.shut()
+	failed := p.failed.Load()
+	p.task = nil
+	p.mu.Unlock()
+	if failed != nil {
+		panic(failed)
+	}
+}
+
+// signal tells the workers of a new epoch and wakes up to n that are parked.
+func (p *pool) signal(n int) {
+	p.epoch.Add(1)
+	for _, w := range p.workers {
+		if n == 0 {
+			return
+		}
+		if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
+			w.wake <- struct{}{} // has room: one is sent for each time it parks
+		}
+		n--
+	}
+}
+
+// shut closes the gate and waits for the workers inside.
+func (p *pool) shut() {
+	p.gate.And(^gateOpen)
+	for range spinRounds {
+		for range spinLoads {
+			if p.gate.Load() == 0 {
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+	for {
+		in := p.gate.Load()
+		if in == 0 {
+			return
+		}
+		if p.gate.CompareAndSwap(in, in|gateWaiting) {
+			<-p.empty
+			p.gate.Store(0)
+			return
+		}
+	}
+}
+
+// join enters the job, if it still takes workers.
+func (p *pool) join() bool {
+	for {
+		in := p.gate.Load()
+		if in&gateOpen == 0 {
+			return false
+		}
+		if p.gate.CompareAndSwap(in, in+1) {
+			return true
+		}
+	}
+}
+
+func (p *pool) leave() {
+	if p.gate.Add(-1) == gateWaiting {
+		p.empty <- struct{}{}
+	}
+}
+
+// work takes chunks until none is left.
+func (p *pool) work(s *scratch) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.failed.CompareAndSwap(nil, &chunkPanic{r, debug.Stack()})
+			p.next.Store(p.chunks)
+		}
+	}()
+	for {
+		i := p.next.Add(1) - 1
+		if i >= p.chunks {
+			return
+		}
+		p.task.do(s, int(i))
+	}
+}
+
+func (p *pool) serve(w *worker) {
+	debug.SetPanicOnFault(true) // weights may be a mapped file that lost its end
+	seen := uint64(0)
+	for {
+		seen = p.await(w, seen)
+		if p.quit.Load() {
+			return
+		}
+		if p.join() {
+			p.work(&w.scratch)
+			p.leave()
+		}
+	}
+}
+
+// await returns the epoch when it is no longer seen.
+func (p *pool) await(w *worker, seen uint64) uint64 {
+	for range spinRounds {
+		for range spinLoads {
+			if e := p.epoch.Load(); e != seen {
+				return e
+			}
+		}
+		runtime.Gosched()
+	}
+	w.parked.Store(true)
+	if e := p.epoch.Load(); e != seen && w.parked.CompareAndSwap(true, false) {
+		return e
+	}
+	<-w.wake
+	return p.epoch.Load()
+}

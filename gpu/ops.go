@@ -1,0 +1,205 @@
+package gpu
+
+import "github.com/moeflux/moeflux-actor/model/quant"
+
+// Matrix is a weight matrix W[Rows, Cols] (out, in) on the device: y = W·x. Scales and Biases are zero
+// unless the format is affine.
+type Matrix struct {
+	Rows, Cols             int
+	Format                 quant.Format
+	Weight, Scales, Biases View
+}
+
+// Upload copies host bytes to the device.
+type Upload struct {
+	Dst View
+	Src []byte // left alone by the caller until the ticket is done
+}
+
+// Download copies device bytes to the host.
+type Download struct {
+	Src View
+	Dst []byte // belongs to the device until the ticket is done
+}
+
+// Fill sets Bytes bytes to zero.
+type Fill struct {
+	Dst   View
+	Bytes int
+}
+
+// Embed looks rows up in the embedding table: Y[r, :] = Table[Tokens[r], :], dequantised.
+// Y is [len(Tokens), Table.Cols].
+type Embed struct {
+	Table  Matrix
+	Tokens []int32
+	Y      View
+}
+
+// Gather copies rows: Y[i, :] = X[Rows[i], :]. X has XRows rows of Dim, Y is [len(Rows), Dim].
+type Gather struct {
+	X     View
+	XRows int
+	Rows  []int32
+	Y     View
+	Dim   int
+}
+
+// RMSNorm normalises vectors: y = w ⊙ x·(1/sqrt(mean(x²)+Eps)). W is float32 [Dim]; the zero View means
+// all ones. Vector v of X begins at v·XStride floats, of Y at v·YStride; strides of 0 mean Dim. X and Y
+// may be the same view with the same stride. With vectors = rows·heads this is the per-head norm.
+type RMSNorm struct {
+	X, W, Y          View
+	Vectors, Dim     int
+	XStride, YStride int // float32s
+	Eps              float32
+}
+
+// MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i]. Row r of X begins at r·XStride
+// floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
+type MatMul struct {
+	W                Matrix
+	X, Y             View
+	Rows             int
+	XStride, YStride int // float32s
+}
+
+// Add adds elementwise: Y[i] = A[i] + B[i], i < N. Y may be A or B.
+type Add struct {
+	A, B, Y View
+	N       int // float32s
+}
+
+// SigmoidGate multiplies by a gate: X[r, h, d] *= σ(G[r, h, d]). X is dense [Rows, Heads, Dim]; vector
+// (r, h) of G begins at r·GRowStride + h·GHeadStride floats.
+type SigmoidGate struct {
+	X, G                    View
+	Rows, Heads, Dim        int
+	GRowStride, GHeadStride int // float32s
+}
+
+// SwiGLU is Y[r, i] = silu(Gate[r, i])·Up[r, i], all dense [Rows, Dim]; Y may be Gate or Up.
+type SwiGLU struct {
+	Gate, Up, Y View
+	Rows, Dim   int
+}
+
+// Rope rotates the first Rotary channels of each head in place. Table is float32 [Rows, Rotary/2, 2]: the
+// cosine and the sine of each row's angles. Head (r, h) of X begins at r·RowStride + h·HeadStride floats.
+// Channel i is paired with i+Rotary/2, or, if Interleaved, 2i with 2i+1:
+// y_a = x_a·cos - x_b·sin, y_b = x_a·sin + x_b·cos. Channels from Rotary on are left alone.
+type Rope struct {
+	X, Table              View
+	Rows, Heads, Rotary   int
+	RowStride, HeadStride int // float32s
+	Interleaved           bool
+}
+
+// KV is one layer's part of one sequence's paged key-value cache. Page p holds positions
+// p·PageRows … of this layer: keys float32 [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise
+// from VOffset on. Dim is key-value heads times head dimension. Pages is shared, read-only until the ticket is done.
+type KV struct {
+	Pages            []View
+	PageRows, Dim    int
+	KOffset, VOffset int // bytes
+}
+
+// KVSegment is the rows of one sequence in an operation: Rows rows from row Row on, at positions Pos, Pos+1, …
+type KVSegment struct {
+	Row, Rows, Pos int
+	KV             KV
+}
+
+// AppendKV writes each segment's rows of K and V to the cache at their positions. Row r of K begins at
+// r·KStride floats, of V at r·VStride; 0 means KV.Dim.
+type AppendKV struct {
+	K, V             View
+	KStride, VStride int // float32s
+	Segments         []KVSegment
+}
+
+// Attention is causal softmax attention over the paged cache, which holds the segment's own rows already.
+// For row r at position p, query head h, with key-value head g = h / (Heads/KVHeads):
+//
+//	s_j = Scale·Q[r,h]·K[j,g]  for j = 0..p,   a = softmax(s),   Y[r,h] = Σ_j a_j·V[j,g]
+//
+// Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats; Y is dense [rows, Heads, HeadDim].
+type Attention struct {
+	Q, Y                    View
+	QRowStride, QHeadStride int // float32s
+	Heads, KVHeads, HeadDim int
+	Scale                   float32
+	Segments                []KVSegment
+}
+
+// StateSegment is the rows of one sequence in an operation with a recurrent state of fixed size.
+type StateSegment struct {
+	Row, Rows int
+	State     View
+}
+
+// CausalConv is a depthwise causal convolution with SiLU, row after row:
+//
+//	Y[t, c] = silu( Σ_j W[c, j]·x_{t-(Kernel-1)+j}[c] ),  j = 0..Kernel-1; tap Kernel-1 is the newest
+//
+// X and Y are dense [rows, Channels] and do not overlap. W is float32 [Channels, Kernel]. A segment's State is float32
+// [Kernel-1, Channels], the last raw inputs, oldest first; it is read before the segment's first row and
+// holds the newest rows afterwards.
+type CausalConv struct {
+	X, W, Y          View
+	Channels, Kernel int
+	Segments         []StateSegment
+}
+
+// DeltaRule is the gated delta rule, row after row. QKV is dense [rows, 2·KeyHeads·KeyDim + ValueHeads·ValueDim]:
+// queries, keys, values, head after head. Alpha and Beta are dense [rows, ValueHeads]; ALog and DtBias float32 [ValueHeads].
+// Per row and value head h with key head h / (ValueHeads/KeyHeads):
+//
+//	q̂ = q / sqrt(Σq² + 1e-6) · KeyDim^-0.5      k̂ = k / sqrt(Σk² + 1e-6)
+//	g = exp(-exp(ALog)·softplus(alpha + DtBias))   β = σ(beta)
+//	S ← g·S;  δ = β·(v - S·k̂);  S ← S + δ·k̂ᵀ;  Y[r, h] = S·q̂
+//
+// A segment's State is S, float32 [ValueHeads, ValueDim, KeyDim], advanced in place. Y is dense [rows, ValueHeads, ValueDim].
+type DeltaRule struct {
+	QKV, Alpha, Beta, ALog, DtBias, Y      View
+	KeyHeads, ValueHeads, KeyDim, ValueDim int
+	Segments                               []StateSegment
+}
+
+// GatedNorm is y = w ⊙ x·(1/sqrt(mean(x²)+Eps)) ⊙ silu(z) over vectors of Dim; X, Z, Y dense [Vectors, Dim], Y may
+// be X. W is float32 [Dim].
+type GatedNorm struct {
+	X, W, Z, Y   View
+	Vectors, Dim int
+	Eps          float32
+}
+
+// Expert is one routed expert's weights and who wants it. Gate and Up are [I, H], Down is [H, I].
+type Expert struct {
+	Gate, Up, Down Matrix
+	Pairs          []int32 // row·TopK + pick, ascending; shared, read-only until the ticket is done
+}
+
+// Experts runs routed experts over the rows that chose them:
+//
+//	Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) )   for each pair row·TopK+pick of each expert
+//
+// X is dense [Rows, H]; Y is dense [Rows, TopK, H]. Vectors of pairs that no expert here names are left alone.
+// Scratch is float32 [Rows·TopK, 2·I], its contents undefined before and after. The experts share one shape.
+type Experts struct {
+	X, Y, Scratch View
+	Rows, TopK    int
+	Experts       []Expert
+}
+
+// Combine ends a Mixture-of-Experts layer, in this order:
+//
+//	acc = Σ_k Weights[r·TopK+k]·Routed[r, k, :]  (k ascending);  acc += t·Shared[r, :];  Y[r, :] = Residual[r, :] + acc
+//
+// t is σ(SharedGate[r]), or 1 if SharedGate is zero; without Shared the second step is left out. Routed is dense [Rows, TopK, Dim],
+// the others dense [Rows, Dim], SharedGate [Rows]. Y may be Residual.
+type Combine struct {
+	Routed, Shared, SharedGate, Residual, Y View
+	Weights                                 []float32
+	Rows, TopK, Dim                         int
+}
