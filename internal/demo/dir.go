@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/moeflux/moeflux-actor/io/convert"
+)
+
+// Name is the name of the packed copy's directory. Another checkpoint or another packing has another name.
+func Name() string { return fmt.Sprintf("demo-%s-%d", checkpointSHA256[:12], packVersion) }
+
+// Dir returns the packed model directory of the demo model, under cacheDir, which is made if need be. On first use
+// the checkpoint is unpacked and converted there, which takes some 25 MB of room for a moment and leaves 11 MB; later calls only
+// hold the copy against its checksums, and make it anew if it is damaged.
+//
+// progress, if not nil, gets lines for people, on first use and on repair. Several processes may call Dir at once: each
+// prepares a copy of its own, the first to finish puts it in place, the others drop theirs. After an error nothing new is
+// left in cacheDir.
+func Dir(ctx context.Context, cacheDir string, progress func(string)) (string, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	cacheDir, err := filepath.Abs(cacheDir)
+	if err != nil {
+		return "", fmt.Errorf("demo: %w", err)
+	}
+	dir := filepath.Join(cacheDir, Name())
+	err = convert.Verify(ctx, dir)
+	switch {
+	case err == nil:
+		return dir, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("demo: %w", context.Cause(ctx))
+	case exists(dir):
+		progress(fmt.Sprintf("the demo model in %s is damaged and made anew: %v", dir, err))
+	default:
+		progress("unpacking the demo model to " + dir)
+	}
+	if err := build(ctx, cacheDir, dir, progress); err != nil {
+		return "", fmt.Errorf("demo: preparing the demo model in %s: %w", cacheDir, err)
+	}
+	return dir, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// build makes a packed copy beside dir and puts it in place. cacheDir, if it is new, goes again when there is an error.
+func build(ctx context.Context, cacheDir, dir string, progress func(string)) (err error) {
+	fresh := !exists(cacheDir)
+	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(cacheDir, Name()+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if rerr := os.RemoveAll(tmp); rerr != nil {
+			progress("a temporary folder is left behind: " + rerr.Error())
+		}
+		if err != nil && fresh {
+			_ = os.Remove(cacheDir) // it stays if another process put something there
+		}
+	}()
+	src, packed := filepath.Join(tmp, "moeflux-demo"), filepath.Join(tmp, "packed")
+	if err := unpack(src); err != nil {
+		return err
+	}
+	if err := convert.Convert(ctx, src, packed, convert.Options{}); err != nil {
+		return err
+	}
+	return install(ctx, packed, dir, tmp)
+}
+
+// unpack writes the checkpoint directory.
+func unpack(dst string) error {
+	if err := os.Mkdir(dst, 0o755); err != nil {
+		return err
+	}
+	for _, name := range checkpointFiles {
+		b, err := fs.ReadFile(Files(), name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dst, name), b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// installTries bounds how often something damaged is found in the place of a copy: more often than once is another
+// process that repairs it too and was found between its own two steps.
+const installTries = 5
+
+// install renames packed to dir, unless a good copy is there by now. What is there and damaged is moved to trash, which the
+// caller removes, so that dir is never half removed.
+func install(ctx context.Context, packed, dir, trash string) error {
+	var err error
+	for try := range installTries {
+		err = os.Rename(packed, dir)
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) { // ENOTDIR: a file is there
+			return err
+		}
+		verr := convert.Verify(ctx, dir)
+		if verr == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		aside := filepath.Join(trash, fmt.Sprintf("damaged-%d", try))
+		if rerr := os.Rename(dir, aside); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			return errors.Join(verr, rerr)
+		}
+	}
+	return err
+}

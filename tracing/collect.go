@@ -1,0 +1,187 @@
+package tracing
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// maxLayers bounds the layer number of a record that is believed.
+const maxLayers = 1 << 12
+
+// stepRecords is the records of one step, sorted by what they can tell. It points into the records.
+type stepRecords struct {
+	layers []layerRecords
+	n      int // layers in use
+
+	readLogits, logitsReady *Record
+	dispatchDone            []*Record // dispatch's TicketDone, by time
+	released                []*Record // expert-IO's SlotsReleased, by time
+}
+
+// layerRecords is the records of one layer; nil is one that is missing.
+type layerRecords struct {
+	begin    *Record // dispatch's BeginLayer
+	scores   *Record // the router's ScoresReady
+	prefetch *Record // expert-IO's PrefetchExperts
+	routed   *Record // expert-IO's LayerRouted
+	retired  *Record // the sequencer's LayerRetired
+
+	reads     []*Record // expert-IO's ExpertsRead, by time
+	residents []*Record // dispatch's WaveResident, by time, which is by wave
+	tickets   []*Record // combine's TicketDone, by time
+}
+
+// collect sorts the records of a step. Records of other steps, and kinds that begin or end no span, are passed over.
+func (s *stepRecords) collect(step stages.StepID, records []Record) {
+	for i := range records {
+		rec := &records[i]
+		if rec.Step != step {
+			continue
+		}
+		switch rec.Kind {
+		case KindReadLogits:
+			s.readLogits = rec
+		case KindLogitsReady:
+			s.logitsReady = rec
+		default:
+			if rec.Layer >= 0 && rec.Layer < maxLayers {
+				s.add(rec)
+			}
+		}
+	}
+	byTime(s.dispatchDone)
+	byTime(s.released)
+	for i := range s.layers[:s.n] {
+		l := &s.layers[i]
+		byTime(l.reads)
+		byTime(l.residents)
+		byTime(l.tickets)
+	}
+}
+
+// add files a record of a layer.
+func (s *stepRecords) add(rec *Record) {
+	for len(s.layers) <= int(rec.Layer) {
+		s.layers = append(s.layers, layerRecords{})
+	}
+	s.n = max(s.n, int(rec.Layer)+1)
+	l := &s.layers[rec.Layer]
+	switch {
+	case rec.Kind == KindBeginLayer && rec.Stage == stages.Dispatch:
+		l.begin = rec
+	case rec.Kind == KindScoresReady:
+		l.scores = rec
+	case rec.Kind == KindPrefetchExperts:
+		l.prefetch = rec
+	case rec.Kind == KindLayerRouted:
+		l.routed = rec
+	case rec.Kind == KindLayerRetired:
+		l.retired = rec
+	case rec.Kind == KindExpertsRead:
+		l.reads = append(l.reads, rec)
+	case rec.Kind == KindWaveResident:
+		l.residents = append(l.residents, rec)
+	case rec.Kind == KindTicketDone && rec.Stage == stages.Combine:
+		l.tickets = append(l.tickets, rec)
+	case rec.Kind == KindTicketDone && rec.Stage == stages.Dispatch:
+		s.dispatchDone = append(s.dispatchDone, rec)
+	case rec.Kind == KindSlotsReleased && rec.Stage == stages.ExpertIO:
+		s.released = append(s.released, rec)
+	}
+}
+
+// reset forgets all records and keeps the memory.
+func (s *stepRecords) reset() {
+	for i := range s.layers[:s.n] {
+		l := &s.layers[i]
+		clear(l.reads)
+		clear(l.residents)
+		clear(l.tickets)
+		*l = layerRecords{reads: l.reads[:0], residents: l.residents[:0], tickets: l.tickets[:0]}
+	}
+	s.n, s.readLogits, s.logitsReady = 0, nil, nil
+	clear(s.dispatchDone)
+	clear(s.released)
+	s.dispatchDone, s.released = s.dispatchDone[:0], s.released[:0]
+}
+
+// waves reports whether the k-th ticket of the layer belongs to its k-th wave: a queue ends its work in order, so that is so
+// if no record of either kind is missing.
+func (l *layerRecords) waves() bool {
+	if len(l.residents) != len(l.tickets) || l.scores != nil && int(l.scores.Miss) != len(l.tickets) {
+		return false
+	}
+	for i, w := range l.residents {
+		if int(w.Wave) != i || l.tickets[i].BeganNS < w.BeganNS {
+			return false
+		}
+	}
+	return true
+}
+
+// lastWave returns the record of the layer's last wave, or nil if it may be missing: only the router says how many there are.
+func (l *layerRecords) lastWave() *Record {
+	n := len(l.residents)
+	if n == 0 || l.scores == nil || l.residents[n-1].Wave != l.scores.Miss-1 {
+		return nil
+	}
+	return l.residents[n-1]
+}
+
+// prefetchRead returns the end of the reads that a prefetch started, or nil if its record is missing. A layer's demand
+// reads end in records of the same kind; the number of reads tells them apart, and where it does not, the speculative ones
+// were started first.
+func (l *layerRecords) prefetchRead() *Record {
+	for _, rec := range l.reads {
+		if rec.BeganNS >= l.prefetch.BeganNS && rec.Count == l.prefetch.Count {
+			return rec
+		}
+	}
+	return nil
+}
+
+// waited returns how many of a layer's waves expert-IO sent while it handled slots that came home.
+func (s *stepRecords) waited(l *layerRecords) int {
+	n := 0
+	for _, w := range l.residents {
+		if rec := lastBegun(s.released, w.QueuedNS); rec != nil && w.QueuedNS <= rec.EndedNS {
+			n++
+		}
+	}
+	return n
+}
+
+// releasedOf returns the record of a wave's slots coming home, or nil.
+func (s *stepRecords) releasedOf(layer, wave int32) *Record {
+	for _, rec := range s.released {
+		if rec.Layer == layer && rec.Wave == wave {
+			return rec
+		}
+	}
+	return nil
+}
+
+// dispatched returns the last ticket that dispatch was told of between two times, or nil: the one that made it send
+// its answer at the second.
+func (s *stepRecords) dispatched(beganNS, sentNS int64) *Record {
+	if rec := lastBegun(s.dispatchDone, sentNS); rec != nil && rec.BeganNS >= beganNS {
+		return rec
+	}
+	return nil
+}
+
+// lastBegun returns the last of recs, which are by time, that began at ns or before, or nil.
+func lastBegun(recs []*Record, ns int64) *Record {
+	i := sort.Search(len(recs), func(i int) bool { return recs[i].BeganNS > ns })
+	if i == 0 {
+		return nil
+	}
+	return recs[i-1]
+}
+
+func byTime(recs []*Record) {
+	slices.SortStableFunc(recs, func(a, b *Record) int { return cmp.Compare(a.BeganNS, b.BeganNS) })
+}

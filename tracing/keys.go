@@ -1,0 +1,32 @@
+package tracing
+
+import "go.opentelemetry.io/otel/attribute"
+
+// The keys of all attributes. Times are nanoseconds, sizes bytes.
+const (
+	KeyQueueNS = attribute.Key("moeflux.queue_ns") // how long the message that begins the span lay in the mailbox
+
+	KeyStep      = attribute.Key("moeflux.step")
+	KeySeq       = attribute.Key("moeflux.seq")
+	KeyPos       = attribute.Key("moeflux.pos")
+	KeyRows      = attribute.Key("moeflux.rows")
+	KeyLayer     = attribute.Key("moeflux.layer")
+	KeyLayerKind = attribute.Key("moeflux.layer_kind")
+	KeyWave      = attribute.Key("moeflux.wave")
+
+	KeyHits      = attribute.Key("moeflux.hits")
+	KeyMisses    = attribute.Key("moeflux.misses")
+	KeyBytesRead = attribute.Key("moeflux.bytes_read")
+	KeyExperts   = attribute.Key("moeflux.experts")
+	KeyWaves     = attribute.Key("moeflux.waves")
+	// KeyWavesWaited counts the waves of a layer that became resident only when the slots of an earlier wave came
+	// home: they waited for a ring credit or for room.
+	KeyWavesWaited = attribute.Key("moeflux.waves_waited")
+
+	KeyDeviceNS   = attribute.Key("moeflux.device_ns")
+	KeyRingLength = attribute.Key("moeflux.ring_length")
+
+	KeyPrefetchIssued  = attribute.Key("moeflux.prefetch_issued")
+	KeyPrefetchDropped = attribute.Key("moeflux.prefetch_dropped")
+	KeyPrefetchLate    = attribute.Key("moeflux.prefetch_late") // the layer was routed before its reads had ended
+)

@@ -1,0 +1,85 @@
+package tracing
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Kind says what message a stage handled.
+type Kind uint8
+
+// The kinds, one a message type. KindOther is any message that is not about a step.
+const (
+	KindOther Kind = iota
+	KindBeginLayer
+	KindPrefetchExperts
+	KindScoresReady
+	KindLayerRouted
+	KindExpertsRead
+	KindWaveResident
+	KindWaveSubmitted
+	KindLayerSubmitted
+	KindTicketDone
+	KindSlotsReleased
+	KindLayerRetired
+	KindReadLogits
+	KindLogitsReady
+	KindStepFailed
+	KindDrainStep
+	KindStepDrained
+	numKinds
+)
+
+var kindNames = [numKinds]string{
+	"other", "BeginLayer", "PrefetchExperts", "ScoresReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
+	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
+	"StepDrained",
+}
+
+func (k Kind) String() string {
+	if k < numKinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// KindOf returns the kind of a message.
+func KindOf(m stages.Message) Kind {
+	switch m.(type) {
+	case *stages.BeginLayer:
+		return KindBeginLayer
+	case *stages.PrefetchExperts:
+		return KindPrefetchExperts
+	case *stages.ScoresReady:
+		return KindScoresReady
+	case *stages.LayerRouted:
+		return KindLayerRouted
+	case *stages.ExpertsRead:
+		return KindExpertsRead
+	case *stages.WaveResident:
+		return KindWaveResident
+	case *stages.WaveSubmitted:
+		return KindWaveSubmitted
+	case *stages.LayerSubmitted:
+		return KindLayerSubmitted
+	case *stages.TicketDone:
+		return KindTicketDone
+	case *stages.SlotsReleased:
+		return KindSlotsReleased
+	case *stages.LayerRetired:
+		return KindLayerRetired
+	case *stages.ReadLogits:
+		return KindReadLogits
+	case *stages.LogitsReady:
+		return KindLogitsReady
+	case *stages.StepFailed:
+		return KindStepFailed
+	case *stages.DrainStep:
+		return KindDrainStep
+	case *stages.StepDrained:
+		return KindStepDrained
+	default:
+		return KindOther
+	}
+}
