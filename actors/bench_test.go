@@ -1,0 +1,251 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+)
+
+// BenchmarkDecode decodes greedily with the demo model, warm: all files in the page cache, slots filled.
+func BenchmarkDecode(b *testing.B) {
+	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
+		for _, depth := range []int{1, 2, 3} {
+			b.Run(fmt.Sprintf("io=%s/depth=%d", io, depth), func(b *testing.B) {
+				e, _ := openDemo(b, device(b, 0), actors.Config{RingDepth: depth, ExpertIO: io})
+				d := newDecoder(b, e)
+				for b.Loop() {
+					d.next()
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tok/s")
+				st, err := e.Stats(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				var hits, misses int64
+				for _, l := range st.Layers {
+					hits, misses = hits+l.Hits, misses+l.Misses
+				}
+				b.ReportMetric(100*float64(hits)/float64(hits+misses), "hit-%")
+			})
+		}
+	}
+}
+
+// decoder decodes one token a call, from an empty sequence again when the context is half full.
+type decoder struct {
+	b     *testing.B
+	s     *actors.Sequence
+	token int32
+}
+
+func newDecoder(b *testing.B, e *actors.Engine) *decoder {
+	d := &decoder{b: b, s: sequence(b, e), token: max(e.Model().BOSTokenID, 0)}
+	for range 100 { // first touch of memory
+		d.next()
+	}
+	b.ReportAllocs()
+	return d
+}
+
+func (d *decoder) next() {
+	if d.s.Len() >= 512 {
+		if err := d.s.Reset(context.Background()); err != nil {
+			d.b.Fatal(err)
+		}
+	}
+	d.token = argmax(eval(d.b, d.s, d.token))
+}
+
+// BenchmarkFirstToken opens the packed demo model, reads a short prompt, and closes everything: what a second run of the
+// command costs from its start to its first token, without the process itself.
+func BenchmarkFirstToken(b *testing.B) {
+	dir, ref := demoModel(b)
+	for b.Loop() {
+		dev, err := host.New(host.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		e, err := actors.Open(context.Background(), actors.Config{Model: dir, Device: dev})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := e.NewSequence(context.Background())
+		if err != nil {
+			b.Fatal(err)
+		}
+		eval(b, s, ref.Greedy[0].PromptIDs...)
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if err := dev.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPipeline compares a decoded token through the actors with a plain loop that runs the very same operations one
+// after the other: the difference is what routing, messages, mailboxes and wake-ups cost.
+func BenchmarkPipeline(b *testing.B) {
+	for _, model := range []string{"fixture", "demo"} {
+		dir, _ := demoModel(b)
+		if model == "fixture" {
+			dir = fixtures.Packed(b, fixtures.Qwen35MoEQ4, 0)
+		}
+		b.Run("model="+model+"/run=actors", func(b *testing.B) {
+			d := newDecoder(b, open(b, actors.Config{Model: dir, Device: device(b, 0)}))
+			for b.Loop() {
+				d.next()
+			}
+		})
+		b.Run("model="+model+"/run=loop", func(b *testing.B) {
+			tape := &tapeDevice{Device: device(b, 0)}
+			d := newDecoder(b, open(b, actors.Config{Model: dir, Device: tape}))
+			tape.record = true
+			d.next()
+			tape.record = false
+			b.ReportMetric(float64(len(tape.tape)), "submits/op")
+			for b.Loop() {
+				for _, c := range tape.tape {
+					if err := tape.Run(c); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// tapeDevice keeps copies of the commands that are submitted to it.
+type tapeDevice struct {
+	*host.Device
+	record bool
+	tape   []*gpu.Commands
+}
+
+type tapeQueue struct {
+	gpu.Queue
+	d *tapeDevice
+}
+
+func (d *tapeDevice) NewQueue() (gpu.Queue, error) {
+	q, err := d.Device.NewQueue()
+	return tapeQueue{q, d}, err
+}
+
+func (q tapeQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	if q.d.record {
+		q.d.tape = append(q.d.tape, copyCommands(c))
+	}
+	return q.Queue.Submit(c)
+}
+
+// copyCommands copies what a decoded token is made of, with the slices that are used again after its ticket.
+func copyCommands(c *gpu.Commands) *gpu.Commands {
+	out := new(gpu.Commands)
+	for _, op := range c.Ops() {
+		switch o := op.(type) {
+		case *gpu.Upload:
+			out.EncodeUpload(gpu.Upload{Dst: o.Dst, Src: slices.Clone(o.Src)})
+		case *gpu.Download:
+			out.EncodeDownload(gpu.Download{Src: o.Src, Dst: make([]byte, len(o.Dst))})
+		case *gpu.Embed:
+			out.EncodeEmbed(gpu.Embed{Table: o.Table, Tokens: slices.Clone(o.Tokens), Y: o.Y})
+		case *gpu.Gather:
+			g := *o
+			g.Rows = slices.Clone(o.Rows)
+			out.EncodeGather(g)
+		case *gpu.RMSNorm:
+			out.EncodeRMSNorm(*o)
+		case *gpu.MatMul:
+			out.EncodeMatMul(*o)
+		case *gpu.Add:
+			out.EncodeAdd(*o)
+		case *gpu.SigmoidGate:
+			out.EncodeSigmoidGate(*o)
+		case *gpu.SwiGLU:
+			out.EncodeSwiGLU(*o)
+		case *gpu.Rope:
+			out.EncodeRope(*o)
+		case *gpu.AppendKV:
+			a := *o
+			a.Segments = slices.Clone(o.Segments)
+			out.EncodeAppendKV(a)
+		case *gpu.Attention:
+			a := *o
+			a.Segments = slices.Clone(o.Segments)
+			out.EncodeAttention(a)
+		case *gpu.CausalConv:
+			a := *o
+			a.Segments = slices.Clone(o.Segments)
+			out.EncodeCausalConv(a)
+		case *gpu.DeltaRule:
+			a := *o
+			a.Segments = slices.Clone(o.Segments)
+			out.EncodeDeltaRule(a)
+		case *gpu.GatedNorm:
+			out.EncodeGatedNorm(*o)
+		case *gpu.Experts:
+			a := *o
+			a.Experts = slices.Clone(o.Experts)
+			out.EncodeExperts(a)
+		case *gpu.Combine:
+			out.EncodeCombine(*o)
+		default:
+			panic("an operation that the tape does not know: " + op.Name())
+		}
+	}
+	return out
+}
+
+// BenchmarkTracing shows what tracing costs: absent, present with the caller's span not sampled, and recording.
+func BenchmarkTracing(b *testing.B) {
+	recording := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
+	for _, tc := range []struct {
+		name string
+		cfg  actors.Config
+		ctx  func() (context.Context, func())
+	}{
+		{"off", actors.Config{}, nil},
+		{"unsampled", actors.Config{Tracer: noop.NewTracerProvider()}, nil},
+		{"recording", actors.Config{Tracer: recording}, func() (context.Context, func()) {
+			ctx, span := recording.Tracer("bench").Start(context.Background(), "token")
+			return ctx, func() { span.End() }
+		}},
+	} {
+		b.Run("trace="+tc.name, func(b *testing.B) {
+			e, _ := openDemo(b, device(b, 0), tc.cfg)
+			d := newDecoder(b, e)
+			for b.Loop() {
+				if tc.ctx == nil {
+					d.next()
+					continue
+				}
+				if d.s.Len() >= 512 {
+					if err := d.s.Reset(context.Background()); err != nil {
+						b.Fatal(err)
+					}
+				}
+				ctx, end := tc.ctx()
+				logits, err := d.s.Eval(ctx, []int32{d.token})
+				end()
+				if err != nil {
+					b.Fatal(err)
+				}
+				d.token = argmax(logits)
+			}
+		})
+	}
+	if err := recording.Shutdown(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,114 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+)
+
+// Prefetch names a predictor of speculative reads.
+type Prefetch string
+
+// The predictors.
+const (
+	PrefetchOff       Prefetch = "off"
+	PrefetchLastToken Prefetch = "last-token" // the experts that the same layer used for the row before
+	PrefetchNextGate  Prefetch = "next-gate"  // the next layer's router applied to this layer's router input
+	PrefetchBoth      Prefetch = "both"       // the union of the two
+)
+
+// ExpertIO says how experts come into memory.
+type ExpertIO string
+
+// The ways.
+const (
+	ExpertIOAuto     ExpertIO = "auto"     // mmap if all experts fit in ExpertMemory, else buffered
+	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, every pick is a hit
+	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
+)
+
+// Config sizes an engine. Only Model and Device must be set; the zero value of every other field is ready for use.
+// None of the fields from RingDepth to StepsInFlight changes a result by a bit.
+type Config struct {
+	// Model is the packed model directory.
+	Model string
+	// Device computes. It stays the caller's, who closes it after the engine.
+	Device gpu.Device
+
+	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every
+	// layer wait for the device; above 2 only prefill and several sequences gain.
+	RingDepth int
+	// Prefetch is the predictor of speculative reads. "" means last-token. With mapped experts nothing is read ahead.
+	Prefetch Prefetch
+	// ExpertIO says how experts are read. "" means auto.
+	ExpertIO ExpertIO
+	// ExpertMemory is the bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs
+	// re-reads; below one wave Open fails.
+	ExpertMemory int64
+	// ReadWorkers is the number of parallel expert reads. 0 means 8.
+	ReadWorkers int
+	// ChunkRows is the most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory.
+	ChunkRows int
+	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
+	WaveSlots int
+	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0 means 1 with mapped
+	// experts and 2 otherwise, where one step computes while another waits for the disk.
+	StepsInFlight int
+
+	// Context is the positions a sequence may have. 0 means the model's own.
+	Context int
+	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the memory that is free at Open.
+	StateMemory int64
+	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
+	ExpertsPerToken int
+
+	// CountAhead makes the engine count how well the next layer's router foretells its picks (Stats). It costs one small
+	// matrix multiplication a layer; the predictors next-gate and both imply it.
+	CountAhead bool
+	// Verify compares every file of the model with its checksum manifest at Open. It reads the whole model.
+	Verify bool
+
+	// Tracer makes spans of steps whose caller's span is sampled. nil means no tracing.
+	Tracer trace.TracerProvider
+	// Logger gets what an operator should know. nil means silence.
+	Logger *slog.Logger
+	// WrapReads, if set, wraps the source of expert reads; tests inject faults with it.
+	WrapReads func(readpool.Source) readpool.Source
+}
+
+// Validate reports every field that cannot be, in one error.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(cond bool, format string, args ...any) {
+		if cond {
+			errs = append(errs, fmt.Errorf("actors: "+format, args...))
+		}
+	}
+	bad(c.Model == "", "Config.Model is empty, want a packed model directory")
+	bad(c.Device == nil, "Config.Device is nil, want a device, for example of gpu/host")
+	bad(c.RingDepth < 0 || c.RingDepth > 64, "ring depth %d, want 1 to 64", c.RingDepth)
+	switch c.Prefetch {
+	case "", PrefetchOff, PrefetchLastToken, PrefetchNextGate, PrefetchBoth:
+	default:
+		bad(true, "prefetch %q, want off, last-token, next-gate or both", c.Prefetch)
+	}
+	switch c.ExpertIO {
+	case "", ExpertIOAuto, ExpertIOMmap, ExpertIOBuffered:
+	default:
+		bad(true, "expert I/O %q, want auto, mmap or buffered", c.ExpertIO)
+	}
+	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
+	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "%d read workers, want 1 to 1024", c.ReadWorkers)
+	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "chunks of %d rows, want 1 to 65536", c.ChunkRows)
+	bad(c.WaveSlots < 0, "waves of %d experts", c.WaveSlots)
+	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)
+	bad(c.Context < 0, "a context of %d positions", c.Context)
+	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
+	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,128 @@
+package actors_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/demo"
+)
+
+// demoModel returns the packed demo model and what the reference implementation computes with it.
+func demoModel(tb testing.TB) (string, *demo.Ref) {
+	tb.Helper()
+	dir, err := demo.Dir(context.Background(), cacheDir, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ref, err := demo.Reference()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir, ref
+}
+
+func openDemo(tb testing.TB, dev gpu.Device, cfg actors.Config) (*actors.Engine, *demo.Ref) {
+	tb.Helper()
+	dir, ref := demoModel(tb)
+	cfg.Model, cfg.Device = dir, dev
+	return open(tb, cfg), ref
+}
+
+// TestDemoLosses evaluates held-out Go source in windows, as the reference did, and wants each window's loss within 1e-4.
+func TestDemoLosses(t *testing.T) {
+	e, ref := openDemo(t, device(t, 2), actors.Config{})
+	windows, worst := ref.Windows, 0.0
+	if testing.Short() {
+		windows = 2
+	}
+	s := sequence(t, e)
+	for w := range windows {
+		ids := ref.EvalIDs[w*ref.Seq : (w+1)*ref.Seq+1]
+		if err := s.Reset(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ids[:ref.Seq], Logits: actors.AllLogits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss := meanLoss(r.Logits, ids[1:])
+		if d := math.Abs(loss - ref.NLL[w]); d > 1e-4 {
+			t.Errorf("window %d: loss %.6f, want %.6f", w, loss, ref.NLL[w])
+		} else {
+			worst = max(worst, d)
+		}
+	}
+	t.Logf("%d windows of %d tokens: largest difference of a window's loss %.1e", windows, ref.Seq, worst)
+}
+
+// meanLoss is the mean of -log softmax(logits[i])[next[i]], in float64.
+func meanLoss(logits []float32, next []int32) float64 {
+	vocab, sum := len(logits)/len(next), 0.0
+	for i, id := range next {
+		row := logits[i*vocab : (i+1)*vocab]
+		top, z := float64(slices.Max(row)), 0.0
+		for _, v := range row {
+			z += math.Exp(float64(v) - top)
+		}
+		sum += top + math.Log(z) - float64(row[id])
+	}
+	return sum / float64(len(next))
+}
+
+// TestDemoGreedy continues the reference's prompts. Its smallest gap between the two best logits is far above float noise.
+func TestDemoGreedy(t *testing.T) {
+	e, ref := openDemo(t, device(t, 2), actors.Config{})
+	for _, g := range ref.Greedy {
+		ids, err := greedy(sequence(t, e), g.PromptIDs, len(g.NewIDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range g.NewIDs {
+			if ids[i] != want && g.Top1Gap[i] > 1e-3 {
+				t.Errorf("%q: token %d is %d, want %d (gap %.3g)", g.Prompt, i, ids[i], want, g.Top1Gap[i])
+				break
+			}
+		}
+	}
+}
+
+// TestDemoRouting reads the reference's first 2,048 tokens and compares the engine's own counters with the reference's
+// routing statistics.
+func TestDemoRouting(t *testing.T) {
+	e, ref := openDemo(t, device(t, 2), actors.Config{CountAhead: true})
+	s := sequence(t, e)
+	if _, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ref.EvalIDs[:2048], Logits: actors.NoLogits}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := e.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	check := func(what string, layer int, got, want float64) {
+		worst = max(worst, math.Abs(got-want))
+		if math.Abs(got-want) > 0.01 {
+			t.Errorf("layer %d: %s %.4f, want %.4f", layer, what, got, want)
+		}
+	}
+	for i, l := range st.Layers {
+		check("share of the last token's experts", i, float64(l.SamePicks)/float64(l.Picks), ref.Routing.HitLastToken[i])
+		if i > 0 {
+			check("share foretold by the layer before", i, float64(l.AheadHits)/float64(l.AheadPicks), ref.Routing.HitPrevLayerGate[i-1])
+		}
+		uses := slices.Sorted(slices.Values(l.Uses))
+		var all, top int64
+		for j, n := range uses {
+			all += n
+			if j >= len(uses)*3/4 {
+				top += n
+			}
+		}
+		check("share of the most used quarter", i, float64(top)/float64(all), ref.Routing.ExpertShareTop25[i])
+	}
+	t.Logf("largest difference %.4f", worst)
+}

@@ -1,0 +1,208 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// Stats is what an engine counted since it was opened.
+type Stats = stages.Stats
+
+// Engine is an open model. Its methods may be called from many goroutines.
+type Engine struct {
+	model *model.Config
+	info  Info
+	log   *slog.Logger
+	epoch time.Time
+
+	weights  *weights.File
+	experts  *expertfile.File
+	slots    *slotMemory
+	queue    gpu.Queue
+	pool     *readpool.Pool
+	dispatch *dispatch.Core
+
+	system     *actor.ActorSystem
+	ownSystem  bool
+	top        *actor.PID
+	parent     *parent
+	pids       [stages.NumStages]*actor.PID
+	tracer     *actor.PID
+	goroutines []*goroutine
+
+	lastSeq     atomic.Uint64
+	lastRequest atomic.Uint64
+
+	breaking sync.Once
+	broken   chan struct{} // closed when the engine has stopped by itself
+	reason   error         // why; set before broken is closed
+
+	timers sync.WaitGroup // running linger timers
+
+	closing  sync.Once
+	closed   atomic.Bool   // nothing new is asked
+	gone     chan struct{} // closed when Close is done
+	closeErr error
+}
+
+// Model returns the model's configuration; it is not to be changed.
+func (e *Engine) Model() *model.Config { return e.model }
+
+// Info returns the settings in use.
+func (e *Engine) Info() Info { return e.info }
+
+// PID returns the sequencer's address for those who would rather send messages: *stages.EvalChunk and the messages about
+// sequences, as requests or with a PID as Caller.
+func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
+
+// ask sends a message that has the reply channel as its Caller and waits for the answer, which comes within a layer's time.
+func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Message, error) {
+	if e.closed.Load() {
+		return nil, stages.ErrClosed
+	}
+	e.sendTo(stages.Sequencer, m)
+	select {
+	case a := <-reply:
+		return a, nil
+	case <-e.broken:
+		return nil, e.reason
+	case <-e.gone:
+		return nil, stages.ErrClosed
+	}
+}
+
+// NewSequence makes an empty sequence, which must be closed.
+func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) {
+	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	reply := make(chan stages.Message, 1)
+	a, err := e.ask(&stages.OpenSequence{Seq: s.id, Caller: reply}, reply)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.(*stages.SequenceDone).Err; err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Stats returns the figures of this moment.
+func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	reply := make(chan stages.Message, 1)
+	a, err := e.ask(&stages.CollectStats{Stats: new(Stats), Caller: reply}, reply)
+	if err != nil {
+		return nil, err
+	}
+	return a.(*stages.CollectStats).Stats, nil
+}
+
+// breakDown notes why the engine has stopped and wakes every caller.
+func (e *Engine) breakDown(err error) {
+	e.breaking.Do(func() {
+		e.reason = err
+		if e.log != nil {
+			e.log.Error("engine stopped", "error", err)
+		}
+		close(e.broken)
+	})
+}
+
+// Close ends the engine: no new work is taken, running chunks end with ErrClosed between layers, reads and device are waited
+// for, then all memory, mappings and files are given back. It returns when nothing is left, and may be called again.
+// The error is that of an engine that had stopped by itself, or of giving resources back.
+func (e *Engine) Close() error {
+	e.closing.Do(func() { e.closeErr = e.shutDown() })
+	return e.closeErr
+}
+
+func (e *Engine) shutDown() error {
+	e.closed.Store(true)
+	defer close(e.gone)
+	reply := make(chan stages.Message, 1)
+	e.sendTo(stages.Sequencer, &stages.Drain{Caller: reply})
+	var err error
+	select {
+	case <-reply:
+	case <-e.broken:
+		err = e.reason
+	}
+	if rerr := e.release(); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+// release gives back whatever has been opened, in the order that use demands: reads, device, actors, buffers, mappings, files.
+func (e *Engine) release() error {
+	var first error
+	keep := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if e.pool != nil {
+		e.pool.Close()
+	}
+	if e.queue != nil {
+		keep(e.queue.Close())
+	}
+	e.timers.Wait()
+	if e.top != nil {
+		e.flushSpans()
+		e.system.Root.Poison(e.top)
+		<-e.parent.stopped
+	}
+	for _, g := range e.goroutines {
+		g.close()
+	}
+	if e.dispatch != nil {
+		e.dispatch.Close()
+	}
+	if e.slots != nil {
+		e.slots.release()
+	}
+	if e.experts != nil {
+		keep(e.experts.Close())
+	}
+	if e.weights != nil {
+		keep(e.weights.Close())
+	}
+	if e.ownSystem {
+		e.system.Shutdown()
+	}
+	return first
+}
+
+// flushSpans waits until the spans of all steps are made, unless the engine has broken down.
+func (e *Engine) flushSpans() {
+	if e.tracer == nil {
+		return
+	}
+	b := &barrier{done: make(chan struct{})}
+	for _, pid := range e.pids {
+		e.system.Root.Send(pid, b)
+	}
+	select {
+	case <-b.done:
+	case <-e.broken:
+	}
+}

@@ -1,0 +1,415 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/goleak"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// streamed is an engine whose reads go through faults.
+func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actors.Engine, **readpool.Faulty) {
+	t.Helper()
+	faulty := new(*readpool.Faulty)
+	cfg.Model = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
+	cfg.ExpertIO = actors.ExpertIOBuffered
+	cfg.WrapReads = func(src readpool.Source) readpool.Source {
+		*faulty = readpool.NewFaulty(src, faults...)
+		return *faulty
+	}
+	return open(t, cfg), faulty
+}
+
+// TestFailingRead lets the n-th read fail, for every n and kind of failure. The call that needed it gets the cause, its
+// sequence is poisoned and healed by Reset, another sequence goes on with the right numbers.
+func TestFailingRead(t *testing.T) {
+	ctx := context.Background()
+	clean, _ := streamed(t, actors.Config{})
+	want, err := transcript(sequence(t, clean), []int32{3, 1, 4, 1, 5}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried, failed := 0, 0
+	for _, kind := range []readpool.FaultKind{readpool.Fail, readpool.Short, readpool.Panic} {
+		for n := 1; n <= 30; n++ {
+			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind})
+			victim, other := sequence(t, e), sequence(t, e)
+			got, err := transcript(victim, []int32{3, 1, 4, 1, 5}, 3)
+			tried++
+			if err != nil {
+				failed++
+				checkPoisoned(t, fmt.Sprintf("%v of read %d", kind, n), victim, err)
+				if err := victim.Reset(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if got, err = transcript(victim, []int32{3, 1, 4, 1, 5}, 3); err != nil {
+					t.Fatalf("%v of read %d: after reset: %v", kind, n, err)
+				}
+			}
+			more, err := transcript(other, []int32{3, 1, 4, 1, 5}, 3)
+			if err != nil {
+				t.Fatalf("%v of read %d: another sequence: %v", kind, n, err)
+			}
+			for i := range want {
+				if !slices.Equal(got[i], want[i]) || !slices.Equal(more[i], want[i]) {
+					t.Fatalf("%v of read %d of %d: logits %d differ", kind, n, (*faulty).Reads(), i)
+				}
+			}
+		}
+	}
+	if failed == 0 || failed == tried {
+		t.Errorf("%d of %d faults failed a call; some speculative ones should not", failed, tried)
+	}
+	t.Logf("%d faults, %d failed a call, the others hit reads that nobody waited for", tried, failed)
+}
+
+func checkPoisoned(t *testing.T, what string, s *actors.Sequence, err error) {
+	t.Helper()
+	var step *stages.StepError
+	if !errors.As(err, &step) || step.Stage != stages.ExpertIO {
+		t.Fatalf("%s: error %v, want a StepError of expert-io", what, err)
+	}
+	if !errors.Is(err, readpool.ErrInjected) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatalf("%s: error %v does not name the cause", what, err)
+	}
+	var poison *stages.PoisonedError
+	if !errors.As(s.Err(), &poison) {
+		t.Fatalf("%s: the sequence's error is %v, want a PoisonedError", what, s.Err())
+	}
+	if _, err := s.Eval(context.Background(), []int32{1}); !errors.As(err, &poison) {
+		t.Fatalf("%s: evaluating on gives %v, want a PoisonedError", what, err)
+	}
+}
+
+// TestCancelWhileReading cancels a call that waits for a disk which does not answer. The call ends at once; the engine lives.
+func TestCancelWhileReading(t *testing.T) {
+	release := make(chan struct{})
+	e, faulty := streamed(t, actors.Config{ReadWorkers: 4}, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
+	s := sequence(t, e)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cause := errors.New("the client has gone")
+	go func() {
+		for (*faulty).Reads() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(cause)
+	}()
+	_, err := s.Eval(ctx, []int32{1, 2, 3})
+	if !errors.Is(err, cause) {
+		t.Errorf("cancelled call: %v, want its cause", err)
+	}
+	var poison *stages.PoisonedError
+	if !errors.As(s.Err(), &poison) {
+		t.Errorf("the sequence's error is %v, want a PoisonedError: a layer was under way", s.Err())
+	}
+	close(release)
+	if err := s.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	eval(t, s, 1, 2, 3)
+}
+
+// TestCancelWhileWaiting cancels a call that is in no step yet. It ends at once and its sequence is as before.
+func TestCancelWhileWaiting(t *testing.T) {
+	release := make(chan struct{})
+	e, faulty := streamed(t, actors.Config{StepsInFlight: 1}, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
+	busy, waiting := sequence(t, e), sequence(t, e)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := busy.Eval(context.Background(), []int32{1})
+		ended <- err
+	}()
+	for (*faulty).Reads() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := waiting.Eval(ctx, []int32{1, 2, 3}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the waiting call: %v, want its deadline", err)
+	}
+	if waiting.Err() != nil || waiting.Len() != 0 {
+		t.Errorf("the waiting sequence has error %v and %d positions, want none", waiting.Err(), waiting.Len())
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	eval(t, waiting, 1, 2, 3)
+}
+
+// TestCloseWhileEvaluating closes an engine under load: calls end with ErrClosed, nothing is left.
+func TestCloseWhileEvaluating(t *testing.T) {
+	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
+		dev := device(t, 2)
+		before := mappings(t)
+		e, err := actors.Open(context.Background(), actors.Config{
+			Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: dev, ExpertIO: io, ChunkRows: 2, ExpertMemory: 1 << 20,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := make(chan error)
+		for i := range 3 {
+			s, err := e.NewSequence(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, err := s.Eval(context.Background(), prompt(uint64(i), 1000, 512))
+				errs <- errors.Join(err, s.Close())
+			}()
+		}
+		time.Sleep(20 * time.Millisecond)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 3 {
+			if err := <-errs; !errors.Is(err, stages.ErrClosed) {
+				t.Errorf("%s: call under way: %v, want ErrClosed", io, err)
+			}
+		}
+		if _, err := e.NewSequence(context.Background()); !errors.Is(err, stages.ErrClosed) {
+			t.Errorf("a closed engine makes a sequence: %v", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("closing again: %v", err)
+		}
+		if after := mappings(t); after != before {
+			t.Errorf("%s: %s after Close, %s before Open", io, after, before)
+		}
+	}
+}
+
+// mappings counts what this process has mapped and opened of packed models.
+func mappings(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return "unknown" // not Linux
+	}
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, fd := range fds {
+		if name, err := os.Readlink(fd); err == nil && strings.HasSuffix(name, ".bin") {
+			open++
+		}
+	}
+	return fmt.Sprintf("%d mappings and %d open files", strings.Count(string(raw), ".bin"), open)
+}
+
+// TestBrokenEngine gives a stage a message that breaks an invariant: everybody learns that the engine has stopped, and
+// why, and Close still cleans up.
+func TestBrokenEngine(t *testing.T) {
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.NewTextHandler(io.Discard, nil))
+	}))
+	defer system.Shutdown()
+	release := make(chan struct{})
+	e, err := actors.Spawn(context.Background(), system, actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOBuffered,
+		WrapReads: func(src readpool.Source) readpool.Source {
+			return readpool.NewFaulty(src, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.NewSequence(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := s.Eval(context.Background(), []int32{1})
+		ended <- err
+	}()
+	system.Root.Send(e.PID(), &stages.LayerRetired{Step: stages.Step{ID: 99, Batch: &stages.Batch{}}})
+	var broken *actors.BrokenError
+	if err := <-ended; !errors.As(err, &broken) || broken.Stage != "sequencer" {
+		t.Errorf("the call under way: %v, want a BrokenError of the sequencer", err)
+	}
+	if _, err := e.Stats(context.Background()); !errors.As(err, &broken) {
+		t.Errorf("a later call: %v, want a BrokenError", err)
+	}
+	close(release)
+	if err := e.Close(); !errors.As(err, &broken) {
+		t.Errorf("Close: %v, want a BrokenError", err)
+	}
+}
+
+// copyModel copies a packed model so that a test may damage it.
+func copyModel(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, name, 0))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestNaNInRouter damages a router weight: the step fails with where the score stood, and the sequence is poisoned.
+func TestNaNInRouter(t *testing.T) {
+	dir := copyModel(t, fixtures.Qwen35MoEBF16)
+	w, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.Matrix("model.layers.2.mlp.gate", 8, 64)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "model_weights.bin"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte{0xC0, 0x7F}, int64(m.WeightOffset+5*64*2)) // a bf16 NaN in expert 5's row
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, actors.Config{Model: dir})
+	s := sequence(t, e)
+	_, err = s.Eval(context.Background(), []int32{1, 2})
+	var score *stages.ScoreError
+	var step *stages.StepError
+	if !errors.As(err, &score) || !errors.As(err, &step) || score.Expert != 5 || step.Layer != 2 || step.Stage != stages.Router {
+		t.Errorf("error %v, want a ScoreError of expert 5 in layer 2", err)
+	}
+	if s.Err() == nil {
+		t.Error("the sequence is not poisoned")
+	}
+}
+
+// TestBadModels opens directories that are no model, or a damaged one. Each says what is wrong, and nothing is left open.
+func TestBadModels(t *testing.T) {
+	layer := filepath.Join("packed_experts", "layer_01.bin")
+	for _, tc := range []struct {
+		name   string
+		damage func(dir string) error
+		verify bool
+		want   func(error) bool
+	}{
+		{"no directory", os.RemoveAll, false, func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
+		{"no config", func(d string) error { return os.Remove(filepath.Join(d, "config.json")) }, false,
+			func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
+		{"config without a field", edit("config.json", `"num_experts": 8,`, ``), false, is[*model.ConfigError]},
+		{"config with an impossible field", edit("config.json", `"num_experts_per_tok": 2`, `"num_experts_per_tok": 99`), false, is[*model.ConfigError]},
+		{"unknown architecture", edit("config.json", `qwen3_5_moe`, `qwen9_moe`), false, is[*model.UnknownArchError]},
+		{"no weights", func(d string) error { return os.Remove(filepath.Join(d, "model_weights.bin")) }, false,
+			func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
+		{"weights cut", func(d string) error { return os.Truncate(filepath.Join(d, "model_weights.bin"), 1000) }, false, is[*weights.ManifestError]},
+		{"config of another size", edit("config.json", `"hidden_size": 64`, `"hidden_size": 128`), false, func(err error) bool { return err != nil }},
+		{"expert file missing", func(d string) error { return os.Remove(filepath.Join(d, layer)) }, false, is[*expertfile.MissingError]},
+		{"expert file short by a byte", func(d string) error { return shorten(filepath.Join(d, layer)) }, false, is[*expertfile.SizeError]},
+		{"expert file changed", func(d string) error { return flip(filepath.Join(d, layer)) }, true, is[*convert.ChecksumError]},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := copyModel(t, fixtures.Qwen35MoEBF16)
+			if err := tc.damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			dev := device(t, 1)
+			before := mappings(t)
+			e, err := actors.Open(context.Background(), actors.Config{Model: dir, Device: dev, Verify: tc.verify})
+			if err == nil {
+				e.Close()
+				t.Fatal("the model opens")
+			}
+			if !tc.want(err) {
+				t.Errorf("error of type %T: %v", err, err)
+			}
+			if after := mappings(t); after != before {
+				t.Errorf("%s left, %s before", after, before)
+			}
+			goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			t.Log(err)
+		})
+	}
+}
+
+// is reports whether err is or wraps a T.
+func is[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+func edit(name, old, new string) func(string) error {
+	return func(dir string) error {
+		path := filepath.Join(dir, name)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(raw), old) {
+			return fmt.Errorf("%s does not contain %q", name, old)
+		}
+		return os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), old, new)), 0o644)
+	}
+}
+
+func shorten(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, info.Size()-1)
+}
+
+func flip(path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	raw[len(raw)/2] ^= 1
+	return os.WriteFile(path, raw, 0o644)
+}
+
+// TestImpossibleSettings opens a good model with settings that cannot be.
+func TestImpossibleSettings(t *testing.T) {
+	dir, dev := fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), device(t, 1)
+	for _, tc := range []struct {
+		cfg  actors.Config
+		want string
+	}{
+		{actors.Config{}, "Config.Device is nil"},
+		{actors.Config{Device: dev}, "Config.Model is empty"},
+		{actors.Config{Model: dir, Device: dev, RingDepth: -1, ReadWorkers: -1}, "-1 read workers"},
+		{actors.Config{Model: dir, Device: dev, Prefetch: "guess"}, `prefetch "guess", want off`},
+		{actors.Config{Model: dir, Device: dev, ExpertIO: "tape"}, `expert I/O "tape"`},
+		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 100}, "raise --expert-memory"},
+		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 17, WaveSlots: 8}, "raise --expert-memory"},
+		{actors.Config{Model: dir, Device: dev, Context: 1 << 30}, "lower --ctx"},
+		{actors.Config{Model: dir, Device: dev, Context: 4096, StateMemory: 1 << 16}, "lower --ctx"},
+		{actors.Config{Model: dir, Device: dev, ExpertsPerToken: 3}, "trained with 2"},
+	} {
+		e, err := actors.Open(context.Background(), tc.cfg)
+		if err == nil {
+			e.Close()
+			t.Errorf("%+v opens", tc.cfg)
+		} else if !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("error %q does not say %q", err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package actors
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages/sample"
+)
+
+// StopReason is why a generation ended.
+type StopReason string
+
+// The reasons.
+const (
+	StopEOS     StopReason = "eos"     // the model ended the text
+	StopLength  StopReason = "length"  // MaxTokens were generated
+	StopContext StopReason = "context" // the sequence has no position left
+)
+
+// GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends the text.
+type GenerateOptions struct {
+	MaxTokens int            // 0: no limit but the context
+	Sampling  sample.Options // how tokens are chosen
+	IgnoreEOS bool           // go on where the model would end the text
+	// FirstToken, if set, is called when the prompt has been read.
+	FirstToken func()
+	// StopReason, if set, is written when the generation ends without error.
+	StopReason *StopReason
+}
+
+// Generate appends the prompt and yields one chosen token after the other. An error ends it. Tokens are evaluated when the next one
+// is asked for, so the last token yielded is not yet part of the sequence: begin the next prompt with it. Breaking out of the
+// loop is clean at any time and leaves the sequence usable; for the end of ctx see EvalChunk. An EOS token is not yielded.
+func (s *Sequence) Generate(ctx context.Context, prompt []int32, o GenerateOptions) iter.Seq2[int32, error] {
+	return func(yield func(int32, error) bool) {
+		reason, err := s.generate(ctx, prompt, o, yield)
+		if err != nil {
+			yield(0, err)
+		} else if reason != "" && o.StopReason != nil {
+			*o.StopReason = reason
+		}
+	}
+}
+
+// generate returns "" if the consumer broke out of the loop.
+func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptions, yield func(int32, error) bool) (StopReason, error) {
+	if err := o.Sampling.Validate(); err != nil {
+		return "", err
+	}
+	sampler := sample.New(o.Sampling)
+	history := slices.Clone(prompt)
+	next := prompt
+	for n := 1; ; n++ {
+		logits, err := s.Eval(ctx, next)
+		if err != nil {
+			return "", err
+		}
+		if n == 1 && o.FirstToken != nil {
+			o.FirstToken()
+		}
+		token, err := sampler.Next(logits, history)
+		if err != nil {
+			return "", err
+		}
+		if !o.IgnoreEOS && slices.Contains(s.e.model.EOSTokenIDs, token) {
+			return StopEOS, nil
+		}
+		if !yield(token, nil) {
+			return "", nil
+		}
+		switch {
+		case n == o.MaxTokens:
+			return StopLength, nil
+		case s.Len() >= s.e.info.Context:
+			return StopContext, nil
+		}
+		history = append(history, token)
+		next = history[len(history)-1:]
+	}
+}

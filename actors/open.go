@@ -1,0 +1,191 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/combine"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+	"github.com/moeflux/moeflux-actor/stages/router"
+	"github.com/moeflux/moeflux-actor/stages/sequencer"
+	"github.com/moeflux/moeflux-actor/tracing"
+)
+
+// Open opens a model with an actor system of its own. ctx bounds the opening only.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(log) }))
+	e, err := open(ctx, system, cfg)
+	if err != nil {
+		system.Shutdown()
+		return nil, err
+	}
+	e.ownSystem = true
+	return e, nil
+}
+
+// Spawn opens a model in the host service's actor system. ctx bounds the opening only.
+func Spawn(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Engine, error) {
+	return open(ctx, system, cfg)
+}
+
+// quiet keeps the actor system's chatter about its own life out of the log.
+func quiet(log *slog.Logger) *slog.Logger {
+	return slog.New(levelHandler{log.Handler()})
+}
+
+type levelHandler struct{ slog.Handler }
+
+func (h levelHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+
+func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger}
+	defer func() {
+		if err != nil {
+			e.release()
+			e = nil
+		}
+	}()
+	if cfg.Verify {
+		if err := convert.Verify(ctx, cfg.Model); err != nil {
+			return e, err
+		}
+	}
+	if err := e.openModel(cfg); err != nil {
+		return e, err
+	}
+	if e.info, err = settle(cfg, e.model, e.experts.Layout().Bytes, len(e.experts.Layers())); err != nil {
+		return e, err
+	}
+	e.info.WeightBytes = int64(len(e.weights.Mapping()))
+	if err := ctx.Err(); err != nil {
+		return e, fmt.Errorf("actors: opening %s: %w", cfg.Model, err)
+	}
+	cores, err := e.build(cfg)
+	if err != nil {
+		return e, err
+	}
+	return e, e.spawn(cfg, cores)
+}
+
+// openModel reads the configuration and opens the packed files.
+func (e *Engine) openModel(cfg Config) error {
+	config, err := os.ReadFile(filepath.Join(cfg.Model, "config.json"))
+	if err != nil {
+		return fmt.Errorf("actors: %s is not a packed model directory: %w", cfg.Model, err)
+	}
+	generation, err := os.ReadFile(filepath.Join(cfg.Model, "generation_config.json"))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("actors: %w", err)
+	}
+	if e.model, err = model.ParseConfig(config, generation); err != nil {
+		return fmt.Errorf("actors: %s: %w", filepath.Join(cfg.Model, "config.json"), err)
+	}
+	if e.weights, err = weights.Open(cfg.Model); err != nil {
+		return err
+	}
+	if err := e.weights.Check(e.model); err != nil {
+		return err
+	}
+	e.experts, err = expertfile.Open(cfg.Model, e.model)
+	return err
+}
+
+// build makes the memory, the queue and the five cores.
+func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
+	i, m := &e.info, e.model
+	mapped := i.ExpertIO == ExpertIOMmap
+	if mapped {
+		e.slots, err = mapSlots(cfg.Device, e.experts, len(m.Layers))
+	} else {
+		e.slots, err = newSlots(cfg.Device, i.Slots, i.SlotBytes)
+	}
+	if err != nil {
+		return cores, err
+	}
+	if e.queue, err = cfg.Device.NewQueue(); err != nil {
+		return cores, err
+	}
+	nextGate := i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth
+	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
+		Layers: len(m.Layers), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
+		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
+	})
+	cores[stages.Router] = router.New(router.Config{
+		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, NormTopK: m.NormTopKProb, WaveSlots: i.WaveSlots,
+		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: nextGate,
+		PrefetchSlots: i.Slots - i.WaveSlots,
+	})
+	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
+		Layers: len(m.Layers), Experts: m.NumExperts, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
+		RingDepth: i.RingDepth, Mapped: mapped,
+	}); err != nil {
+		return cores, err
+	}
+	if e.dispatch, err = dispatch.New(dispatch.Config{
+		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
+		MaxPages: i.kvPages, Ahead: cfg.CountAhead || nextGate,
+	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
+		return cores, err
+	}
+	cores[stages.Dispatch] = e.dispatch
+	cores[stages.Combine] = new(combine.Core)
+	src := readpool.Source(e.experts)
+	if cfg.WrapReads != nil {
+		src = cfg.WrapReads(src)
+	}
+	e.pool = readpool.New(src, i.ReadWorkers)
+	return cores, nil
+}
+
+// spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the tracer.
+func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
+	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}
+	for id, core := range cores {
+		s := &shell{e: e, id: stages.StageID(id), core: core}
+		if cfg.Tracer != nil {
+			s.ring = tracing.NewRing(0)
+		}
+		e.parent.children = append(e.parent.children, child{name: s.id.String(), actor: s, pid: &e.pids[id]})
+	}
+	if cfg.Tracer != nil {
+		t := &tracer{e: e, replayer: tracing.NewReplayer(cfg.Tracer, e.epoch), steps: make(map[stages.StepID]*gathered)}
+		for _, l := range e.model.Layers {
+			t.replayer.LayerKinds = append(t.replayer.LayerKinds, l.Mixer.String())
+		}
+		e.parent.children = append(e.parent.children, child{name: "tracer", actor: t, pid: &e.tracer})
+	}
+	props := actor.PropsFromProducer(func() actor.Actor { return e.parent },
+		actor.WithSupervisor(e.parent), actor.WithDispatcher(e.newDispatcher()))
+	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
+	<-e.parent.started
+	return nil
+}
+
+func (e *Engine) newDispatcher() actor.Dispatcher {
+	g := newGoroutine()
+	e.goroutines = append(e.goroutines, g)
+	return g
+}

@@ -1,0 +1,168 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// LogitsWanted says of which rows a chunk's caller wants logits.
+type LogitsWanted = stages.LogitsWanted
+
+// The choices.
+const (
+	LastLogits = stages.LastLogits
+	NoLogits   = stages.NoLogits
+	AllLogits  = stages.AllLogits
+)
+
+// Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It evaluates one chunk at a
+// time; different sequences of an engine share its pipeline and may be used from different goroutines.
+type Sequence struct {
+	e  *Engine
+	id stages.SeqID
+
+	mu     sync.Mutex // guards the rest
+	len    int
+	poison error
+	closed bool
+}
+
+// Chunk is tokens to be evaluated together, and what is wanted of them.
+type Chunk struct {
+	Tokens  []int32
+	Logits  LogitsWanted
+	Hidden  bool // the hidden state of every row before each layer and after the last
+	Routing bool // the experts picked in every layer
+}
+
+// Evaluated is the outcome of a chunk.
+type Evaluated struct {
+	Pos     int       // of the first token
+	Rows    int       // tokens evaluated
+	Logits  []float32 // [wanted rows, vocab]
+	Hidden  []float32 // [layers+1, rows, hidden]
+	Picks   []int32   // [layers, rows, TopK], heaviest first
+	Weights []float32 // [layers, rows, TopK]
+}
+
+// ID returns the name of the sequence in messages.
+func (s *Sequence) ID() stages.SeqID { return s.id }
+
+// Len returns the number of positions evaluated.
+func (s *Sequence) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.len
+}
+
+// Err returns why the sequence is unusable (a *stages.PoisonedError), or nil. Reset heals it.
+func (s *Sequence) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.poison
+}
+
+// Eval appends tokens and returns the logits [vocab] after the last of them. See EvalChunk for errors and cancellation.
+func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) {
+	r, err := s.EvalChunk(ctx, Chunk{Tokens: tokens})
+	if err != nil {
+		return nil, err
+	}
+	return r.Logits, nil
+}
+
+// EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
+//
+// When ctx ends, tokens that are not being computed are given up and the sequence stands where Len says. If a step of this
+// sequence alone is under way, it is given up between two layers and the sequence is poisoned: Err tells. Bad
+// arguments change nothing. Any other error comes from a failed step, which poisons the sequence too.
+func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	reply := make(chan stages.Message, 1)
+	m := &stages.EvalChunk{
+		Seq: s.id, Pos: -1, Tokens: append([]int32(nil), c.Tokens...), Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing,
+		Trace: traceContext(ctx), Request: s.e.lastRequest.Add(1), Caller: reply,
+	}
+	request := m.Request
+	cancelled := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cancelled)
+		s.e.sendTo(stages.Sequencer, &stages.CancelEval{
+			Seq: s.id, Request: request, Cause: fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx)),
+		})
+	})
+	defer func() {
+		if !stop() {
+			<-cancelled
+		}
+	}()
+	// The answer is waited for even after ctx has ended: it tells where the sequence stands, and comes within a layer's time.
+	a, err := s.e.ask(m, reply)
+	if err != nil {
+		return nil, err
+	}
+	r := a.(*stages.ChunkEvaluated)
+	s.mu.Lock()
+	s.poison = r.Poison
+	if r.Rows > 0 {
+		s.len = r.Pos + r.Rows
+	}
+	s.mu.Unlock()
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	return &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}, nil
+}
+
+// traceContext returns the span in ctx as messages carry it.
+func traceContext(ctx context.Context) stages.TraceContext {
+	c := trace.SpanContextFromContext(ctx)
+	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
+}
+
+// Reset empties the sequence and heals it if it is poisoned.
+func (s *Sequence) Reset(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	reply := make(chan stages.Message, 1)
+	a, err := s.e.ask(&stages.ResetSequence{Seq: s.id, Caller: reply}, reply)
+	if err != nil {
+		return err
+	}
+	if err := a.(*stages.SequenceDone).Err; err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.len, s.poison = 0, nil
+	s.mu.Unlock()
+	return nil
+}
+
+// Close gives the sequence's state back; a chunk under way ends with ErrClosed first. Closing again, or after the engine, is a no-op.
+func (s *Sequence) Close() error {
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	reply := make(chan stages.Message, 1)
+	a, err := s.e.ask(&stages.CloseSequence{Seq: s.id, Caller: reply}, reply)
+	switch {
+	case errors.Is(err, stages.ErrClosed):
+		return nil
+	case err != nil:
+		return err
+	}
+	return a.(*stages.SequenceDone).Err
+}

@@ -1,0 +1,124 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// pageRows is the positions of one key-value page.
+const pageRows = 64
+
+// Info is what an engine really uses, after defaults and limits.
+type Info struct {
+	Device        string
+	ExpertIO      ExpertIO // mmap or buffered
+	Prefetch      Prefetch
+	Slots         int   // expert slots
+	SlotBytes     int   // of one expert's record
+	ExpertBytes   int64 // all experts' records
+	WeightBytes   int64 // all other weights; resident
+	RingDepth     int
+	ReadWorkers   int
+	ChunkRows     int
+	WaveSlots     int
+	StepsInFlight int
+	Context       int
+	TopK          int
+	StateBytes    int64 // fixed, per sequence
+	KVBytesPerPos int64 // per position of a sequence
+	kvPages       int
+}
+
+// settle turns the wishes of a Config into figures. expertBytes is one record's.
+func settle(cfg Config, m *model.Config, expertBytes, moeLayers int) (Info, error) {
+	mem, err := sysmem.Read()
+	if err != nil {
+		return Info{}, fmt.Errorf("actors: %w", err)
+	}
+	i := Info{
+		Device: cfg.Device.Name(), SlotBytes: expertBytes, ExpertBytes: int64(expertBytes) * int64(m.NumExperts) * int64(moeLayers),
+		RingDepth: or(cfg.RingDepth, 2), ReadWorkers: or(cfg.ReadWorkers, 8), ChunkRows: or(cfg.ChunkRows, 128),
+		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)),
+		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch,
+	}
+	if i.TopK > m.NumExpertsPerTok {
+		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
+	}
+	if i.Prefetch == "" {
+		i.Prefetch = PrefetchLastToken
+	}
+	if err := i.settleExperts(cfg, m, mem, moeLayers); err != nil {
+		return Info{}, err
+	}
+	return i, i.settleState(cfg, m, mem)
+}
+
+// settleExperts chooses how experts are read, the slots and the waves.
+func (i *Info) settleExperts(cfg Config, m *model.Config, mem sysmem.Info, moeLayers int) error {
+	budget := cfg.ExpertMemory
+	if budget == 0 {
+		budget = mem.Available / 2
+	}
+	i.ExpertIO = cfg.ExpertIO
+	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
+		i.ExpertIO = ExpertIOBuffered
+		if i.ExpertBytes <= budget {
+			i.ExpertIO = ExpertIOMmap
+		}
+	}
+	i.WaveSlots = min(or(cfg.WaveSlots, 64), m.NumExperts)
+	if i.ExpertIO == ExpertIOMmap {
+		i.Slots, i.Prefetch = len(m.Layers)*m.NumExperts, PrefetchOff
+		i.StepsInFlight = or(cfg.StepsInFlight, 1)
+		return nil
+	}
+	i.StepsInFlight = or(cfg.StepsInFlight, 2)
+	stride := int64((i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign)
+	i.Slots = int(min(budget/stride, int64(moeLayers)*int64(m.NumExperts)))
+	if i.Slots == 0 {
+		return fmt.Errorf("actors: expert memory of %d bytes holds no expert of %d bytes; raise --expert-memory", budget, stride)
+	}
+	if cfg.WaveSlots == 0 { // half of the slots, so that one wave is read while another computes
+		i.WaveSlots = min(i.WaveSlots, max(1, i.Slots/2))
+	}
+	if i.Slots < i.WaveSlots {
+		return fmt.Errorf("actors: expert memory of %d bytes holds %d experts, a wave has %d; raise --expert-memory", budget, i.Slots, i.WaveSlots)
+	}
+	return nil
+}
+
+// settleState chooses the context and the pool of key-value pages.
+func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
+	i.Context = or(cfg.Context, m.MaxPositionEmbeddings)
+	if cfg.Context > m.MaxPositionEmbeddings {
+		return fmt.Errorf("actors: a context of %d positions, but the model was trained for %d; lower --ctx", cfg.Context, m.MaxPositionEmbeddings)
+	}
+	page := int64(dispatch.PageBytes(m, pageRows))
+	if page == 0 {
+		i.kvPages = 1 << 30
+		return nil
+	}
+	budget := cfg.StateMemory
+	if budget == 0 {
+		budget = mem.Available / 4
+	}
+	i.kvPages = int(min(budget/page, 1<<30))
+	if i.kvPages*pageRows < i.Context {
+		if cfg.Context > 0 || i.kvPages == 0 {
+			return fmt.Errorf("actors: a context of %d positions needs %d bytes, %d are there; lower --ctx",
+				i.Context, int64((i.Context+pageRows-1)/pageRows)*page, budget)
+		}
+		i.Context = i.kvPages * pageRows
+	}
+	return nil
+}
+
+func or(v, otherwise int) int {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,157 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing"
+)
+
+// lingerTime is how long the sequencer waits for sequences that are about to ask for their next token. Choosing a token
+// takes a caller some 10 to 100 µs; a token itself takes milliseconds.
+const lingerTime = 200 * time.Microsecond
+
+// shell is the actor of one stage.
+type shell struct {
+	e    *Engine
+	id   stages.StageID
+	core stages.Core
+	out  stages.Outbox
+	ring *tracing.Ring // nil: no tracing
+}
+
+// stageError is what a core returned: a broken invariant.
+type stageError struct {
+	stage stages.StageID
+	err   error
+}
+
+func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.err) }
+func (e *stageError) Unwrap() error { return e.err }
+
+// Receive handles one message of the mailbox.
+func (s *shell) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case stages.Message:
+		if sender := ctx.Sender(); sender != nil {
+			setCaller(m, sender)
+		}
+		s.handle(m)
+	case *flushRecords:
+		s.flush(m)
+	case *barrier:
+		s.e.system.Root.Send(s.e.tracer, m)
+	}
+}
+
+// setCaller makes the sender of a request its Caller, unless it names one.
+func setCaller(m stages.Message, sender *actor.PID) {
+	var caller *stages.Caller
+	switch m := m.(type) {
+	case *stages.EvalChunk:
+		caller = &m.Caller
+	case *stages.OpenSequence:
+		caller = &m.Caller
+	case *stages.ResetSequence:
+		caller = &m.Caller
+	case *stages.CloseSequence:
+		caller = &m.Caller
+	case *stages.CollectStats:
+		caller = &m.Caller
+	default:
+		return
+	}
+	if *caller == nil {
+		*caller = sender
+	}
+}
+
+// handle runs the core on a message, does what it asked for, and notes the times if the step is traced.
+func (s *shell) handle(m stages.Message) {
+	head := m.Head()
+	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
+	var began int64
+	if traced {
+		began = s.e.now()
+	}
+	if err := s.core.Step(m, &s.out); err != nil {
+		panic(&stageError{s.id, err})
+	}
+	var rec tracing.Record
+	if traced {
+		rec = s.record(m, head, began)
+	}
+	s.perform()
+	if traced {
+		rec.EndedNS = s.e.now()
+		s.ring.Add(rec)
+	}
+	s.endTraced()
+	s.out.Reset()
+}
+
+// perform does what the core asked for.
+func (s *shell) perform() {
+	for i := range s.out.Reads {
+		s.read(&s.out.Reads[i])
+	}
+	for _, a := range s.out.Awaits {
+		a.Ticket.OnDone(func(err error) {
+			s.e.sendTo(s.id, &stages.TicketDone{Step: a.Step, ID: a.ID, Err: err, DeviceNS: a.Ticket.DeviceNS()})
+		})
+	}
+	for _, m := range s.out.Sends {
+		s.e.sendTo(m.To, m.Msg)
+	}
+	for _, a := range s.out.Answers {
+		s.e.answer(a.To, a.Msg)
+	}
+	if round := s.out.Linger; round != 0 {
+		s.e.timers.Add(1)
+		time.AfterFunc(lingerTime, func() {
+			defer s.e.timers.Done()
+			s.e.sendTo(stages.Sequencer, &stages.LingerOver{Round: round})
+		})
+	}
+}
+
+// read starts a group of reads.
+func (s *shell) read(g *stages.ReadGroup) {
+	reqs := make([]readpool.Request, len(g.Reads))
+	done := &stages.ExpertsRead{Step: g.Step, Results: make([]stages.ReadResult, len(g.Reads))}
+	for i, r := range g.Reads {
+		reqs[i] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot)}
+		done.Results[i] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
+	}
+	s.e.pool.Submit(reqs, g.Speculative, func(errs []error) {
+		for i, err := range errs {
+			done.Results[i].Err = err
+		}
+		s.e.sendTo(stages.ExpertIO, done)
+	})
+}
+
+// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of sending.
+func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
+	if h := m.Head(); h != nil && h.Batch != nil && h.Batch.Traced {
+		h.SentNS = e.now()
+	}
+	e.system.Root.Send(e.pids[to], m)
+}
+
+// answer gives a caller what a core has for it.
+func (e *Engine) answer(to stages.Caller, m stages.Message) {
+	switch c := to.(type) {
+	case chan stages.Message:
+		c <- m // has a place for its only answer
+	case *actor.PID:
+		e.system.Root.Send(c, m)
+	}
+}
+
+// now returns the engine's clock.
+func (e *Engine) now() int64 { return int64(time.Since(e.epoch)) }

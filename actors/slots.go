@@ -1,0 +1,70 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// slotAlign is what slots are aligned to: a page, so that no two share one and direct reads are possible.
+const slotAlign = 4096
+
+// slotMemory is where slots lie: in memory that reads fill, or in the mapped packed files.
+type slotMemory struct {
+	buffers   []gpu.Buffer // one, or one a layer if mapped (nil for a layer without experts)
+	perBuffer int          // slots of one buffer
+	stride    int          // bytes from slot to slot
+	bytesEach int
+}
+
+// newSlots makes n empty slots.
+func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
+	stride := (expertBytes + slotAlign - 1) / slotAlign * slotAlign
+	buf, err := dev.NewBuffer(n * stride)
+	if err != nil {
+		return nil, fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err)
+	}
+	if buf.Bytes() == nil {
+		buf.Release()
+		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
+	}
+	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, stride: stride, bytesEach: expertBytes}, nil
+}
+
+// mapSlots makes one slot of every expert of every layer, in the mapped files.
+func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
+	n := f.Layout().Bytes
+	s := &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
+	for _, layer := range f.Layers() {
+		m, err := f.Map(layer)
+		if err == nil {
+			s.buffers[layer], err = dev.Wrap(m)
+		}
+		if err != nil {
+			s.release()
+			return nil, fmt.Errorf("actors: mapping experts of layer %d: %w", layer, err)
+		}
+	}
+	return s, nil
+}
+
+// View returns where a slot begins.
+func (s *slotMemory) View(id stages.SlotID) gpu.View {
+	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: int(id) % s.perBuffer * s.stride}
+}
+
+// bytes returns a slot's memory; only its owner may touch it.
+func (s *slotMemory) bytes(id stages.SlotID) []byte {
+	v := s.View(id)
+	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
+}
+
+func (s *slotMemory) release() {
+	for _, b := range s.buffers {
+		if b != nil {
+			b.Release()
+		}
+	}
+}

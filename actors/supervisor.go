@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// BrokenError reports an engine that stopped because of a bug of ours: a panic in a stage, or a broken invariant. Only
+// Close is left.
+type BrokenError struct {
+	Stage string
+	Err   error
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("moeflux: the engine has stopped, %s failed: %v; please report this", e.Stage, e.Err)
+}
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// parent spawns the stages and stops all of them when one fails.
+type parent struct {
+	e        *Engine
+	children []child
+	started  chan struct{}
+	stopped  chan struct{}
+}
+
+type child struct {
+	name  string
+	actor actor.Actor
+	pid   **actor.PID // set when spawned
+}
+
+// Receive handles one message of the mailbox.
+func (p *parent) Receive(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *actor.Started:
+		for _, c := range p.children {
+			*c.pid = ctx.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return c.actor },
+				actor.WithDispatcher(p.e.newDispatcher())), c.name)
+		}
+		close(p.started)
+	case *actor.Stopped:
+		close(p.stopped)
+	}
+}
+
+// HandleFailure is called by the actor system when a child has panicked.
+func (p *parent) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, failed *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	err, ok := reason.(error)
+	if !ok {
+		err = fmt.Errorf("panic: %v", reason)
+	}
+	name := failed.Id
+	for _, c := range p.children {
+		if *c.pid == failed || (*c.pid).Equal(failed) {
+			name = c.name
+		}
+	}
+	p.e.breakDown(&BrokenError{Stage: name, Err: err})
+	s.StopChildren(s.Children()...)
+}

@@ -1,0 +1,108 @@
+package combine
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Core is the stage. The zero value is ready.
+type Core struct {
+	ring   []entry // oldest first
+	lastID uint64
+	drains []*stages.DrainStep // of failed steps that still have waves in the ring
+}
+
+// entry is one wave with the device.
+type entry struct {
+	id   uint64
+	wave *stages.WaveSubmitted
+	done bool
+}
+
+var _ stages.Core = (*Core)(nil)
+
+// Step handles one message.
+func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	switch m := in.(type) {
+	case *stages.WaveSubmitted:
+		c.waveSubmitted(m, out)
+	case *stages.TicketDone:
+		return c.ticketDone(m, out)
+	case *stages.DrainStep:
+		c.drains = append(c.drains, m)
+		c.endDrains(out)
+	case *stages.CollectStats:
+		out.Answer(m.Caller, m)
+	default:
+		return fmt.Errorf("combine: unexpected message %T", in)
+	}
+	return nil
+}
+
+// Waves returns how many waves are in the ring.
+func (c *Core) Waves() int { return len(c.ring) }
+
+func (c *Core) waveSubmitted(m *stages.WaveSubmitted, out *stages.Outbox) {
+	c.lastID++
+	c.ring = append(c.ring, entry{id: c.lastID, wave: m})
+	out.Awaits = append(out.Awaits, stages.Await{Step: m.Step, ID: c.lastID, Ticket: m.Ticket})
+}
+
+func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
+	at := -1
+	for i := range c.ring {
+		if c.ring[i].id == m.ID {
+			at = i
+		}
+	}
+	if at < 0 {
+		return fmt.Errorf("combine: ticket %d of %v is not in the ring", m.ID, &m.Step)
+	}
+	c.ring[at].done = true
+	if m.Err != nil {
+		out.Send(stages.Sequencer, &stages.StepFailed{Step: c.ring[at].wave.Step, Stage: stages.Combine, Err: m.Err})
+	}
+	c.retire(out)
+	c.endDrains(out)
+	return nil
+}
+
+// retire sends home the oldest waves that are done.
+func (c *Core) retire(out *stages.Outbox) {
+	n := 0
+	for n < len(c.ring) && c.ring[n].done {
+		w := c.ring[n].wave
+		n++
+		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: w.Step, Wave: w.Wave, Slots: w.Slots})
+		if w.Last {
+			out.Send(stages.Sequencer, &stages.LayerRetired{Step: w.Step})
+		}
+	}
+	rest := copy(c.ring, c.ring[n:])
+	clear(c.ring[rest:])
+	c.ring = c.ring[:rest]
+}
+
+// endDrains tells the sequencer of failed steps that have no wave left.
+func (c *Core) endDrains(out *stages.Outbox) {
+	rest := c.drains[:0]
+	for _, d := range c.drains {
+		if c.holds(d.ID) {
+			rest = append(rest, d)
+			continue
+		}
+		out.Send(stages.Sequencer, &stages.StepDrained{Step: d.Step})
+	}
+	clear(c.drains[len(rest):])
+	c.drains = rest
+}
+
+func (c *Core) holds(id stages.StepID) bool {
+	for i := range c.ring {
+		if c.ring[i].wave.ID == id {
+			return true
+		}
+	}
+	return false
+}

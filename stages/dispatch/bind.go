@@ -1,0 +1,168 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// network is the model as the device sees it.
+type network struct {
+	embed, head gpu.Matrix
+	finalNorm   gpu.View
+	rope        rope
+	layers      []layer
+
+	mapping gpu.Buffer // model_weights.bin
+	vectors gpu.Buffer // all small tensors, widened to float32
+}
+
+// layer is one decoder layer's weights.
+type layer struct {
+	inputNorm, postNorm gpu.View
+	mixer               mixer
+	router              gpu.Matrix
+	shared              sharedExpert
+}
+
+// mixer is a layer's linear or full attention: l.normed to l.mixed.
+type mixer interface {
+	encode(cmd *gpu.Commands, l *lane)
+}
+
+// binder finds tensors by name. The first error stays.
+type binder struct {
+	w       *weights.File
+	mapping gpu.Buffer
+	floats  []float32   // all vectors so far
+	uses    []vectorUse // where they go
+	err     error
+}
+
+// vectorUse is a view to be set once all vectors are on the device.
+type vectorUse struct {
+	view *gpu.View
+	at   int // floats
+}
+
+// bind finds every tensor of the model and puts the small ones on the device.
+func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*network, error) {
+	mapping, err := dev.Wrap(w.Mapping())
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: weights: %w", err)
+	}
+	n := &network{mapping: mapping, layers: make([]layer, len(m.Layers)), rope: newRope(m)}
+	b := &binder{w: w, mapping: mapping}
+	b.network(n, m)
+	if b.err == nil {
+		n.vectors, b.err = b.upload(dev, queue)
+	}
+	if b.err != nil {
+		n.release()
+		return nil, b.err
+	}
+	return n, nil
+}
+
+func (b *binder) network(n *network, m *model.Config) {
+	n.embed = b.matrix("model.embed_tokens", m.VocabSize, m.HiddenSize)
+	n.head = n.embed
+	if !m.TieWordEmbeddings || b.w.Has("lm_head.weight") {
+		n.head = b.matrix("lm_head", m.VocabSize, m.HiddenSize)
+	}
+	b.vector(&n.finalNorm, "model.norm.weight", m.HiddenSize)
+	for i := range n.layers {
+		l, prefix := &n.layers[i], fmt.Sprintf("model.layers.%d.", i)
+		b.vector(&l.inputNorm, prefix+"input_layernorm.weight", m.HiddenSize)
+		b.vector(&l.postNorm, prefix+"post_attention_layernorm.weight", m.HiddenSize)
+		switch kind := m.Layers[i]; kind.Mixer {
+		case model.LinearAttention:
+			l.mixer = newLinear(b, m, prefix+"linear_attn.", kind.MixerIndex)
+		case model.FullAttention:
+			l.mixer = newFull(b, m, prefix+"self_attn.", kind.MixerIndex)
+		default:
+			b.fail(fmt.Errorf("dispatch: layer %d has mixer %d, which no kernels serve", i, kind.Mixer))
+		}
+		l.router = b.matrix(prefix+"mlp.gate", m.NumExperts, m.HiddenSize)
+		l.shared = newSharedExpert(b, m, prefix+"mlp.")
+	}
+}
+
+func (b *binder) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *binder) matrix(name string, rows, cols int) gpu.Matrix {
+	m, err := b.w.Matrix(name, rows, cols)
+	if err != nil {
+		b.fail(err)
+		return gpu.Matrix{}
+	}
+	view := func(at int) gpu.View { return gpu.View{Buf: b.mapping, Offset: at} }
+	g := gpu.Matrix{Rows: m.Rows, Cols: m.Cols, Format: m.Format, Weight: view(m.WeightOffset)}
+	if m.Format.ScaleBytes(rows, cols) > 0 {
+		g.Scales, g.Biases = view(m.ScalesOffset), view(m.BiasesOffset)
+	}
+	return g
+}
+
+// vector remembers that *v shall view the tensor on the device, widened to float32.
+func (b *binder) vector(v *gpu.View, name string, n int) {
+	f, err := b.w.Vector(name, n)
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	b.uses = append(b.uses, vectorUse{v, len(b.floats)})
+	b.floats = append(b.floats, f...)
+	for len(b.floats)%16 != 0 { // each begins a cache line
+		b.floats = append(b.floats, 0)
+	}
+}
+
+// upload puts the vectors on the device and waits for it.
+func (b *binder) upload(dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
+	buf, err := dev.NewBuffer(len(b.floats) * 4)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range b.uses {
+		*u.view = gpu.View{Buf: buf}.Floats(u.at)
+	}
+	var cmd gpu.Commands
+	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: buf}, Src: gpu.FloatBytes(b.floats)})
+	t, err := queue.Submit(&cmd)
+	if err == nil {
+		done := make(chan error, 1)
+		t.OnDone(func(err error) { done <- err })
+		err = <-done
+	}
+	if err != nil {
+		buf.Release()
+		return nil, fmt.Errorf("dispatch: uploading vectors: %w", err)
+	}
+	return buf, nil
+}
+
+func (n *network) release() {
+	if n.vectors != nil {
+		n.vectors.Release()
+	}
+	n.mapping.Release()
+}
+
+// expert returns the expert whose record begins at v.
+func (n *network) expert(lay model.ExpertLayout, v gpu.View, pairs []int32) gpu.Expert {
+	part := func(p *model.ExpertPart) gpu.Matrix {
+		m := gpu.Matrix{Rows: p.Rows, Cols: p.Cols, Format: p.Format, Weight: v.At(p.WeightOffset)}
+		if p.Format.ScaleBytes(p.Rows, p.Cols) > 0 {
+			m.Scales, m.Biases = v.At(p.ScalesOffset), v.At(p.BiasesOffset)
+		}
+		return m
+	}
+	return gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down), Pairs: pairs}
+}

@@ -1,0 +1,197 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Config sizes the stage.
+type Config struct {
+	Model     *model.Config
+	Layout    model.ExpertLayout
+	TopK      int
+	ChunkRows int
+	Lanes     int  // steps in flight
+	PageRows  int  // positions of one key-value page
+	MaxPages  int  // of all sequences together
+	Ahead     bool // also apply the next layer's router to each layer's router input
+}
+
+// Slots resolves slots to memory.
+type Slots interface {
+	// View returns where the slot's record begins.
+	View(stages.SlotID) gpu.View
+}
+
+// Core is the stage.
+type Core struct {
+	cfg   Config
+	dev   gpu.Device
+	queue gpu.Queue
+	slots Slots
+
+	net    *network
+	states *states
+	lanes  []*lane
+
+	recorded   []*recording // submitted and perhaps not finished, oldest first
+	spare      []*recording
+	lastTicket uint64
+	awaited    map[uint64]awaited
+}
+
+// recording is a Commands with the memory its operations point to.
+type recording struct {
+	gpu.Commands
+	experts []gpu.Expert
+	ticket  uint64 // of this stage's numbering
+}
+
+// awaited is what a ticket of this stage will bring.
+type awaited struct {
+	lane   *lane
+	step   stages.Step
+	scores []float32
+	ahead  []float32
+	logits *stages.LogitsReady
+	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
+}
+
+var _ stages.Core = (*Core)(nil)
+
+// New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for the device once.
+func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slots) (c *Core, err error) {
+	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited)}
+	defer func() {
+		if err != nil {
+			c.Close()
+			c = nil
+		}
+	}()
+	if c.net, err = bind(cfg.Model, dev, queue, w); err != nil {
+		return c, err
+	}
+	c.states = newStates(cfg, dev)
+	for range cfg.Lanes {
+		l, err := newLane(cfg, dev)
+		if err != nil {
+			return c, err
+		}
+		c.lanes = append(c.lanes, l)
+	}
+	return c, nil
+}
+
+// Close releases the buffers. The queue must be idle.
+func (c *Core) Close() {
+	for _, l := range c.lanes {
+		l.release()
+	}
+	if c.states != nil {
+		c.states.release()
+	}
+	if c.net != nil {
+		c.net.release()
+	}
+}
+
+// Step handles one message.
+func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	switch m := in.(type) {
+	case *stages.BeginLayer:
+		return c.beginLayer(m, out)
+	case *stages.TicketDone:
+		return c.ticketDone(m, out)
+	case *stages.WaveResident:
+		return c.waveResident(m, out)
+	case *stages.ReadLogits:
+		return c.readLogits(m, out)
+	case *stages.DrainStep:
+		return c.drainStep(m, out)
+	case *stages.OpenSequence:
+		c.openSequence(m, out)
+	case *stages.ResetSequence:
+		c.resetSequence(m, out)
+	case *stages.CloseSequence:
+		c.closeSequence(m, out)
+	case *stages.CollectStats:
+		out.Send(stages.Combine, m)
+	default:
+		return fmt.Errorf("dispatch: unexpected message %T", in)
+	}
+	return nil
+}
+
+// record returns an empty recording.
+func (c *Core) record() *recording {
+	if n := len(c.spare); n > 0 {
+		r := c.spare[n-1]
+		c.spare = c.spare[:n-1]
+		return r
+	}
+	return new(recording)
+}
+
+// submit hands a recording to the device.
+func (c *Core) submit(r *recording) (gpu.Ticket, error) {
+	t, err := c.queue.Submit(&r.Commands)
+	if err != nil {
+		c.recycle(r)
+		return nil, err
+	}
+	c.lastTicket++
+	r.ticket = c.lastTicket
+	c.recorded = append(c.recorded, r)
+	return t, nil
+}
+
+// await submits a recording and asks to be told when it is finished.
+func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
+	t, err := c.submit(r)
+	if err != nil {
+		return err
+	}
+	if a.lane != nil {
+		a.lane.outstanding++
+	}
+	c.awaited[r.ticket] = a
+	out.Awaits = append(out.Awaits, stages.Await{Step: a.step, ID: r.ticket, Ticket: t})
+	return nil
+}
+
+func (c *Core) recycle(r *recording) {
+	r.Reset()
+	clear(r.experts)
+	r.experts = r.experts[:0]
+	c.spare = append(c.spare, r)
+}
+
+// finished takes back every recording up to a finished ticket.
+func (c *Core) finished(ticket uint64) {
+	n := 0
+	for n < len(c.recorded) && c.recorded[n].ticket <= ticket {
+		c.recycle(c.recorded[n])
+		n++
+	}
+	rest := copy(c.recorded, c.recorded[n:])
+	clear(c.recorded[rest:])
+	c.recorded = c.recorded[:rest]
+}
+
+// fail reports that a step cannot go on.
+func (c *Core) fail(s stages.Step, err error, out *stages.Outbox) {
+	out.Send(stages.Sequencer, &stages.StepFailed{Step: s, Stage: stages.Dispatch, Err: err})
+}
+
+// lane returns the lane of a message's step.
+func (c *Core) lane(s *stages.Step) (*lane, error) {
+	l := c.lanes[s.Batch.Lane]
+	if l.step != s.ID {
+		return nil, fmt.Errorf("dispatch: message for %v, but its lane belongs to step %d", s, l.step)
+	}
+	return l, nil
+}

@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// lane is the buffers of one step in flight, and what is known of that step.
+type lane struct {
+	// Device memory, float32, of ChunkRows rows unless said otherwise.
+	hidden        gpu.View // the residual stream [rows, hidden]
+	normed        gpu.View // input of mixer, router and experts [rows, hidden]
+	mixed         gpu.View // the mixer's output [rows, hidden]
+	mixer         gpu.View // the mixers' own use
+	rope          gpu.View // [rows, rotary/2, 2]
+	scores        gpu.View // [rows, experts]
+	shared        gpu.View // the shared expert's output [rows, hidden]
+	sharedGate    gpu.View // [rows]
+	sharedScratch gpu.View // [rows, 2·shared intermediate]
+	routed        gpu.View // [rows, TopK, hidden]
+	expertScratch gpu.View // [rows·TopK, 2·intermediate]
+	headIn        gpu.View // [headRows, hidden]
+	logits        gpu.View // [headRows, vocab]
+	buffer        gpu.Buffer
+
+	// Host memory that operations point to.
+	tokens   []int32
+	angles   []float32
+	headRows []int32
+	kv       [][]gpu.KVSegment    // [full attention layers]
+	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
+
+	step        stages.StepID // the last that began here
+	rows        int
+	sharedDone  gpu.Ticket        // of the shared expert, until the layer's last wave
+	outstanding int               // tickets awaited
+	drain       *stages.DrainStep // the step has failed
+
+	tapped  []float32 // [layers+1, rows, hidden], if the batch wants it
+	picks   []int32   // [layers, rows, TopK], likewise
+	weights []float32
+}
+
+func newLane(cfg Config, dev gpu.Device) (*lane, error) {
+	m, n := cfg.Model, cfg.ChunkRows
+	l := &lane{
+		tokens: make([]int32, n), angles: make([]float32, 0, n*m.RotaryDim),
+		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
+	}
+	parts := []struct {
+		view   *gpu.View
+		floats int
+	}{
+		{&l.hidden, n * m.HiddenSize},
+		{&l.normed, n * m.HiddenSize},
+		{&l.mixed, n * m.HiddenSize},
+		{&l.mixer, n * mixerFloats(m)},
+		{&l.rope, n * m.RotaryDim},
+		{&l.scores, n * m.NumExperts},
+		{&l.shared, n * m.HiddenSize},
+		{&l.sharedGate, n},
+		{&l.sharedScratch, n * 2 * m.SharedExpertIntermediateSize},
+		{&l.routed, n * cfg.TopK * m.HiddenSize},
+		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
+		{&l.headIn, headRows * m.HiddenSize},
+		{&l.logits, headRows * m.VocabSize},
+	}
+	const line = 64 / 4 // floats of a cache line
+	total := 0
+	for _, p := range parts {
+		total += (p.floats + line - 1) / line * line
+	}
+	var err error
+	if l.buffer, err = dev.NewBuffer(total * 4); err != nil {
+		return nil, err
+	}
+	at := gpu.View{Buf: l.buffer}
+	for _, p := range parts {
+		*p.view = at
+		at = at.Floats((p.floats + line - 1) / line * line)
+	}
+	return l, nil
+}
+
+func (l *lane) release() { l.buffer.Release() }
+
+// begin gives the lane to a step. The sequencer does so only when the step before is over.
+func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {
+	l.step, l.rows, l.drain, l.sharedDone = id, len(b.Rows), nil, nil
+	l.tapped, l.picks, l.weights = nil, nil, nil
+	if b.Hidden {
+		l.tapped = make([]float32, (len(cfg.Model.Layers)+1)*l.rows*cfg.Model.HiddenSize)
+	}
+	if b.Routing {
+		n := len(cfg.Model.Layers) * l.rows * cfg.TopK
+		l.picks, l.weights = make([]int32, n), make([]float32, n)
+	}
+}
+
+// tap copies the residual stream before a layer to the host, if the batch wants it.
+func (l *lane) tap(cmd *gpu.Commands, layer int, cfg Config) {
+	if l.tapped != nil {
+		n := l.rows * cfg.Model.HiddenSize
+		cmd.EncodeDownload(gpu.Download{Src: l.hidden, Dst: gpu.FloatBytes(l.tapped[layer*n : (layer+1)*n])})
+	}
+}
+
+// note keeps a layer's routing, if the batch wants it.
+func (l *lane) note(layer int, p *stages.RoutePlan) {
+	if l.picks != nil {
+		copy(l.picks[layer*len(p.Picks):], p.Picks)
+		copy(l.weights[layer*len(p.Weights):], p.Weights)
+	}
+}
+
+// pickRows lists the rows that want logits.
+func (l *lane) pickRows(b *stages.Batch) {
+	l.headRows = l.headRows[:0]
+	for i := range b.Rows {
+		if b.Rows[i].Logits {
+			l.headRows = append(l.headRows, int32(i))
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// beginLayer submits a layer's mixer and router, and behind them its shared expert.
+func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
+	l := c.lanes[m.Batch.Lane]
+	if m.Layer == 0 {
+		l.begin(m.ID, m.Batch, c.cfg)
+		if err := c.states.enter(l, m.Batch); err != nil {
+			c.fail(m.Step, err, out)
+			return nil
+		}
+	}
+	rows := len(m.Batch.Rows)
+	a := awaited{lane: l, step: m.Step, scores: make([]float32, rows*c.cfg.Model.NumExperts)}
+	r := c.record()
+	if m.Layer == 0 {
+		c.encodeInput(r, l, m.Batch)
+	}
+	l.tap(&r.Commands, m.Layer, c.cfg)
+	c.encodeMixer(r, l, m.Layer)
+	layer := &c.net.layers[m.Layer]
+	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: rows})
+	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores)})
+	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) {
+		a.ahead = make([]float32, len(a.scores))
+		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: rows})
+		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead)})
+	}
+	if err := c.await(r, a, out); err != nil {
+		c.fail(m.Step, err, out)
+		return nil
+	}
+	r = c.record()
+	layer.shared.encode(&r.Commands, l)
+	t, err := c.submit(r)
+	if err != nil {
+		c.fail(m.Step, err, out)
+		return nil
+	}
+	l.sharedDone = t
+	return nil
+}
+
+// encodeInput embeds the rows, uploads their rotary table and runs the first layer's input norm.
+func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
+	for i := range b.Rows {
+		l.tokens[i] = b.Rows[i].Token
+	}
+	r.EncodeEmbed(gpu.Embed{Table: c.net.embed, Tokens: l.tokens[:l.rows], Y: l.hidden})
+	if c.net.rope.channels > 0 {
+		table := c.net.rope.table(l.angles[:0], b.Rows)
+		r.EncodeUpload(gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
+	}
+	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[0].inputNorm, l.rows)
+}
+
+// encodeMixer takes the normed input to the router's input: mixer, residual, post-attention norm.
+func (c *Core) encodeMixer(r *recording, l *lane, layer int) {
+	w := &c.net.layers[layer]
+	w.mixer.encode(&r.Commands, l)
+	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.mixed, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
+	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, w.postNorm, l.rows)
+}
+
+func (c *Core) encodeNorm(cmd *gpu.Commands, l *lane, x, y, w gpu.View, rows int) {
+	cmd.EncodeRMSNorm(gpu.RMSNorm{X: x, Y: y, W: w, Vectors: rows, Dim: c.cfg.Model.HiddenSize, Eps: c.cfg.Model.RMSNormEps})
+}
+
+// ticketDone passes on what the device has computed.
+func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
+	a, ok := c.awaited[m.ID]
+	if !ok {
+		return fmt.Errorf("dispatch: ticket %d of %v was not awaited", m.ID, &m.Step)
+	}
+	delete(c.awaited, m.ID)
+	c.finished(m.ID)
+	if a.done != nil {
+		c.zeroed(a.done, m.Err, out)
+		return nil
+	}
+	a.lane.outstanding--
+	switch {
+	case a.lane.drain != nil:
+		c.passDrain(a.lane, out)
+	case m.Err != nil:
+		c.fail(a.step, m.Err, out)
+	case a.logits != nil:
+		out.Send(stages.Sequencer, a.logits)
+	default:
+		out.Send(stages.Router, &stages.ScoresReady{Step: a.step, Scores: a.scores, Ahead: a.ahead})
+	}
+	return nil
+}
+
+// waveResident submits a wave of routed experts, and after the last one the layer's end.
+func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
+	l, err := c.lane(m.Head())
+	if err != nil {
+		return err
+	}
+	if l.drain != nil {
+		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: m.Step, Wave: m.Wave, Slots: m.Slots})
+		return nil
+	}
+	r := c.record()
+	for i, u := range m.Plan.Waves[m.Wave].Uses {
+		r.experts = append(r.experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i]), u.Pairs))
+	}
+	r.EncodeExperts(gpu.Experts{
+		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Experts: r.experts,
+	})
+	if m.Last {
+		c.encodeCombine(r, l, m)
+	}
+	t, err := c.submit(r)
+	if err != nil {
+		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: m.Step, Wave: m.Wave, Slots: m.Slots})
+		c.fail(m.Step, err, out)
+		return nil
+	}
+	if m.Last && l.sharedDone != nil { // the sum is right only if the shared expert's output is
+		t, l.sharedDone = both{l.sharedDone, t}, nil
+	}
+	out.Send(stages.Combine, &stages.WaveSubmitted{Step: m.Step, Wave: m.Wave, Last: m.Last, Ticket: t, Slots: m.Slots})
+	if m.Last {
+		l.note(m.Layer, m.Plan)
+		out.Send(stages.Sequencer, &stages.LayerSubmitted{Step: m.Step})
+	}
+	return nil
+}
+
+// encodeCombine sums the layer's experts and the residual, and runs the next layer's input norm.
+func (c *Core) encodeCombine(r *recording, l *lane, m *stages.WaveResident) {
+	r.EncodeCombine(gpu.Combine{
+		Routed: l.routed, Shared: l.shared, SharedGate: l.sharedGate, Residual: l.hidden, Y: l.hidden,
+		Weights: m.Plan.Weights, Rows: l.rows, TopK: c.cfg.TopK, Dim: c.cfg.Model.HiddenSize,
+	})
+	if next := m.Layer + 1; next < len(c.net.layers) {
+		c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[next].inputNorm, l.rows)
+	}
+}
+
+// drainStep comes by twice: first to stop the step here, then behind the last wave that expert-IO sent.
+func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
+	l, err := c.lane(m.Head())
+	if err != nil {
+		return err
+	}
+	if m.Hop == 0 {
+		l.drain = m
+		c.passDrain(l, out)
+		return nil
+	}
+	out.Send(stages.Combine, m)
+	return nil
+}
+
+// passDrain sends a drain on to the router once nothing of the step is awaited here.
+func (c *Core) passDrain(l *lane, out *stages.Outbox) {
+	if l.outstanding == 0 {
+		out.Send(stages.Router, l.drain)
+	}
+}

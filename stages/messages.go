@@ -1,0 +1,242 @@
+package stages
+
+// Message is what stages exchange. Messages about a step embed Step; those of a caller name the
+// sequence instead and have a nil Head.
+type Message interface{ Head() *Step }
+
+// Caller is where an answer goes: something the shell understands (a channel, a PID). Stages pass it on.
+type Caller any
+
+// LogitsWanted says of which rows a chunk's caller wants logits.
+type LogitsWanted uint8
+
+// The choices.
+const (
+	LastLogits LogitsWanted = iota // of the chunk's last token
+	NoLogits
+	AllLogits
+)
+
+// EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to sequencer.
+// A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
+type EvalChunk struct {
+	Outside
+	Seq     SeqID
+	Pos     int     // must be the sequence's length, or -1
+	Tokens  []int32 // passes to the sequencer
+	Logits  LogitsWanted
+	Hidden  bool // answer with the hidden states
+	Routing bool // answer with the routing
+	Trace   TraceContext
+	Request uint64 // names this request in CancelEval
+	Caller  Caller
+}
+
+// ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an error
+// Rows tells how many tokens were evaluated and kept before it.
+type ChunkEvaluated struct {
+	Outside
+	Seq     SeqID
+	Pos     int // of the first token
+	Rows    int
+	Logits  []float32 // [wanted rows, vocab]
+	Hidden  []float32 // [layers+1, rows, hidden]; index i is before layer i, the last after all layers
+	Picks   []int32   // [layers, rows, TopK], heaviest first
+	Weights []float32 // [layers, rows, TopK]
+	Err     error
+	Poison  error // why the sequence is unusable from now on, or nil
+}
+
+// CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once; one that
+// is ends at the next border between steps, or, when all its step's chunks are cancelled, between
+// layers, which poisons the sequence. The chunk's caller gets the answer, with Cause.
+type CancelEval struct {
+	Outside
+	Seq     SeqID
+	Request uint64
+	Cause   error
+}
+
+// OpenSequence makes an empty sequence. Caller to sequencer to dispatch; the answer is a SequenceDone.
+type OpenSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// ResetSequence empties a sequence and heals a poisoned one. Caller to sequencer to dispatch; answered by SequenceDone.
+type ResetSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// CloseSequence gives a sequence's state back. Caller to sequencer to dispatch; answered by SequenceDone.
+type CloseSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// SequenceDone answers OpenSequence, ResetSequence and CloseSequence. Dispatch to sequencer to caller.
+type SequenceDone struct {
+	Outside
+	Seq    SeqID
+	Kind   SequenceOp
+	Caller Caller
+	Err    error
+}
+
+// SequenceOp is what was asked of a sequence.
+type SequenceOp uint8
+
+// The operations on a sequence.
+const (
+	Opened SequenceOp = iota
+	WasReset
+	Closed
+)
+
+// ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to router.
+type ForgetSequence struct {
+	Outside
+	Seq SeqID
+}
+
+// CollectStats gathers figures. It travels sequencer, router, expert-IO, dispatch, combine; each adds its
+// own, and combine's shell answers the caller with it. Stats passes along with the message.
+type CollectStats struct {
+	Outside
+	Stats  *Stats
+	Caller Caller
+}
+
+// Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running chunks end
+// as if cancelled, and when no step is left the answer is Drained. Caller to sequencer.
+type Drain struct {
+	Outside
+	Caller Caller
+}
+
+// Drained answers Drain: nothing is in flight any more. Sequencer to caller.
+type Drained struct{ Outside }
+
+// LingerOver tells the sequencer that it has waited long enough for sequences that were expected back.
+// Shell to sequencer, after an Outbox asked for it.
+type LingerOver struct {
+	Outside
+	Round uint64
+}
+
+// BeginLayer starts one layer of a step. Sequencer to router (which may predict) and to dispatch.
+type BeginLayer struct{ Step }
+
+// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint.
+type PrefetchExperts struct {
+	Step            // Layer is the layer that will need them
+	Experts []int32 // ascending, without repeats
+}
+
+// ScoresReady carries the router's raw outputs. Dispatch to router.
+type ScoresReady struct {
+	Step
+	Scores []float32 // [rows, experts]; passes to the router
+	// Ahead is the next layer's router applied to this layer's router input, [rows, experts]; nil unless
+	// it was asked for. Passes to the router.
+	Ahead []float32
+}
+
+// LayerRouted carries a layer's plan. Router to expert-IO.
+type LayerRouted struct {
+	Step
+	Plan *RoutePlan // shared, read-only
+}
+
+// ExpertsRead tells that reads have ended. Read pool to expert-IO, one a group of reads. The slots' bytes pass back.
+type ExpertsRead struct {
+	Step    // as given in ReadGroup
+	Results []ReadResult
+}
+
+// ReadResult is the end of one read.
+type ReadResult struct {
+	Slot SlotID
+	Gen  uint32 // the slot's generation when the read was started
+	Err  error
+}
+
+// WaveResident tells dispatch that every expert of one wave is in memory. Expert-IO to dispatch. The slots
+// pass to dispatch and come home in SlotsReleased.
+type WaveResident struct {
+	Step
+	Plan  *RoutePlan // shared, read-only
+	Wave  int        // index into Plan.Waves
+	Last  bool       // no further wave of this layer
+	Slots []SlotID   // [len(Plan.Waves[Wave].Uses)]
+}
+
+// WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The slots pass on.
+type WaveSubmitted struct {
+	Step
+	Wave   int
+	Last   bool
+	Ticket Ticket
+	Slots  []SlotID
+}
+
+// LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.
+type LayerSubmitted struct{ Step }
+
+// TicketDone tells that the device has finished submitted commands. Device to the stage that awaited it.
+type TicketDone struct {
+	Step            // as given in Await
+	ID       uint64 // as given in Await
+	Err      error
+	DeviceNS int64
+}
+
+// SlotsReleased sends a wave's slots home. Combine to expert-IO, or dispatch where the step has failed.
+type SlotsReleased struct {
+	Step
+	Wave  int
+	Slots []SlotID
+}
+
+// LayerRetired tells that the device has finished a layer. Combine to sequencer.
+type LayerRetired struct{ Step }
+
+// ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected. Sequencer to dispatch,
+// after the last LayerSubmitted.
+type ReadLogits struct{ Step }
+
+// LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
+type LogitsReady struct {
+	Step
+	Logits  []float32 // [rows with Logits set, vocab]
+	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
+	Picks   []int32   // [layers, rows, TopK], if the batch wants it
+	Weights []float32
+}
+
+// StepFailed tells that a step cannot go on. Any stage to sequencer; Layer is where it failed.
+type StepFailed struct {
+	Step
+	Stage StageID
+	Err   error
+}
+
+// DrainStep empties the pipeline of a failed step. It travels sequencer, dispatch, router, expert-IO, dispatch, combine,
+// behind everything that those sent before, and ends as StepDrained.
+type DrainStep struct {
+	Step
+	Hop int // 0 on the way to dispatch first, 1 when it comes there again
+}
+
+// StepDrained tells that nothing of a failed step is in flight any more. Combine to sequencer.
+type StepDrained struct{ Step }
+
+// Outside heads the messages that belong to no step.
+type Outside struct{}
+
+// Head returns nil.
+func (*Outside) Head() *Step { return nil }

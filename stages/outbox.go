@@ -1,0 +1,82 @@
+package stages
+
+// Ticket is the completion of work given to a device, as the pipeline sees it.
+type Ticket interface {
+	// OnDone calls f once when the work is complete; see gpu.Ticket.
+	OnDone(f func(error))
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done.
+	DeviceNS() int64
+}
+
+// Outbox is what a stage wants to happen after one message. The shell does it in the order of the fields
+// and empties the box; slices keep their memory.
+type Outbox struct {
+	Reads   []ReadGroup
+	Awaits  []Await
+	Sends   []Send
+	Answers []Answer
+	Ended   []Ended // traced steps that are over
+	Linger  uint64  // if not 0, send LingerOver with this Round after the linger time
+}
+
+// Ended tells the shell that a traced step is over, so that its records can become spans.
+type Ended struct {
+	Step Step
+	Err  error
+}
+
+// Send is a message for another stage.
+type Send struct {
+	To  StageID
+	Msg Message
+}
+
+// Answer is a message for a caller.
+type Answer struct {
+	To  Caller
+	Msg Message
+}
+
+// Await asks for a TicketDone with this ID, for the stage whose outbox it is.
+type Await struct {
+	Step   Step
+	ID     uint64
+	Ticket Ticket
+}
+
+// ReadGroup asks for reads that are answered together by one ExpertsRead.
+type ReadGroup struct {
+	Step        Step
+	Reads       []Read
+	Speculative bool
+}
+
+// Read asks for one expert's record to be read into a slot, whose bytes belong to the reader until the answer.
+type Read struct {
+	Slot          SlotID
+	Gen           uint32
+	Layer, Expert int
+}
+
+// Send adds a message for a stage.
+func (o *Outbox) Send(to StageID, m Message) { o.Sends = append(o.Sends, Send{to, m}) }
+
+// Answer adds a message for a caller.
+func (o *Outbox) Answer(to Caller, m Message) { o.Answers = append(o.Answers, Answer{to, m}) }
+
+// Reset empties the box.
+func (o *Outbox) Reset() {
+	clear(o.Reads)
+	clear(o.Awaits)
+	clear(o.Sends)
+	clear(o.Answers)
+	clear(o.Ended)
+	o.Reads, o.Awaits, o.Sends = o.Reads[:0], o.Awaits[:0], o.Sends[:0]
+	o.Answers, o.Ended = o.Answers[:0], o.Ended[:0]
+	o.Linger = 0
+}
+
+// Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the engine.
+type Core interface {
+	Step(in Message, out *Outbox) error
+}

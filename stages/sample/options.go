@@ -1,0 +1,51 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Options say how a token is chosen. The zero value is greedy without a penalty. The fields take effect in the order
+// RepeatPenalty, Temperature, TopK, TopP, MinP; each cut sees the distribution that the one before it left.
+type Options struct {
+	// Temperature divides the logits. 0 takes the largest logit, and of the others only the penalty matters then.
+	Temperature float64
+	// TopK keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept.
+	TopK int
+	// TopP keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all.
+	TopP float64
+	// MinP drops tokens that are less than MinP times as likely as the most likely one. 0 keeps all.
+	MinP float64
+	// RepeatPenalty makes tokens of the history less likely: positive logits are divided by it, others
+	// multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100.
+	RepeatPenalty float64
+	// RepeatWindow is how many tokens at the end of the history the penalty looks at. 0 means all of them.
+	RepeatWindow int
+	// Seed chooses the random stream. The same seed, logits and options give the same tokens.
+	Seed uint64
+}
+
+// Validate reports every field that cannot be, in one error.
+func (o Options) Validate() error {
+	var errs []error
+	bad := func(cond bool, format string, args ...any) {
+		if cond {
+			errs = append(errs, fmt.Errorf("sample: "+format, args...))
+		}
+	}
+	// Written so that NaN fails.
+	bad(!(o.Temperature >= 0) || math.IsInf(o.Temperature, 0), "temperature %v, want 0 or more", o.Temperature)
+	bad(o.TopK < 0, "top-k %d, want 0 or more", o.TopK)
+	bad(!(o.TopP >= 0 && o.TopP <= 1), "top-p %v, want 0 to 1", o.TopP)
+	bad(!(o.MinP >= 0 && o.MinP <= 1), "min-p %v, want 0 to 1", o.MinP)
+	bad(o.RepeatPenalty != 0 && !(o.RepeatPenalty >= 0.01 && o.RepeatPenalty <= 100), "repeat penalty %v, want 0 (none) or 0.01 to 100", o.RepeatPenalty)
+	bad(o.RepeatWindow < 0, "repeat window %d, want 0 or more", o.RepeatWindow)
+	return errors.Join(errs...)
+}
+
+// penalises reports whether the history matters.
+func (o Options) penalises() bool { return o.RepeatPenalty != 0 && o.RepeatPenalty != 1 }
+
+// cutsByMass reports whether top-p drops anything.
+func (o Options) cutsByMass() bool { return o.TopP > 0 && o.TopP < 1 }

@@ -1,0 +1,128 @@
+package sequencer
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Config sizes the stage. All fields are required.
+type Config struct {
+	Layers        int // of the model
+	Hidden        int // floats of one hidden state
+	Vocab         int
+	TopK          int
+	ChunkRows     int // most rows of one step
+	RingDepth     int // most layers begun and not retired
+	StepsInFlight int // most steps in the pipeline
+	MaxPositions  int // most positions of one sequence
+	PageRows      int // positions of one key-value page
+	MaxPages      int // pages of all sequences together
+}
+
+// Core is the stage.
+type Core struct {
+	cfg   Config
+	seqs  map[stages.SeqID]*sequence
+	ready []*request // not in a step, in order of arrival
+	lanes []*step    // [StepsInFlight]; nil is free
+	turn  int        // the lane that is asked first for its next layer
+
+	lastStep  stages.StepID
+	ringUsed  int // layers begun and not retired
+	pagesUsed int
+
+	expected  int    // sequences that decoded last and will likely be back at once
+	round     uint64 // of waiting for them
+	lingering bool
+
+	draining bool            // nothing new is taken
+	drains   []stages.Caller // who waits for the last step to end
+
+	steps, rows, failed int64
+}
+
+var _ stages.Core = (*Core)(nil)
+
+// New returns the stage with no sequence.
+func New(cfg Config) *Core {
+	return &Core{cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight)}
+}
+
+// Step handles one message.
+func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	if err := c.handle(in, out); err != nil {
+		return err
+	}
+	c.form(out)
+	c.beginLayers(out)
+	c.endDrain(out)
+	return nil
+}
+
+func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
+	switch m := in.(type) {
+	case *stages.EvalChunk:
+		c.evalChunk(m, out)
+	case *stages.CancelEval:
+		c.cancelEval(m, out)
+	case *stages.OpenSequence:
+		c.openSequence(m, out)
+	case *stages.ResetSequence:
+		c.resetSequence(m, out)
+	case *stages.CloseSequence:
+		c.closeSequence(m, out)
+	case *stages.SequenceDone:
+		c.sequenceDone(m, out)
+	case *stages.LingerOver:
+		c.lingerOver(m)
+	case *stages.Drain:
+		c.startDrain(m, out)
+	case *stages.CollectStats:
+		c.collectStats(m, out)
+	case *stages.LayerSubmitted:
+		return c.layerSubmitted(m, out)
+	case *stages.LayerRetired:
+		return c.layerRetired(m, out)
+	case *stages.LogitsReady:
+		return c.logitsReady(m, out)
+	case *stages.StepFailed:
+		c.stepFailed(m, out)
+	case *stages.StepDrained:
+		return c.stepDrained(m, out)
+	default:
+		return fmt.Errorf("sequencer: unexpected message %T", in)
+	}
+	return nil
+}
+
+func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
+	s := m.Stats
+	s.Steps, s.Rows, s.FailedSteps = c.steps, c.rows, c.failed
+	s.PagesUsed, s.PagesMax = c.pagesUsed, c.cfg.MaxPages
+	out.Send(stages.Router, m)
+}
+
+// startDrain refuses new work and cancels what runs.
+func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
+	c.draining = true
+	c.drains = append(c.drains, m.Caller)
+	for _, s := range c.seqs {
+		if s.req != nil {
+			c.cancel(s.req, stages.ErrClosed, out)
+		}
+	}
+}
+
+// endDrain answers Drain if no step is left.
+func (c *Core) endDrain(out *stages.Outbox) {
+	for _, s := range c.lanes {
+		if s != nil {
+			return
+		}
+	}
+	for _, caller := range c.drains {
+		out.Answer(caller, &stages.Drained{})
+	}
+	c.drains = nil
+}

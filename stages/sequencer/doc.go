@@ -1,0 +1,8 @@
+// Package sequencer is the stage that begins and ends steps. It owns the length and health of every
+// sequence, forms steps out of the rows of all sequences that are ready, runs the layer loop under the
+// ring's credits, and answers callers. What a layer does it leaves to the other stages.
+//
+// A step that fails is drained: a DrainStep follows everything that was sent on its behalf through the
+// pipeline, and only when it has come round are callers answered, sequences marked as poisoned and the
+// step's credits given back.
+package sequencer

@@ -1,0 +1,128 @@
+package sequencer
+
+import "github.com/moeflux/moeflux-actor/stages"
+
+// step is one step in the pipeline.
+type step struct {
+	head      stages.Step // Layer is left at 0
+	reqs      []*request  // [len(Batch.Segments)]
+	begun     int         // layers
+	submitted int
+	retired   int
+	asked     bool // ReadLogits is sent, or nobody wants anything of it
+	logits    *stages.LogitsReady
+	failing   error
+}
+
+// form makes steps out of ready requests while a lane is free.
+func (c *Core) form(out *stages.Outbox) {
+	for lane, s := range c.lanes {
+		if s != nil {
+			continue
+		}
+		if len(c.ready) == 0 || c.linger(out) {
+			return
+		}
+		c.lanes[lane] = c.newStep(lane)
+	}
+}
+
+// linger reports whether forming should wait for sequences that decoded just now and are about to ask for their next
+// token: rows that travel together read their experts once. The wait has a time limit, which the shell keeps.
+func (c *Core) linger(out *stages.Outbox) bool {
+	if c.expected == 0 || c.fullChunk() {
+		return false
+	}
+	if !c.lingering {
+		c.lingering = true
+		c.round++
+		out.Linger = c.round
+	}
+	return true
+}
+
+// fullChunk reports whether what is ready fills a step without anybody else.
+func (c *Core) fullChunk() bool {
+	rows := 0
+	for _, r := range c.ready {
+		rows += r.left()
+	}
+	return rows >= c.cfg.ChunkRows
+}
+
+func (c *Core) lingerOver(m *stages.LingerOver) {
+	if !c.lingering || m.Round != c.round {
+		return
+	}
+	c.lingering = false
+	for _, s := range c.seqs {
+		c.unexpect(s)
+	}
+}
+
+// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence behind it.
+func (c *Core) newStep(lane int) *step {
+	if c.expected == 0 {
+		c.lingering = false
+	}
+	c.lastStep++
+	b := &stages.Batch{Lane: lane}
+	s := &step{head: stages.Step{ID: c.lastStep, Batch: b}}
+	decoding := 0
+	for _, r := range c.ready {
+		if r.left() == 1 {
+			decoding++
+		}
+	}
+	rest := c.ready[:0]
+	for _, r := range c.ready {
+		room := c.cfg.ChunkRows - len(b.Rows)
+		n := 1
+		if r.left() == 1 {
+			decoding--
+		} else {
+			n = min(r.left(), max(room-decoding, 1))
+		}
+		if room < 1 {
+			rest = append(rest, r)
+			continue
+		}
+		c.addRows(s, r, n)
+	}
+	clear(c.ready[len(rest):])
+	c.ready = rest
+	return s
+}
+
+// addRows appends the next n tokens of r to the step.
+func (c *Core) addRows(s *step, r *request, n int) {
+	b := s.head.Batch
+	b.Segments = append(b.Segments, stages.Segment{Seq: r.seq.id, Row: len(b.Rows), Rows: n, Pos: r.seq.len})
+	b.Traces = append(b.Traces, r.msg.Trace)
+	b.Traced = b.Traced || r.msg.Trace.Sampled()
+	b.Hidden = b.Hidden || r.msg.Hidden
+	b.Routing = b.Routing || r.msg.Routing
+	for i := range n {
+		at := r.done + i
+		want := r.msg.Logits == stages.AllLogits || r.msg.Logits == stages.LastLogits && at == len(r.msg.Tokens)-1
+		b.Rows = append(b.Rows, stages.Row{
+			Seq: r.seq.id, Pos: int32(r.seq.len + i), Token: r.msg.Tokens[at], Logits: want,
+		})
+	}
+	r.step = s
+	s.reqs = append(s.reqs, r)
+}
+
+// wants reports whether the end of the step must be read back.
+func (s *step) wants() bool {
+	b := s.head.Batch
+	if b.Hidden || b.Routing {
+		return true
+	}
+	for i := range b.Rows {
+		if b.Rows[i].Logits {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,240 @@
+package sequencer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// beginLayers begins layers while the ring has credits, step after step in turn.
+func (c *Core) beginLayers(out *stages.Outbox) {
+	for c.ringUsed < c.cfg.RingDepth {
+		s := c.nextToBegin()
+		if s == nil {
+			return
+		}
+		head := s.head
+		head.Layer = s.begun
+		if s.begun == 0 {
+			c.steps++
+			c.rows += int64(len(head.Batch.Rows))
+		}
+		out.Send(stages.Router, &stages.BeginLayer{Step: head})
+		out.Send(stages.Dispatch, &stages.BeginLayer{Step: head})
+		s.begun++
+		c.ringUsed++
+	}
+}
+
+// nextToBegin returns the step whose next layer may begin: the layer before it is with the device.
+func (c *Core) nextToBegin() *step {
+	for i := range c.lanes {
+		lane := (c.turn + i) % len(c.lanes)
+		s := c.lanes[lane]
+		if s != nil && s.failing == nil && s.begun < c.cfg.Layers && s.begun == s.submitted {
+			c.turn = lane + 1
+			return s
+		}
+	}
+	return nil
+}
+
+// find returns the step that a message belongs to.
+func (c *Core) find(h *stages.Step) (*step, error) {
+	if h.Batch != nil && h.Batch.Lane >= 0 && h.Batch.Lane < len(c.lanes) {
+		if s := c.lanes[h.Batch.Lane]; s != nil && s.head.ID == h.ID {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("sequencer: message for %v, which is not in flight", h)
+}
+
+// late forgives what dispatch tells of a step that has ended: StepDrained comes by way of combine and may overtake it.
+func (c *Core) late(h *stages.Step, err error) error {
+	if h.ID <= c.lastStep {
+		return nil
+	}
+	return err
+}
+
+func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) error {
+	s, err := c.find(m.Head())
+	if err != nil {
+		return c.late(m.Head(), err)
+	}
+	if m.Layer != s.submitted || s.submitted == s.begun {
+		return fmt.Errorf("sequencer: %v is submitted after %d layers, %d have begun", &m.Step, s.submitted, s.begun)
+	}
+	s.submitted++
+	if s.submitted == c.cfg.Layers && s.failing == nil {
+		s.asked = true
+		if s.wants() {
+			head := s.head
+			head.Layer = c.cfg.Layers
+			out.Send(stages.Dispatch, &stages.ReadLogits{Step: head})
+		} else {
+			s.logits = &stages.LogitsReady{}
+			c.commit(s, out) // the last layer may be retired already
+		}
+	}
+	return nil
+}
+
+func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
+	s, err := c.find(m.Head())
+	if err != nil {
+		return err
+	}
+	if m.Layer != s.retired || s.retired == s.begun {
+		return fmt.Errorf("sequencer: %v is retired after %d layers, %d have begun", &m.Step, s.retired, s.begun)
+	}
+	s.retired++
+	c.ringUsed--
+	c.commit(s, out)
+	return nil
+}
+
+func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
+	s, err := c.find(m.Head())
+	if err != nil {
+		return c.late(m.Head(), err)
+	}
+	if err := c.checkResults(s, m); err != nil {
+		return err
+	}
+	s.logits = m
+	c.commit(s, out)
+	return nil
+}
+
+// checkResults compares the lengths of what came with what was asked for.
+func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
+	b, rows := s.head.Batch, 0
+	for i := range b.Rows {
+		if b.Rows[i].Logits {
+			rows++
+		}
+	}
+	hidden, picks := 0, 0
+	if b.Hidden {
+		hidden = (c.cfg.Layers + 1) * len(b.Rows) * c.cfg.Hidden
+	}
+	if b.Routing {
+		picks = c.cfg.Layers * len(b.Rows) * c.cfg.TopK
+	}
+	switch {
+	case !s.asked || s.logits != nil:
+		return fmt.Errorf("sequencer: results of %v, which nobody asked for", &s.head)
+	case len(m.Logits) != rows*c.cfg.Vocab || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
+		return fmt.Errorf("sequencer: %d logits, %d hidden, %d picks, %d weights for %v, want %d, %d, %d, %d",
+			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, rows*c.cfg.Vocab, hidden, picks, picks)
+	}
+	return nil
+}
+
+// commit ends a step whose layers are all retired and whose results are here.
+func (c *Core) commit(s *step, out *stages.Outbox) {
+	if s.failing != nil || s.retired < c.cfg.Layers || s.logits == nil {
+		return
+	}
+	c.end(s, out)
+	logits := s.logits.Logits
+	for i, r := range s.reqs {
+		g := s.head.Batch.Segments[i]
+		n := 0
+		for _, row := range s.head.Batch.Rows[g.Row : g.Row+g.Rows] {
+			if row.Logits {
+				n++
+			}
+		}
+		r.logits = append(r.logits, logits[:n*c.cfg.Vocab]...)
+		logits = logits[n*c.cfg.Vocab:]
+		c.collect(s, r, g)
+		r.step = nil
+		r.done += g.Rows
+		r.seq.len += g.Rows
+		switch {
+		case r.left() == 0:
+			c.finish(r, nil, out)
+		case r.cancel != nil:
+			c.finish(r, r.cancel, out)
+		default:
+			c.ready = append(c.ready, r)
+		}
+	}
+}
+
+// collect copies the hidden states and the routing of a segment to its request.
+func (c *Core) collect(s *step, r *request, g stages.Segment) {
+	rows, total := len(s.head.Batch.Rows), len(r.msg.Tokens)
+	if r.msg.Hidden {
+		if r.hidden == nil {
+			r.hidden = make([]float32, (c.cfg.Layers+1)*total*c.cfg.Hidden)
+		}
+		copyRows(r.hidden, s.logits.Hidden, c.cfg.Layers+1, c.cfg.Hidden, total, r.done, rows, g)
+	}
+	if r.msg.Routing {
+		if r.picks == nil {
+			r.picks = make([]int32, c.cfg.Layers*total*c.cfg.TopK)
+			r.weights = make([]float32, c.cfg.Layers*total*c.cfg.TopK)
+		}
+		copyRows(r.picks, s.logits.Picks, c.cfg.Layers, c.cfg.TopK, total, r.done, rows, g)
+		copyRows(r.weights, s.logits.Weights, c.cfg.Layers, c.cfg.TopK, total, r.done, rows, g)
+	}
+}
+
+// copyRows copies a segment's rows of src [planes, rows, width] to dst [planes, total, width] from row at on.
+func copyRows[T any](dst, src []T, planes, width, total, at, rows int, g stages.Segment) {
+	for p := range planes {
+		copy(dst[(p*total+at)*width:][:g.Rows*width], src[(p*rows+g.Row)*width:][:g.Rows*width])
+	}
+}
+
+func (c *Core) stepFailed(m *stages.StepFailed, out *stages.Outbox) {
+	// A step may fail in several stages at once; by the time the last of them tells, it may be gone.
+	if s, err := c.find(m.Head()); err == nil {
+		c.fail(s, &stages.StepError{Stage: m.Stage, Layer: m.Layer, Err: m.Err}, out)
+	}
+}
+
+// fail gives a step up: no layer begins any more, and a DrainStep goes round.
+func (c *Core) fail(s *step, cause error, out *stages.Outbox) {
+	if s.failing != nil {
+		return
+	}
+	s.failing = cause
+	c.failed++
+	out.Send(stages.Dispatch, &stages.DrainStep{Step: s.head})
+}
+
+// stepDrained ends a failed step: its sequences stand at different lengths in different layers.
+func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
+	s, err := c.find(m.Head())
+	if err != nil {
+		return err
+	}
+	if s.failing == nil {
+		return errors.New("sequencer: a step that did not fail was drained")
+	}
+	c.ringUsed -= s.begun - s.retired
+	c.end(s, out)
+	for _, r := range s.reqs {
+		r.step = nil
+		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: s.failing}
+		cause := s.failing
+		if r.cancel != nil {
+			cause = r.cancel
+		}
+		c.finish(r, cause, out)
+	}
+	return nil
+}
+
+// end frees the step's lane.
+func (c *Core) end(s *step, out *stages.Outbox) {
+	c.lanes[s.head.Batch.Lane] = nil
+	if s.head.Batch.Traced {
+		out.Ended = append(out.Ended, stages.Ended{Step: s.head, Err: s.failing})
+	}
+}

@@ -1,0 +1,34 @@
+package sequencer_test
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/sequencer"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N.
+func TestTraces(t *testing.T) {
+	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+		c := sequencer.New(sequencer.Config{
+			Layers: a.Int("layers", 1), Hidden: a.Int("hidden", 1), Vocab: a.Int("vocab", 10), TopK: a.Int("topk", 1),
+			ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
+			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), MaxPages: a.Int("pages", 100),
+		})
+		for id := range stages.SeqID(a.Int("open", 0)) {
+			var out stages.Outbox
+			if err := c.Step(&stages.SequenceDone{Seq: id + 1, Kind: stages.Opened}, &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// rest shows whether the core holds anything of a step that is over.
+		rest := func(command string, _ *stagetest.Args) ([]string, error) {
+			if err := c.AtRest(); err != nil {
+				return []string{err.Error()}, nil
+			}
+			return []string{command + ": nothing is held"}, nil
+		}
+		return stagetest.Traced{Core: c, Do: rest}
+	})
+}

@@ -1,0 +1,345 @@
+package stagetest_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/combine"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+	"github.com/moeflux/moeflux-actor/stages/router"
+	"github.com/moeflux/moeflux-actor/stages/sequencer"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+var (
+	orders = flag.Int("orders", 1500, "how many delivery orders to try")
+	seed   = flag.Uint64("seed", 0, "try this order alone")
+)
+
+// pack is an open model that many simulations share.
+type pack struct {
+	cfg     *model.Config
+	weights *weights.File
+	experts *expertfile.File
+	dev     *host.Device
+}
+
+func openPack(t *testing.T, name string) *pack {
+	t.Helper()
+	dir := fixtures.Packed(t, name, 0)
+	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(pack)
+	if p.cfg, err = model.ParseConfig(raw, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.weights, err = weights.Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.weights.Close() })
+	if p.experts, err = expertfile.Open(dir, p.cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.experts.Close() })
+	if p.dev, err = host.New(host.Config{Threads: 1}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.dev.Close() })
+	return p
+}
+
+// tuning is everything that must not change a bit.
+type tuning struct {
+	depth, slots, waveSlots, steps, chunkRows int
+	lastToken, nextGate                       bool
+}
+
+// slotBuffer is slot memory in one buffer.
+type slotBuffer struct {
+	buf    gpu.Buffer
+	stride int
+}
+
+func (s *slotBuffer) View(id stages.SlotID) gpu.View {
+	return gpu.View{Buf: s.buf, Offset: int(id) * s.stride}
+}
+
+// simulation is a pipeline with its memory.
+type simulation struct {
+	*stagetest.Sim
+	dispatch *dispatch.Core
+	slots    *slotBuffer
+	cores    [stages.NumStages]stages.Core
+}
+
+// faults decides what fails. A nil function fails nothing.
+type faults struct {
+	read   func(stages.Read) error   // in place of reading
+	run    func(*gpu.Commands) error // in place of running
+	submit func(*gpu.Commands) error // in place of taking
+}
+
+// simulate builds a pipeline.
+func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simulation {
+	t.Helper()
+	s := new(simulation)
+	lay := p.experts.Layout()
+	buf, err := p.dev.NewBuffer(tu.slots * lay.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.slots = &slotBuffer{buf, lay.Bytes}
+	queue := stagetest.NewQueue(func(c *gpu.Commands) error {
+		if f.run != nil {
+			if err := f.run(c); err != nil {
+				return err
+			}
+		}
+		return p.dev.Run(c)
+	})
+	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
+	s.dispatch, err = dispatch.New(dispatch.Config{
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: 64, Ahead: tu.nextGate,
+	}, p.dev, queue, p.weights, s.slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue.Hold()
+	queue.Refuse = f.submit
+	eio, err := expertio.New(expertio.Config{
+		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cores = [stages.NumStages]stages.Core{
+		stages.Sequencer: sequencer.New(sequencer.Config{
+			Layers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
+			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
+		}),
+		stages.Router: router.New(router.Config{
+			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, NormTopK: p.cfg.NormTopKProb, WaveSlots: tu.waveSlots,
+			LastToken: tu.lastToken, NextGate: tu.nextGate, PrefetchSlots: tu.slots - tu.waveSlots,
+		}),
+		stages.ExpertIO: eio,
+		stages.Dispatch: s.dispatch,
+		stages.Combine:  new(combine.Core),
+	}
+	s.Sim = stagetest.New(stagetest.Config{
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Rand: r,
+		Read: func(rd stages.Read) error {
+			if f.read != nil {
+				if err := f.read(rd); err != nil {
+					return err
+				}
+			}
+			at := int(rd.Slot) * lay.Bytes
+			return p.experts.ReadExpert(rd.Layer, rd.Expert, buf.Bytes()[at:at+lay.Bytes])
+		},
+	})
+	return s
+}
+
+func (s *simulation) close() {
+	s.dispatch.Close()
+	s.slots.buf.Release()
+}
+
+// script is what one caller does: read a prompt, then decode.
+type script struct {
+	prompt []int32
+	decode int
+}
+
+// play runs all scripts at once and returns the logits that each caller got, or its error.
+func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
+	logits, errs := make([][][]float32, len(scripts)), make([]error, len(scripts))
+	for i := range scripts {
+		s.Post(&stages.OpenSequence{Seq: stages.SeqID(i + 1), Caller: i})
+	}
+	if err := s.Run(nil); err != nil {
+		return nil, nil, err
+	}
+	s.Answers = nil
+	for i, sc := range scripts {
+		s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: sc.prompt, Caller: i})
+	}
+	seen := 0
+	for {
+		if err := s.Run(func() bool { return len(s.Answers) > seen }); err != nil {
+			return nil, nil, err
+		}
+		if len(s.Answers) == seen {
+			return logits, errs, s.AtRest()
+		}
+		for ; seen < len(s.Answers); seen++ {
+			e := s.Answers[seen].Msg.(*stages.ChunkEvaluated)
+			i := s.Answers[seen].To.(int)
+			if errs[i] = e.Err; e.Err != nil {
+				continue
+			}
+			logits[i] = append(logits[i], e.Logits)
+			if n := len(logits[i]); n <= scripts[i].decode {
+				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: []int32{argmax(e.Logits)}, Caller: i})
+			}
+		}
+	}
+}
+
+func argmax(v []float32) int32 {
+	best := 0
+	for i := range v {
+		if v[i] > v[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+func scripts(vocab int) []script {
+	r := rand.New(rand.NewPCG(7, 7))
+	prompt := func(n int) []int32 {
+		p := make([]int32, n)
+		for i := range p {
+			p[i] = int32(r.IntN(vocab))
+		}
+		return p
+	}
+	return []script{{prompt(9), 3}, {prompt(1), 4}, {prompt(5), 2}}
+}
+
+// alone returns the logits of each conversation held alone.
+func (p *pack) alone(t *testing.T, all []script) [][][]float32 {
+	t.Helper()
+	want := make([][][]float32, len(all))
+	for i, sc := range all {
+		s := p.simulate(t, tuning{depth: 1, slots: 32, waveSlots: 8, steps: 1, chunkRows: 16}, rand.New(rand.NewPCG(1, 1)), faults{})
+		got, errs, err := s.play([]script{sc})
+		if err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+		want[i] = got[0]
+		s.close()
+	}
+	return want
+}
+
+// TestOrders plays the same three conversations under many orders of delivery and settings, and wants the bits of each
+// conversation held alone.
+func TestOrders(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	all := scripts(p.cfg.VocabSize)
+	want := p.alone(t, all)
+	n := *orders
+	if testing.Short() {
+		n = 100
+	}
+	events := 0
+	for i := range n {
+		sd := uint64(i) + 1
+		if *seed != 0 {
+			sd, n = *seed, 1
+		}
+		r := rand.New(rand.NewPCG(sd, 2))
+		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		s := p.simulate(t, tu, r, faults{})
+		got, errs, err := s.play(all)
+		if err = errors.Join(append(errs, err)...); err == nil {
+			err = sameBits(got, want)
+		}
+		events += s.Events
+		s.close()
+		if err != nil {
+			t.Fatalf("seed %d, %+v: %v", sd, tu, err)
+		}
+		if *seed != 0 {
+			break
+		}
+	}
+	t.Logf("%d orders, %d events, equal bits in all", n, events)
+}
+
+func randomTuning(r *rand.Rand, experts, layers int) tuning {
+	tu := tuning{
+		depth: 1 + r.IntN(3), waveSlots: 1 + r.IntN(experts), steps: 1 + r.IntN(3), chunkRows: 1 + r.IntN(12),
+		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0,
+	}
+	tu.slots = tu.waveSlots + r.IntN(experts*layers)
+	if r.IntN(3) == 0 {
+		tu.slots = tu.waveSlots
+	}
+	return tu
+}
+
+func sameBits(got, want [][][]float32) error {
+	for i := range want {
+		if len(got[i]) != len(want[i]) {
+			return fmt.Errorf("conversation %d: %d answers, want %d", i, len(got[i]), len(want[i]))
+		}
+		for j := range want[i] {
+			if !slices.Equal(got[i][j], want[i][j]) {
+				return fmt.Errorf("conversation %d: logits %d differ from those of the conversation alone", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+// TestFailingReads lets reads fail at random: conversations that were hit get the read's error and are poisoned, the others
+// get the bits they would get alone, and the pipeline comes to rest.
+func TestFailingReads(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	all := scripts(p.cfg.VocabSize)
+	broken := errors.New("the disk is broken")
+	hit, whole := 0, 0
+	n := *orders / 5
+	if testing.Short() {
+		n = 50
+	}
+	for sd := range uint64(n) {
+		r := rand.New(rand.NewPCG(sd, 3))
+		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		s := p.simulate(t, tu, r, faults{read: func(stages.Read) error {
+			if r.IntN(60) == 0 {
+				return broken
+			}
+			return nil
+		}})
+		got, errs, err := s.play(all)
+		if err != nil {
+			t.Fatalf("seed %d, %+v: %v", sd, tu, err)
+		}
+		for i, e := range errs {
+			var step *stages.StepError
+			switch {
+			case e == nil && len(got[i]) == all[i].decode+1:
+				whole++
+			case errors.Is(e, broken) && errors.As(e, &step):
+				hit++
+			default:
+				t.Fatalf("seed %d, conversation %d: %d answers, error %v", sd, i, len(got[i]), e)
+			}
+		}
+		s.close()
+	}
+	if hit == 0 || whole == 0 {
+		t.Fatalf("%d conversations were hit, %d not: the test shows nothing", hit, whole)
+	}
+	t.Logf("%d orders: %d conversations failed with the read's error, %d were answered in full", n, hit, whole)
+}

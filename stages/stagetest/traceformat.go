@@ -1,0 +1,121 @@
+package stagetest
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// longest is how many numbers of a slice are written out; of more only their number is, in brackets.
+const longest = 40
+
+// format writes a message as a command has it: type, step, and every field that is not zero.
+func (s *scenario) format(m stages.Message) string {
+	v := reflect.ValueOf(m).Elem()
+	line := v.Type().Name()
+	if h := m.Head(); h != nil {
+		line += fmt.Sprintf(" step=%d layer=%d", h.ID, h.Layer)
+	}
+	return line + formatFields(v)
+}
+
+// formatFields writes the fields of a struct that are not zero, each after a space.
+func formatFields(v reflect.Value) string {
+	var b strings.Builder
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.Anonymous && !v.Field(i).IsZero() {
+			fmt.Fprintf(&b, " %s=%s", strings.ToLower(f.Name), formatValue(v.Field(i)))
+		}
+	}
+	return b.String()
+}
+
+func formatValue(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case error:
+		return strconv.Quote(x.Error())
+	case stages.Ticket:
+		return ticketName(x)
+	case *stages.RoutePlan:
+		return formatPlan(x)
+	case stages.TraceContext:
+		return "sampled"
+	}
+	if n := names[v.Type()]; n != nil {
+		return n[v.Uint()]
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return formatValue(v.Elem())
+	case reflect.Struct:
+		return "{" + strings.TrimPrefix(formatFields(v), " ") + "}"
+	case reflect.Float32:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 32)
+	case reflect.Slice:
+		if v.Len() > longest {
+			return fmt.Sprintf("[%d]", v.Len())
+		}
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = formatValue(v.Index(i))
+		}
+		return strings.Join(parts, ",")
+	default:
+		return fmt.Sprint(v.Interface())
+	}
+}
+
+// ticketName returns the name of a test's ticket, or the type of another one.
+func ticketName(t stages.Ticket) string {
+	if n, ok := t.(fmt.Stringer); ok {
+		return n.String()
+	}
+	return reflect.TypeOf(t).Name()
+}
+
+// formatBatch writes a step's batch as the command step has it.
+func formatBatch(h *stages.Step) string {
+	b := h.Batch
+	rows := make([]string, len(b.Rows))
+	for i, r := range b.Rows {
+		rows[i] = fmt.Sprintf("%d@%d:%d", r.Seq, r.Pos, r.Token)
+		if r.Logits {
+			rows[i] += "*"
+		}
+	}
+	line := fmt.Sprintf("step %d lane=%d rows=%s", h.ID, b.Lane, strings.Join(rows, ","))
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"hidden", b.Hidden}, {"routing", b.Routing}, {"traced", b.Traced}} {
+		if flag.set {
+			line += fmt.Sprintf(" %s=true", flag.name)
+		}
+	}
+	return line
+}
+
+// formatPlan writes a plan as the command plan has it.
+func formatPlan(p *stages.RoutePlan) string {
+	waves := make([]string, len(p.Waves))
+	for i, w := range p.Waves {
+		uses := make([]string, len(w.Uses))
+		for j, u := range w.Uses {
+			uses[j] = fmt.Sprint(u.Expert)
+			for k, pair := range u.Pairs {
+				sep := "+"
+				if k == 0 {
+					sep = ":"
+				}
+				uses[j] += fmt.Sprint(sep, pair)
+			}
+		}
+		waves[i] = strings.Join(uses, ",")
+	}
+	return fmt.Sprintf("{topk=%d picks=%s weights=%s waves=%s}", p.TopK, formatValue(reflect.ValueOf(p.Picks)),
+		formatValue(reflect.ValueOf(p.Weights)), strings.Join(waves, "|"))
+}

@@ -1,0 +1,201 @@
+package stagetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// messages is every message type by its name.
+var messages = func() map[string]reflect.Type {
+	all := make(map[string]reflect.Type)
+	for _, m := range []stages.Message{
+		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
+		new(stages.CloseSequence), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
+		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady),
+		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
+		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
+		new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
+	} {
+		t := reflect.TypeOf(m).Elem()
+		all[t.Name()] = t
+	}
+	return all
+}()
+
+// names are the words for values of small types, by value.
+var names = map[reflect.Type][]string{
+	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all"},
+	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed"},
+	reflect.TypeFor[stages.StageID]():      {"sequencer", "router", "expert-io", "dispatch", "combine"},
+}
+
+// message makes a message of its name and fields.
+func (s *scenario) message(name string, a *Args) (stages.Message, error) {
+	p := reflect.New(messages[name])
+	m := p.Interface().(stages.Message)
+	if h := m.Head(); h != nil {
+		h.ID, h.Layer = stages.StepID(a.Int("step", 0)), a.Int("layer", 0)
+		h.Batch = s.batches[h.ID]
+	}
+	v := p.Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		key := strings.ToLower(f.Name)
+		if _, ok := a.pairs[key]; !ok || f.Anonymous {
+			continue
+		}
+		if err := s.set(v.Field(i), a.String(key, "")); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return m, nil
+}
+
+// set parses text into a field.
+func (s *scenario) set(v reflect.Value, text string) error {
+	switch v.Type() {
+	case reflect.TypeFor[stages.Caller]():
+		v.Set(reflect.ValueOf(text))
+		return nil
+	case reflect.TypeFor[error]():
+		v.Set(reflect.ValueOf(errors.New(text)))
+		return nil
+	case reflect.TypeFor[stages.Ticket]():
+		v.Set(reflect.ValueOf(namedTicket(text)))
+		return nil
+	case reflect.TypeFor[*stages.RoutePlan]():
+		v.Set(reflect.ValueOf(s.plans[text]))
+		return nil
+	case reflect.TypeFor[*stages.Stats]():
+		v.Set(reflect.ValueOf(new(stages.Stats)))
+		return nil
+	case reflect.TypeFor[stages.TraceContext]():
+		v.Set(reflect.ValueOf(stages.TraceContext{SpanID: [8]byte{1}, Flags: 1}))
+		return nil
+	case reflect.TypeFor[stages.ReadResult]():
+		return setResult(v.Addr().Interface().(*stages.ReadResult), text)
+	}
+	for i, n := range names[v.Type()] {
+		if n == text {
+			v.SetUint(uint64(i))
+			return nil
+		}
+	}
+	return s.setPlain(v, text)
+}
+
+func (s *scenario) setPlain(v reflect.Value, text string) (err error) {
+	switch {
+	case v.Kind() == reflect.Bool:
+		var b bool
+		b, err = strconv.ParseBool(text)
+		v.SetBool(b)
+	case v.CanInt():
+		var n int64
+		n, err = strconv.ParseInt(text, 10, v.Type().Bits())
+		v.SetInt(n)
+	case v.CanUint():
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, v.Type().Bits())
+		v.SetUint(n)
+	case v.CanFloat():
+		var f float64
+		f, err = strconv.ParseFloat(text, 32)
+		v.SetFloat(f)
+	case v.Kind() == reflect.Slice && text == "":
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	case v.Kind() == reflect.Slice:
+		parts := strings.Split(text, ",")
+		v.Set(reflect.MakeSlice(v.Type(), len(parts), len(parts)))
+		for i, p := range parts {
+			if err := s.set(v.Index(i), p); err != nil {
+				return err
+			}
+		}
+	default:
+		err = fmt.Errorf("no value of type %s can be written", v.Type())
+	}
+	return err
+}
+
+// setResult parses slot.gen or slot.gen!error.
+func setResult(r *stages.ReadResult, text string) error {
+	at, bad, failed := strings.Cut(text, "!")
+	if failed {
+		r.Err = errors.New(bad)
+	}
+	if _, err := fmt.Sscanf(at, "%d.%d", &r.Slot, &r.Gen); err != nil {
+		return fmt.Errorf("%q is not slot.generation: %w", at, err)
+	}
+	return nil
+}
+
+// declareStep parses "step 3 lane=1 rows=1@0:7,1@1:8*,2@5:9*"; without rows= the step has no batch.
+func (s *scenario) declareStep(a *Args) error {
+	id, err := strconv.ParseUint(a.Word(), 10, 64)
+	if err != nil {
+		return err
+	}
+	rows := a.String("rows", "")
+	if rows == "" {
+		delete(s.batches, stages.StepID(id))
+		return nil
+	}
+	b := &stages.Batch{Lane: a.Int("lane", 0), Hidden: a.Bool("hidden"), Routing: a.Bool("routing")}
+	for i, text := range strings.Split(rows, ",") {
+		var r stages.Row
+		text, r.Logits = strings.CutSuffix(text, "*")
+		if _, err := fmt.Sscanf(text, "%d@%d:%d", &r.Seq, &r.Pos, &r.Token); err != nil {
+			return fmt.Errorf("%q is not seq@pos:token: %w", text, err)
+		}
+		if n := len(b.Segments); n == 0 || b.Segments[n-1].Seq != r.Seq {
+			b.Segments = append(b.Segments, stages.Segment{Seq: r.Seq, Row: i, Pos: int(r.Pos)})
+		}
+		b.Segments[len(b.Segments)-1].Rows++
+		b.Rows = append(b.Rows, r)
+	}
+	b.Traces = make([]stages.TraceContext, len(b.Segments))
+	s.batches[stages.StepID(id)], s.shown[stages.StepID(id)] = b, true
+	return nil
+}
+
+// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 waves=0:1|3:0".
+func (s *scenario) declarePlan(a *Args) error {
+	p := &stages.RoutePlan{TopK: a.Int("topk", 1)}
+	if err := s.set(reflect.ValueOf(&p.Picks).Elem(), a.String("picks", "")); err != nil {
+		return err
+	}
+	if err := s.set(reflect.ValueOf(&p.Weights).Elem(), a.String("weights", "")); err != nil {
+		return err
+	}
+	for _, text := range strings.Split(a.String("waves", ""), "|") {
+		var w stages.Wave
+		for _, use := range strings.Split(text, ",") {
+			expert, pairs, _ := strings.Cut(use, ":")
+			e, err := strconv.ParseInt(expert, 10, 32)
+			if err != nil {
+				return err
+			}
+			u := stages.ExpertUse{Expert: int32(e)}
+			if err := s.set(reflect.ValueOf(&u.Pairs).Elem(), strings.ReplaceAll(pairs, "+", ",")); err != nil {
+				return err
+			}
+			w.Uses = append(w.Uses, u)
+		}
+		p.Waves = append(p.Waves, w)
+	}
+	s.plans[a.Word()] = p
+	return nil
+}
+
+// namedTicket stands for work given to a device. It is never done.
+type namedTicket string
+
+func (t namedTicket) OnDone(func(error)) {}
+func (t namedTicket) DeviceNS() int64    { return 0 }
+func (t namedTicket) String() string     { return string(t) }

@@ -1,0 +1,89 @@
+package stages
+
+import "fmt"
+
+// SeqID names a sequence: one key-value and recurrent history.
+type SeqID uint64
+
+// StepID numbers the steps of an engine from 1.
+type StepID uint64
+
+// SlotID names a slot: device memory that holds one expert's record.
+type SlotID int32
+
+// StageID names a stage: the address of a message inside the pipeline.
+type StageID uint8
+
+// The stages.
+const (
+	Sequencer StageID = iota
+	Router
+	ExpertIO
+	Dispatch
+	Combine
+	NumStages int = iota
+)
+
+var stageNames = [NumStages]string{"sequencer", "router", "expert-io", "dispatch", "combine"}
+
+func (s StageID) String() string {
+	if int(s) < len(stageNames) {
+		return stageNames[s]
+	}
+	return fmt.Sprintf("stage %d", uint8(s))
+}
+
+// Row is one token of one sequence that a step evaluates.
+type Row struct {
+	Seq    SeqID
+	Pos    int32
+	Token  int32
+	Logits bool // the caller wants this row's logits
+}
+
+// Segment is a run of rows of one sequence inside a batch, at consecutive positions.
+type Segment struct {
+	Seq       SeqID
+	Row, Rows int // Batch.Rows[Row : Row+Rows]
+	Pos       int // position of the first
+}
+
+// TraceContext is the caller's span, as W3C trace context has it. The zero value means "not traced". Stages copy it
+// and never read it.
+type TraceContext struct {
+	TraceID [16]byte
+	SpanID  [8]byte
+	Flags   byte
+}
+
+// Sampled reports whether the caller's span is recorded.
+func (t TraceContext) Sampled() bool { return t.Flags&1 != 0 }
+
+// Batch is the rows of one step. It is shared and read-only from the moment the sequencer sends it.
+type Batch struct {
+	Rows     []Row
+	Segments []Segment      // cover Rows in order, one per sequence
+	Traces   []TraceContext // [len(Segments)]
+	Traced   bool           // some Traces entry is sampled
+	Hidden   bool           // collect the hidden state of every row before each layer and after the last
+	Routing  bool           // collect picks and weights of every layer
+	Lane     int            // which set of scratch buffers the step uses
+}
+
+// Step heads every message of the pipeline: which step, and which of its layers.
+type Step struct {
+	ID     StepID
+	Layer  int
+	Batch  *Batch // shared, read-only
+	SentNS int64  // when it was sent, on the engine's clock; only set for traced steps
+}
+
+// Head returns the step; every pipeline message has it by embedding.
+func (s *Step) Head() *Step { return s }
+
+func (s *Step) String() string {
+	if s.Batch == nil {
+		return fmt.Sprintf("step %d layer %d", s.ID, s.Layer)
+	}
+	return fmt.Sprintf("step %d layer %d (%d rows)", s.ID, s.Layer, len(s.Batch.Rows))
+}
