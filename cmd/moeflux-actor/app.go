@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+const program = "moeflux-actor"
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// commands is the command line. Each command has a Run(context.Context, *invocation) error.
+type commands struct {
+	Run      runCmd      `cmd:"" help:"Generate text, streamed to stdout."`
+	Convert  convertCmd  `cmd:"" help:"Convert a checkpoint into a packed model directory."`
+	Inspect  inspectCmd  `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
+	Logits   logitsCmd   `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
+	Eval     evalCmd     `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`
+	Tokenize tokenizeCmd `cmd:"" help:"Text to token ids or back, as JSON lines on stdin and stdout."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Help     struct{}    `cmd:"" help:"Print help, or that of a command."`
+}
+
+var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "version", "help"}
+
+// usageError is a failure that is the command line's fault: exit code 2.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// errInterrupted ends a command that was stopped after it said all it had to say.
+var errInterrupted = errors.New("interrupted")
+
+// run is the whole program but for signals; it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, e env) int {
+	inv := &invocation{
+		stdin: cancelReader{ctx, stdin}, stdout: &resultWriter{w: stdout}, stderr: stderr, env: e,
+		stdinTerminal: e.terminal(stdin), stdoutTerminal: e.terminal(stdout), stderrTerminal: e.terminal(stderr),
+	}
+	err := dispatch(ctx, args, inv)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errReaderGone):
+		return exitOK // it has seen enough
+	case errors.As(err, &usage):
+		report(stderr, err)
+		return exitUsage
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		report(stderr, err)
+		return exitInterrupted
+	default:
+		report(stderr, err)
+		return exitFailed
+	}
+}
+
+// report prints an error as one line.
+func report(stderr io.Writer, err error) {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	fmt.Fprintf(stderr, "%s: %s\n", program, strings.Join(lines, "; "))
+}
+
+// dispatch parses the command line and runs its command.
+func dispatch(ctx context.Context, args []string, inv *invocation) error {
+	args, err := normalise(args)
+	if err != nil {
+		return err
+	}
+	var cli commands
+	helped := false
+	parser, err := kong.New(&cli,
+		kong.Name(program),
+		kong.Description("Runs Mixture-of-Experts language models whose experts stay on disk."),
+		kong.Writers(inv.stdout, inv.stderr),
+		kong.Exit(func(int) { helped = true }), // called once help is printed
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if err != nil {
+		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return nil
+	case errors.Is(err, errReaderGone): // help was asked for
+		return err
+	case err != nil:
+		return usagef("%v; see %s %s --help", err, program, args[0])
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return parsed.Run(inv)
+}
+
+// normalise turns the help and version forms into what the parser knows and refuses commands that do not exist.
+func normalise(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, usagef("no command given; commands: %s; try %s run -p \"package main\"", strings.Join(commandNames, ", "), program)
+	}
+	switch args[0] {
+	case "--help", "-h":
+		return []string{"--help"}, nil
+	case "--version":
+		return append([]string{"version"}, args[1:]...), nil
+	case "help":
+		if len(args) == 1 || args[1] == "--help" || args[1] == "-h" {
+			return []string{"--help"}, nil
+		}
+		args = []string{args[1], "--help"}
+	}
+	if !slices.Contains(commandNames, args[0]) {
+		return nil, usagef("unknown command %q; commands: %s", args[0], strings.Join(commandNames, ", "))
+	}
+	return args, nil
+}

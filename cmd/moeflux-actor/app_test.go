@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// testEnv is the surroundings of a test: no terminals, and a cache folder that all tests share.
+func testEnv() env {
+	e := systemEnv(time.Now())
+	e.terminal = func(any) bool { return false }
+	e.cacheDir = func() (string, error) { return sharedCache, nil }
+	e.seed = func() uint64 { return 42 }
+	return e
+}
+
+// sharedCache keeps the demo model for the tests of one run; TestMain removes it, and fails if a command leaves a goroutine behind.
+var sharedCache string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "moeflux-actor-test-")
+	if err != nil {
+		panic(err)
+	}
+	sharedCache = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// outcome is what a call of the program left.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func call(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	return callWith(t.Context(), testEnv(), stdin, args...)
+}
+
+func callWith(ctx context.Context, e env, stdin string, args ...string) outcome {
+	var out, errs bytes.Buffer
+	code := run(ctx, args, strings.NewReader(stdin), &out, &errs, e)
+	return outcome{code, out.String(), errs.String()}
+}
+
+// mustCall fails the test unless the call succeeds.
+func mustCall(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	o := call(t, stdin, args...)
+	if o.code != exitOK {
+		t.Fatalf("%q: exit %d, stderr %q", args, o.code, o.stderr)
+	}
+	return o
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBadUsage(t *testing.T) {
+	ids := writeFile(t, "ids.json", "[1,2,3]")
+	for _, c := range []struct {
+		name string
+		args []string
+		want string // in the message
+	}{
+		{"nothing", nil, "no command given; commands: run, convert"},
+		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, convert, inspect, logits, eval, tokenize`},
+		{"a command that does not exist yet", []string{"bench"}, `unknown command "bench"; commands:`},
+		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
+		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
+		{"unknown flag", []string{"run", "--chat"}, "unknown flag --chat"},
+		{"not a number", []string{"run", "-p", "x", "-n", "many"}, "--max-tokens"},
+		{"negative count", []string{"run", "-p", "x", "-n", "-1"}, "-n -1"},
+		{"argument in place of -p", []string{"run", "hello"}, `unexpected argument "hello"; if it is the prompt, give it with -p`},
+		{"two prompts", []string{"run", "-p", "x", "-"}, "the prompt is given 2 times"},
+		{"three prompts", []string{"run", "-p", "x", "-f", "y", "-"}, "the prompt is given 3 times"},
+		{"nothing on stdin", []string{"run"}, "no prompt, and stdin is empty; give it with -p TEXT, -f FILE, or - for stdin"},
+		{"empty stop string", []string{"run", "-p", "x", "--stop", ""}, "--stop is empty"},
+		{"temperature", []string{"run", "-p", "x", "--temperature", "-1"}, "temperature -1"},
+		{"top-p", []string{"run", "-p", "x", "--top-p", "1.5"}, "top-p 1.5"},
+		{"seed", []string{"run", "-p", "x", "--seed", "-1"}, "--seed"},
+		{"device that is not built in", []string{"run", "-p", "x", "--device", "cuda"}, "--device cuda is not built into this version; available: auto, host"},
+		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host"},
+		{"activations that are not built in", []string{"eval", "--ids", ids, "--activations", "int8"}, "--activations int8 is not built into this version; available: f32"},
+		{"expert I/O that is not built in", []string{"inspect", "--expert-io", "direct"}, "--expert-io direct is not built into this version; available: auto, mmap, buffered"},
+		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown"},
+		{"trace that is not built in", []string{"run", "-p", "x", "--trace", "otlp"}, "--trace otlp is not built into this version; available: off, stdout"},
+		{"timeline", []string{"run", "-p", "x", "--trace", "timeline=t.json"}, "--trace timeline=t.json is not built into this version"},
+		{"trace sample", []string{"run", "-p", "x", "--trace-sample", "2"}, "--trace-sample 2"},
+		{"prefetch", []string{"run", "-p", "x", "--prefetch", "guess"}, "--prefetch guess is unknown; available: off, last-token, next-gate, both"},
+		{"log level", []string{"run", "-p", "x", "--log-level", "loud"}, "--log-level loud is unknown"},
+		{"log format", []string{"run", "-p", "x", "--log-format", "xml"}, "--log-format xml is unknown"},
+		{"size", []string{"run", "-p", "x", "--expert-memory", "8G"}, `want a size like 8GiB`},
+		{"threads", []string{"run", "-p", "x", "--threads", "-2"}, "--threads -2"},
+		{"convert without arguments", []string{"convert"}, "SRC"},
+		{"convert without destination", []string{"convert", "a"}, "DST"},
+		{"convert with one too many", []string{"convert", "a", "b", "c"}, "unexpected argument c"},
+		{"convert to three bits", []string{"convert", "a", "b", "--bits", "3"}, "--bits 3"},
+		{"inspect of two directories", []string{"inspect", "a", "--model", "b"}, "give one"},
+		{"logits without ids", []string{"logits", "--out", "x"}, "--ids"},
+		{"logits without out", []string{"logits", "--ids", ids}, "--out"},
+		{"logits negative decode", []string{"logits", "--ids", ids, "--out", "x", "--decode", "-1"}, "--decode -1"},
+		{"eval without ids", []string{"eval"}, "--ids"},
+		{"eval window", []string{"eval", "--ids", ids, "--window", "0"}, "--window 0"},
+		{"tokenize two sources", []string{"tokenize", "--model", "a", "--tokenizer", "b"}, "use one"},
+		{"tokenize skip-special", []string{"tokenize", "--skip-special"}, "without --decode"},
+		{"tokenize add-special", []string{"tokenize", "--decode", "--add-special"}, "with --decode"},
+		{"version with an argument", []string{"version", "x"}, "unexpected argument x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := call(t, "", c.args...)
+			if o.code != exitUsage || !strings.Contains(o.stderr, c.want) {
+				t.Errorf("%q: exit %d, stderr %q; want %d and %q", c.args, o.code, o.stderr, exitUsage, c.want)
+			}
+			checkErrorLine(t, o)
+		})
+	}
+}
+
+// checkErrorLine wants one line on stderr, with the program's name, and nothing on stdout.
+func checkErrorLine(t *testing.T, o outcome) {
+	t.Helper()
+	if !strings.HasPrefix(o.stderr, "moeflux-actor: ") || strings.Count(o.stderr, "\n") != 1 || !strings.HasSuffix(o.stderr, "\n") || o.stdout != "" {
+		t.Errorf("stderr %q, stdout %q, want one line \"moeflux-actor: …\" on stderr alone", o.stderr, o.stdout)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	empty, file := t.TempDir(), writeFile(t, "ids.json", `{"a": [1,2]}`)
+	list, one := writeFile(t, "list.json", "[1,2,3]"), writeFile(t, "one.json", "[1]")
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no such model", []string{"run", "-p", "x", "--model", missing}, "there is no model directory " + missing},
+		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is no directory"},
+		{"an empty directory as model", []string{"run", "-p", "x", "--model", empty}, empty},
+		{"inspect of an empty directory", []string{"inspect", empty}, "is no packed model directory (it has no config.json); make one with moeflux-actor convert"},
+		{"no such prompt file", []string{"run", "-f", missing}, missing},
+		{"prompt that is no text", []string{"run", "-f", writeFile(t, "bin", "\xff\xfe")}, "not UTF-8"},
+		{"no such ids file", []string{"eval", "--ids", missing}, missing},
+		{"object in place of a list", []string{"eval", "--ids", file}, "want a JSON list of token ids"},
+		{"nothing to predict", []string{"eval", "--ids", one}, "at least 2"},
+		{"list in place of an object", []string{"logits", "--ids", list, "--out", missing}, "want a JSON object"},
+		{"no such checkpoint", []string{"convert", missing, filepath.Join(empty, "dst")}, missing},
+		{"no such tokenizer", []string{"tokenize", "--tokenizer", missing}, missing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := call(t, "", c.args...)
+			if o.code != exitFailed || !strings.Contains(o.stderr, c.want) {
+				t.Errorf("%q: exit %d, stderr %q; want %d and %q", c.args, o.code, o.stderr, exitFailed, c.want)
+			}
+			checkErrorLine(t, o)
+		})
+	}
+}
+
+func TestNoPromptOnATerminal(t *testing.T) {
+	e := testEnv()
+	e.terminal = func(stream any) bool { _, isStdin := stream.(*strings.Reader); return isStdin }
+	o := callWith(t.Context(), e, "never read", "run")
+	if o.code != exitUsage || !strings.Contains(o.stderr, "no prompt; give it with -p TEXT") {
+		t.Errorf("exit %d, stderr %q; want %d and how to give a prompt", o.code, o.stderr, exitUsage)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	top := mustCall(t, "", "--help")
+	for _, args := range [][]string{{"help"}, {"-h"}, {"help", "--help"}} {
+		if o := mustCall(t, "", args...); o != top {
+			t.Errorf("%q prints %q, want what --help prints", args, o.stdout)
+		}
+	}
+	for _, name := range commandNames {
+		if !strings.Contains(top.stdout, "\n  "+name) {
+			t.Errorf("--help does not list %s:\n%s", name, top.stdout)
+		}
+		if name == "help" {
+			continue
+		}
+		o := mustCall(t, "", name, "--help")
+		if !strings.Contains(o.stdout, "Example:") || !strings.Contains(o.stdout, "moeflux-actor "+name) || !strings.Contains(o.stdout, "--json") || o.stderr != "" {
+			t.Errorf("%s --help lacks an example or --json, or writes to stderr: %+v", name, o)
+		}
+		if h := mustCall(t, "", "help", name); h != o {
+			t.Errorf("help %s prints %q, want what %s --help prints", name, h.stdout, name)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if o := mustCall(t, "", "version"); !strings.HasPrefix(o.stdout, "moeflux-actor ") || strings.Count(o.stdout, "\n") != 1 {
+		t.Errorf("version prints %q, want one line", o.stdout)
+	}
+	if a, b := mustCall(t, "", "--version", "--json"), mustCall(t, "", "version", "--json"); a != b {
+		t.Errorf("--version --json prints %q, version --json %q", a.stdout, b.stdout)
+	}
+}
+
+// A stream that fails in other ways than a closed pipe is an error.
+type badWriter struct{ err error }
+
+func (w badWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestStdoutThatFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		code int
+	}{{"closed pipe", io.ErrClosedPipe, exitOK}, {"full disk", errors.New("no space left on device"), exitFailed}} {
+		var errs bytes.Buffer
+		code := run(t.Context(), []string{"version"}, strings.NewReader(""), badWriter{c.err}, &errs, testEnv())
+		if code != c.code || (code == exitOK) != (errs.Len() == 0) {
+			t.Errorf("%s: exit %d, stderr %q, want %d", c.name, code, errs.String(), c.code)
+		}
+	}
+}
+
+// The real thing: a pipe whose reader is gone.
+func TestClosedPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	var errs bytes.Buffer
+	for _, args := range [][]string{{"version"}, {"--help"}} {
+		if code := run(t.Context(), args, strings.NewReader(""), w, &errs, testEnv()); code != exitOK || errs.Len() != 0 {
+			t.Errorf("%q into a closed pipe: exit %d, stderr %q, want %d and silence", args, code, errs.String(), exitOK)
+		}
+	}
+}
+
+func TestErrorsAreOneLine(t *testing.T) {
+	var out bytes.Buffer
+	report(&out, errors.Join(errors.New("a"), errors.New("b\r\n\nc")))
+	if got, want := out.String(), "moeflux-actor: a; b; c\n"; got != want {
+		t.Errorf("report prints %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/io/convert"
+)
+
+type convertCmd struct {
+	Src  string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16 or f32, or MLX 4-bit."`
+	Dst  string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
+	Bits int    `default:"0" placeholder:"B" help:"Quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them. Fewer bits are smaller, faster and less exact."`
+	JSON bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
+}
+
+// Help is shown by --help.
+func (convertCmd) Help() string {
+	return `Example:
+
+    moeflux-actor convert ~/checkpoints/Qwen3.5-35B-A3B-4bit ~/models/qwen3.5-35b
+    moeflux-actor convert --bits 4 ~/checkpoints/Qwen3.5-35B-A3B ~/models/qwen3.5-35b
+
+An interrupted conversion goes on where it stopped when the same command is given again.`
+}
+
+// Run converts.
+func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
+	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
+		return usagef("--bits %d, want 4 or 8, or 0 to keep matrices as they are", c.Bits)
+	}
+	begin := inv.env.now()
+	bar := newProgress(inv)
+	err := convert.Convert(ctx, c.Src, c.Dst, convert.Options{
+		Bits: c.Bits,
+		Progress: func(p convert.Progress) {
+			if p.Warning != "" {
+				bar.clear()
+				inv.say("%s", p.Warning)
+			}
+			bar.update(p.Step, p.Done, p.Total, formatBytes)
+		},
+	})
+	bar.clear()
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		inv.say("interrupted; what is done is kept, give the same command again to go on")
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	seconds := inv.env.now().Sub(begin).Seconds()
+	if c.JSON {
+		return writeJSON(inv.stdout, map[string]any{"dst": c.Dst, "seconds": seconds})
+	}
+	_, err = fmt.Fprintf(inv.stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, program, c.Dst)
+	return err
+}

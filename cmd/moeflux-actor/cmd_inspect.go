@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+type inspectCmd struct {
+	Dir    string `arg:"" optional:"" name:"DIR" help:"The packed model directory. Default: that of --model, or the demo model."`
+	Verify bool   `help:"Compare every file with its checksum. It reads the whole model."`
+	JSON   bool   `name:"json" help:"Print one JSON object."`
+
+	engineFlags `group:"Engine:"`
+}
+
+// Help is shown by --help.
+func (inspectCmd) Help() string {
+	return `Example:
+
+    moeflux-actor inspect DIR
+    moeflux-actor inspect DIR --verify --json
+
+The engine flags say what it would run with; "here" shows what they come to on this machine.`
+}
+
+// inspectResult is what inspect prints.
+type inspectResult struct {
+	Dir      string       `json:"dir"`
+	Arch     model.Arch   `json:"architecture"`
+	Shape    modelShape   `json:"shape"`
+	Bytes    modelBytes   `json:"bytes"`
+	State    *stateBytes  `json:"state"` // null if the model cannot be opened here
+	Here     hereSettings `json:"here"`
+	Verified bool         `json:"verified"` // only with --verify: every file has its checksum
+}
+
+type modelShape struct {
+	Layers          int    `json:"layers"`
+	LinearLayers    int    `json:"linear_attention_layers"`
+	FullLayers      int    `json:"full_attention_layers"`
+	Hidden          int    `json:"hidden"`
+	Heads           int    `json:"heads"`
+	KVHeads         int    `json:"kv_heads"`
+	HeadDim         int    `json:"head_dim"`
+	Experts         int    `json:"experts"`
+	ExpertsPerToken int    `json:"experts_per_token"`
+	ExpertWidth     int    `json:"expert_width"`
+	SharedWidth     int    `json:"shared_expert_width"`
+	Vocab           int    `json:"vocab"`
+	Context         int    `json:"context"`
+	TiedEmbeddings  bool   `json:"tied_embeddings"`
+	ExpertFormats   string `json:"expert_formats"` // gate, up, down
+}
+
+// modelBytes are sizes of the files' content. What a token touches is all resident weights but the embedding table, of which
+// it reads one row (all of it, if the head is the same matrix), and its experts of every layer.
+type modelBytes struct {
+	Resident     int64 `json:"resident"` // everything but routed experts
+	Streamed     int64 `json:"streamed"` // routed experts
+	Expert       int64 `json:"expert"`   // one record
+	TouchedToken int64 `json:"touched_per_token"`
+	TouchedDense int64 `json:"touched_per_token_resident"`
+	TouchedExp   int64 `json:"touched_per_token_experts"`
+}
+
+// stateBytes is the memory of one sequence.
+type stateBytes struct {
+	KVPerToken int64 `json:"kv_per_token"`
+	Fixed      int64 `json:"fixed"`
+}
+
+// hereSettings are what the engine would run with on this machine, or why it would not.
+type hereSettings struct {
+	Error         string `json:"error,omitempty"`
+	Device        string `json:"device,omitempty"`
+	ExpertIO      string `json:"expert_io,omitempty"`
+	Slots         int    `json:"slots,omitempty"`
+	SlotBytes     int    `json:"slot_bytes,omitempty"`
+	Prefetch      string `json:"prefetch,omitempty"`
+	RingDepth     int    `json:"ring_depth,omitempty"`
+	ReadWorkers   int    `json:"read_workers,omitempty"`
+	ChunkRows     int    `json:"chunk_rows,omitempty"`
+	WaveSlots     int    `json:"wave_slots,omitempty"`
+	StepsInFlight int    `json:"steps_in_flight,omitempty"`
+	Context       int    `json:"context,omitempty"`
+	TopK          int    `json:"experts_per_token,omitempty"`
+}
+
+// Run shows what a directory holds.
+func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
+	if c.Dir != "" && c.Model != "" && c.Dir != c.Model {
+		return usagef("DIR and --model name two directories; give one")
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Dir != "" {
+		c.Model = c.Dir
+	}
+	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	if err != nil {
+		return err
+	}
+	r, err := readModel(dir)
+	if err != nil {
+		return err
+	}
+	c.Model = dir
+	if err := c.tryOpen(ctx, inv, r); err != nil {
+		return err
+	}
+	if c.Verify {
+		if err := convert.Verify(ctx, dir); err != nil {
+			return err
+		}
+		r.Verified = true
+	}
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	_, err = io.WriteString(inv.stdout, r.text(c.Verify))
+	return err
+}
+
+// readModel reads what the files say, without an engine.
+func readModel(dir string) (*inspectResult, error) {
+	cfg, err := readConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weights.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	embed, err := w.Matrix("model.embed_tokens", cfg.VocabSize, cfg.HiddenSize)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	x, err := expertfile.Open(dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	layout := x.Layout()
+	b := modelBytes{
+		Resident: int64(len(w.Mapping())), Expert: int64(layout.Bytes),
+		Streamed:   int64(layout.Bytes) * int64(x.Experts()) * int64(len(x.Layers())),
+		TouchedExp: int64(layout.Bytes) * int64(cfg.NumExpertsPerTok) * int64(len(x.Layers())),
+	}
+	b.TouchedDense = b.Resident
+	if !cfg.TieWordEmbeddings {
+		b.TouchedDense -= int64(embed.Format.Bytes(cfg.VocabSize-1, cfg.HiddenSize))
+	}
+	b.TouchedToken = b.TouchedDense + b.TouchedExp
+	return &inspectResult{Dir: dir, Arch: cfg.Arch, Bytes: b, Shape: shapeOf(cfg, layout)}, nil
+}
+
+func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
+	return modelShape{
+		Layers: cfg.NumHiddenLayers, LinearLayers: cfg.Count(model.LinearAttention), FullLayers: cfg.Count(model.FullAttention),
+		Hidden: cfg.HiddenSize, Heads: cfg.NumAttentionHeads, KVHeads: cfg.NumKeyValueHeads, HeadDim: cfg.HeadDim,
+		Experts: cfg.NumExperts, ExpertsPerToken: cfg.NumExpertsPerTok, ExpertWidth: cfg.MoEIntermediateSize,
+		SharedWidth: cfg.SharedExpertIntermediateSize, Vocab: cfg.VocabSize, Context: cfg.MaxPositionEmbeddings,
+		TiedEmbeddings: cfg.TieWordEmbeddings,
+		ExpertFormats:  fmt.Sprintf("%v, %v, %v", l.Gate.Format, l.Up.Format, l.Down.Format),
+	}
+}
+
+// readConfig reads the configuration of a packed model directory.
+func readConfig(dir string) (*model.Config, error) {
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is no packed model directory (it has no config.json); make one with %s convert", dir, program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	generation, err := os.ReadFile(filepath.Join(dir, "generation_config.json"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	cfg, err := model.ParseConfig(config, generation)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return cfg, nil
+}
+
+// tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of the result; bad flags
+// are an error.
+func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectResult) error {
+	s, err := openSession(ctx, inv, &c.engineFlags)
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage) || err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		r.Here.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		return nil
+	}
+	i := s.engine.Info()
+	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
+	r.Here = hereSettings{
+		Device: i.Device, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
+		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
+		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
+	}
+	return s.close()
+}
+
+// text is the result for people.
+func (r *inspectResult) text(verify bool) string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	s := r.Shape
+	line("model", "%s", r.Dir)
+	line("architecture", "%s", r.Arch)
+	line("layers", "%d: %d linear attention, %d full attention", s.Layers, s.LinearLayers, s.FullLayers)
+	line("sizes", "hidden %d, %d heads of %d (%d key-value heads), vocabulary %d, context %d", s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.Vocab, s.Context)
+	line("experts", "%d a layer, %d per token, width %d, stored as %s; shared expert of width %d", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.SharedWidth)
+	line("resident", "%s", formatBytes(r.Bytes.Resident))
+	line("streamed", "%s in experts of %s", formatBytes(r.Bytes.Streamed), formatBytes(r.Bytes.Expert))
+	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.Bytes.TouchedToken), formatBytes(r.Bytes.TouchedDense), formatBytes(r.Bytes.TouchedExp))
+	if r.State != nil {
+		line("per sequence", "%s fixed, %s per position", formatBytes(r.State.Fixed), formatBytes(r.State.KVPerToken))
+	}
+	if h := r.Here; h.Error != "" {
+		line("here", "would not run: %s", h.Error)
+	} else {
+		line("here", "device %s, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
+	}
+	if verify {
+		line("checksums", "all files match")
+	}
+	return b.String()
+}

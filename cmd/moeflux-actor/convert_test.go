@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+)
+
+func TestConvertAndInspect(t *testing.T) {
+	src, dst := fixtures.Dir(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model")
+	o := mustCall(t, "", "convert", src, dst, "--bits", "4", "--json")
+	var said struct {
+		Dst     string
+		Seconds float64
+	}
+	// This checkpoint has no tokenizer, of which convert warns.
+	if err := json.Unmarshal([]byte(o.stdout), &said); err != nil || said.Dst != dst || !strings.Contains(o.stderr, "vocab.bin left out") {
+		t.Errorf("convert prints %q and %q, want dst %s and a warning", o.stdout, o.stderr, dst)
+	}
+	o = mustCall(t, "", "inspect", dst, "--verify", "--json")
+	var r inspectResult
+	dec := json.NewDecoder(strings.NewReader(o.stdout))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	// From the fixture's config.json.
+	want := modelShape{Layers: 4, LinearLayers: 3, FullLayers: 1, Hidden: 64, Experts: 8, ExpertsPerToken: 2}
+	s := r.Shape
+	if got := (modelShape{Layers: s.Layers, LinearLayers: s.LinearLayers, FullLayers: s.FullLayers, Hidden: s.Hidden, Experts: s.Experts, ExpertsPerToken: s.ExpertsPerToken}); got != want {
+		t.Errorf("shape %+v, want %+v", got, want)
+	}
+	checkBytes(t, dst, &r)
+	if !r.Verified || r.Here.Error != "" || !strings.Contains(r.Here.Device, "host") || r.Here.ExpertIO != "mmap" || r.State == nil || r.State.KVPerToken <= 0 || r.State.Fixed <= 0 {
+		t.Errorf("verified %v, here %+v, state %+v", r.Verified, r.Here, r.State)
+	}
+	text := mustCall(t, "", "inspect", dst).stdout
+	for _, want := range []string{dst, "qwen3_5_moe", "4: 3 linear attention, 1 full attention", "8 a layer, 2 per token", formatBytes(r.Bytes.TouchedToken), "mmap", "per sequence"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("inspect lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "checksums") {
+		t.Errorf("inspect speaks of checksums that it did not check:\n%s", text)
+	}
+	o = call(t, "", "convert", src, dst)
+	if o.code != exitFailed || !strings.Contains(o.stderr, dst) {
+		t.Errorf("convert over a model: exit %d, stderr %q, want %d", o.code, o.stderr, exitFailed)
+	}
+	checkErrorLine(t, o)
+}
+
+// checkBytes holds the sizes against the files.
+func checkBytes(t *testing.T, dir string, r *inspectResult) {
+	t.Helper()
+	size := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	layers, err := filepath.Glob(filepath.Join(dir, "packed_experts", "*.bin"))
+	if err != nil || len(layers) != r.Shape.Layers {
+		t.Fatalf("expert files %v, %v, want %d", layers, err, r.Shape.Layers)
+	}
+	streamed := int64(0)
+	for _, l := range layers {
+		rel, err := filepath.Rel(dir, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed += size(rel)
+	}
+	b := r.Bytes
+	if b.Resident != size("model_weights.bin") || b.Streamed != streamed || b.Expert*int64(r.Shape.Experts*r.Shape.Layers) != streamed {
+		t.Errorf("bytes %+v, the files hold %d and %d", b, size("model_weights.bin"), streamed)
+	}
+	if b.TouchedExp*int64(r.Shape.Experts) != streamed*int64(r.Shape.ExpertsPerToken) || b.TouchedToken != b.TouchedDense+b.TouchedExp || b.TouchedDense >= b.Resident {
+		t.Errorf("bytes per token %+v do not fit %d experts, %d of them per token", b, r.Shape.Experts, r.Shape.ExpertsPerToken)
+	}
+}
+
+func TestInspectOfDamage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "packed_experts", "layer_00.bin")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[100] ^= 1
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, "", "inspect", dir)
+	o := call(t, "", "inspect", dir, "--verify")
+	if o.code != exitFailed || !strings.Contains(o.stderr, "layer_00.bin") {
+		t.Errorf("a changed byte: exit %d, stderr %q, want %d and the file's name", o.code, o.stderr, exitFailed)
+	}
+	checkErrorLine(t, o)
+	if err := os.Truncate(file, 100); err != nil {
+		t.Fatal(err)
+	}
+	o = call(t, "", "inspect", dir)
+	if o.code != exitFailed || !strings.Contains(o.stderr, "layer_00.bin") {
+		t.Errorf("a cut file: exit %d, stderr %q, want %d and the file's name", o.code, o.stderr, exitFailed)
+	}
+}
+
+// What the model holds is shown even if it cannot run with these settings.
+func TestInspectOfWhatDoesNotFit(t *testing.T) {
+	model := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	o := mustCall(t, "", "inspect", model, "--expert-io", "buffered", "--expert-memory", "1KiB")
+	if !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "qwen3_5_moe") {
+		t.Errorf("inspect with 1 KiB for experts prints %q", o.stdout)
+	}
+}
+
+func TestConvertInterrupted(t *testing.T) {
+	src, dst := fixtures.Dir(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	o := callWith(ctx, testEnv(), "", "convert", src, dst)
+	if o.code != exitInterrupted || !strings.Contains(o.stderr, "give the same command again to go on") || strings.Count(o.stderr, "\n") != 1 {
+		t.Errorf("exit %d, stderr %q, want %d and how to go on", o.code, o.stderr, exitInterrupted)
+	}
+	if _, err := os.Stat(dst); err == nil {
+		t.Errorf("%s exists after an interruption", dst)
+	}
+	// In the middle, from the progress bar's first write.
+	e := testEnv()
+	e.terminal = func(stream any) bool { _, isErr := stream.(writerFunc); return isErr }
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	var errs bytes.Buffer
+	stderr := writerFunc(func(p []byte) (int, error) { cancel(); return errs.Write(p) })
+	if code := run(ctx, []string{"convert", src, dst}, strings.NewReader(""), &bytes.Buffer{}, stderr, e); code != exitInterrupted {
+		t.Errorf("exit %d, stderr %q, want %d", code, errs.String(), exitInterrupted)
+	}
+	mustCall(t, "", "convert", src, dst)
+	mustCall(t, "", "inspect", dst, "--verify")
+}

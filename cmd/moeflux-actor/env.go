@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+)
+
+// env is what the process finds around itself; tests give their own.
+type env struct {
+	start    time.Time                          // of the process
+	now      func() time.Time                   // wall clock
+	terminal func(stream any) bool              // whether a stream is a terminal
+	cacheDir func() (string, error)             // the user's cache folder
+	tempDir  string                             // where it goes if there is none
+	memory   func() (totalBytes int64, _ error) // see sysmem.Info
+	seed     func() uint64                      // a random seed
+}
+
+func systemEnv(start time.Time) env {
+	return env{
+		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
+		terminal: func(stream any) bool {
+			f, ok := stream.(*os.File)
+			return ok && term.IsTerminal(int(f.Fd()))
+		},
+	}
+}
+
+// invocation is what every command gets: the streams and the surroundings.
+type invocation struct {
+	stdin  io.Reader
+	stdout *resultWriter
+	stderr io.Writer
+	env    env
+
+	stdinTerminal, stdoutTerminal, stderrTerminal bool
+}
+
+// say prints a line for the user to stderr.
+func (inv *invocation) say(format string, args ...any) {
+	fmt.Fprintf(inv.stderr, program+": "+format+"\n", args...)
+}
+
+// totalMemory returns the memory that a percentage is of.
+func totalMemory() (int64, error) {
+	info, err := sysmem.Read()
+	return info.Total, err
+}
+
+// randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.
+func randomSeed() uint64 { return rand.Uint64() >> 11 }

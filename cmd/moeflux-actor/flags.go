@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/tracing/export"
+)
+
+// engineFlags are the flags of every command that opens a model. A flag with a tag "config" sets that field of
+// actors.Config, and its help begins with the field's comment.
+type engineFlags struct {
+	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
+	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
+
+	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (the best one present) or host."`
+	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
+	Activations string `default:"f32" placeholder:"KIND" help:"How the host device multiplies: f32, the exact path."`
+
+	RingDepth       int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
+	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: last-token. With mapped experts nothing is read ahead. Others: off, next-gate, both."`
+	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto (mmap if all experts fit in memory, else buffered). Others: mmap, buffered."`
+	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs re-reads; below one wave Open fails. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	ReadWorkers     int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 8."`
+	ChunkRows       int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory."`
+	Ctx             int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
+	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
+
+	Trace       string  `default:"off" placeholder:"MODE" help:"Spans per layer and stage: off, or stdout (one JSON object a span, each on a line of its own)."`
+	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval and a prompt of logits are one trace each. Default: 1."`
+	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The least level that is logged to stderr: debug, info, warn or error."`
+	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
+}
+
+// samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and its help begins with the
+// field's comment.
+type samplingFlags struct {
+	Temperature   float64  `option:"Temperature" placeholder:"T" help:"Divides the logits. 0 takes the largest logit, and of the others only the penalty matters then."`
+	TopK          int      `option:"TopK" placeholder:"K" help:"Keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept."`
+	TopP          float64  `option:"TopP" placeholder:"TopP" help:"Keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all."`
+	MinP          float64  `option:"MinP" placeholder:"MinP" help:"Drops tokens that are less than MinP times as likely as the most likely one. 0 keeps all."`
+	RepeatPenalty float64  `option:"RepeatPenalty" placeholder:"X" help:"Makes tokens of the history less likely: positive logits are divided by it, others multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100."`
+	Seed          *uint64  `option:"Seed" placeholder:"N" help:"Chooses the random stream. The same seed, logits and options give the same tokens. Default: a random one, which the figures name."`
+	Stop          []string `sep:"none" placeholder:"TEXT" help:"End the text before this string. May be given several times."`
+}
+
+// later are values that the command line knows but that are not built yet.
+var later = map[string][]string{
+	"--device":      {"cuda", "metal", "emu"},
+	"--activations": {"int8"},
+	"--expert-io":   {"direct"},
+	"--trace":       {"otlp", "timeline"},
+}
+
+// oneOf reports a value that a flag cannot have; the message says what is available.
+func oneOf(flag, value string, available ...string) error {
+	for _, a := range available {
+		if value == a {
+			return nil
+		}
+	}
+	for _, l := range later[flag] {
+		if value == l || strings.HasPrefix(value, l+"=") {
+			return usagef("%s %s is not built into this version; available: %s", flag, value, strings.Join(available, ", "))
+		}
+	}
+	return usagef("%s %s is unknown; available: %s", flag, value, strings.Join(available, ", "))
+}
+
+// check reports values that no model can change.
+func (f *engineFlags) check() error {
+	if f.Prefetch != "" {
+		if err := oneOf("--prefetch", f.Prefetch, "off", "last-token", "next-gate", "both"); err != nil {
+			return err
+		}
+	}
+	if f.ExpertIO != "" {
+		if err := oneOf("--expert-io", f.ExpertIO, "auto", "mmap", "buffered"); err != nil {
+			return err
+		}
+	}
+	if !(f.TraceSample > 0 && f.TraceSample <= 1) {
+		return usagef("--trace-sample %v, want above 0 and at most 1", f.TraceSample)
+	}
+	if f.Threads < 0 {
+		return usagef("--threads %d, want 1 or more", f.Threads)
+	}
+	for _, err := range []error{
+		oneOf("--device", f.Device, "auto", "host"),
+		oneOf("--activations", f.Activations, "f32"),
+		oneOf("--trace", f.Trace, export.Off, export.Stdout),
+		oneOf("--log-level", f.LogLevel, "debug", "info", "warn", "error"),
+		oneOf("--log-format", f.LogFormat, "text", "json"),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// config returns the engine's Config but for Model, Device and Tracer, which have to be opened first.
+func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
+	memory, err := f.ExpertMemory.resolve(inv.env.memory)
+	if err != nil {
+		return actors.Config{}, err
+	}
+	return actors.Config{
+		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
+		ReadWorkers: f.ReadWorkers, ChunkRows: f.ChunkRows, Context: f.Ctx, ExpertsPerToken: f.ExpertsPerToken,
+		Logger: f.logger(inv.stderr),
+	}, nil
+}
+
+// logger returns what logs to stderr as the flags say.
+func (f *engineFlags) logger(stderr io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		panic(fmt.Sprintf("log level %q passed the check: %v", f.LogLevel, err))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(stderr, options))
+}
+
+// options returns the sampler's Options. Without a seed a random one is drawn.
+func (f *samplingFlags) options(seed func() uint64) (sample.Options, error) {
+	o := sample.Options{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, RepeatPenalty: f.RepeatPenalty}
+	if f.Seed != nil {
+		o.Seed = *f.Seed
+	} else if o.Temperature > 0 {
+		o.Seed = seed()
+	}
+	for _, s := range f.Stop {
+		if s == "" {
+			return o, usagef("--stop is empty, want the text that ends the output")
+		}
+	}
+	if err := o.Validate(); err != nil {
+		return o, &usageError{err.Error()}
+	}
+	return o, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fieldComments returns the comments of a struct's fields, each as one line.
+func fieldComments(t *testing.T, file, typeName string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != typeName {
+			return true
+		}
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			comments[f.Names[0].Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+		}
+		return false
+	})
+	if len(comments) == 0 {
+		t.Fatalf("%s has no struct %s with comments", file, typeName)
+	}
+	return comments
+}
+
+var emptyMeans = regexp.MustCompile(`"" means ([a-z-]+)`)
+
+// helpOf turns a field's comment into a flag's help: without the field's name, and with "" called the default.
+func helpOf(field, comment string) string {
+	text := strings.TrimPrefix(strings.TrimPrefix(comment, field+" "), "is ")
+	text = emptyMeans.ReplaceAllString(text, "Default: $1")
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// Each flag that sets a field of a configuration has that field's comment as the beginning of its help.
+func TestHelpIsTheFieldsComment(t *testing.T) {
+	for _, c := range []struct {
+		flags     any
+		tag       string
+		file, typ string
+	}{
+		{engineFlags{}, "config", "../../actors/config.go", "Config"},
+		{samplingFlags{}, "option", "../../stages/sample/options.go", "Options"},
+	} {
+		comments := fieldComments(t, c.file, c.typ)
+		for f := range reflect.TypeOf(c.flags).Fields() {
+			field := f.Tag.Get(c.tag)
+			if field == "" {
+				continue
+			}
+			comment, ok := comments[field]
+			if !ok {
+				t.Errorf("flag %s sets %s.%s, which does not exist", f.Name, c.typ, field)
+				continue
+			}
+			got, want := f.Tag.Get("help"), strings.TrimSuffix(helpOf(field, comment), ".")
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("help of %s:\n got %q\nwant %q …", f.Name, got, want)
+			}
+		}
+	}
+}
+
+// config carries every flag into its field.
+func TestConfigFromFlags(t *testing.T) {
+	f := engineFlags{
+		RingDepth: 3, Prefetch: "both", ExpertIO: "buffered", ExpertMemory: size{percent: 25}, ReadWorkers: 5, ChunkRows: 6,
+		Ctx: 7, ExpertsPerToken: 2, LogLevel: "info", LogFormat: "text",
+	}
+	got, err := f.config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"RingDepth", got.RingDepth, 3}, {"Prefetch", string(got.Prefetch), "both"}, {"ExpertIO", string(got.ExpertIO), "buffered"},
+		{"ExpertMemory", got.ExpertMemory, int64(1000)}, {"ReadWorkers", got.ReadWorkers, 5}, {"ChunkRows", got.ChunkRows, 6},
+		{"Context", got.Context, 7}, {"ExpertsPerToken", got.ExpertsPerToken, 2},
+	} {
+		if c.got != c.want {
+			t.Errorf("Config.%s = %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// namedIDs is one entry of an object of name to list of ids.
+type namedIDs struct {
+	name string
+	ids  []int32
+}
+
+// readInput reads a whole file, or stdin for "-".
+func readInput(inv *invocation, file string) ([]byte, error) {
+	if file == "-" {
+		data, err := io.ReadAll(inv.stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading stdin: %w", err)
+		}
+		return data, nil
+	}
+	return os.ReadFile(file)
+}
+
+// parseIDs reads a JSON list of ids. Whether the model has them is checkVocab's to say.
+func parseIDs(data []byte) ([]int32, error) {
+	var ids []int32
+	if err := json.Unmarshal(data, &ids); err != nil {
+		return nil, fmt.Errorf("want a JSON list of token ids: %w", err)
+	}
+	if bytes.Contains(data, []byte("null")) { // the decoder makes 0 of it
+		return nil, errors.New("want a JSON list of token ids, got null")
+	}
+	return ids, nil
+}
+
+// checkVocab reports the first id outside the vocabulary.
+func checkVocab(ids []int32, vocab int) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= vocab {
+			return fmt.Errorf("id %d at index %d is outside the vocabulary of %d", id, i, vocab)
+		}
+	}
+	return nil
+}
+
+// parseNamedIDs reads a JSON object of name to list of ids, in the order of the file.
+func parseNamedIDs(data []byte) ([]namedIDs, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errors.New("want a JSON object of name to list of token ids"), noEOF(err))
+	}
+	var all []namedIDs
+	seen := map[string]bool{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name := t.(string) // the decoder lets nothing else be a key
+		if name == "" || seen[name] {
+			return nil, fmt.Errorf("the name %q is empty or comes twice", name)
+		}
+		seen[name] = true
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("the ids of %q: %w", name, err)
+		}
+		ids, err := parseIDs(raw)
+		if err != nil {
+			return nil, fmt.Errorf("the ids of %q: %w", name, err)
+		}
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("the ids of %q: the list is empty", name)
+		}
+		all = append(all, namedIDs{name, ids})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("the object does not end: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("something follows the object")
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the object is empty, want at least one name with a list of token ids")
+	}
+	return all, nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

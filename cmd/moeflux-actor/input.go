@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"io"
+)
+
+// cancelReader is stdin: a Read that waits for a person or a slow pipe ends when ctx does. What is being read then is lost.
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancelReader) Read(p []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	// The memory is the goroutine's own, which may outlive this call.
+	buf, done := make([]byte, min(len(p), 64<<10)), make(chan result, 1)
+	go func() {
+		n, err := c.r.Read(buf)
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		return copy(p, buf[:got.n]), got.err
+	case <-c.ctx.Done():
+		return 0, context.Cause(c.ctx)
+	}
+}

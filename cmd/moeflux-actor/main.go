@@ -1,0 +1,22 @@
+// Command moeflux-actor runs Mixture-of-Experts language models whose experts stay on disk.
+//
+// Results go to stdout, progress and logs to stderr. It exits with 0 on success, 1 on a failure, 2 on bad usage, and
+// 130 when it was interrupted. A reader that closes stdout early ends it quietly, with 0.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	start := time.Now()
+	// Without this a write to a closed pipe would kill the process before it can clean up.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, systemEnv(start)))
+}

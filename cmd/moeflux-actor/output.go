@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+)
+
+// errReaderGone is the error of a write to stdout whose reader has closed it.
+var errReaderGone = errors.New("the reader of stdout is gone")
+
+// resultWriter is stdout. It tells apart that nobody reads any more. It may be used by many goroutines.
+type resultWriter struct {
+	mu      sync.Mutex
+	w       io.Writer
+	midLine bool // the last byte written is not a line feed
+}
+
+func (r *resultWriter) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.write(p)
+}
+
+func (r *resultWriter) write(p []byte) (int, error) {
+	n, err := r.w.Write(p)
+	if n > 0 {
+		r.midLine = p[n-1] != '\n'
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		return n, errReaderGone
+	}
+	if err != nil {
+		return n, fmt.Errorf("writing to stdout: %w", err)
+	}
+	return n, nil
+}
+
+// lines returns a writer to the same place each of whose writes begins on a line of its own.
+func (r *resultWriter) lines() io.Writer { return lineWriter{r} }
+
+type lineWriter struct{ r *resultWriter }
+
+func (l lineWriter) Write(p []byte) (int, error) {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	if l.r.midLine {
+		if _, err := l.r.write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+	}
+	return l.r.write(p)
+}
+
+// writeJSON prints one value as a line of JSON. Text stays readable: nothing is escaped for HTML.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// How often progress is shown.
+const (
+	barInterval  = 100 * time.Millisecond
+	lineInterval = 5 * time.Second
+)
+
+// progress shows how far long work has come: a bar on a terminal, a plain line now and then elsewhere. It is not for
+// concurrent use.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+
+	begun, shown time.Time
+	last         string // what the bar's line holds
+}
+
+func newProgress(inv *invocation) *progress {
+	p := &progress{w: inv.stderr, terminal: inv.stderrTerminal, now: inv.env.now}
+	p.begun = p.now()
+	if !p.terminal {
+		p.shown = p.begun // no line for work that is done in a moment
+	}
+	return p
+}
+
+// update tells that done of total units are finished; what says of which work, amount how to write a number of units.
+func (p *progress) update(what string, done, total int64, amount func(int64) string) {
+	interval := lineInterval
+	if p.terminal {
+		interval = barInterval
+	}
+	now := p.now()
+	if now.Sub(p.shown) < interval {
+		return
+	}
+	p.shown = now
+	share := 0.0
+	if total > 0 {
+		share = min(1, float64(done)/float64(total))
+	}
+	text := fmt.Sprintf("%s: %s of %s (%.0f%%)", what, amount(done), amount(total), math100(share))
+	if left := p.timeLeft(now, share); left > 0 {
+		text += fmt.Sprintf(", %s left", left)
+	}
+	if !p.terminal {
+		fmt.Fprintf(p.w, "%s: %s\n", program, text)
+		return
+	}
+	const width = 24
+	full := int(share * width)
+	text = fmt.Sprintf("[%s%s] %s", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
+	if text != p.last {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+		p.last = text
+	}
+}
+
+// math100 rounds down, so that 100% means done.
+func math100(share float64) float64 { return float64(int(share * 100)) }
+
+// timeLeft guesses from the time so far; 0 means too early to say.
+func (p *progress) timeLeft(now time.Time, share float64) time.Duration {
+	gone := now.Sub(p.begun)
+	if gone < 2*time.Second || share < 0.01 || share >= 1 {
+		return 0
+	}
+	return time.Duration(float64(gone) * (1 - share) / share).Round(time.Second)
+}
+
+// clear takes the bar off the terminal; call it before anything else is printed and at the end.
+func (p *progress) clear() {
+	if p.last != "" {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.last = ""
+	}
+}
+
+// formatCount writes a number of things.
+func formatCount(n int64) string { return fmt.Sprint(n) }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newTestProgress returns a progress whose clock the test moves.
+func newTestProgress(terminal bool) (*progress, *bytes.Buffer, *time.Time) {
+	var out bytes.Buffer
+	now := time.Unix(1000, 0)
+	inv := &invocation{stderr: &out, stderrTerminal: terminal, env: env{now: func() time.Time { return now }}}
+	return newProgress(inv), &out, &now
+}
+
+func TestProgressLines(t *testing.T) {
+	p, out, now := newTestProgress(false)
+	for i := range int64(100) {
+		p.update("work", i, 100, formatCount)
+		*now = now.Add(200 * time.Millisecond)
+	}
+	p.clear()
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 3 || lines[0] != "moeflux-actor: work: 25 of 100 (25%), 15s left" {
+		t.Errorf("20 s of work print %q, want 3 lines, the first at a quarter with 15s left", lines)
+	}
+	if strings.ContainsAny(out.String(), "\r\x1b") {
+		t.Errorf("plain lines hold terminal codes: %q", out)
+	}
+}
+
+func TestProgressOfShortWorkIsSilent(t *testing.T) {
+	p, out, _ := newTestProgress(false)
+	p.update("work", 1, 2, formatCount)
+	p.update("work", 2, 2, formatCount)
+	p.clear()
+	if out.Len() != 0 {
+		t.Errorf("prints %q, want nothing", out)
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	p, out, now := newTestProgress(true)
+	p.update("work", 0, 4096, formatBytes)
+	p.update("work", 1024, 4096, formatBytes) // too soon
+	*now = now.Add(time.Second)
+	p.update("work", 2048, 4096, formatBytes)
+	p.clear()
+	p.clear()
+	got := out.String()
+	if strings.Count(got, "\r") != 3 || !strings.Contains(got, "[============            ] work: 2.00 KiB of 4.00 KiB (50%)") {
+		t.Errorf("prints %q, want two bars and one clearing", got)
+	}
+	if !strings.HasSuffix(got, "\r\x1b[K") || strings.Contains(got, "\n") {
+		t.Errorf("prints %q, want no line feed and a clean line at the end", got)
+	}
+}
+
+func TestProgressWithoutTotal(t *testing.T) {
+	p, out, now := newTestProgress(false)
+	*now = now.Add(time.Minute)
+	p.update("work", 5, 0, formatCount)
+	if !strings.Contains(out.String(), "work: 5 of 0 (0%)") {
+		t.Errorf("prints %q", out)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/tracing/export"
+)
+
+// session is an opened model: its directory, device, engine and trace exporter.
+type session struct {
+	dir      string
+	device   gpu.Device
+	engine   *actors.Engine
+	exporter *export.Exporter // nil if nothing is traced
+	say      func(format string, args ...any)
+}
+
+// openSession opens the model that the flags name, or the demo model. The flags have passed check.
+func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session, error) {
+	cfg, err := f.config(inv)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{say: inv.say}
+	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
+		return nil, err
+	}
+	if s.device, err = f.openDevice(); err != nil {
+		return nil, err
+	}
+	cfg.Model, cfg.Device = s.dir, s.device
+	if err := cfg.Validate(); err != nil {
+		return nil, errors.Join(&usageError{err.Error()}, s.close())
+	}
+	if f.Trace != export.Off {
+		if s.exporter, err = export.New(export.Config{Mode: f.Trace, Writer: inv.stdout.lines(), SampleRatio: f.TraceSample}); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		cfg.Tracer = s.exporter.Provider()
+	}
+	if s.engine, err = actors.Open(ctx, cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("the model in %s cannot be opened: %w", s.dir, err), s.close())
+	}
+	if k := s.engine.Info().TopK; k != s.engine.Model().NumExpertsPerTok {
+		inv.say("%d experts per token in place of the model's %d: results differ from the model's own", k, s.engine.Model().NumExpertsPerTok)
+	}
+	return s, nil
+}
+
+// span begins a trace, under which the engine puts its own spans, if anything is traced. The caller must call end.
+func (s *session) span(ctx context.Context, name string) (_ context.Context, end func()) {
+	if s.exporter == nil {
+		return ctx, func() {}
+	}
+	ctx, span := s.exporter.Provider().Tracer(program).Start(ctx, name)
+	return ctx, func() { span.End() }
+}
+
+// close ends what is open, in the order that the parts need. It waits for spans to be written, but not for ever.
+func (s *session) close() error {
+	var errs []error
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close())
+	}
+	if s.device != nil {
+		errs = append(errs, s.device.Close())
+	}
+	if s.exporter != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		errs = append(errs, s.exporter.Shutdown(ctx))
+		if n := s.exporter.Stats().Dropped; n > 0 {
+			s.say("%d spans were dropped, the queue was full; trace fewer evaluations with --trace-sample", n)
+		}
+	}
+	return errors.Join(errs...)
+}

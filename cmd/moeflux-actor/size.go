@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// size is an amount of memory as given on the command line: bytes, or a share of the machine's memory.
+type size struct {
+	bytes   int64
+	percent float64
+}
+
+var sizeUnits = []struct {
+	suffix string
+	bytes  float64
+}{ // longest first, since "B" ends them all
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
+}
+
+// UnmarshalText reads "8GiB", "512MB", "1.5GiB", "1073741824" or "50%".
+func (s *size) UnmarshalText(text []byte) error {
+	in := strings.ToLower(strings.TrimSpace(string(text)))
+	if number, ok := strings.CutSuffix(in, "%"); ok {
+		p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil || !(p > 0 && p <= 100) {
+			return fmt.Errorf("%q, want a share above 0%% and at most 100%%", text)
+		}
+		*s = size{percent: p}
+		return nil
+	}
+	for _, u := range sizeUnits {
+		number, ok := strings.CutSuffix(in, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil || strings.ContainsAny(number, "xpen_+-") { // hexadecimal, exponents, NaN, Inf and signs
+			break
+		}
+		b := n * u.bytes
+		if b != 0 && b < 1 || b >= math.MaxInt64 {
+			return fmt.Errorf("%q is %g bytes, want 0 (the default) or 1 to 8 EiB", text, b)
+		}
+		*s = size{bytes: int64(b)}
+		return nil
+	}
+	return fmt.Errorf("%q, want a size like 8GiB, 512MB, 1073741824 or 50%%", text)
+}
+
+// resolve returns the bytes meant; 0 stands for the default. total returns the machine's memory.
+func (s size) resolve(total func() (int64, error)) (int64, error) {
+	if s.percent == 0 {
+		return s.bytes, nil
+	}
+	t, err := total()
+	if err != nil {
+		return 0, fmt.Errorf("cannot tell the machine's memory, give bytes in place of a percentage: %w", err)
+	}
+	return int64(float64(t) * s.percent / 100), nil
+}
+
+// formatBytes writes n with three significant digits.
+func formatBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	x, u := float64(n), 0
+	for x >= 999.5 && u < len(units)-1 {
+		x /= 1024
+		u++
+	}
+	switch {
+	case u == 0:
+		return fmt.Sprintf("%d B", n)
+	case x < 9.995:
+		return fmt.Sprintf("%.2f %s", x, units[u])
+	case x < 99.95:
+		return fmt.Sprintf("%.1f %s", x, units[u])
+	default:
+		return fmt.Sprintf("%.0f %s", x, units[u])
+	}
+}
