@@ -280,8 +280,9 @@ func TestConvertResumesOnlyTheSame(t *testing.T) {
 	check(t, os.Chtimes(filepath.Join(second, "model.safetensors"), later, later))
 	want = mustConvert(t, second, convert.Options{})
 	dst = halfway(t, first, convert.Options{})
+	writeFile(t, filepath.Join(dst+".partial", "packed_experts", "layer_09.bin"), []byte("of a deeper model"))
 	check(t, convert.Convert(context.Background(), second, dst, convert.Options{}))
-	sameTree(t, filepath.Join(dst, "packed_experts"), filepath.Join(want, "packed_experts"))
+	sameTree(t, dst, want)
 }
 
 // Two conversions to one directory do not meet.
@@ -318,6 +319,32 @@ func TestConvertSourceTruncatedMeanwhile(t *testing.T) {
 			t.Errorf("bits %d: got %v, want an error that blames the source", bits, err)
 		}
 		gone(t, dst)
+		for name := range tree(t, dst+".partial") {
+			if strings.HasSuffix(name, ".tmp") {
+				t.Errorf("bits %d: %s is left", bits, name)
+			}
+		}
+	}
+}
+
+// At no moment is there a file under its final name that is not whole.
+func TestConvertFilesAppearWhole(t *testing.T) {
+	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
+	want := tree(t, fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))
+	dst := filepath.Join(t.TempDir(), "pack")
+	calls := 0
+	check(t, convert.Convert(context.Background(), src, dst, unsafely(convert.Options{Progress: func(convert.Progress) {
+		if calls++; calls%20 != 0 {
+			return
+		}
+		for name, content := range tree(t, dst+".partial") {
+			if whole, ok := want[name]; ok && content != whole {
+				t.Fatalf("%s has %d bytes after %d calls, want %d or no such file", name, len(content), calls, len(whole))
+			}
+		}
+	}})))
+	if calls < 100 {
+		t.Errorf("looked after %d calls only", calls)
 	}
 }
 

@@ -173,6 +173,15 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
+	// A header that would fit the file, but not memory: the file is mostly a hole.
+	big := put(t, dir, "big", append(long, one...))
+	if err := os.Truncate(big, 300_000_000); err != nil {
+		t.Fatal(err)
+	}
+	var bad *FormatError
+	if _, err := Open(big); !errors.As(err, &bad) || !strings.Contains(bad.Why, "at most") {
+		t.Errorf("header of 200 MB in a file of 300: got %v", err)
+	}
 	if _, err := Open(dir); err == nil {
 		t.Error("a directory was opened")
 	}

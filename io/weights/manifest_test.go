@@ -53,6 +53,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		{name: "negative offset", tensor: "v", change: map[string]any{"offset": -4}},
 		{name: "beyond the end", tensor: "v", change: map[string]any{"offset": 244}},
 		{name: "far beyond the end", tensor: "v", change: map[string]any{"offset": int64(math.MaxInt64 - 7)}},
+		{name: "end beyond 63 bits", tensor: "v", change: map[string]any{"size": int64(math.MaxInt64 - 3), "shape": []int{math.MaxInt64 / 4}}},
 		{name: "negative size", tensor: "v", change: map[string]any{"size": -16}},
 		{name: "size is not the shape's", tensor: "v", change: map[string]any{"size": 12}},
 		{name: "shape overflows", tensor: "v", change: map[string]any{"shape": []int{1 << 62, 1 << 62}}},
