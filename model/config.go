@@ -5,7 +5,13 @@ type Arch string
 
 // The architectures.
 const (
-	Qwen35MoE Arch = "qwen3_5_moe"
+	Qwen35MoE  Arch = "qwen3_5_moe"
+	Qwen3Next  Arch = "qwen3_next"
+	Qwen3MoE   Arch = "qwen3_moe"
+	DeepseekV3 Arch = "deepseek_v3"
+	KimiK2     Arch = "kimi_k2"
+	Glm4MoE    Arch = "glm4_moe"
+	MiniMaxM2  Arch = "minimax_m2"
 )
 
 // Mixer is what a layer mixes positions with.
@@ -14,22 +20,69 @@ type Mixer uint8
 // The mixers.
 const (
 	LinearAttention Mixer = iota // gated delta-net: recurrent state of fixed size
-	FullAttention                // softmax attention: key-value cache that grows
+	FullAttention                // softmax attention: keys and values of every position are kept
+	LatentAttention              // multi-head latent attention: one compressed vector of every position is kept
+	numMixers
 )
 
-// String returns the mixer's name in config.json's layer_types.
+// String returns the mixer's name, for the first two as in config.json's layer_types.
 func (m Mixer) String() string {
-	if m == FullAttention {
+	switch m {
+	case LinearAttention:
+		return "linear_attention"
+	case FullAttention:
 		return "full_attention"
+	default:
+		return "latent_attention"
 	}
-	return "linear_attention"
 }
+
+// FFN is what follows the mixer.
+type FFN uint8
+
+// The feed-forward parts.
+const (
+	MixtureOfExperts FFN = iota // router, routed experts, perhaps a shared one
+	DenseMLP                    // one SwiGLU of width IntermediateSize
+)
+
+// QKNorm is how queries and keys of full attention are normalised.
+type QKNorm uint8
+
+// The norms of queries and keys.
+const (
+	NoQKNorm      QKNorm = iota
+	QKNormPerHead        // each head over its channels; weight [HeadDim]
+	QKNormWhole          // the whole projection at once; weight [heads·HeadDim]
+)
+
+// Scoring is how a router's raw outputs become weights.
+type Scoring uint8
+
+// The scorings.
+const (
+	SoftmaxScores Scoring = iota // softmax over all experts
+	SigmoidScores                // each on its own
+)
+
+// SharedExpert is what runs beside the routed experts.
+type SharedExpert uint8
+
+// The shared experts.
+const (
+	NoSharedExpert      SharedExpert = iota
+	SharedExpertGated                // times the sigmoid of a gate of its own
+	SharedExpertUngated              // added as it is
+)
 
 // Layer is what one decoder layer is composed of.
 type Layer struct {
 	Mixer Mixer
 	// MixerIndex counts the layers of the same mixer before this one.
 	MixerIndex int
+	FFN        FFN
+	// MoEIndex counts the layers with routed experts before this one.
+	MoEIndex int
 }
 
 // Config is a checkpoint's configuration. Fields keep the names of config.json in Go case; all that the
@@ -44,12 +97,26 @@ type Config struct {
 	RMSNormEps            float32
 	TieWordEmbeddings     bool
 
-	// Softmax attention.
+	// Softmax attention, full and latent.
 	NumAttentionHeads int
 	NumKeyValueHeads  int
-	HeadDim           int
-	RotaryDim         int     // channels of a head that rope rotates: HeadDim times partial_rotary_factor
+	HeadDim           int     // of full attention
+	RotaryDim         int     // channels of a head that rope rotates
 	RopeTheta         float64 // base of the rotary frequencies
+	RopeInterleaved   bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
+	YaRN              *YaRN   // nil: plain frequencies
+
+	// Full attention.
+	AttnOutputGate bool // q_proj makes per head a query and the gate of its output
+	QKNorm         QKNorm
+	AttentionBias  bool // of the query, key and value projections
+
+	// Latent attention.
+	QLoraRank     int // 0: one q_proj without compression
+	KVLoraRank    int
+	QKNopeHeadDim int
+	QKRopeHeadDim int
+	VHeadDim      int
 
 	// Linear attention.
 	LinearNumKeyHeads   int
@@ -58,12 +125,20 @@ type Config struct {
 	LinearValueHeadDim  int
 	LinearConvKernelDim int
 
+	// IntermediateSize is the width of dense layers; 0 if there are none.
+	IntermediateSize int
+
 	// Mixture of experts.
 	NumExperts                   int
 	NumExpertsPerTok             int
 	MoEIntermediateSize          int
+	SharedExpert                 SharedExpert
 	SharedExpertIntermediateSize int
-	NormTopKProb                 bool // divide the picked weights by their sum
+	Scoring                      Scoring
+	NormTopKProb                 bool    // divide the picked weights by their sum
+	CorrectionBias               bool    // a bias per expert takes part in the choice, not in the weight
+	NGroup, TopKGroup            int     // experts are chosen from the best TopKGroup of NGroup groups; 1, 1: no groups
+	RoutedScalingFactor          float32 // what the weights are multiplied by in the end
 
 	// EOSTokenIDs end a text: config.json's and generation_config.json's together, ascending.
 	EOSTokenIDs []int32
@@ -82,8 +157,11 @@ func (c *Config) LinearValueDim() int { return c.LinearNumValueHeads * c.LinearV
 // LinearConvDim returns the channels of the causal convolution: queries, keys, values.
 func (c *Config) LinearConvDim() int { return 2*c.LinearKeyDim() + c.LinearValueDim() }
 
-// KVDim returns the channels of one position's keys, and equally of its values, in one layer.
+// KVDim returns the channels of one position's keys, and equally of its values, in one layer of full attention.
 func (c *Config) KVDim() int { return c.NumKeyValueHeads * c.HeadDim }
+
+// LatentDim returns the channels that latent attention keeps of one position in one layer: latent and rotated key.
+func (c *Config) LatentDim() int { return c.KVLoraRank + c.QKRopeHeadDim }
 
 // Count returns how many layers have the mixer m.
 func (c *Config) Count(m Mixer) int {
@@ -96,11 +174,13 @@ func (c *Config) Count(m Mixer) int {
 	return n
 }
 
-// MoELayers returns the indexes of the layers whose MLP is a mixture of experts, ascending.
+// MoELayers returns the indexes of the layers with routed experts, ascending.
 func (c *Config) MoELayers() []int {
-	out := make([]int, len(c.Layers))
-	for i := range out {
-		out[i] = i
+	var out []int
+	for i, l := range c.Layers {
+		if l.FFN == MixtureOfExperts {
+			out = append(out, i)
+		}
 	}
 	return out
 }

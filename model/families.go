@@ -64,6 +64,8 @@ func findFamily(modelType string) *family {
 func parseQwen35MoE(r *reader, f *family, c *Config) {
 	parseSoftmaxAttention(r, f, c)
 	r.require("attn_output_gate", true)
+	c.AttnOutputGate, c.QKNorm, c.SharedExpert = true, QKNormPerHead, SharedExpertGated
+	c.NGroup, c.TopKGroup, c.RoutedScalingFactor = 1, 1, 1
 
 	c.LinearNumKeyHeads = r.int("linear_num_key_heads", 1, maxHeads)
 	c.LinearNumValueHeads = r.int("linear_num_value_heads", 1, maxHeads)
@@ -137,7 +139,7 @@ func parseLayers(r *reader, c *Config) {
 			}
 		}
 	}
-	var count [2]int
+	var count [numMixers]int
 	for i, name := range names {
 		var m Mixer
 		switch name {
@@ -149,7 +151,7 @@ func parseLayers(r *reader, c *Config) {
 			r.fail("layer_types", "layer %d is %q; known are linear_attention and full_attention", i, name)
 			continue
 		}
-		c.Layers = append(c.Layers, Layer{Mixer: m, MixerIndex: count[m]})
+		c.Layers = append(c.Layers, Layer{Mixer: m, MixerIndex: count[m], MoEIndex: i})
 		count[m]++
 	}
 }

@@ -1,0 +1,82 @@
+package model
+
+import "math"
+
+// YaRN stretches rotary frequencies to a context longer than the one trained with.
+type YaRN struct {
+	Factor                        float64
+	OriginalMaxPositionEmbeddings int
+	BetaFast, BetaSlow            float64
+	MScale, MScaleAllDim          float64 // 0: not given
+	Truncate                      bool    // round the borders of the ramp to whole channels
+}
+
+// RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2].
+func (c *Config) RopeFrequencies() []float64 {
+	f := make([]float64, c.RotaryDim/2)
+	for i := range f {
+		f[i] = math.Pow(c.RopeTheta, -2*float64(i)/float64(c.RotaryDim))
+	}
+	if c.YaRN == nil {
+		return f
+	}
+	low, high := c.YaRN.ramp(c.RotaryDim, c.RopeTheta)
+	for i := range f {
+		r := min(max((float64(i)-low)/(high-low), 0), 1)
+		f[i] = f[i]/c.YaRN.Factor*r + f[i]*(1-r)
+	}
+	return f
+}
+
+// ramp returns between which pairs the frequencies change from kept to divided.
+func (y *YaRN) ramp(rotary int, theta float64) (low, high float64) {
+	at := func(turns float64) float64 {
+		return float64(rotary) * math.Log(float64(y.OriginalMaxPositionEmbeddings)/(turns*2*math.Pi)) / (2 * math.Log(theta))
+	}
+	low, high = at(y.BetaFast), at(y.BetaSlow)
+	if y.Truncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, float64(rotary-1))
+	if low == high {
+		high += 0.001
+	}
+	return low, high
+}
+
+// mscale is the attention temperature for a factor and one of the two mscale keys.
+func (y *YaRN) mscale(key float64) float64 {
+	if y.Factor <= 1 {
+		return 1
+	}
+	return 0.1*key*math.Log(y.Factor) + 1
+}
+
+// RopeMultiplier returns what cosine and sine are multiplied by.
+func (c *Config) RopeMultiplier() float64 {
+	y := c.YaRN
+	switch {
+	case y == nil:
+		return 1
+	case y.MScale == 0 && y.MScaleAllDim == 0:
+		return y.mscale(1)
+	default:
+		return y.mscale(y.MScale) / y.mscale(y.MScaleAllDim)
+	}
+}
+
+// AttentionScale returns what scores are multiplied by before the softmax, of full attention or, in a model that has it,
+// of latent attention.
+func (c *Config) AttentionScale() float64 {
+	if c.Count(LatentAttention) == 0 {
+		return 1 / math.Sqrt(float64(c.HeadDim))
+	}
+	s := 1 / math.Sqrt(float64(c.QKNopeHeadDim+c.QKRopeHeadDim))
+	if y := c.YaRN; y != nil && y.MScaleAllDim != 0 {
+		s *= y.mscale(y.MScaleAllDim) * y.mscale(y.MScaleAllDim)
+	}
+	return s
+}
+
+// LatentNormEps is the epsilon of the two norms inside latent attention, whatever rms_norm_eps says.
+const LatentNormEps = 1e-6
