@@ -26,7 +26,7 @@ var _ stages.Core = (*Core)(nil)
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	switch m := in.(type) {
 	case *stages.WaveSubmitted:
-		c.waveSubmitted(m, out)
+		return c.waveSubmitted(m, out)
 	case *stages.TicketDone:
 		return c.ticketDone(m, out)
 	case *stages.DrainStep:
@@ -43,10 +43,14 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 // Waves returns how many waves are in the ring.
 func (c *Core) Waves() int { return len(c.ring) }
 
-func (c *Core) waveSubmitted(m *stages.WaveSubmitted, out *stages.Outbox) {
+func (c *Core) waveSubmitted(m *stages.WaveSubmitted, out *stages.Outbox) error {
+	if m.Ticket == nil {
+		return fmt.Errorf("combine: wave %d of %v has no ticket", m.Wave, &m.Step)
+	}
 	c.lastID++
 	c.ring = append(c.ring, entry{id: c.lastID, wave: m})
 	out.Awaits = append(out.Awaits, stages.Await{Step: m.Step, ID: c.lastID, Ticket: m.Ticket})
+	return nil
 }
 
 func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
@@ -56,8 +60,8 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 			at = i
 		}
 	}
-	if at < 0 {
-		return fmt.Errorf("combine: ticket %d of %v is not in the ring", m.ID, &m.Step)
+	if at < 0 || c.ring[at].done {
+		return fmt.Errorf("combine: ticket %d of %v is not in the ring, or done already", m.ID, &m.Step)
 	}
 	c.ring[at].done = true
 	if m.Err != nil {

@@ -189,9 +189,26 @@ func (c *Core) fail(s stages.Step, err error, out *stages.Outbox) {
 
 // lane returns the lane of a message's step.
 func (c *Core) lane(s *stages.Step) (*lane, error) {
+	if s.Batch == nil || s.Batch.Lane < 0 || s.Batch.Lane >= len(c.lanes) {
+		return nil, fmt.Errorf("dispatch: message for %v, which is in none of %d lanes", s, len(c.lanes))
+	}
 	l := c.lanes[s.Batch.Lane]
 	if l.step != s.ID {
 		return nil, fmt.Errorf("dispatch: message for %v, but its lane belongs to step %d", s, l.step)
 	}
 	return l, nil
+}
+
+// enterLane gives a step its lane.
+func (c *Core) enterLane(s *stages.Step) error {
+	b := s.Batch
+	if b == nil || b.Lane < 0 || b.Lane >= len(c.lanes) || len(b.Rows) == 0 || len(b.Rows) > c.cfg.ChunkRows {
+		return fmt.Errorf("dispatch: %v fits in none of %d lanes of %d rows", s, len(c.lanes), c.cfg.ChunkRows)
+	}
+	l := c.lanes[b.Lane]
+	if l.outstanding != 0 {
+		return fmt.Errorf("dispatch: %v begins, but its lane still works for step %d", s, l.step)
+	}
+	l.begin(s.ID, b, c.cfg)
+	return nil
 }

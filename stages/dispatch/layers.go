@@ -9,9 +9,20 @@ import (
 
 // beginLayer submits a layer's mixer and router, and behind them its shared expert.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
-	l := c.lanes[m.Batch.Lane]
 	if m.Layer == 0 {
-		l.begin(m.ID, m.Batch, c.cfg)
+		if err := c.enterLane(m.Head()); err != nil {
+			return err
+		}
+	}
+	l, err := c.lane(m.Head())
+	if err != nil {
+		return err
+	}
+	if m.Layer != l.begun || l.begun == len(c.net.layers) || l.drain != nil {
+		return fmt.Errorf("dispatch: %v begins after %d layers of %d, drained: %v", &m.Step, l.begun, len(c.net.layers), l.drain != nil)
+	}
+	l.begun++
+	if m.Layer == 0 {
 		if err := c.states.enter(l, m.Batch); err != nil {
 			c.fail(m.Step, err, out)
 			return nil
@@ -105,6 +116,9 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
+	if m.Plan == nil || m.Wave < 0 || m.Wave >= len(m.Plan.Waves) || len(m.Slots) != len(m.Plan.Waves[m.Wave].Uses) || m.Layer+1 != l.begun {
+		return fmt.Errorf("dispatch: wave %d of %v with %d slots does not belong to a plan of the layer under way", m.Wave, &m.Step, len(m.Slots))
+	}
 	if l.drain != nil {
 		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: m.Step, Wave: m.Wave, Slots: m.Slots})
 		return nil
@@ -153,12 +167,15 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
-	if m.Hop == 0 {
+	switch {
+	case m.Hop == 0 && l.drain != nil || m.Hop != 0 && l.drain == nil:
+		return fmt.Errorf("dispatch: drain of %v comes at hop %d out of turn", &m.Step, m.Hop)
+	case m.Hop == 0:
 		l.drain = m
 		c.passDrain(l, out)
-		return nil
+	default:
+		out.Send(stages.Combine, m)
 	}
-	out.Send(stages.Combine, m)
 	return nil
 }
 

@@ -30,20 +30,6 @@ type Core struct {
 	layers     []stages.LayerStats // the fields that are this stage's
 }
 
-// wave is one wave of one plan, waiting for its experts.
-type wave struct {
-	step    stages.Step
-	plan    *stages.RoutePlan
-	index   int
-	slots   []stages.SlotID // [assigned]; full length once all are assigned
-	missing int             // assigned slots that are still being read
-	failed  error           // a read that this wave needs has failed
-}
-
-func (w *wave) uses() []stages.ExpertUse { return w.plan.Waves[w.index].Uses }
-func (w *wave) assigned() bool           { return len(w.slots) == len(w.uses()) }
-func (w *wave) complete() bool           { return w.failed == nil && w.missing == 0 && w.assigned() }
-
 var _ stages.Core = (*Core)(nil)
 
 // New returns the stage with empty slots, or with every expert in place if cfg.Mapped.
@@ -68,10 +54,11 @@ func New(cfg Config) (*Core, error) {
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	switch m := in.(type) {
 	case *stages.LayerRouted:
-		c.layerRouted(m)
+		if err := c.layerRouted(m); err != nil {
+			return err
+		}
 	case *stages.PrefetchExperts:
-		c.prefetch(m, out)
-		return nil
+		return c.prefetch(m, out)
 	case *stages.ExpertsRead:
 		if err := c.expertsRead(m, out); err != nil {
 			return err
@@ -83,8 +70,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *stages.DrainStep:
 		c.drainStep(m, out)
 	case *stages.CollectStats:
-		c.collectStats(m, out)
-		return nil
+		return c.collectStats(m, out)
 	default:
 		return fmt.Errorf("expertio: unexpected message %T", in)
 	}
@@ -93,81 +79,17 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-func (c *Core) layerRouted(m *stages.LayerRouted) {
-	for i := range m.Plan.Waves {
-		c.queue = append(c.queue, &wave{step: m.Step, plan: m.Plan, index: i})
-	}
-}
-
-// assign gives waves their slots, in order of arrival, and asks for the reads that are needed.
-func (c *Core) assign(out *stages.Outbox) {
-	for _, w := range c.queue {
-		if w.failed == nil && !w.assigned() && !c.assignWave(w, out) {
-			return
-		}
-	}
-}
-
-// assignWave reports whether the wave has all its slots.
-func (c *Core) assignWave(w *wave, out *stages.Outbox) bool {
-	var reads []stages.Read
-	uses, st := w.uses(), &c.layers[w.step.Layer]
-	if w.slots == nil {
-		w.slots = make([]stages.SlotID, 0, len(uses))
-	}
-	for _, u := range uses[len(w.slots):] {
-		key := w.step.Layer*c.cfg.Experts + int(u.Expert)
-		id, ok := c.slots.find(key)
-		if !ok {
-			var evicted int
-			if id, evicted, ok = c.slots.take(key); !ok {
-				break
-			}
-			c.countEvicted(evicted)
-			st.Misses++
-			reads = append(reads, stages.Read{Slot: id, Gen: c.slots.at(id).gen, Layer: w.step.Layer, Expert: int(u.Expert)})
-		} else {
-			c.countHit(id, st)
-		}
-		c.slots.pin(id)
-		w.slots = append(w.slots, id)
-		if s := c.slots.at(id); s.state == filling {
-			w.missing++
-			s.waiting = append(s.waiting, w)
-		}
-	}
-	if len(reads) > 0 {
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: w.step, Reads: reads})
-	}
-	return w.assigned()
-}
-
-// countHit counts a pick whose expert is in memory or on its way there.
-func (c *Core) countHit(id stages.SlotID, st *stages.LayerStats) {
-	st.Hits++
-	s := c.slots.at(id)
-	if s.foretold {
-		s.foretold = false
-		if s.state == filling {
-			st.PrefetchLate++
-		} else {
-			st.PrefetchHit++
-		}
-	}
-}
-
-// countEvicted counts a speculative read that nobody used. key is what the slot held, or -1.
-func (c *Core) countEvicted(key int) {
-	if key >= 0 {
-		c.layers[key/c.cfg.Experts].PrefetchWasted++
-	}
-}
-
 // prefetch starts speculative reads for experts that have no slot. It leaves a wave's worth of slots to demand.
-func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) {
+func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
+	if m.Layer < 0 || m.Layer >= c.cfg.Layers {
+		return fmt.Errorf("expertio: experts are foretold for %v of a model with %d layers", &m.Step, c.cfg.Layers)
+	}
 	st := &c.layers[m.Layer]
 	var reads []stages.Read
 	for _, e := range m.Experts {
+		if e < 0 || int(e) >= c.cfg.Experts {
+			return fmt.Errorf("expertio: expert %d of %d is foretold for %v", e, c.cfg.Experts, &m.Step)
+		}
 		key := m.Layer*c.cfg.Experts + int(e)
 		if _, ok := c.slots.find(key); ok {
 			continue
@@ -184,15 +106,19 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) {
 		c.countEvicted(evicted)
 		s := c.slots.at(id)
 		s.foretold, s.speculative = true, true
-		reads = append(reads, stages.Read{Slot: id, Gen: s.gen, Layer: m.Layer, Expert: int(e)})
+		reads = append(reads, c.readInto(id))
 	}
 	if len(reads) > 0 {
 		out.Reads = append(out.Reads, stages.ReadGroup{Step: m.Step, Reads: reads, Speculative: true})
 	}
+	return nil
 }
 
 func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 	for _, r := range m.Results {
+		if !c.slots.has(r.Slot) {
+			return fmt.Errorf("expertio: a read of slot %d ended, there are %d", r.Slot, c.cfg.Slots)
+		}
 		s := c.slots.at(r.Slot)
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
@@ -214,13 +140,10 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 // readFailed retries a speculative read that somebody waits for by now as demand, and else fails the steps that wait.
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
-	layer, expert := s.key/c.cfg.Experts, s.key%c.cfg.Experts
 	if s.speculative && len(s.waiting) > 0 {
 		s.speculative = false
 		s.gen++
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: s.waiting[0].step, Reads: []stages.Read{
-			{Slot: r.Slot, Gen: s.gen, Layer: layer, Expert: expert},
-		}})
+		out.Reads = append(out.Reads, stages.ReadGroup{Step: s.waiting[0].step, Reads: []stages.Read{c.readInto(r.Slot)}})
 		return
 	}
 	for _, w := range s.waiting {
@@ -263,8 +186,14 @@ func holds(list []*wave, id stages.StepID) bool {
 }
 
 func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
+	if c.inUse == 0 {
+		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
+	}
 	c.inUse--
 	for _, id := range m.Slots {
+		if !c.slots.has(id) {
+			return fmt.Errorf("expertio: slot %d of wave %d of %v came home, there are %d", id, m.Wave, &m.Step, c.cfg.Slots)
+		}
 		if err := c.slots.unpin(id); err != nil {
 			return err
 		}
@@ -281,7 +210,9 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 			continue
 		}
 		for _, id := range w.slots {
-			c.slots.forget(id, w)
+			if id != none {
+				c.slots.forget(id, w)
+			}
 		}
 	}
 	clear(c.queue[len(rest):])
@@ -291,8 +222,11 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	out.Send(stages.Dispatch, &m2)
 }
 
-func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
+func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	s := m.Stats
+	if s == nil || len(s.Layers) != len(c.layers) {
+		return fmt.Errorf("expertio: figures %+v without those of %d layers", s, len(c.layers))
+	}
 	s.Slots, s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.cfg.Slots, c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]
@@ -301,4 +235,5 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 		t.PrefetchWasted, t.PrefetchDropped = l.PrefetchWasted, l.PrefetchDropped
 	}
 	out.Send(stages.Dispatch, m)
+	return nil
 }

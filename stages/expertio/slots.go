@@ -46,9 +46,12 @@ func (p *slots) init(n, keys int) {
 	p.links[n] = link{p.ring, p.ring}
 	for i := range p.all {
 		p.all[i].key = -1
-		p.pushBack(int32(i))
+		p.pushFront(int32(i)) // the first is taken first
 	}
 }
+
+// has reports whether there is such a slot.
+func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.all) }
 
 func (p *slots) at(id stages.SlotID) *slot { return &p.all[id] }
 

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -57,7 +58,7 @@ func New(cfg Config) *Core {
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	switch m := in.(type) {
 	case *stages.BeginLayer:
-		c.beginLayer(m, out)
+		return c.beginLayer(m, out)
 	case *stages.ScoresReady:
 		return c.scoresReady(m, out)
 	case *stages.ForgetSequence:
@@ -66,7 +67,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		delete(c.ahead, m.ID)
 		out.Send(stages.ExpertIO, m)
 	case *stages.CollectStats:
-		c.collectStats(m, out)
+		return c.collectStats(m, out)
 	default:
 		return fmt.Errorf("router: unexpected message %T", in)
 	}
@@ -74,9 +75,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 }
 
 // beginLayer foretells the layer's experts by the row before of each sequence.
-func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) {
-	if !c.cfg.LastToken {
-		return
+func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
+	if err := c.check(m.Head()); err != nil || !c.cfg.LastToken {
+		return err
 	}
 	u := c.union()
 	for _, g := range m.Batch.Segments {
@@ -85,6 +86,15 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) {
 		}
 	}
 	c.foretell(m.Step, u, out)
+	return nil
+}
+
+// check reports a message about a layer that there is not.
+func (c *Core) check(s *stages.Step) error {
+	if s.Batch == nil || s.Layer < 0 || s.Layer >= c.cfg.Layers {
+		return fmt.Errorf("router: message for %v of a model with %d layers", s, c.cfg.Layers)
+	}
+	return nil
 }
 
 // foretell sends the experts of u as a hint, if that many can be held.
@@ -96,6 +106,9 @@ func (c *Core) foretell(s stages.Step, u *union, out *stages.Outbox) {
 }
 
 func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
+	if err := c.check(m.Head()); err != nil {
+		return err
+	}
 	rows, k := len(m.Batch.Rows), c.cfg.TopK
 	if len(m.Scores) != rows*c.cfg.Experts {
 		return fmt.Errorf("router: %d scores for %v, want %d", len(m.Scores), &m.Step, rows*c.cfg.Experts)
@@ -164,8 +177,8 @@ func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
 		return nil
 	}
 	rows, k, e := len(m.Batch.Rows), c.cfg.TopK, c.cfg.Experts
-	if len(m.Ahead) != rows*e {
-		return fmt.Errorf("router: %d scores ahead for %v, want %d", len(m.Ahead), &m.Step, rows*e)
+	if len(m.Ahead) != rows*e || m.Layer+1 == c.cfg.Layers {
+		return fmt.Errorf("router: %d scores ahead for %v, want %d and a next layer", len(m.Ahead), &m.Step, rows*e)
 	}
 	f := &foretold{layer: m.Layer + 1, picks: make([]int32, rows*k)}
 	u := c.union()
@@ -185,11 +198,15 @@ func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
 	return nil
 }
 
-func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
+func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
+	if m.Stats == nil {
+		return errors.New("router: figures are asked for, but there is no place for them")
+	}
 	m.Stats.Layers = make([]stages.LayerStats, len(c.layers))
 	for i, l := range c.layers {
 		l.Uses = append([]int64(nil), l.Uses...)
 		m.Stats.Layers[i] = l
 	}
 	out.Send(stages.ExpertIO, m)
+	return nil
 }

@@ -15,9 +15,6 @@ type selector struct{}
 func (selector) topK(scores []float32, picks []int32) {
 	k, n := len(picks), 0
 	for e, v := range scores {
-		if v != v {
-			v = float32(math.Inf(-1))
-		}
 		at := n
 		for at > 0 && less(scores[picks[at-1]], v) {
 			at--

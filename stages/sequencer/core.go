@@ -73,7 +73,7 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 	case *stages.CloseSequence:
 		c.closeSequence(m, out)
 	case *stages.SequenceDone:
-		c.sequenceDone(m, out)
+		return c.sequenceDone(m, out)
 	case *stages.LingerOver:
 		c.lingerOver(m)
 	case *stages.Drain:

@@ -230,12 +230,17 @@ func (c *Core) sendClose(s *sequence, out *stages.Outbox) {
 	out.Send(stages.Dispatch, s.closing)
 }
 
-func (c *Core) sequenceDone(m *stages.SequenceDone, out *stages.Outbox) {
+func (c *Core) sequenceDone(m *stages.SequenceDone, out *stages.Outbox) error {
 	out.Answer(m.Caller, m)
-	switch s := c.seqs[m.Seq]; {
+	s := c.seqs[m.Seq]
+	switch {
+	case m.Kind == stages.Opened && m.Err == nil && s != nil:
+		return fmt.Errorf("sequencer: sequence %d, which is open, was opened", m.Seq)
 	case m.Kind == stages.Opened && m.Err == nil:
 		c.seqs[m.Seq] = &sequence{id: m.Seq}
-	case m.Kind == stages.WasReset && s != nil:
+	case m.Kind == stages.WasReset && (s == nil || !s.resetting):
+		return fmt.Errorf("sequencer: sequence %d was reset, which nobody asked for", m.Seq)
+	case m.Kind == stages.WasReset:
 		s.resetting, s.poison = false, nil
 		if m.Err != nil { // its recurrent state is not empty
 			s.poison = &stages.PoisonedError{Seq: s.id, Err: m.Err}
@@ -244,4 +249,5 @@ func (c *Core) sequenceDone(m *stages.SequenceDone, out *stages.Outbox) {
 			c.sendClose(s, out)
 		}
 	}
+	return nil
 }

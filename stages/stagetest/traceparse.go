@@ -72,8 +72,9 @@ func (s *scenario) set(v reflect.Value, text string) error {
 		v.Set(reflect.ValueOf(s.plans[text]))
 		return nil
 	case reflect.TypeFor[*stages.Stats]():
-		v.Set(reflect.ValueOf(new(stages.Stats)))
-		return nil
+		layers, err := strconv.Atoi(text)
+		v.Set(reflect.ValueOf(&stages.Stats{Layers: make([]stages.LayerStats, layers)}))
+		return err
 	case reflect.TypeFor[stages.TraceContext]():
 		v.Set(reflect.ValueOf(stages.TraceContext{SpanID: [8]byte{1}, Flags: 1}))
 		return nil

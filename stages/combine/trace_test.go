@@ -1,0 +1,23 @@
+package combine_test
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages/combine"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+// TestTraces runs testdata.
+func TestTraces(t *testing.T) {
+	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+		c := new(combine.Core)
+		// rest shows whether the core holds anything of a step that is over.
+		rest := func(command string, _ *stagetest.Args) ([]string, error) {
+			if err := c.AtRest(); err != nil {
+				return []string{err.Error()}, nil
+			}
+			return []string{command + ": nothing is held"}, nil
+		}
+		return stagetest.Traced{Core: c, Do: rest}
+	})
+}

@@ -1,0 +1,42 @@
+package dispatch_test
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+// TestTraces runs testdata. A line "submit tN: ..." names the operations that were handed to the device; "refuse N" lets the
+// N-th submission from now fail, "finish N" takes back all commands up to tN, as a finished ticket does.
+func TestTraces(t *testing.T) {
+	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+		b, err := open(t, dispatch.Config{
+			ChunkRows: a.Int("chunk", 4), Lanes: a.Int("lanes", 2), PageRows: 4, MaxPages: a.Int("pages", 8), Ahead: a.Bool("ahead"),
+		}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		do := func(command string, a *stagetest.Args) ([]string, error) {
+			switch command {
+			case "refuse":
+				b.queue.refuse = a.Int("nth", 1)
+			case "finish":
+				b.queue.finish(a.Int("upto", 1))
+			case "rest":
+				if err := b.AtRest(); err != nil {
+					return []string{err.Error()}, nil
+				}
+				return []string{"rest: nothing is held"}, nil
+			}
+			return nil, nil
+		}
+		also := func() []string {
+			lines := b.queue.lines
+			b.queue.lines = nil
+			return lines
+		}
+		return stagetest.Traced{Core: b, Do: do, Also: also}
+	})
+}

@@ -1,0 +1,35 @@
+package expertio_test
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+// TestTraces runs testdata.
+func TestTraces(t *testing.T) {
+	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+		c, err := expertio.New(expertio.Config{
+			Layers: a.Int("layers", 2), Experts: a.Int("experts", 8), ExpertBytes: 100, Slots: a.Int("slots", 4),
+			WaveSlots: a.Int("wave", 2), RingDepth: a.Int("depth", 2), Mapped: a.Bool("mapped"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// rest shows whether the core holds anything of a step that is over.
+		rest := func(command string, _ *stagetest.Args) ([]string, error) {
+			if err := c.AtRest(); err != nil {
+				return []string{err.Error()}, nil
+			}
+			return []string{command + ": nothing is held"}, nil
+		}
+		return stagetest.Traced{Core: c, Do: rest}
+	})
+}
+
+func TestTooFewSlots(t *testing.T) {
+	if _, err := expertio.New(expertio.Config{Layers: 1, Experts: 8, Slots: 3, WaveSlots: 4, RingDepth: 1}); err == nil {
+		t.Error("a pool of 3 slots serves waves of 4 experts")
+	}
+}

@@ -1,0 +1,26 @@
+package router_test
+
+import (
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages/router"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
+)
+
+// TestTraces runs testdata.
+func TestTraces(t *testing.T) {
+	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+		c := router.New(router.Config{
+			Layers: a.Int("layers", 2), Experts: a.Int("experts", 4), TopK: a.Int("topk", 2), NormTopK: a.Bool("norm"),
+			WaveSlots: a.Int("wave", 4), LastToken: a.Bool("lasttoken"), NextGate: a.Bool("nextgate"), PrefetchSlots: a.Int("prefetch", 4),
+		})
+		// rest shows whether the core holds anything of a step that is over.
+		rest := func(command string, _ *stagetest.Args) ([]string, error) {
+			if err := c.AtRest(); err != nil {
+				return []string{err.Error()}, nil
+			}
+			return []string{command + ": nothing is held"}, nil
+		}
+		return stagetest.Traced{Core: c, Do: rest}
+	})
+}
