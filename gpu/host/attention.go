@@ -22,13 +22,19 @@ func runAppendKV(o *gpu.AppendKV) {
 	}
 	dim := o.Segments[0].KV.Dim
 	kStride, vStride := or(o.KStride, dim), or(o.VStride, dim)
-	k, v := floatsAt(o.K, (rows-1)*kStride+dim), floatsAt(o.V, (rows-1)*vStride+dim)
+	k := floatsAt(o.K, (rows-1)*kStride+dim)
+	var v []float32 // none: a part of the keys
+	if !o.V.IsZero() {
+		v = floatsAt(o.V, (rows-1)*vStride+dim)
+	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		for r := range s.Rows {
 			page, at := (s.Pos+r)/s.KV.PageRows, (s.Pos+r)%s.KV.PageRows*dim
 			copy(keys(&s.KV, page)[at:at+dim], k[(s.Row+r)*kStride:])
-			copy(values(&s.KV, page)[at:at+dim], v[(s.Row+r)*vStride:])
+			if v != nil {
+				copy(values(&s.KV, page)[at:at+dim], v[(s.Row+r)*vStride:])
+			}
 		}
 	}
 }
@@ -37,7 +43,8 @@ func runAppendKV(o *gpu.AppendKV) {
 type attnTask struct {
 	q, y                    []float32
 	qRowStride, qHeadStride int
-	heads, kvHeads, dim     int
+	heads, kvHeads          int
+	dim, valueDim           int
 	scale                   float32
 	segments                []gpu.KVSegment
 }
@@ -47,7 +54,7 @@ func (t *attnTask) do(s *scratch, chunk int) {
 	h := chunk % t.heads
 	at := h / (t.heads / t.kvHeads) * t.dim
 	q := t.q[row*t.qRowStride+h*t.qHeadStride:][:t.dim]
-	y := t.y[(row*t.heads+h)*t.dim:][:t.dim]
+	y := t.y[(row*t.heads+h)*t.valueDim:][:t.valueDim]
 	n := seg.Pos + row - seg.Row + 1
 	attend(s, &seg.KV, q, y, at, n, t.scale)
 }
@@ -144,9 +151,9 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	}
 	t := &x.attn
 	*t = attnTask{qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
-		scale: o.Scale, segments: o.Segments}
+		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
-	t.y = floatsAt(o.Y, rows*o.Heads*o.HeadDim)
+	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
 	x.parallel(t, count*o.Heads, positions*o.Heads*o.HeadDim)
 	*t = attnTask{}
 }
