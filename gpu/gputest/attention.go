@@ -49,6 +49,7 @@ func attentionCases() []testCase {
 		{heads: 4, kvHeads: 2, dim: 16, pageRows: 16, segments: [][2]int{{0, 1}, {15, 1}, {16, 1}, {30, 3}}},
 		{heads: 8, kvHeads: 1, dim: 32, pageRows: 8, segments: [][2]int{{31, 2}, {0, 17}, {7, 1}}, gated: true},
 		{heads: 6, kvHeads: 2, dim: 64, pageRows: 64, segments: [][2]int{{63, 66}}, gated: true},
+		{heads: 50, kvHeads: 2, dim: 8, pageRows: 16, segments: [][2]int{{40, 1}}}, // groups that do not divide evenly
 		{heads: 2, kvHeads: 2, dim: 128, pageRows: 100, segments: [][2]int{{4095, 2}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 256, segments: [][2]int{{19999, 1}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 10, segments: [][2]int{{40, 3}}, scale: 40},

@@ -39,24 +39,28 @@ func runAppendKV(o *gpu.AppendKV) {
 	}
 }
 
-// attnTask is attention; a chunk is one query head of one row.
+// attnTask is attention; a chunk is one row's query heads of one key-value head, or a part of them, which share the
+// reading of its keys and values.
 type attnTask struct {
 	q, y                    []float32
 	qRowStride, qHeadStride int
 	heads, kvHeads          int
 	dim, valueDim           int
+	per, perRow             int // heads in a chunk, chunks of a row
 	scale                   float32
 	segments                []gpu.KVSegment
 }
 
 func (t *attnTask) do(s *scratch, chunk int) {
-	seg, row := t.segment(chunk / t.heads)
-	h := chunk % t.heads
-	at := h / (t.heads / t.kvHeads) * t.dim
-	q := t.q[row*t.qRowStride+h*t.qHeadStride:][:t.dim]
-	y := t.y[(row*t.heads+h)*t.valueDim:][:t.valueDim]
-	n := seg.Pos + row - seg.Row + 1
-	attend(s, &seg.KV, q, y, at, n, t.scale)
+	seg, row := t.segment(chunk / t.perRow)
+	group := t.heads / t.kvHeads
+	perGroup := t.perRow / t.kvHeads
+	g := chunk % t.perRow / perGroup
+	first := chunk % perGroup * t.per
+	h := g*group + first
+	a := attending{kv: &seg.KV, at: g * t.dim, n: seg.Pos + row - seg.Row + 1, heads: min(t.per, group-first), dim: t.dim,
+		valueDim: t.valueDim, q: t.q[row*t.qRowStride+h*t.qHeadStride:], qStride: t.qHeadStride, y: t.y[(row*t.heads+h)*t.valueDim:]}
+	a.run(s, t.scale)
 }
 
 // segment returns the segment of the i-th row that is computed, and that row.
@@ -71,40 +75,75 @@ func (t *attnTask) segment(i int) (*gpu.KVSegment, int) {
 	panic("a row beyond the last segment")
 }
 
-// attend computes one head's attention over n positions, whose channels begin at at in each row of the cache. Scores
-// are sums of four lanes; the exponentials and the weighted values are summed in blocks of 64 positions,
-// ascending, and the blocks ascending.
-func attend(s *scratch, kv *gpu.KV, q, y []float32, at, n int, scale float32) {
-	a := grow(&s.a, n)
-	top := float32(math.Inf(-1))
-	for p := 0; p < n; p += kv.PageRows {
-		k := keys(kv, p/kv.PageRows)
-		for j := range min(kv.PageRows, n-p) {
-			v := scale * dot(q, k[j*kv.Dim+at:])
-			a[p+j] = v
-			top = max(top, v)
+// attending is some query heads that attend to n positions of one key-value head, whose channels begin at at in each
+// row of the cache. Scores are sums of four lanes; the exponentials and the weighted values are summed in
+// blocks of 64 positions, ascending, and the blocks ascending. Each head is computed as if alone.
+type attending struct {
+	kv         *gpu.KV
+	at, n      int
+	heads, dim int
+	valueDim   int
+	q          []float32 // head h at h·qStride
+	qStride    int
+	y          []float32 // [heads, valueDim]
+}
+
+func (a *attending) run(s *scratch, scale float32) {
+	weights := grow(&s.a, a.heads*a.n)
+	block := grow(&s.b, a.valueDim)
+	a.scores(weights)
+	for h := range a.heads {
+		softmax(weights[h*a.n:(h+1)*a.n], scale)
+		clear(a.y[h*a.valueDim : (h+1)*a.valueDim])
+	}
+	for p := 0; p < a.n; p += blockInputs {
+		end := min(p+blockInputs, a.n)
+		for h := range a.heads {
+			clear(block)
+			weigh(block, weights[h*a.n+p:h*a.n+end], a.kv, a.at, p)
+			y := a.y[h*a.valueDim:][:a.valueDim]
+			for d, v := range block {
+				y[d] += v
+			}
 		}
 	}
+}
+
+// scores writes q·k of each head and position to w [heads, n].
+func (a *attending) scores(w []float32) {
+	for p := 0; p < a.n; p += a.kv.PageRows {
+		page := keys(a.kv, p/a.kv.PageRows)
+		for j := range min(a.kv.PageRows, a.n-p) {
+			k := page[j*a.kv.Dim+a.at:][:a.dim]
+			h := 0
+			for ; h+2 <= a.heads; h += 2 {
+				w[h*a.n+p+j], w[(h+1)*a.n+p+j] = dotTwo(k, a.q[h*a.qStride:], a.q[(h+1)*a.qStride:])
+			}
+			if h < a.heads {
+				w[h*a.n+p+j] = dot(k, a.q[h*a.qStride:])
+			}
+		}
+	}
+}
+
+// softmax turns the products in w to weights: e^(scale·w - top), over their sum.
+func softmax(w []float32, scale float32) {
+	top := float32(math.Inf(-1))
+	for j := range w {
+		w[j] *= scale
+		top = max(top, w[j])
+	}
 	var sum float32
-	for p := 0; p < n; p += blockInputs {
+	for p := 0; p < len(w); p += blockInputs {
 		var part float32
-		for j := p; j < min(p+blockInputs, n); j++ {
-			a[j] = float32(math.Exp(float64(a[j] - top)))
-			part += a[j]
+		for j := p; j < min(p+blockInputs, len(w)); j++ {
+			w[j] = float32(math.Exp(float64(w[j] - top)))
+			part += w[j]
 		}
 		sum += part
 	}
-	clear(y)
-	block := grow(&s.b, len(y))
-	for p := 0; p < n; p += blockInputs {
-		clear(block)
-		weigh(block, a[p:min(p+blockInputs, n)], kv, at, p)
-		for d, v := range block {
-			y[d] += v
-		}
-	}
-	for d := range y {
-		y[d] /= sum
+	for j := range w {
+		w[j] /= sum
 	}
 }
 
@@ -154,6 +193,11 @@ func (x *executor) runAttention(o *gpu.Attention) {
 		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
 	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
-	x.parallel(t, count*o.Heads, positions*o.Heads*o.HeadDim)
+	// A whole group a chunk, unless the threads would then go short.
+	group := o.Heads / o.KVHeads
+	parts := min(group, max(1, x.spread()/(count*o.KVHeads)))
+	t.per = (group + parts - 1) / parts
+	t.perRow = o.KVHeads * chunks(group, t.per)
+	x.parallel(t, count*t.perRow, positions*o.Heads*o.HeadDim/2)
 	*t = attnTask{}
 }

@@ -256,6 +256,69 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestGate wants workers to enter while a job takes them, and the last one to leave to wake a caller that waits.
+func TestGate(t *testing.T) {
+	p := newPool(0)
+	if p.join() {
+		t.Error("a worker entered without a job")
+	}
+	p.gate.Store(gateOpen)
+	if first, second := p.join(), p.join(); !first || !second {
+		t.Error("a worker could not enter an open job")
+	}
+	p.gate.And(^gateOpen)
+	if p.join() {
+		t.Error("a worker entered after the gate was closed")
+	}
+	p.gate.Or(gateWaiting)
+	p.leave()
+	if len(p.empty) != 0 {
+		t.Error("the caller was woken with a worker inside")
+	}
+	p.leave()
+	if len(p.empty) != 1 {
+		t.Error("the last worker did not wake the caller")
+	}
+}
+
+// TestWorkerFault touches memory that is not there in a worker, while the caller is busy.
+func TestWorkerFault(t *testing.T) {
+	gone, err := unix.Mmap(-1, 0, 4096, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(gone)
+	p := newPool(1)
+	defer p.close()
+	task := &faulting{mem: gone, faulted: make(chan struct{})}
+	defer func() {
+		c, ok := recover().(*chunkPanic)
+		if !ok {
+			t.Fatal("the worker's fault did not reach the caller")
+		}
+		if _, ok := c.value.(runtime.Error); !ok {
+			t.Errorf("the fault is %v, want a runtime.Error", c.value)
+		}
+	}()
+	p.run(&task.caller, task, 2)
+}
+
+type faulting struct {
+	caller  scratch
+	mem     []byte
+	faulted chan struct{}
+	sum     byte
+}
+
+func (f *faulting) do(s *scratch, _ int) {
+	if s == &f.caller {
+		<-f.faulted
+		return
+	}
+	defer close(f.faulted)
+	f.sum += f.mem[100]
+}
+
 type counting struct {
 	done []atomic.Int32
 	spin int

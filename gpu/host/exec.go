@@ -140,11 +140,12 @@ func (x *executor) parallel(t task, chunks, ns int) {
 	x.pool.run(&x.scratch, t, chunks)
 }
 
-// width returns how many of n items a chunk takes, a multiple of unit, so that each thread gets several chunks:
-// threads that others slow down then take fewer.
+// spread is how many chunks a task should have: several a thread, so that threads which others slow down take fewer.
+func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
+
+// width returns how many of n items a chunk takes, a multiple of unit, for the task to spread.
 func (x *executor) width(n, unit int) int {
-	chunks := 4 * (len(x.pool.workers) + 1)
-	w := (n + chunks - 1) / chunks
+	w := chunks(n, x.spread())
 	return (w + unit - 1) / unit * unit
 }
 

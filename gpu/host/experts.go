@@ -44,8 +44,8 @@ func (t *expertTask) do(s *scratch, chunk int) {
 
 func (t *expertTask) phase(x *executor, down bool, rows int) (chunkCount int) {
 	t.down, t.rows = down, rows
-	// At least four chunks a thread over all experts, and never less than a tile.
-	want := max(1, 4*(len(x.pool.workers)+1)/len(t.experts))
+	// Enough chunks over all experts, and never less than a tile in one.
+	want := max(1, x.spread()/len(t.experts))
 	t.per = (rows/want + tileRows - 1) / tileRows * tileRows
 	t.per = max(t.per, tileRows)
 	t.perExpert = chunks(rows, t.per)
