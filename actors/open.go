@@ -130,11 +130,15 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	nextGate := i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
-		Layers: len(m.Layers), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
+		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
 	})
+	rule, err := e.rule()
+	if err != nil {
+		return cores, err
+	}
 	cores[stages.Router] = router.New(router.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, NormTopK: m.NormTopKProb, WaveSlots: i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule, WaveSlots: i.WaveSlots,
 		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: nextGate,
 		PrefetchSlots: i.Slots - i.WaveSlots,
 	})
@@ -158,6 +162,25 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.pool = readpool.New(src, i.ReadWorkers)
 	return cores, nil
+}
+
+// rule returns how the model chooses experts.
+func (e *Engine) rule() (router.Rule, error) {
+	m := e.model
+	r := router.Rule{
+		Sigmoid: m.Scoring == model.SigmoidScores, NGroup: m.NGroup, TopKGroup: m.TopKGroup, NormTopK: m.NormTopKProb, Scale: m.RoutedScalingFactor,
+	}
+	if !m.CorrectionBias {
+		return r, nil
+	}
+	r.Bias = make([][]float32, len(m.Layers))
+	for _, i := range m.MoELayers() {
+		var err error
+		if r.Bias[i], err = e.weights.Vector(fmt.Sprintf("model.layers.%d.mlp.gate.e_score_correction_bias", i), m.NumExperts); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the tracer.

@@ -47,8 +47,8 @@ type Evaluated struct {
 	Rows    int       // tokens evaluated
 	Logits  []float32 // [wanted rows, vocab]
 	Hidden  []float32 // [layers+1, rows, hidden]
-	Picks   []int32   // [layers, rows, TopK], heaviest first
-	Weights []float32 // [layers, rows, TopK]
+	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
+	Weights []float32 // likewise
 }
 
 // ID returns the name of the sequence in messages.

@@ -189,6 +189,16 @@ func (c *checker) shape(name string, m *Matrix, rows, cols int) {
 	}
 }
 
+// blocks wants m to have, for each head, used rows from row head·headRows + first on, inside that head's headRows rows.
+func (c *checker) blocks(name string, m *Matrix, heads, headRows, first, used int) {
+	if c.err != nil {
+		return
+	}
+	if headRows <= 0 || first < 0 || sum(first, used) > headRows || product(heads, headRows) > m.Rows {
+		c.fail("%s has %d rows, want %d heads of %d, and of those %d from row %d on", name, m.Rows, heads, headRows, used, first)
+	}
+}
+
 // indices wants every index in [0, n).
 func (c *checker) indices(name string, list []int32, n int) {
 	if c.err != nil {

@@ -570,3 +570,98 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+func TestCheckHeads(t *testing.T) {
+	good := func() HeadMatMul {
+		return HeadMatMul{W: matrix(3*5, 64, q4), X: floats(2*210 + 2*70 + 64), Y: floats(2*20 + 2*6 + 4), Rows: 3, Heads: 3, In: 64, Out: 4,
+			HeadRows: 5, FirstRow: 1, XRowStride: 210, XHeadStride: 70, YRowStride: 20, YHeadStride: 6}
+	}
+	damages := func(cols string) []bad[HeadMatMul] {
+		return join(
+			view("W", 4, func(o *HeadMatMul) *View { return &o.W.Weight }),
+			view("X", 4, func(o *HeadMatMul) *View { return &o.X }),
+			view("Y", 4, func(o *HeadMatMul) *View { return &o.Y }),
+			size("Rows", func(o *HeadMatMul) *int { return &o.Rows }),
+			size("Heads", func(o *HeadMatMul) *int { return &o.Heads }),
+			size("In", func(o *HeadMatMul) *int { return &o.In }),
+			size("Out", func(o *HeadMatMul) *int { return &o.Out }),
+			[]bad[HeadMatMul]{
+				{"columns", func(o *HeadMatMul) { o.W = matrix(15, 32, q4) }, cols},
+				{"rows of a head", func(o *HeadMatMul) { o.HeadRows = 4 }, "heads of 4"},
+				{"first row", func(o *HeadMatMul) { o.FirstRow = 2 }, "from row 2 on"},
+				{"first row negative", func(o *HeadMatMul) { o.FirstRow = -1 }, "from row -1 on"},
+				{"too few heads", func(o *HeadMatMul) { o.W = matrix(14, 64, q4) }, "has 14 rows"},
+				same("in place", func(o *HeadMatMul) { o.X = floats(1000); o.Y = o.X }),
+			})
+	}
+	check(t, good, damages("has 32 columns, want 64"))
+	check(t, func() HeadMatMul {
+		o := good()
+		o.Transposed, o.In, o.Out = true, 4, 64
+		o.X, o.Y = o.Y, o.X
+		o.XRowStride, o.XHeadStride, o.YRowStride, o.YHeadStride = 20, 6, 210, 70
+		return o
+	}, damages("has 32 columns, want 64"))
+	check(t, func() CopyHeads {
+		return CopyHeads{X: floats(20 + 2*6 + 4), Y: floats(30 + 2*7 + 4), Rows: 2, Heads: 3, Dim: 4, XRowStride: 20, XHeadStride: 6,
+			YRowStride: 30, YHeadStride: 7}
+	}, join(
+		view("X", 4, func(o *CopyHeads) *View { return &o.X }),
+		view("Y", 4, func(o *CopyHeads) *View { return &o.Y }),
+		size("Rows", func(o *CopyHeads) *int { return &o.Rows }),
+		size("Heads", func(o *CopyHeads) *int { return &o.Heads }),
+		size("Dim", func(o *CopyHeads) *int { return &o.Dim }),
+		[]bad[CopyHeads]{
+			{"head stride", func(o *CopyHeads) { o.XHeadStride = 3 }, "head stride 3"},
+			same("in place", func(o *CopyHeads) { o.X = floats(1000); o.Y = o.X }),
+		}))
+}
+
+func TestCheckLatent(t *testing.T) {
+	keysOnly := func() []KVSegment {
+		segs := kvSegments()
+		for i := range segs {
+			segs[i].KV.VOffset = segs[i].KV.KOffset
+			for p := range segs[i].KV.Pages {
+				segs[i].KV.Pages[p] = floats(4 * 6)
+			}
+		}
+		return segs
+	}
+	if err := (&AppendKV{K: floats(24), Segments: keysOnly()}).Check(); err != nil {
+		t.Errorf("appendkv of keys alone: %v", err)
+	}
+	shared := func() Attention {
+		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 5), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 5,
+			Scale: 1, Segments: keysOnly()}
+	}
+	check(t, shared, join(
+		view("Y", 4, func(o *Attention) *View { return &o.Y }),
+		[]bad[Attention]{
+			{"value dim", func(o *Attention) { o.ValueDim = 7 }, "ValueDim 7"},
+			{"value dim negative", func(o *Attention) { o.ValueDim = -1 }, "ValueDim -1"},
+			{"two key-value heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 3 }, "ValueDim 3"},
+		}))
+	check(t, func() LatentAttention {
+		return LatentAttention{Q: floats(4 * 2 * 35), Y: floats(4 * 2 * 3), QRowStride: 70, QHeadStride: 35, Keys: matrix(2*36, 4, f32),
+			Values: matrix(2*36, 4, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 4, Nope: 33, Rope: 2, ValueDim: 3, Scale: 1,
+			Segments: keysOnly()}
+	}, join(
+		view("Q", 4, func(o *LatentAttention) *View { return &o.Q }),
+		view("Y", 4, func(o *LatentAttention) *View { return &o.Y }),
+		view("Keys", 4, func(o *LatentAttention) *View { return &o.Keys.Weight }),
+		view("Values", 4, func(o *LatentAttention) *View { return &o.Values.Weight }),
+		size("Heads", func(o *LatentAttention) *int { return &o.Heads }),
+		size("Rank", func(o *LatentAttention) *int { return &o.Rank }),
+		size("Nope", func(o *LatentAttention) *int { return &o.Nope }),
+		size("Rope", func(o *LatentAttention) *int { return &o.Rope }),
+		size("ValueDim", func(o *LatentAttention) *int { return &o.ValueDim }),
+		[]bad[LatentAttention]{
+			{"no segments", func(o *LatentAttention) { o.Segments = nil }, "want at least"},
+			{"keys the other way round", func(o *LatentAttention) { o.KeysTransposed = true }, "want 33 and 4"},
+			{"first value", func(o *LatentAttention) { o.FirstValue = 34 }, "from row 34 on"},
+			{"key rows", func(o *LatentAttention) { o.KeyRows = 32 }, "heads of 32"},
+			{"other cache", func(o *LatentAttention) { o.Rope, o.QHeadStride = 1, 34 }, "want Rank+Rope = 5"},
+			same("in place", func(o *LatentAttention) { o.Y = o.Q }),
+		}))
+}

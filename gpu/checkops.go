@@ -2,24 +2,27 @@ package gpu
 
 // Name returns the operation's name, see Op.
 
-func (o *Upload) Name() string      { return "upload" }
-func (o *Download) Name() string    { return "download" }
-func (o *Fill) Name() string        { return "fill" }
-func (o *Embed) Name() string       { return "embed" }
-func (o *Gather) Name() string      { return "gather" }
-func (o *RMSNorm) Name() string     { return "rmsnorm" }
-func (o *MatMul) Name() string      { return "matmul" }
-func (o *Add) Name() string         { return "add" }
-func (o *SigmoidGate) Name() string { return "sigmoidgate" }
-func (o *SwiGLU) Name() string      { return "swiglu" }
-func (o *Rope) Name() string        { return "rope" }
-func (o *AppendKV) Name() string    { return "appendkv" }
-func (o *Attention) Name() string   { return "attention" }
-func (o *CausalConv) Name() string  { return "causalconv" }
-func (o *DeltaRule) Name() string   { return "deltarule" }
-func (o *GatedNorm) Name() string   { return "gatednorm" }
-func (o *Experts) Name() string     { return "experts" }
-func (o *Combine) Name() string     { return "combine" }
+func (o *Upload) Name() string          { return "upload" }
+func (o *Download) Name() string        { return "download" }
+func (o *Fill) Name() string            { return "fill" }
+func (o *Embed) Name() string           { return "embed" }
+func (o *Gather) Name() string          { return "gather" }
+func (o *RMSNorm) Name() string         { return "rmsnorm" }
+func (o *MatMul) Name() string          { return "matmul" }
+func (o *HeadMatMul) Name() string      { return "headmatmul" }
+func (o *CopyHeads) Name() string       { return "copyheads" }
+func (o *Add) Name() string             { return "add" }
+func (o *SigmoidGate) Name() string     { return "sigmoidgate" }
+func (o *SwiGLU) Name() string          { return "swiglu" }
+func (o *Rope) Name() string            { return "rope" }
+func (o *AppendKV) Name() string        { return "appendkv" }
+func (o *Attention) Name() string       { return "attention" }
+func (o *LatentAttention) Name() string { return "latentattention" }
+func (o *CausalConv) Name() string      { return "causalconv" }
+func (o *DeltaRule) Name() string       { return "deltarule" }
+func (o *GatedNorm) Name() string       { return "gatednorm" }
+func (o *Experts) Name() string         { return "experts" }
+func (o *Combine) Name() string         { return "combine" }
 
 // Check reports sizes and views that do not fit, see Op. The error is an *OpError.
 
@@ -85,6 +88,41 @@ func (o *MatMul) Check() error {
 	c.matrix("W", &o.W)
 	x := c.strided("X", o.X, o.Rows, o.W.Cols, or(o.XStride, o.W.Cols))
 	y := c.strided("Y", o.Y, o.Rows, o.W.Rows, or(o.YStride, o.W.Rows))
+	c.apart("X", x, "Y", y)
+	if !o.Bias.IsZero() {
+		c.apart("Bias", c.floats("Bias", o.Bias, o.W.Rows), "Y", y)
+	}
+	return c.result()
+}
+
+func (o *HeadMatMul) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Heads", o.Heads)
+	c.positive("In", o.In)
+	c.positive("Out", o.Out)
+	c.matrix("W", &o.W)
+	used, cols := o.Out, o.In
+	if o.Transposed {
+		used, cols = o.In, o.Out
+	}
+	if c.ok() && o.W.Cols != cols {
+		c.fail("W has %d columns, want %d", o.W.Cols, cols)
+	}
+	c.blocks("W", &o.W, o.Heads, o.HeadRows, o.FirstRow, used)
+	x := c.heads("X", o.X, o.Rows, o.Heads, o.In, o.XRowStride, o.XHeadStride)
+	y := c.heads("Y", o.Y, o.Rows, o.Heads, o.Out, o.YRowStride, o.YHeadStride)
+	c.apart("X", x, "Y", y)
+	return c.result()
+}
+
+func (o *CopyHeads) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Heads", o.Heads)
+	c.positive("Dim", o.Dim)
+	x := c.heads("X", o.X, o.Rows, o.Heads, o.Dim, o.XRowStride, o.XHeadStride)
+	y := c.heads("Y", o.Y, o.Rows, o.Heads, o.Dim, o.YRowStride, o.YHeadStride)
 	c.apart("X", x, "Y", y)
 	return c.result()
 }

@@ -8,10 +8,13 @@ func (o *AppendKV) Check() error {
 	}
 	dim := o.Segments[0].KV.Dim
 	c.strided("K", o.K, rows, dim, or(o.KStride, dim))
-	c.strided("V", o.V, rows, dim, or(o.VStride, dim))
+	keysOnly := o.V.IsZero() && o.Segments[0].KV.VOffset == o.Segments[0].KV.KOffset
+	if !keysOnly {
+		c.strided("V", o.V, rows, dim, or(o.VStride, dim))
+	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
-		if n := product(product(s.KV.PageRows, dim), 4); c.ok() && distance(s.KV.KOffset, s.KV.VOffset) < n {
+		if n := product(product(s.KV.PageRows, dim), 4); c.ok() && !keysOnly && distance(s.KV.KOffset, s.KV.VOffset) < n {
 			c.fail("keys at %d and values at %d of a page overlap, each has %d bytes", s.KV.KOffset, s.KV.VOffset, n)
 		}
 		if c.ok() {
@@ -36,7 +39,10 @@ func (o *Attention) Check() error {
 	c.divides("Heads", o.Heads, "KVHeads", o.KVHeads)
 	rows := c.kvSegments(o.Segments)
 	q := c.heads("Q", o.Q, rows, o.Heads, o.HeadDim, o.QRowStride, o.QHeadStride)
-	y := c.dense("Y", o.Y, rows, product(o.Heads, o.HeadDim))
+	if o.ValueDim != 0 && (o.KVHeads != 1 || o.ValueDim < 0 || o.ValueDim > o.HeadDim) {
+		c.fail("ValueDim %d with %d key-value heads of %d channels, want one head and at most its channels", o.ValueDim, o.KVHeads, o.HeadDim)
+	}
+	y := c.dense("Y", o.Y, rows, product(o.Heads, or(o.ValueDim, o.HeadDim)))
 	c.apart("Q", q, "Y", y)
 	for i := range o.Segments {
 		if !c.ok() {
@@ -45,6 +51,45 @@ func (o *Attention) Check() error {
 		s := &o.Segments[i]
 		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
 			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
+		}
+		c.pages(&s.KV, 0, s.Pos+s.Rows)
+		c.within("segment", i)
+	}
+	return c.result()
+}
+
+func (o *LatentAttention) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Heads", o.Heads)
+	c.positive("Rank", o.Rank)
+	c.positive("Nope", o.Nope)
+	c.positive("Rope", o.Rope)
+	c.positive("ValueDim", o.ValueDim)
+	c.matrix("Keys", &o.Keys)
+	c.matrix("Values", &o.Values)
+	if !c.ok() {
+		return c.result()
+	}
+	used, cols := o.Nope, o.Rank
+	if o.KeysTransposed {
+		used, cols = o.Rank, o.Nope
+	}
+	if o.Keys.Cols != cols || o.Values.Cols != o.Rank {
+		c.fail("Keys has %d columns and Values %d, want %d and %d", o.Keys.Cols, o.Values.Cols, cols, o.Rank)
+	}
+	c.blocks("Keys", &o.Keys, o.Heads, o.KeyRows, 0, used)
+	c.blocks("Values", &o.Values, o.Heads, o.ValueRows, o.FirstValue, o.ValueDim)
+	rows := c.kvSegments(o.Segments)
+	q := c.heads("Q", o.Q, rows, o.Heads, sum(o.Nope, o.Rope), o.QRowStride, o.QHeadStride)
+	y := c.dense("Y", o.Y, rows, product(o.Heads, o.ValueDim))
+	c.apart("Q", q, "Y", y)
+	for i := range o.Segments {
+		if !c.ok() {
+			break
+		}
+		s := &o.Segments[i]
+		if want := sum(o.Rank, o.Rope); s.KV.Dim != want {
+			c.fail("the cache has %d channels, want Rank+Rope = %d", s.KV.Dim, want)
 		}
 		c.pages(&s.KV, 0, s.Pos+s.Rows)
 		c.within("segment", i)

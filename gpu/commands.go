@@ -21,12 +21,15 @@ type Commands struct {
 	gathers   arena[Gather]
 	norms     arena[RMSNorm]
 	matmuls   arena[MatMul]
+	headmuls  arena[HeadMatMul]
+	copies    arena[CopyHeads]
 	adds      arena[Add]
 	gates     arena[SigmoidGate]
 	swiglus   arena[SwiGLU]
 	ropes     arena[Rope]
 	appends   arena[AppendKV]
 	attns     arena[Attention]
+	latents   arena[LatentAttention]
 	convs     arena[CausalConv]
 	deltas    arena[DeltaRule]
 	gnorms    arena[GatedNorm]
@@ -51,12 +54,15 @@ func (c *Commands) Reset() {
 	c.gathers.reset()
 	c.norms.reset()
 	c.matmuls.reset()
+	c.headmuls.reset()
+	c.copies.reset()
 	c.adds.reset()
 	c.gates.reset()
 	c.swiglus.reset()
 	c.ropes.reset()
 	c.appends.reset()
 	c.attns.reset()
+	c.latents.reset()
 	c.convs.reset()
 	c.deltas.reset()
 	c.gnorms.reset()
@@ -73,17 +79,22 @@ func (c *Commands) EncodeEmbed(op Embed)             { c.ops = append(c.ops, c.e
 func (c *Commands) EncodeGather(op Gather)           { c.ops = append(c.ops, c.gathers.put(op)) }
 func (c *Commands) EncodeRMSNorm(op RMSNorm)         { c.ops = append(c.ops, c.norms.put(op)) }
 func (c *Commands) EncodeMatMul(op MatMul)           { c.ops = append(c.ops, c.matmuls.put(op)) }
+func (c *Commands) EncodeHeadMatMul(op HeadMatMul)   { c.ops = append(c.ops, c.headmuls.put(op)) }
+func (c *Commands) EncodeCopyHeads(op CopyHeads)     { c.ops = append(c.ops, c.copies.put(op)) }
 func (c *Commands) EncodeAdd(op Add)                 { c.ops = append(c.ops, c.adds.put(op)) }
 func (c *Commands) EncodeSigmoidGate(op SigmoidGate) { c.ops = append(c.ops, c.gates.put(op)) }
 func (c *Commands) EncodeSwiGLU(op SwiGLU)           { c.ops = append(c.ops, c.swiglus.put(op)) }
 func (c *Commands) EncodeRope(op Rope)               { c.ops = append(c.ops, c.ropes.put(op)) }
 func (c *Commands) EncodeAppendKV(op AppendKV)       { c.ops = append(c.ops, c.appends.put(op)) }
 func (c *Commands) EncodeAttention(op Attention)     { c.ops = append(c.ops, c.attns.put(op)) }
-func (c *Commands) EncodeCausalConv(op CausalConv)   { c.ops = append(c.ops, c.convs.put(op)) }
-func (c *Commands) EncodeDeltaRule(op DeltaRule)     { c.ops = append(c.ops, c.deltas.put(op)) }
-func (c *Commands) EncodeGatedNorm(op GatedNorm)     { c.ops = append(c.ops, c.gnorms.put(op)) }
-func (c *Commands) EncodeExperts(op Experts)         { c.ops = append(c.ops, c.experts.put(op)) }
-func (c *Commands) EncodeCombine(op Combine)         { c.ops = append(c.ops, c.combines.put(op)) }
+func (c *Commands) EncodeLatentAttention(op LatentAttention) {
+	c.ops = append(c.ops, c.latents.put(op))
+}
+func (c *Commands) EncodeCausalConv(op CausalConv) { c.ops = append(c.ops, c.convs.put(op)) }
+func (c *Commands) EncodeDeltaRule(op DeltaRule)   { c.ops = append(c.ops, c.deltas.put(op)) }
+func (c *Commands) EncodeGatedNorm(op GatedNorm)   { c.ops = append(c.ops, c.gnorms.put(op)) }
+func (c *Commands) EncodeExperts(op Experts)       { c.ops = append(c.ops, c.experts.put(op)) }
+func (c *Commands) EncodeCombine(op Combine)       { c.ops = append(c.ops, c.combines.put(op)) }
 
 // arena hands out pointers to values of one type and takes all of them back at once. Pointers stay
 // valid while it grows, and a value's memory is used again after reset.

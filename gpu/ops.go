@@ -55,13 +55,41 @@ type RMSNorm struct {
 	Eps              float32
 }
 
-// MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i]. Row r of X begins at r·XStride
-// floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
+// MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o]. Bias is float32 [W.Rows]; the zero View means
+// none. Row r of X begins at r·XStride floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
 type MatMul struct {
 	W                Matrix
-	X, Y             View
+	X, Bias, Y       View
 	Rows             int
 	XStride, YStride int // float32s
+}
+
+// HeadMatMul multiplies each head's vector by that head's own block of one matrix. Head h's block is In or Out rows of W from row
+// h·HeadRows + FirstRow on:
+//
+//	Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+o, i]·X[r, h, i]   i < In = W.Cols, o < Out
+//
+// or, if Transposed, with In rows of the block and Out = W.Cols:
+//
+//	Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+i, o]·X[r, h, i]
+//
+// Vector (r, h) of X begins at r·XRowStride + h·XHeadStride floats, of Y likewise. X and Y do not overlap.
+type HeadMatMul struct {
+	W                       Matrix
+	X, Y                    View
+	Rows, Heads, In, Out    int
+	HeadRows, FirstRow      int
+	Transposed              bool
+	XRowStride, XHeadStride int // float32s
+	YRowStride, YHeadStride int // float32s
+}
+
+// CopyHeads copies vectors: Y[r, h, d] = X[r, h, d], d < Dim, with the strides of HeadMatMul. X and Y do not overlap.
+type CopyHeads struct {
+	X, Y                    View
+	Rows, Heads, Dim        int
+	XRowStride, XHeadStride int // float32s
+	YRowStride, YHeadStride int // float32s
 }
 
 // Add adds elementwise: Y[i] = A[i] + B[i], i < N. Y may be A or B.
@@ -111,7 +139,8 @@ type KVSegment struct {
 }
 
 // AppendKV writes each segment's rows of K and V to the cache at their positions. Row r of K begins at
-// r·KStride floats, of V at r·VStride; 0 means KV.Dim.
+// r·KStride floats, of V at r·VStride; 0 means KV.Dim. A zero V leaves the values out: for a cache whose values are
+// a part of its keys (KV.VOffset = KV.KOffset).
 type AppendKV struct {
 	K, V             View
 	KStride, VStride int // float32s
@@ -124,12 +153,37 @@ type AppendKV struct {
 //	s_j = Scale·Q[r,h]·K[j,g]  for j = 0..p,   a = softmax(s),   Y[r,h] = Σ_j a_j·V[j,g]
 //
 // Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats; Y is dense [rows, Heads, HeadDim].
+//
+// With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a row of values, which
+// may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
 type Attention struct {
 	Q, Y                    View
 	QRowStride, QHeadStride int // float32s
 	Heads, KVHeads, HeadDim int
+	ValueDim                int
 	Scale                   float32
 	Segments                []KVSegment
+}
+
+// LatentAttention is causal attention over a cache of compressed vectors that are expanded for each head. A row of the cache's keys
+// is [latent (Rank), rotated key (Rope)]; the values are not used. For row r at position p and head h:
+//
+//	k_j = [ Keys_h·latent_j (Nope), rotated key_j ]      v_j = Values_h·latent_j (ValueDim)
+//	s_j = Scale·Q[r, h]·k_j  for j = 0..p,   a = softmax(s),   Y[r, h] = Σ_j a_j·v_j
+//
+// Keys_h is Nope rows of Keys from row h·KeyRows on, or, if KeysTransposed, the transpose of Rank rows of them; Values_h is ValueDim rows
+// of Values from row h·ValueRows + FirstValue on. Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats and has
+// Nope+Rope channels. Y is dense [rows, Heads, ValueDim]. It computes what the folded form (HeadMatMul, Attention,
+// HeadMatMul) does with fewer operations when many rows share one expansion.
+type LatentAttention struct {
+	Q, Y                              View
+	QRowStride, QHeadStride           int // float32s
+	Keys, Values                      Matrix
+	KeyRows, ValueRows, FirstValue    int
+	KeysTransposed                    bool
+	Heads, Rank, Nope, Rope, ValueDim int
+	Scale                             float32
+	Segments                          []KVSegment
 }
 
 // StateSegment is the rows of one sequence in an operation with a recurrent state of fixed size.

@@ -41,8 +41,8 @@ type ChunkEvaluated struct {
 	Rows    int
 	Logits  []float32 // [wanted rows, vocab]
 	Hidden  []float32 // [layers+1, rows, hidden]; index i is before layer i, the last after all layers
-	Picks   []int32   // [layers, rows, TopK], heaviest first
-	Weights []float32 // [layers, rows, TopK]
+	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
+	Weights []float32 // likewise
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
 }
@@ -214,7 +214,7 @@ type LogitsReady struct {
 	Step
 	Logits  []float32 // [rows with Logits set, vocab]
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
-	Picks   []int32   // [layers, rows, TopK], if the batch wants it
+	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32
 }
 

@@ -46,6 +46,8 @@ type Segment struct {
 	Seq       SeqID
 	Row, Rows int // Batch.Rows[Row : Row+Rows]
 	Pos       int // position of the first
+	// The caller's chunk that the rows are part of: where it begins, and all its rows.
+	ChunkPos, ChunkRows int
 }
 
 // TraceContext is the caller's span, as W3C trace context has it. The zero value means "not traced". Stages copy it

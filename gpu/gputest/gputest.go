@@ -15,7 +15,7 @@ type testCase struct {
 func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
-		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), recurrentCases(),
+		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
 		moeCases(), goldenCases(),
 	} {
 		all = append(all, list...)

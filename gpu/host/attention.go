@@ -22,13 +22,19 @@ func runAppendKV(o *gpu.AppendKV) {
 	}
 	dim := o.Segments[0].KV.Dim
 	kStride, vStride := or(o.KStride, dim), or(o.VStride, dim)
-	k, v := floatsAt(o.K, (rows-1)*kStride+dim), floatsAt(o.V, (rows-1)*vStride+dim)
+	k := floatsAt(o.K, (rows-1)*kStride+dim)
+	var v []float32 // none: a part of the keys
+	if !o.V.IsZero() {
+		v = floatsAt(o.V, (rows-1)*vStride+dim)
+	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		for r := range s.Rows {
 			page, at := (s.Pos+r)/s.KV.PageRows, (s.Pos+r)%s.KV.PageRows*dim
 			copy(keys(&s.KV, page)[at:at+dim], k[(s.Row+r)*kStride:])
-			copy(values(&s.KV, page)[at:at+dim], v[(s.Row+r)*vStride:])
+			if v != nil {
+				copy(values(&s.KV, page)[at:at+dim], v[(s.Row+r)*vStride:])
+			}
 		}
 	}
 }
@@ -38,7 +44,8 @@ func runAppendKV(o *gpu.AppendKV) {
 type attnTask struct {
 	q, y                    []float32
 	qRowStride, qHeadStride int
-	heads, kvHeads, dim     int
+	heads, kvHeads          int
+	dim, valueDim           int
 	per, perRow             int // heads in a chunk, chunks of a row
 	scale                   float32
 	segments                []gpu.KVSegment
@@ -52,7 +59,7 @@ func (t *attnTask) do(s *scratch, chunk int) {
 	first := chunk % perGroup * t.per
 	h := g*group + first
 	a := attending{kv: &seg.KV, at: g * t.dim, n: seg.Pos + row - seg.Row + 1, heads: min(t.per, group-first), dim: t.dim,
-		q: t.q[row*t.qRowStride+h*t.qHeadStride:], qStride: t.qHeadStride, y: t.y[(row*t.heads+h)*t.dim:]}
+		valueDim: t.valueDim, q: t.q[row*t.qRowStride+h*t.qHeadStride:], qStride: t.qHeadStride, y: t.y[(row*t.heads+h)*t.valueDim:]}
 	a.run(s, t.scale)
 }
 
@@ -75,25 +82,26 @@ type attending struct {
 	kv         *gpu.KV
 	at, n      int
 	heads, dim int
+	valueDim   int
 	q          []float32 // head h at h·qStride
 	qStride    int
-	y          []float32 // [heads, dim]
+	y          []float32 // [heads, valueDim]
 }
 
 func (a *attending) run(s *scratch, scale float32) {
 	weights := grow(&s.a, a.heads*a.n)
-	block := grow(&s.b, a.dim)
+	block := grow(&s.b, a.valueDim)
 	a.scores(weights)
 	for h := range a.heads {
 		softmax(weights[h*a.n:(h+1)*a.n], scale)
-		clear(a.y[h*a.dim : (h+1)*a.dim])
+		clear(a.y[h*a.valueDim : (h+1)*a.valueDim])
 	}
 	for p := 0; p < a.n; p += blockInputs {
 		end := min(p+blockInputs, a.n)
 		for h := range a.heads {
 			clear(block)
 			weigh(block, weights[h*a.n+p:h*a.n+end], a.kv, a.at, p)
-			y := a.y[h*a.dim:][:a.dim]
+			y := a.y[h*a.valueDim:][:a.valueDim]
 			for d, v := range block {
 				y[d] += v
 			}
@@ -182,9 +190,9 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	}
 	t := &x.attn
 	*t = attnTask{qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
-		scale: o.Scale, segments: o.Segments}
+		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
-	t.y = floatsAt(o.Y, rows*o.Heads*o.HeadDim)
+	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
 	// A whole group a chunk, unless the threads would then go short.
 	group := o.Heads / o.KVHeads
 	parts := min(group, max(1, x.spread()/(count*o.KVHeads)))

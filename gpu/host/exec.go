@@ -42,10 +42,12 @@ type executor struct {
 	embed   embedTask
 	norm    normTask
 	mat     matTask
+	headMat headMatTask
 	gate    gateTask
 	swiglu  swigluTask
 	rope    ropeTask
 	attn    attnTask
+	latent  latentTask
 	conv    convTask
 	delta   deltaTask
 	gated   gatedTask
@@ -94,6 +96,10 @@ func (x *executor) do(op gpu.Op) {
 		x.runNorm(o)
 	case *gpu.MatMul:
 		x.runMatMul(o)
+	case *gpu.HeadMatMul:
+		x.runHeadMatMul(o)
+	case *gpu.CopyHeads:
+		runCopyHeads(o)
 	case *gpu.Add:
 		x.runAdd(o)
 	case *gpu.SigmoidGate:
@@ -106,6 +112,8 @@ func (x *executor) do(op gpu.Op) {
 		runAppendKV(o)
 	case *gpu.Attention:
 		x.runAttention(o)
+	case *gpu.LatentAttention:
+		x.runLatentAttention(o)
 	case *gpu.CausalConv:
 		x.runConv(o)
 	case *gpu.DeltaRule:

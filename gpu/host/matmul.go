@@ -91,12 +91,23 @@ type matTask struct {
 	perW      int // rows of W in a chunk
 	perX      int // rows of X in a chunk
 	chunksOfW int
+	bias      []float32 // [rows of W], or nil
 }
 
 func (t *matTask) do(s *scratch, chunk int) {
 	o := chunk % t.chunksOfW * t.perW
 	i := chunk / t.chunksOfW * t.perX
-	t.kernels.mulRows(s, &t.w, o, min(o+t.perW, t.w.rows), &t.in, &t.out, i, min(i+t.perX, t.rows))
+	oEnd, iEnd := min(o+t.perW, t.w.rows), min(i+t.perX, t.rows)
+	t.kernels.mulRows(s, &t.w, o, oEnd, &t.in, &t.out, i, iEnd)
+	if t.bias == nil {
+		return
+	}
+	for ; i < iEnd; i++ {
+		y := t.out.data[t.out.row(i)*t.out.stride:]
+		for c := o; c < oEnd; c++ {
+			y[c] += t.bias[c]
+		}
+	}
 }
 
 func (x *executor) runMatMul(o *gpu.MatMul) {
@@ -110,6 +121,9 @@ func (x *executor) runMatMul(o *gpu.MatMul) {
 	stride = or(o.YStride, o.W.Rows)
 	t.out = rowList{data: floatsAt(o.Y, (o.Rows-1)*stride+o.W.Rows), stride: stride}
 
+	if !o.Bias.IsZero() {
+		t.bias = floatsAt(o.Bias, o.W.Rows)
+	}
 	t.perW, t.perX = x.width(o.W.Rows, tileRows), o.Rows
 	t.chunksOfW = chunks(o.W.Rows, t.perW)
 	if t.chunksOfW <= len(x.pool.workers) {

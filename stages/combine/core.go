@@ -78,7 +78,9 @@ func (c *Core) retire(out *stages.Outbox) {
 	for n < len(c.ring) && c.ring[n].done {
 		w := c.ring[n].wave
 		n++
-		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: w.Step, Wave: w.Wave, Slots: w.Slots})
+		if len(w.Slots) > 0 { // a dense layer has none
+			out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: w.Step, Wave: w.Wave, Slots: w.Slots})
+		}
 		if w.Last {
 			out.Send(stages.Sequencer, &stages.LayerRetired{Step: w.Step})
 		}

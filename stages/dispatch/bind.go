@@ -23,11 +23,12 @@ type network struct {
 type layer struct {
 	inputNorm, postNorm gpu.View
 	mixer               mixer
+	dense               *mlp // nil if the layer has routed experts
 	router              gpu.Matrix
-	shared              sharedExpert
+	shared              *sharedExpert // nil if there is none
 }
 
-// mixer is a layer's linear or full attention: l.normed to l.mixed.
+// mixer is a layer's attention of whatever kind: l.normed to l.mixed.
 type mixer interface {
 	encode(cmd *gpu.Commands, l *lane)
 }
@@ -82,11 +83,19 @@ func (b *binder) network(n *network, m *model.Config) {
 			l.mixer = newLinear(b, m, prefix+"linear_attn.", kind.MixerIndex)
 		case model.FullAttention:
 			l.mixer = newFull(b, m, prefix+"self_attn.", kind.MixerIndex)
+		case model.LatentAttention:
+			l.mixer = newLatent(b, m, prefix+"self_attn.", kind.MixerIndex)
 		default:
 			b.fail(fmt.Errorf("dispatch: layer %d has mixer %d, which no kernels serve", i, kind.Mixer))
 		}
+		if m.Layers[i].FFN == model.DenseMLP {
+			l.dense = newMLP(b, prefix+"mlp.", m.HiddenSize, m.IntermediateSize)
+			continue
+		}
 		l.router = b.matrix(prefix+"mlp.gate", m.NumExperts, m.HiddenSize)
-		l.shared = newSharedExpert(b, m, prefix+"mlp.")
+		if m.SharedExpert != model.NoSharedExpert {
+			l.shared = newSharedExpert(b, m, prefix+"mlp.")
+		}
 	}
 }
 
@@ -121,6 +130,13 @@ func (b *binder) vector(v *gpu.View, name string, n int) {
 	b.floats = append(b.floats, f...)
 	for len(b.floats)%16 != 0 { // each begins a cache line
 		b.floats = append(b.floats, 0)
+	}
+}
+
+// bias is vector for a projection that may have none.
+func (b *binder) bias(v *gpu.View, wanted bool, name string, n int) {
+	if wanted {
+		b.vector(v, name, n)
 	}
 }
 

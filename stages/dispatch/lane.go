@@ -15,9 +15,9 @@ type lane struct {
 	mixer         gpu.View // the mixers' own use
 	rope          gpu.View // [rows, rotary/2, 2]
 	scores        gpu.View // [rows, experts]
-	shared        gpu.View // the shared expert's output [rows, hidden]
+	shared        gpu.View // the output of the shared expert or of a dense layer [rows, hidden]
 	sharedGate    gpu.View // [rows]
-	sharedScratch gpu.View // [rows, 2·shared intermediate]
+	sharedScratch gpu.View // [rows, 2·width]
 	routed        gpu.View // [rows, TopK, hidden]
 	expertScratch gpu.View // [rows·TopK, 2·intermediate]
 	headIn        gpu.View // [headRows, hidden]
@@ -30,6 +30,7 @@ type lane struct {
 	headRows []int32
 	kv       [][]gpu.KVSegment    // [full attention layers]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
+	latent   []latentSegments     // [latent attention layers]
 
 	step        stages.StepID // the last that began here
 	rows        int
@@ -39,7 +40,7 @@ type lane struct {
 	drain       *stages.DrainStep // the step has failed
 
 	tapped  []float32 // [layers+1, rows, hidden], if the batch wants it
-	picks   []int32   // [layers, rows, TopK], likewise
+	picks   []int32   // [layers with experts, rows, TopK], likewise
 	weights []float32
 }
 
@@ -48,6 +49,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	l := &lane{
 		tokens: make([]int32, n), angles: make([]float32, 0, n*m.RotaryDim),
 		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
+		latent: make([]latentSegments, m.Count(model.LatentAttention)),
 	}
 	parts := []struct {
 		view   *gpu.View
@@ -61,7 +63,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.scores, n * m.NumExperts},
 		{&l.shared, n * m.HiddenSize},
 		{&l.sharedGate, n},
-		{&l.sharedScratch, n * 2 * m.SharedExpertIntermediateSize},
+		{&l.sharedScratch, n * 2 * max(m.SharedExpertIntermediateSize, m.IntermediateSize)},
 		{&l.routed, n * cfg.TopK * m.HiddenSize},
 		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
 		{&l.headIn, headRows * m.HiddenSize},
@@ -94,7 +96,7 @@ func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {
 		l.tapped = make([]float32, (len(cfg.Model.Layers)+1)*l.rows*cfg.Model.HiddenSize)
 	}
 	if b.Routing {
-		n := len(cfg.Model.Layers) * l.rows * cfg.TopK
+		n := len(cfg.Model.MoELayers()) * l.rows * cfg.TopK
 		l.picks, l.weights = make([]int32, n), make([]float32, n)
 	}
 }
@@ -123,4 +125,13 @@ func (l *lane) pickRows(b *stages.Batch) {
 			l.headRows = append(l.headRows, int32(i))
 		}
 	}
+}
+
+// mixerFloats returns the float32s of lane.mixer that one row needs, whichever mixer the layer has.
+func mixerFloats(m *model.Config) int {
+	linear := 2*m.LinearConvDim() + 2*m.LinearValueDim() + 2*m.LinearNumValueHeads
+	full := 3*m.NumAttentionHeads*m.HeadDim + 2*m.KVDim()
+	heads := m.NumAttentionHeads
+	latent := m.QLoraRank + m.LatentDim() + heads*(m.QKNopeHeadDim+m.QKRopeHeadDim+m.LatentDim()+m.KVLoraRank+m.VHeadDim)
+	return max(linear, full, latent)
 }

@@ -28,34 +28,55 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 			return nil
 		}
 	}
-	rows := len(m.Batch.Rows)
-	a := awaited{lane: l, step: m.Step, scores: make([]float32, rows*c.cfg.Model.NumExperts)}
 	r := c.record()
 	if m.Layer == 0 {
 		c.encodeInput(r, l, m.Batch)
 	}
 	l.tap(&r.Commands, m.Layer, c.cfg)
 	c.encodeMixer(r, l, m.Layer)
+	submit := c.submitRouter
+	if c.net.layers[m.Layer].dense != nil {
+		submit = c.submitDense
+	}
+	if err := submit(r, l, m, out); err != nil {
+		c.fail(m.Step, err, out)
+	}
+	return nil
+}
+
+// submitRouter ends a layer's first half with the router's scores and asks for them. The shared expert follows in a
+// submission of its own.
+func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	layer := &c.net.layers[m.Layer]
-	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: rows})
+	a := awaited{lane: l, step: m.Step, scores: make([]float32, l.rows*c.cfg.Model.NumExperts)}
+	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: l.rows})
 	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores)})
-	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) {
+	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) && c.net.layers[m.Layer+1].dense == nil {
 		a.ahead = make([]float32, len(a.scores))
-		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: rows})
+		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: l.rows})
 		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead)})
 	}
-	if err := c.await(r, a, out); err != nil {
-		c.fail(m.Step, err, out)
-		return nil
+	if err := c.await(r, a, out); err != nil || layer.shared == nil {
+		return err
 	}
 	r = c.record()
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
-	if err != nil {
-		c.fail(m.Step, err, out)
-		return nil
-	}
 	l.sharedDone = t
+	return err
+}
+
+// submitDense ends a layer without routed experts. Combine retires it like the last wave of any other, with no slots.
+func (c *Core) submitDense(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
+	c.net.layers[m.Layer].dense.encode(&r.Commands, l)
+	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
+	c.encodeNextNorm(&r.Commands, l, m.Layer)
+	t, err := c.submit(r)
+	if err != nil {
+		return err
+	}
+	out.Send(stages.Combine, &stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t})
+	out.Send(stages.Sequencer, &stages.LayerSubmitted{Step: m.Step})
 	return nil
 }
 
@@ -144,7 +165,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	}
 	out.Send(stages.Combine, &stages.WaveSubmitted{Step: m.Step, Wave: m.Wave, Last: m.Last, Ticket: t, Slots: m.Slots})
 	if m.Last {
-		l.note(m.Layer, m.Plan)
+		l.note(c.cfg.Model.Layers[m.Layer].MoEIndex, m.Plan)
 		out.Send(stages.Sequencer, &stages.LayerSubmitted{Step: m.Step})
 	}
 	return nil
@@ -152,12 +173,24 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 
 // encodeCombine sums the layer's experts and the residual, and runs the next layer's input norm.
 func (c *Core) encodeCombine(r *recording, l *lane, m *stages.WaveResident) {
-	r.EncodeCombine(gpu.Combine{
-		Routed: l.routed, Shared: l.shared, SharedGate: l.sharedGate, Residual: l.hidden, Y: l.hidden,
-		Weights: m.Plan.Weights, Rows: l.rows, TopK: c.cfg.TopK, Dim: c.cfg.Model.HiddenSize,
-	})
-	if next := m.Layer + 1; next < len(c.net.layers) {
-		c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[next].inputNorm, l.rows)
+	op := gpu.Combine{
+		Routed: l.routed, Residual: l.hidden, Y: l.hidden, Weights: m.Plan.Weights, Rows: l.rows, TopK: c.cfg.TopK,
+		Dim: c.cfg.Model.HiddenSize,
+	}
+	if shared := c.net.layers[m.Layer].shared; shared != nil {
+		op.Shared = l.shared
+		if shared.gated {
+			op.SharedGate = l.sharedGate
+		}
+	}
+	r.EncodeCombine(op)
+	c.encodeNextNorm(&r.Commands, l, m.Layer)
+}
+
+// encodeNextNorm runs the input norm of the layer behind this one.
+func (c *Core) encodeNextNorm(cmd *gpu.Commands, l *lane, layer int) {
+	if next := layer + 1; next < len(c.net.layers) {
+		c.encodeNorm(cmd, l, l.hidden, l.normed, c.net.layers[next].inputNorm, l.rows)
 	}
 }
 

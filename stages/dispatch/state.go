@@ -36,7 +36,7 @@ func newStates(cfg Config, dev gpu.Device) *states {
 
 // PageBytes returns the size of one key-value page.
 func PageBytes(m *model.Config, pageRows int) int {
-	return m.Count(model.FullAttention) * 2 * pageRows * m.KVDim() * 4
+	return (m.Count(model.FullAttention)*2*m.KVDim() + m.Count(model.LatentAttention)*m.LatentDim()) * pageRows * 4
 }
 
 // RecurrentBytes returns the size of one sequence's recurrent state.
@@ -92,6 +92,10 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	for i := range l.state {
 		l.state[i] = l.state[i][:0]
 	}
+	for i := range l.latent {
+		s := &l.latent[i]
+		s.all, s.folded, s.expanded = s.all[:0], s.folded[:0], s.expanded[:0]
+	}
 	for _, g := range b.Segments {
 		st := s.seqs[g.Seq]
 		if st == nil {
@@ -113,6 +117,19 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
 			Pages: st.pages, PageRows: rows, Dim: m.KVDim(), KOffset: at, VOffset: at + rows*m.KVDim()*4,
 		}})
+	}
+	expanded := expands(m, &g, s.cfg.ChunkRows)
+	for i := range l.latent {
+		at := (len(l.kv)*2*m.KVDim() + i*m.LatentDim()) * rows * 4
+		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
+			Pages: st.pages, PageRows: rows, Dim: m.LatentDim(), KOffset: at, VOffset: at,
+		}}
+		form := &l.latent[i].folded
+		if expanded {
+			form = &l.latent[i].expanded
+		}
+		*form = append(*form, seg)
+		l.latent[i].all = append(l.latent[i].all, seg)
 	}
 	at := gpu.View{Buf: st.recurrent}
 	for i := 0; i < len(l.state); i += 2 {

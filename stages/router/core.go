@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Layers, Experts int
 	TopK            int
-	NormTopK        bool // divide the picked weights by their sum
+	Rule            Rule
 	WaveSlots       int  // most experts of one wave
 	LastToken       bool // foretell by the row before
 	NextGate        bool // foretell by the next layer's router
@@ -22,7 +22,7 @@ type Config struct {
 type Core struct {
 	cfg  Config
 	past map[stages.SeqID]*past
-	sel  selector
+	rule chooser
 
 	layers []stages.LayerStats // the fields that are the router's
 	ahead  map[stages.StepID]*foretold
@@ -45,7 +45,7 @@ var _ stages.Core = (*Core)(nil)
 // New returns the stage without predictions.
 func New(cfg Config) *Core {
 	c := &Core{
-		cfg: cfg, past: make(map[stages.SeqID]*past), ahead: make(map[stages.StepID]*foretold),
+		cfg: cfg, rule: chooser{Rule: cfg.Rule}, past: make(map[stages.SeqID]*past), ahead: make(map[stages.StepID]*foretold),
 		layers: make([]stages.LayerStats, cfg.Layers), mark: make([]bool, cfg.Experts),
 	}
 	for i := range c.layers {
@@ -114,7 +114,7 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 		return fmt.Errorf("router: %d scores for %v, want %d", len(m.Scores), &m.Step, rows*c.cfg.Experts)
 	}
 	plan := &stages.RoutePlan{TopK: k, Picks: make([]int32, rows*k), Weights: make([]float32, rows*k)}
-	if err := c.pick(m.Scores, plan); err != nil {
+	if err := c.pick(m.Layer, m.Scores, plan); err != nil {
 		out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Router, Err: err})
 		return nil
 	}
@@ -125,16 +125,14 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 }
 
 // pick fills the plan's picks and weights.
-func (c *Core) pick(scores []float32, plan *stages.RoutePlan) error {
+func (c *Core) pick(layer int, scores []float32, plan *stages.RoutePlan) error {
 	k, e := c.cfg.TopK, c.cfg.Experts
 	for r := 0; r*k < len(plan.Picks); r++ {
 		row := scores[r*e : (r+1)*e]
 		if i := notFinite(row); i >= 0 {
 			return &stages.ScoreError{Row: r, Expert: i, Value: row[i]}
 		}
-		picks := plan.Picks[r*k : (r+1)*k]
-		c.sel.topK(row, picks)
-		softmaxWeights(row, picks, plan.Weights[r*k:(r+1)*k], c.cfg.NormTopK)
+		c.rule.choose(layer, row, plan.Picks[r*k:(r+1)*k], plan.Weights[r*k:(r+1)*k])
 	}
 	return nil
 }
@@ -184,7 +182,7 @@ func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
 	u := c.union()
 	for r := range rows {
 		picks := f.picks[r*k : (r+1)*k]
-		c.sel.topK(m.Ahead[r*e:(r+1)*e], picks)
+		c.rule.choose(m.Layer+1, m.Ahead[r*e:(r+1)*e], picks, nil)
 		u.add(picks)
 	}
 	c.ahead[m.ID] = f

@@ -1,18 +1,14 @@
 package router
 
 import (
-	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// selector finds the largest scores of a row.
-type selector struct{}
-
 // topK fills picks with the len(picks) experts of the largest scores, largest first; of equal scores the lower expert
 // comes first. NaN counts as the smallest.
-func (selector) topK(scores []float32, picks []int32) {
+func topK(scores []float32, picks []int32) {
 	k, n := len(picks), 0
 	for e, v := range scores {
 		at := n
@@ -32,25 +28,6 @@ func (selector) topK(scores []float32, picks []int32) {
 
 // less is a < b with NaN below everything.
 func less(a, b float32) bool { return a < b || a != a && b == b }
-
-// softmaxWeights fills weights with the softmax over all scores at the picks, divided by their sum if norm. Sums run
-// over ascending experts, or over the picks in order.
-func softmaxWeights(scores []float32, picks []int32, weights []float32, norm bool) {
-	top := scores[picks[0]]
-	sum := 0.0
-	if norm {
-		for _, p := range picks {
-			sum += math.Exp(float64(scores[p] - top))
-		}
-	} else {
-		for _, v := range scores {
-			sum += math.Exp(float64(v - top))
-		}
-	}
-	for i, p := range picks {
-		weights[i] = float32(math.Exp(float64(scores[p]-top)) / sum)
-	}
-}
 
 // notFinite returns the index of the first NaN or infinity, or -1.
 func notFinite(v []float32) int {

@@ -9,6 +9,7 @@ import (
 // Config sizes the stage. All fields are required.
 type Config struct {
 	Layers        int // of the model
+	MoELayers     int // of those, with routed experts
 	Hidden        int // floats of one hidden state
 	Vocab         int
 	TopK          int

@@ -97,7 +97,9 @@ func (c *Core) newStep(lane int) *step {
 // addRows appends the next n tokens of r to the step.
 func (c *Core) addRows(s *step, r *request, n int) {
 	b := s.head.Batch
-	b.Segments = append(b.Segments, stages.Segment{Seq: r.seq.id, Row: len(b.Rows), Rows: n, Pos: r.seq.len})
+	b.Segments = append(b.Segments, stages.Segment{
+		Seq: r.seq.id, Row: len(b.Rows), Rows: n, Pos: r.seq.len, ChunkPos: r.pos, ChunkRows: len(r.msg.Tokens),
+	})
 	b.Traces = append(b.Traces, r.msg.Trace)
 	b.Traced = b.Traced || r.msg.Trace.Sampled()
 	b.Hidden = b.Hidden || r.msg.Hidden

@@ -176,11 +176,11 @@ func (c *Core) collect(s *step, r *request, g stages.Segment) {
 	}
 	if r.msg.Routing {
 		if r.picks == nil {
-			r.picks = make([]int32, c.cfg.Layers*total*c.cfg.TopK)
-			r.weights = make([]float32, c.cfg.Layers*total*c.cfg.TopK)
+			r.picks = make([]int32, c.cfg.MoELayers*total*c.cfg.TopK)
+			r.weights = make([]float32, c.cfg.MoELayers*total*c.cfg.TopK)
 		}
-		copyRows(r.picks, s.logits.Picks, c.cfg.Layers, c.cfg.TopK, total, r.done, rows, g)
-		copyRows(r.weights, s.logits.Weights, c.cfg.Layers, c.cfg.TopK, total, r.done, rows, g)
+		copyRows(r.picks, s.logits.Picks, c.cfg.MoELayers, c.cfg.TopK, total, r.done, rows, g)
+		copyRows(r.weights, s.logits.Weights, c.cfg.MoELayers, c.cfg.TopK, total, r.done, rows, g)
 	}
 }
 

@@ -130,11 +130,11 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
-			Layers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
+			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
 		}),
 		stages.Router: router.New(router.Config{
-			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, NormTopK: p.cfg.NormTopKProb, WaveSlots: tu.waveSlots,
+			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb}, WaveSlots: tu.waveSlots,
 			LastToken: tu.lastToken, NextGate: tu.nextGate, PrefetchSlots: tu.slots - tu.waveSlots,
 		}),
 		stages.ExpertIO: eio,

@@ -1,0 +1,158 @@
+package dispatch
+
+import (
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// latent is a layer of multi-head latent attention (architectures.md, 5.1). One vector of each position is kept: the latent, from
+// which every head's key and value come, and the rotated key that all heads share.
+//
+// Decoding uses the folded form: queries are taken into the space of the latents, and sums of latents back out of it. Prompts
+// that are long enough use the expanded form, which computes keys and values of each head once for many rows.
+type latent struct {
+	m              *model.Config
+	index          int        // among the latent layers
+	qa, qb, q      gpu.Matrix // compressed queries, or q alone
+	qaNorm, kvNorm gpu.View
+	kva, o         gpu.Matrix
+	keys, values   gpu.Matrix
+	split          bool // keys and values are matrices of their own, the keys transposed
+}
+
+func newLatent(b *binder, m *model.Config, prefix string, index int) *latent {
+	x := &latent{m: m, index: index}
+	heads := m.NumAttentionHeads
+	queries := heads * (m.QKNopeHeadDim + m.QKRopeHeadDim)
+	if m.QLoraRank == 0 {
+		x.q = b.matrix(prefix+"q_proj", queries, m.HiddenSize)
+	} else {
+		x.qa = b.matrix(prefix+"q_a_proj", m.QLoraRank, m.HiddenSize)
+		x.qb = b.matrix(prefix+"q_b_proj", queries, m.QLoraRank)
+		b.vector(&x.qaNorm, prefix+"q_a_layernorm.weight", m.QLoraRank)
+	}
+	x.kva = b.matrix(prefix+"kv_a_proj_with_mqa", m.LatentDim(), m.HiddenSize)
+	b.vector(&x.kvNorm, prefix+"kv_a_layernorm.weight", m.KVLoraRank)
+	if x.split = b.w.Has(prefix + "embed_q.weight"); x.split {
+		x.keys = b.matrix(prefix+"embed_q", heads*m.KVLoraRank, m.QKNopeHeadDim)
+		x.values = b.matrix(prefix+"unembed_out", heads*m.VHeadDim, m.KVLoraRank)
+	} else {
+		x.keys = b.matrix(prefix+"kv_b_proj", heads*(m.QKNopeHeadDim+m.VHeadDim), m.KVLoraRank)
+		x.values = x.keys
+	}
+	x.o = b.matrix(prefix+"o_proj", m.HiddenSize, heads*m.VHeadDim)
+	return x
+}
+
+// blocks returns how many rows of keys and values a head has, and which of the latter is its first value.
+func (x *latent) blocks() (keyRows, valueRows, firstValue int) {
+	if x.split {
+		return x.m.KVLoraRank, x.m.VHeadDim, 0
+	}
+	both := x.m.QKNopeHeadDim + x.m.VHeadDim
+	return both, both, x.m.QKNopeHeadDim
+}
+
+func (x *latent) encode(cmd *gpu.Commands, l *lane) {
+	m, rows, heads := x.m, l.rows, x.m.NumAttentionHeads
+	width := m.QKNopeHeadDim + m.QKRopeHeadDim
+	q := l.mixer
+	kept := q.Floats(rows * heads * width)
+	y := kept.Floats(rows * m.LatentDim())
+	rest := y.Floats(rows * heads * m.VHeadDim)
+	x.encodeQueries(cmd, l, q, rest)
+	cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
+	cmd.EncodeRMSNorm(gpu.RMSNorm{
+		X: kept, Y: kept, W: x.kvNorm, Vectors: rows, Dim: m.KVLoraRank, XStride: m.LatentDim(), YStride: m.LatentDim(), Eps: model.LatentNormEps,
+	})
+	cmd.EncodeRope(gpu.Rope{
+		X: kept.Floats(m.KVLoraRank), Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.LatentDim(),
+		HeadStride: m.QKRopeHeadDim, Interleaved: m.RopeInterleaved,
+	})
+	cmd.EncodeRope(gpu.Rope{
+		X: q.Floats(m.QKNopeHeadDim), Table: l.rope, Rows: rows, Heads: heads, Rotary: m.QKRopeHeadDim, RowStride: heads * width,
+		HeadStride: width, Interleaved: m.RopeInterleaved,
+	})
+	s := &l.latent[x.index]
+	cmd.EncodeAppendKV(gpu.AppendKV{K: kept, Segments: s.all})
+	if len(s.folded) > 0 {
+		x.encodeFolded(cmd, s.folded, q, rest, y, rows)
+	}
+	if len(s.expanded) > 0 {
+		x.encodeExpanded(cmd, s.expanded, q, y)
+	}
+	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
+}
+
+func (x *latent) encodeQueries(cmd *gpu.Commands, l *lane, q, scratch gpu.View) {
+	m, rows := x.m, l.rows
+	if m.QLoraRank == 0 {
+		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Y: q, Rows: rows})
+		return
+	}
+	cmd.EncodeMatMul(gpu.MatMul{W: x.qa, X: l.normed, Y: scratch, Rows: rows})
+	cmd.EncodeRMSNorm(gpu.RMSNorm{X: scratch, Y: scratch, W: x.qaNorm, Vectors: rows, Dim: m.QLoraRank, Eps: model.LatentNormEps})
+	cmd.EncodeMatMul(gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
+}
+
+// encodeFolded attends in the space of the latents. What is per head there is computed for the rows from the first to the
+// last that need it.
+func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, scratch, y gpu.View, rows int) {
+	m, heads := x.m, x.m.NumAttentionHeads
+	width, kept := m.QKNopeHeadDim+m.QKRopeHeadDim, m.LatentDim()
+	keyRows, valueRows, firstValue := x.blocks()
+	last := segments[len(segments)-1]
+	first, n := segments[0].Row, last.Row+last.Rows-segments[0].Row
+	folded := scratch                          // [rows, heads, latent and rotated]
+	sums := folded.Floats(rows * heads * kept) // [rows, heads, latent]
+	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
+		W: x.keys, X: q.Floats(first * heads * width), Y: folded.Floats(first * heads * kept), Rows: n, Heads: heads, In: m.QKNopeHeadDim, Out: m.KVLoraRank,
+		HeadRows: keyRows, Transposed: !x.split, XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
+	})
+	cmd.EncodeCopyHeads(gpu.CopyHeads{
+		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
+		XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
+	})
+	cmd.EncodeAttention(gpu.Attention{
+		Q: folded, Y: sums, QRowStride: heads * kept, QHeadStride: kept, Heads: heads, KVHeads: 1, HeadDim: kept, ValueDim: m.KVLoraRank,
+		Scale: float32(m.AttentionScale()), Segments: segments,
+	})
+	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
+		W: x.values, X: sums.Floats(first * heads * m.KVLoraRank), Y: y.Floats(first * heads * m.VHeadDim), Rows: n, Heads: heads, In: m.KVLoraRank, Out: m.VHeadDim,
+		HeadRows: valueRows, FirstRow: firstValue, XRowStride: heads * m.KVLoraRank, XHeadStride: m.KVLoraRank,
+		YRowStride: heads * m.VHeadDim, YHeadStride: m.VHeadDim,
+	})
+}
+
+// encodeExpanded attends to keys and values that are computed from the latents. It runs behind the folded form, which may have
+// written what it writes.
+func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, y gpu.View) {
+	m, heads := x.m, x.m.NumAttentionHeads
+	width := m.QKNopeHeadDim + m.QKRopeHeadDim
+	keyRows, valueRows, firstValue := x.blocks()
+	cmd.EncodeLatentAttention(gpu.LatentAttention{
+		Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: x.keys, Values: x.values, KeyRows: keyRows, ValueRows: valueRows,
+		FirstValue: firstValue, KeysTransposed: x.split, Heads: heads, Rank: m.KVLoraRank, Nope: m.QKNopeHeadDim, Rope: m.QKRopeHeadDim,
+		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Segments: segments,
+	})
+}
+
+// latentSegments is one layer's part of a step, told apart by form.
+type latentSegments struct {
+	all, folded, expanded []gpu.KVSegment
+}
+
+// expands reports whether a segment is computed in the expanded form: if its chunk, read in steps of at most chunkRows,
+// takes fewer multiplications so. That depends on the caller's chunk alone, never on the company its rows travel in, and so
+// do the bits.
+func expands(m *model.Config, g *stages.Segment, chunkRows int) bool {
+	if g.ChunkRows < 2 {
+		return false
+	}
+	rows, end := min(g.ChunkRows, chunkRows), g.ChunkPos+g.ChunkRows
+	unfold := (m.QKNopeHeadDim + m.VHeadDim) * m.KVLoraRank
+	expanded := end * (unfold + rows*(m.QKNopeHeadDim+m.QKRopeHeadDim+m.VHeadDim))
+	folded := rows * (unfold + end*(m.KVLoraRank+m.LatentDim()))
+	return expanded < folded
+}
