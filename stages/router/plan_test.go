@@ -69,7 +69,7 @@ func define(scores []float32, k int, norm bool) (picks []int32, weights []float6
 func TestDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 2000 {
-		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), NormTopK: r.IntN(2) == 0, WaveSlots: 64}
+		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), Rule: router.Rule{NormTopK: r.IntN(2) == 0}, WaveSlots: 64}
 		cfg.TopK = 1 + r.IntN(min(cfg.Experts, 10))
 		rows := 1 + r.IntN(4)
 		scores := make([]float32, rows*cfg.Experts)
@@ -82,7 +82,7 @@ func TestDefinition(t *testing.T) {
 		p := route(t, cfg, slices.Clone(scores))
 		for row := range rows {
 			s := scores[row*cfg.Experts:][:cfg.Experts]
-			picks, weights := define(s, cfg.TopK, cfg.NormTopK)
+			picks, weights := define(s, cfg.TopK, cfg.Rule.NormTopK)
 			got := p.Picks[row*cfg.TopK:][:cfg.TopK]
 			if !slices.Equal(got, picks) {
 				t.Fatalf("draw %d, %+v: picks %v, want %v of scores %v", i, cfg, got, picks, s)
@@ -205,7 +205,7 @@ func TestReference(t *testing.T) {
 				}
 				scores[i] = float32(sum)
 			}
-			p := route(t, router.Config{Layers: 1, Experts: experts, TopK: k, NormTopK: true, WaveSlots: 8}, scores)
+			p := route(t, router.Config{Layers: 1, Experts: experts, TopK: k, Rule: router.Rule{NormTopK: true}, WaveSlots: 8}, scores)
 			idx, _ := ref.I32(prompt + ".router_idx")
 			weights, _ := ref.F32(prompt + ".router_weight")
 			at := layer * shape[0] * k

@@ -121,7 +121,7 @@ func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 		hidden = (c.cfg.Layers + 1) * len(b.Rows) * c.cfg.Hidden
 	}
 	if b.Routing {
-		picks = c.cfg.Layers * len(b.Rows) * c.cfg.TopK
+		picks = c.cfg.MoELayers * len(b.Rows) * c.cfg.TopK
 	}
 	switch {
 	case !s.asked || s.logits != nil:
