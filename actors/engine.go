@@ -71,10 +71,23 @@ func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
 
 // ask sends a message that has the reply channel as its Caller and waits for the answer, which comes within a layer's time.
 func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Message, error) {
+	if err := e.post(m); err != nil {
+		return nil, err
+	}
+	return e.wait(reply)
+}
+
+// post sends a request, unless the engine is closed.
+func (e *Engine) post(m stages.Message) error {
 	if e.closed.Load() {
-		return nil, stages.ErrClosed
+		return stages.ErrClosed
 	}
 	e.sendTo(stages.Sequencer, m)
+	return nil
+}
+
+// wait returns what comes to the reply channel of a request.
+func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	select {
 	case a := <-reply:
 		return a, nil

@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Errorf("closing twice: %v", err)
 	}
-	if _, err := s.Eval(ctx, []int32{1}); !errors.Is(err, stages.ErrUnknownSequence) {
+	if _, err := s.Eval(ctx, []int32{1}); !errors.Is(err, stages.ErrClosed) {
 		t.Errorf("a closed sequence: %v", err)
 	}
 	if eval(t, s2, make([]int32, 60)...); s2.Len() != 64 {

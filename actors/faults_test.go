@@ -260,6 +260,30 @@ func TestBrokenEngine(t *testing.T) {
 	}
 }
 
+// TestStoppedFromOutside stops a stage's actor behind the engine's back: callers learn it instead of waiting for ever.
+func TestStoppedFromOutside(t *testing.T) {
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.NewTextHandler(io.Discard, nil))
+	}))
+	defer system.Shutdown()
+	e, err := actors.Spawn(context.Background(), system, actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: device(t, 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := system.Root.StopFuture(e.PID()).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	var broken *actors.BrokenError
+	if _, err := e.NewSequence(context.Background()); !errors.As(err, &broken) || broken.Stage != "sequencer" {
+		t.Errorf("a later call: %v, want a BrokenError of the sequencer", err)
+	}
+	if err := e.Close(); !errors.As(err, &broken) {
+		t.Errorf("Close: %v, want a BrokenError", err)
+	}
+}
+
 // copyModel copies a packed model so that a test may damage it.
 func copyModel(t *testing.T, name string) string {
 	t.Helper()

@@ -23,6 +23,12 @@ type GenerateOptions struct {
 	MaxTokens int            // 0: no limit but the context
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
+	// Earlier is the tokens of the text before the prompt, for the repeat penalty: what the sequence holds already.
+	Earlier []int32
+	// LogProbs, if set, is written before each token is yielded: its log-probability and those of the TopLogProbs most
+	// likely tokens. Top is the consumer's to keep.
+	LogProbs    *sample.LogProbs
+	TopLogProbs int
 	// FirstToken, if set, is called when the prompt has been read.
 	FirstToken func()
 	// StopReason, if set, is written when the generation ends without error.
@@ -32,6 +38,8 @@ type GenerateOptions struct {
 // Generate appends the prompt and yields one chosen token after the other. An error ends it. Tokens are evaluated when the next one
 // is asked for, so the last token yielded is not yet part of the sequence: begin the next prompt with it. Breaking out of the
 // loop is clean at any time and leaves the sequence usable; for the end of ctx see EvalChunk. An EOS token is not yielded.
+//
+// Tokens are chosen in the caller's goroutine, between two evaluations: no actor waits for it.
 func (s *Sequence) Generate(ctx context.Context, prompt []int32, o GenerateOptions) iter.Seq2[int32, error] {
 	return func(yield func(int32, error) bool) {
 		reason, err := s.generate(ctx, prompt, o, yield)
@@ -49,7 +57,8 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		return "", err
 	}
 	sampler := sample.New(o.Sampling)
-	history := slices.Clone(prompt)
+	text := slices.Concat(o.Earlier, prompt)
+	read := len(text)
 	next := prompt
 	for n := 1; ; n++ {
 		logits, err := s.Eval(ctx, next)
@@ -59,12 +68,17 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		if n == 1 && o.FirstToken != nil {
 			o.FirstToken()
 		}
-		token, err := sampler.Next(logits, history)
+		token, err := sampler.Next(logits, text[:read], text[read:])
 		if err != nil {
 			return "", err
 		}
 		if !o.IgnoreEOS && slices.Contains(s.e.model.EOSTokenIDs, token) {
 			return StopEOS, nil
+		}
+		if o.LogProbs != nil {
+			if *o.LogProbs, err = sampler.LogProbs(logits, token, o.TopLogProbs); err != nil {
+				return "", err
+			}
 		}
 		if !yield(token, nil) {
 			return "", nil
@@ -75,7 +89,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		case s.Len() >= s.e.info.Context:
 			return StopContext, nil
 		}
-		history = append(history, token)
-		next = history[len(history)-1:]
+		text = append(text, token)
+		next = text[len(text)-1:]
 	}
 }

@@ -68,6 +68,12 @@ func (s *Sequence) Err() error {
 	return s.poison
 }
 
+func (s *Sequence) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // Eval appends tokens and returns the logits [vocab] after the last of them. See EvalChunk for errors and cancellation.
 func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) {
 	r, err := s.EvalChunk(ctx, Chunk{Tokens: tokens})
@@ -86,6 +92,9 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
 	}
+	if s.isClosed() {
+		return nil, stages.ErrClosed
+	}
 	reply := make(chan stages.Message, 1)
 	m := &stages.EvalChunk{
 		Seq: s.id, Pos: -1, Tokens: append([]int32(nil), c.Tokens...), Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing,
@@ -93,6 +102,10 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	}
 	request := m.Request
 	cancelled := make(chan struct{})
+	// The chunk is sent before anything can cancel it: a CancelEval that overtook it would be lost.
+	if err := s.e.post(m); err != nil {
+		return nil, err
+	}
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cancelled)
 		s.e.sendTo(stages.Sequencer, &stages.CancelEval{
@@ -105,13 +118,15 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 		}
 	}()
 	// The answer is waited for even after ctx has ended: it tells where the sequence stands, and comes within a layer's time.
-	a, err := s.e.ask(m, reply)
+	a, err := s.e.wait(reply)
 	if err != nil {
 		return nil, err
 	}
 	r := a.(*stages.ChunkEvaluated)
 	s.mu.Lock()
-	s.poison = r.Poison
+	if r.Poison != nil { // only Reset heals; the answer to a refused chunk may come late
+		s.poison = r.Poison
+	}
 	if r.Rows > 0 {
 		s.len = r.Pos + r.Rows
 	}
@@ -132,6 +147,9 @@ func traceContext(ctx context.Context) stages.TraceContext {
 func (s *Sequence) Reset(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	if s.isClosed() {
+		return stages.ErrClosed
 	}
 	reply := make(chan stages.Message, 1)
 	a, err := s.e.ask(&stages.ResetSequence{Seq: s.id, Caller: reply}, reply)

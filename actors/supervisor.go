@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -34,13 +35,17 @@ type child struct {
 
 // Receive handles one message of the mailbox.
 func (p *parent) Receive(ctx actor.Context) {
-	switch ctx.Message().(type) {
+	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		for _, c := range p.children {
 			*c.pid = ctx.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return c.actor },
 				actor.WithDispatcher(p.e.newDispatcher())), c.name)
 		}
 		close(p.started)
+	case *actor.Terminated:
+		if !p.e.closed.Load() { // somebody else stopped a stage; the others cannot go on without it
+			p.e.breakDown(&BrokenError{Stage: p.name(m.Who), Err: errors.New("its actor was stopped from outside")})
+		}
 	case *actor.Stopped:
 		close(p.stopped)
 	}
@@ -52,12 +57,16 @@ func (p *parent) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, failed 
 	if !ok {
 		err = fmt.Errorf("panic: %v", reason)
 	}
-	name := failed.Id
+	p.e.breakDown(&BrokenError{Stage: p.name(failed), Err: err})
+	s.StopChildren(s.Children()...)
+}
+
+// name returns which stage a child is.
+func (p *parent) name(pid *actor.PID) string {
 	for _, c := range p.children {
-		if *c.pid == failed || (*c.pid).Equal(failed) {
-			name = c.name
+		if (*c.pid).Equal(pid) {
+			return c.name
 		}
 	}
-	p.e.breakDown(&BrokenError{Stage: name, Err: err})
-	s.StopChildren(s.Children()...)
+	return pid.Id
 }

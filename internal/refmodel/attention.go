@@ -1,0 +1,162 @@
+package refmodel
+
+import (
+	"math"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// fullAttention is softmax attention with grouped heads.
+type fullAttention struct {
+	cfg                 *model.Config
+	q, k, v, o          *matrix
+	qBias, kBias, vBias []float64 // nil where the model has none
+	qNorm, kNorm        []float64 // nil where the model has none
+	rope                rotary
+}
+
+// attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept.
+func attend(q []float64, keys, values [][]float64, scale float64) []float64 {
+	scores := make([]float64, len(keys))
+	for j, k := range keys {
+		scores[j] = scale * dot(q, k)
+	}
+	out := make([]float64, len(values[0]))
+	for j, a := range softmax(scores) {
+		for d, v := range values[j] {
+			out[d] += a * v
+		}
+	}
+	return out
+}
+
+// headOf returns the same head's part of every position's vector.
+func headOf(rows [][]float64, h, width int) [][]float64 {
+	out := make([][]float64, len(rows))
+	for j, r := range rows {
+		out[j] = r[h*width : (h+1)*width]
+	}
+	return out
+}
+
+// mix returns the mixer's output at position p, after keeping its key and value.
+func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []float64 {
+	c, hd := f.cfg, f.cfg.HeadDim
+	q, k, v := s.mul(f.q, a), s.mul(f.k, a), s.mul(f.v, a)
+	if f.qBias != nil {
+		q, k, v = add(q, f.qBias), add(k, f.kBias), add(v, f.vBias)
+	}
+	var gate []float64
+	if c.AttnOutputGate {
+		// Per head: a query, then the gate of that head's output.
+		both := q
+		q = nil
+		for h := range c.NumAttentionHeads {
+			q = append(q, both[h*2*hd:h*2*hd+hd]...)
+			gate = append(gate, both[h*2*hd+hd:(h+1)*2*hd]...)
+		}
+	}
+	eps := float64(c.RMSNormEps)
+	switch c.QKNorm {
+	case model.QKNormPerHead:
+		q, k = headNorm(q, f.qNorm, eps), headNorm(k, f.kNorm, eps)
+	case model.QKNormWhole:
+		q, k = rmsNorm(q, f.qNorm, eps), rmsNorm(k, f.kNorm, eps)
+	}
+	kept.keys = append(kept.keys, f.turnHeads(k, p))
+	kept.values = append(kept.values, v)
+	q = f.turnHeads(q, p)
+	var out []float64
+	group := c.NumAttentionHeads / c.NumKeyValueHeads
+	for h := range c.NumAttentionHeads {
+		keys, values := headOf(kept.keys, h/group, hd), headOf(kept.values, h/group, hd)
+		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)))...)
+	}
+	for i := range gate {
+		out[i] *= sigmoid(gate[i])
+	}
+	return s.mul(f.o, out)
+}
+
+func (f *fullAttention) turnHeads(x []float64, p int) []float64 {
+	var out []float64
+	for h := 0; h < len(x); h += f.cfg.HeadDim {
+		out = append(out, f.rope.turn(x[h:h+f.cfg.HeadDim], p)...)
+	}
+	return out
+}
+
+// latentNormEps is the epsilon of both norms inside latent attention, whatever the configuration says of the others.
+const latentNormEps = 1e-6
+
+// latentAttention is multi-head latent attention in its defining form: keys and values of every head are unfolded from
+// the latent of their position.
+type latentAttention struct {
+	cfg      *model.Config
+	q        *matrix // [heads·(nope+rope), hidden]; nil where qA and qB are its two factors
+	qA, qB   *matrix
+	qNorm    []float64
+	kvA      *matrix // [rank+rope, hidden]
+	kvNorm   []float64
+	unfold   *matrix // [heads·(nope+value), rank]; nil where embedQ and unembed are its parts
+	embedQ   *matrix // [heads·rank, nope]: each head's key part, transposed
+	unembed  *matrix // [heads·value, rank]
+	o        *matrix
+	rope     rotary
+	softmult float64 // of the scores
+}
+
+// softmaxScale returns (nope+rope)^-0.5, under YaRN with mscale_all_dim times m(s, mscale_all_dim)².
+func softmaxScale(c *model.Config) float64 {
+	scale := 1 / math.Sqrt(float64(c.QKNopeHeadDim+c.QKRopeHeadDim))
+	if c.YaRN != nil && c.YaRN.MScaleAllDim != 0 {
+		m := yarnTemperature(c.YaRN.Factor, c.YaRN.MScaleAllDim)
+		scale *= m * m
+	}
+	return scale
+}
+
+func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []float64 {
+	c := l.cfg
+	dn, dr, dv, rank := c.QKNopeHeadDim, c.QKRopeHeadDim, c.VHeadDim, c.KVLoraRank
+	var q []float64
+	if l.q != nil {
+		q = s.mul(l.q, a)
+	} else {
+		q = s.mul(l.qB, rmsNorm(s.mul(l.qA, a), l.qNorm, latentNormEps))
+	}
+	t := s.mul(l.kvA, a)
+	latent := rmsNorm(t[:rank], l.kvNorm, latentNormEps)
+	shared := l.rope.turn(t[rank:], p)
+	var keys, values []float64 // of all heads: [nope | rope] and [value]
+	for h := range c.NumAttentionHeads {
+		k, v := l.unfoldHead(s, latent, h)
+		keys = append(append(keys, k...), shared...)
+		values = append(values, v...)
+	}
+	kept.keys = append(kept.keys, keys)
+	kept.values = append(kept.values, values)
+	var out []float64
+	for h := range c.NumAttentionHeads {
+		qh := q[h*(dn+dr) : (h+1)*(dn+dr)]
+		qh = append(append([]float64(nil), qh[:dn]...), l.rope.turn(qh[dn:], p)...)
+		out = append(out, attend(qh, headOf(kept.keys, h, dn+dr), headOf(kept.values, h, dv), l.softmult)...)
+	}
+	return s.mul(l.o, out)
+}
+
+// unfoldHead returns one head's key, without its rotated part, and value.
+func (l *latentAttention) unfoldHead(s *State, latent []float64, h int) (k, v []float64) {
+	dn, dv, rank := l.cfg.QKNopeHeadDim, l.cfg.VHeadDim, l.cfg.KVLoraRank
+	if l.unfold != nil {
+		both := s.mul(l.unfold.slice(h*(dn+dv), (h+1)*(dn+dv)), latent)
+		return both[:dn], both[dn:]
+	}
+	k = make([]float64, dn)
+	for r := range rank {
+		for d, w := range l.embedQ.row(h*rank + r) {
+			k[d] += w * latent[r]
+		}
+	}
+	return k, s.mul(l.unembed.slice(h*dv, (h+1)*dv), latent)
+}

@@ -1,0 +1,126 @@
+package testmodel
+
+import (
+	"math/rand/v2"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// RandomSpec draws a legal Spec of a family: small, of odd and even sizes, with every option on and off. About half of the
+// widths divide into the groups of quantised matrices.
+func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
+	s := Spec{
+		Arch:         arch,
+		Hidden:       pick(r, 16, 32, 48, 64, 64, 96, 128, 128),
+		Layers:       1 + r.IntN(5),
+		Vocab:        pick(r, 40, 97, 128, 320),
+		MaxPositions: 4096,
+		Eps:          pick(r, 1e-6, 1e-6, 1e-5),
+		Tied:         r.IntN(4) == 0,
+		RopeTheta:    pick(r, 1e4, 5e4, 1e6, 1e7),
+		NormTopK:     arch == model.Qwen35MoE || arch == model.MiniMaxM2 || r.IntN(4) > 0,
+	}
+	if latent(arch) {
+		s.drawLatent(r)
+	} else {
+		s.drawFull(r)
+	}
+	if hybrid(arch) {
+		s.drawLinear(r)
+	}
+	s.drawExperts(r)
+	s.drawDense(r)
+	if latent(arch) && r.IntN(3) > 0 || r.IntN(4) == 0 {
+		s.YaRN = randomYaRN(r)
+	}
+	return s
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func (s *Spec) drawFull(r *rand.Rand) {
+	s.KVHeads = 1 + r.IntN(3)
+	s.Heads = s.KVHeads * (1 + r.IntN(4))
+	s.HeadDim = pick(r, 8, 16, 32, 64)
+	s.RotaryDim = s.HeadDim / pick(r, 1, 2, 4)
+	if s.Arch == model.Qwen3MoE {
+		s.RotaryDim = s.HeadDim
+	}
+	s.QKNorm = true
+	if s.Arch == model.Glm4MoE {
+		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
+	}
+}
+
+func (s *Spec) drawLatent(r *rand.Rand) {
+	s.Heads = 1 + r.IntN(6)
+	s.KVLora = pick(r, 16, 32, 64, 128)
+	s.QLora = pick(r, 0, 24, 64)
+	s.QKNope = pick(r, 8, 16, 32, 64)
+	s.QKRope = pick(r, 4, 8, 16, 32)
+	s.VHead = pick(r, 8, 16, 24, 64)
+}
+
+func (s *Spec) drawLinear(r *rand.Rand) {
+	s.FullEvery = 2 + r.IntN(4)
+	s.LinearKeyHeads = 1 + r.IntN(3)
+	s.LinearValueHeads = s.LinearKeyHeads * (1 + r.IntN(4))
+	s.LinearKeyDim = pick(r, 8, 16, 32)
+	s.LinearValueDim = pick(r, 8, 16, 24, 32)
+	s.ConvKernel = pick(r, 2, 3, 4, 4, 4)
+}
+
+func (s *Spec) drawExperts(r *rand.Rand) {
+	s.Experts = pick(r, 2, 3, 4, 6, 8, 12, 16, 24)
+	s.TopK = 1 + r.IntN(min(s.Experts, 6))
+	s.ExpertWidth = pick(r, 8, 16, 40, 64, 64, 128)
+	if hybrid(s.Arch) {
+		s.SharedWidth = pick(r, 8, 24, 64, 128)
+	}
+	if !grouped(s.Arch) {
+		return
+	}
+	s.SharedWidth = r.IntN(3) * s.ExpertWidth
+	s.RoutedScale = pick(r, 1, 1.5, 2.5)
+	var groups []int
+	for g := 1; g <= s.Experts/2; g++ {
+		if s.Experts%g == 0 {
+			groups = append(groups, g)
+		}
+	}
+	s.Groups = pick(r, groups...)
+	least := (s.TopK*s.Groups + s.Experts - 1) / s.Experts // groups that hold TopK experts
+	s.TopKGroups = least + r.IntN(s.Groups-least+1)
+}
+
+func (s *Spec) drawDense(r *rand.Rand) {
+	switch {
+	case grouped(s.Arch):
+		for i := range r.IntN(s.Layers) {
+			s.DenseLayers = append(s.DenseLayers, i)
+		}
+	case s.Arch == model.Qwen3Next || s.Arch == model.Qwen3MoE:
+		for i := range s.Layers {
+			if r.IntN(5) == 0 && len(s.DenseLayers)+1 < s.Layers {
+				s.DenseLayers = append(s.DenseLayers, i)
+			}
+		}
+	}
+	if len(s.DenseLayers) > 0 {
+		s.DenseWidth = pick(r, 16, 40, 64, 192)
+	}
+}
+
+// randomYaRN draws borders of the ramp inside, at and beyond the ends of the few pairs that there are.
+func randomYaRN(r *rand.Rand) *model.YaRN {
+	y := &model.YaRN{
+		Factor:                        pick(r, 2.0, 4, 40),
+		OriginalMaxPositionEmbeddings: pick(r, 16, 64, 512, 4096),
+		BetaFast:                      pick(r, 32.0, 32, 8, 1),
+		BetaSlow:                      1,
+		Truncate:                      r.IntN(4) > 0,
+	}
+	scales := pick(r, [2]float64{1, 1}, [2]float64{0.707, 0.707}, [2]float64{1, 0.8}, [2]float64{0, 0}, [2]float64{1, 0})
+	y.MScale, y.MScaleAllDim = scales[0], scales[1]
+	return y
+}

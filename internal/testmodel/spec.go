@@ -1,0 +1,163 @@
+package testmodel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// Spec is what a checkpoint is made of. Fields that the family has no use for must be zero.
+type Spec struct {
+	Arch         model.Arch
+	Hidden       int
+	Layers       int
+	Vocab        int
+	MaxPositions int
+	Eps          float64 // rms_norm_eps
+	Tied         bool    // the head is the embedding
+
+	// Softmax attention, full and latent.
+	Heads     int
+	RopeTheta float64
+	YaRN      *model.YaRN // nil: plain frequencies. AttentionFactor and Truncate are written where they are not the default
+
+	// Full attention: all families but deepseek_v3 and kimi_k2.
+	KVHeads   int
+	HeadDim   int
+	RotaryDim int  // qwen3_moe: HeadDim
+	QKNorm    bool // must be true but for glm4_moe
+	Bias      bool // of queries, keys and values; glm4_moe alone
+
+	// Latent attention: deepseek_v3, kimi_k2.
+	QLora  int // 0: one q_proj
+	KVLora int
+	QKNope int
+	QKRope int
+	VHead  int
+
+	// Linear attention: qwen3_5_moe, qwen3_next.
+	FullEvery        int // layers FullEvery-1, 2·FullEvery-1, … are full attention, the others linear; 2 or more
+	LinearKeyHeads   int
+	LinearValueHeads int
+	LinearKeyDim     int // of a head
+	LinearValueDim   int // of a head
+	ConvKernel       int
+
+	// DenseLayers have no experts but one SwiGLU of width DenseWidth; ascending. deepseek_v3, kimi_k2 and glm4_moe: the first
+	// layers; qwen3_next, qwen3_moe: any; others: none.
+	DenseLayers []int
+	DenseWidth  int
+
+	// Mixture of experts.
+	Experts     int
+	TopK        int
+	ExpertWidth int
+	// SharedWidth is the width of the shared expert. deepseek_v3, kimi_k2 and glm4_moe: a multiple of ExpertWidth, or 0 for none.
+	SharedWidth int
+	NormTopK    bool // must be true for qwen3_5_moe and minimax_m2
+
+	// Router with groups: deepseek_v3, kimi_k2, glm4_moe.
+	Groups, TopKGroups int
+	RoutedScale        float64
+}
+
+// latent, hybrid and grouped say which parts a family has.
+func latent(a model.Arch) bool  { return a == model.DeepseekV3 || a == model.KimiK2 }
+func hybrid(a model.Arch) bool  { return a == model.Qwen35MoE || a == model.Qwen3Next }
+func grouped(a model.Arch) bool { return latent(a) || a == model.Glm4MoE }
+
+// Archs returns all families, in a fixed order.
+func Archs() []model.Arch {
+	return []model.Arch{model.Qwen35MoE, model.Qwen3Next, model.Qwen3MoE, model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.MiniMaxM2}
+}
+
+// Validate reports everything that no checkpoint of the family can have.
+func (s Spec) Validate() error {
+	var errs []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("testmodel: "+format, args...))
+		}
+	}
+	want(slices.Contains(Archs(), s.Arch), "unknown family %q", s.Arch)
+	positive := func(name string, n int, has bool) {
+		want(n > 0 == has && n >= 0, "%s is %d in %s", name, n, s.Arch)
+	}
+	full := !latent(s.Arch)
+	for _, f := range []struct {
+		name string
+		n    int
+		has  bool
+	}{
+		{"Hidden", s.Hidden, true}, {"Layers", s.Layers, true}, {"Vocab", s.Vocab, true}, {"MaxPositions", s.MaxPositions, true},
+		{"Heads", s.Heads, true}, {"KVHeads", s.KVHeads, full}, {"HeadDim", s.HeadDim, full}, {"RotaryDim", s.RotaryDim, full},
+		{"KVLora", s.KVLora, !full}, {"QKNope", s.QKNope, !full}, {"QKRope", s.QKRope, !full}, {"VHead", s.VHead, !full},
+		{"FullEvery", s.FullEvery, hybrid(s.Arch)}, {"LinearKeyHeads", s.LinearKeyHeads, hybrid(s.Arch)},
+		{"LinearValueHeads", s.LinearValueHeads, hybrid(s.Arch)}, {"LinearKeyDim", s.LinearKeyDim, hybrid(s.Arch)},
+		{"LinearValueDim", s.LinearValueDim, hybrid(s.Arch)}, {"ConvKernel", s.ConvKernel, hybrid(s.Arch)},
+		{"Experts", s.Experts, true}, {"TopK", s.TopK, true}, {"ExpertWidth", s.ExpertWidth, true},
+		{"SharedWidth", s.SharedWidth, hybrid(s.Arch) || grouped(s.Arch) && s.SharedWidth != 0},
+		{"DenseWidth", s.DenseWidth, len(s.DenseLayers) > 0},
+		{"Groups", s.Groups, grouped(s.Arch)}, {"TopKGroups", s.TopKGroups, grouped(s.Arch)},
+	} {
+		positive(f.name, f.n, f.has)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...) // what follows divides by these
+	}
+	want(s.Eps > 0 && s.RopeTheta > 1, "Eps %v, RopeTheta %v", s.Eps, s.RopeTheta)
+	want(s.QLora >= 0 && (s.QLora == 0 || !full), "QLora is %d in %s", s.QLora, s.Arch)
+	if full {
+		want(s.Heads%s.KVHeads == 0, "Heads %d, KVHeads %d", s.Heads, s.KVHeads)
+		want(s.RotaryDim%2 == 0 && s.RotaryDim <= s.HeadDim, "RotaryDim %d of HeadDim %d", s.RotaryDim, s.HeadDim)
+		want(s.Arch != model.Qwen3MoE || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
+	} else {
+		want(s.QKRope%2 == 0, "QKRope %d is odd", s.QKRope)
+	}
+	want(s.QKNorm == full || s.Arch == model.Glm4MoE, "QKNorm is %v in %s", s.QKNorm, s.Arch)
+	want(!s.Bias || s.Arch == model.Glm4MoE, "Bias in %s", s.Arch)
+	want(s.NormTopK || s.Arch != model.Qwen35MoE && s.Arch != model.MiniMaxM2, "NormTopK is false in %s", s.Arch)
+	if hybrid(s.Arch) {
+		want(s.LinearValueHeads%s.LinearKeyHeads == 0, "LinearValueHeads %d, LinearKeyHeads %d", s.LinearValueHeads, s.LinearKeyHeads)
+		want(s.ConvKernel >= 2, "ConvKernel %d", s.ConvKernel)
+		// The shape of a convolution is what tells a checkpoint with norms of 1+w, so there must be one.
+		want(s.FullEvery >= 2, "FullEvery %d leaves no layer of linear attention", s.FullEvery)
+	}
+	errs = append(errs, s.validateExperts()...)
+	return errors.Join(errs...)
+}
+
+// validateExperts checks the feed-forward parts.
+func (s Spec) validateExperts() []error {
+	var errs []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("testmodel: "+format, args...))
+		}
+	}
+	want(s.TopK <= s.Experts, "TopK %d of Experts %d", s.TopK, s.Experts)
+	want(len(s.DenseLayers) < s.Layers, "%d DenseLayers of %d", len(s.DenseLayers), s.Layers)
+	for i, l := range s.DenseLayers {
+		switch {
+		case grouped(s.Arch):
+			want(l == i, "DenseLayers %v, want the first layers", s.DenseLayers)
+		case s.Arch == model.Qwen3Next || s.Arch == model.Qwen3MoE:
+			want(l >= 0 && l < s.Layers && (i == 0 || l > s.DenseLayers[i-1]), "DenseLayers %v of %d layers", s.DenseLayers, s.Layers)
+		default:
+			want(false, "DenseLayers %v in %s", s.DenseLayers, s.Arch)
+		}
+	}
+	if !grouped(s.Arch) {
+		want(s.RoutedScale == 0, "RoutedScale in %s", s.Arch)
+		return errs
+	}
+	want(s.RoutedScale > 0, "RoutedScale %v", s.RoutedScale)
+	want(s.SharedWidth%s.ExpertWidth == 0, "SharedWidth %d, ExpertWidth %d", s.SharedWidth, s.ExpertWidth)
+	size := s.Experts / s.Groups
+	want(s.Experts%s.Groups == 0 && (s.Groups == 1 || size >= 2), "Experts %d in %d Groups", s.Experts, s.Groups)
+	want(s.TopKGroups <= s.Groups && s.TopK <= size*s.TopKGroups, "TopKGroups %d of %d, of %d experts each, for TopK %d",
+		s.TopKGroups, s.Groups, size, s.TopK)
+	return errs
+}

@@ -1,0 +1,202 @@
+package testmodel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// list gathers the tensors of a checkpoint.
+type list struct {
+	spec   Spec
+	prefix string // of the layers and the embedding
+	out    []drawn
+}
+
+// drawn is a tensor whose elements are mean + spread · N(0, 1), or evenly between mean and mean+spread.
+type drawn struct {
+	name         string
+	dtype        safetensors.DType
+	shape        []int
+	mean, spread float64
+	even         bool
+}
+
+// matrix adds a matrix that turns inputs of order one into outputs of order gain; name is without ".weight".
+func (l *list) matrix(name string, gain float64, shape ...int) {
+	l.out = append(l.out, drawn{name: name + ".weight", dtype: safetensors.BF16, shape: shape, spread: gain / sqrt(shape[len(shape)-1])})
+}
+
+// norm adds the weight of a norm of the five kinds that some families store as w of 1+w.
+func (l *list) norm(name string, n int, mean float64) {
+	if hybrid(l.spec.Arch) {
+		mean--
+	}
+	l.vector(name+".weight", n, mean, 0.2)
+}
+
+func (l *list) vector(name string, n int, mean, spread float64) {
+	l.out = append(l.out, drawn{name: name, dtype: safetensors.BF16, shape: []int{n}, mean: mean, spread: spread})
+}
+
+// wide makes the last tensor F32.
+func (l *list) wide() { l.out[len(l.out)-1].dtype = safetensors.F32 }
+
+// tensors lists the checkpoint, one layer after the other.
+func (s Spec) tensors() []drawn {
+	l := &list{spec: s, prefix: "model."}
+	if s.Arch == model.Qwen35MoE {
+		l.prefix = "model.language_model."
+	}
+	// A tied embedding is small, so that logits are of the order that a separate head gives.
+	const headGain = 2.5
+	embed := sqrt(s.Hidden)
+	if s.Tied {
+		embed = headGain
+	} else {
+		l.matrix("lm_head", headGain, s.Vocab, s.Hidden)
+	}
+	l.matrix(l.prefix+"embed_tokens", embed, s.Vocab, s.Hidden)
+	l.norm(l.prefix+"norm", s.Hidden, 1)
+	for i := range s.Layers {
+		p := fmt.Sprintf("%slayers.%d.", l.prefix, i)
+		l.norm(p+"input_layernorm", s.Hidden, 1)
+		l.norm(p+"post_attention_layernorm", s.Hidden, 1)
+		switch {
+		case latent(s.Arch):
+			l.latentAttention(p + "self_attn.")
+		case hybrid(s.Arch) && (i+1)%s.FullEvery != 0:
+			l.linearAttention(p + "linear_attn.")
+		default:
+			l.fullAttention(p + "self_attn.")
+		}
+		if slices.Contains(s.DenseLayers, i) {
+			l.mlp(p+"mlp.", s.DenseWidth)
+		} else {
+			l.experts(p)
+		}
+	}
+	return l.out
+}
+
+func (l *list) fullAttention(p string) {
+	s, h := l.spec, l.spec.Hidden
+	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	rows := q
+	if hybrid(s.Arch) {
+		rows *= 2 // with the gate of each head
+	}
+	l.matrix(p+"q_proj", 1.2, rows, h)
+	l.matrix(p+"k_proj", 1.2, kv, h)
+	l.matrix(p+"v_proj", 1, kv, h)
+	l.matrix(p+"o_proj", 1.5, h, q)
+	if s.Bias {
+		l.vector(p+"q_proj.bias", q, 0, 0.5)
+		l.vector(p+"k_proj.bias", kv, 0, 0.5)
+		l.vector(p+"v_proj.bias", kv, 0, 0.5)
+	}
+	if !s.QKNorm {
+		return
+	}
+	if s.Arch != model.MiniMaxM2 {
+		q, kv = s.HeadDim, s.HeadDim
+	}
+	l.norm(p+"q_norm", q, 1.3)
+	l.norm(p+"k_norm", kv, 1.3)
+}
+
+func (l *list) latentAttention(p string) {
+	s, h := l.spec, l.spec.Hidden
+	if s.QLora == 0 {
+		l.matrix(p+"q_proj", 1.2, s.Heads*(s.QKNope+s.QKRope), h)
+	} else {
+		l.matrix(p+"q_a_proj", 1, s.QLora, h)
+		l.norm(p+"q_a_layernorm", s.QLora, 1)
+		l.matrix(p+"q_b_proj", 1.2, s.Heads*(s.QKNope+s.QKRope), s.QLora)
+	}
+	l.matrix(p+"kv_a_proj_with_mqa", 1, s.KVLora+s.QKRope, h)
+	l.norm(p+"kv_a_layernorm", s.KVLora, 1)
+	l.matrix(p+"kv_b_proj", 1.2, s.Heads*(s.QKNope+s.VHead), s.KVLora)
+	l.matrix(p+"o_proj", 1.5, h, s.Heads*s.VHead)
+}
+
+func (l *list) linearAttention(p string) {
+	s, h := l.spec, l.spec.Hidden
+	k, v := s.LinearKeyHeads*s.LinearKeyDim, s.LinearValueHeads*s.LinearValueDim
+	if s.Arch == model.Qwen35MoE {
+		l.matrix(p+"in_proj_qkv", 1.5, 2*k+v, h)
+		l.matrix(p+"in_proj_z", 1.5, v, h)
+		l.matrix(p+"in_proj_b", 1, s.LinearValueHeads, h)
+		l.matrix(p+"in_proj_a", 1, s.LinearValueHeads, h)
+	} else {
+		l.matrix(p+"in_proj_qkvz", 1.5, 2*k+2*v, h)
+		l.matrix(p+"in_proj_ba", 1, 2*s.LinearValueHeads, h)
+	}
+	l.out = append(l.out, drawn{name: p + "conv1d.weight", dtype: safetensors.BF16, shape: []int{2*k + v, 1, s.ConvKernel}, spread: 0.6})
+	// With these a head forgets within one position to a few dozen.
+	l.out = append(l.out, drawn{name: p + "A_log", dtype: safetensors.BF16, shape: []int{s.LinearValueHeads}, mean: -4, spread: 5, even: true})
+	if s.Arch == model.Qwen35MoE {
+		l.wide()
+	}
+	l.vector(p+"dt_bias", s.LinearValueHeads, 0, 1)
+	l.vector(p+"norm.weight", s.LinearValueDim, 1, 0.2) // never zero-centred
+	if s.Arch == model.Qwen35MoE {
+		l.wide()
+	}
+	l.matrix(p+"out_proj", 1.5, h, v)
+}
+
+func (l *list) mlp(p string, width int) {
+	l.matrix(p+"gate_proj", 1.5, width, l.spec.Hidden)
+	l.matrix(p+"up_proj", 1.5, width, l.spec.Hidden)
+	l.matrix(p+"down_proj", 1.5, l.spec.Hidden, width)
+}
+
+// experts adds router, routed experts and shared expert of the layer whose names begin with layer.
+func (l *list) experts(layer string) {
+	s, h, p := l.spec, l.spec.Hidden, layer+"mlp."
+	names := []string{"gate_proj", "up_proj", "down_proj"}
+	if s.Arch == model.MiniMaxM2 {
+		p, names = layer+"block_sparse_moe.", []string{"w1", "w3", "w2"}
+	}
+	switch {
+	case s.Arch == model.MiniMaxM2:
+		l.matrix(p+"gate", 1.5, s.Experts, h)
+		l.vector(p+"e_score_correction_bias", s.Experts, 0, 0.2)
+		l.wide()
+	case grouped(s.Arch):
+		l.matrix(p+"gate", 1.5, s.Experts, h)
+		l.vector(p+"gate.e_score_correction_bias", s.Experts, 0, 0.2)
+		l.wide()
+		if s.SharedWidth > 0 {
+			l.mlp(p+"shared_experts.", s.SharedWidth)
+		}
+	default:
+		l.matrix(p+"gate", 3, s.Experts, h)
+		if hybrid(s.Arch) {
+			l.matrix(p+"shared_expert_gate", 1.5, 1, h)
+			l.mlp(p+"shared_expert.", s.SharedWidth)
+		}
+	}
+	if s.Arch == model.Qwen35MoE {
+		l.fusedExperts(p)
+		return
+	}
+	for e := range s.Experts {
+		one := fmt.Sprintf("%sexperts.%d.", p, e)
+		l.matrix(one+names[0], 1.5, s.ExpertWidth, h)
+		l.matrix(one+names[1], 1.5, s.ExpertWidth, h)
+		l.matrix(one+names[2], 1.5, h, s.ExpertWidth)
+	}
+}
+
+// fusedExperts adds all experts of a layer as two tensors, whose names do not end in ".weight".
+func (l *list) fusedExperts(p string) {
+	s := l.spec
+	l.matrix(p+"experts.gate_up_proj", 1.5, s.Experts, 2*s.ExpertWidth, s.Hidden)
+	l.out[len(l.out)-1].name = p + "experts.gate_up_proj"
+	l.matrix(p+"experts.down_proj", 1.5, s.Experts, s.Hidden, s.ExpertWidth)
+	l.out[len(l.out)-1].name = p + "experts.down_proj"
+}
