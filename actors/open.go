@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -91,17 +89,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 }
 
 // openModel reads the configuration and opens the packed files.
-func (e *Engine) openModel(cfg Config) error {
-	config, err := os.ReadFile(filepath.Join(cfg.Model, "config.json"))
-	if err != nil {
-		return fmt.Errorf("actors: %s is not a packed model directory: %w", cfg.Model, err)
-	}
-	generation, err := os.ReadFile(filepath.Join(cfg.Model, "generation_config.json"))
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("actors: %w", err)
-	}
-	if e.model, err = model.ParseConfig(config, generation); err != nil {
-		return fmt.Errorf("actors: %s: %w", filepath.Join(cfg.Model, "config.json"), err)
+func (e *Engine) openModel(cfg Config) (err error) {
+	if e.model, err = weights.ReadConfig(cfg.Model); err != nil {
+		return err
 	}
 	if e.weights, err = weights.Open(cfg.Model); err != nil {
 		return err
