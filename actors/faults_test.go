@@ -336,8 +336,9 @@ func TestBadModels(t *testing.T) {
 		want   func(error) bool
 	}{
 		{"no directory", os.RemoveAll, false, func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
-		{"no config", func(d string) error { return os.Remove(filepath.Join(d, "config.json")) }, false,
-			func(err error) bool { return errors.Is(err, fs.ErrNotExist) }},
+		{"no config anywhere", func(d string) error {
+			return errors.Join(os.Remove(filepath.Join(d, "config.json")), edit("model_weights.json", `"config":`, `"konfig":`)(d))
+		}, false, is[*weights.NoConfigError]},
 		{"config without a field", edit("config.json", `"num_experts": 8,`, ``), false, is[*model.ConfigError]},
 		{"config with an impossible field", edit("config.json", `"num_experts_per_tok": 2`, `"num_experts_per_tok": 99`), false, is[*model.ConfigError]},
 		{"unknown architecture", edit("config.json", `qwen3_5_moe`, `qwen9_moe`), false, is[*model.UnknownArchError]},

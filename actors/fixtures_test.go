@@ -47,6 +47,19 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
+// TestLegacyPacks opens packs in the form that flash-moe and moeflux write, made without our converter, and wants the
+// reference's numbers.
+func TestLegacyPacks(t *testing.T) {
+	dev := device(t, 2)
+	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {
+		for _, moeflux := range []bool{false, true} {
+			e := open(t, actors.Config{Model: fixtures.Legacy(t, name, moeflux), Device: dev})
+			c := &comparer{t: t, limit: tolerance(name)}
+			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
+		}
+	}
+}
+
 func (c *comparer) checkPrompt(e *actors.Engine, ref *fixtures.Numbers, p string) {
 	t := c.t
 	t.Helper()

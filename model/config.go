@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Arch is a supported architecture, named as in the checkpoint's model_type.
 type Arch string
 
@@ -99,9 +101,9 @@ type Config struct {
 
 	// Softmax attention, full and latent.
 	NumAttentionHeads int
-	NumKeyValueHeads  int
-	HeadDim           int     // of full attention
-	RotaryDim         int     // channels of a head that rope rotates
+	NumKeyValueHeads  int     // of full attention; with latent attention NumAttentionHeads
+	HeadDim           int     // of full attention; with latent attention that of queries and keys, QKNopeHeadDim+QKRopeHeadDim
+	RotaryDim         int     // channels of a head that rope rotates; with latent attention QKRopeHeadDim
 	RopeTheta         float64 // base of the rotary frequencies
 	RopeInterleaved   bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
 	YaRN              *YaRN   // nil: plain frequencies
@@ -135,7 +137,7 @@ type Config struct {
 	SharedExpert                 SharedExpert
 	SharedExpertIntermediateSize int
 	Scoring                      Scoring
-	NormTopKProb                 bool    // divide the picked weights by their sum
+	NormTopKProb                 bool    // divide the picked weights by their sum; with SigmoidScores 1e-20 is added to it
 	CorrectionBias               bool    // a bias per expert takes part in the choice, not in the weight
 	NGroup, TopKGroup            int     // experts are chosen from the best TopKGroup of NGroup groups; 1, 1: no groups
 	RoutedScalingFactor          float32 // what the weights are multiplied by in the end
@@ -188,26 +190,44 @@ func (c *Config) MoELayers() []int {
 // Size is one whole-number entry of a configuration.
 type Size struct {
 	Key   string // as in config.json
-	Value int
+	Value int    // above 0
 }
 
-// Sizes returns the whole-number sizes that the model's tensors depend on, in a fixed order.
+// Sizes returns the whole-number sizes that the model's tensors depend on, in a fixed order, under the keys that the
+// architecture's config.json has for them.
 func (c *Config) Sizes() []Size {
-	return []Size{
+	experts, width, shared, sharedSize := "num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", c.SharedExpertIntermediateSize
+	switch c.Arch {
+	case DeepseekV3, KimiK2, Glm4MoE:
+		experts, shared, sharedSize = "n_routed_experts", "n_shared_experts", sharedSize/max(c.MoEIntermediateSize, 1)
+	case MiniMaxM2:
+		experts, width = "num_local_experts", "intermediate_size"
+	}
+	headDim, kvHeads := c.HeadDim, c.NumKeyValueHeads
+	if c.KVLoraRank > 0 {
+		headDim, kvHeads = 0, 0 // derived; what config.json may say of them means nothing
+	}
+	return slices.DeleteFunc([]Size{
 		{"hidden_size", c.HiddenSize},
 		{"num_hidden_layers", c.NumHiddenLayers},
 		{"num_attention_heads", c.NumAttentionHeads},
-		{"num_key_value_heads", c.NumKeyValueHeads},
-		{"head_dim", c.HeadDim},
+		{"num_key_value_heads", kvHeads},
+		{"head_dim", headDim},
 		{"vocab_size", c.VocabSize},
-		{"num_experts", c.NumExperts},
+		{experts, c.NumExperts},
 		{"num_experts_per_tok", c.NumExpertsPerTok},
-		{"moe_intermediate_size", c.MoEIntermediateSize},
-		{"shared_expert_intermediate_size", c.SharedExpertIntermediateSize},
+		{width, c.MoEIntermediateSize},
+		{shared, sharedSize},
 		{"linear_num_value_heads", c.LinearNumValueHeads},
 		{"linear_num_key_heads", c.LinearNumKeyHeads},
 		{"linear_key_head_dim", c.LinearKeyHeadDim},
 		{"linear_value_head_dim", c.LinearValueHeadDim},
 		{"linear_conv_kernel_dim", c.LinearConvKernelDim},
-	}
+		{"intermediate_size", c.IntermediateSize},
+		{"q_lora_rank", c.QLoraRank},
+		{"kv_lora_rank", c.KVLoraRank},
+		{"qk_nope_head_dim", c.QKNopeHeadDim},
+		{"qk_rope_head_dim", c.QKRopeHeadDim},
+		{"v_head_dim", c.VHeadDim},
+	}, func(s Size) bool { return s.Value == 0 })
 }

@@ -28,14 +28,17 @@ func TestParseConfigFixture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lin, full := model.LinearAttention, model.FullAttention
+	lin, full, moe := model.LinearAttention, model.FullAttention, model.MixtureOfExperts
 	want := &model.Config{
 		Arch: model.Qwen35MoE, HiddenSize: 128, NumHiddenLayers: 8, VocabSize: 512, MaxPositionEmbeddings: 4096, RMSNormEps: 1e-6,
 		NumAttentionHeads: 4, NumKeyValueHeads: 2, HeadDim: 64, RotaryDim: 16, RopeTheta: 1e7,
+		AttnOutputGate: true, QKNorm: model.QKNormPerHead,
 		LinearNumKeyHeads: 2, LinearNumValueHeads: 4, LinearKeyHeadDim: 32, LinearValueHeadDim: 32, LinearConvKernelDim: 4,
-		NumExperts: 16, NumExpertsPerTok: 4, MoEIntermediateSize: 64, SharedExpertIntermediateSize: 64, NormTopKProb: true,
+		NumExperts: 16, NumExpertsPerTok: 4, MoEIntermediateSize: 64, SharedExpert: model.SharedExpertGated, SharedExpertIntermediateSize: 64,
+		Scoring: model.SoftmaxScores, NormTopKProb: true, NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1,
 		EOSTokenIDs: []int32{7, 9, 511}, BOSTokenID: 3,
-		Layers: []model.Layer{{lin, 0}, {lin, 1}, {lin, 2}, {full, 0}, {lin, 3}, {lin, 4}, {lin, 5}, {full, 1}},
+		Layers: []model.Layer{{lin, 0, moe, 0}, {lin, 1, moe, 1}, {lin, 2, moe, 2}, {full, 0, moe, 3},
+			{lin, 3, moe, 4}, {lin, 4, moe, 5}, {lin, 5, moe, 6}, {full, 1, moe, 7}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -145,7 +148,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"layer_types", `4`, "layer_types"}, {"layer_types", `[1,2,3,4]`, "layer_types"},
 		{"partial_rotary_factor", "0", "partial_rotary_factor"}, {"partial_rotary_factor", "1.5", "partial_rotary_factor"},
 		{"partial_rotary_factor", "0.1", "partial_rotary_factor"}, {"partial_rotary_factor", "0.01", "partial_rotary_factor"},
-		{"rope_scaling", `{"rope_type":"yarn","factor":4}`, "rope_scaling.rope_type"}, {"rope_scaling", `{"type":"linear","factor":4}`, "rope_scaling.type"},
+		{"rope_scaling", `{"rope_type":"longrope","factor":4}`, "rope_scaling.rope_type"}, {"rope_scaling", `{"type":"linear","factor":4}`, "rope_scaling.type"},
 		{"rope_scaling", `"yarn"`, "rope_scaling"}, {"rope_parameters", `{"rope_type":"llama3"}`, "rope_parameters.rope_type"},
 		{"rope_parameters", `{"rope_theta":-1}`, "rope_parameters.rope_theta"}, {"rope_parameters", `{"rope_type":3}`, "rope_parameters.rope_type"},
 		{"hidden_act", `"gelu"`, "hidden_act"}, {"hidden_act", `7`, "hidden_act"}, {"attention_bias", "true", "attention_bias"},
@@ -243,6 +246,12 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add(fixtureConfig(f, fixtures.Qwen35MoEQ4), []byte(`{"eos_token_id":[1,2]}`))
 	f.Add(fixtureConfig(f, fixtures.Qwen35MoEBF16), []byte(nil))
 	f.Add(encode(f, flat()), []byte(`{}`))
+	for _, k := range []keys{qwen3MoE, deepseek, glm, minimax, {"model_type": "kimi_k25", "text_config": deepseek}} {
+		f.Add(encode(f, k), []byte(nil))
+	}
+	for _, name := range []string{fixtures.DeepseekV3BF16, fixtures.Qwen3NextQ4, fixtures.Qwen3MoEQ4} {
+		f.Add(fixtureConfig(f, name), []byte(nil))
+	}
 	f.Add([]byte(`{"model_type":"qwen3_5_moe","text_config":{"layer_types":[null]}}`), []byte(`[`))
 	f.Fuzz(func(t *testing.T, config, generation []byte) {
 		c, err := model.ParseConfig(config, generation)
@@ -258,9 +267,22 @@ func FuzzParseConfig(f *testing.F) {
 				t.Errorf("%s is %d", s.Key, s.Value)
 			}
 		}
-		if len(c.Layers) != c.NumHiddenLayers || c.RotaryDim < 2 || c.RotaryDim > c.HeadDim || c.LinearConvDim() <= 0 ||
-			c.NumAttentionHeads%c.NumKeyValueHeads != 0 || c.NumExpertsPerTok > c.NumExperts {
+		if len(c.Layers) != c.NumHiddenLayers || c.RotaryDim < 2 || c.RotaryDim > c.HeadDim || c.LinearConvDim() < 0 ||
+			c.LinearConvDim() == 0 && c.Count(model.LinearAttention) > 0 || c.LatentDim() == 0 && c.Count(model.LatentAttention) > 0 ||
+			c.NumAttentionHeads%c.NumKeyValueHeads != 0 || c.NumExpertsPerTok > c.NumExperts || c.NumExperts%c.NGroup != 0 {
 			t.Errorf("impossible: %+v", c)
+		}
+		if len(c.MoELayers()) == 0 || (c.IntermediateSize == 0) != (len(c.MoELayers()) == len(c.Layers)) {
+			t.Errorf("experts in layers %v of %d, dense width %d", c.MoELayers(), len(c.Layers), c.IntermediateSize)
+		}
+		for i, f := range c.RopeFrequencies() {
+			if !(f > 0 && f <= 1) {
+				t.Errorf("frequency %d is %v: %+v, %+v", i, f, c, c.YaRN)
+				break
+			}
+		}
+		if a, m := c.AttentionScale(), c.RopeMultiplier(); !(a > 0 && a < 1e9) || !(m > 0 && m < 1e9) {
+			t.Errorf("scale %v, multiplier %v: %+v, %+v", a, m, c, c.YaRN)
 		}
 		if b := 12 * c.HiddenSize * c.MoEIntermediateSize * c.NumExperts; b <= 0 {
 			t.Errorf("size of the experts overflows: %+v", c)

@@ -8,6 +8,7 @@ type YaRN struct {
 	OriginalMaxPositionEmbeddings int
 	BetaFast, BetaSlow            float64
 	MScale, MScaleAllDim          float64 // 0: not given
+	AttentionFactor               float64 // what cosine and sine are multiplied by; 0: as the two above say
 	Truncate                      bool    // round the borders of the ramp to whole channels
 }
 
@@ -52,14 +53,17 @@ func (y *YaRN) mscale(key float64) float64 {
 	return 0.1*key*math.Log(y.Factor) + 1
 }
 
-// RopeMultiplier returns what cosine and sine are multiplied by.
+// RopeMultiplier returns what cosine and sine are multiplied by: AttentionFactor, or the ratio of the temperatures of the two
+// mscale keys, of which MScale counts as 1 where it is not given.
 func (c *Config) RopeMultiplier() float64 {
 	y := c.YaRN
 	switch {
 	case y == nil:
 		return 1
-	case y.MScale == 0 && y.MScaleAllDim == 0:
-		return y.mscale(1)
+	case y.AttentionFactor != 0:
+		return y.AttentionFactor
+	case y.MScale == 0:
+		return y.mscale(1) / y.mscale(y.MScaleAllDim)
 	default:
 		return y.mscale(y.MScale) / y.mscale(y.MScaleAllDim)
 	}

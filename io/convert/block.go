@@ -17,10 +17,12 @@ import (
 type op uint8
 
 const (
-	copyBytes  op = iota
-	widen         // to F32
-	widenShift    // to F32, plus 1
-	quantCodes    // the three parts of an affine matrix, each from the same numbers
+	copyBytes  op = iota // of one array
+	widen                // to F32
+	widenShift           // to F32, plus 1
+	narrow               // to BF16, rounded
+	minusEight           // BF16 scales times -8
+	quantCodes           // the three parts of an affine matrix, each from the same numbers
 	quantScales
 	quantBiases
 )
@@ -32,17 +34,19 @@ type block struct {
 	shape  []int
 	bytes  int64
 	op     op
-	format quant.Format       // of the target, for codes
-	src    safetensors.Tensor // or a part of one: only DType, Name and Data count
+	array  array        // of the source, for copies
+	format quant.Format // of the target, for codes
+	src    *numbers     // shared by the blocks of one matrix
 }
 
 // newBlock fills in the size.
-func newBlock(name string, dtype safetensors.DType, shape []int, o op, f quant.Format, src safetensors.Tensor) (block, error) {
-	n, err := dtype.Bytes(shape)
+func newBlock(b block) (block, error) {
+	n, err := b.dtype.Bytes(b.shape)
 	if err != nil {
-		return block{}, &SourceError{Tensor: src.Name, Got: err.Error()}
+		return block{}, &SourceError{Tensor: b.src.m.weight.Name, Got: err.Error()}
 	}
-	return block{name: name, dtype: dtype, shape: shape, bytes: int64(n), op: o, format: f, src: src}, nil
+	b.bytes = int64(n)
+	return b, nil
 }
 
 // chunkElements is how many numbers are converted at a time; a multiple of every group size.
@@ -54,9 +58,9 @@ type emitter struct {
 	drop   func([]byte) // tells that a part of the source was read for the last time
 	floats []float32    // [chunkElements]
 	out    []byte       // [4*chunkElements]
-	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is that matrix's data.
+	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is that matrix.
 	scales, biases []byte
-	made           []byte
+	made           *numbers
 }
 
 // maxGroups bounds the scales and biases that are kept while codes are written. Those of a larger matrix, over
@@ -69,16 +73,25 @@ func newEmitter(drop func([]byte)) *emitter {
 
 // write makes a block's bytes, piece after piece.
 func (e *emitter) write(b block) error {
-	if b.op == copyBytes {
-		return e.copy(b.src.Data)
-	}
-	if b.op == quantCodes {
+	switch b.op {
+	case copyBytes:
+		for _, data := range b.src.bytes(b.array) {
+			if err := e.copy(data); err != nil {
+				return err
+			}
+		}
+		return nil
+	case minusEight:
+		return e.minusEight(b.src.bytes(scaleArray))
+	case quantCodes:
 		e.keep(b)
-	} else if kept := e.kept(b); kept != nil {
-		_, err := e.w.Write(kept)
-		return err
+	default:
+		if kept := e.kept(b); kept != nil {
+			_, err := e.w.Write(kept)
+			return err
+		}
 	}
-	total := b.src.Elements()
+	total := b.src.count()
 	for first := 0; first < total; first += chunkElements {
 		n := min(chunkElements, total-first)
 		out, err := e.convert(b, first, n)
@@ -88,8 +101,7 @@ func (e *emitter) write(b block) error {
 		if _, err := e.w.Write(out); err != nil {
 			return err
 		}
-		width := len(b.src.Data) / total
-		e.drop(b.src.Data[first*width : (first+n)*width])
+		b.src.drop(first, n, e.drop)
 	}
 	return nil
 }
@@ -97,17 +109,17 @@ func (e *emitter) write(b block) error {
 // keep makes room for scales and biases of the matrix whose codes are about to be made.
 func (e *emitter) keep(b block) {
 	e.made = nil
-	groups := b.src.Elements() / b.format.Group
+	groups := b.src.count() / b.format.Group
 	if groups > maxGroups {
 		return
 	}
-	e.made = b.src.Data
+	e.made = b.src
 	e.scales, e.biases = slices.Grow(e.scales[:0], 2*groups)[:2*groups], slices.Grow(e.biases[:0], 2*groups)[:2*groups]
 }
 
 // kept returns the bytes of scales or biases that were made with the codes before them, nil if they were not.
 func (e *emitter) kept(b block) []byte {
-	if len(e.made) == 0 || len(b.src.Data) != len(e.made) || &b.src.Data[0] != &e.made[0] {
+	if e.made != b.src {
 		return nil
 	}
 	switch b.op {
@@ -132,6 +144,25 @@ func (e *emitter) copy(data []byte) error {
 	return nil
 }
 
+// minusEight writes scales times -8, which a bf16 number holds exactly unless it is among the largest.
+func (e *emitter) minusEight(scales [][]byte) error {
+	for _, data := range scales {
+		for len(data) > 0 {
+			part := data[:min(len(e.out), len(data))]
+			for i := 0; i < len(part); i += 2 {
+				b := quant.F32ToBF16(-8 * quant.BF16ToF32(binary.LittleEndian.Uint16(part[i:])))
+				binary.LittleEndian.PutUint16(e.out[i:], b)
+			}
+			if _, err := e.w.Write(e.out[:len(part)]); err != nil {
+				return err
+			}
+			e.drop(part)
+			data = data[len(part):]
+		}
+	}
+	return nil
+}
+
 // convert returns the target's bytes of n elements from first on. They are good until the next call.
 func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	// What a work item is made of: a whole number of groups, so that codes and scales split at bytes.
@@ -140,6 +171,8 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	switch b.op {
 	case widen, widenShift:
 		out = e.out[:4*n]
+	case narrow:
+		out = e.out[:2*n]
 	case quantCodes:
 		out = e.out[:n*b.format.Bits/8]
 	case quantScales, quantBiases:
@@ -150,7 +183,7 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	err := parallel((n+grain-1)/grain, func(lo, hi int) error {
 		lo, hi = lo*grain, min(hi*grain, n)
 		x := e.floats[lo:hi]
-		if err := b.src.Floats(x, first+lo); err != nil {
+		if err := b.src.fill(x, first+lo); err != nil {
 			return err
 		}
 		var err error
@@ -166,6 +199,10 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 			err = b.format.Quantize(nil, out[lo/b.format.Group*2:], nil, x)
 		case quantBiases:
 			err = b.format.Quantize(nil, nil, out[lo/b.format.Group*2:], x)
+		case narrow:
+			for i, v := range x {
+				binary.LittleEndian.PutUint16(out[2*(lo+i):], quant.F32ToBF16(v))
+			}
 		case widenShift:
 			for i := range x {
 				x[i]++
@@ -178,8 +215,9 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 		}
 		var bad *quant.ValueError
 		if errors.As(err, &bad) {
-			bad.Index += first + lo
-			return fmt.Errorf("convert: tensor %q: %w", b.src.Name, bad)
+			at, _ := b.src.element(first + lo + bad.Index)
+			bad.Index = at
+			return fmt.Errorf("convert: tensor %q: %w", b.src.m.weight.Name, bad)
 		}
 		return err
 	})

@@ -27,6 +27,10 @@ func large() (safetensors.Tensor, []float32) {
 	return t, x
 }
 
+func matrixOf(t safetensors.Tensor) *numbers {
+	return (&found{rows: t.Shape[0], cols: t.Shape[1], weight: t}).all()
+}
+
 // A matrix that is made in pieces, by several workers, is the one that is made at once; whether scales and biases
 // are kept or made again.
 func TestEmitterPieces(t *testing.T) {
@@ -41,6 +45,7 @@ func TestEmitterPieces(t *testing.T) {
 	}
 	for _, keep := range []bool{true, false} {
 		dropped := 0
+		x := matrixOf(src)
 		e := newEmitter(func(b []byte) { dropped += len(b) })
 		for i, o := range []op{quantCodes, quantScales, quantBiases} {
 			var got bytes.Buffer
@@ -48,7 +53,7 @@ func TestEmitterPieces(t *testing.T) {
 			if !keep {
 				e.made = nil
 			}
-			if err := e.write(block{op: o, format: f, src: src}); err != nil {
+			if err := e.write(block{op: o, format: f, src: x}); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), want[i]) {
@@ -62,11 +67,10 @@ func TestEmitterPieces(t *testing.T) {
 	// What is kept belongs to one matrix.
 	e := newEmitter(func([]byte) {})
 	e.w = &bytes.Buffer{}
-	other, _ := large()
-	if err := e.write(block{op: quantCodes, format: f, src: other}); err != nil {
+	if err := e.write(block{op: quantCodes, format: f, src: matrixOf(src)}); err != nil {
 		t.Fatal(err)
 	}
-	if e.kept(block{op: quantScales, format: f, src: src}) != nil {
+	if e.kept(block{op: quantScales, format: f, src: matrixOf(src)}) != nil {
 		t.Error("scales of another matrix are taken")
 	}
 }
@@ -77,7 +81,7 @@ func TestEmitterWiden(t *testing.T) {
 		var got bytes.Buffer
 		e := newEmitter(func([]byte) {})
 		e.w = &got
-		if err := e.write(block{op: o, src: src}); err != nil {
+		if err := e.write(block{op: o, src: matrixOf(src)}); err != nil {
 			t.Fatal(err)
 		}
 		if got.Len() != 4*len(x) {
@@ -98,7 +102,7 @@ func TestEmitterBadNumber(t *testing.T) {
 	binary.LittleEndian.PutUint16(src.Data[2*at:], 0x7f80)
 	e := newEmitter(func([]byte) {})
 	e.w = &bytes.Buffer{}
-	err := e.write(block{op: quantCodes, format: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, src: src})
+	err := e.write(block{op: quantCodes, format: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, src: matrixOf(src)})
 	var bad *quant.ValueError
 	if !errors.As(err, &bad) || bad.Index != at || !strings.Contains(err.Error(), "large") {
 		t.Errorf("got %v, want element %d of large", err, at)

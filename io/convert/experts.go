@@ -2,10 +2,9 @@ package convert
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // layerExperts is where the routed experts of one layer are in the source.
@@ -16,9 +15,9 @@ type layerExperts struct {
 
 // projection is one matrix of every expert of a layer.
 type projection struct {
-	found
-	// expert returns the arrays of one expert's matrix.
-	expert func(e int) parts
+	format quant.Format
+	// expert returns the rows that are one expert's.
+	expert func(e int) *numbers
 }
 
 // layout returns the record that the layer's experts become.
@@ -30,7 +29,7 @@ func (l *layerExperts) layout(cfg *model.Config) model.ExpertLayout {
 func (l *layerExperts) blocks(e int) ([]block, error) {
 	var out []block
 	for _, p := range []*projection{&l.gate, &l.up, &l.down} {
-		b, err := p.blocks("", p.expert(e))
+		b, err := p.expert(e).blocks("")
 		if err != nil {
 			return nil, err
 		}
@@ -41,10 +40,10 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 
 // findExperts finds a layer's experts in whichever of three forms the source has: stacked by projection
 // (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused (mlp.experts.gate_up_proj [E, 2I, H], gate
-// first), or one tensor an expert (mlp.experts.0.gate_proj.weight [I, H]).
-func findExperts(src *source, cfg *model.Config, layer, bits int) (*layerExperts, error) {
+// first), or one matrix an expert (mlp.experts.0.gate_proj [I, H]).
+func findExperts(src *source, cfg *model.Config, layer int, w wish) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
-	x := expertFinder{src: src, n: cfg.NumExperts, bits: bits}
+	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
 	h, i := cfg.HiddenSize, cfg.MoEIntermediateSize
 	l := &layerExperts{layer: layer}
 	switch {
@@ -53,9 +52,10 @@ func findExperts(src *source, cfg *model.Config, layer, bits int) (*layerExperts
 		l.up = x.stacked(p+"switch_mlp.up_proj", i, h)
 		l.down = x.stacked(p+"switch_mlp.down_proj", h, i)
 	case src.has(p + "experts.gate_up_proj"):
-		l.gate, l.up = x.fused(p+"experts.gate_up_proj", i, h)
-		l.down = x.bare(p+"experts.down_proj", h, i)
-	case src.has(p + "experts.0.gate_proj.weight"):
+		both := x.bare(p+"experts.gate_up_proj", 2*i, h)
+		l.gate, l.up = x.cut(both, 2*i, 0, i), x.cut(both, 2*i, i, i)
+		l.down = x.cut(x.bare(p+"experts.down_proj", h, i), h, 0, h)
+	case src.has(p+"experts.0.gate_proj.weight") || src.has(p+"experts.0.gate_proj.weight_packed"):
 		l.gate = x.single(p+"experts.", "gate_proj", i, h)
 		l.up = x.single(p+"experts.", "up_proj", i, h)
 		l.down = x.single(p+"experts.", "down_proj", h, i)
@@ -70,7 +70,7 @@ func findExperts(src *source, cfg *model.Config, layer, bits int) (*layerExperts
 type expertFinder struct {
 	src  *source
 	n    int // experts
-	bits int
+	wish wish
 	err  error
 }
 
@@ -80,62 +80,49 @@ func (x *expertFinder) note(err error) {
 	}
 }
 
-// stacked takes a matrix whose first axis counts the experts.
-func (x *expertFinder) stacked(name string, rows, cols int) projection {
-	m, err := takeMatrix(x.src, name, []int{x.n}, rows, cols, x.bits)
-	x.note(err)
-	return projection{found: m, expert: func(e int) parts {
-		return parts{weight: x.slice(m.weight, e), scales: x.slice(m.scales, e), biases: x.slice(m.biases, e)}
+// cut returns the projection whose rows, of each expert, are n from first on among the perExpert rows that m has of it.
+func (x *expertFinder) cut(m *found, perExpert, first, n int) projection {
+	if m == nil {
+		return projection{}
+	}
+	return projection{format: m.format, expert: func(e int) *numbers {
+		return &numbers{m: m, rows: []rowRange{{e*perExpert + first, n}}}
 	}}
 }
 
-// slice returns one expert's part of a stacked tensor.
-func (x *expertFinder) slice(t safetensors.Tensor, e int) safetensors.Tensor {
-	n := len(t.Data) / x.n
-	t.Data = t.Data[e*n : (e+1)*n]
-	return t
+// stacked takes a matrix whose first axis counts the experts.
+func (x *expertFinder) stacked(name string, rows, cols int) projection {
+	m, err := takeMatrix(x.src, name, []int{x.n}, rows, cols, x.wish)
+	x.note(err)
+	return x.cut(m, rows, 0, rows)
 }
 
-// bare takes a stacked matrix whose name does not end in ".weight", which is how fused experts come.
-func (x *expertFinder) bare(name string, rows, cols int) projection {
+// bare takes a stacked matrix whose name does not end in ".weight", which is how fused experts come; nil with an error noted.
+func (x *expertFinder) bare(name string, rows, cols int) *found {
 	t, err := x.src.takeFloat(name, x.n, rows, cols)
-	x.note(err)
-	m := found{parts: parts{weight: t}, rows: rows, cols: cols, format: targetFormat(t.DType, cols, x.bits)}
-	return projection{found: m, expert: func(e int) parts { return parts{weight: x.slice(t, e)} }}
-}
-
-// fused takes gate and up from one tensor: of each expert's rows the first half is the gate projection's.
-func (x *expertFinder) fused(name string, rows, cols int) (gate, up projection) {
-	t, err := x.src.takeFloat(name, x.n, 2*rows, cols)
-	x.note(err)
-	m := found{parts: parts{weight: t}, rows: rows, cols: cols, format: targetFormat(t.DType, cols, x.bits)}
-	half := func(which int) func(e int) parts {
-		return func(e int) parts {
-			s := x.slice(t, e)
-			n := len(s.Data) / 2
-			s.Data = s.Data[which*n : (which+1)*n]
-			return parts{weight: s}
-		}
+	if err != nil {
+		x.note(err)
+		return nil
 	}
-	return projection{found: m, expert: half(0)}, projection{found: m, expert: half(1)}
+	m := &found{rows: x.n * rows, cols: cols, weight: t}
+	m.choose(x.wish)
+	return m
 }
 
-// single takes one tensor an expert, all of one type.
+// single takes one matrix an expert, all of one type.
 func (x *expertFinder) single(prefix, name string, rows, cols int) projection {
-	all := make([]found, x.n)
+	all := make([]*found, x.n)
 	for e := range all {
-		m, err := takeMatrix(x.src, fmt.Sprintf("%s%d.%s", prefix, e, name), nil, rows, cols, x.bits)
+		m, err := takeMatrix(x.src, fmt.Sprintf("%s%d.%s", prefix, e, name), nil, rows, cols, x.wish)
 		if err != nil {
 			x.note(err)
 			return projection{}
 		}
 		all[e] = m
+		if first := all[0]; m.format != first.format || m.weight.DType != first.weight.DType {
+			x.note(&SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s as %v", m.weight.DType, m.format),
+				Want: fmt.Sprintf("%s as %v, as of expert 0", first.weight.DType, first.format)})
+		}
 	}
-	if odd := slices.IndexFunc(all, func(m found) bool {
-		return m.weight.DType != all[0].weight.DType || m.format != all[0].format
-	}); odd >= 0 {
-		x.note(&SourceError{Tensor: all[odd].weight.Name, Got: fmt.Sprintf("%s as %v", all[odd].weight.DType, all[odd].format),
-			Want: fmt.Sprintf("%s as %v, as of expert 0", all[0].weight.DType, all[0].format)})
-	}
-	return projection{found: all[0], expert: func(e int) parts { return all[e].parts }}
+	return projection{format: all[0].format, expert: func(e int) *numbers { return all[e].all() }}
 }

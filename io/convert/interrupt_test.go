@@ -269,6 +269,11 @@ func TestConvertResumesOnlyTheSame(t *testing.T) {
 	sameBytes(t, "other bits", readFile(t, filepath.Join(dst, weights.DataName)), readFile(t, filepath.Join(want, weights.DataName)))
 	sameTree(t, filepath.Join(dst, "packed_experts"), filepath.Join(want, "packed_experts"))
 
+	o := convert.Options{Bits: 4, ExpertBits: 2}
+	dst = halfway(t, first, convert.Options{Bits: 4})
+	check(t, convert.Convert(context.Background(), first, dst, o))
+	sameTree(t, dst, mustConvert(t, first, o))
+
 	// The same names, shapes and sizes with other numbers, and a later time.
 	for _, x := range c.tensors {
 		for i := range x.Data {

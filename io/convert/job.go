@@ -10,7 +10,6 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/io/weights"
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // job writes all files of one conversion, in an order in which the manifest of the weights, without which nothing opens
@@ -164,7 +163,11 @@ func (j *job) manifest() (*weights.Manifest, error) {
 		}
 		m.Tensors[b.name] = d
 	}
-	raw, err := json.Marshal(manifestConfig(p))
+	config, err := manifestConfig(j.in)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
@@ -178,45 +181,4 @@ func modelName(dir string) string {
 		dir = abs
 	}
 	return filepath.Base(dir)
-}
-
-// manifestConfig returns the config object of the manifest.
-func manifestConfig(p *plan) map[string]any {
-	c := p.cfg
-	out := map[string]any{
-		"model_type":            string(c.Arch),
-		"rms_norm_eps":          c.RMSNormEps,
-		"rope_theta":            c.RopeTheta,
-		"partial_rotary_factor": float64(c.RotaryDim) / float64(c.HeadDim),
-		"tie_word_embeddings":   c.TieWordEmbeddings,
-	}
-	for _, s := range c.Sizes() {
-		if s.Value > 0 {
-			out[s.Key] = s.Value
-		}
-	}
-	var types []string
-	every := 0 // first full layer + 1, if the others follow from it
-	for i, l := range c.Layers {
-		name := "linear_attention"
-		if l.Mixer == model.FullAttention {
-			name = "full_attention"
-			if every == 0 {
-				every = i + 1
-			}
-		}
-		types = append(types, name)
-	}
-	out["layer_types"] = types
-	regular := every > 0
-	for i, l := range c.Layers {
-		regular = regular && (l.Mixer == model.FullAttention) == ((i+1)%every == 0)
-	}
-	if regular {
-		out["full_attention_interval"] = every
-	}
-	if p.codes.Bits > 0 {
-		out["default_bits"], out["default_group_size"] = p.codes.Bits, p.codes.Group
-	}
-	return out
 }

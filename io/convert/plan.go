@@ -35,12 +35,12 @@ type placed struct {
 }
 
 // makePlan accounts for every tensor of the source. All that is wrong is reported together.
-func makePlan(cfg *model.Config, src *source, bits int) (*plan, error) {
+func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	f, err := findFamily(cfg.Arch)
 	if err != nil {
 		return nil, err
 	}
-	specs := f.dense(cfg)
+	specs := f.dense(cfg, src)
 	if f.zeroCentred {
 		if err := src.detectRaw(specs); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func makePlan(cfg *model.Config, src *source, bits int) (*plan, error) {
 	p := &plan{cfg: cfg}
 	var errs []error
 	for _, s := range specs {
-		blocks, err := denseBlocks(src, f, s, bits)
+		blocks, err := denseBlocks(src, f, s, o.Bits)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -68,7 +68,7 @@ func makePlan(cfg *model.Config, src *source, bits int) (*plan, error) {
 		}
 	}
 	for _, i := range cfg.MoELayers() {
-		l, err := findExperts(src, cfg, i, bits)
+		l, err := findExperts(src, cfg, i, o.expertWish())
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -129,11 +129,18 @@ func (p *plan) layerBytes() int64 { return int64(p.layout.Bytes) * int64(p.cfg.N
 // denseBlocks returns what a spec becomes in model_weights.bin.
 func denseBlocks(src *source, f *family, s spec, bits int) ([]block, error) {
 	switch s.role {
-	case matrix, gateMatrix:
-		if s.role == gateMatrix && bits != 0 {
+	case matrix, gateMatrix, floatMatrix:
+		switch {
+		case s.role == floatMatrix:
+			bits = 0
+		case s.role == gateMatrix && bits != 0:
 			bits = 8
 		}
-		return matrixBlocks(src, s, bits)
+		x, err := s.find(src, wish{bits: bits})
+		if err != nil {
+			return nil, err
+		}
+		return x.blocks(s.name)
 	case conv:
 		t, err := takeConv(src, s)
 		if err != nil {
@@ -150,6 +157,27 @@ func denseBlocks(src *source, f *family, s spec, bits int) ([]block, error) {
 	}
 }
 
+// find takes a matrix, or the rows of one that it consists of.
+func (s spec) find(src *source, w wish) (*numbers, error) {
+	if s.from != nil {
+		m, err := takeMatrix(src, s.from.name, nil, s.from.rows, s.cols, w)
+		if err != nil {
+			return nil, err
+		}
+		return &numbers{m: m, rows: s.from.take}, nil
+	}
+	var stack []int
+	rows := s.rows
+	if s.stack > 0 {
+		stack, rows = []int{s.stack}, s.rows/s.stack
+	}
+	m, err := takeMatrix(src, s.name, stack, rows, s.cols, w)
+	if err != nil {
+		return nil, err
+	}
+	return m.all(), nil
+}
+
 // takeConv takes a convolution in either shape; the taps of a channel are contiguous in both.
 func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 	if src.raw {
@@ -161,140 +189,13 @@ func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 // floatBlock keeps numbers as they are, except that F16, for which there is no kernel, becomes F32, and what is
 // changed by one is kept exactly.
 func floatBlock(name string, t safetensors.Tensor, shape []int, shift, wide bool) ([]block, error) {
-	dtype, o := t.DType, copyBytes
+	b := block{name: name, dtype: t.DType, shape: shape, src: (&found{rows: 1, cols: t.Elements(), weight: t}).all()}
 	switch {
 	case shift:
-		dtype, o = safetensors.F32, widenShift
+		b.dtype, b.op = safetensors.F32, widenShift
 	case t.DType == safetensors.F16 || wide && t.DType != safetensors.F32:
-		dtype, o = safetensors.F32, widen
+		b.dtype, b.op = safetensors.F32, widen
 	}
-	b, err := newBlock(name, dtype, shape, o, quant.Format{}, t)
+	b, err := newBlock(b)
 	return []block{b}, err
-}
-
-// matrixBlocks returns a matrix of model_weights.bin: one block, or codes, scales and biases.
-func matrixBlocks(src *source, s spec, bits int) ([]block, error) {
-	m, err := takeMatrix(src, s.name, nil, s.rows, s.cols, bits)
-	if err != nil {
-		return nil, err
-	}
-	return m.blocks(s.name, m.parts)
-}
-
-// parts are the arrays of one matrix in the source; scales and biases only of a quantised one.
-type parts struct{ weight, scales, biases safetensors.Tensor }
-
-// found is a matrix, or a stack of them, found in the source, and what becomes of it.
-type found struct {
-	parts
-	rows, cols int
-	quantised  bool         // in the source
-	format     quant.Format // in the target
-}
-
-// takeMatrix takes the matrix called name (without ".weight"), with further axes before its two given by stack. Where it is
-// not quantised yet and bits is not 0, it will be, if groups divide its inputs: as mlx-lm chooses.
-func takeMatrix(src *source, name string, stack []int, rows, cols, bits int) (found, error) {
-	full := name + ".weight"
-	t, ok := src.peek(full)
-	if !ok {
-		_, err := src.take(full, append(slices.Clone(stack), rows, cols)...)
-		return found{}, err
-	}
-	if t.DType == safetensors.U32 {
-		return takeCodes(src, name, stack, rows, cols)
-	}
-	t, err := src.takeFloat(full, append(slices.Clone(stack), rows, cols)...)
-	if err != nil {
-		return found{}, err
-	}
-	return found{parts: parts{weight: t}, rows: rows, cols: cols, format: targetFormat(t.DType, cols, bits)}, nil
-}
-
-// targetFormat returns how a matrix that is not quantised is stored.
-func targetFormat(d safetensors.DType, cols, bits int) quant.Format {
-	switch {
-	case bits != 0 && cols%groupSize == 0:
-		return quant.Format{Kind: quant.Affine, Bits: bits, Group: groupSize}
-	case d == safetensors.BF16:
-		return quant.Format{Kind: quant.BF16}
-	default:
-		return quant.Format{Kind: quant.F32}
-	}
-}
-
-// takeCodes takes a matrix that is quantised in the source. Bits and group follow from the shapes.
-func takeCodes(src *source, name string, stack []int, rows, cols int) (found, error) {
-	weight, _ := src.peek(name + ".weight")
-	scales, ok := src.peek(name + ".scales")
-	words, groups := lastAxis(weight.Shape), lastAxis(scales.Shape)
-	format, err := quant.FromShapes(cols, words, groups)
-	if !ok || err != nil {
-		return found{}, &SourceError{Tensor: weight.Name, Got: fmt.Sprintf("U32 %v with scales %v", weight.Shape, scales.Shape),
-			Want: fmt.Sprintf("2-, 4- or 8-bit codes of %d columns in groups of 32, 64 or 128", cols)}
-	}
-	out := found{rows: rows, cols: cols, quantised: true, format: format}
-	shape := append(slices.Clone(stack), rows, 0)
-	for _, p := range []struct {
-		dst   *safetensors.Tensor
-		part  string
-		last  int
-		dtype safetensors.DType
-	}{
-		{&out.weight, ".weight", words, safetensors.U32},
-		{&out.scales, ".scales", groups, safetensors.BF16},
-		{&out.biases, ".biases", groups, safetensors.BF16},
-	} {
-		shape[len(shape)-1] = p.last
-		t, err := src.take(name+p.part, shape...)
-		if err == nil && t.DType != p.dtype {
-			err = &SourceError{Tensor: t.Name, Got: fmt.Sprintf("%s %v", t.DType, t.Shape), Want: string(p.dtype)}
-		}
-		if err != nil {
-			return found{}, err
-		}
-		*p.dst = t
-	}
-	return out, nil
-}
-
-func lastAxis(shape []int) int {
-	if len(shape) == 0 {
-		return 0
-	}
-	return shape[len(shape)-1]
-}
-
-// blocks returns how one matrix is written under name, from its arrays in the source.
-func (m *found) blocks(name string, p parts) ([]block, error) {
-	if m.format.Kind != quant.Affine {
-		o, dtype := copyBytes, p.weight.DType
-		if m.format.Kind == quant.F32 && dtype != safetensors.F32 {
-			o, dtype = widen, safetensors.F32
-		}
-		b, err := newBlock(name+".weight", dtype, []int{m.rows, m.cols}, o, m.format, p.weight)
-		return []block{b}, err
-	}
-	ops, from := [3]op{quantCodes, quantScales, quantBiases}, [3]safetensors.Tensor{p.weight, p.weight, p.weight}
-	if m.quantised {
-		ops, from = [3]op{}, [3]safetensors.Tensor{p.weight, p.scales, p.biases}
-	}
-	groups := []int{m.rows, m.cols / m.format.Group}
-	var out []block
-	for i, a := range []struct {
-		part  string
-		dtype safetensors.DType
-		shape []int
-	}{
-		{".weight", safetensors.U32, []int{m.rows, m.cols * m.format.Bits / 32}},
-		{".scales", safetensors.BF16, groups},
-		{".biases", safetensors.BF16, groups},
-	} {
-		b, err := newBlock(name+a.part, a.dtype, a.shape, ops[i], m.format, from[i])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b)
-	}
-	return out, nil
 }

@@ -71,9 +71,9 @@ func (s smallFile) copy(w io.Writer) error {
 
 // fingerprint identifies source and options for a conversion that is taken up again: names, sizes and times of the
 // tensor files with their headers, the whole of the small files.
-func fingerprint(in *input, bits int) (string, error) {
+func fingerprint(in *input, o Options) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "bits %d\n", bits)
+	fmt.Fprintf(h, "bits %d, of experts %d\n", o.Bits, o.ExpertBits)
 	for _, f := range in.ckpt.Files() {
 		info, err := os.Stat(f.Path())
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
 )
 
 // source is the tensors of a checkpoint under the names that the pack gives them.
@@ -17,6 +18,10 @@ type source struct {
 	raw bool
 }
 
+// skipped are beginnings of names that a text model does not need: extra heads that predict further tokens, and what sees.
+var skipped = []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower.",
+	"mm_projector.", "model.mm_projector.", "multi_modal_projector.", "model.multi_modal_projector."}
+
 // packName returns the name that a checkpoint's tensor has in the pack; ok is false for tensors that a text model does not need.
 func packName(name string) (pack string, ok bool) {
 	switch {
@@ -25,16 +30,27 @@ func packName(name string) (pack string, ok bool) {
 	default:
 		pack = strings.TrimPrefix(name, "language_model.")
 	}
-	for _, p := range []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower."} {
+	for _, p := range skipped {
 		if strings.HasPrefix(pack, p) {
 			return "", false
 		}
 	}
-	return pack, !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
+	return sparseName(pack), !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
+}
+
+// sparseNames are what minimax_m2 calls parts of its mixture of experts, and what all others do.
+var sparseNames = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
+	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
+
+func sparseName(pack string) string {
+	if !strings.Contains(pack, ".block_sparse_moe.") {
+		return pack
+	}
+	return sparseNames.Replace(pack)
 }
 
 // openSource indexes a checkpoint's tensors.
-func openSource(ckpt *safetensors.Checkpoint) (*source, error) {
+func openSource(ckpt *safetensors.Checkpoint, cfg *model.Config) (*source, error) {
 	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}}
 	for _, name := range ckpt.Names() {
 		pack, ok := packName(name)
@@ -46,7 +62,24 @@ func openSource(ckpt *safetensors.Checkpoint) (*source, error) {
 		}
 		s.names[pack] = name
 	}
+	s.dropNextLayers(cfg.NumHiddenLayers)
 	return s, nil
+}
+
+// dropNextLayers forgets the layers that DeepSeek's kin put after the last, to predict further tokens. They are known by the
+// matrix that joins hidden state and embedding, which no other layer has.
+func (s *source) dropNextLayers(first int) {
+	for i := first; ; i++ {
+		prefix := fmt.Sprintf("model.layers.%d.", i)
+		if !s.has(prefix + "eh_proj.weight") {
+			return
+		}
+		for pack := range s.names {
+			if strings.HasPrefix(pack, prefix) {
+				delete(s.names, pack)
+			}
+		}
+	}
 }
 
 // detectRaw sets raw from the shape of the convolutions among specs: [channels, 1, taps] as trained, [channels, taps, 1] as

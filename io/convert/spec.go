@@ -10,12 +10,13 @@ import (
 type role uint8
 
 const (
-	matrix     role = iota // [rows, cols]; quantised if asked for
-	gateMatrix             // as matrix, but with 8-bit codes: routing decides on small differences
-	norm                   // [rows] that scales a normalised vector; zero-centred in a raw checkpoint of some families
-	vector                 // [rows], kept
-	vectorF32              // [rows], stored as F32
-	conv                   // [rows, cols taps], with an axis of one behind or, in a raw checkpoint, between
+	matrix      role = iota // [rows, cols]; quantised if asked for
+	gateMatrix              // as matrix, but with 8-bit codes: routing decides on small differences
+	floatMatrix             // as matrix, but never quantised here: what is trained as numbers is routed by as numbers
+	norm                    // [rows] that scales a normalised vector; zero-centred in a raw checkpoint of some families
+	vector                  // [rows], kept
+	vectorF32               // [rows], stored as F32
+	conv                    // [rows, cols taps], with an axis of one behind or, in a raw checkpoint, between
 )
 
 // spec is one tensor, or for a matrix up to three, that the architecture needs outside the routed experts.
@@ -23,20 +24,39 @@ type spec struct {
 	name       string // as in the pack; of a matrix without ".weight"
 	role       role
 	rows, cols int
+	stack      int   // above 0: the source has the rows in a stack of this many matrices
+	from       *part // not nil: the rows are those of another matrix in the source
+}
+
+// part is rows of a matrix in the source.
+type part struct {
+	name string // as in the pack, without ".weight"
+	rows int    // of the whole
+	take []rowRange
 }
 
 // family is one entry of the architecture table.
 type family struct {
 	arch model.Arch
-	// dense lists everything but the routed experts, one layer after the other.
-	dense func(*model.Config) []spec
+	// mixer lists the tensors of one layer's mixer.
+	mixer func(c *model.Config, src *source, prefix string, m model.Mixer) []spec
+	// router is the role of mlp.gate.
+	router role
 	// zeroCentred: a raw checkpoint holds norms as w of 1+w. Raw checkpoints are known by the shape of their
 	// convolutions.
 	zeroCentred bool
+	// shared is what the shared experts are called, if there can be any.
+	shared string
 }
 
 var families = []family{
-	{arch: model.Qwen35MoE, dense: qwen35Specs, zeroCentred: true},
+	{arch: model.Qwen35MoE, mixer: qwenMixer, router: gateMatrix, zeroCentred: true, shared: "shared_expert"},
+	{arch: model.Qwen3Next, mixer: qwenMixer, router: gateMatrix, zeroCentred: true, shared: "shared_expert"},
+	{arch: model.Qwen3MoE, mixer: qwenMixer, router: gateMatrix},
+	{arch: model.DeepseekV3, mixer: latentMixer, router: floatMatrix, shared: "shared_experts"},
+	{arch: model.KimiK2, mixer: latentMixer, router: floatMatrix, shared: "shared_experts"},
+	{arch: model.Glm4MoE, mixer: qwenMixer, router: floatMatrix, shared: "shared_experts"},
+	{arch: model.MiniMaxM2, mixer: qwenMixer, router: floatMatrix},
 }
 
 func findFamily(a model.Arch) (*family, error) {
@@ -48,67 +68,168 @@ func findFamily(a model.Arch) (*family, error) {
 	return nil, fmt.Errorf("convert: no rule for architecture %q", a)
 }
 
-// qwen35Specs lists the tensors of the text tower of qwen3_5_moe.
-func qwen35Specs(c *model.Config) []spec {
+// dense lists everything but the routed experts, one layer after the other.
+func (f *family) dense(c *model.Config, src *source) []spec {
 	h := c.HiddenSize
 	out := []spec{
-		{"model.embed_tokens", matrix, c.VocabSize, h},
-		{"model.norm.weight", norm, h, 0},
+		{name: "model.embed_tokens", rows: c.VocabSize, cols: h},
+		{name: "model.norm.weight", role: norm, rows: h},
 	}
 	if !c.TieWordEmbeddings {
-		out = append(out, spec{"lm_head", matrix, c.VocabSize, h})
+		out = append(out, spec{name: "lm_head", rows: c.VocabSize, cols: h})
 	}
 	for i, layer := range c.Layers {
 		p := fmt.Sprintf("model.layers.%d.", i)
 		out = append(out,
-			spec{p + "input_layernorm.weight", norm, h, 0},
-			spec{p + "post_attention_layernorm.weight", norm, h, 0})
-		if layer.Mixer == model.LinearAttention {
-			out = append(out, deltaNetSpecs(c, p+"linear_attn.")...)
+			spec{name: p + "input_layernorm.weight", role: norm, rows: h},
+			spec{name: p + "post_attention_layernorm.weight", role: norm, rows: h})
+		out = append(out, f.mixer(c, src, p, layer.Mixer)...)
+		if layer.FFN == model.DenseMLP {
+			out = append(out, mlpSpecs(p+"mlp.", h, c.IntermediateSize)...)
 		} else {
-			out = append(out, gatedAttentionSpecs(c, p+"self_attn.")...)
+			out = append(out, f.routerSpecs(c, p+"mlp.")...)
 		}
-		out = append(out, sharedExpertSpecs(c, p+"mlp.")...)
 	}
 	return out
 }
 
-func deltaNetSpecs(c *model.Config, p string) []spec {
+// mlpSpecs lists one SwiGLU.
+func mlpSpecs(p string, hidden, width int) []spec {
+	return []spec{
+		{name: p + "gate_proj", rows: width, cols: hidden},
+		{name: p + "up_proj", rows: width, cols: hidden},
+		{name: p + "down_proj", rows: hidden, cols: width},
+	}
+}
+
+// routerSpecs lists the router and the shared expert with its gate, if it has one.
+func (f *family) routerSpecs(c *model.Config, p string) []spec {
+	h := c.HiddenSize
+	out := []spec{{name: p + "gate", role: f.router, rows: c.NumExperts, cols: h}}
+	if c.CorrectionBias {
+		out = append(out, spec{name: p + "gate.e_score_correction_bias", role: vector, rows: c.NumExperts})
+	}
+	if c.SharedExpert == model.SharedExpertGated {
+		out = append(out, spec{name: p + "shared_expert_gate", role: gateMatrix, rows: 1, cols: h})
+	}
+	if c.SharedExpert != model.NoSharedExpert {
+		out = append(out, mlpSpecs(p+f.shared+".", h, c.SharedExpertIntermediateSize)...)
+	}
+	return out
+}
+
+// qwenMixer lists gated delta-net or softmax attention.
+func qwenMixer(c *model.Config, src *source, p string, m model.Mixer) []spec {
+	if m == model.LinearAttention {
+		return deltaNetSpecs(c, src, p+"linear_attn.")
+	}
+	return attentionSpecs(c, p+"self_attn.")
+}
+
+func deltaNetSpecs(c *model.Config, src *source, p string) []spec {
+	h, heads := c.HiddenSize, c.LinearNumValueHeads
+	out := projectionSpecs(c, p)
+	if src.has(p+"in_proj_qkvz.weight") || src.has(p+"in_proj_ba.weight") {
+		regroup(c, p, out)
+	}
+	return append(out,
+		spec{name: p + "conv1d.weight", role: conv, rows: c.LinearConvDim(), cols: c.LinearConvKernelDim},
+		spec{name: p + "A_log", role: vectorF32, rows: heads},
+		spec{name: p + "dt_bias", role: vector, rows: heads},
+		spec{name: p + "norm.weight", role: vector, rows: c.LinearValueHeadDim}, // plain in every kind of checkpoint
+		spec{name: p + "out_proj", rows: h, cols: c.LinearValueDim()})
+}
+
+// projectionSpecs lists the four projections of gated delta-net's input.
+func projectionSpecs(c *model.Config, p string) []spec {
 	h, heads := c.HiddenSize, c.LinearNumValueHeads
 	return []spec{
-		{p + "in_proj_qkv", matrix, c.LinearConvDim(), h},
-		{p + "in_proj_z", matrix, c.LinearValueDim(), h},
-		{p + "in_proj_a", matrix, heads, h},
-		{p + "in_proj_b", matrix, heads, h},
-		{p + "conv1d.weight", conv, c.LinearConvDim(), c.LinearConvKernelDim},
-		{p + "A_log", vectorF32, heads, 0},
-		{p + "dt_bias", vector, heads, 0},
-		{p + "norm.weight", vector, c.LinearValueHeadDim, 0}, // plain in every kind of checkpoint
-		{p + "out_proj", matrix, h, c.LinearValueDim()},
+		{name: p + "in_proj_qkv", rows: c.LinearConvDim(), cols: h},
+		{name: p + "in_proj_z", rows: c.LinearValueDim(), cols: h},
+		{name: p + "in_proj_a", rows: heads, cols: h},
+		{name: p + "in_proj_b", rows: heads, cols: h},
 	}
 }
 
-// gatedAttentionSpecs lists softmax attention whose query projection also makes the output gate.
-func gatedAttentionSpecs(c *model.Config, p string) []spec {
+// regroup makes the four projections parts of the two that qwen3_next is trained with, whose rows are interleaved by key
+// head: of each, in_proj_qkvz has its query, its key, and values and output gates of the value heads that share it; in_proj_ba
+// has b, then a, of these value heads.
+func regroup(c *model.Config, p string, projections []spec) {
+	dk, dv, heads := c.LinearKeyHeadDim, c.LinearValueHeadDim, c.LinearNumKeyHeads
+	each := c.LinearNumValueHeads / heads // value heads of a key head
+	group := 2*dk + 2*each*dv
+	// rows returns n rows of every group from first on.
+	rows := func(group, first, n int) []rowRange {
+		out := make([]rowRange, heads)
+		for i := range out {
+			out[i] = rowRange{i*group + first, n}
+		}
+		return out
+	}
+	q, k, v := rows(group, 0, dk), rows(group, dk, dk), rows(group, 2*dk, each*dv)
+	for i, take := range [][]rowRange{append(append(q, k...), v...), rows(group, 2*dk+each*dv, each*dv)} {
+		projections[i].from = &part{name: p + "in_proj_qkvz", rows: heads * group, take: take}
+	}
+	for i, take := range [][]rowRange{rows(2*each, each, each), rows(2*each, 0, each)} {
+		projections[2+i].from = &part{name: p + "in_proj_ba", rows: heads * 2 * each, take: take}
+	}
+}
+
+// attentionSpecs lists softmax attention. Where its output is gated, the query projection makes per head the query and then
+// the gate.
+func attentionSpecs(c *model.Config, p string) []spec {
 	h, q := c.HiddenSize, c.NumAttentionHeads*c.HeadDim
-	return []spec{
-		{p + "q_proj", matrix, 2 * q, h},
-		{p + "k_proj", matrix, c.KVDim(), h},
-		{p + "v_proj", matrix, c.KVDim(), h},
-		{p + "o_proj", matrix, h, q},
-		{p + "q_norm.weight", norm, c.HeadDim, 0},
-		{p + "k_norm.weight", norm, c.HeadDim, 0},
+	queries := q
+	if c.AttnOutputGate {
+		queries = 2 * q
 	}
+	out := []spec{
+		{name: p + "q_proj", rows: queries, cols: h},
+		{name: p + "k_proj", rows: c.KVDim(), cols: h},
+		{name: p + "v_proj", rows: c.KVDim(), cols: h},
+		{name: p + "o_proj", rows: h, cols: q},
+	}
+	if c.AttentionBias {
+		out = append(out,
+			spec{name: p + "q_proj.bias", role: vector, rows: queries},
+			spec{name: p + "k_proj.bias", role: vector, rows: c.KVDim()},
+			spec{name: p + "v_proj.bias", role: vector, rows: c.KVDim()})
+	}
+	qn, kn := c.HeadDim, c.HeadDim
+	switch c.QKNorm {
+	case model.NoQKNorm:
+		return out
+	case model.QKNormWhole:
+		qn, kn = q, c.KVDim()
+	}
+	return append(out,
+		spec{name: p + "q_norm.weight", role: norm, rows: qn},
+		spec{name: p + "k_norm.weight", role: norm, rows: kn})
 }
 
-// sharedExpertSpecs lists the router gate and the shared expert with its gate.
-func sharedExpertSpecs(c *model.Config, p string) []spec {
-	h, is := c.HiddenSize, c.SharedExpertIntermediateSize
-	return []spec{
-		{p + "gate", gateMatrix, c.NumExperts, h},
-		{p + "shared_expert_gate", gateMatrix, 1, h},
-		{p + "shared_expert.gate_proj", matrix, is, h},
-		{p + "shared_expert.up_proj", matrix, is, h},
-		{p + "shared_expert.down_proj", matrix, h, is},
+// latentMixer lists latent attention. The matrix that makes keys and values of the latent vector comes whole, or as
+// mlx-lm splits it: embed_q, a head's key part transposed, and unembed_out, its value part.
+func latentMixer(c *model.Config, src *source, p string, _ model.Mixer) []spec {
+	h, heads := c.HiddenSize, c.NumAttentionHeads
+	p += "self_attn."
+	queries := heads * (c.QKNopeHeadDim + c.QKRopeHeadDim)
+	out := []spec{
+		{name: p + "kv_a_proj_with_mqa", rows: c.LatentDim(), cols: h},
+		{name: p + "kv_a_layernorm.weight", role: vector, rows: c.KVLoraRank},
+		{name: p + "o_proj", rows: h, cols: heads * c.VHeadDim},
 	}
+	if c.QLoraRank > 0 {
+		out = append(out,
+			spec{name: p + "q_a_proj", rows: c.QLoraRank, cols: h},
+			spec{name: p + "q_a_layernorm.weight", role: vector, rows: c.QLoraRank},
+			spec{name: p + "q_b_proj", rows: queries, cols: c.QLoraRank})
+	} else {
+		out = append(out, spec{name: p + "q_proj", rows: queries, cols: h})
+	}
+	if src.has(p+"embed_q.weight") || src.has(p+"unembed_out.weight") {
+		return append(out,
+			spec{name: p + "embed_q", rows: heads * c.KVLoraRank, cols: c.QKNopeHeadDim, stack: heads},
+			spec{name: p + "unembed_out", rows: heads * c.VHeadDim, cols: c.KVLoraRank, stack: heads})
+	}
+	return append(out, spec{name: p + "kv_b_proj", rows: heads * (c.QKNopeHeadDim + c.VHeadDim), cols: c.KVLoraRank})
 }

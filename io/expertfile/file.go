@@ -33,11 +33,12 @@ type layerFile struct {
 	mapping []byte
 }
 
-// Open opens the expert files of every layer that has experts, in dir/packed_experts. Where layout.json is beside
+// Open opens the expert files of every layer that has experts, in dir/packed_experts; in packed_experts_2bit beside it, if only
+// that is there; or in dir/root, where moeflux puts both. Where layout.json is beside
 // them, it says the layout of the records and must agree with the model; else the format follows from the size of the files.
 // The error joins a *MissingError or *SizeError for every file at fault, or is a *LayoutError.
 func Open(dir string, cfg *model.Config) (*File, error) {
-	packed := filepath.Join(dir, DirName)
+	packed := findDir(dir, cfg)
 	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
 	if err != nil {
 		return nil, err
@@ -72,6 +73,22 @@ func Open(dir string, cfg *model.Config) (*File, error) {
 		return nil, errors.Join(errs...)
 	}
 	return f, nil
+}
+
+// findDir returns the directory of the layer files: the first of the known ones that has that of the first layer with
+// experts.
+func findDir(dir string, cfg *model.Config) string {
+	usual := filepath.Join(dir, DirName)
+	layers := cfg.MoELayers()
+	if len(layers) == 0 {
+		return usual
+	}
+	for _, d := range []string{usual, filepath.Join(dir, dirName2Bit), filepath.Join(dir, rootDir, DirName), filepath.Join(dir, rootDir, dirName2Bit)} {
+		if _, err := os.Stat(filepath.Join(d, LayerName(layers[0]))); err == nil {
+			return d
+		}
+	}
+	return usual
 }
 
 // open opens one layer's file and returns its size.

@@ -16,6 +16,9 @@ import (
 const (
 	DirName    = "packed_experts"
 	LayoutName = "layout.json"
+
+	dirName2Bit = "packed_experts_2bit" // of flash-moe, for two-bit codes
+	rootDir     = "root"                // of moeflux
 )
 
 // LayerName returns the file name of a layer's experts.

@@ -20,6 +20,8 @@ const (
 	I32  DType = "I32"
 	U32  DType = "U32"
 	U8   DType = "U8"
+	// F8E4M3 has no infinities; quant.E4M3ToF32 widens it.
+	F8E4M3 DType = "F8_E4M3"
 )
 
 // elementBits are the sizes of all element types of the format.

@@ -42,9 +42,10 @@ func (e *TensorError) Error() string {
 	return fmt.Sprintf("weights: tensor %q: got %s, want %s", e.Name, e.Got, e.Want)
 }
 
-// Open opens the weights in dir and checks the manifest against the data file. Errors are *ManifestErrors, or what the
+// Open opens the weights in dir, or in dir/artifacts if they are there, and checks the manifest against the data file. Errors are *ManifestErrors, or what the
 // operating system says.
 func Open(dir string) (*File, error) {
+	dir = filesDir(dir)
 	manifestPath := filepath.Join(dir, ManifestName)
 	raw, err := readBounded(manifestPath)
 	if err != nil {

@@ -273,3 +273,37 @@ func BenchmarkQuantize(b *testing.B) {
 		}
 	}
 }
+
+// Two bits keep less of normal numbers than four, but more than they would with the ends of each group's range as the ends of its
+// four values: the figures are in the comment of convert.Options.ExpertBits.
+func TestQuantizeTwoBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	x := make([]float32, 64*2000)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	for bits, want := range map[int][2]float64{2: {0.14, 0.17}, 4: {0.005, 0.012}} {
+		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 64}
+		w, s, b := make([]byte, len(x)*bits/8), make([]byte, len(x)/32), make([]byte, len(x)/32)
+		if err := f.Quantize(w, s, b, x); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float32, len(x))
+		f.Unpack(got, len(x), w, s, b, 0)
+		sum, ranged := 0.0, 0.0
+		for g := 0; g < len(x); g += 64 {
+			lo, hi := slices.Min(x[g:g+64]), slices.Max(x[g:g+64])
+			step := float64(hi-lo) / float64(int(1)<<bits-1)
+			for i := g; i < g+64; i++ {
+				sum += math.Pow(float64(got[i]-x[i]), 2)
+				near := math.Round(float64(x[i]-lo)/step)*step + float64(lo)
+				ranged += math.Pow(near-float64(x[i]), 2)
+			}
+		}
+		n := float64(len(x))
+		t.Logf("%d bits: mean square error %.4f, with the range's ends %.4f", bits, sum/n, ranged/n)
+		if sum/n < want[0] || sum/n > want[1] || bits == 2 && ranged/n < 0.19 {
+			t.Errorf("%d bits: mean square error %v, want %v; with the range's ends %v", bits, sum/n, want, ranged/n)
+		}
+	}
+}

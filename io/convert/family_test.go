@@ -1,0 +1,353 @@
+package convert_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// unpacked returns a matrix of a pack, widened.
+func (p *pack) unpacked(name string, rows, cols int) []float32 {
+	p.t.Helper()
+	f, w, s, b := p.matrix(name, rows, cols)
+	return unpack(f, rows, cols, w, s, b)
+}
+
+func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
+	out := make([]float32, rows*cols)
+	for r := range rows {
+		f.Unpack(out[r*cols:(r+1)*cols], cols, w, s, b, r)
+	}
+	return out
+}
+
+// published returns a tensor by its name in the pack, with the prefixes that checkpoints put before it.
+func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
+	for _, n := range []string{name, "language_model." + name, "model.language_" + name} {
+		if t, ok := c.Tensor(n); ok {
+			return t, true
+		}
+	}
+	return safetensors.Tensor{}, false
+}
+
+var (
+	regrouped = regexp.MustCompile(`linear_attn\.in_proj_(qkv|z|a|b)\.`)
+	elsewhere = regexp.MustCompile(`linear_attn\.in_proj_(qkvz|ba)\.|mlp\.(switch_mlp|experts)\.|^mtp\.|^model\.visual\.`)
+	shiftable = regexp.MustCompile(`(input_layernorm|post_attention_layernorm|model\.norm|q_norm|k_norm)\.weight$`)
+)
+
+// Every layout that there is a fixture of: each tensor outside the experts keeps its bytes, but for the shift of norms, the width of
+// A_log and the rows of qwen3_next; each expert's record is the nine, or three, slices; nothing is left out.
+func TestConvertFixtures(t *testing.T) {
+	for _, name := range fixtures.All() {
+		t.Run(name, func(t *testing.T) {
+			dir := fixtures.Packed(t, name, 0)
+			if err := convert.Verify(context.Background(), dir); err != nil {
+				t.Error(err)
+			}
+			p := openPack(t, dir)
+			src, err := safetensors.OpenDir(fixtures.Dir(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			manifest := readManifest(t, dir)
+			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next)
+			same, shifted := 0, 0
+			for pack, d := range manifest.Tensors {
+				if p.cfg.Arch == model.Qwen3Next && regrouped.MatchString(pack) {
+					continue
+				}
+				x, ok := published(src, pack)
+				if !ok {
+					t.Errorf("%s is not in the source", pack)
+					continue
+				}
+				got := safetensors.Tensor{Name: pack, DType: d.DType, Shape: d.Shape, Data: p.w.Mapping()[d.Offset : d.Offset+d.Size]}
+				switch {
+				case zeroCentred && shiftable.MatchString(pack):
+					a, b := floats(t, got), floats(t, x)
+					for i := range b {
+						if a[i] != b[i]+1 {
+							t.Errorf("%s[%d] is %v, want %v plus 1", pack, i, a[i], b[i])
+							break
+						}
+					}
+					shifted++
+				case d.DType != x.DType:
+					if !strings.HasSuffix(pack, "A_log") || !slices.Equal(floats(t, got), floats(t, x)) {
+						t.Errorf("%s is %s %v, want the numbers of %s %v", pack, d.DType, d.Shape, x.DType, x.Shape)
+					}
+				default:
+					sameBytes(t, pack, got.Data, x.Data)
+					same++
+				}
+			}
+			if same < 20 || zeroCentred != (shifted > 8) {
+				t.Errorf("%d tensors compared, %d shifted", same, shifted)
+			}
+			for _, full := range src.Names() {
+				pack := strings.TrimPrefix(strings.Replace(full, "model.language_model.", "model.", 1), "language_model.")
+				if _, ok := manifest.Tensors[pack]; !ok && !elsewhere.MatchString(full) {
+					t.Errorf("%s is not in the pack", full)
+				}
+			}
+			compareExperts(t, p, src)
+		})
+	}
+}
+
+// compareExperts holds every record against slices of the source.
+func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
+	t.Helper()
+	tensor := func(name string) safetensors.Tensor {
+		t.Helper()
+		x, ok := published(src, name)
+		if !ok {
+			t.Fatalf("the source has no %s", name)
+		}
+		return x
+	}
+	n := p.cfg.NumExperts
+	slice := func(x safetensors.Tensor, e int) []byte { return x.Data[e*len(x.Data)/n : (e+1)*len(x.Data)/n] }
+	for _, layer := range p.x.Layers() {
+		at := fmt.Sprintf("model.layers.%d.mlp.", layer)
+		_, stacked := published(src, at+"switch_mlp.up_proj.weight")
+		_, fused := published(src, at+"experts.gate_up_proj")
+		for e := range n {
+			var want []byte
+			switch {
+			case fused:
+				want = append(slices.Clone(slice(tensor(at+"experts.gate_up_proj"), e)), slice(tensor(at+"experts.down_proj"), e)...)
+			default:
+				for _, proj := range []string{"gate_proj", "up_proj", "down_proj"} {
+					if !stacked {
+						want = append(want, tensor(fmt.Sprintf("%sexperts.%d.%s.weight", at, e, proj)).Data...)
+						continue
+					}
+					for _, part := range []string{"weight", "scales", "biases"} {
+						want = append(want, slice(tensor(at+"switch_mlp."+proj+"."+part), e)...)
+					}
+				}
+			}
+			sameBytes(t, fmt.Sprintf("layer %d expert %d", layer, e), p.record(layer, e), want)
+		}
+	}
+}
+
+// The input projections of qwen3_next: what the two native matrices make of a vector, taken apart head by head, is what the four
+// packed ones make of it. Rows are whole, so that the sums are the same to the bit.
+func TestConvertRegroups(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		bits int
+	}{{fixtures.Qwen3NextBF16, 0}, {fixtures.Qwen3NextBF16, 4}, {fixtures.Qwen3NextQ4, 0}} {
+		p := openPack(t, fixtures.Packed(t, c.name, c.bits))
+		src := source(t, fixtures.Dir(t, c.name))
+		cfg, h := p.cfg, p.cfg.HiddenSize
+		rng := rand.New(rand.NewPCG(1, 2))
+		x := make([]float64, h)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		times := func(w []float32) []float64 {
+			out := make([]float64, len(w)/h)
+			for i, v := range w {
+				out[i/h] += float64(v) * x[i%h]
+			}
+			return out
+		}
+		native := func(name string, rows int) []float64 {
+			w := src(name + ".weight")
+			if w.DType == safetensors.U32 {
+				f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+				return times(unpack(f, rows, h, w.Data, src(name+".scales").Data, src(name+".biases").Data))
+			}
+			n := floats(t, w)
+			if c.bits > 0 {
+				f := quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+				q, s, b := make([]byte, len(n)*c.bits/8), make([]byte, len(n)/32), make([]byte, len(n)/32)
+				if err := f.Quantize(q, s, b, n); err != nil {
+					t.Fatal(err)
+				}
+				n = unpack(f, rows, h, q, s, b)
+			}
+			return times(n)
+		}
+		lk, lv, dk, dv := cfg.LinearNumKeyHeads, cfg.LinearNumValueHeads, cfg.LinearKeyHeadDim, cfg.LinearValueHeadDim
+		for layer, l := range cfg.Layers {
+			if l.Mixer != model.LinearAttention {
+				continue
+			}
+			at := fmt.Sprintf("model.layers.%d.linear_attn.", layer)
+			// Per key head: a query, a key, the values and then the gates of its value heads; b, then a, of these.
+			u, ba := native(at+"in_proj_qkvz", 2*(lk*dk+lv*dv)), native(at+"in_proj_ba", 2*lv)
+			var q, k, v, z, a, b []float64
+			per := lv / lk
+			for range lk {
+				q, u = append(q, u[:dk]...), u[dk:]
+				k, u = append(k, u[:dk]...), u[dk:]
+				v, u = append(v, u[:per*dv]...), u[per*dv:]
+				z, u = append(z, u[:per*dv]...), u[per*dv:]
+				b, ba = append(b, ba[:per]...), ba[per:]
+				a, ba = append(a, ba[:per]...), ba[per:]
+			}
+			for name, want := range map[string][]float64{"qkv": slices.Concat(q, k, v), "z": z, "a": a, "b": b} {
+				if got := times(p.unpacked(at+"in_proj_"+name, len(want), h)); !slices.Equal(got, want) {
+					t.Errorf("%s, %d bits: layer %d: in_proj_%s gives %v, want %v", c.name, c.bits, layer, name, got, want)
+				}
+			}
+		}
+		for _, name := range p.w.Names() {
+			if strings.Contains(name, "qkvz") || strings.Contains(name, "in_proj_ba") {
+				t.Errorf("%s is in the pack", name)
+			}
+		}
+	}
+}
+
+// The split form of latent attention lies in the pack as one matrix [heads·rows, cols] a tensor; --bits leaves the router alone.
+func TestConvertLatent(t *testing.T) {
+	p := openPack(t, fixtures.Packed(t, fixtures.DeepseekV3Q4, 0))
+	c := p.cfg
+	for name, rows := range map[string]int{"embed_q": c.NumAttentionHeads * c.KVLoraRank, "unembed_out": c.NumAttentionHeads * c.VHeadDim} {
+		if f, _, _, _ := p.matrix("model.layers.0.self_attn."+name, rows, 64); f.String() != "q4g64" {
+			t.Errorf("%s is %v, want q4g64", name, f)
+		}
+	}
+	if p.w.Has("model.layers.0.self_attn.kv_b_proj.weight") {
+		t.Error("kv_b_proj beside its halves")
+	}
+	p = openPack(t, fixtures.Packed(t, fixtures.DeepseekV3BF16, 4))
+	c = p.cfg
+	for _, m := range []struct {
+		name       string
+		rows, cols int
+		format     string
+	}{
+		{"model.layers.1.mlp.gate", c.NumExperts, c.HiddenSize, "bf16"},
+		{"model.layers.1.mlp.shared_experts.up_proj", c.SharedExpertIntermediateSize, c.HiddenSize, "q4g64"},
+		{"model.layers.0.mlp.down_proj", c.HiddenSize, c.IntermediateSize, "q4g64"},
+		{"model.layers.0.self_attn.kv_b_proj", c.NumAttentionHeads * (c.QKNopeHeadDim + c.VHeadDim), c.KVLoraRank, "q4g64"},
+		{"model.layers.0.self_attn.kv_a_proj_with_mqa", c.LatentDim(), c.HiddenSize, "q4g64"},
+	} {
+		if f, _, _, _ := p.matrix(m.name, m.rows, m.cols); f.String() != m.format {
+			t.Errorf("%s is %v, want %s", m.name, f, m.format)
+		}
+	}
+	if d := readManifest(t, fixtures.Packed(t, fixtures.DeepseekV3BF16, 4)).Tensors["model.layers.1.mlp.gate.e_score_correction_bias"]; d.DType != safetensors.F32 {
+		t.Errorf("the correction bias is %s, want F32", d.DType)
+	}
+	if got := p.x.Layers(); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("experts in layers %v, want 1 and 2", got)
+	}
+}
+
+// Experts of four bits are quantised again to two, by the rule of package quant on the very numbers that the four bits stand
+// for; all else stays. More bits than there are change nothing.
+func TestConvertExpertBits(t *testing.T) {
+	src := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
+	four := openPack(t, fixtures.Packed(t, fixtures.Qwen3MoEQ4, 0))
+	dir := mustConvert(t, src, convert.Options{ExpertBits: 2})
+	two := openPack(t, dir)
+	sameBytes(t, "all but experts", two.w.Mapping(), four.w.Mapping())
+	q2 := quant.Format{Kind: quant.Affine, Bits: 2, Group: 64}
+	worst := 0.0
+	for _, layer := range two.x.Layers() {
+		for e := range two.cfg.NumExperts {
+			a, b := four.record(layer, e), two.record(layer, e)
+			for _, part := range []struct{ four, two model.ExpertPart }{
+				{four.x.Layout().Gate, two.x.Layout().Gate}, {four.x.Layout().Up, two.x.Layout().Up}, {four.x.Layout().Down, two.x.Layout().Down},
+			} {
+				w, s, bias := parts(a, part.four)
+				x := unpack(part.four.Format, part.four.Rows, part.four.Cols, w, s, bias)
+				codes, scales, biases := make([]byte, len(x)/4), make([]byte, len(x)/32), make([]byte, len(x)/32)
+				if err := q2.Quantize(codes, scales, biases, x); err != nil {
+					t.Fatal(err)
+				}
+				w, s, bias = parts(b, part.two)
+				what := fmt.Sprintf("layer %d expert %d", layer, e)
+				if part.two.Format != q2 {
+					t.Fatalf("%s: %v, want %v", what, part.two.Format, q2)
+				}
+				sameBytes(t, what+" codes", w, codes)
+				sameBytes(t, what+" scales", s, scales)
+				sameBytes(t, what+" biases", bias, biases)
+				y := unpack(q2, part.two.Rows, part.two.Cols, w, s, bias)
+				var diff, all float64
+				for i := range x {
+					diff += math.Pow(float64(x[i]-y[i]), 2)
+					all += float64(x[i]) * float64(x[i])
+				}
+				worst = max(worst, diff/all)
+			}
+		}
+	}
+	t.Logf("two bits lose at most %.3f of an expert matrix's mean square", worst)
+	if worst < 0.05 || worst > 0.25 { // about 0.16 on normal numbers
+		t.Errorf("two bits lose %v of a matrix's mean square", worst)
+	}
+	for _, bits := range []int{4, 8} {
+		sameTree(t, mustConvert(t, src, convert.Options{ExpertBits: bits}), fixtures.Packed(t, fixtures.Qwen3MoEQ4, 0))
+	}
+}
+
+// Bits and ExpertBits are apart.
+func TestConvertExpertBitsApart(t *testing.T) {
+	src := fixtures.Dir(t, fixtures.Qwen3MoEBF16)
+	for _, c := range []struct {
+		o              convert.Options
+		dense, experts string
+	}{
+		{convert.Options{Bits: 4, ExpertBits: 2}, "q4g64", "q2g64"},
+		{convert.Options{Bits: 4, ExpertBits: 8}, "q4g64", "q8g64"},
+		{convert.Options{ExpertBits: 4}, "bf16", "q4g64"},
+		{convert.Options{Bits: 8}, "q8g64", "q8g64"},
+	} {
+		p := openPack(t, mustConvert(t, src, c.o))
+		f, _, _, _ := p.matrix("model.layers.0.self_attn.k_proj", p.cfg.KVDim(), p.cfg.HiddenSize)
+		if l := p.x.Layout(); f.String() != c.dense || l.Gate.Format.String() != c.experts || l.Down.Format.String() != c.experts {
+			t.Errorf("%+v: dense %v, experts %v and %v", c.o, f, l.Gate.Format, l.Down.Format)
+		}
+	}
+	if err := convert.Convert(context.Background(), src, filepath.Join(t.TempDir(), "x"), convert.Options{ExpertBits: 3}); err == nil || !strings.Contains(err.Error(), "3 bits for experts") {
+		t.Errorf("3 bits: got %v", err)
+	}
+}
+
+// Bits leaves codes as they are, even those of more bits.
+func TestConvertBitsOfWideCodes(t *testing.T) {
+	c := newCheckpoint(safetensors.BF16)
+	f := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64}
+	x := floatsOf(c.tensors["lm_head.weight"])
+	w := safetensors.Tensor{Name: "lm_head.weight", DType: safetensors.U32, Shape: []int{cpVocab, cpHidden / 4}, Data: make([]byte, len(x))}
+	s := safetensors.Tensor{Name: "lm_head.scales", DType: safetensors.BF16, Shape: []int{cpVocab, 1}, Data: make([]byte, 2*cpVocab)}
+	b := safetensors.Tensor{Name: "lm_head.biases", DType: safetensors.BF16, Shape: []int{cpVocab, 1}, Data: make([]byte, 2*cpVocab)}
+	if err := f.Quantize(w.Data, s.Data, b.Data, x); err != nil {
+		t.Fatal(err)
+	}
+	for _, y := range []safetensors.Tensor{w, s, b} {
+		c.tensors[y.Name] = y
+	}
+	p := openPack(t, mustConvert(t, c.write(t), convert.Options{Bits: 4, ExpertBits: 2}))
+	got, codes, scales, biases := p.matrix("lm_head", cpVocab, cpHidden)
+	if got != f {
+		t.Fatalf("8-bit codes became %v", got)
+	}
+	sameBytes(t, "codes", codes, w.Data)
+	sameBytes(t, "scales", scales, s.Data)
+	sameBytes(t, "biases", biases, b.Data)
+}

@@ -1,0 +1,181 @@
+package convert
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// encoding is how a checkpoint stores the numbers of a matrix.
+type encoding uint8
+
+const (
+	plain   encoding = iota // BF16, F16 or F32
+	affine                  // codes, and a scale and a bias a group: MLX
+	centred                 // codes and a scale a group, whose bias is -8 scales: compressed-tensors, 4 bits
+	tiled                   // 8-bit floats and a scale a tile of fp8Tile rows and columns
+)
+
+// fp8Tile is the side of the tiles that share a scale.
+const fp8Tile = 128
+
+// found is a matrix found in the source, and what it becomes. A stack of matrices is one with the rows of all, a vector one
+// with a single row.
+type found struct {
+	enc                    encoding
+	rows, cols             int
+	weight, scales, biases safetensors.Tensor
+	codes                  quant.Format // in the source: of affine and centred
+	format                 quant.Format // in the target
+}
+
+// fill widens the elements at, at+1, … to dst.
+func (m *found) fill(dst []float32, at int) error {
+	switch m.enc {
+	case plain:
+		return m.weight.Floats(dst, at)
+	case tiled:
+		return m.fillTiles(dst, at)
+	default:
+		return m.fillCodes(dst, at)
+	}
+}
+
+// fillCodes is fill for codes: exact products, one rounded sum.
+func (m *found) fillCodes(dst []float32, at int) error {
+	perByte, mask := 8/m.codes.Bits, byte(1<<m.codes.Bits-1)
+	var scale, bias [1]float32
+	for i := 0; i < len(dst); {
+		g := (at + i) / m.codes.Group
+		if err := m.scales.Floats(scale[:], g); err != nil {
+			return err
+		}
+		if m.enc == centred {
+			bias[0] = -8 * scale[0]
+		} else if err := m.biases.Floats(bias[:], g); err != nil {
+			return err
+		}
+		for end := min((g+1)*m.codes.Group-at, len(dst)); i < end; i++ {
+			e := at + i
+			code := m.weight.Data[e/perByte] >> (e % perByte * m.codes.Bits) & mask
+			dst[i] = float32(code)*scale[0] + bias[0]
+		}
+	}
+	return nil
+}
+
+// fillTiles is fill for 8-bit floats: one rounded product.
+func (m *found) fillTiles(dst []float32, at int) error {
+	across := (m.cols + fp8Tile - 1) / fp8Tile
+	var scale [1]float32
+	for i := 0; i < len(dst); {
+		row, col := (at+i)/m.cols, (at+i)%m.cols
+		if err := m.scales.Floats(scale[:], row/fp8Tile*across+col/fp8Tile); err != nil {
+			return err
+		}
+		n := min(m.cols-col, fp8Tile-col%fp8Tile, len(dst)-i)
+		for j, b := range m.weight.Data[at+i:][:n] {
+			dst[i+j] = quant.E4M3ToF32(b) * scale[0]
+		}
+		i += n
+	}
+	return nil
+}
+
+// rowRange is n rows of a matrix from first on.
+type rowRange struct{ first, n int }
+
+// numbers is rows of a matrix, one range after the other: what becomes one matrix of the target.
+type numbers struct {
+	m    *found
+	rows []rowRange
+}
+
+// all returns every row.
+func (m *found) all() *numbers { return &numbers{m: m, rows: []rowRange{{0, m.rows}}} }
+
+// rowCount returns how many rows there are.
+func (x *numbers) rowCount() int {
+	n := 0
+	for _, r := range x.rows {
+		n += r.n
+	}
+	return n
+}
+
+// count returns how many elements there are.
+func (x *numbers) count() int { return x.rowCount() * x.m.cols }
+
+// split calls fn for each stretch of the elements first to first+n that is contiguous in the matrix: it begins at element at
+// there, and at off from first.
+func (x *numbers) split(first, n int, fn func(at, off, n int) error) error {
+	off := 0
+	for _, r := range x.rows {
+		size := r.n * x.m.cols
+		if first < size && n > 0 {
+			k := min(n, size-first)
+			if err := fn(r.first*x.m.cols+first, off, k); err != nil {
+				return err
+			}
+			off, n, first = off+k, n-k, first+k
+		}
+		first -= size
+	}
+	if n > 0 {
+		return fmt.Errorf("convert: tensor %q: %d elements more than there are", x.m.weight.Name, n)
+	}
+	return nil
+}
+
+// fill widens the elements first, first+1, … to dst.
+func (x *numbers) fill(dst []float32, first int) error {
+	return x.split(first, len(dst), func(at, off, n int) error { return x.m.fill(dst[off:off+n], at) })
+}
+
+// element returns where in the matrix the i-th element is.
+func (x *numbers) element(i int) (at int, err error) {
+	err = x.split(i, 1, func(a, _, _ int) error {
+		at = a
+		return nil
+	})
+	return at, err
+}
+
+// array is one of a matrix's arrays.
+type array uint8
+
+const (
+	weightArray array = iota
+	scaleArray
+	biasArray
+)
+
+// bytes returns the bytes of an array of a matrix that is not tiled, range by range.
+func (x *numbers) bytes(a array) [][]byte {
+	t := []safetensors.Tensor{x.m.weight, x.m.scales, x.m.biases}[a]
+	width := len(t.Data) / x.m.rows
+	out := make([][]byte, len(x.rows))
+	for i, r := range x.rows {
+		out[i] = t.Data[r.first*width:][:r.n*width]
+	}
+	return out
+}
+
+// drop tells fn the bytes of the source that the elements first to first+n were made from.
+func (x *numbers) drop(first, n int, fn func([]byte)) {
+	total := x.m.rows * x.m.cols
+	// Tiles cover several rows: their scales are few, and stay.
+	arrays := [][]byte{x.m.weight.Data}
+	if x.m.enc != tiled {
+		arrays = append(arrays, x.m.scales.Data, x.m.biases.Data)
+	}
+	_ = x.split(first, n, func(at, _, n int) error { // fn does not fail
+		for _, a := range arrays {
+			if len(a) > 0 {
+				fn(a[at*len(a)/total : (at+n)*len(a)/total])
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,216 @@
+package convert
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// wish is how matrices are to be quantised.
+type wish struct {
+	bits  int  // 0: not at all
+	again bool // codes of more bits are quantised again
+}
+
+// takeMatrix takes the matrix called name (without ".weight"), with further axes before its two given by stack. Where it is
+// not quantised yet and bits are wished for, it will be, if groups divide its inputs: as mlx-lm chooses.
+func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (*found, error) {
+	m, err := takeEncoded(src, name, stack, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	m.choose(w)
+	return m, nil
+}
+
+// takeEncoded takes a matrix in whichever encoding it has.
+func takeEncoded(src *source, name string, stack []int, rows, cols int) (*found, error) {
+	full := name + ".weight"
+	shape := append(slices.Clone(stack), rows, cols)
+	if src.has(name + ".weight_packed") {
+		return takeCentred(src, name, stack, rows, cols)
+	}
+	t, ok := src.peek(full)
+	if !ok {
+		_, err := src.take(full, shape...)
+		return nil, err
+	}
+	switch t.DType {
+	case safetensors.U32:
+		return takeCodes(src, name, stack, rows, cols)
+	case safetensors.F8E4M3:
+		if len(stack) == 0 {
+			return takeTiles(src, name, rows, cols)
+		}
+	}
+	t, err := src.takeFloat(full, shape...)
+	return &found{rows: product(stack) * rows, cols: cols, weight: t}, err
+}
+
+func product(n []int) int {
+	p := 1
+	for _, v := range n {
+		p *= v
+	}
+	return p
+}
+
+// choose sets the target's format.
+func (m *found) choose(w wish) {
+	switch {
+	case m.enc == affine || m.enc == centred:
+		m.format = m.codes
+		if w.again && w.bits != 0 && w.bits < m.codes.Bits {
+			m.format.Bits = w.bits
+		}
+	case w.bits != 0 && m.cols%groupSize == 0:
+		m.format = quant.Format{Kind: quant.Affine, Bits: w.bits, Group: groupSize}
+	case m.enc == tiled || m.weight.DType == safetensors.BF16:
+		m.format = quant.Format{Kind: quant.BF16}
+	default:
+		m.format = quant.Format{Kind: quant.F32}
+	}
+}
+
+// takeCodes takes a matrix of affine codes. Bits and group follow from the shapes.
+func takeCodes(src *source, name string, stack []int, rows, cols int) (*found, error) {
+	weight, _ := src.peek(name + ".weight")
+	scales, ok := src.peek(name + ".scales")
+	words, groups := lastAxis(weight.Shape), lastAxis(scales.Shape)
+	format, err := quant.FromShapes(cols, words, groups)
+	if !ok || err != nil {
+		return nil, &SourceError{Tensor: weight.Name, Got: fmt.Sprintf("U32 %v with scales %v", weight.Shape, scales.Shape),
+			Want: fmt.Sprintf("2-, 4- or 8-bit codes of %d columns in groups of 32, 64 or 128", cols)}
+	}
+	m := &found{enc: affine, rows: product(stack) * rows, cols: cols, codes: format}
+	shape := append(slices.Clone(stack), rows)
+	for _, p := range []struct {
+		dst   *safetensors.Tensor
+		part  string
+		last  int
+		dtype safetensors.DType
+	}{
+		{&m.weight, ".weight", words, safetensors.U32},
+		{&m.scales, ".scales", groups, safetensors.BF16},
+		{&m.biases, ".biases", groups, safetensors.BF16},
+	} {
+		if *p.dst, err = takeTyped(src, name+p.part, p.dtype, append(shape[:len(shape):len(shape)], p.last)); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// takeTyped takes a tensor of one element type.
+func takeTyped(src *source, name string, want safetensors.DType, shape []int) (safetensors.Tensor, error) {
+	t, err := src.take(name, shape...)
+	if err == nil && t.DType != want {
+		err = &SourceError{Tensor: t.Name, Got: fmt.Sprintf("%s %v", t.DType, t.Shape), Want: string(want)}
+	}
+	return t, err
+}
+
+func lastAxis(shape []int) int {
+	if len(shape) == 0 {
+		return 0
+	}
+	return shape[len(shape)-1]
+}
+
+// takeCentred takes a matrix of compressed-tensors: name.weight_packed I32, eight 4-bit codes a word, lowest first,
+// name.weight_scale, and name.weight_shape, which says rows and columns once more. Its code q stands for (q-8)·scale.
+func takeCentred(src *source, name string, stack []int, rows, cols int) (*found, error) {
+	packed, _ := src.peek(name + ".weight_packed")
+	scales, ok := src.peek(name + ".weight_scale")
+	words, groups := lastAxis(packed.Shape), lastAxis(scales.Shape)
+	format, err := quant.FromShapes(cols, words, groups)
+	if !ok || err != nil || format.Bits != 4 || len(stack) > 0 {
+		return nil, &SourceError{Tensor: packed.Name, Got: fmt.Sprintf("%s %v with scales %v", packed.DType, packed.Shape, scales.Shape),
+			Want: fmt.Sprintf("4-bit codes [%d, %d] in groups of 32, 64 or 128", rows, cols)}
+	}
+	m := &found{enc: centred, rows: rows, cols: cols, codes: format}
+	if m.weight, err = takeTyped(src, name+".weight_packed", safetensors.I32, []int{rows, words}); err != nil {
+		return nil, err
+	}
+	if m.scales, err = takeTyped(src, name+".weight_scale", safetensors.BF16, []int{rows, groups}); err != nil {
+		return nil, err
+	}
+	return m, checkShape(src, name+".weight_shape", rows, cols)
+}
+
+// checkShape holds a tensor of two whole numbers against rows and columns.
+func checkShape(src *source, name string, rows, cols int) error {
+	t, err := src.take(name, 2)
+	if err != nil {
+		return err
+	}
+	var got [2]int
+	for i := range got {
+		switch t.DType {
+		case safetensors.I32:
+			got[i] = int(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
+		case "I64":
+			got[i] = int(binary.LittleEndian.Uint64(t.Data[8*i:]))
+		default:
+			return &SourceError{Tensor: t.Name, Got: string(t.DType), Want: "I32 or I64"}
+		}
+	}
+	if got != [2]int{rows, cols} {
+		return &SourceError{Tensor: t.Name, Got: fmt.Sprint(got), Want: fmt.Sprintf("[%d %d]", rows, cols)}
+	}
+	return nil
+}
+
+// takeTiles takes a matrix of 8-bit floats: name.weight, and name.weight_scale_inv with one number a tile, by which, whatever
+// the name says, its elements are multiplied.
+func takeTiles(src *source, name string, rows, cols int) (*found, error) {
+	weight, err := src.take(name+".weight", rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	if !src.has(name + ".weight_scale_inv") {
+		return nil, &SourceError{Tensor: weight.Name, Got: "F8_E4M3 without weight_scale_inv", Want: "a scale for each tile of 128 x 128"}
+	}
+	scales, err := src.takeFloat(name+".weight_scale_inv", (rows+fp8Tile-1)/fp8Tile, (cols+fp8Tile-1)/fp8Tile)
+	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
+}
+
+// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or codes, scales and biases.
+func (x *numbers) blocks(name string) ([]block, error) {
+	m, f, rows := x.m, x.m.format, x.rowCount()
+	if f.Kind != quant.Affine {
+		o, dtype := copyBytes, m.weight.DType
+		switch {
+		case m.enc == tiled:
+			o, dtype = narrow, safetensors.BF16
+		case f.Kind == quant.F32 && dtype != safetensors.F32:
+			o, dtype = widen, safetensors.F32
+		}
+		b, err := newBlock(block{name: name + ".weight", dtype: dtype, shape: []int{rows, m.cols}, op: o, format: f, src: x})
+		return []block{b}, err
+	}
+	ops := [3]op{quantCodes, quantScales, quantBiases}
+	if kept := f == m.codes; kept && m.enc == affine {
+		ops = [3]op{copyBytes, copyBytes, copyBytes}
+	} else if kept && m.enc == centred {
+		ops = [3]op{copyBytes, copyBytes, minusEight}
+	}
+	groups := []int{rows, m.cols / f.Group}
+	var out []block
+	for _, b := range []block{
+		{name: name + ".weight", dtype: safetensors.U32, shape: []int{rows, m.cols * f.Bits / 32}, op: ops[0], array: weightArray},
+		{name: name + ".scales", dtype: safetensors.BF16, shape: groups, op: ops[1], array: scaleArray},
+		{name: name + ".biases", dtype: safetensors.BF16, shape: groups, op: ops[2], array: biasArray},
+	} {
+		b.format, b.src = f, x
+		b, err := newBlock(b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}

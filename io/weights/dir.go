@@ -1,0 +1,126 @@
+package weights
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// Where moeflux puts the parts of a model below one directory.
+const (
+	artifactsDir  = "artifacts" // the manifest and the data file
+	checkpointDir = "mlx"       // the checkpoint that they were made of: configuration, tokenizer
+)
+
+// The names of configuration files.
+const (
+	configName     = "config.json"
+	generationName = "generation_config.json"
+	tokenizerName  = "tokenizer.json"
+)
+
+// NoConfigError reports a directory that says nowhere what its model is.
+type NoConfigError struct {
+	Dir string
+	Err error // wraps fs.ErrNotExist if there is no file that could
+}
+
+func (e *NoConfigError) Error() string {
+	return fmt.Sprintf("weights: %s is no packed model directory: it has no %s, and no %s with a config object: %v", e.Dir, configName, ManifestName, e.Err)
+}
+
+func (e *NoConfigError) Unwrap() error { return e.Err }
+
+// ReadConfig reads what the model in a packed directory is. It looks for config.json, with generation_config.json beside it,
+// in dir and in dir/mlx, where moeflux keeps the checkpoint; a directory without goes by the config object of its manifest
+// of weights. The error is a *NoConfigError, those of model.ParseConfig, or what the operating system says.
+func ReadConfig(dir string) (*model.Config, error) {
+	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
+		config, err := os.ReadFile(filepath.Join(d, configName))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("weights: %w", err)
+		}
+		generation, err := readGeneration(d)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := model.ParseConfig(config, generation)
+		if err != nil {
+			return nil, fmt.Errorf("weights: %s: %w", d, err)
+		}
+		return cfg, nil
+	}
+	return readManifestConfig(dir)
+}
+
+// readGeneration returns generation_config.json, nil where there is none.
+func readGeneration(dir string) ([]byte, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, generationName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	return raw, nil
+}
+
+func readManifestConfig(dir string) (*model.Config, error) {
+	at := filesDir(dir)
+	path := filepath.Join(at, ManifestName)
+	raw, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoConfigError{Dir: dir, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		Config json.RawMessage `json:"config"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, &ManifestError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
+	}
+	if len(m.Config) == 0 || string(m.Config) == "null" {
+		return nil, &NoConfigError{Dir: dir, Err: &ManifestError{Path: path, Why: `no key "config"`}}
+	}
+	generation, err := readGeneration(dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := model.ParseManifestConfig(m.Config, generation)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", at, err)
+	}
+	return cfg, nil
+}
+
+// filesDir returns the directory of the manifest and the data file: dir, or the one below it that moeflux puts them into.
+func filesDir(dir string) string {
+	below := filepath.Join(dir, artifactsDir)
+	if !exists(filepath.Join(dir, ManifestName)) && exists(filepath.Join(below, ManifestName)) {
+		return below
+	}
+	return dir
+}
+
+// TextDir returns the directory that holds tokenizer.json and chat template of a packed directory: dir, or the checkpoint that
+// moeflux keeps below it. ok is false where there is neither: the model runs on token ids alone then.
+func TextDir(dir string) (text string, ok bool) {
+	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
+		if exists(filepath.Join(d, tokenizerName)) {
+			return d, true
+		}
+	}
+	return "", false
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,266 @@
+package model_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// layersOf composes layers: d is dense, m has experts.
+func layersOf(mixer model.Mixer, kinds string) []model.Layer {
+	var out []model.Layer
+	moe := 0
+	for i, k := range kinds {
+		l := model.Layer{Mixer: mixer, MixerIndex: i, MoEIndex: moe, FFN: model.DenseMLP}
+		if k == 'm' {
+			l.FFN = model.MixtureOfExperts
+			moe++
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// Every field of one checkpoint of each of the other families that there are fixtures of.
+func TestParseConfigFamilies(t *testing.T) {
+	full, latent := model.FullAttention, model.LatentAttention
+	for name, want := range map[string]*model.Config{
+		fixtures.Qwen3MoEBF16: {
+			Arch: model.Qwen3MoE, HiddenSize: 128, NumHiddenLayers: 2, VocabSize: 320, MaxPositionEmbeddings: 4096, RMSNormEps: 1e-6,
+			NumAttentionHeads: 4, NumKeyValueHeads: 2, HeadDim: 64, RotaryDim: 64, RopeTheta: 1e6, QKNorm: model.QKNormPerHead,
+			NumExperts: 8, NumExpertsPerTok: 2, MoEIntermediateSize: 64, NormTopKProb: true, NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1,
+			EOSTokenIDs: []int32{319}, BOSTokenID: -1, Layers: layersOf(full, "mm"),
+		},
+		fixtures.Qwen3NextQ4: {
+			Arch: model.Qwen3Next, HiddenSize: 128, NumHiddenLayers: 4, VocabSize: 320, MaxPositionEmbeddings: 4096, RMSNormEps: 1e-6,
+			NumAttentionHeads: 4, NumKeyValueHeads: 2, HeadDim: 64, RotaryDim: 16, RopeTheta: 1e7, QKNorm: model.QKNormPerHead, AttnOutputGate: true,
+			LinearNumKeyHeads: 2, LinearNumValueHeads: 4, LinearKeyHeadDim: 64, LinearValueHeadDim: 32, LinearConvKernelDim: 4,
+			NumExperts: 16, NumExpertsPerTok: 4, MoEIntermediateSize: 64, SharedExpert: model.SharedExpertGated, SharedExpertIntermediateSize: 64,
+			NormTopKProb: true, NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1, EOSTokenIDs: []int32{319}, BOSTokenID: -1,
+			Layers: []model.Layer{{MoEIndex: 0}, {MixerIndex: 1, MoEIndex: 1}, {MixerIndex: 2, MoEIndex: 2}, {Mixer: full, MoEIndex: 3}},
+		},
+		fixtures.DeepseekV3Q4KVB: {
+			Arch: model.DeepseekV3, HiddenSize: 128, NumHiddenLayers: 2, VocabSize: 320, MaxPositionEmbeddings: 256, RMSNormEps: 1e-6,
+			NumAttentionHeads: 4, NumKeyValueHeads: 4, HeadDim: 48, RotaryDim: 16, RopeTheta: 1e4, RopeInterleaved: true,
+			YaRN:      &model.YaRN{Factor: 4, OriginalMaxPositionEmbeddings: 64, BetaFast: 32, BetaSlow: 1, MScale: 0.707, MScaleAllDim: 1, Truncate: true},
+			QLoraRank: 64, KVLoraRank: 64, QKNopeHeadDim: 32, QKRopeHeadDim: 16, VHeadDim: 32, IntermediateSize: 192,
+			NumExperts: 16, NumExpertsPerTok: 4, MoEIntermediateSize: 64, SharedExpert: model.SharedExpertUngated, SharedExpertIntermediateSize: 64,
+			Scoring: model.SigmoidScores, NormTopKProb: true, CorrectionBias: true, NGroup: 4, TopKGroup: 2, RoutedScalingFactor: 2.5,
+			EOSTokenIDs: []int32{319}, BOSTokenID: 0, Layers: layersOf(latent, "dm"),
+		},
+	} {
+		got, err := model.ParseConfig(fixtureConfig(t, name), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
+		}
+	}
+}
+
+// keys are the keys of a config.json.
+type keys = map[string]any
+
+// with returns a copy of base with keys changed; nil removes one.
+func with(base keys, set keys) keys {
+	out := maps.Clone(base)
+	for k, v := range set {
+		out[k] = v
+		if v == nil {
+			delete(out, k)
+		}
+	}
+	return out
+}
+
+// Configurations in the form of published ones, with few and narrow layers.
+var (
+	common = keys{"hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 320, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "rope_theta": 1e6, "num_experts_per_tok": 2, "tie_word_embeddings": false}
+	qwen3MoE = with(common, keys{"model_type": "qwen3_moe", "num_experts": 8, "moe_intermediate_size": 64, "intermediate_size": 96, "norm_topk_prob": true,
+		"decoder_sparse_step": 1, "mlp_only_layers": []int{}, "attention_bias": false, "use_sliding_window": false})
+	deepseek = with(common, keys{"model_type": "deepseek_v3", "head_dim": nil, "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_routed_experts": 8,
+		"n_shared_experts": 2, "n_group": 2, "topk_group": 1, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+		"norm_topk_prob": true, "q_lora_rank": nil, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 24,
+		"intermediate_size": 96, "moe_intermediate_size": 64, "attention_bias": false})
+	glm = with(common, keys{"model_type": "glm4_moe", "partial_rotary_factor": 0.5, "use_qk_norm": true, "attention_bias": true, "first_k_dense_replace": 2,
+		"n_routed_experts": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 2.5, "norm_topk_prob": true,
+		"intermediate_size": 96, "moe_intermediate_size": 64, "num_nextn_predict_layers": 1, "rope_scaling": json.RawMessage("null")})
+	minimax = with(common, keys{"model_type": "minimax_m2", "rotary_dim": 16, "num_local_experts": 8, "intermediate_size": 64, "use_qk_norm": true,
+		"qk_norm_type": "per_layer", "scoring_func": "sigmoid", "use_routing_bias": true, "shared_intermediate_size": 0, "attn_type_list": []int{1, 1, 1, 1},
+		"sliding_window": json.RawMessage("null"), "num_mtp_modules": 3})
+)
+
+func TestParseConfigFamilyForms(t *testing.T) {
+	type config = model.Config
+	yarn := keys{"rope_type": "yarn", "factor": 4}
+	for _, c := range []struct {
+		name string
+		keys keys
+		ok   func(*config) bool
+	}{
+		{"qwen3_moe: the default of norm_topk_prob", with(qwen3MoE, keys{"norm_topk_prob": nil}), func(c *config) bool { return !c.NormTopKProb && c.RotaryDim == 32 }},
+		{"qwen3_moe: dense layers by list", with(qwen3MoE, keys{"mlp_only_layers": []int{0, 2}}), func(c *config) bool {
+			return reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "dmdm")) && c.IntermediateSize == 96 && slices.Equal(c.MoELayers(), []int{1, 3})
+		}},
+		{"qwen3_moe: dense layers by step", with(qwen3MoE, keys{"decoder_sparse_step": 2}), func(c *config) bool {
+			return reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "dmdm"))
+		}},
+		{"qwen3_moe: all layer types full", with(qwen3MoE, keys{"layer_types": []string{"full_attention", "full_attention"}, "shared_expert_intermediate_size": 0}),
+			func(c *config) bool { return c.Count(model.FullAttention) == 4 && c.IntermediateSize == 0 }},
+		{"qwen3_moe: yarn with defaults", with(qwen3MoE, keys{"rope_scaling": yarn}), func(c *config) bool {
+			return reflect.DeepEqual(c.YaRN, &model.YaRN{Factor: 4, OriginalMaxPositionEmbeddings: 4096, BetaFast: 32, BetaSlow: 1, Truncate: true})
+		}},
+		{"yarn with all keys, beside an older copy", with(qwen3MoE, keys{"rope_theta": nil, "rope_scaling": keys{"type": "yarn"}, "rope_parameters": keys{
+			"rope_type": "yarn", "type": "yarn", "rope_theta": 50000, "factor": 8, "original_max_position_embeddings": 512, "beta_fast": 16, "beta_slow": 2, "mscale": 0.5,
+			"mscale_all_dim": 0.25, "attention_factor": 1.5, "truncate": false}}), func(c *config) bool {
+			return c.RopeTheta == 5e4 && reflect.DeepEqual(c.YaRN, &model.YaRN{Factor: 8, OriginalMaxPositionEmbeddings: 512, BetaFast: 16, BetaSlow: 2, MScale: 0.5, MScaleAllDim: 0.25, AttentionFactor: 1.5})
+		}},
+		{"deepseek_v3 without compression of queries", deepseek, func(c *config) bool {
+			return c.QLoraRank == 0 && c.HeadDim == 48 && c.RotaryDim == 16 && c.RopeInterleaved && c.LatentDim() == 80 && c.NumKeyValueHeads == 4 &&
+				c.SharedExpertIntermediateSize == 128 && c.SharedExpert == model.SharedExpertUngated && reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "dmmm"))
+		}},
+		{"deepseek_v3: every other layer, none shared, half-split rope", with(deepseek, keys{"moe_layer_freq": 2, "n_shared_experts": json.RawMessage("null"), "rope_interleave": false}),
+			func(c *config) bool {
+				return reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "ddmd")) && c.SharedExpert == model.NoSharedExpert && !c.RopeInterleaved
+			}},
+		{"deepseek_v3: no dense layer", with(deepseek, keys{"first_k_dense_replace": 0, "intermediate_size": nil}), func(c *config) bool { return c.IntermediateSize == 0 }},
+		{"kimi_k2", with(deepseek, keys{"model_type": "kimi_k2", "n_group": 1, "routed_scaling_factor": 2.827}), func(c *config) bool {
+			return c.Arch == model.KimiK2 && c.RoutedScalingFactor == 2.827 && c.RMSNormEps == 1e-5 && model.LatentNormEps == 1e-6
+		}},
+		{"kimi_k25, nested", keys{"model_type": "kimi_k25", "bos_token_id": 7, "text_config": with(deepseek, keys{"model_type": "kimi_k2", "eos_token_id": 9}), "vision_config": keys{}},
+			func(c *config) bool {
+				return c.Arch == model.KimiK2 && c.BOSTokenID == 7 && slices.Equal(c.EOSTokenIDs, []int32{9})
+			}},
+		{"kimi_k25, nested without a type", keys{"model_type": "kimi_k25", "text_config": with(deepseek, keys{"model_type": nil})}, func(c *config) bool { return c.Arch == model.KimiK2 }},
+		{"glm4_moe", glm, func(c *config) bool {
+			return c.AttentionBias && c.QKNorm == model.QKNormPerHead && c.RotaryDim == 16 && !c.RopeInterleaved && c.Scoring == model.SigmoidScores && c.CorrectionBias &&
+				c.RoutedScalingFactor == 2.5 && reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "ddmm")) && c.SharedExpertIntermediateSize == 64
+		}},
+		{"glm4_moe, small", with(glm, keys{"use_qk_norm": false, "partial_rotary_factor": nil}), func(c *config) bool { return c.QKNorm == model.NoQKNorm && c.RotaryDim == 16 }},
+		{"minimax_m2", minimax, func(c *config) bool {
+			return c.QKNorm == model.QKNormWhole && c.RotaryDim == 16 && c.NumExperts == 8 && c.MoEIntermediateSize == 64 && c.IntermediateSize == 0 && c.SharedExpert == model.NoSharedExpert &&
+				c.Scoring == model.SigmoidScores && c.CorrectionBias && c.NormTopKProb && c.NGroup == 1 && c.RoutedScalingFactor == 1
+		}},
+		{"minimax_m2 without norm and bias", with(minimax, keys{"rotary_dim": nil, "use_qk_norm": false, "use_routing_bias": false}), func(c *config) bool {
+			return c.QKNorm == model.NoQKNorm && c.RotaryDim == 32 && !c.CorrectionBias
+		}},
+		{"fp8", with(minimax, keys{"quantization_config": keys{"quant_method": "fp8", "fmt": "float8_e4m3fn", "weight_block_size": []int{128, 128}, "activation_scheme": "dynamic"}}),
+			func(*config) bool { return true }},
+		{"packed int4", with(deepseek, keys{"quantization_config": keys{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": keys{}}}),
+			func(*config) bool { return true }},
+	} {
+		got, err := model.ParseConfig(encode(t, c.keys), nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if !c.ok(got) {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+		for _, s := range got.Sizes() {
+			where := c.keys
+			if text, ok := where["text_config"].(keys); ok {
+				where = text
+			}
+			if s.Value < 1 || where[s.Key] != s.Value {
+				t.Errorf("%s: Sizes says %s is %d, config.json %v", c.name, s.Key, s.Value, where[s.Key])
+			}
+		}
+	}
+}
+
+func TestParseConfigFamilyRefuses(t *testing.T) {
+	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax}
+	for _, c := range []struct{ family, key, value, names string }{
+		{"qwen3_moe", "num_experts", "", "num_experts"},
+		{"qwen3_moe", "attention_bias", "true", "attention_bias"},
+		{"qwen3_moe", "use_sliding_window", "true", "use_sliding_window"},
+		{"qwen3_moe", "shared_expert_intermediate_size", "64", "shared_expert_intermediate_size"},
+		{"qwen3_moe", "mlp_only_layers", "[4]", "mlp_only_layers"},
+		{"qwen3_moe", "mlp_only_layers", "[-1]", "mlp_only_layers"},
+		{"qwen3_moe", "mlp_only_layers", "[0,1,2,3]", "num_hidden_layers"},
+		{"qwen3_moe", "decoder_sparse_step", "0", "decoder_sparse_step"},
+		{"qwen3_moe", "layer_types", `["linear_attention"]`, "layer_types"},
+		{"qwen3_moe", "rope_scaling", `{"rope_type":"longrope"}`, "rope_scaling.rope_type"},
+		{"qwen3_moe", "rope_scaling", `{"type":"linear","factor":2}`, "rope_scaling.type"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn"}`, "rope_scaling.factor"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":-1}`, "rope_scaling.factor"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":0.5}`, "rope_scaling.factor"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":2,"beta_fast":0}`, "rope_scaling.beta_fast"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":2,"beta_fast":1,"beta_slow":2}`, "rope_scaling.beta_fast"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":2,"mscale":-0.5}`, "rope_scaling.mscale"},
+		{"qwen3_moe", "rope_scaling", `{"type":"yarn","factor":2,"original_max_position_embeddings":0}`, "rope_scaling.original_max_position_embeddings"},
+		{"deepseek_v3", "kv_lora_rank", "", "kv_lora_rank"},
+		{"deepseek_v3", "q_lora_rank", "0", "q_lora_rank"},
+		{"deepseek_v3", "qk_nope_head_dim", "", "qk_nope_head_dim"},
+		{"deepseek_v3", "qk_rope_head_dim", "15", "qk_rope_head_dim"},
+		{"deepseek_v3", "v_head_dim", "0", "v_head_dim"},
+		{"deepseek_v3", "scoring_func", `"softmax"`, "scoring_func"},
+		{"deepseek_v3", "topk_method", `"group_limited_greedy"`, "topk_method"},
+		{"deepseek_v3", "n_group", "3", "n_group"},
+		{"deepseek_v3", "n_group", "8", "n_group"},
+		{"deepseek_v3", "n_group", "", "n_group"},
+		{"deepseek_v3", "topk_group", "3", "topk_group"},
+		{"deepseek_v3", "num_experts_per_tok", "5", "num_experts_per_tok"},
+		{"deepseek_v3", "routed_scaling_factor", "", "routed_scaling_factor"},
+		{"deepseek_v3", "first_k_dense_replace", "", "first_k_dense_replace"},
+		{"deepseek_v3", "first_k_dense_replace", "4", "num_hidden_layers"},
+		{"deepseek_v3", "moe_layer_freq", "[0,1]", "moe_layer_freq"},
+		{"deepseek_v3", "intermediate_size", "", "intermediate_size"},
+		{"deepseek_v3", "attention_bias", "true", "attention_bias"},
+		{"glm4_moe", "scoring_func", `"softmax"`, "scoring_func"},
+		{"glm4_moe", "partial_rotary_factor", "0.01", "partial_rotary_factor"},
+		{"minimax_m2", "num_local_experts", "", "num_local_experts"},
+		{"minimax_m2", "rotary_dim", "15", "rotary_dim"},
+		{"minimax_m2", "rotary_dim", "64", "rotary_dim"},
+		{"minimax_m2", "scoring_func", `"softmax"`, "scoring_func"},
+		{"minimax_m2", "qk_norm_type", `"per_head"`, "qk_norm_type"},
+		{"minimax_m2", "attn_type_list", "[1,0,1,1]", "attn_type_list"},
+		{"minimax_m2", "shared_intermediate_size", "64", "shared_intermediate_size"},
+		{"minimax_m2", "sliding_window", "128", "sliding_window"},
+		{"minimax_m2", "quantization_config", `{"quant_method":"fp8"}`, "quantization_config.weight_block_size"},
+		{"minimax_m2", "quantization_config", `{"quant_method":"fp8","weight_block_size":[64,128]}`, "quantization_config.weight_block_size"},
+		{"minimax_m2", "quantization_config", `{"quant_method":"fp8","weight_block_size":[128,128],"fmt":"e5m2"}`, "quantization_config.fmt"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"gptq","bits":4}`, "quantization_config.quant_method"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"compressed-tensors","format":"float-quantized"}`, "quantization_config.format"},
+		{"qwen3_moe", "quantization", `{"group_size":32,"bits":4,"mode":"mxfp4"}`, "quantization.mode"},
+		{"qwen3_moe", "quantization", `{"group_size":64,"bits":4,"model.layers.0.mlp.gate":{"mode":"nvfp4"}}`, "quantization.model.layers.0.mlp.gate.mode"},
+	} {
+		m := with(families[c.family], keys{c.key: json.RawMessage(c.value)})
+		if c.value == "" {
+			delete(m, c.key)
+		}
+		got, err := model.ParseConfig(encode(t, m), nil)
+		found := false
+		for _, e := range split(err) {
+			var bad *model.ConfigError
+			found = found || errors.As(e, &bad) && bad.Key == c.names && bad.File == "config.json"
+		}
+		if got != nil || !found {
+			t.Errorf("%s: %s = %s: got %v, %v, want a *ConfigError of %s", c.family, c.key, c.value, got, err, c.names)
+		}
+	}
+	both := with(qwen3MoE, keys{"rope_scaling": keys{"type": "default"}, "rope_parameters": keys{"rope_type": "yarn", "factor": 2}})
+	var bad *model.ConfigError
+	if _, err := model.ParseConfig(encode(t, both), nil); !errors.As(err, &bad) || bad.Key != "rope_scaling.rope_type" {
+		t.Errorf("two schemes: got %v", err)
+	}
+}
+
+// gpt_oss has experts of another form: it is refused by name.
+func TestParseConfigGptOss(t *testing.T) {
+	_, err := model.ParseConfig([]byte(`{"model_type":"gpt_oss"}`), nil)
+	var unknown *model.UnknownArchError
+	if !errors.As(err, &unknown) || unknown.ModelType != "gpt_oss" || unknown.File != "config.json" || slices.Contains(unknown.Known, "gpt_oss") {
+		t.Errorf("got %v, want an *UnknownArchError of gpt_oss", err)
+	}
+}
