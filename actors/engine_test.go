@@ -39,11 +39,19 @@ func transcript(s *actors.Sequence, prompt []int32, n int) ([][]float32, error) 
 }
 
 // TestEqualBits holds the same conversation under every setting that may change speed only, alone and beside another
-// sequence, and wants the same bits.
+// sequence, and wants the same bits. Latent attention has two forms, chosen by the chunk and the rows of a step, so there
+// the rows stay.
 func TestEqualBits(t *testing.T) {
-	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	t.Run("hybrid", func(t *testing.T) {
+		equalBits(t, fixtures.Qwen35MoEQ4, func(depth int) int { return 1 + 9*depth })
+	})
+	t.Run("latent", func(t *testing.T) { equalBits(t, fixtures.DeepseekV3BF16, func(int) int { return 12 }) })
+}
+
+func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
+	dir := fixtures.Packed(t, name, 0)
 	dev, dev1 := device(t, 2), device(t, 1)
-	base := open(t, actors.Config{Model: dir, Device: dev1, RingDepth: 1, ExpertIO: actors.ExpertIOMmap})
+	base := open(t, actors.Config{Model: dir, Device: dev1, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: chunkRows(1)})
 	first, second := prompt(1, 21, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
 	const decode = 6
 	want, err := transcript(sequence(t, base), first, decode)
@@ -65,7 +73,7 @@ func TestEqualBits(t *testing.T) {
 				for _, beside := range []bool{false, true} {
 					cfg := actors.Config{
 						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
-						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: 1 + 9*depth,
+						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 					}
 					if err := sameConversation(cfg, first, second, want, beside); err != nil {
 						t.Fatalf("depth %d, prefetch %s, %+v, beside another %v: %v", depth, prefetch, io, beside, err)

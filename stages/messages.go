@@ -64,7 +64,8 @@ type OpenSequence struct {
 	Caller Caller
 }
 
-// ResetSequence empties a sequence and heals a poisoned one. Caller to sequencer to dispatch; answered by SequenceDone.
+// ResetSequence empties a sequence and heals a poisoned one. Caller to sequencer to dispatch; answered by SequenceDone, until
+// when the sequence is busy. If it fails the sequence is poisoned.
 type ResetSequence struct {
 	Outside
 	Seq    SeqID

@@ -6,10 +6,14 @@ import (
 	"math"
 )
 
+// ExcludeBias is the logit bias that excludes a token outright; less negative ones only make it less likely.
+const ExcludeBias = -100
+
 // Options say how a token is chosen. The zero value is greedy without a penalty. The fields take effect in the order
-// RepeatPenalty, Temperature, TopK, TopP, MinP; each cut sees the distribution that the one before it left.
+// RepeatPenalty, FrequencyPenalty and PresencePenalty, LogitBias, Temperature, TopK, TopP, MinP; each cut sees the
+// distribution that the one before it left.
 type Options struct {
-	// Temperature divides the logits. 0 takes the largest logit, and of the others only the penalty matters then.
+	// Temperature divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then.
 	Temperature float64
 	// TopK keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept.
 	TopK int
@@ -20,8 +24,16 @@ type Options struct {
 	// RepeatPenalty makes tokens of the history less likely: positive logits are divided by it, others
 	// multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100.
 	RepeatPenalty float64
-	// RepeatWindow is how many tokens at the end of the history the penalty looks at. 0 means all of them.
+	// RepeatWindow is how many tokens at the end of the history RepeatPenalty looks at. 0 means all of them.
 	RepeatWindow int
+	// PresencePenalty is subtracted once from the logit of every token that was sampled before; the prompt does not count.
+	// From -2 to 2. 0 means none; below 0 repetition is favoured.
+	PresencePenalty float64
+	// FrequencyPenalty is subtracted from a token's logit for each time that it was sampled before; the prompt does not
+	// count. From -2 to 2. 0 means none; below 0 repetition is favoured.
+	FrequencyPenalty float64
+	// LogitBias adds a value to the logit of a token, by its id. From -100 to 100; -100 excludes the token.
+	LogitBias map[int32]float64
 	// Seed chooses the random stream. The same seed, logits and options give the same tokens.
 	Seed uint64
 }
@@ -41,11 +53,20 @@ func (o Options) Validate() error {
 	bad(!(o.MinP >= 0 && o.MinP <= 1), "min-p %v, want 0 to 1", o.MinP)
 	bad(o.RepeatPenalty != 0 && !(o.RepeatPenalty >= 0.01 && o.RepeatPenalty <= 100), "repeat penalty %v, want 0 (none) or 0.01 to 100", o.RepeatPenalty)
 	bad(o.RepeatWindow < 0, "repeat window %d, want 0 or more", o.RepeatWindow)
+	bad(!(o.PresencePenalty >= -2 && o.PresencePenalty <= 2), "presence penalty %v, want -2 to 2", o.PresencePenalty)
+	bad(!(o.FrequencyPenalty >= -2 && o.FrequencyPenalty <= 2), "frequency penalty %v, want -2 to 2", o.FrequencyPenalty)
+	for _, b := range sortedBias(o.LogitBias) {
+		bad(b.token < 0, "logit bias of token %d, want a token id of 0 or more", b.token)
+		bad(!(b.logit >= ExcludeBias && b.logit <= 100), "logit bias %v of token %d, want -100 to 100", b.logit, b.token)
+	}
 	return errors.Join(errs...)
 }
 
-// penalises reports whether the history matters.
-func (o Options) penalises() bool { return o.RepeatPenalty != 0 && o.RepeatPenalty != 1 }
+// repeats reports whether the repeat penalty changes anything.
+func (o Options) repeats() bool { return o.RepeatPenalty != 0 && o.RepeatPenalty != 1 }
+
+// counts reports whether it matters how often a token was sampled.
+func (o Options) counts() bool { return o.PresencePenalty != 0 || o.FrequencyPenalty != 0 }
 
 // cutsByMass reports whether top-p drops anything.
 func (o Options) cutsByMass() bool { return o.TopP > 0 && o.TopP < 1 }

@@ -23,29 +23,47 @@ func TestGreedy(t *testing.T) {
 		opts    Options
 		logits  []float32
 		history []int32
+		sampled []int32
 		want    int32
 	}{
-		{"largest", Options{}, []float32{1, 3, 2}, nil, 1},
-		{"tie takes the lowest id", Options{}, []float32{1, 3, 3, 3}, nil, 1},
-		{"all equal", Options{}, []float32{-2, -2}, nil, 0},
-		{"one token", Options{}, []float32{-5}, nil, 0},
-		{"ruled-out tokens", Options{}, []float32{negInf, -7, negInf}, nil, 1},
-		{"negative zero ties with zero", Options{}, []float32{float32(math.Copysign(0, -1)), 0}, nil, 0},
-		{"cuts are idle", Options{TopK: 1, TopP: 0.1, MinP: 1}, []float32{1, 3, 2}, nil, 1},
-		{"history without penalty", Options{}, []float32{1, 3, 2}, []int32{1, 1}, 1},
-		{"penalty of 1", Options{RepeatPenalty: 1}, []float32{1, 3, 2}, []int32{1, 1}, 1},
-		{"penalty divides positive logits", Options{RepeatPenalty: 2}, []float32{1, 3, 2}, []int32{1}, 2},
-		{"penalty multiplies negative logits", Options{RepeatPenalty: 2}, []float32{-4, -3, -5}, []int32{1}, 0},
-		{"penalty counts a token once", Options{RepeatPenalty: 2}, []float32{1, 5, 2}, []int32{1, 1, 1}, 1},
-		{"penalty below 1 favours", Options{RepeatPenalty: 0.5}, []float32{1, 3, 2}, []int32{2}, 2},
-		{"window leaves old tokens out", Options{RepeatPenalty: 10, RepeatWindow: 1}, []float32{1, 3, 2}, []int32{1, 0}, 1},
-		{"window longer than the history", Options{RepeatPenalty: 10, RepeatWindow: 9}, []float32{1, 3, 2}, []int32{1, 0}, 2},
-		{"penalised tie takes the lowest id", Options{RepeatPenalty: 2}, []float32{2, 4, 1}, []int32{1}, 0},
-		{"penalty leaves ruled-out tokens out", Options{RepeatPenalty: 2}, []float32{negInf, -7}, []int32{0, 1}, 1},
+		{"largest", Options{}, []float32{1, 3, 2}, nil, nil, 1},
+		{"tie takes the lowest id", Options{}, []float32{1, 3, 3, 3}, nil, nil, 1},
+		{"all equal", Options{}, []float32{-2, -2}, nil, nil, 0},
+		{"one token", Options{}, []float32{-5}, nil, nil, 0},
+		{"ruled-out tokens", Options{}, []float32{negInf, -7, negInf}, nil, nil, 1},
+		{"negative zero ties with zero", Options{}, []float32{float32(math.Copysign(0, -1)), 0}, nil, nil, 0},
+		{"cuts are idle", Options{TopK: 1, TopP: 0.1, MinP: 1}, []float32{1, 3, 2}, nil, nil, 1},
+		{"history without penalty", Options{}, []float32{1, 3, 2}, []int32{1, 1}, nil, 1},
+		{"penalty of 1", Options{RepeatPenalty: 1}, []float32{1, 3, 2}, []int32{1, 1}, nil, 1},
+		{"penalty divides positive logits", Options{RepeatPenalty: 2}, []float32{1, 3, 2}, []int32{1}, nil, 2},
+		{"penalty multiplies negative logits", Options{RepeatPenalty: 2}, []float32{-4, -3, -5}, []int32{1}, nil, 0},
+		{"penalty counts a token once", Options{RepeatPenalty: 2}, []float32{1, 5, 2}, []int32{1, 1, 1}, nil, 1},
+		{"penalty below 1 favours", Options{RepeatPenalty: 0.5}, []float32{1, 3, 2}, []int32{2}, nil, 2},
+		{"window leaves old tokens out", Options{RepeatPenalty: 10, RepeatWindow: 1}, []float32{1, 3, 2}, []int32{1, 0}, nil, 1},
+		{"window longer than the history", Options{RepeatPenalty: 10, RepeatWindow: 9}, []float32{1, 3, 2}, []int32{1, 0}, nil, 2},
+		{"penalised tie takes the lowest id", Options{RepeatPenalty: 2}, []float32{2, 4, 1}, []int32{1}, nil, 0},
+		{"penalty leaves ruled-out tokens out", Options{RepeatPenalty: 2}, []float32{negInf, -7}, []int32{0, 1}, nil, 1},
+		{"repeat penalty sees what was sampled", Options{RepeatPenalty: 2}, []float32{1, 3, 2}, []int32{0}, []int32{1}, 2},
+		{"a window over prompt and sampled", Options{RepeatPenalty: 10, RepeatWindow: 2}, []float32{1, 3, 2}, []int32{2, 1}, []int32{0}, 2},
+		{"a window within sampled", Options{RepeatPenalty: 10, RepeatWindow: 1}, []float32{1, 3, 2}, []int32{2, 1}, []int32{1, 0}, 1},
+		{"presence counts once", Options{PresencePenalty: 1.5}, []float32{1, 3, 2}, nil, []int32{1, 1}, 2},
+		{"presence is not enough", Options{PresencePenalty: 0.5}, []float32{1, 3, 2}, nil, []int32{1, 1, 1}, 1},
+		{"presence below 0 favours", Options{PresencePenalty: -1.5}, []float32{1, 3, 2}, nil, []int32{2}, 2},
+		{"frequency counts every time", Options{FrequencyPenalty: 0.5}, []float32{1, 3, 2}, nil, []int32{1, 1, 1}, 2},
+		{"frequency is not enough", Options{FrequencyPenalty: 0.5}, []float32{1, 3, 2}, nil, []int32{1}, 1},
+		{"frequency below 0 favours", Options{FrequencyPenalty: -0.7}, []float32{1, 3, 2}, nil, []int32{2, 2}, 2},
+		{"the prompt does not count", Options{PresencePenalty: 2, FrequencyPenalty: 2}, []float32{1, 3, 2}, []int32{1, 1}, nil, 1},
+		{"bias up", Options{LogitBias: map[int32]float64{0: 2.5}}, []float32{1, 3, 2}, nil, nil, 0},
+		{"bias down", Options{LogitBias: map[int32]float64{1: -1.5}}, []float32{1, 3, 2}, nil, nil, 2},
+		{"biased tie takes the lowest id", Options{LogitBias: map[int32]float64{0: 2}}, []float32{1, 3, 2}, nil, nil, 0},
+		{"bias excludes", Options{LogitBias: map[int32]float64{1: -100, 2: -100}}, []float32{-500, 3, 2}, nil, nil, 0},
+		{"a bias near -100 does not exclude", Options{LogitBias: map[int32]float64{1: -99}}, []float32{-500, 3, -200}, nil, nil, 1},
+		{"bias cannot bring back what is ruled out", Options{LogitBias: map[int32]float64{0: 100}}, []float32{negInf, -7}, nil, nil, 1},
+		{"repeat, then frequency, then bias", Options{RepeatPenalty: 2, FrequencyPenalty: 1, LogitBias: map[int32]float64{1: 1}}, []float32{3.9, 8, 0}, nil, []int32{1}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := slices.Clone(c.logits)
-			got, err := New(c.opts).Next(c.logits, c.history)
+			got, err := New(c.opts).Next(c.logits, c.history, c.sampled)
 			if err != nil || got != c.want {
 				t.Errorf("Next(%v, %v) with %+v = %d, %v, want %d", c.logits, c.history, c.opts, got, err, c.want)
 			}
@@ -64,21 +82,31 @@ func TestErrors(t *testing.T) {
 		opts    Options
 		logits  []float32
 		history []int32
+		sampled []int32
 		want    func(error) bool
 		text    string
 	}{
-		{"NaN first", Options{}, []float32{nan, 1}, nil, isLogit, "token 0 is NaN"},
-		{"NaN last", Options{Temperature: 1}, []float32{1, nan}, nil, isLogit, "token 1 is NaN"},
-		{"NaN below the largest", Options{}, []float32{9, 1, nan, 2}, nil, isLogit, "token 2 is NaN"},
-		{"positive infinity", Options{}, []float32{1, posInf}, nil, isLogit, "token 1 is +Inf"},
-		{"no logits", Options{}, nil, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
-		{"all ruled out", Options{Temperature: 1}, []float32{negInf, negInf}, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
-		{"history beyond the vocabulary", Options{RepeatPenalty: 2}, []float32{1, 2}, []int32{0, 2}, nil, "history token 2 at index 1"},
-		{"negative history", Options{RepeatPenalty: 2, RepeatWindow: 1}, []float32{1, 2}, []int32{0, -1}, nil, "history token -1 at index 1"},
-		{"bad options", Options{TopP: 2}, []float32{1, 2}, nil, nil, "top-p 2"},
+		{"NaN first", Options{}, []float32{nan, 1}, nil, nil, isLogit, "token 0 is NaN"},
+		{"NaN last", Options{Temperature: 1}, []float32{1, nan}, nil, nil, isLogit, "token 1 is NaN"},
+		{"NaN below the largest", Options{}, []float32{9, 1, nan, 2}, nil, nil, isLogit, "token 2 is NaN"},
+		{"positive infinity", Options{}, []float32{1, posInf}, nil, nil, isLogit, "token 1 is +Inf"},
+		{"no logits", Options{}, nil, nil, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
+		{"all ruled out", Options{Temperature: 1}, []float32{negInf, negInf}, nil, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
+		{"history beyond the vocabulary", Options{RepeatPenalty: 2}, []float32{1, 2}, []int32{0, 2}, nil, nil, "history token 2 at index 1"},
+		{"negative history", Options{RepeatPenalty: 2, RepeatWindow: 1}, []float32{1, 2}, []int32{0, -1}, nil, nil, "history token -1 at index 1"},
+		{"bad options", Options{TopP: 2}, []float32{1, 2}, nil, nil, nil, "top-p 2"},
+		{"NaN under a penalty", Options{PresencePenalty: 1}, []float32{1, nan}, nil, []int32{1}, isLogit, "token 1 is NaN"},
+		{"infinity under a bias", Options{LogitBias: map[int32]float64{0: -100}}, []float32{posInf, 1}, nil, nil, isLogit, "token 0 is +Inf"},
+		{"NaN beside a bias", Options{LogitBias: map[int32]float64{0: -100}}, []float32{1, nan}, nil, nil, isLogit, "token 1 is NaN"},
+		{"all excluded", Options{LogitBias: map[int32]float64{0: -100, 1: -100}}, []float32{1, 2}, nil, nil, func(err error) bool { return errors.Is(err, ErrAllExcluded) }, "excludes every token"},
+		{"all excluded or ruled out", Options{Temperature: 1, LogitBias: map[int32]float64{0: -100}}, []float32{1, negInf}, nil, nil, func(err error) bool { return errors.Is(err, ErrAllExcluded) }, "excludes every token"},
+		{"all ruled out beside a bias", Options{LogitBias: map[int32]float64{0: -100}}, []float32{negInf, negInf}, nil, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
+		{"sampled beyond the vocabulary", Options{FrequencyPenalty: 1}, []float32{1, 2}, nil, []int32{0, 2}, nil, "sampled token 2 at index 1 is outside the vocabulary of 2"},
+		{"history goes on in sampled", Options{RepeatPenalty: 2}, []float32{1, 2}, []int32{0, 1}, []int32{-1}, nil, "history token -1 at index 2"},
+		{"bias beyond the vocabulary", Options{LogitBias: map[int32]float64{2: 1}}, []float32{1, 2}, nil, nil, nil, "logit bias of token 2, which is outside the vocabulary of 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := New(c.opts).Next(c.logits, c.history)
+			got, err := New(c.opts).Next(c.logits, c.history, c.sampled)
 			if err == nil || !strings.Contains(err.Error(), c.text) || c.want != nil && !c.want(err) {
 				t.Errorf("Next(%v, %v) = %d, error %v, want one with %q", c.logits, c.history, got, err, c.text)
 			}
@@ -91,13 +119,13 @@ func TestValidate(t *testing.T) {
 		t.Errorf("the zero value: %v, want no error", err)
 	}
 	inf := math.Inf(1)
-	err := Options{Temperature: -1, TopK: -1, TopP: 1.5, MinP: -0.1, RepeatPenalty: -1, RepeatWindow: -1}.Validate()
-	for _, want := range []string{"temperature -1", "top-k -1", "top-p 1.5", "min-p -0.1", "repeat penalty -1", "repeat window -1"} {
+	err := Options{Temperature: -1, TopK: -1, TopP: 1.5, MinP: -0.1, RepeatPenalty: -1, RepeatWindow: -1, PresencePenalty: 3, FrequencyPenalty: -3, LogitBias: map[int32]float64{7: 101}}.Validate()
+	for _, want := range []string{"temperature -1", "top-k -1", "top-p 1.5", "min-p -0.1", "repeat penalty -1", "repeat window -1", "presence penalty 3", "frequency penalty -3", "logit bias 101 of token 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
 	}
-	for _, o := range []Options{{Temperature: math.NaN()}, {Temperature: inf}, {TopP: math.NaN()}, {MinP: math.NaN()}, {MinP: inf}, {RepeatPenalty: math.NaN()}, {RepeatPenalty: inf}, {RepeatPenalty: 0.001}} {
+	for _, o := range []Options{{PresencePenalty: math.NaN()}, {FrequencyPenalty: math.NaN()}, {PresencePenalty: 2.1}, {FrequencyPenalty: -2.1}, {LogitBias: map[int32]float64{-1: 1}}, {LogitBias: map[int32]float64{1: math.NaN()}}, {Temperature: math.NaN()}, {Temperature: inf}, {TopP: math.NaN()}, {MinP: math.NaN()}, {MinP: inf}, {RepeatPenalty: math.NaN()}, {RepeatPenalty: inf}, {RepeatPenalty: 0.001}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v validates, want an error", o)
 		}
@@ -105,11 +133,12 @@ func TestValidate(t *testing.T) {
 }
 
 // reference is the definition: the probability of every token, from a full sort, in float64.
-func reference(logits []float32, history []int32, o Options) []float64 {
+func reference(logits []float32, prompt, sampled []int32, o Options) []float64 {
 	l := make([]float64, len(logits))
 	for i, x := range logits {
 		l[i] = float64(x)
 	}
+	history := slices.Concat(prompt, sampled)
 	if o.RepeatWindow > 0 && o.RepeatWindow < len(history) {
 		history = history[len(history)-o.RepeatWindow:]
 	}
@@ -123,6 +152,23 @@ func reference(logits []float32, history []int32, o Options) []float64 {
 			} else {
 				l[i] *= o.RepeatPenalty
 			}
+		}
+	}
+	for i := range l {
+		count := 0.0
+		for _, t := range sampled {
+			if int(t) == i {
+				count++
+			}
+		}
+		l[i] -= count * o.FrequencyPenalty
+		if count > 0 {
+			l[i] -= o.PresencePenalty
+		}
+		if bias, ok := o.LogitBias[int32(i)]; ok && bias == -100 {
+			l[i] = math.Inf(-1)
+		} else {
+			l[i] += bias
 		}
 	}
 	order := make([]int, len(l))
@@ -169,19 +215,17 @@ func reference(logits []float32, history []int32, o Options) []float64 {
 }
 
 // distribution returns the probabilities that s draws from.
-func distribution(t *testing.T, s *Sampler, logits []float32, history []int32) []float64 {
+func distribution(t *testing.T, s *Sampler, logits []float32, prompt, sampled []int32) []float64 {
 	t.Helper()
-	if _, err := s.Next(logits, history); err != nil {
-		t.Fatalf("Next: %v", err)
+	v, err := s.adjust.view(logits, prompt, sampled, &s.opts)
+	if err != nil {
+		t.Fatalf("view: %v", err)
 	}
-	src := s.logits
-	if !s.opts.penalises() {
-		src = nil
-		for _, x := range logits {
-			src = append(src, float64(x))
-		}
+	best, err := v.best()
+	if err != nil {
+		t.Fatalf("best: %v", err)
 	}
-	c := cut(collect(nil, src), slices.Max(src), s.opts)
+	c := cut(v.collect(nil, best.logit, &s.opts), best.logit, &s.opts)
 	p, sum := make([]float64, len(logits)), total(c)
 	for _, x := range c {
 		p[x.token] += x.weight / sum
@@ -196,24 +240,33 @@ func TestAgainstDefinition(t *testing.T) {
 	choose := func(x ...float64) float64 { return x[rng.IntN(len(x))] }
 	for trial := range 2000 {
 		n := 1 + rng.IntN(300)
-		logits, history := make([]float32, n), make([]int32, rng.IntN(40))
+		logits, prompt, sampled := make([]float32, n), make([]int32, rng.IntN(40)), make([]int32, rng.IntN(40))
 		for i := range logits {
 			logits[i] = float32(rng.NormFloat64() * choose(0.1, 2, 10))
 			if trial%3 == 0 {
 				logits[i] = float32(math.Round(float64(logits[i]))) // many ties
 			}
 		}
-		for i := range history {
-			history[i] = int32(rng.IntN(n))
+		for _, text := range [][]int32{prompt, sampled} {
+			for i := range text {
+				text[i] = int32(rng.IntN(n))
+			}
+		}
+		bias := map[int32]float64{}
+		for range rng.IntN(4) {
+			if len(bias) < n-1 {
+				bias[int32(rng.IntN(n))] = choose(-100, -7, 0.5, 20)
+			}
 		}
 		o := Options{
 			Temperature: choose(0.1, 0.7, 1, 5), TopK: int(choose(0, 1, 2, 40, 1000)), TopP: choose(0, 0.1, 0.5, 0.9, 0.999, 1),
 			MinP: choose(0, 0.01, 0.3, 1), RepeatPenalty: choose(0, 1, 1.1, 3), RepeatWindow: int(choose(0, 1, 10, 100)),
+			PresencePenalty: choose(0, 0, 0.7, -1), FrequencyPenalty: choose(0, 0, 0.3, -0.2), LogitBias: bias,
 		}
-		got, want := distribution(t, New(o), logits, history), reference(logits, history, o)
+		got, want := distribution(t, New(o), logits, prompt, sampled), reference(logits, prompt, sampled, o)
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-12 {
-				t.Fatalf("trial %d, %+v: probability of token %d is %v, want %v\nlogits %v\nhistory %v", trial, o, i, got[i], want[i], logits, history)
+				t.Fatalf("trial %d, %+v: probability of token %d is %v, want %v\nlogits %v\nprompt %v\nsampled %v", trial, o, i, got[i], want[i], logits, prompt, sampled)
 			}
 		}
 	}
@@ -228,19 +281,21 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 		opts  Options
 		bound float64
 	}{
-		{"temperature alone", Options{Temperature: 1.3, Seed: 7}, 24.3},       // 7 degrees of freedom
-		{"top-k", Options{Temperature: 1, TopK: 4, Seed: 8}, 16.3},            // 3
-		{"top-p", Options{Temperature: 1, TopP: 0.8, Seed: 9}, 16.3},          // 3
-		{"min-p", Options{Temperature: 2, MinP: 0.5, Seed: 10}, 18.5},         // 4
-		{"penalty", Options{Temperature: 1, RepeatPenalty: 2, Seed: 1}, 24.3}, // 7
+		{"temperature alone", Options{Temperature: 1.3, Seed: 7}, 24.3},                                                 // 7 degrees of freedom
+		{"top-k", Options{Temperature: 1, TopK: 4, Seed: 8}, 16.3},                                                      // 3
+		{"top-p", Options{Temperature: 1, TopP: 0.8, Seed: 9}, 16.3},                                                    // 3
+		{"min-p", Options{Temperature: 2, MinP: 0.5, Seed: 10}, 18.5},                                                   // 4
+		{"repeat penalty", Options{Temperature: 1, RepeatPenalty: 2, Seed: 1}, 24.3},                                    // 7
+		{"presence and frequency", Options{Temperature: 1, PresencePenalty: 0.8, FrequencyPenalty: 0.5, Seed: 2}, 24.3}, // 7
+		{"bias", Options{Temperature: 1, LogitBias: map[int32]float64{1: -100, 6: 4, 0: -1}, Seed: 3}, 22.5},            // 6
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const draws = 40000
-			history := []int32{1, 2}
-			want := reference(logits, history, c.opts)
+			prompt, sampled := []int32{1, 2}, []int32{5, 1, 5}
+			want := reference(logits, prompt, sampled, c.opts)
 			s, counts := New(c.opts), make([]int, len(logits))
 			for range draws {
-				id, err := s.Next(logits, history)
+				id, err := s.Next(logits, prompt, sampled)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -269,7 +324,7 @@ func TestSeed(t *testing.T) {
 	text := func(seed uint64) []int32 {
 		s, ids := New(Options{Temperature: 1, Seed: seed}), []int32(nil)
 		for range 40 {
-			id, err := s.Next(logits, ids)
+			id, err := s.Next(logits, nil, ids)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -289,13 +344,13 @@ func TestSeed(t *testing.T) {
 func TestExtremeTemperatures(t *testing.T) {
 	logits := []float32{-math.MaxFloat32, 3, math.MaxFloat32, negInf}
 	for _, temp := range []float64{math.SmallestNonzeroFloat64, 1e-30, 1} {
-		if got, err := New(Options{Temperature: temp}).Next(logits, nil); err != nil || got != 2 {
+		if got, err := New(Options{Temperature: temp}).Next(logits, nil, nil); err != nil || got != 2 {
 			t.Errorf("temperature %v: token %d, %v, want 2", temp, got, err)
 		}
 	}
 	s, seen := New(Options{Temperature: math.MaxFloat64, Seed: 1}), map[int32]bool{}
 	for range 200 {
-		got, err := s.Next(logits, nil)
+		got, err := s.Next(logits, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,62 +367,14 @@ func TestNextDoesNotAllocate(t *testing.T) {
 		logits[i] = float32(i % 17)
 	}
 	history := []int32{1, 2, 3}
-	for _, o := range []Options{{}, {Temperature: 1}, {Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1.1}} {
+	for _, o := range []Options{{}, {Temperature: 1}, {Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1.1, PresencePenalty: 1, FrequencyPenalty: 0.1, LogitBias: map[int32]float64{7: 2, 9: -100}}} {
 		s := New(o)
 		if n := testing.AllocsPerRun(10, func() {
-			if _, err := s.Next(logits, history); err != nil {
+			if _, err := s.Next(logits, history, history); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 {
 			t.Errorf("%+v: %v allocations a token, want 0", o, n)
 		}
-	}
-}
-
-func FuzzNext(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0.8, 3, 0.9, 0.05, 1.1, uint64(1))
-	f.Add([]byte{0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff}, 1.0, 0, 0.0, 0.0, 0.0, uint64(2)) // NaN, -Inf
-	f.Add([]byte{}, 0.0, 0, 0.0, 0.0, 0.0, uint64(0))
-	f.Fuzz(func(t *testing.T, raw []byte, temp float64, topK int, topP, minP, penalty float64, seed uint64) {
-		var logits []float32
-		for ; len(raw) >= 4; raw = raw[4:] {
-			logits = append(logits, math.Float32frombits(uint32(raw[0])|uint32(raw[1])<<8|uint32(raw[2])<<16|uint32(raw[3])<<24))
-		}
-		history := []int32{0}
-		got, err := New(Options{Temperature: temp, TopK: topK, TopP: topP, MinP: minP, RepeatPenalty: penalty, Seed: seed}).Next(logits, history)
-		if err != nil {
-			return
-		}
-		if got < 0 || int(got) >= len(logits) || math.IsInf(float64(logits[got]), 0) || logits[got] != logits[got] {
-			t.Errorf("token %d of logits %v", got, logits)
-		}
-	})
-}
-
-func BenchmarkNext(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	logits := make([]float32, 151936)
-	for i := range logits {
-		logits[i] = float32(rng.NormFloat64() * 3)
-	}
-	for _, c := range []struct {
-		name string
-		opts Options
-	}{
-		{"mode=greedy", Options{}},
-		{"mode=temperature", Options{Temperature: 0.8}},
-		{"mode=topk40", Options{Temperature: 0.8, TopK: 40}},
-		{"mode=topp95", Options{Temperature: 0.8, TopP: 0.95}},
-		{"mode=all", Options{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			s, history := New(c.opts), []int32{1, 2, 3}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Next(logits, history); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
