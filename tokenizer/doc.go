@@ -1,9 +1,9 @@
 // Package tokenizer turns text into token ids and back, as a Hugging Face tokenizer.json says. It owns byte-level BPE
 // tokenizers, the kind that the Qwen and DeepSeek families ship: added tokens, normalizer, pre-tokenizer, merges,
-// special tokens around a text, decoding. Chat templates belong to somebody else.
+// special tokens around a text, decoding, and the search for stop strings. Chat templates belong to package chat.
 //
 // A Tokenizer is made by Parse, Load or LoadDir and never changes afterwards. A Stream decodes ids one by one as a model
-// produces them. What tokenizer.json asks for and this package does not implement is refused by an *UnsupportedError.
+// produces them, a StopStream cuts that text at a stop string. What tokenizer.json asks for and this package does not implement is refused by an *UnsupportedError.
 //
 // Encoding goes: cut out the added tokens that match the raw text, normalise what lies between, cut out the
 // added tokens that match normalised text, split the rest into pieces, merge the bytes of each piece by rank. Truncation
