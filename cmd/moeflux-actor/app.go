@@ -23,17 +23,19 @@ const (
 
 // commands is the command line. Each command has a Run(context.Context, *invocation) error.
 type commands struct {
-	Run      runCmd      `cmd:"" help:"Generate text, streamed to stdout."`
-	Convert  convertCmd  `cmd:"" help:"Convert a checkpoint into a packed model directory."`
-	Inspect  inspectCmd  `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
-	Logits   logitsCmd   `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
-	Eval     evalCmd     `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`
-	Tokenize tokenizeCmd `cmd:"" help:"Text to token ids or back, as JSON lines on stdin and stdout."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
-	Help     struct{}    `cmd:"" help:"Print help, or that of a command."`
+	Run          runCmd          `cmd:"" help:"Generate text, streamed to stdout."`
+	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
+	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
+	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
+	Eval         evalCmd         `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`
+	Tokenize     tokenizeCmd     `cmd:"" help:"Text to token ids or back, as JSON lines on stdin and stdout."`
+	ChatTemplate chatTemplateCmd `cmd:"" help:"Conversations to prompts, as JSON lines on stdin and stdout."`
+	Synth        synthCmd        `cmd:"" help:"Make a model of real shape with random weights and known behaviour, or check an engine with it."`
+	Version      versionCmd      `cmd:"" help:"Print the version."`
+	Help         struct{}        `cmd:"" help:"Print help, or that of a command."`
 }
 
-var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "version", "help"}
+var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "version", "help"}
 
 // usageError is a failure that is the command line's fault: exit code 2.
 type usageError struct{ msg string }

@@ -20,13 +20,21 @@ func testEnv() env {
 	e.terminal = func(any) bool { return false }
 	e.cacheDir = func() (string, error) { return sharedCache, nil }
 	e.seed = func() uint64 { return 42 }
+	e.dumb, e.noColour = false, false
+	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
 	return e
 }
+
+// asProgram in the environment makes the test binary the program itself.
+const asProgram = "MOEFLUX_ACTOR_TEST_AS_PROGRAM"
 
 // sharedCache keeps the demo model for the tests of one run; TestMain removes it, and fails if a command leaves a goroutine behind.
 var sharedCache string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
 	dir, err := os.MkdirTemp("", "moeflux-actor-test-")
 	if err != nil {
 		panic(err)
@@ -86,7 +94,7 @@ func TestBadUsage(t *testing.T) {
 		{"a command that does not exist yet", []string{"bench"}, `unknown command "bench"; commands:`},
 		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
-		{"unknown flag", []string{"run", "--chat"}, "unknown flag --chat"},
+		{"unknown flag", []string{"run", "--chant"}, "unknown flag --chant"},
 		{"not a number", []string{"run", "-p", "x", "-n", "many"}, "--max-tokens"},
 		{"negative count", []string{"run", "-p", "x", "-n", "-1"}, "-n -1"},
 		{"argument in place of -p", []string{"run", "hello"}, `unexpected argument "hello"; if it is the prompt, give it with -p`},
@@ -95,6 +103,20 @@ func TestBadUsage(t *testing.T) {
 		{"nothing on stdin", []string{"run"}, "no prompt, and stdin is empty; give it with -p TEXT, -f FILE, or - for stdin"},
 		{"empty stop string", []string{"run", "-p", "x", "--stop", ""}, "--stop is empty"},
 		{"temperature", []string{"run", "-p", "x", "--temperature", "-1"}, "temperature -1"},
+		{"presence penalty", []string{"run", "-p", "x", "--presence-penalty", "-3"}, "presence penalty -3"},
+		{"frequency penalty", []string{"run", "-p", "x", "--frequency-penalty", "3"}, "frequency penalty 3"},
+		{"bias without a value", []string{"run", "-p", "x", "--logit-bias", "5"}, `--logit-bias "5", want a token id and a value`},
+		{"bias without an id", []string{"run", "-p", "x", "--logit-bias", "the=5"}, `--logit-bias "the=5"`},
+		{"bias beyond the range", []string{"run", "-p", "x", "--logit-bias", "5=-101"}, "logit bias -101 of token 5"},
+		{"bias of a negative id", []string{"run", "-p", "x", "--logit-bias=-5=1"}, "logit bias of token -5"},
+		{"bias twice", []string{"run", "-p", "x", "--logit-bias", "5=1", "--logit-bias", "5=2"}, "names token 5 twice"},
+		{"log-probabilities without JSON", []string{"run", "-p", "x", "--logprobs", "2"}, "--logprobs does nothing without --json"},
+		{"negative log-probabilities", []string{"run", "-p", "x", "--json", "--logprobs", "-1"}, "--logprobs -1"},
+		{"system message without chat", []string{"run", "-p", "x", "--system", "y"}, "--system does nothing without --chat"},
+		{"template argument without chat", []string{"run", "-p", "x", "--template-arg", "a=1"}, "--template-arg does nothing without --chat"},
+		{"template argument without a value", []string{"run", "--chat", "-p", "x", "--template-arg", "a"}, `--template-arg "a", want NAME=VALUE`},
+		{"two messages", []string{"run", "--chat", "-p", "x", "-"}, "the prompt is given 2 times"},
+		{"chat-template two sources", []string{"chat-template", "--model", "a", "--template", "b"}, "use one"},
 		{"top-p", []string{"run", "-p", "x", "--top-p", "1.5"}, "top-p 1.5"},
 		{"seed", []string{"run", "-p", "x", "--seed", "-1"}, "--seed"},
 		{"device that is not built in", []string{"run", "-p", "x", "--device", "cuda"}, "--device cuda is not built into this version; available: auto, host"},
@@ -155,7 +177,7 @@ func TestFailures(t *testing.T) {
 		{"no such model", []string{"run", "-p", "x", "--model", missing}, "there is no model directory " + missing},
 		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is no directory"},
 		{"an empty directory as model", []string{"run", "-p", "x", "--model", empty}, empty},
-		{"inspect of an empty directory", []string{"inspect", empty}, "is no packed model directory (it has no config.json); make one with moeflux-actor convert"},
+		{"inspect of an empty directory", []string{"inspect", empty}, "make one with moeflux-actor convert"},
 		{"no such prompt file", []string{"run", "-f", missing}, missing},
 		{"prompt that is no text", []string{"run", "-f", writeFile(t, "bin", "\xff\xfe")}, "not UTF-8"},
 		{"no such ids file", []string{"eval", "--ids", missing}, missing},
@@ -164,6 +186,12 @@ func TestFailures(t *testing.T) {
 		{"list in place of an object", []string{"logits", "--ids", list, "--out", missing}, "want a JSON object"},
 		{"no such checkpoint", []string{"convert", missing, filepath.Join(empty, "dst")}, missing},
 		{"no such tokenizer", []string{"tokenize", "--tokenizer", missing}, missing},
+		{"no such template", []string{"chat-template", "--template", missing}, missing},
+		{"template of no model", []string{"chat-template", "--model", empty}, "has no chat template"},
+		{"bad template", []string{"chat-template", "--template", writeFile(t, "t.jinja", "a\n{% if %}")}, "t.jinja:2"},
+		{"chat with no chat model", []string{"run", "--chat", "-p", "x", "--model", empty}, "has no chat template: no chat_template.jinja"},
+		{"no such system message", []string{"run", "--chat", "-p", "x", "--system", "@" + missing}, missing},
+		{"system message that is no text", []string{"run", "--chat", "-p", "x", "--system", "@" + writeFile(t, "sys", "\xff")}, "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := call(t, "", c.args...)

@@ -9,10 +9,11 @@ import (
 )
 
 type convertCmd struct {
-	Src  string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16 or f32, or MLX 4-bit."`
-	Dst  string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
-	Bits int    `default:"0" placeholder:"B" help:"Quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them. Fewer bits are smaller, faster and less exact."`
-	JSON bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
+	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX."`
+	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
+	Bits       int    `default:"0" placeholder:"B" help:"Quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them. Fewer bits are smaller, faster and less exact."`
+	ExpertBits int    `default:"0" placeholder:"B" help:"As --bits, for the routed experts: 2, 4 or 8; 0 is as --bits. It also quantises again what has more bits. Two bits halve what is read from disk once more and cost much exactness."`
+	JSON       bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
 }
 
 // Help is shown by --help.
@@ -21,6 +22,7 @@ func (convertCmd) Help() string {
 
     moeflux-actor convert ~/checkpoints/Qwen3.5-35B-A3B-4bit ~/models/qwen3.5-35b
     moeflux-actor convert --bits 4 ~/checkpoints/Qwen3.5-35B-A3B ~/models/qwen3.5-35b
+    moeflux-actor convert --expert-bits 2 ~/checkpoints/Qwen3.5-397B-A17B-4bit ~/models/qwen3.5-397b-2bit
 
 An interrupted conversion goes on where it stopped when the same command is given again.`
 }
@@ -30,10 +32,14 @@ func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
 		return usagef("--bits %d, want 4 or 8, or 0 to keep matrices as they are", c.Bits)
 	}
+	if b := c.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
+		return usagef("--expert-bits %d, want 2, 4 or 8, or 0 for that of --bits", b)
+	}
 	begin := inv.env.now()
 	bar := newProgress(inv)
 	err := convert.Convert(ctx, c.Src, c.Dst, convert.Options{
-		Bits: c.Bits,
+		Bits:       c.Bits,
+		ExpertBits: c.ExpertBits,
 		Progress: func(p convert.Progress) {
 			if p.Warning != "" {
 				bar.clear()

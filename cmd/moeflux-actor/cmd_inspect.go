@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/convert"
@@ -48,6 +46,8 @@ type modelShape struct {
 	Layers          int    `json:"layers"`
 	LinearLayers    int    `json:"linear_attention_layers"`
 	FullLayers      int    `json:"full_attention_layers"`
+	LatentLayers    int    `json:"latent_attention_layers"`
+	DenseLayers     int    `json:"dense_layers"` // without routed experts
 	Hidden          int    `json:"hidden"`
 	Heads           int    `json:"heads"`
 	KVHeads         int    `json:"kv_heads"`
@@ -169,6 +169,7 @@ func readModel(dir string) (*inspectResult, error) {
 func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
 	return modelShape{
 		Layers: cfg.NumHiddenLayers, LinearLayers: cfg.Count(model.LinearAttention), FullLayers: cfg.Count(model.FullAttention),
+		LatentLayers: cfg.Count(model.LatentAttention), DenseLayers: cfg.NumHiddenLayers - len(cfg.MoELayers()),
 		Hidden: cfg.HiddenSize, Heads: cfg.NumAttentionHeads, KVHeads: cfg.NumKeyValueHeads, HeadDim: cfg.HeadDim,
 		Experts: cfg.NumExperts, ExpertsPerToken: cfg.NumExpertsPerTok, ExpertWidth: cfg.MoEIntermediateSize,
 		SharedWidth: cfg.SharedExpertIntermediateSize, Vocab: cfg.VocabSize, Context: cfg.MaxPositionEmbeddings,
@@ -179,22 +180,12 @@ func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
 
 // readConfig reads the configuration of a packed model directory.
 func readConfig(dir string) (*model.Config, error) {
-	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no packed model directory (it has no config.json); make one with %s convert", dir, program)
+	cfg, err := weights.ReadConfig(dir)
+	var none *weights.NoConfigError
+	if errors.As(err, &none) {
+		return nil, fmt.Errorf("%w; make one with %s convert", err, program)
 	}
-	if err != nil {
-		return nil, err
-	}
-	generation, err := os.ReadFile(filepath.Join(dir, "generation_config.json"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	cfg, err := model.ParseConfig(config, generation)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	return cfg, nil
+	return cfg, err
 }
 
 // tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of the result; bad flags
@@ -219,6 +210,30 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	return s.close()
 }
 
+// layers lists the kinds of layers that there are.
+func (s *modelShape) layers() string {
+	parts := []string{}
+	for _, k := range []struct {
+		n    int
+		what string
+	}{
+		{s.LinearLayers, "linear attention"}, {s.FullLayers, "full attention"}, {s.LatentLayers, "latent attention"},
+		{s.DenseLayers, "without experts"},
+	} {
+		if k.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.what))
+		}
+	}
+	return fmt.Sprintf("%d: %s", s.Layers, strings.Join(parts, ", "))
+}
+
+func (s *modelShape) shared() string {
+	if s.SharedWidth == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; shared expert of width %d", s.SharedWidth)
+}
+
 // text is the result for people.
 func (r *inspectResult) text(verify bool) string {
 	var b strings.Builder
@@ -228,9 +243,9 @@ func (r *inspectResult) text(verify bool) string {
 	s := r.Shape
 	line("model", "%s", r.Dir)
 	line("architecture", "%s", r.Arch)
-	line("layers", "%d: %d linear attention, %d full attention", s.Layers, s.LinearLayers, s.FullLayers)
+	line("layers", "%s", s.layers())
 	line("sizes", "hidden %d, %d heads of %d (%d key-value heads), vocabulary %d, context %d", s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.Vocab, s.Context)
-	line("experts", "%d a layer, %d per token, width %d, stored as %s; shared expert of width %d", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.SharedWidth)
+	line("experts", "%d a layer, %d per token, width %d, stored as %s%s", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.shared())
 	line("resident", "%s", formatBytes(r.Bytes.Resident))
 	line("streamed", "%s in experts of %s", formatBytes(r.Bytes.Streamed), formatBytes(r.Bytes.Expert))
 	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.Bytes.TouchedToken), formatBytes(r.Bytes.TouchedDense), formatBytes(r.Bytes.TouchedExp))

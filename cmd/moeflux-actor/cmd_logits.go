@@ -125,7 +125,7 @@ func (c *logitsCmd) prompt(ctx context.Context, s *session, seq *actors.Sequence
 	ids, logits := make([]int32, 0, c.Decode), make([]float32, 0, c.Decode*m.VocabSize)
 	last, greedy := out.Logits[(rows-1)*m.VocabSize:], sample.New(sample.Options{})
 	for range c.Decode {
-		id, err := greedy.Next(last, nil)
+		id, err := greedy.Next(last, nil, nil)
 		if err != nil {
 			return nil, fmt.Errorf("after %d decoded ids: %w", len(ids), err)
 		}

@@ -4,23 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 type runCmd struct {
-	Prompt    *string `short:"p" placeholder:"PROMPT" help:"The text to continue."`
-	File      string  `short:"f" placeholder:"FILE" help:"Read the text to continue from a file."`
-	MaxTokens int     `short:"n" default:"256" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256."`
-	JSON      bool    `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats."`
-	Stdin     string  `arg:"" optional:"" name:"-" help:"Read the text to continue from stdin."`
+	Prompt    *string `short:"p" placeholder:"PROMPT" help:"The text to continue; with --chat the message to answer."`
+	File      string  `short:"f" placeholder:"FILE" help:"Read that text from a file."`
+	MaxTokens *int    `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with --chat 2048."`
+	JSON      bool    `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with --chat also prompt, reasoning and content."`
+	Stdin     string  `arg:"" optional:"" name:"-" help:"Read that text from stdin."`
 
+	chatFlags     `group:"Conversation:"`
 	samplingFlags `group:"Sampling:"`
 	engineFlags   `group:"Engine:"`
 }
@@ -31,37 +29,79 @@ func (runCmd) Help() string {
 
     moeflux-actor run -p "package main" -n 100
     moeflux-actor run -f draft.go --temperature 0.8 --top-p 0.95 --seed 7 --stop $'\nfunc '
+    moeflux-actor run --model DIR --chat -p "What is a monad?" --system "Be brief."
+    moeflux-actor run --model DIR --chat
 
 The text is streamed to stdout, without the prompt; the last line on stderr tells the speed. Without --model the
 demo model runs; it writes Go-like text. Without a sampling flag the most likely token is taken each time. Ctrl-C ends
-the text and exits with 130.`
+the text and exits with 130.
+
+With --chat the prompt is a user's message in the model's chat template, and the text is the answer. On a terminal without a
+prompt it converses: Ctrl-C stops an answer, Ctrl-D ends, /help lists the commands.`
+}
+
+// defaultTokens and defaultChatTokens are what -n means where it is not given. An answer has an end of its own, and may need
+// room to reason.
+const defaultTokens, defaultChatTokens = 256, 2048
+
+// maxTokens returns what -n means.
+func (c *runCmd) maxTokens() int {
+	switch {
+	case c.MaxTokens != nil:
+		return *c.MaxTokens
+	case c.Chat:
+		return defaultChatTokens
+	}
+	return defaultTokens
 }
 
 // Run generates text.
 func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
-	if c.MaxTokens < 0 {
-		return usagef("-n %d, want 0 or more", c.MaxTokens)
+	if c.maxTokens() < 0 {
+		return usagef("-n %d, want 0 or more", c.maxTokens())
+	}
+	if c.LogProbs != nil && !c.JSON {
+		return usagef("--logprobs does nothing without --json")
 	}
 	options, err := c.options(inv.env.seed)
 	if err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	if err := c.engineFlags.check(); err != nil {
+		return err
+	}
+	if c.Chat {
+		return c.runChat(ctx, inv, options)
+	}
+	if err := c.chatFlags.unused(); err != nil {
 		return err
 	}
 	prompt, err := c.readPrompt(inv)
 	if err != nil {
 		return err
 	}
+	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error {
+		return c.continueText(ctx, inv, s, tok, prompt, options)
+	})
+}
+
+// withSession runs f with the model open.
+func (c *runCmd) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err
 	}
-	err = c.generate(ctx, inv, s, prompt, options)
+	tok, err := loadTokenizer(s.dir)
+	if err == nil {
+		err = f(s, tok)
+	}
 	return errors.Join(err, s.close())
 }
 
-// readPrompt takes the prompt from where the command line says.
+// hasPrompt reports whether the command line says where the prompt is.
+func (c *runCmd) hasPrompt() bool { return c.Prompt != nil || c.File != "" || c.Stdin != "" }
+
+// readPrompt takes the prompt from where the command line says. A message loses the line feed that ends it as a file.
 func (c *runCmd) readPrompt(inv *invocation) (string, error) {
 	const how = "give it with -p TEXT, -f FILE, or - for stdin"
 	if c.Stdin != "" && c.Stdin != "-" {
@@ -92,16 +132,19 @@ func (c *runCmd) readPrompt(inv *invocation) (string, error) {
 		return "", usagef("no prompt, and stdin is empty; %s", how)
 	case !utf8.Valid(data):
 		return "", fmt.Errorf("the prompt in %s is not UTF-8 text; convert it first", file)
+	case c.Chat:
+		return withoutLineEnd(string(data)), nil
 	}
 	return string(data), nil
 }
 
-// generate writes the text and the figures.
-func (c *runCmd) generate(ctx context.Context, inv *invocation, s *session, prompt string, options sample.Options) error {
-	tok, err := tokenizer.LoadDir(s.dir)
-	if err != nil {
-		return err
-	}
+// withoutLineEnd returns the text of a file without its last line end.
+func withoutLineEnd(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+}
+
+// continueText continues the prompt as it is.
+func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string, options sample.Options) error {
 	ids, err := tok.Encode(prompt, true)
 	if err != nil {
 		return fmt.Errorf("the prompt cannot be encoded: %w", err)
@@ -114,25 +157,40 @@ func (c *runCmd) generate(ctx context.Context, inv *invocation, s *session, prom
 		return err
 	}
 	defer seq.Close()
-	w := &textWriter{stream: tok.NewStream(true), stop: stopper{stops: c.Stop}, terminal: inv.stdoutTerminal}
+	g := c.generation(inv, s, seq, tok, options)
+	g.ids = ids
+	g.show = &plainText{terminal: inv.stdoutTerminal}
 	if !c.JSON {
-		w.out = inv.stdout
+		g.show = &plainText{out: inv.stdout, terminal: inv.stdoutTerminal}
 	}
-	clock := &runClock{now: inv.env.now, processStart: inv.env.start}
-	result := runResult{PromptIDs: ids, NewIDs: []int32{}}
-	err = c.loop(ctx, s, seq, options, w, clock, &result)
+	return c.once(ctx, inv, g, nil)
+}
+
+// generation returns a generation of one text with what the flags say.
+func (c *runCmd) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, options sample.Options) *generation {
+	return &generation{
+		s: s, seq: seq, tok: tok, sampling: options, maxTokens: c.maxTokens(), stops: c.Stop, logProbs: c.LogProbs,
+		clock: runClock{now: inv.env.now, processStart: inv.env.start},
+	}
+}
+
+// once generates one text and prints all that is to be printed about it. finish completes the result.
+func (c *runCmd) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult)) error {
+	result, err := g.run(ctx)
 	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled)
-	if err != nil && !interrupted {
-		return err
-	}
 	if interrupted {
-		result.StopReason = stopInterrupted
+		err, result.StopReason = nil, stopInterrupted
 	}
-	if err := w.end(); err != nil {
+	if endErr := g.end(result); err == nil { // what came is shown whatever happened
+		err = endErr
+	}
+	if err != nil {
 		return err
 	}
-	result.Text = w.text.String()
-	if result.Stats, err = runStats(context.WithoutCancel(ctx), s.engine, clock, &result, options); err != nil {
+	if finish != nil {
+		finish(result)
+	}
+	if result.Stats, err = runStats(context.WithoutCancel(ctx), g); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -145,76 +203,4 @@ func (c *runCmd) generate(ctx context.Context, inv *invocation, s *session, prom
 		return errInterrupted
 	}
 	return nil
-}
-
-// loop generates until the text ends for any reason, which it notes in r.
-func (c *runCmd) loop(ctx context.Context, s *session, seq *actors.Sequence, options sample.Options, w *textWriter, clock *runClock, r *runResult) error {
-	ctx, end := s.span(ctx, "moeflux.run")
-	defer end()
-	clock.promptStart = clock.now()
-	tokens := seq.Generate(ctx, r.PromptIDs, actors.GenerateOptions{
-		MaxTokens: c.MaxTokens, Sampling: options, StopReason: &r.StopReason, FirstToken: clock.promptRead,
-	})
-	for id, err := range tokens {
-		if err != nil {
-			return err
-		}
-		clock.token()
-		r.NewIDs = append(r.NewIDs, id)
-		if err := w.push(id); err != nil {
-			return err
-		}
-		if w.stop.stopped {
-			r.StopReason = stopString
-			return nil
-		}
-	}
-	return nil
-}
-
-// textWriter turns ids into text, cut at stop strings, and writes it as it comes.
-type textWriter struct {
-	stream   *tokenizer.Stream
-	stop     stopper
-	out      io.Writer // nil keeps the text only
-	terminal bool      // end with a line feed
-	text     strings.Builder
-}
-
-func (w *textWriter) push(id int32) error { return w.write(w.stop.push(w.stream.Push(id))) }
-
-// end writes what is still held back.
-func (w *textWriter) end() error {
-	if err := w.write(w.stop.push(w.stream.Flush()) + w.stop.flush()); err != nil {
-		return err
-	}
-	if w.out != nil && w.terminal && !strings.HasSuffix(w.text.String(), "\n") {
-		_, err := io.WriteString(w.out, "\n")
-		return err
-	}
-	return nil
-}
-
-func (w *textWriter) write(text string) error {
-	w.text.WriteString(text)
-	if w.out == nil || text == "" {
-		return nil
-	}
-	_, err := io.WriteString(w.out, text)
-	return err
-}
-
-// runClock notes when what happened.
-type runClock struct {
-	now                                                         func() time.Time
-	processStart, promptStart, promptEnd, firstToken, lastToken time.Time
-}
-
-func (c *runClock) promptRead() { c.promptEnd = c.now() }
-
-func (c *runClock) token() {
-	c.lastToken = c.now()
-	if c.firstToken.IsZero() {
-		c.firstToken = c.lastToken
-	}
 }

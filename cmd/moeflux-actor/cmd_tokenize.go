@@ -63,7 +63,7 @@ func (c *tokenizeCmd) open(ctx context.Context, inv *invocation) (*tokenizer.Tok
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.LoadDir(dir)
+	return loadTokenizer(dir)
 }
 
 // translateLines prints what translate makes of each line of stdin, as soon as no further line is waiting.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/term"
@@ -21,11 +22,18 @@ type env struct {
 	tempDir  string                             // where it goes if there is none
 	memory   func() (totalBytes int64, _ error) // see sysmem.Info
 	seed     func() uint64                      // a random seed
+
+	interrupts *interrupts // Ctrl-C
+	dumb       bool        // terminals here understand no escape sequences
+	noColour   bool        // the user wants no colours and the like
+	editor     func() (lineReader, error)
 }
 
 func systemEnv(start time.Time) env {
 	return env{
 		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
+		interrupts: &interrupts{}, editor: newLineEditor,
+		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
 			f, ok := stream.(*os.File)
 			return ok && term.IsTerminal(int(f.Fd()))

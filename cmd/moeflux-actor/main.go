@@ -16,7 +16,8 @@ func main() {
 	start := time.Now()
 	// Without this a write to a closed pipe would kill the process before it can clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, systemEnv(start)))
+	e, signals := systemEnv(start), make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx := watchSignals(context.Background(), e.interrupts, signals)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, e))
 }

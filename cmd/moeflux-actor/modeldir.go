@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 // modelDir returns the packed model directory to use: the one given, or the demo model, which is unpacked on first use.
@@ -41,6 +43,15 @@ func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (str
 		return "", fmt.Errorf("the demo model cannot be unpacked under %s, name another folder with --cache-dir: %w", cache, err)
 	}
 	return dir, nil
+}
+
+// loadTokenizer loads the tokenizer of a packed model directory.
+func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	text, ok := weights.TextDir(dir)
+	if !ok {
+		return nil, fmt.Errorf("%s has no tokenizer.json; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
+	}
+	return tokenizer.LoadDir(text)
 }
 
 // findCache returns the folder for the demo model. Without a home it is one for this user among the temporary files, and

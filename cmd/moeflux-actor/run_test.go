@@ -13,14 +13,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 // e2e is a conversation of the fixture model, as the reference implementation continues it.
 type e2e struct {
-	Text       string  `json:"text"`
-	IDs        []int32 `json:"ids"`
-	DecodeIDs  []int32 `json:"decode_ids"`
-	DecodeText string  `json:"decode_text"`
+	Messages   []chat.Message `json:"messages"`
+	Text       string         `json:"text"`
+	IDs        []int32        `json:"ids"`
+	DecodeIDs  []int32        `json:"decode_ids"`
+	DecodeText string         `json:"decode_text"`
 }
 
 func loadE2E(t *testing.T) (model string, ref e2e) {

@@ -6,16 +6,35 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 // runResult is what run --json prints.
 type runResult struct {
+	// Of --chat alone: the prompt that the template made, and the two parts of the text.
+	Prompt    *string `json:"prompt,omitempty"`
+	Reasoning *string `json:"reasoning,omitempty"`
+	Content   *string `json:"content,omitempty"`
+
 	Text       string            `json:"text"`
 	PromptIDs  []int32           `json:"prompt_ids"`
 	NewIDs     []int32           `json:"new_ids"` // up to the end of the stop string, if one was found
 	StopReason actors.StopReason `json:"stop_reason"`
+	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"` // of new_ids, with --logprobs
 	Stats      *runFigures       `json:"stats"`
+}
+
+// tokenLogProb is a token and its log-probability, natural, in the model's own distribution.
+type tokenLogProb struct {
+	ID      int32   `json:"id"`
+	Token   string  `json:"token"` // with U+FFFD for what is part of a character
+	Bytes   []int   `json:"bytes"`
+	LogProb float64 `json:"logprob"`
+}
+
+// tokenLogProbs is a token of the text and the most likely ones in its place.
+type tokenLogProbs struct {
+	tokenLogProb
+	Top []tokenLogProb `json:"top_logprobs"`
 }
 
 // The reasons that the engine does not know of.
@@ -27,6 +46,7 @@ const (
 // runFigures are the speeds and counts of one run. A speed is 0 where nothing was measured.
 type runFigures struct {
 	PromptTokens          int     `json:"prompt_tokens"`
+	ReusedTokens          int     `json:"reused_tokens"` // of the prompt: those that an earlier turn left, so that they were not read again
 	PromptSeconds         float64 `json:"prompt_seconds"`
 	PromptTokensPerSecond float64 `json:"prompt_tokens_per_second"`
 
@@ -45,14 +65,15 @@ type runFigures struct {
 	Seed *uint64 `json:"seed"` // null if greedy
 }
 
-// runStats gathers the figures after the text has ended.
-func runStats(ctx context.Context, e *actors.Engine, c *runClock, r *runResult, o sample.Options) (*runFigures, error) {
-	counts, err := e.Stats(ctx)
+// runStats gathers the figures after the text has ended. Hits and bytes are those since the engine was opened.
+func runStats(ctx context.Context, g *generation) (*runFigures, error) {
+	counts, err := g.s.engine.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := &runFigures{PromptTokens: len(r.PromptIDs), DecodeTokens: max(0, len(r.NewIDs)-1)}
-	f.PromptSeconds, f.PromptTokensPerSecond = speed(f.PromptTokens, c.promptStart, c.promptEnd)
+	c := &g.clock
+	f := &runFigures{PromptTokens: len(g.ids), ReusedTokens: g.reused, DecodeTokens: max(0, len(g.newIDs)-1)}
+	f.PromptSeconds, f.PromptTokensPerSecond = speed(f.PromptTokens-f.ReusedTokens, c.promptStart, c.promptEnd)
 	f.DecodeSeconds, f.DecodeTokensPerSecond = speed(f.DecodeTokens, c.firstToken, c.lastToken)
 	if !c.firstToken.IsZero() {
 		f.TimeToFirstTokenSeconds = c.firstToken.Sub(c.processStart).Seconds()
@@ -65,8 +86,8 @@ func runStats(ctx context.Context, e *actors.Engine, c *runClock, r *runResult, 
 	if all := f.ExpertHits + f.ExpertMisses; all > 0 {
 		f.ExpertHitRate = float64(f.ExpertHits) / float64(all)
 	}
-	if o.Temperature > 0 {
-		f.Seed = &o.Seed
+	if g.sampling.Temperature > 0 {
+		f.Seed = &g.sampling.Seed
 	}
 	return f, nil
 }
@@ -82,8 +103,12 @@ func speed(tokens int, from, to time.Time) (seconds, perSecond float64) {
 
 // line is the figures for people.
 func (f *runFigures) line() string {
-	s := fmt.Sprintf("prompt %d tokens, %.1f tokens/s; decode %d tokens, %.1f tokens/s; first token after %.2f s; expert hits %.1f%%; %s read",
-		f.PromptTokens, f.PromptTokensPerSecond, f.DecodeTokens, f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds,
+	reused := ""
+	if f.ReusedTokens > 0 {
+		reused = fmt.Sprintf(" (%d reused)", f.ReusedTokens)
+	}
+	s := fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; decode %d tokens, %.1f tokens/s; first token after %.2f s; expert hits %.1f%%; %s read",
+		f.PromptTokens, reused, f.PromptTokensPerSecond, f.DecodeTokens, f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds,
 		100*f.ExpertHitRate, formatBytes(f.BytesRead))
 	if f.Seed != nil {
 		s += fmt.Sprintf("; seed %d", *f.Seed)

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
+)
+
+// chatFlags say how run converses.
+type chatFlags struct {
+	Chat        bool     `help:"Take the prompt for a user's message in the model's chat template; without a prompt, on a terminal, converse."`
+	System      *string  `placeholder:"TEXT|@FILE" help:"With --chat: the system message, or the file that holds it."`
+	TemplateArg []string `sep:"none" placeholder:"NAME=VALUE" help:"With --chat: a further variable of the template, as JSON or else as text, like enable_thinking=false. May be given several times."`
+}
+
+// unused reports flags that do nothing without --chat.
+func (f *chatFlags) unused() error {
+	switch {
+	case f.System != nil:
+		return usagef("--system does nothing without --chat")
+	case len(f.TemplateArg) > 0:
+		return usagef("--template-arg does nothing without --chat")
+	}
+	return nil
+}
+
+// system returns the system message, "" for none.
+func (f *chatFlags) system() (string, error) {
+	if f.System == nil {
+		return "", nil
+	}
+	file, ok := strings.CutPrefix(*f.System, "@")
+	if !ok {
+		return *f.System, nil
+	}
+	data, err := os.ReadFile(file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the system message cannot be read: %w", err)
+	case !utf8.Valid(data):
+		return "", fmt.Errorf("the system message in %s is not UTF-8 text; convert it first", file)
+	}
+	return withoutLineEnd(string(data)), nil
+}
+
+// templateArgs returns the further variables of the template.
+func (f *chatFlags) templateArgs() (*jinja.Dict, error) {
+	args := jinja.NewDict()
+	for _, arg := range f.TemplateArg {
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, usagef("--template-arg %q, want NAME=VALUE", arg)
+		}
+		if !json.Valid([]byte(text)) {
+			args.Set(name, text)
+			continue
+		}
+		value, err := jinja.DecodeJSON([]byte(text))
+		if err != nil {
+			return nil, usagef("--template-arg %s: %v", name, err)
+		}
+		args.Set(name, value)
+	}
+	return args, nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/io/synth"
+)
+
+type synthCmd struct {
+	Dst string `arg:"" optional:"" name:"DST" help:"The packed model directory to make. It appears once it is complete. Without it nothing is written."`
+
+	Shape   string `placeholder:"NAME" help:"The published model whose shape is taken: qwen3-30b-a3b, qwen3.5-35b-a3b, qwen3.5-122b-a10b, qwen3.5-397b-a17b, qwen3-next-80b-a3b or deepseek-v3."`
+	Layers  int    `placeholder:"N" help:"Layers, for a smaller model. Default: the shape's own."`
+	Vocab   int    `placeholder:"N" help:"Tokens of the vocabulary. Default: the shape's own."`
+	Experts int    `placeholder:"N" help:"Experts in a layer. Default: the shape's own."`
+	Seed    uint64 `default:"1" placeholder:"N" help:"Chooses among models of the same law; the same seed gives the same bytes. Default: 1."`
+	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the floor for caches), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
+
+	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: greedy decoding after the first must emit the others."`
+	Simulate int    `placeholder:"N" help:"Route N tokens of the chain and print what a cache of experts would see."`
+	Routing  string `placeholder:"FILE" help:"With --simulate: write the routing there, a line for each token: number, token, and the experts of each layer."`
+
+	Check  string `placeholder:"DIR" help:"Decode with the model in DIR, which synth made, and compare every token and every layer's experts with what they must be. Exit 1 if any differs."`
+	Tokens int    `default:"64" placeholder:"N" help:"With --check: tokens of the chain to feed, 8 of them at once and then one by one. Default: 64."`
+
+	JSON bool `name:"json" help:"Print one JSON object: dst, bytes, seconds, chain, simulation; or with --check: tokens, differences, too_close, seconds."`
+
+	engineFlags `group:"Engine, with --check:"`
+}
+
+// Help is shown by --help.
+func (synthCmd) Help() string {
+	return `Example:
+
+    moeflux-actor synth --shape qwen3.5-35b-a3b ~/models/synth-35b
+    moeflux-actor synth --check ~/models/synth-35b --expert-memory 4GiB
+    moeflux-actor synth --shape qwen3-30b-a3b --layers 4 --vocab 8192 small
+    moeflux-actor synth --shape deepseek-v3 --simulate 256 --routing routing.txt
+
+The weights are random, but what the model does is known: greedy decoding emits a chain of tokens laid down beforehand, and each
+token uses known experts in every layer. So a correct engine can be told from a wrong one at full size, and speeds be measured
+with realistic routing, without a download. The directory has no tokenizer and no checksums.json.`
+}
+
+// synthResult is what synth --json prints.
+type synthResult struct {
+	Dst        string            `json:"dst,omitempty"`
+	Bytes      int64             `json:"bytes,omitempty"`
+	Seconds    float64           `json:"seconds,omitempty"` // of writing
+	Chain      []int32           `json:"chain,omitempty"`
+	Simulation *synth.Simulation `json:"simulation,omitempty"`
+}
+
+// Run makes a model, or says what one would do, or checks one.
+func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
+	if err := c.checkUsage(); err != nil {
+		return err
+	}
+	if c.Check != "" {
+		return c.checkModel(ctx, inv)
+	}
+	shape, err := synth.Named(c.Shape)
+	if err != nil {
+		return &usageError{err.Error()}
+	}
+	m, err := synth.New(synth.Options{
+		Shape: shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
+	})
+	var bad *synth.OptionError
+	if errors.As(err, &bad) {
+		return &usageError{err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	var r synthResult
+	if c.Dst != "" {
+		if err := c.write(ctx, inv, m, &r); err != nil {
+			return err
+		}
+	}
+	r.Chain = m.Chain(c.Chain)
+	if c.Simulate > 0 {
+		if r.Simulation, err = c.simulate(ctx, m); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	return c.print(inv, &r)
+}
+
+// checkUsage refuses flags that do not go together.
+func (c *synthCmd) checkUsage() error {
+	switch {
+	case c.Check != "" && (c.Dst != "" || c.Shape != "" || c.Layers != 0 || c.Vocab != 0 || c.Experts != 0 || c.Chain != 0 || c.Simulate != 0):
+		return usagef("--check takes a finished model alone; leave DST, --shape, --layers, --vocab, --experts, --chain and --simulate out")
+	case c.Model != "":
+		return usagef("--model is not for synth; name the model with --check DIR")
+	case c.Check == "" && c.Shape == "":
+		return usagef("no --shape, want one of %s", strings.Join(synth.Names(), ", "))
+	case c.Check == "" && c.Dst == "" && c.Chain == 0 && c.Simulate == 0:
+		return usagef("nothing to do: give DST, --chain N or --simulate N")
+	case c.Routing != "" && c.Simulate == 0:
+		return usagef("--routing goes with --simulate N")
+	case c.Chain < 0:
+		return usagef("--chain %d, want 1 or more", c.Chain)
+	case c.Simulate < 0 || c.Simulate == 1:
+		return usagef("--simulate %d, want 2 or more", c.Simulate)
+	case c.Tokens < 1:
+		return usagef("--tokens %d, want 1 or more", c.Tokens)
+	case c.Layers < 0 || c.Vocab < 0 || c.Experts < 0:
+		return usagef("--layers, --vocab and --experts cannot be negative")
+	}
+	return c.check()
+}
+
+// write makes the directory.
+func (c *synthCmd) write(ctx context.Context, inv *invocation, m *synth.Model, r *synthResult) error {
+	begin, bar := inv.env.now(), newProgress(inv)
+	err := m.Write(ctx, c.Dst, func(p synth.Progress) { bar.update("writing", p.Done, p.Total, formatBytes) })
+	bar.clear()
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		inv.say("interrupted; nothing is left of %s", c.Dst)
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	dense, experts := m.Size()
+	r.Dst, r.Bytes, r.Seconds = c.Dst, dense+experts, inv.env.now().Sub(begin).Seconds()
+	return nil
+}
+
+// simulate routes the chain, and writes the routing where it is wanted.
+func (c *synthCmd) simulate(ctx context.Context, m *synth.Model) (_ *synth.Simulation, err error) {
+	if c.Routing == "" {
+		return m.Simulate(ctx, c.Simulate, nil)
+	}
+	f, err := os.Create(c.Routing)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.Simulate(ctx, c.Simulate, f)
+	return s, errors.Join(err, f.Close())
+}
+
+// print shows the result to people.
+func (c *synthCmd) print(inv *invocation, r *synthResult) error {
+	w := bufio.NewWriter(inv.stdout)
+	if r.Dst != "" {
+		fmt.Fprintf(w, "%s is complete: %s in %.1f s; check it with %s synth --check %s\n", r.Dst, formatBytes(r.Bytes), r.Seconds, program, r.Dst)
+	}
+	for i, t := range r.Chain {
+		if i > 0 {
+			fmt.Fprint(w, " ")
+		}
+		fmt.Fprint(w, t)
+	}
+	if len(r.Chain) > 0 {
+		fmt.Fprintln(w)
+	}
+	if s := r.Simulation; s != nil {
+		fmt.Fprintf(w, "%d tokens use %.1f%% of all experts, the busiest quarter of them for %.1f%% of uses\n", s.Tokens, 100*s.Distinct, 100*s.Busiest)
+		fmt.Fprintf(w, "a token shares %.1f%% of its experts with the token before it, %.1f%% with the one 8 before\n", 100*s.Overlap, 100*s.Overlap8)
+		if s.Close > 0 {
+			fmt.Fprintf(w, "%d decisions are too close to foretell\n", s.Close)
+		}
+		for _, l := range s.LRU {
+			fmt.Fprintf(w, "a cache of the last used %4.1f%% of all experts hits %.1f%% from empty, %.1f%% in the second half\n", 100*l.Share, 100*l.Hits, 100*l.Late)
+		}
+	}
+	return w.Flush()
+}

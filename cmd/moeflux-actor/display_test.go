@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+func TestAnswerText(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		terminal, dim bool
+		prompt        string
+		pieces        []string
+		want          string
+	}{
+		{"piped", false, false, "", []string{"<thi", "nk>\na</think>\n\nb"}, "<think>\na</think>\n\nb"},
+		{"piped, with control characters", false, false, "", []string{"\x1b[2J"}, "\x1b[2J"},
+		{"no reasoning", true, true, "", []string{"a", "b"}, "ab\n"},
+		{"ends with a line feed", true, true, "", []string{"a\n"}, "a\n"},
+		{"dim", true, true, "", []string{"<thi", "nk>\na", "b</thi", "nk>\n", "\nc"}, dimOn + "ab" + dimOff + "\n\nc\n"},
+		{"dim without an end", true, true, "<think>", []string{"a"}, dimOn + "a" + dimOff + "\n"},
+		{"dim without an end after a line", true, true, "<think>", []string{"a\n", "b\n"}, dimOn + "a\nb" + dimOff + "\n"},
+		{"dim without content", true, true, "<think>", []string{"a</think>\n"}, dimOn + "a" + dimOff + "\n"},
+		{"no dim", true, false, "<think>\n", []string{"a", "</think>b"}, "<think>\na\n</think>\n\nb\n"},
+		{"no dim, no end", true, false, "<think>\n", []string{"a"}, "<think>\na\n</think>\n"},
+		{"empty reasoning", true, true, "<think>\n", []string{"</think>\n\nb"}, "b\n"},
+		{"nothing", true, true, "", nil, ""},
+		{"control characters", true, true, "<think>", []string{"\x1b[2J</think>\x07\x7f\u009b\t\n"}, dimOn + "␛[2J" + dimOff + "\n\n␇␡\uFFFD\t\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			a := &answerText{plain: plainText{out: &out, terminal: c.terminal}, dim: c.dim, reasoning: chat.NewReasoning(c.prompt)}
+			for _, p := range c.pieces {
+				if err := a.write(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := a.end(); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != c.want {
+				t.Errorf("pieces %q show %q, want %q", c.pieces, out.String(), c.want)
+			}
+			thought, said := chat.SplitReasoning(c.prompt, strings.Join(c.pieces, ""))
+			if a.thought.String() != thought || a.said.String() != said {
+				t.Errorf("kept %q and %q, want %q and %q", a.thought.String(), a.said.String(), thought, said)
+			}
+		})
+	}
+}
+
+// With --json nothing is shown, and the parts are kept.
+func TestAnswerTextShowsNothing(t *testing.T) {
+	a := &answerText{plain: plainText{terminal: true}, dim: true, reasoning: chat.NewReasoning("")}
+	for _, p := range []string{"<think>a", "</think>b"} {
+		if err := a.write(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.end(); err != nil || a.thought.String() != "a" || a.said.String() != "b" {
+		t.Errorf("kept %q and %q, %v; want a and b", a.thought.String(), a.said.String(), err)
+	}
+}
+
+// Errors of the stream come out of every path.
+func TestAnswerTextFails(t *testing.T) {
+	for _, pieces := range [][]string{{"a"}, {"<think>a"}, {"<think>a</think>b"}} {
+		for after := range 4 {
+			out := &failingAfter{left: after}
+			a := &answerText{plain: plainText{out: out, terminal: true}, dim: true, reasoning: chat.NewReasoning("")}
+			var err error
+			for _, p := range pieces {
+				if e := a.write(p); err == nil {
+					err = e
+				}
+			}
+			if e := a.end(); err == nil {
+				err = e
+			}
+			if out.failed != (err != nil) {
+				t.Errorf("pieces %q, %d writes: failed %v, error %v", pieces, after, out.failed, err)
+			}
+		}
+	}
+}
+
+// failingAfter lets some writes pass.
+type failingAfter struct {
+	left   int
+	failed bool
+}
+
+func (f *failingAfter) Write(p []byte) (int, error) {
+	if f.left == 0 {
+		f.failed = true
+		return 0, io.ErrShortWrite
+	}
+	f.left--
+	return len(p), nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/tokenizer"
+)
+
+// sequence is what a generation needs of an *actors.Sequence.
+type sequence interface {
+	EvalChunk(ctx context.Context, c actors.Chunk) (*actors.Evaluated, error)
+	Generate(ctx context.Context, prompt []int32, o actors.GenerateOptions) iter.Seq2[int32, error]
+}
+
+var _ sequence = (*actors.Sequence)(nil)
+
+// generation continues one text and shows it as it comes.
+type generation struct {
+	s         *session
+	seq       sequence
+	tok       *tokenizer.Tokenizer
+	sampling  sample.Options
+	maxTokens int
+	stops     []string
+	ends      []int32     // tokens that end the text beside the model's own
+	logProbs  *int        // nil for none
+	halt      func() bool // asked between two tokens or chunks whether to end the text; nil for never
+	show      display
+
+	ids    []int32 // the whole prompt
+	reused int     // tokens of it that the sequence holds already
+
+	clock  runClock
+	newIDs []int32
+	stream *tokenizer.Stream
+	stop   *tokenizer.StopStream
+	text   strings.Builder
+}
+
+// run generates until the text ends for any reason, which it notes in the result. The result is there with an error too.
+func (g *generation) run(ctx context.Context) (*runResult, error) {
+	ctx, end := g.s.span(ctx, "moeflux.run")
+	defer end()
+	r := &runResult{PromptIDs: g.ids}
+	g.newIDs, g.stream, g.stop = []int32{}, g.tok.NewStream(true), tokenizer.NewStopStream(g.stops...)
+	g.clock.promptStart = g.clock.now()
+	rest, err := g.read(ctx)
+	if err != nil {
+		return r, err
+	}
+	if rest == nil {
+		r.StopReason = stopInterrupted
+		return r, nil
+	}
+	o := actors.GenerateOptions{
+		MaxTokens: g.maxTokens, Sampling: g.sampling, StopReason: &r.StopReason, FirstToken: g.clock.promptRead,
+		Earlier: g.ids[:len(g.ids)-len(rest)],
+	}
+	if g.logProbs != nil {
+		o.LogProbs, o.TopLogProbs = new(sample.LogProbs), *g.logProbs
+	}
+	for id, err := range g.seq.Generate(ctx, rest, o) {
+		if err != nil {
+			return r, err
+		}
+		if slices.Contains(g.ends, id) {
+			r.StopReason = actors.StopEOS
+			return r, nil
+		}
+		g.clock.token()
+		g.newIDs = append(g.newIDs, id)
+		if o.LogProbs != nil {
+			r.LogProbs = append(r.LogProbs, g.describe(*o.LogProbs))
+		}
+		if err := g.write(g.stop.Push(g.stream.Push(id))); err != nil {
+			return r, err
+		}
+		switch {
+		case g.stop.Found() != "":
+			r.StopReason = stopString
+			return r, nil
+		case g.halt != nil && g.halt():
+			r.StopReason = stopInterrupted
+			return r, nil
+		}
+	}
+	return r, nil
+}
+
+// read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If the text shall end
+// before that, it returns nil. Only a generation that can be halted does it piece by piece; the chunks are those that the
+// engine would make.
+func (g *generation) read(ctx context.Context) (rest []int32, err error) {
+	rest = g.ids[g.reused:]
+	if g.halt == nil {
+		return rest, nil
+	}
+	rows := g.s.engine.Info().ChunkRows
+	for len(rest) > rows {
+		if g.halt() {
+			return nil, nil
+		}
+		if _, err := g.seq.EvalChunk(ctx, actors.Chunk{Tokens: rest[:rows], Logits: actors.NoLogits}); err != nil {
+			return nil, err
+		}
+		rest = rest[rows:]
+	}
+	if g.halt() {
+		return nil, nil
+	}
+	return rest, nil
+}
+
+func (g *generation) write(text string) error {
+	g.text.WriteString(text)
+	return g.show.write(text)
+}
+
+// end shows what is still held back and completes the result but for its figures.
+func (g *generation) end(r *runResult) error {
+	var rest string
+	if g.stream != nil {
+		rest = g.stop.Push(g.stream.Flush()) + g.stop.Flush()
+	}
+	if err := g.write(rest); err != nil {
+		return err
+	}
+	r.Text, r.NewIDs = g.text.String(), g.newIDs
+	return g.show.end()
+}
+
+// describe turns log-probabilities into what --json prints.
+func (g *generation) describe(p sample.LogProbs) tokenLogProbs {
+	one := func(p sample.LogProb) tokenLogProb {
+		bytes, _ := g.tok.TokenBytes(p.Token)
+		t := tokenLogProb{ID: p.Token, Token: strings.ToValidUTF8(string(bytes), "\uFFFD"), Bytes: []int{}, LogProb: p.LogProb}
+		for _, b := range bytes {
+			t.Bytes = append(t.Bytes, int(b))
+		}
+		return t
+	}
+	all := tokenLogProbs{tokenLogProb: one(p.Chosen), Top: []tokenLogProb{}}
+	for _, t := range p.Top {
+		all.Top = append(all.Top, one(t))
+	}
+	return all
+}
+
+// runClock notes when what happened.
+type runClock struct {
+	now                                                         func() time.Time
+	processStart, promptStart, promptEnd, firstToken, lastToken time.Time
+}
+
+func (c *runClock) promptRead() { c.promptEnd = c.now() }
+
+func (c *runClock) token() {
+	c.lastToken = c.now()
+	if c.firstToken.IsZero() {
+		c.firstToken = c.lastToken
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/peterh/liner"
+)
+
+// lineReader reads what a person types.
+type lineReader interface {
+	// readLine returns one line without its end. It is io.EOF at the end of the input and errLineDropped after Ctrl-C.
+	readLine(ctx context.Context, prompt string) (string, error)
+	close() error
+}
+
+// errLineDropped reports that the person wants to begin again.
+var errLineDropped = errors.New("the line was dropped")
+
+// plainLines reads lines as they come, from a pipe or a terminal that can do no more.
+type plainLines struct {
+	in  *bufio.Reader
+	out io.Writer // for prompts
+}
+
+func newPlainLines(in io.Reader, out io.Writer) *plainLines {
+	return &plainLines{bufio.NewReader(in), out}
+}
+
+func (p *plainLines) readLine(ctx context.Context, prompt string) (string, error) {
+	if _, err := io.WriteString(p.out, prompt); err != nil {
+		return "", err
+	}
+	line, err := p.in.ReadString('\n')
+	if err == io.EOF && line != "" {
+		err = nil
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), err
+}
+
+func (p *plainLines) close() error { return nil }
+
+// lineEditor reads lines from the process's own terminal, which edits them and remembers those before. Of the small editors
+// liner is the one that knows how wide characters are; golang.org/x/term takes all for one column, and garbles Chinese.
+type lineEditor struct {
+	state *liner.State
+}
+
+func newLineEditor() (lineReader, error) {
+	state := liner.NewLiner()
+	state.SetCtrlCAborts(true)
+	state.SetMultiLineMode(true) // long lines wrap
+	return &lineEditor{state}, nil
+}
+
+// readLine returns when ctx ends, too; the terminal then is of no more use.
+func (e *lineEditor) readLine(ctx context.Context, prompt string) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		line, err := e.state.Prompt(prompt)
+		done <- result{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case r := <-done:
+		switch {
+		case errors.Is(r.err, liner.ErrPromptAborted):
+			return "", errLineDropped
+		case r.err == io.EOF:
+			return "", io.EOF
+		case r.err != nil:
+			return "", fmt.Errorf("reading the terminal: %w", r.err)
+		}
+		if strings.TrimSpace(r.line) != "" {
+			e.state.AppendHistory(r.line)
+		}
+		return r.line, nil
+	}
+}
+
+func (e *lineEditor) close() error { return e.state.Close() }
+
+// block begins and ends a text of several lines.
+const block = `"""`
+
+// readMessage reads what a person has to say: a line, which goes on where it ends with a backslash, or everything
+// between two """. typed is false for the latter, which is never a command.
+func readMessage(ctx context.Context, lines lineReader, prompt, more string) (text string, typed bool, err error) {
+	line, err := lines.readLine(ctx, prompt)
+	if err != nil {
+		return "", false, err
+	}
+	if rest, ok := strings.CutPrefix(line, block); ok {
+		text, err = readBlock(ctx, lines, rest, more)
+		return text, false, err
+	}
+	for strings.HasSuffix(line, `\`) {
+		text += strings.TrimSuffix(line, `\`) + "\n"
+		if line, err = lines.readLine(ctx, more); err != nil {
+			return "", false, err
+		}
+	}
+	return text + line, true, nil
+}
+
+// readBlock reads up to the closing """. Line feeds next to the marks are not part of the text.
+func readBlock(ctx context.Context, lines lineReader, first, more string) (string, error) {
+	text := first
+	for !strings.HasSuffix(text, block) {
+		line, err := lines.readLine(ctx, more)
+		if err != nil {
+			return "", err
+		}
+		text += "\n" + line
+	}
+	text = strings.TrimSuffix(text, block)
+	return strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n"), nil
+}

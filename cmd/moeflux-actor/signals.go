@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+)
+
+// interrupts passes Ctrl-C to whoever has a use for it.
+type interrupts struct {
+	mu      sync.Mutex
+	handler func()
+}
+
+// catch has Ctrl-C call handler, from another goroutine, in place of ending the program, until restore.
+func (i *interrupts) catch(handler func()) (restore func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.handler
+	i.handler = handler
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.handler = before
+	}
+}
+
+// deliver reports whether somebody had a use for it.
+func (i *interrupts) deliver() bool {
+	i.mu.Lock()
+	handler := i.handler
+	i.mu.Unlock()
+	if handler == nil {
+		return false
+	}
+	handler()
+	return true
+}
+
+// signalled is the cause of a context that a signal ended.
+type signalled struct{ os.Signal }
+
+func (s signalled) Error() string        { return s.String() + " signal received" }
+func (s signalled) Is(target error) bool { return target == context.Canceled }
+
+// watchSignals ends the context at the first signal, but for the interrupts that somebody catches. After that signals do
+// what they do without a program's consent: the second one kills.
+func watchSignals(ctx context.Context, i *interrupts, signals chan os.Signal) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for s := range signals {
+			if s == os.Interrupt && i.deliver() {
+				continue
+			}
+			cancel(signalled{s})
+			signal.Stop(signals)
+			return
+		}
+	}()
+	return ctx
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+// slashHelp is what /help prints.
+const slashHelp = `/clear         begin a new conversation; the system message stays
+/retry         answer the last message again
+/system        show the system message; /system TEXT sets it, /system - takes it away
+/save FILE     write the conversation as JSON messages
+/load FILE     go on with a saved conversation
+/stats         figures of the last answer
+/quit          leave, as Ctrl-D does
+End a line with \ to go on in the next one, or put the text between """ and """. // at the beginning is a slash.
+Ctrl-C stops an answer; once more, at once. The arrow keys bring back what was typed.`
+
+// command does what was typed after a slash.
+func (d *dialogue) command(ctx context.Context, line string) (done bool, err error) {
+	name, arg, _ := strings.Cut(line, " ")
+	arg = strings.TrimSpace(arg)
+	if arg != "" && name != "system" && name != "save" && name != "load" {
+		d.note("/%s takes nothing; /help lists the commands", name)
+		return false, nil
+	}
+	switch name {
+	case "help":
+		d.note("%s", slashHelp)
+	case "quit", "exit":
+		return true, nil
+	case "clear":
+		d.messages = nil
+		return false, d.forget(ctx)
+	case "retry":
+		return false, d.retry(ctx)
+	case "system":
+		d.setSystem(arg)
+	case "save":
+		d.report(d.save(arg))
+	case "load":
+		d.report(d.load(arg))
+	case "stats":
+		d.stats()
+	default:
+		d.note("there is no /%s; /help lists the commands, // at the beginning is a slash", name)
+	}
+	return false, nil
+}
+
+// report tells the person what went wrong with a command.
+func (d *dialogue) report(err error) {
+	if err != nil {
+		d.note("error: %v", err)
+	}
+}
+
+// retry answers the last message of the person again. If that fails the old answer stays.
+func (d *dialogue) retry(ctx context.Context) error {
+	old := d.messages
+	for len(d.messages) > 0 && d.messages[len(d.messages)-1].Role != chat.User {
+		d.messages = d.messages[:len(d.messages)-1]
+	}
+	if len(d.messages) == 0 {
+		d.messages = old
+		d.note("there is no message to answer again")
+		return nil
+	}
+	asked := len(d.messages)
+	d.messages = d.messages[:asked:asked] // an answer shall not write over the old one
+	if err := d.respond(ctx); err != nil {
+		return err
+	}
+	if len(d.messages) < asked {
+		d.messages = old
+		d.note("(the old answer stays)")
+	}
+	return nil
+}
+
+func (d *dialogue) setSystem(text string) {
+	switch text {
+	case "":
+		if d.system == "" {
+			d.note("there is no system message; /system TEXT sets one")
+		} else {
+			d.note("%s", d.system)
+		}
+	case "-":
+		d.system = ""
+	default:
+		d.system = text
+	}
+}
+
+// save writes the conversation. It replaces no file but the one that it wrote or read itself.
+func (d *dialogue) save(file string) error {
+	if file == "" {
+		return errors.New("give the name of the file: /save FILE")
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if file == d.saved {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(file, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; choose another name", file)
+	}
+	if err != nil {
+		return err
+	}
+	messages := d.all()
+	if messages == nil {
+		messages = []chat.Message{} // prints as a list
+	}
+	enc := json.NewEncoder(f)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := errors.Join(enc.Encode(messages), f.Close()); err != nil {
+		return err
+	}
+	d.saved = file
+	d.note("%d messages in %s", len(messages), file)
+	return nil
+}
+
+// load goes on with a saved conversation in place of this one.
+func (d *dialogue) load(file string) error {
+	if file == "" {
+		return errors.New("give the name of the file: /load FILE")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	messages, err := chat.ReadMessages(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	count := len(messages)
+	system := ""
+	if count > 0 && messages[0].Role == chat.System {
+		system, messages = messages[0].Content, messages[1:]
+	}
+	d.system, d.messages, d.saved = system, messages, file
+	d.note("%d messages of %s", count, file)
+	return nil
+}
+
+func (d *dialogue) stats() {
+	if d.last == nil {
+		d.note("there was no answer yet")
+		return
+	}
+	d.note("%s", d.last.line())
+	d.note("the conversation holds %d messages and %d of %d positions", len(d.all()), d.seq.Len(), d.begin().s.engine.Info().Context)
+}

@@ -1,0 +1,188 @@
+package synth
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// object is a JSON object whose values are kept as they are unless they are changed.
+type object = map[string]any
+
+// decodeObject reads a JSON object and keeps the spelling of its numbers.
+func decodeObject(what string, raw []byte) (object, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var o object
+	if err := d.Decode(&o); err != nil {
+		return nil, fmt.Errorf("synth: %s is not a JSON object: %w", what, err)
+	}
+	if o == nil {
+		return nil, &OptionError{What: what + " is null", Want: "a JSON object"}
+	}
+	return o, nil
+}
+
+// intOf returns a whole number of an object, 0 if there is none.
+func intOf(o object, k string) int {
+	n, _ := o[k].(json.Number)
+	i, err := n.Int64()
+	if err != nil {
+		return 0
+	}
+	return int(i)
+}
+
+// build makes config.json and generation_config.json of the wanted size and says how matrices are quantised. Both come out the same
+// when they are built again.
+func (o *Options) build() (config, generation []byte, cfg *model.Config, err error) {
+	top, err := decodeObject("the shape's config.json", o.Shape.Config)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	text, prefix := top, "model."
+	if t, ok := top["text_config"].(object); ok {
+		text, prefix = t, "language_model.model."
+	}
+	o.resize(text)
+	gen := object{}
+	if o.Shape.Generation != nil {
+		if gen, err = decodeObject("the shape's generation_config.json", o.Shape.Generation); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	vocab := intOf(text, "vocab_size")
+	for _, place := range []object{top, text, gen} {
+		fitTokens(place, vocab)
+	}
+	// The first reading is for the layers that the quantisation names.
+	if config, generation, cfg, err = o.encode(top, gen); err != nil {
+		return nil, nil, nil, err
+	}
+	q := quantization(cfg, prefix)
+	top["quantization"], top["quantization_config"] = q, q
+	return o.encode(top, gen)
+}
+
+// encode writes both files and reads them as the engine will.
+func (o *Options) encode(top, gen object) (config, generation []byte, cfg *model.Config, err error) {
+	if config, err = json.MarshalIndent(top, "", "  "); err != nil {
+		return nil, nil, nil, fmt.Errorf("synth: config.json: %w", err)
+	}
+	if o.Shape.Generation != nil {
+		if generation, err = json.MarshalIndent(gen, "", "  "); err != nil {
+			return nil, nil, nil, fmt.Errorf("synth: generation_config.json: %w", err)
+		}
+	}
+	if cfg, err = model.ParseConfig(config, generation); err != nil {
+		return nil, nil, nil, fmt.Errorf("synth: shape %s: %w", o.Shape.Name, err)
+	}
+	return config, generation, cfg, nil
+}
+
+// resize changes layers, vocabulary and experts of the text part.
+func (o *Options) resize(text object) {
+	set := func(k string, v int) { text[k] = json.Number(fmt.Sprint(v)) }
+	if o.Layers > 0 {
+		set("num_hidden_layers", o.Layers)
+	}
+	layers := intOf(text, "num_hidden_layers")
+	// Fewer layers than the model has dense ones would leave none with experts.
+	if dense := intOf(text, "first_k_dense_replace"); dense > 0 {
+		set("first_k_dense_replace", min(dense, max(0, layers-1)))
+	}
+	if types := layerTypes(text, layers); types != nil {
+		text["layer_types"] = types
+	}
+	if o.Vocab > 0 {
+		set("vocab_size", o.Vocab)
+	}
+	if o.Experts > 0 {
+		for _, k := range []string{"num_experts", "n_routed_experts"} {
+			if _, ok := text[k]; ok {
+				set(k, o.Experts)
+			}
+		}
+		set("num_experts_per_tok", min(intOf(text, "num_experts_per_tok"), o.Experts))
+	}
+}
+
+// layerTypes returns the kinds of so many layers: by the interval of full attention, or by going on as the shape's own list
+// does; nil where the shape has neither a list nor a place for one.
+func layerTypes(text object, layers int) []any {
+	listed, _ := text["layer_types"].([]any)
+	every := intOf(text, "full_attention_interval")
+	// Flat configurations of this family leave the list out.
+	if listed == nil && (every == 0 || text["model_type"] != "qwen3_5_moe_text") {
+		return nil
+	}
+	var out []any
+	for i := range layers {
+		switch {
+		case every > 0 && (i+1)%every == 0:
+			out = append(out, "full_attention")
+		case every > 0:
+			out = append(out, "linear_attention")
+		case len(listed) > 0:
+			out = append(out, listed[i%len(listed)])
+		}
+	}
+	return out
+}
+
+// fitTokens moves token ids that a smaller vocabulary has no longer to its end, each to a place of its own as far as there are some.
+func fitTokens(o object, vocab int) {
+	fit := func(v any, i int) any {
+		n, ok := v.(json.Number)
+		if id, err := n.Int64(); ok && err == nil && id >= int64(vocab) && vocab > 0 {
+			return json.Number(fmt.Sprint(max(0, vocab-1-i)))
+		}
+		return v
+	}
+	for _, k := range []string{"eos_token_id", "bos_token_id", "pad_token_id"} {
+		switch v := o[k].(type) {
+		case json.Number:
+			o[k] = fit(v, 0)
+		case []any:
+			for i := range v {
+				v[i] = fit(v[i], i)
+			}
+		}
+	}
+}
+
+// quantization is the entry that says how matrices are stored: 4 bits, and 8 where mlx-lm leaves them.
+func quantization(cfg *model.Config, prefix string) object {
+	q := object{"group_size": groupSize, "bits": 4, "mode": "affine"}
+	for _, layer := range cfg.MoELayers() {
+		for _, name := range gates8(cfg) {
+			q[fmt.Sprintf("%slayers.%d.mlp.%s", prefix, layer, name)] = object{"group_size": groupSize, "bits": 8}
+		}
+	}
+	return q
+}
+
+// gates8 names the matrices of a layer that are stored in 8 bits: of models with sigmoid scores none, whose router is no
+// linear layer and stays BF16.
+func gates8(cfg *model.Config) []string {
+	switch {
+	case cfg.Scoring == model.SigmoidScores:
+		return nil
+	case cfg.SharedExpert == model.SharedExpertGated:
+		return []string{"gate", "shared_expert_gate"}
+	default:
+		return []string{"gate"}
+	}
+}
+
+// specialTokens returns the ids that the chain leaves out: those that begin or end a text.
+func specialTokens(cfg *model.Config) []int32 {
+	out := slices.Clone(cfg.EOSTokenIDs)
+	if cfg.BOSTokenID >= 0 && !slices.Contains(out, cfg.BOSTokenID) {
+		out = append(out, cfg.BOSTokenID)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package synth
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// weightsAlign is where every tensor of model_weights.bin begins.
+const weightsAlign = 64
+
+// piece is part of a block: n units of equal size, made one by one.
+type piece struct {
+	at, unit int64 // bytes
+	n        int
+	make     func(dst []byte, block, i int)
+}
+
+// image is the content of a file that can be made from any byte on: blocks of equal size, each of the same pieces, in
+// order, with zeros between them.
+type image struct {
+	name   string // path in the model directory, with slashes
+	block  int64  // bytes
+	blocks int
+	pieces []piece
+}
+
+func (f *image) size() int64 { return f.block * int64(f.blocks) }
+
+// render fills dst with the bytes from offset on.
+func (f *image) render(dst []byte, offset int64) {
+	for len(dst) > 0 {
+		block, at := int(offset/f.block), offset%f.block
+		n := f.part(dst[:min(int64(len(dst)), f.block-at)], block, at)
+		dst = dst[n:]
+		offset += int64(n)
+	}
+}
+
+// part fills the beginning of dst, which lies within one block from at on, and returns how much it filled: at least a byte.
+func (f *image) part(dst []byte, block int, at int64) int {
+	// The first piece that ends after at.
+	i := sort.Search(len(f.pieces), func(i int) bool { p := &f.pieces[i]; return p.at+p.unit*int64(p.n) > at })
+	if i == len(f.pieces) || at < f.pieces[i].at {
+		gap := dst
+		if i < len(f.pieces) {
+			gap = dst[:min(int64(len(dst)), f.pieces[i].at-at)]
+		}
+		clear(gap)
+		return len(gap)
+	}
+	p := &f.pieces[i]
+	done := 0
+	for done < len(dst) {
+		u, within := int((at-p.at)/p.unit), (at-p.at)%p.unit
+		if u == p.n {
+			break
+		}
+		n := 0
+		if rest := dst[done:]; within == 0 && int64(len(rest)) >= p.unit {
+			p.make(rest[:p.unit], block, u)
+			n = int(p.unit)
+		} else { // a unit that the range cuts
+			whole := make([]byte, p.unit)
+			p.make(whole, block, u)
+			n = copy(rest, whole[within:])
+		}
+		done += n
+		at += int64(n)
+	}
+	return done
+}
+
+// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the parts.
+func matrixPieces(x *matrix, weight, scales, biases int64) []piece {
+	out := []piece{{at: weight, unit: int64(x.cols * x.bits / 8), n: x.rows, make: x.codeRow}}
+	if x.bits == 16 {
+		return out
+	}
+	unit := int64(x.cols / groupSize * 2)
+	for which, at := range []int64{scales, biases} {
+		out = append(out, piece{at: at, unit: unit, n: x.rows, make: func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }})
+	}
+	return out
+}
+
+// expertImage is the file of one layer's experts.
+func (m *Model) expertImage(layer int) *image {
+	f := &image{name: expertfile.DirName + "/" + expertfile.LayerName(layer), block: int64(m.layout.Bytes), blocks: m.cfg.NumExperts}
+	for i, p := range []model.ExpertPart{m.layout.Gate, m.layout.Up, m.layout.Down} {
+		r := inner
+		if i == 2 {
+			r = writes
+		}
+		x := m.matrix(matrixSpec{
+			name: fmt.Sprintf("model.layers.%d.mlp.switch_mlp.%s", layer, [...]string{"gate_proj", "up_proj", "down_proj"}[i]),
+			role: r, rows: p.Rows, cols: p.Cols, bits: p.Format.Bits,
+		})
+		f.pieces = append(f.pieces, matrixPieces(x, int64(p.WeightOffset), int64(p.ScalesOffset), int64(p.BiasesOffset))...)
+	}
+	return f
+}
+
+// weightsImage is model_weights.bin, and the manifest's descriptors of it.
+func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
+	f, l := &image{name: weights.DataName, blocks: 1}, list(m.cfg)
+	tensors := map[string]weights.Descriptor{}
+	end := int64(0)
+	place := func(name string, size int, t safetensors.DType, bits int, shape ...int) int64 {
+		at := (end + weightsAlign - 1) / weightsAlign * weightsAlign
+		tensors[name] = weights.Descriptor{Offset: at, Size: int64(size), Shape: shape, DType: t, Bits: bits}
+		end = at + int64(size)
+		return at
+	}
+	for _, s := range l.matrices {
+		x := m.matrix(s)
+		if s.bits == 16 {
+			at := place(s.name+".weight", 2*s.rows*s.cols, safetensors.BF16, 0, s.rows, s.cols)
+			f.pieces = append(f.pieces, matrixPieces(x, at, 0, 0)...)
+			continue
+		}
+		q := quant.Format{Kind: quant.Affine, Bits: s.bits, Group: groupSize}
+		w := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.U32, s.bits, s.rows, s.cols*s.bits/32)
+		sc := place(s.name+".scales", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, 0, s.rows, s.cols/groupSize)
+		b := place(s.name+".biases", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, 0, s.rows, s.cols/groupSize)
+		f.pieces = append(f.pieces, matrixPieces(x, w, sc, b)...)
+	}
+	for _, s := range l.vectors {
+		t := safetensors.BF16
+		if s.f32 {
+			t = safetensors.F32
+		}
+		data := m.vector(s)
+		at := place(s.name, len(data), t, 0, s.shape...)
+		f.pieces = append(f.pieces, piece{at: at, unit: int64(len(data)), n: 1, make: func(dst []byte, _, _ int) { copy(dst, data) }})
+	}
+	f.block = end
+	return f, tensors
+}
+
+// Size returns the bytes of the two kinds of large files: all weights but the routed experts, and the experts.
+func (m *Model) Size() (resident, experts int64) {
+	f, _ := m.weightsImage()
+	return f.size(), int64(m.layout.Bytes) * int64(m.cfg.NumExperts) * int64(len(m.routers))
+}
+
+// layers returns the indexes of the layers with experts.
+func (m *Model) layers() []int { return slices.Clone(m.cfg.MoELayers()) }

@@ -1,0 +1,154 @@
+package synth
+
+import (
+	"math"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// The wire: what the first channels of the hidden state carry. Groups of 64 channels are groups of quantisation.
+const (
+	tokenAt, tokenBits = 0, 64
+	commonAt, commonN  = 64, 8
+	topicAt, topicBits = 72, 32
+	tieAt, tieN        = 128, 8
+	ballastAt          = 192
+	ballastN           = 64
+
+	// wireValue is the magnitude on the wire, 7 steps of 1/8.
+	wireValue = 0.875
+	// maxExperts is how many numbers the channels that break ties can hold apart, 127 each.
+	maxExperts = 127 * tieN
+
+	// ballastValue is the value of each ballast channel, 7 steps of 4096: squares of all others together change a norm by
+	// some 1e-7. A half-precision float can hold it.
+	ballastStep  = 4096
+	ballastValue = 7 * ballastStep
+)
+
+// wireChannels returns how many channels no layer writes to.
+func wireChannels(c *model.Config) int {
+	if c.Scoring == model.SigmoidScores {
+		return ballastAt + ballastN
+	}
+	return ballastAt
+}
+
+// Model is a synthetic model before it is written: its configuration and its laws. It is not changed after New and may be used from
+// many goroutines.
+type Model struct {
+	o                  Options
+	config, generation []byte // the files' content; generation nil for none
+	cfg                *model.Config
+
+	order []int32 // the chain
+	place []int32 // [vocab]: of each token in the chain, -1 outside
+	// routers are those of the layers with experts.
+	routers []router
+	layout  model.ExpertLayout
+
+	// normWeight is what the norms of the hidden state multiply by on average, and factor what becomes of a channel's
+	// value in them: factor is 0 where it depends on all channels.
+	normWeight float32
+	factor     float64
+}
+
+// New returns the model that the options describe. Errors are *OptionError, *model.ConfigError, *model.UnknownArchError or of
+// JSON.
+func New(o Options) (*Model, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{o: o, normWeight: 1}
+	if m.config, m.generation, m.cfg, err = o.build(); err != nil {
+		return nil, err
+	}
+	if err := checkShape(m.cfg); err != nil {
+		return nil, err
+	}
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: groupSize}
+	m.layout = model.NewExpertLayout(m.cfg.HiddenSize, m.cfg.MoEIntermediateSize, f, f, f)
+	if m.cfg.Scoring == model.SigmoidScores {
+		rms := ballastValue * math.Sqrt(float64(ballastN)/float64(m.cfg.HiddenSize))
+		// The weight takes the ballast out again and lifts the wire to ±1.
+		m.normWeight = quant.BF16ToF32(quant.F32ToBF16(float32(rms / wireValue)))
+		m.factor = float64(m.normWeight) / rms
+	}
+	m.layChain()
+	m.makeRouters()
+	return m, nil
+}
+
+// Config returns the configuration that the model has; it is not to be changed.
+func (m *Model) Config() *model.Config { return m.cfg }
+
+// Options returns the options in use, after defaults.
+func (m *Model) Options() Options { return m.o }
+
+func (m *Model) key(name string) key { return newKey(m.o.Seed, name) }
+
+// tokenCode and topicCode are what a token puts on the wire, one bit a channel.
+func (m *Model) tokenCode(token int32) uint64 { return mix(uint64(m.key("token")) + uint64(token)) }
+
+func (m *Model) topicCode(topic int) uint64 { return mix(uint64(m.key("topic")) + uint64(topic)) }
+
+func (m *Model) topic(token int32) int { return int(token) % m.o.Topics }
+
+// layChain lays out every token but the special ones: runs of one topic each, the runs in a random order.
+func (m *Model) layChain() {
+	special := specialTokens(m.cfg)
+	byTopic := make([][]int32, m.o.Topics)
+	for t := range int32(m.cfg.VocabSize) {
+		if !slices.Contains(special, t) {
+			byTopic[m.topic(t)] = append(byTopic[m.topic(t)], t)
+		}
+	}
+	r := m.key("chain").stream()
+	var runs [][]int32
+	for _, tokens := range byTopic {
+		shuffle(r, tokens)
+		for run := range slices.Chunk(tokens, m.o.Run) {
+			runs = append(runs, run)
+		}
+	}
+	shuffle(r, runs)
+	m.order = slices.Concat(runs...)
+	m.place = make([]int32, m.cfg.VocabSize)
+	for i := range m.place {
+		m.place[i] = -1
+	}
+	for i, t := range m.order {
+		m.place[t] = int32(i)
+	}
+}
+
+// before returns the token that t follows, -1 if t is not in the chain.
+func (m *Model) before(t int32) int32 {
+	p := int(m.place[t])
+	if p < 0 {
+		return -1
+	}
+	return m.order[(p+len(m.order)-1)%len(m.order)]
+}
+
+// Chain returns n tokens from the chain's start: greedy decoding after the first emits the others. The chain holds every token that
+// neither begins nor ends a text once, and begins anew after the last.
+func (m *Model) Chain(n int) []int32 {
+	out := make([]int32, max(0, n))
+	for i := range out {
+		out[i] = m.order[i%len(m.order)]
+	}
+	return out
+}
+
+// Next returns the token that greedy decoding emits after t, whatever came before; false for tokens outside the chain,
+// after which nothing is foretold.
+func (m *Model) Next(t int32) (int32, bool) {
+	if t < 0 || int(t) >= len(m.place) || m.place[t] < 0 {
+		return 0, false
+	}
+	return m.order[(int(m.place[t])+1)%len(m.order)], true
+}

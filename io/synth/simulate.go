@@ -1,0 +1,146 @@
+package synth
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Simulation is what a cache of experts would see.
+type Simulation struct {
+	Tokens   int     `json:"tokens"`
+	Distinct float64 `json:"distinct"`        // share of all experts that are used at all
+	Busiest  float64 `json:"busiest_quarter"` // share of uses that the busiest quarter of the experts takes
+	Overlap  float64 `json:"overlap"`         // share of a token's experts that the token before it used too
+	Overlap8 float64 `json:"overlap_8"`       // the same of the token 8 before
+	Close    int     `json:"close"`           // layers of tokens whose routing is too close to foretell
+	LRU      []LRU   `json:"lru"`
+}
+
+// LRU is how one cache of whole experts, shared by all layers, would do, from empty.
+type LRU struct {
+	Share float64 `json:"share"` // of all experts that it holds
+	Hits  float64 `json:"hits"`  // share of uses
+	Late  float64 `json:"late"`  // share of uses in the second half
+}
+
+// cacheShares are the sizes of the caches that Simulate tries.
+var cacheShares = []float64{0.125, 0.25, 0.375, 0.5, 0.75}
+
+// Simulate routes the first n tokens of the chain. If trace is not nil, it gets a line for each: its number, the
+// token, and for each layer with experts the picks with commas between. n must be 2 or more.
+func (m *Model) Simulate(ctx context.Context, n int, trace io.Writer) (*Simulation, error) {
+	if n < 2 {
+		return nil, &OptionError{What: fmt.Sprintf("%d tokens", n), Want: "2 or more"}
+	}
+	out := &Simulation{Tokens: n}
+	uses := make([][]int32, n) // per token: layer·experts + expert
+	w := bufio.NewWriter(io.Discard)
+	if trace != nil {
+		w = bufio.NewWriter(trace)
+	}
+	for i, token := range m.Chain(n) {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("synth: %w", context.Cause(ctx))
+		}
+		fmt.Fprintf(w, "%d %d", i, token)
+		for at, l := range m.Routing(token) {
+			for j, e := range l.Experts {
+				sep := ","
+				if j == 0 {
+					sep = " "
+				}
+				fmt.Fprintf(w, "%s%d", sep, e)
+				uses[i] = append(uses[i], int32(at*m.cfg.NumExperts)+e)
+			}
+			if l.Close {
+				out.Close++
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return nil, fmt.Errorf("synth: routing trace: %w", err)
+	}
+	out.count(uses, len(m.routers)*m.cfg.NumExperts)
+	return out, nil
+}
+
+// count fills in the figures; there are so many experts in all layers together.
+func (s *Simulation) count(uses [][]int32, experts int) {
+	counts := make([]int, experts)
+	total, distinct := 0, 0
+	for _, u := range uses {
+		for _, e := range u {
+			if counts[e] == 0 {
+				distinct++
+			}
+			counts[e]++
+			total++
+		}
+	}
+	slices.Sort(counts)
+	busiest := 0
+	for _, c := range counts[experts-experts/4:] {
+		busiest += c
+	}
+	s.Distinct = float64(distinct) / float64(experts)
+	s.Busiest = float64(busiest) / float64(total)
+	s.Overlap, s.Overlap8 = overlap(uses, 1), overlap(uses, min(8, len(uses)-1))
+	for _, share := range cacheShares {
+		hits, late := lru(uses, int(share*float64(experts)))
+		s.LRU = append(s.LRU, LRU{Share: share, Hits: hits, Late: late})
+	}
+}
+
+// overlap returns the share of uses that the token `back` before had too.
+func overlap(uses [][]int32, back int) float64 {
+	same, total := 0, 0
+	for i := back; i < len(uses); i++ {
+		before := make(map[int32]bool, len(uses[i-back]))
+		for _, e := range uses[i-back] {
+			before[e] = true
+		}
+		for _, e := range uses[i] {
+			if before[e] {
+				same++
+			}
+		}
+		total += len(uses[i])
+	}
+	return float64(same) / float64(total)
+}
+
+// lru replays the uses through a cache of so many experts and returns the share of hits, in all and in the second half.
+func lru(uses [][]int32, capacity int) (hits, late float64) {
+	type use struct{ expert, time int32 }
+	last := map[int32]int32{} // expert to the time of its last use: what the cache holds
+	var queue []use           // in order of time; entries that are not an expert's last use count for nothing
+	var time, hit, lateHit, lateUses int32
+	for i, u := range uses {
+		second := i >= len(uses)/2
+		for _, e := range u {
+			time++
+			if second {
+				lateUses++
+			}
+			if _, in := last[e]; in {
+				hit++
+				if second {
+					lateHit++
+				}
+			}
+			last[e] = time
+			queue = append(queue, use{e, time})
+			for len(last) > capacity {
+				if q := queue[0]; last[q.expert] == q.time {
+					delete(last, q.expert)
+				}
+				queue = queue[1:]
+			}
+		}
+	}
+	return float64(hit) / float64(time), float64(lateHit) / float64(lateUses)
+}

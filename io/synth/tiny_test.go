@@ -1,0 +1,60 @@
+package synth_test
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/io/synth"
+)
+
+// tinyShapes are small models of every family that has a published shape, in the published form.
+var tinyShapes = map[string]map[string]any{
+	"qwen3_moe": {
+		"model_type": "qwen3_moe", "head_dim": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 16,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "norm_topk_prob": true, "rope_theta": 1000000,
+	},
+	"qwen3_5_moe": {
+		"model_type": "qwen3_5_moe", "text_config": map[string]any{
+			"model_type": "qwen3_5_moe_text", "head_dim": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 16,
+			"num_experts_per_tok": 4, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 128, "full_attention_interval": 4,
+			"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 64, "linear_value_head_dim": 32,
+			"linear_conv_kernel_dim": 4, "rope_parameters": map[string]any{"rope_theta": 10000000, "partial_rotary_factor": 0.25},
+		},
+	},
+	"qwen3_next": {
+		"model_type": "qwen3_next", "head_dim": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 24,
+		"num_experts_per_tok": 5, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 64, "full_attention_interval": 4,
+		"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 64, "linear_value_head_dim": 32,
+		"linear_conv_kernel_dim": 4, "rope_theta": 10000000, "partial_rotary_factor": 0.25, "norm_topk_prob": true,
+	},
+	"deepseek_v3": {
+		"model_type": "deepseek_v3", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 4,
+		"topk_group": 2, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+		"moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+		"rope_theta": 10000, "rope_scaling": map[string]any{
+			"type": "yarn", "factor": 4, "original_max_position_embeddings": 128, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0,
+		},
+	},
+}
+
+// tiny returns the options of a small model; options may be changed before use.
+func tiny(t testing.TB, family string) synth.Options {
+	t.Helper()
+	config := maps.Clone(tinyShapes[family])
+	text := config
+	if inner, ok := config["text_config"].(map[string]any); ok {
+		text = maps.Clone(inner)
+		config["text_config"] = text
+	}
+	maps.Copy(text, map[string]any{
+		"hidden_size": 320, "num_hidden_layers": 5, "vocab_size": 512, "max_position_embeddings": 512, "rms_norm_eps": 1e-6,
+		"tie_word_embeddings": false, "eos_token_id": 511,
+	})
+	raw, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return synth.Options{Shape: synth.Shape{Name: "tiny " + family, Config: raw, Generation: []byte(`{"eos_token_id": [511, 507], "bos_token_id": 3}`)}, Topics: 8, Run: 16, Seed: 7}
+}

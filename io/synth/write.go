@@ -1,0 +1,298 @@
+package synth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/weights"
+)
+
+// Progress is how far the writing is.
+type Progress struct {
+	Done, Total int64 // bytes
+}
+
+// Write writes the model that the options describe to the directory dst, packed: model_weights.bin and its manifest,
+// packed_experts, config.json, generation_config.json and synth.json, from which [Load] makes the model again. There is no
+// checksums.json: its hashes would cost more time than the bytes, and synth.json says what the bytes are.
+//
+// dst must not exist, or be empty. The files are made in dst.partial, which is renamed in the end and removed after any error,
+// the end of ctx included. Memory stays below 10 MiB a worker, and what the routers and the chain take: some 10 MB.
+// progress, if not nil, is called often, by one goroutine at a time.
+//
+// Errors are those of New, *ExistsError, *SpaceError, what ctx says, or of the file system.
+func Write(ctx context.Context, dst string, o Options, progress func(Progress)) error {
+	m, err := New(o)
+	if err != nil {
+		return err
+	}
+	return m.Write(ctx, dst, progress)
+}
+
+// Write writes the model; see the function of the same name.
+func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) (err error) {
+	dst, err = filepath.Abs(dst)
+	if err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	if err := refuseExisting(dst); err != nil {
+		return err
+	}
+	parent := filepath.Dir(dst)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	dense, tensors := m.weightsImage()
+	files := []*image{dense}
+	total := dense.size()
+	for _, layer := range m.layers() {
+		f := m.expertImage(layer)
+		files, total = append(files, f), total+f.size()
+	}
+	if err := m.checkSpace(parent, total); err != nil {
+		return err
+	}
+	tmp := dst + ".partial"
+	err = os.Mkdir(tmp, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return &ExistsError{Path: tmp, Why: "another run is writing there, or one was killed: if none is running, remove it"}
+	}
+	if err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	if err := os.Mkdir(filepath.Join(tmp, expertfile.DirName), 0o755); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	w := &writer{dir: tmp, total: total, progress: progress, workers: m.o.Workers}
+	if err := w.write(ctx, files); err != nil {
+		return err
+	}
+	if err := m.writeSmall(tmp, tensors); err != nil {
+		return err
+	}
+	return install(ctx, tmp, dst)
+}
+
+// refuseExisting reports a target that is there already, unless it is an empty directory.
+func refuseExisting(dst string) error {
+	entries, err := os.ReadDir(dst)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &ExistsError{Path: dst, Why: "is there and is no directory that can be read: " + err.Error()}
+	case len(entries) > 0:
+		return &ExistsError{Path: dst, Why: "exists and is not empty: remove it or choose another directory"}
+	}
+	return nil
+}
+
+// checkSpace holds the model's size against what is free.
+func (m *Model) checkSpace(dir string, size int64) error {
+	free := m.o.FreeSpace
+	if free == nil {
+		free = freeSpace
+	}
+	const slack = 16 << 20 // manifests, the file system's own
+	got, err := free(dir)
+	if err != nil {
+		return fmt.Errorf("synth: free space of %s: %w", dir, err)
+	}
+	if need := uint64(size) + slack; got < need {
+		return &SpaceError{Dir: dir, Need: need, Free: got}
+	}
+	return nil
+}
+
+// freeSpace asks the file system of dir.
+func freeSpace(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), nil
+}
+
+// writeSmall writes everything but the large files. synth.json comes last.
+func (m *Model) writeSmall(dir string, tensors map[string]weights.Descriptor) error {
+	config, err := m.manifestConfig()
+	if err != nil {
+		return err
+	}
+	manifest := weights.Manifest{Model: "synthetic " + m.o.Shape.Name, NumTensors: len(tensors), Tensors: tensors, Config: config}
+	small := []struct {
+		name    string
+		content any
+	}{
+		{weights.ManifestName, manifest},
+		{filepath.Join(expertfile.DirName, expertfile.LayoutName), expertfile.Describe(m.cfg, m.layout)},
+		{configName, json.RawMessage(m.config)},
+		{generationName, json.RawMessage(m.generation)},
+		{RecordName, m.record()},
+	}
+	for _, s := range small {
+		if raw, ok := s.content.(json.RawMessage); ok && raw == nil {
+			continue
+		}
+		raw, err := json.MarshalIndent(s.content, "", " ")
+		if err != nil {
+			return fmt.Errorf("synth: %s: %w", s.name, err)
+		}
+		if err := writeSynced(filepath.Join(dir, s.name), append(raw, '\n')); err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeSynced writes a file through to the disk.
+func writeSynced(path string, data []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// manifestConfig is the manifest's config object: the text part of config.json without what says how a checkpoint is stored.
+func (m *Model) manifestConfig() ([]byte, error) {
+	top, err := decodeObject(configName, m.config)
+	if err != nil {
+		return nil, err
+	}
+	out := top
+	if text, ok := top["text_config"].(object); ok {
+		out = text
+	}
+	for k := range out {
+		if strings.HasPrefix(k, "quantization") || k == "architectures" {
+			delete(out, k)
+		}
+	}
+	out["model_type"], out["default_bits"], out["default_group_size"] = string(m.cfg.Arch), 4, groupSize
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("synth: %w", err)
+	}
+	return raw, nil
+}
+
+// install renames the finished directory to its name.
+func install(ctx context.Context, tmp, dst string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("synth: %w", context.Cause(ctx))
+	}
+	for _, dir := range []string{filepath.Join(tmp, expertfile.DirName), tmp} {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
+	}
+	// An empty directory may stand in the way; anything else makes Remove or Rename fail.
+	if err := os.Remove(dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &ExistsError{Path: dst, Why: "appeared while the model was being written"}
+	}
+	if err := os.Rename(tmp, dst); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	if err := syncDir(filepath.Dir(dst)); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes renames in a directory durable, where the file system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	return nil
+}
+
+// record is what synth.json holds.
+type record struct {
+	Format  string `json:"format"`
+	Shape   string `json:"shape"` // for people: config.json is what counts
+	Layers  int    `json:"layers"`
+	Vocab   int    `json:"vocab"`
+	Experts int    `json:"experts"`
+	Seed    uint64 `json:"seed"`
+	Route   Route  `json:"route"`
+	Topics  int    `json:"topics"`
+	Run     int    `json:"run"`
+}
+
+// The names of files in the model directory.
+const (
+	RecordName     = "synth.json"
+	configName     = "config.json"
+	generationName = "generation_config.json"
+)
+
+// recordFormat changes whenever the same options would give other bytes or another behaviour.
+const recordFormat = "moeflux-actor synth 1"
+
+func (m *Model) record() record {
+	return record{
+		Format: recordFormat, Shape: m.o.Shape.Name, Layers: m.cfg.NumHiddenLayers, Vocab: m.cfg.VocabSize, Experts: m.cfg.NumExperts,
+		Seed: m.o.Seed, Route: m.o.Route, Topics: m.o.Topics, Run: m.o.Run,
+	}
+}
+
+// Load returns the model that a directory holds, from synth.json and the configuration beside it. Weights are not looked at.
+// The error is a *FormatError if the directory is not of this package's making, else as of New.
+func Load(dir string) (*Model, error) {
+	path := filepath.Join(dir, RecordName)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &FormatError{Path: dir, Why: "holds no " + RecordName + ", so it is no synthetic model", Err: err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("synth: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, &FormatError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
+	}
+	if r.Format != recordFormat {
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("format %q, want %q: write the model again", r.Format, recordFormat)}
+	}
+	s := Shape{Name: r.Shape}
+	if s.Config, err = os.ReadFile(filepath.Join(dir, configName)); err != nil {
+		return nil, fmt.Errorf("synth: %w", err)
+	}
+	if s.Generation, err = os.ReadFile(filepath.Join(dir, generationName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("synth: %w", err)
+	}
+	m, err := New(Options{Shape: s, Seed: r.Seed, Route: r.Route, Topics: r.Topics, Run: r.Run})
+	if err != nil {
+		return nil, err
+	}
+	if got := m.record(); got != r {
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("speaks of %d layers, %d tokens and %d experts, %s of %d, %d and %d",
+			r.Layers, r.Vocab, r.Experts, configName, got.Layers, got.Vocab, got.Experts)}
+	}
+	return m, nil
+}

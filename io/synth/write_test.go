@@ -1,0 +1,328 @@
+package synth_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/synth"
+	"github.com/moeflux/moeflux-actor/io/weights"
+)
+
+// digest hashes every file of a directory, by name.
+func digest(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		sum := sha256.Sum256(raw)
+		out[strings.TrimPrefix(path, dir+"/")] = hex.EncodeToString(sum[:8])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The same options give the same bytes, whoever makes them, and these very bytes as long as the format has its number.
+// The sums are of this package's own making: they say when a change of the bytes asks for another number.
+func TestSameBytes(t *testing.T) {
+	for family, want := range map[string][2]string{
+		"qwen3_5_moe": {wantQwenWeights, wantQwenExperts},
+		"deepseek_v3": {wantDeepseekWeights, wantDeepseekExperts},
+	} {
+		o := tiny(t, family)
+		o.Workers = 1
+		dir, _ := write(t, o)
+		first := digest(t, dir)
+		o.Workers = 5
+		dir, _ = write(t, o)
+		if again := digest(t, dir); !maps.Equal(first, again) {
+			t.Errorf("%s: five workers write %v, one %v", family, again, first)
+		}
+		if got := [2]string{first[weights.DataName], first["packed_experts/layer_02.bin"]}; got != want {
+			t.Errorf("%s: weights and experts of layer 2 are %q, want %q: another format needs another number", family, got, want)
+		}
+		o.Seed++
+		dir, _ = write(t, o)
+		for name, sum := range digest(t, dir) {
+			if strings.HasSuffix(name, ".bin") && sum == first[name] {
+				t.Errorf("%s: another seed gives the same %s", family, name)
+			}
+		}
+	}
+}
+
+const (
+	wantQwenWeights, wantQwenExperts         = "40250301e71f8d02", "c221a8b4c4d0338f"
+	wantDeepseekWeights, wantDeepseekExperts = "5317f7c5e405ad36", "7d4e2d50cf626dcb"
+)
+
+// What is written opens, and is of the size foretold; nothing is in it that should not be.
+func TestFiles(t *testing.T) {
+	for _, family := range families() {
+		dir, m := write(t, tiny(t, family))
+		c := m.Config()
+		w, err := weights.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if err := w.Check(c); err != nil {
+			t.Error(err)
+		}
+		x, err := expertfile.Open(dir, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		dense, experts := m.Size()
+		if got := int64(len(w.Mapping())); got != dense {
+			t.Errorf("%s: %s has %d bytes, Size says %d", family, weights.DataName, got, dense)
+		}
+		if got := int64(x.Layout().Bytes) * int64(c.NumExperts) * int64(len(x.Layers())); got != experts {
+			t.Errorf("%s: experts have %d bytes, Size says %d", family, got, experts)
+		}
+		want := []string{"config.json", "generation_config.json", "model_weights.bin", "model_weights.json", "packed_experts/layout.json", "synth.json"}
+		for _, l := range c.MoELayers() {
+			want = append(want, "packed_experts/"+expertfile.LayerName(l))
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(digest(t, dir))); !slices.Equal(got, want) {
+			t.Errorf("%s: files %v, want %v", family, got, want)
+		}
+	}
+}
+
+// Routers and shared gates are stored as converters of checkpoints leave them, and config.json says so.
+func TestStorage(t *testing.T) {
+	for family, want := range map[string][3]string{ // of gate, shared gate, and a key of the quantisation
+		"qwen3_moe":   {"q8g64", "", "model.layers.1.mlp.gate"},
+		"qwen3_5_moe": {"q8g64", "q8g64", "language_model.model.layers.1.mlp.shared_expert_gate"},
+		"qwen3_next":  {"q8g64", "q8g64", "model.layers.1.mlp.shared_expert_gate"},
+		"deepseek_v3": {"bf16", "", ""},
+	} {
+		dir, m := write(t, tiny(t, family))
+		w, err := weights.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		for i, name := range []string{"gate", "shared_expert_gate"} {
+			rows := m.Config().NumExperts
+			if i == 1 {
+				rows = 1
+			}
+			if want[i] == "" {
+				continue
+			}
+			x, err := w.Matrix("model.layers.1.mlp."+name, rows, m.Config().HiddenSize)
+			if err != nil || x.Format.String() != want[i] {
+				t.Errorf("%s %s: %v, %v, want %s", family, name, x.Format, err, want[i])
+			}
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			Quantization map[string]any `json:"quantization"`
+		}
+		if err := json.Unmarshal(raw, &c); err != nil {
+			t.Fatal(err)
+		}
+		_, ok := c.Quantization[want[2]]
+		if ok != (want[2] != "") || c.Quantization["bits"] != 4.0 || c.Quantization["group_size"] != 64.0 {
+			t.Errorf("%s: quantization %v, want 4 bits in groups of 64 and %q", family, c.Quantization, want[2])
+		}
+	}
+}
+
+// left returns what is in a directory.
+func left(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// A writing that is cancelled, at its start, in its middle and at its very end, leaves nothing.
+func TestCancel(t *testing.T) {
+	o := tiny(t, "qwen3_5_moe")
+	m, err := synth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense, experts := m.Size()
+	cause := errors.New("enough")
+	for _, share := range []float64{0, 0.5, 1} {
+		parent := t.TempDir()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		if share == 0 {
+			cancel(cause)
+		}
+		err := m.Write(ctx, filepath.Join(parent, "model"), func(p synth.Progress) {
+			if p.Total != dense+experts || p.Done > p.Total {
+				t.Errorf("progress %+v, want a total of %d", p, dense+experts)
+			}
+			if float64(p.Done) >= share*float64(p.Total) {
+				cancel(cause)
+			}
+		})
+		if !errors.Is(err, cause) {
+			t.Errorf("cancelled at %g: %v, want %v", share, err, cause)
+		}
+		if names := left(t, parent); len(names) > 0 {
+			t.Errorf("cancelled at %g: %v is left, want nothing", share, names)
+		}
+	}
+}
+
+// A file that cannot be written ends it, and leaves nothing either.
+func TestWriteFails(t *testing.T) {
+	parent := t.TempDir()
+	dst := filepath.Join(parent, "model")
+	o := tiny(t, "qwen3_5_moe")
+	o.Workers = 3
+	first := true
+	err := synth.Write(t.Context(), dst, o, func(synth.Progress) {
+		if first { // the next layer's file has no place any more
+			first = false
+			if err := os.RemoveAll(filepath.Join(dst+".partial", "packed_experts")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want an error about a missing folder", err)
+	}
+	if names := left(t, parent); len(names) > 0 {
+		t.Errorf("%v is left, want nothing", names)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	parent := t.TempDir()
+	dst := filepath.Join(parent, "sub", "model")
+	o := tiny(t, "qwen3_moe")
+
+	o.FreeSpace = func(dir string) (uint64, error) {
+		if dir != filepath.Dir(dst) {
+			t.Errorf("free space of %s is asked for, want %s", dir, filepath.Dir(dst))
+		}
+		return 1 << 20, nil
+	}
+	var space *synth.SpaceError
+	if err := synth.Write(t.Context(), dst, o, nil); !errors.As(err, &space) || space.Free != 1<<20 || space.Need < 1<<20 {
+		t.Errorf("on a full disk: %v, want a *SpaceError", err)
+	}
+	cause := errors.New("no idea")
+	o.FreeSpace = func(string) (uint64, error) { return 0, cause }
+	if err := synth.Write(t.Context(), dst, o, nil); !errors.Is(err, cause) {
+		t.Errorf("where free space cannot be told: %v, want %v", err, cause)
+	}
+	o.FreeSpace = nil
+
+	var exists *synth.ExistsError
+	if err := os.Mkdir(dst+".partial", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), dst, o, nil); !errors.As(err, &exists) || exists.Path != dst+".partial" {
+		t.Errorf("beside an unfinished one: %v, want an *ExistsError", err)
+	}
+	if err := os.Remove(dst + ".partial"); err != nil {
+		t.Fatal(err)
+	}
+	// An empty directory is taken.
+	if err := os.Mkdir(dst, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), dst, o, nil); err != nil {
+		t.Errorf("into an empty directory: %v", err)
+	}
+	before := digest(t, dst)
+	if err := synth.Write(t.Context(), dst, o, nil); !errors.As(err, &exists) || exists.Path != dst {
+		t.Errorf("over a finished one: %v, want an *ExistsError", err)
+	}
+	if !maps.Equal(before, digest(t, dst)) {
+		t.Error("a refused writing changed the directory")
+	}
+	file := filepath.Join(parent, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), file, o, nil); !errors.As(err, &exists) {
+		t.Errorf("over a file: %v, want an *ExistsError", err)
+	}
+	if names := left(t, filepath.Dir(dst)); !slices.Equal(names, []string{"model"}) {
+		t.Errorf("%v is there in the end, want the model alone", names)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	o := tiny(t, "deepseek_v3")
+	o.Layers, o.Vocab, o.Seed, o.Route, o.Topics, o.Run = 3, 400, 1<<63+5, synth.Strong, 5, 7
+	m, err := synth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, got := write(t, o)
+	if !slices.Equal(got.Chain(400), m.Chain(400)) {
+		t.Error("the chain changes from New to Load")
+	}
+	for token := range int32(400) {
+		a, b := got.Routing(token), m.Routing(token)
+		for i := range a {
+			if a[i].Layer != b[i].Layer || !slices.Equal(a[i].Experts, b[i].Experts) {
+				t.Fatalf("token %d: routing changes from New %v to Load %v", token, b[i], a[i])
+			}
+		}
+	}
+	record := filepath.Join(dir, synth.RecordName)
+	good, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, from, to string }{
+		{"another format", "synth 1", "synth 0"},
+		{"another number of layers", `"layers": 3`, `"layers": 4`},
+		{"no JSON", "{", "<"},
+	} {
+		bad := strings.Replace(string(good), c.from, c.to, 1)
+		if bad == string(good) {
+			t.Fatalf("%s: %q is not in %s", c.name, c.from, good)
+		}
+		if err := os.WriteFile(record, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var format *synth.FormatError
+		if _, err := synth.Load(dir); !errors.As(err, &format) {
+			t.Errorf("%s: %v, want a *FormatError", c.name, err)
+		}
+	}
+	var format *synth.FormatError
+	if _, err := synth.Load(t.TempDir()); !errors.As(err, &format) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of an empty directory: %v, want a *FormatError about a missing file", err)
+	}
+}
