@@ -97,13 +97,13 @@ func (r *synthCheck) compare(m *synth.Model, tokens []int32, out *actors.Evaluat
 		for layer := range slices.Chunk(out.Picks, len(tokens)*topK) {
 			picks = append(picks, layer[i*topK:(i+1)*topK])
 		}
-		diffs, close := m.Compare(token, next, picks)
+		diffs, unsure := m.Compare(token, next, picks)
 		for _, d := range diffs {
 			if len(r.First) < synthShown {
 				r.First = append(r.First, fmt.Sprintf("position %d: %v", r.Tokens+i, d))
 			}
 		}
 		r.Differences += len(diffs)
-		r.TooClose += close
+		r.TooClose += unsure
 	}
 }

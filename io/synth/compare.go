@@ -22,7 +22,7 @@ func (d *Difference) Error() string {
 // Compare holds what an engine did with one token of the chain against the laws: the token of the largest logit that followed,
 // and the picks of each layer with experts, [layers with experts][K], as sets. A nil picks is not looked at. K may be
 // smaller than the model's. It returns what differs, and how many layers were too close to tell.
-func (m *Model) Compare(token, next int32, picks [][]int32) (diffs []*Difference, close int) {
+func (m *Model) Compare(token, next int32, picks [][]int32) (diffs []*Difference, unsure int) {
 	if want, ok := m.Next(token); ok && want != next {
 		diffs = append(diffs, &Difference{Token: token, Layer: -1, Got: []int32{next}, Want: []int32{want}})
 	}
@@ -42,10 +42,10 @@ func (m *Model) Compare(token, next int32, picks [][]int32) (diffs []*Difference
 		switch {
 		case slices.Equal(got, expected):
 		case want.Close && len(got) == len(expected):
-			close++
+			unsure++
 		default:
 			diffs = append(diffs, &Difference{Token: token, Layer: want.Layer, Got: got, Want: expected})
 		}
 	}
-	return diffs, close
+	return diffs, unsure
 }

@@ -59,7 +59,7 @@ func (o *Options) build() (config, generation []byte, cfg *model.Config, err err
 		fitTokens(place, vocab)
 	}
 	// The first reading is for the layers that the quantisation names.
-	if config, generation, cfg, err = o.encode(top, gen); err != nil {
+	if _, _, cfg, err = o.encode(top, gen); err != nil {
 		return nil, nil, nil, err
 	}
 	q := quantization(cfg, prefix)
@@ -101,7 +101,7 @@ func (o *Options) resize(text object) {
 		set("vocab_size", o.Vocab)
 	}
 	if o.Experts > 0 {
-		for _, k := range []string{"num_experts", "n_routed_experts"} {
+		for _, k := range []string{"num_experts", "n_routed_experts", "num_local_experts"} {
 			if _, ok := text[k]; ok {
 				set(k, o.Experts)
 			}

@@ -2,7 +2,6 @@ package synth
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -19,7 +18,7 @@ const weightsAlign = 64
 type piece struct {
 	at, unit int64 // bytes
 	n        int
-	make     func(dst []byte, block, i int)
+	fill     func(dst []byte, block, i int)
 }
 
 // image is the content of a file that can be made from any byte on: blocks of equal size, each of the same pieces, in
@@ -64,11 +63,11 @@ func (f *image) part(dst []byte, block int, at int64) int {
 		}
 		n := 0
 		if rest := dst[done:]; within == 0 && int64(len(rest)) >= p.unit {
-			p.make(rest[:p.unit], block, u)
+			p.fill(rest[:p.unit], block, u)
 			n = int(p.unit)
 		} else { // a unit that the range cuts
 			whole := make([]byte, p.unit)
-			p.make(whole, block, u)
+			p.fill(whole, block, u)
 			n = copy(rest, whole[within:])
 		}
 		done += n
@@ -79,13 +78,13 @@ func (f *image) part(dst []byte, block int, at int64) int {
 
 // matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the parts.
 func matrixPieces(x *matrix, weight, scales, biases int64) []piece {
-	out := []piece{{at: weight, unit: int64(x.cols * x.bits / 8), n: x.rows, make: x.codeRow}}
+	out := []piece{{at: weight, unit: int64(x.cols * x.bits / 8), n: x.rows, fill: x.codeRow}}
 	if x.bits == 16 {
 		return out
 	}
 	unit := int64(x.cols / groupSize * 2)
 	for which, at := range []int64{scales, biases} {
-		out = append(out, piece{at: at, unit: unit, n: x.rows, make: func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }})
+		out = append(out, piece{at: at, unit: unit, n: x.rows, fill: func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }})
 	}
 	return out
 }
@@ -138,7 +137,7 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 		}
 		data := m.vector(s)
 		at := place(s.name, len(data), t, 0, s.shape...)
-		f.pieces = append(f.pieces, piece{at: at, unit: int64(len(data)), n: 1, make: func(dst []byte, _, _ int) { copy(dst, data) }})
+		f.pieces = append(f.pieces, piece{at: at, unit: int64(len(data)), n: 1, fill: func(dst []byte, _, _ int) { copy(dst, data) }})
 	}
 	f.block = end
 	return f, tensors
@@ -150,5 +149,5 @@ func (m *Model) Size() (resident, experts int64) {
 	return f.size(), int64(m.layout.Bytes) * int64(m.cfg.NumExperts) * int64(len(m.routers))
 }
 
-// layers returns the indexes of the layers with experts.
-func (m *Model) layers() []int { return slices.Clone(m.cfg.MoELayers()) }
+// layers returns the indexes of the layers with experts, shared, read-only.
+func (m *Model) layers() []int { return m.cfg.MoELayers() }

@@ -247,7 +247,7 @@ func TestCompare(t *testing.T) {
 		}(), nil},
 		{"fewer experts, not the best", next, func() [][]int32 { p := right(); return [][]int32{p[0][:3], p[1][:3]} }(), []int{0, 1}},
 	} {
-		diffs, close := m.Compare(token, c.next, c.picks)
+		diffs, unsure := m.Compare(token, c.next, c.picks)
 		var got []int
 		for _, d := range diffs {
 			got = append(got, d.Layer)
@@ -255,8 +255,8 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s: a difference without words", c.name)
 			}
 		}
-		if !slices.Equal(got, c.want) || close != 0 {
-			t.Errorf("%s: differences in %v, %d too close, want %v, 0", c.name, got, close, c.want)
+		if !slices.Equal(got, c.want) || unsure != 0 {
+			t.Errorf("%s: differences in %v, %d too close, want %v, 0", c.name, got, unsure, c.want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
-// tinyShapes are small models of every family that has a published shape, in the published form.
+// tinyShapes are small models of every family, in the published form.
 var tinyShapes = map[string]map[string]any{
 	"qwen3_moe": {
 		"model_type": "qwen3_moe", "head_dim": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 16,
@@ -27,6 +27,24 @@ var tinyShapes = map[string]map[string]any{
 		"num_experts_per_tok": 5, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 64, "full_attention_interval": 4,
 		"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 64, "linear_value_head_dim": 32,
 		"linear_conv_kernel_dim": 4, "rope_theta": 10000000, "partial_rotary_factor": 0.25, "norm_topk_prob": true,
+	},
+	"kimi_k2": {
+		"model_type": "kimi_k2", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 1,
+		"topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.827, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+		"moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+		"rope_theta": 50000, "rope_scaling": nil,
+	},
+	"glm4_moe": {
+		"model_type": "glm4_moe", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "n_routed_experts": 32,
+		"n_shared_experts": 1, "num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192,
+		"n_group": 1, "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "use_qk_norm": true, "attention_bias": true,
+		"partial_rotary_factor": 0.5, "rope_theta": 1000000,
+	},
+	"minimax_m2": {
+		"model_type": "minimax_m2", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "num_local_experts": 32,
+		"num_experts_per_tok": 4, "intermediate_size": 64, "rotary_dim": 32, "rope_theta": 5000000, "use_qk_norm": true,
+		"scoring_func": "sigmoid", "use_routing_bias": true,
 	},
 	"deepseek_v3": {
 		"model_type": "deepseek_v3", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
