@@ -85,7 +85,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 
 // joinSome joins errors, but not thousands of them.
 func joinSome(errs []error) error {
-	const most = 30
+	const most = 3
 	if len(errs) > most {
 		rest := len(errs) - most
 		errs = append(errs[:most:most], fmt.Errorf("convert: and %d errors more", rest))

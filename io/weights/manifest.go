@@ -86,7 +86,7 @@ func parseManifest(path string, raw []byte, dataLen int64) (*Manifest, error) {
 
 // joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that follow.
 func joinSome(errs []error) error {
-	const most = 20
+	const most = 3
 	if len(errs) > most {
 		rest := len(errs) - most
 		errs = append(errs[:most:most], fmt.Errorf("weights: and %d errors more", rest))
