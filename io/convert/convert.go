@@ -8,8 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -87,7 +86,7 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 		o.create = func(path string) (outFile, error) { return os.Create(path) }
 	}
 	if o.FreeSpace == nil {
-		o.FreeSpace = freeSpace
+		o.FreeSpace = durable.FreeSpace
 	}
 	out, err := openOutput(dst, in.fingerprint, o.create)
 	if err != nil {
@@ -122,15 +121,6 @@ func refuseExisting(dst string) error {
 		why = "holds a converted model already: use it, or remove it to convert again"
 	}
 	return &ExistsError{Path: dst, Why: why}
-}
-
-// freeSpace asks the file system of dir.
-func freeSpace(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
-	}
-	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
 
 // input is an opened source and what will be made of it.

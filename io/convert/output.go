@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 // stateName is the file that says how far an interrupted conversion came.
@@ -235,7 +237,7 @@ func (o *output) putFile(path string, fill func(io.Writer) error) error {
 // finish turns the prepared directory into the target.
 func (o *output) finish() error {
 	for _, dir := range []string{filepath.Join(o.dir, "packed_experts"), o.dir} {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return &WriteError{Path: dir, Err: err}
 		}
 	}
@@ -252,7 +254,7 @@ func (o *output) finish() error {
 		return &WriteError{Path: o.dst, Err: err}
 	}
 	for _, dir := range []string{o.dst, filepath.Dir(o.dst)} {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return &WriteError{Path: dir, Err: err}
 		}
 	}
@@ -267,19 +269,6 @@ func (o *output) discard() {
 }
 
 func (o *output) close() { o.lock.Close() }
-
-// syncDir makes renames in a directory durable, where the file system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err
-	}
-	return nil
-}
 
 // summer passes bytes on, hashes and counts them, and ends at once when the context does.
 type summer struct {

@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
@@ -105,7 +104,7 @@ func refuseExisting(dst string) error {
 func (m *Model) checkSpace(dir string, size int64) error {
 	free := m.o.FreeSpace
 	if free == nil {
-		free = freeSpace
+		free = durable.FreeSpace
 	}
 	const slack = 16 << 20 // manifests, the file system's own
 	got, err := free(dir)
@@ -116,15 +115,6 @@ func (m *Model) checkSpace(dir string, size int64) error {
 		return &SpaceError{Dir: dir, Need: need, Free: got}
 	}
 	return nil
-}
-
-// freeSpace asks the file system of dir.
-func freeSpace(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
-	}
-	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
 
 // writeSmall writes everything but the large files. synth.json comes last.
@@ -201,7 +191,7 @@ func install(ctx context.Context, tmp, dst string) error {
 		return fmt.Errorf("synth: %w", context.Cause(ctx))
 	}
 	for _, dir := range []string{filepath.Join(tmp, expertfile.DirName), tmp} {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return fmt.Errorf("synth: %w", err)
 		}
 	}
@@ -212,21 +202,8 @@ func install(ctx context.Context, tmp, dst string) error {
 	if err := os.Rename(tmp, dst); err != nil {
 		return fmt.Errorf("synth: %w", err)
 	}
-	if err := syncDir(filepath.Dir(dst)); err != nil {
+	if err := durable.SyncDir(filepath.Dir(dst)); err != nil {
 		return fmt.Errorf("synth: %w", err)
-	}
-	return nil
-}
-
-// syncDir makes renames in a directory durable, where the file system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err
 	}
 	return nil
 }
