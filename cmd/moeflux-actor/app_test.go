@@ -91,7 +91,7 @@ func TestBadUsage(t *testing.T) {
 	}{
 		{"nothing", nil, "no command given; commands: run, convert"},
 		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, convert, inspect, logits, eval, tokenize`},
-		{"a command that does not exist yet", []string{"bench"}, `unknown command "bench"; commands:`},
+		{"a command that does not exist yet", []string{"serve"}, `unknown command "serve"; commands:`},
 		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
 		{"unknown flag", []string{"run", "--chant"}, "unknown flag --chant"},

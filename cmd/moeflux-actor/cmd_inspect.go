@@ -155,15 +155,23 @@ func readModel(dir string) (*inspectResult, error) {
 	layout := x.Layout()
 	b := modelBytes{
 		Resident: int64(len(w.Mapping())), Expert: int64(layout.Bytes),
-		Streamed:   int64(layout.Bytes) * int64(x.Experts()) * int64(len(x.Layers())),
-		TouchedExp: int64(layout.Bytes) * int64(cfg.NumExpertsPerTok) * int64(len(x.Layers())),
+		Streamed: int64(layout.Bytes) * int64(x.Experts()) * int64(len(x.Layers())),
 	}
 	b.TouchedDense = b.Resident
 	if !cfg.TieWordEmbeddings {
 		b.TouchedDense -= int64(embed.Format.Bytes(cfg.VocabSize-1, cfg.HiddenSize))
 	}
+	r := &inspectResult{Dir: dir, Arch: cfg.Arch, Bytes: b, Shape: shapeOf(cfg, layout)}
+	r.Bytes = r.touched(cfg.NumExpertsPerTok)
+	return r, nil
+}
+
+// touched returns the sizes, with those of what a token touches if it uses k experts of a layer.
+func (r *inspectResult) touched(k int) modelBytes {
+	b := r.Bytes
+	b.TouchedExp = b.Expert * int64(k) * int64(r.Shape.Layers-r.Shape.DenseLayers)
 	b.TouchedToken = b.TouchedDense + b.TouchedExp
-	return &inspectResult{Dir: dir, Arch: cfg.Arch, Bytes: b, Shape: shapeOf(cfg, layout)}, nil
+	return b
 }
 
 func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {

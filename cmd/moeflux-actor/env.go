@@ -23,6 +23,8 @@ type env struct {
 	memory   func() (totalBytes int64, _ error) // see sysmem.Info
 	seed     func() uint64                      // a random seed
 
+	freeMemory func() (bytes int64, _ error) // that can be taken without swapping
+
 	interrupts *interrupts // Ctrl-C
 	dumb       bool        // terminals here understand no escape sequences
 	noColour   bool        // the user wants no colours and the like
@@ -32,6 +34,7 @@ type env struct {
 func systemEnv(start time.Time) env {
 	return env{
 		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
+		freeMemory: freeMemory,
 		interrupts: &interrupts{}, editor: newLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
@@ -60,6 +63,12 @@ func (inv *invocation) say(format string, args ...any) {
 func totalMemory() (int64, error) {
 	info, err := sysmem.Read()
 	return info.Total, err
+}
+
+// freeMemory returns what can be taken at this moment.
+func freeMemory() (int64, error) {
+	info, err := sysmem.Read()
+	return info.Available, err
 }
 
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.

@@ -32,7 +32,7 @@ type engineFlags struct {
 	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
 	Trace       string  `default:"off" placeholder:"MODE" help:"Spans per layer and stage: off, or stdout (one JSON object a span, each on a line of its own)."`
-	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval and a prompt of logits are one trace each. Default: 1."`
+	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
 	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The least level that is logged to stderr: debug, info, warn or error."`
 	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
