@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
@@ -29,20 +30,27 @@ type comparer struct {
 }
 
 // TestFixtures compares every number that the reference implementation gives for a fixture with the engine's: the
-// prompt read at once, in chunks and token by token, then 24 greedy tokens.
+// prompt read at once, in chunks and token by token, then 24 greedy tokens. Variants of the device that are not its
+// default read in chunks only.
 func TestFixtures(t *testing.T) {
-	for _, name := range fixtures.All() {
-		dir, ref := fixtures.Packed(t, name, 0), fixtures.Reference(t, name)
-		dev := device(t, 2)
-		for _, chunk := range []int{128, 64, 7, 1} {
-			t.Run(fmt.Sprintf("%s/chunk=%d", name, chunk), func(t *testing.T) {
-				e := open(t, actors.Config{Model: dir, Device: dev, ChunkRows: chunk})
-				c := &comparer{t: t, limit: tolerance(name)}
-				for _, prompt := range []string{"p1", "p9", "p70"} {
-					c.checkPrompt(e, ref, prompt)
-				}
-				t.Logf("largest difference %.1e", c.worst)
-			})
+	for i, variant := range host.Variants() {
+		chunks := []int{128, 64, 7, 1}
+		if i > 0 {
+			chunks = []int{7}
+		}
+		dev := deviceVariant(t, 2, variant)
+		for _, name := range fixtures.All() {
+			dir, ref := fixtures.Packed(t, name, 0), fixtures.Reference(t, name)
+			for _, chunk := range chunks {
+				t.Run(fmt.Sprintf("%s/variant=%s/chunk=%d", name, variant, chunk), func(t *testing.T) {
+					e := open(t, actors.Config{Model: dir, Device: dev, ChunkRows: chunk})
+					c := &comparer{t: t, limit: tolerance(name)}
+					for _, prompt := range []string{"p1", "p9", "p70"} {
+						c.checkPrompt(e, ref, prompt)
+					}
+					t.Logf("largest difference %.1e", c.worst)
+				})
+			}
 		}
 	}
 }

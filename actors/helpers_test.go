@@ -30,9 +30,11 @@ func TestMain(m *testing.M) {
 }
 
 // device makes a host device that lives as long as the test.
-func device(tb testing.TB, threads int) *host.Device {
+func device(tb testing.TB, threads int) *host.Device { return deviceVariant(tb, threads, "") }
+
+func deviceVariant(tb testing.TB, threads int, variant string) *host.Device {
 	tb.Helper()
-	d, err := host.New(host.Config{Threads: threads})
+	d, err := host.New(host.Config{Threads: threads, Variant: variant})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -50,19 +50,21 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 
 // TestNoAllocations runs one of each operation: in the steady state nothing is allocated.
 func TestNoAllocations(t *testing.T) {
-	for _, threads := range []int{1, 3} {
-		d := open(t, threads)
-		c := everyOp(t, d)
-		run := func() {
-			if err := d.Run(c); err != nil {
-				t.Fatal(err)
+	for _, variant := range Variants() {
+		for _, threads := range []int{1, 3} {
+			d := openVariant(t, threads, variant)
+			c := everyOp(t, d)
+			run := func() {
+				if err := d.Run(c); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		for range 50 { // each worker must have met the largest chunk
-			run()
-		}
-		if got := testing.AllocsPerRun(100, run); got != 0 {
-			t.Errorf("%d threads: %v allocations a run, want none", threads, got)
+			for range 50 { // each worker must have met the largest chunk
+				run()
+			}
+			if got := testing.AllocsPerRun(100, run); got != 0 {
+				t.Errorf("%s, %d threads: %v allocations a run, want none", variant, threads, got)
+			}
 		}
 	}
 }

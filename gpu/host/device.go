@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -36,6 +37,9 @@ type Config struct {
 	Threads int
 	// Activations is how the inputs of matrix products are held. Only F32 is there.
 	Activations Activations
+	// Variant names the inner loops of matrix products, one of Variants; "" means the best. Variants add in
+	// different orders and differ in the last bits; all are exact to the rounding of float32.
+	Variant string
 }
 
 // Validate reports every field that New refuses.
@@ -46,6 +50,10 @@ func (c Config) Validate() error {
 	}
 	if c.Activations != F32 {
 		errs = append(errs, fmt.Errorf("host: %v: only %v activations are supported", c.Activations, F32))
+	}
+	if variant(c.Variant) == nil {
+		errs = append(errs, fmt.Errorf("host: variant %q: this program has %s on this processor",
+			c.Variant, strings.Join(Variants(), ", ")))
 	}
 	return errors.Join(errs...)
 }
@@ -79,10 +87,10 @@ func New(cfg Config) (*Device, error) {
 		// hand it may be more than there is.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
-	return &Device{threads: threads, kernels: &portable, pool: newPool(threads - 1)}, nil
+	return &Device{threads: threads, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
 }
 
-// Name says what the device is: "host (2 threads, portable)".
+// Name says what the device is: "host (2 threads, avx2)".
 func (d *Device) Name() string {
 	unit := "threads"
 	if d.threads == 1 {

@@ -17,14 +17,14 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	for _, cfg := range []Config{{Threads: -1}, {Threads: 1025}, {Activations: 1}, {Threads: -1, Activations: 9}} {
+	for _, cfg := range []Config{{Threads: -1}, {Threads: 1025}, {Activations: 1}, {Threads: -1, Activations: 9}, {Variant: "sse9"}} {
 		if d, err := New(cfg); err == nil {
 			d.Close()
 			t.Errorf("New(%+v) gave no error", cfg)
 		}
 	}
-	err := Config{Threads: -1, Activations: 9}.Validate()
-	for _, part := range []string{"-1 threads", "activations(9)", "only f32"} {
+	err := Config{Threads: -1, Activations: 9, Variant: "sse9"}.Validate()
+	for _, part := range []string{"-1 threads", "activations(9)", "only f32", `"sse9"`, strings.Join(Variants(), ", ")} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}
@@ -33,9 +33,12 @@ func TestConfig(t *testing.T) {
 		t.Errorf("0 threads mean %d, want %d", got, want)
 	}
 	for threads, want := range map[int]string{1: "host (1 thread, portable)", 3: "host (3 threads, portable)"} {
-		if got := open(t, threads).Name(); got != want {
+		if got := openVariant(t, threads, "portable").Name(); got != want {
 			t.Errorf("name %q, want %q", got, want)
 		}
+	}
+	if got, want := open(t, 1).Name(), "host (1 thread, "+Variants()[0]+")"; got != want {
+		t.Errorf("without a variant the name is %q, want %q", got, want)
 	}
 }
 
@@ -181,6 +184,12 @@ func TestKernelError(t *testing.T) {
 		}
 		foreign := gpu.View{Buf: deviceBuffer{attentionPage}}
 		good := attentionOver(t, d, benchFloats(t, d, attentionPage/4))
+		weights := benchMatrix(t, d, 8, 4096, q4)
+		weights.Weight = gpu.View{Buf: wrapped}
+		var product, products gpu.Commands
+		for rows, c := range map[int]*gpu.Commands{1: &product, 3: &products} {
+			c.EncodeMatMul(gpu.MatMul{W: weights, X: benchFloats(t, d, rows*4096), Y: benchFloats(t, d, rows*8), Rows: rows})
+		}
 		var fill gpu.Commands
 		fill.EncodeFill(gpu.Fill{Dst: foreign, Bytes: 4})
 		q, err := d.NewQueue()
@@ -195,6 +204,8 @@ func TestKernelError(t *testing.T) {
 			{"foreign memory", "fill", 0, &fill},
 			{"foreign memory in a chunk", "attention", 1, attentionOver(t, d, foreign)},
 			{"no memory", "attention", 1, attentionOver(t, d, gpu.View{Buf: wrapped})},
+			{"no memory", "matmul", 0, &product},
+			{"no memory", "matmul", 0, &products},
 		} {
 			err := wait(t, q, bad.commands)
 			var e *KernelError

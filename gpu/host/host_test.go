@@ -13,9 +13,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t testing.TB, threads int) *Device {
+func open(t testing.TB, threads int) *Device { return openVariant(t, threads, "") }
+
+func openVariant(t testing.TB, threads int, variant string) *Device {
 	t.Helper()
-	d, err := New(Config{Threads: threads})
+	d, err := New(Config{Threads: threads, Variant: variant})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,29 +34,35 @@ func TestConformance(t *testing.T) {
 	if invariants.Enabled { // under the race detector a suite takes half a minute, and one thread races with none
 		counts = []int{5}
 	}
-	for _, threads := range counts {
-		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) { gputest.Run(t, open(t, threads)) })
+	for _, variant := range Variants() {
+		for _, threads := range counts {
+			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
+				gputest.Run(t, openVariant(t, threads, variant))
+			})
+		}
 	}
 }
 
 // TestThreads wants the same bits from any number of threads.
 func TestThreads(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the suite three times")
+		t.Skip("runs the suite three times for each variant")
 	}
-	want := gputest.Outputs(t, open(t, 1))
 	counts := []int{2, 5}
 	if invariants.Enabled {
 		counts = counts[1:]
 	}
-	for _, threads := range counts {
-		got := gputest.Outputs(t, open(t, threads))
-		if len(got) != len(want) || len(want) < 100 {
-			t.Errorf("%d outputs with %d threads, %d with one", len(got), threads, len(want))
-		}
-		for name, w := range want {
-			if err := numcmp.Equal(got[name], w); err != nil {
-				t.Errorf("%s: %d threads against one: %v", name, threads, err)
+	for _, variant := range Variants() {
+		want := gputest.Outputs(t, openVariant(t, 1, variant))
+		for _, threads := range counts {
+			got := gputest.Outputs(t, openVariant(t, threads, variant))
+			if len(got) != len(want) || len(want) < 100 {
+				t.Errorf("%s: %d outputs with %d threads, %d with one", variant, len(got), threads, len(want))
+			}
+			for name, w := range want {
+				if err := numcmp.Equal(got[name], w); err != nil {
+					t.Errorf("%s: %s: %d threads against one: %v", variant, name, threads, err)
+				}
 			}
 		}
 	}

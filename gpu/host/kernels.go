@@ -9,7 +9,7 @@ import (
 )
 
 // kernels are the inner loops of a matrix product in one variant. All functions of one variant add in one order:
-// a row of X gets the same bits from one and from two.
+// a row of X gets the same bits from one, two and last.
 type kernels struct {
 	name string
 	// one returns row·x for a packed row. x is [cols], sums [cols/32] (see rowList), scales and
@@ -19,9 +19,30 @@ type kernels struct {
 	two func(q []float32, scales, biases []byte, block int, x0, sums0, x1, sums1 []float32) (float32, float32)
 	// last is two for one row of X.
 	last func(q []float32, scales, biases []byte, block int, x, sums []float32) float32
+	// unpack writes a row's codes, or its elements if it has none, to dst [cols].
+	unpack func(dst []float32, row []byte, f quant.Format)
 }
 
-var portable = kernels{name: "portable", one: portableOne, two: portableTwo, last: portableLast}
+var portable = kernels{name: "portable", one: portableOne, two: portableTwo, last: portableLast, unpack: unpack}
+
+// Variants returns the names of the variants that this processor runs, the best first; "portable" is always there.
+func Variants() []string {
+	var names []string
+	for _, k := range available() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// variant returns the kernels of a name, the best for "", nil if this processor does not run them.
+func variant(name string) *kernels {
+	for _, k := range available() {
+		if name == "" || name == k.name {
+			return k
+		}
+	}
+	return nil
+}
 
 // groupSum returns Σ x over group g of size n, from the sums of blocks of 32.
 func groupSum(sums []float32, g, n int) float32 {

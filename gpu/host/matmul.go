@@ -59,7 +59,7 @@ func (k *kernels) mulRows(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i
 	for t0 := o0; t0 < o1; t0 += tileRows {
 		t1 := min(t0+tileRows, o1)
 		for o := t0; o < t1; o++ {
-			unpack(q[(o-t0)*w.cols:][:w.cols], w.row(o), w.format)
+			k.unpack(q[(o-t0)*w.cols:][:w.cols], w.row(o), w.format)
 		}
 		i := i0
 		for ; i+2 <= i1; i += 2 {
