@@ -151,6 +151,10 @@ func (c *checker) matrix(name string, m *Matrix) {
 		c.fail("%s [%d, %d]: %v", name, m.Rows, m.Cols, err)
 		return
 	}
+	if !m.Format.HoldsRows(m.Rows) {
+		c.fail("%s [%d, %d]: panels hold multiples of %d rows", name, m.Rows, m.Cols, quant.PanelRows)
+		return
+	}
 	rowBytes, group, align := weightLayout(m)
 	c.bytes(name, m.Weight, product(m.Rows, rowBytes), align)
 	if group == 0 {

@@ -106,6 +106,8 @@ func mats[T any](name string, at func(o *T) *Matrix) []bad[T] {
 			{name + " kind", func(o *T) { at(o).Format.Kind = 9 }, "unknown kind"},
 			{name + " bits", func(o *T) { at(o).Format.Bits = 5 }, "5 bits"},
 			{name + " group", func(o *T) { at(o).Format.Group = 48 }, "groups of 48"},
+			{name + " layout", func(o *T) { at(o).Format.Layout = 2 }, "unknown layout"},
+			{name + " panels", func(o *T) { at(o).Format.Layout, at(o).Rows = quant.Panels, at(o).Rows/16*16+1 }, "multiples of 16"},
 			{name + " group does not divide", func(o *T) { at(o).Format.Group, at(o).Cols = 64, 96 }, "do not divide"},
 		})
 }

@@ -57,11 +57,15 @@ type RMSNorm struct {
 
 // MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o]. Bias is float32 [W.Rows]; the zero View means
 // none. Row r of X begins at r·XStride floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
+//
+// A device may be set to round X to 8 bits, one scale for each quantisation group of W's inputs, where W is affine: every input becomes
+// s·q with s = max|x|/127 over the group and q the nearest whole number, ties to even. Exact products never are.
 type MatMul struct {
 	W                Matrix
 	X, Bias, Y       View
 	Rows             int
 	XStride, YStride int // float32s
+	Exact            bool
 }
 
 // HeadMatMul multiplies each head's vector by that head's own block of one matrix. Head h's block is In or Out rows of W from row

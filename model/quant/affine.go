@@ -12,6 +12,10 @@ import (
 // checked the format (Validate) and the lengths (WeightBytes, ScaleBytes).
 func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, row int) {
 	dst = dst[:cols]
+	if f.Kind == Affine && f.Layout == Panels {
+		f.unpackPanel(dst, weight, scales, biases, row)
+		return
+	}
 	w := weight[f.WeightBytes(row, cols):][:f.WeightBytes(1, cols)]
 	switch f.Kind {
 	case F32:

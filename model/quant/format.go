@@ -12,14 +12,24 @@ const (
 	Affine             // Bits-wide codes in groups along the input axis: w = q·scale + bias, both bf16
 )
 
-// Format is how a matrix's elements are stored. Bits and Group matter for Affine alone.
+// Layout is the order in which an affine matrix's codes, scales and biases are stored.
+type Layout uint8
+
+// The layouts. Both take the same bytes.
+const (
+	Rows   Layout = iota // row after row, as in MLX checkpoints
+	Panels               // PanelRows rows together, see ToPanels
+)
+
+// Format is how a matrix's elements are stored. All but Kind matter for Affine alone.
 type Format struct {
-	Kind  Kind
-	Bits  int // 2, 4 or 8
-	Group int // inputs that share one scale and one bias: 32, 64 or 128
+	Kind   Kind
+	Bits   int // 2, 4 or 8
+	Group  int // inputs that share one scale and one bias: 32, 64 or 128
+	Layout Layout
 }
 
-// String returns a short name: "f32", "bf16", "q4g64".
+// String returns a short name: "f32", "bf16", "q4g64", "q4g64p" for panels.
 func (f Format) String() string {
 	switch f.Kind {
 	case F32:
@@ -27,7 +37,11 @@ func (f Format) String() string {
 	case BF16:
 		return "bf16"
 	default:
-		return fmt.Sprintf("q%dg%d", f.Bits, f.Group)
+		name := fmt.Sprintf("q%dg%d", f.Bits, f.Group)
+		if f.Layout == Panels {
+			name += "p"
+		}
+		return name
 	}
 }
 
@@ -44,10 +58,17 @@ func (f Format) Validate(cols int) error {
 		return fmt.Errorf("quant: %d bits, want 2, 4 or 8", f.Bits)
 	case f.Group != 32 && f.Group != 64 && f.Group != 128:
 		return fmt.Errorf("quant: groups of %d, want 32, 64 or 128", f.Group)
+	case f.Layout > Panels:
+		return fmt.Errorf("quant: unknown layout %d", f.Layout)
 	case cols%f.Group != 0:
 		return fmt.Errorf("quant: %d columns do not divide into groups of %d", cols, f.Group)
 	}
 	return nil
+}
+
+// HoldsRows reports whether a matrix of this many rows can have the format: panels are whole.
+func (f Format) HoldsRows(rows int) bool {
+	return f.Kind != Affine || f.Layout == Rows || rows%PanelRows == 0
 }
 
 // WeightBytes returns the bytes of the elements or codes of a [rows, cols] matrix.

@@ -49,11 +49,11 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	layer := &c.net.layers[m.Layer]
 	a := awaited{lane: l, step: m.Step, scores: make([]float32, l.rows*c.cfg.Model.NumExperts)}
-	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: l.rows})
+	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
 	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores)})
 	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) && c.net.layers[m.Layer+1].dense == nil {
 		a.ahead = make([]float32, len(a.scores))
-		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: l.rows})
+		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
 		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead)})
 	}
 	if err := c.await(r, a, out); err != nil || layer.shared == nil {
