@@ -1,0 +1,190 @@
+package main
+
+import "fmt"
+
+// Bits of |x| below which a group counts as zeros, and from which on it is not finite.
+const (
+	leastBits    = 0x03fe0000 // 127·2^-126: below it the scale is not a normal number
+	infiniteBits = 0x7f800000
+	notANumber   = 0x7fc00000
+	float127     = 0x42fe0000
+)
+
+// quantise rounds a row of X to codes, scales and sums.
+func quantise(a *assembly) {
+	a.text("quantiseNEON", "(q *int8, scales, x *float32, group, groups int)", 40,
+		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, one beside the other.")
+	const (
+		q, out, x, size, count, left, again, bits, spare gen = 0, 1, 2, 3, 4, 5, 6, 7, 8
+		v                                                vec = 0 // to V3
+		most, scale, sum, by127, abs                     vec = 16, 17, 18, 19, 20
+	)
+	a.ins("MOVD", arg("q", 0), q)
+	a.ins("MOVD", arg("scales", 8), out)
+	a.ins("MOVD", arg("x", 16), x)
+	a.ins("MOVD", arg("group", 24), size)
+	a.ins("MOVD", arg("groups", 32), count)
+	a.ins("MOVD", imm(float127), spare)
+	a.word(dupRegister(by127, spare))
+	a.ins("MOVD", imm(1<<31-1), spare)
+	a.word(dupRegister(abs, spare))
+	a.loop(count, func() {
+		odd, zeros, write, done := a.newLabel(), a.newLabel(), a.newLabel(), a.newLabel()
+		a.ins("MOVD", x, again)
+		a.ins("LSR", imm(4), size, left)
+		a.zero(most)
+		a.loop(left, func() { // the largest |x|, by the numbers' bits: not-a-numbers are the greatest
+			a.take(again, v, v+1, v+2, v+3)
+			for i := range vec(4) {
+				a.word(and.three(v+i, v+i, abs))
+				a.word(umax.three(most, most, v+i))
+			}
+		})
+		a.word(umaxv.two(most, most))
+		a.ins("VMOV", most.String()+".S[0]", bits)
+		a.ins("LSR", imm(4), size, left)
+		a.ins("MOVD", imm(leastBits), spare)
+		a.ins("CMPW", spare, bits)
+		a.ins("BLO", zeros)
+		a.ins("MOVD", imm(infiniteBits), spare)
+		a.ins("CMPW", spare, bits)
+		a.ins("BHS", odd)
+
+		a.word(fdiv.three(scale, most, by127))
+		a.word(dupWord(scale, scale, 0))
+		a.zero(sum)
+		a.loop(left, func() {
+			a.take(x, v, v+1, v+2, v+3)
+			for i := range vec(4) {
+				a.word(fdiv.three(v+i, v+i, scale))
+				a.word(fcvtns.two(v+i, v+i))
+				a.word(add.three(sum, sum, v+i))
+			}
+			a.word(uzp1h.three(v, v, v+1))
+			a.word(uzp1h.three(v+2, v+2, v+3))
+			a.word(uzp1b.three(v, v, v+2))
+			a.put(q, v)
+		})
+		a.word(addv.two(sum, sum))
+		a.word(scvtf.two(sum, sum))
+		a.word(fmul.three(sum, sum, scale))
+		a.word(zip1.three(scale, scale, sum))
+		a.ins("FMOVD.P", fmt.Sprintf("F%d", scale), at(out, 8))
+		a.ins("B", done)
+
+		// All zeros, or NaN in the scale: the codes are zero.
+		a.place(odd)
+		a.ins("MOVD", imm(notANumber), spare)
+		a.ins("B", write)
+		a.place(zeros)
+		a.ins("MOVD", imm(0), spare)
+		a.place(write)
+		a.ins("MOVW.P", spare, at(out, 4))
+		a.ins("MOVW.P", spare, at(out, 4))
+		a.zero(v)
+		a.loop(left, func() { a.put(q, v) })
+		a.ins("ADD", fmt.Sprintf("%v<<2", size), x)
+		a.place(done)
+	})
+	a.ret()
+}
+
+// swaps bring the codes of a word into a panel's order: bits of mask change places with those shift above. The word is a square or
+// an oblong of codes, transposed.
+var swaps = map[int][]struct {
+	shift int
+	mask  int
+}{
+	2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}},
+	4: {{8, 0x0000ff00}, {4, 0x00f000f0}},
+}
+
+// Registers of what brings rows into panels.
+const (
+	dst    gen = 0
+	src    gen = 1
+	stride gen = 2
+	blocks gen = 3
+	next   gen = 4
+	spare  gen = 5
+)
+
+func beginArrange(a *assembly) {
+	a.ins("MOVD", arg("dst", 0), dst)
+	a.ins("MOVD", arg("src", 8), src)
+	a.ins("MOVD", arg("stride", 16), stride)
+	a.ins("MOVD", arg("blocks", 24), blocks)
+}
+
+// transposed reads four words of each of the next four rows and makes vectors of words, one of each row, in V(to), V(to+4), ….
+func transposed(a *assembly, to vec) {
+	for i := range vec(4) {
+		a.load(next, i)
+		a.ins("ADD", stride, next)
+	}
+	a.word(trn1.three(4, 0, 1))
+	a.word(trn2.three(5, 0, 1))
+	a.word(trn1.three(6, 2, 3))
+	a.word(trn2.three(7, 2, 3))
+	a.word(zip1d.three(to, 4, 6))
+	a.word(zip1d.three(to+4, 5, 7))
+	a.word(zip2d.three(to+8, 4, 6))
+	a.word(zip2d.three(to+12, 5, 7))
+}
+
+// arrange brings rows of codes into a panel.
+func arrange(a *assembly, bits int) {
+	a.text(fmt.Sprintf("arrange%dNEON", bits), "(dst, src *byte, stride, blocks int)", 32, fmt.Sprintf(
+		"brings 16 rows of %d-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.", bits))
+	beginArrange(a)
+	for i, s := range swaps[bits] {
+		a.ins("MOVD", imm(s.mask), spare)
+		a.word(dupRegister(8+vec(i), spare))
+	}
+	a.loop(blocks, func() {
+		a.ins("MOVD", src, next)
+		for quarter := range vec(4) {
+			transposed(a, 16+quarter)
+		}
+		for word := range vec(4) {
+			for quarter := range vec(4) {
+				v := 16 + 4*word + quarter
+				for i, s := range swaps[bits] {
+					a.word(ushrWords.shift(0, v, s.shift))
+					a.word(eor.three(0, 0, v))
+					a.word(and.three(0, 0, 8+vec(i)))
+					a.word(shlWords.shift(1, 0, s.shift))
+					a.word(eor.three(v, v, 0))
+					a.word(eor.three(v, v, 1))
+				}
+			}
+			v := 16 + 4*word
+			a.put(dst, v, v+1, v+2, v+3)
+		}
+		a.ins("ADD", imm(16), src)
+	})
+	a.ret()
+}
+
+// arrangeScales brings rows of scales or biases into a panel.
+func arrangeScales(a *assembly) {
+	a.text("arrangeScalesNEON", "(dst, src *byte, stride, blocks int)", 32,
+		"brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.")
+	beginArrange(a)
+	a.loop(blocks, func() {
+		a.ins("MOVD", src, next)
+		for quarter := range vec(4) {
+			transposed(a, 16+quarter)
+		}
+		for word := range vec(4) { // two groups
+			v := 16 + 4*word
+			a.word(uzp1h.three(0, v, v+1))
+			a.word(uzp1h.three(1, v+2, v+3))
+			a.word(uzp2h.three(2, v, v+1))
+			a.word(uzp2h.three(3, v+2, v+3))
+			a.put(dst, 0, 1, 2, 3)
+		}
+		a.ins("ADD", imm(16), src)
+	})
+	a.ret()
+}
