@@ -168,3 +168,103 @@ func lastNEON(q *float32, x *float32, blocks int) (y float32)
 //
 //go:noescape
 func twoNEON(q *float32, x0, x1 *float32, blocks int) (y0, y1 float32)
+
+// dotNEON returns Σ x·y.
+//
+//go:noescape
+func dotNEON(x, y []float32) (sum float32)
+
+// normNEON writes w·(x·r) to y, or x·r if w is empty.
+//
+//go:noescape
+func normNEON(y, x, w []float32, r float32)
+
+// gatedNormNEON writes w·(x·r)·silu(z) to y.
+//
+//go:noescape
+func gatedNormNEON(y, x, w, z []float32, r float32)
+
+// addNEON writes a + b to y.
+//
+//go:noescape
+func addNEON(y, a, b []float32)
+
+// axpyNEON adds f·x to y.
+//
+//go:noescape
+func axpyNEON(y, x []float32, f float32)
+
+// mergeNEON writes f·y + h·x to y.
+//
+//go:noescape
+func mergeNEON(y, x []float32, f, h float32)
+
+// swigluNEON writes silu(gate)·up to y.
+//
+//go:noescape
+func swigluNEON(y, gate, up []float32)
+
+// gateNEON multiplies x by σ(gate).
+//
+//go:noescape
+func gateNEON(x, gate []float32)
+
+// combineNEON writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.
+//
+//go:noescape
+func combineNEON(y, residual, routed, weights, shared []float32, scale float32)
+
+// convNEON writes silu(Σ w[j]·xj) to y [n], w being [4, n].
+//
+//go:noescape
+func convNEON(y, w, x0, x1, x2, x3 []float32)
+
+// ropeNEON rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of 8.
+//
+//go:noescape
+func ropeNEON(x, table []float32, heads, stride int)
+
+// ropePairsNEON rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of 4.
+//
+//go:noescape
+func ropePairsNEON(x, table []float32, heads, stride int)
+
+// dequantise2NEON writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+//
+//go:noescape
+func dequantise2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+
+// dequantise4NEON writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+//
+//go:noescape
+func dequantise4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+
+// dequantise8NEON writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+//
+//go:noescape
+func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+
+// widenNEON writes bf16 as float32; len(dst) is a multiple of 4.
+//
+//go:noescape
+func widenNEON(dst []float32, row []byte)
+
+// transposeNEON writes 4 rows of src, a multiple of 4 columns each, to dst as columns.
+//
+//go:noescape
+func transposeNEON(dst, src []float32, dstStride, srcStride, columns int)
+
+// multiplyNEON writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].
+//
+//go:noescape
+func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
+
+// softmaxNEON turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.
+//
+//go:noescape
+func softmaxNEON(scores, stats, acc []float32, dim int)
+
+// deltaNEON takes 4 rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].
+//
+//go:noescape
+func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)

@@ -8090,3 +8090,1943 @@ l64:
 	WORD $0x7e30db18 // faddp s24, v24.2s
 	FMOVS F24, y1+36(FP)
 	RET
+
+DATA neonExponential<>+0(SB)/8, $0x42b20000c2d00000 // -104, 89
+DATA neonExponential<>+8(SB)/8, $0x3f3180003fb8aa3b // 1.442695, 0.6933594
+DATA neonExponential<>+16(SB)/8, $0x3f800000b95e8083 // -0.00021219444, 1
+DATA neonExponential<>+24(SB)/8, $0x3e2aaa493efffffe // 0.49999994, 0.16666521
+DATA neonExponential<>+32(SB)/8, $0x3c091cf13d2aac79 // 0.04166839, 0.008368717
+DATA neonExponential<>+40(SB)/8, $0x000000003ab5121a // 0.0013814599, 0
+GLOBL neonExponential<>(SB), RODATA|NOPTR, $48
+
+// func dotNEON(x, y []float32) (sum float32)
+TEXT ·dotNEON(SB), NOSPLIT, $0-52
+	MOVD x_base+0(FP), R0
+	MOVD y_base+24(FP), R1
+	MOVD x_len+8(FP), R2
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	CMP $16, R2
+	BLT l65
+l66:
+	VLD1.P 64(R0), [V0.B16, V1.B16, V2.B16, V3.B16]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e24cc10 // fmla v16.4s, v0.4s, v4.4s
+	WORD $0x4e25cc31 // fmla v17.4s, v1.4s, v5.4s
+	WORD $0x4e26cc52 // fmla v18.4s, v2.4s, v6.4s
+	WORD $0x4e27cc73 // fmla v19.4s, v3.4s, v7.4s
+	SUB $16, R2
+	CMP $16, R2
+	BGE l66
+l65:
+	CMP $4, R2
+	BLT l67
+l69:
+	FMOVQ.P 16(R0), F0
+	FMOVQ.P 16(R1), F1
+	WORD $0x4e21cc10 // fmla v16.4s, v0.4s, v1.4s
+	SUB $4, R2
+	CMP $4, R2
+	BGE l69
+l67:
+	CBZ R2, l68
+l70:
+	FMOVS.P 4(R0), F0
+	FMOVS.P 4(R1), F1
+	WORD $0x4e21cc10 // fmla v16.4s, v0.4s, v1.4s
+	SUBS $1, R2
+	BNE l70
+l68:
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
+	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
+	WORD $0x6e30d610 // faddp v16.4s, v16.4s, v16.4s
+	WORD $0x7e30da10 // faddp s16, v16.2s
+	FMOVS F16, sum+48(FP)
+	RET
+
+// func normNEON(y, x, w []float32, r float32)
+TEXT ·normNEON(SB), NOSPLIT, $0-76
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R3
+	MOVD x_base+24(FP), R1
+	MOVD w_base+48(FP), R2
+	MOVD w_len+56(FP), R4
+	FMOVS r+72(FP), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	CBZ R4, l71
+	CMP $4, R3
+	BLT l72
+l74:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	FMOVQ.P F0, 16(R0)
+	SUB $4, R3
+	CMP $4, R3
+	BGE l74
+l72:
+	CBZ R3, l73
+l75:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R3
+	BNE l75
+l73:
+	RET
+l71:
+	CMP $4, R3
+	BLT l76
+l78:
+	FMOVQ.P 16(R1), F0
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ.P F0, 16(R0)
+	SUB $4, R3
+	CMP $4, R3
+	BGE l78
+l76:
+	CBZ R3, l77
+l79:
+	FMOVS.P 4(R1), F0
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R3
+	BNE l79
+l77:
+	RET
+
+// func gatedNormNEON(y, x, w, z []float32, r float32)
+TEXT ·gatedNormNEON(SB), NOSPLIT, $0-100
+	MOVD $neonExponential<>(SB), R21
+	VLD1 (R21), [V0.B16, V1.B16, V2.B16]
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	WORD $0x4e0c0415 // dup v21.4s, v0.s[1]
+	WORD $0x4e140416 // dup v22.4s, v0.s[2]
+	WORD $0x4e1c0417 // dup v23.4s, v0.s[3]
+	WORD $0x4e040438 // dup v24.4s, v1.s[0]
+	WORD $0x4e0c0439 // dup v25.4s, v1.s[1]
+	WORD $0x4e14043a // dup v26.4s, v1.s[2]
+	WORD $0x4e1c043b // dup v27.4s, v1.s[3]
+	WORD $0x4e04045c // dup v28.4s, v2.s[0]
+	WORD $0x4e0c045d // dup v29.4s, v2.s[1]
+	WORD $0x4e14045e // dup v30.4s, v2.s[2]
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD x_base+24(FP), R1
+	MOVD w_base+48(FP), R2
+	MOVD z_base+72(FP), R3
+	FMOVS r+96(FP), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	CMP $4, R20
+	BLT l80
+l82:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	FMOVQ.P 16(R3), F2
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x4ea0f850 // fabs v16.4s, v2.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210445 // sshr v5.4s, v2.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e22de10 // fmul v16.4s, v16.4s, v2.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l82
+l80:
+	CBZ R20, l81
+l83:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	FMOVS.P 4(R3), F2
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
+	WORD $0x4ea0f850 // fabs v16.4s, v2.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210445 // sshr v5.4s, v2.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e22de10 // fmul v16.4s, v16.4s, v2.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l83
+l81:
+	RET
+
+// func addNEON(y, a, b []float32)
+TEXT ·addNEON(SB), NOSPLIT, $0-72
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD a_base+24(FP), R1
+	MOVD b_base+48(FP), R2
+	CMP $4, R20
+	BLT l84
+l86:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x4e21d410 // fadd v16.4s, v0.4s, v1.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l86
+l84:
+	CBZ R20, l85
+l87:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x4e21d410 // fadd v16.4s, v0.4s, v1.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l87
+l85:
+	RET
+
+// func axpyNEON(y, x []float32, f float32)
+TEXT ·axpyNEON(SB), NOSPLIT, $0-52
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD y_base+0(FP), R1
+	MOVD x_base+24(FP), R2
+	FMOVS f+48(FP), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	CMP $4, R20
+	BLT l88
+l90:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x4ea01c10 // orr v16.16b, v0.16b, v0.16b
+	WORD $0x4e31cc30 // fmla v16.4s, v1.4s, v17.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l90
+l88:
+	CBZ R20, l89
+l91:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x4ea01c10 // orr v16.16b, v0.16b, v0.16b
+	WORD $0x4e31cc30 // fmla v16.4s, v1.4s, v17.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l91
+l89:
+	RET
+
+// func mergeNEON(y, x []float32, f, h float32)
+TEXT ·mergeNEON(SB), NOSPLIT, $0-56
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD y_base+0(FP), R1
+	MOVD x_base+24(FP), R2
+	FMOVS f+48(FP), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	FMOVS h+52(FP), F18
+	WORD $0x4e040652 // dup v18.4s, v18.s[0]
+	CMP $4, R20
+	BLT l92
+l94:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x6e31dc10 // fmul v16.4s, v0.4s, v17.4s
+	WORD $0x4e32cc30 // fmla v16.4s, v1.4s, v18.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l94
+l92:
+	CBZ R20, l93
+l95:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x6e31dc10 // fmul v16.4s, v0.4s, v17.4s
+	WORD $0x4e32cc30 // fmla v16.4s, v1.4s, v18.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l95
+l93:
+	RET
+
+// func swigluNEON(y, gate, up []float32)
+TEXT ·swigluNEON(SB), NOSPLIT, $0-72
+	MOVD $neonExponential<>(SB), R21
+	VLD1 (R21), [V0.B16, V1.B16, V2.B16]
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	WORD $0x4e0c0415 // dup v21.4s, v0.s[1]
+	WORD $0x4e140416 // dup v22.4s, v0.s[2]
+	WORD $0x4e1c0417 // dup v23.4s, v0.s[3]
+	WORD $0x4e040438 // dup v24.4s, v1.s[0]
+	WORD $0x4e0c0439 // dup v25.4s, v1.s[1]
+	WORD $0x4e14043a // dup v26.4s, v1.s[2]
+	WORD $0x4e1c043b // dup v27.4s, v1.s[3]
+	WORD $0x4e04045c // dup v28.4s, v2.s[0]
+	WORD $0x4e0c045d // dup v29.4s, v2.s[1]
+	WORD $0x4e14045e // dup v30.4s, v2.s[2]
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD gate_base+24(FP), R1
+	MOVD up_base+48(FP), R2
+	CMP $4, R20
+	BLT l96
+l98:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x4ea0f810 // fabs v16.4s, v0.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210405 // sshr v5.4s, v0.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l98
+l96:
+	CBZ R20, l97
+l99:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x4ea0f810 // fabs v16.4s, v0.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210405 // sshr v5.4s, v0.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l99
+l97:
+	RET
+
+// func gateNEON(x, gate []float32)
+TEXT ·gateNEON(SB), NOSPLIT, $0-48
+	MOVD $neonExponential<>(SB), R21
+	VLD1 (R21), [V0.B16, V1.B16, V2.B16]
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	WORD $0x4e0c0415 // dup v21.4s, v0.s[1]
+	WORD $0x4e140416 // dup v22.4s, v0.s[2]
+	WORD $0x4e1c0417 // dup v23.4s, v0.s[3]
+	WORD $0x4e040438 // dup v24.4s, v1.s[0]
+	WORD $0x4e0c0439 // dup v25.4s, v1.s[1]
+	WORD $0x4e14043a // dup v26.4s, v1.s[2]
+	WORD $0x4e1c043b // dup v27.4s, v1.s[3]
+	WORD $0x4e04045c // dup v28.4s, v2.s[0]
+	WORD $0x4e0c045d // dup v29.4s, v2.s[1]
+	WORD $0x4e14045e // dup v30.4s, v2.s[2]
+	MOVD x_base+0(FP), R0
+	MOVD x_len+8(FP), R20
+	MOVD x_base+0(FP), R1
+	MOVD gate_base+24(FP), R2
+	CMP $4, R20
+	BLT l100
+l102:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R2), F1
+	WORD $0x4ea0f830 // fabs v16.4s, v1.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210425 // sshr v5.4s, v1.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l102
+l100:
+	CBZ R20, l101
+l103:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R2), F1
+	WORD $0x4ea0f830 // fabs v16.4s, v1.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210425 // sshr v5.4s, v1.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l103
+l101:
+	RET
+
+// func combineNEON(y, residual, routed, weights, shared []float32, scale float32)
+TEXT ·combineNEON(SB), NOSPLIT, $0-124
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R6
+	LSL $2, R6, R5
+	MOVD residual_base+24(FP), R1
+	MOVD routed_base+48(FP), R2
+	MOVD weights_base+72(FP), R10
+	MOVD weights_len+80(FP), R4
+	MOVD shared_base+96(FP), R3
+	MOVD shared_len+104(FP), R11
+	FMOVS scale+120(FP), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	CMP $4, R6
+	BLT l104
+l106:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	MOVD R2, R7
+	MOVD R10, R8
+	MOVD R4, R9
+l107:
+	FMOVQ 0(R7), F0
+	FMOVS.P 4(R8), F1
+	WORD $0x4f811010 // fmla v16.4s, v0.4s, v1.s[0]
+	ADD R5, R7
+	SUBS $1, R9
+	BNE l107
+	ADD $16, R2
+	CBZ R11, l108
+	FMOVQ.P 16(R3), F0
+	WORD $0x4e31cc10 // fmla v16.4s, v0.4s, v17.4s
+l108:
+	FMOVQ.P 16(R1), F0
+	WORD $0x4e20d610 // fadd v16.4s, v16.4s, v0.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R6
+	CMP $4, R6
+	BGE l106
+l104:
+	CBZ R6, l105
+l109:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	MOVD R2, R7
+	MOVD R10, R8
+	MOVD R4, R9
+l110:
+	FMOVS 0(R7), F0
+	FMOVS.P 4(R8), F1
+	WORD $0x4f811010 // fmla v16.4s, v0.4s, v1.s[0]
+	ADD R5, R7
+	SUBS $1, R9
+	BNE l110
+	ADD $4, R2
+	CBZ R11, l111
+	FMOVS.P 4(R3), F0
+	WORD $0x4e31cc10 // fmla v16.4s, v0.4s, v17.4s
+l111:
+	FMOVS.P 4(R1), F0
+	WORD $0x4e20d610 // fadd v16.4s, v16.4s, v0.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R6
+	BNE l109
+l105:
+	RET
+
+// func convNEON(y, w, x0, x1, x2, x3 []float32)
+TEXT ·convNEON(SB), NOSPLIT, $0-144
+	MOVD $neonExponential<>(SB), R21
+	VLD1 (R21), [V0.B16, V1.B16, V2.B16]
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	WORD $0x4e0c0415 // dup v21.4s, v0.s[1]
+	WORD $0x4e140416 // dup v22.4s, v0.s[2]
+	WORD $0x4e1c0417 // dup v23.4s, v0.s[3]
+	WORD $0x4e040438 // dup v24.4s, v1.s[0]
+	WORD $0x4e0c0439 // dup v25.4s, v1.s[1]
+	WORD $0x4e14043a // dup v26.4s, v1.s[2]
+	WORD $0x4e1c043b // dup v27.4s, v1.s[3]
+	WORD $0x4e04045c // dup v28.4s, v2.s[0]
+	WORD $0x4e0c045d // dup v29.4s, v2.s[1]
+	WORD $0x4e14045e // dup v30.4s, v2.s[2]
+	MOVD y_base+0(FP), R0
+	MOVD y_len+8(FP), R20
+	MOVD w_base+24(FP), R1
+	MOVD x0_base+48(FP), R5
+	MOVD x1_base+72(FP), R6
+	ADD R20<<2, R1, R2
+	MOVD x2_base+96(FP), R7
+	ADD R20<<2, R2, R3
+	MOVD x3_base+120(FP), R8
+	ADD R20<<2, R3, R4
+	CMP $4, R20
+	BLT l112
+l114:
+	FMOVQ.P 16(R1), F0
+	FMOVQ.P 16(R5), F1
+	WORD $0x6e21dc02 // fmul v2.4s, v0.4s, v1.4s
+	FMOVQ.P 16(R2), F0
+	FMOVQ.P 16(R6), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	FMOVQ.P 16(R3), F0
+	FMOVQ.P 16(R7), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	FMOVQ.P 16(R4), F0
+	FMOVQ.P 16(R8), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4ea0f850 // fabs v16.4s, v2.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210445 // sshr v5.4s, v2.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e22de10 // fmul v16.4s, v16.4s, v2.4s
+	FMOVQ.P F16, 16(R0)
+	SUB $4, R20
+	CMP $4, R20
+	BGE l114
+l112:
+	CBZ R20, l113
+l115:
+	FMOVS.P 4(R1), F0
+	FMOVS.P 4(R5), F1
+	WORD $0x6e21dc02 // fmul v2.4s, v0.4s, v1.4s
+	FMOVS.P 4(R2), F0
+	FMOVS.P 4(R6), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	FMOVS.P 4(R3), F0
+	FMOVS.P 4(R7), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R8), F1
+	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4ea0f850 // fabs v16.4s, v2.4s
+	WORD $0x6ea0fa10 // fneg v16.4s, v16.4s
+	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
+	WORD $0x4eb5f610 // fmin v16.4s, v16.4s, v21.4s
+	WORD $0x6e36de03 // fmul v3.4s, v16.4s, v22.4s
+	WORD $0x4e218863 // frintn v3.4s, v3.4s
+	WORD $0x4eb7cc70 // fmls v16.4s, v3.4s, v23.4s
+	WORD $0x4eb8cc70 // fmls v16.4s, v3.4s, v24.4s
+	WORD $0x4ebe1fc4 // orr v4.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa5 // orr v5.16b, v29.16b, v29.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4ebc1f84 // orr v4.16b, v28.16b, v28.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4ebb1f65 // orr v5.16b, v27.16b, v27.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eba1f44 // orr v4.16b, v26.16b, v26.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e30cc85 // fmla v5.4s, v4.4s, v16.4s
+	WORD $0x4eb91f24 // orr v4.16b, v25.16b, v25.16b
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f3f0465 // sshr v5.4s, v3.4s, #1
+	WORD $0x6ea58463 // sub v3.4s, v3.4s, v5.4s
+	WORD $0x4f3754a5 // shl v5.4s, v5.4s, #23
+	WORD $0x4eb984a5 // add v5.4s, v5.4s, v25.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4eb98463 // add v3.4s, v3.4s, v25.4s
+	WORD $0x6e25dc84 // fmul v4.4s, v4.4s, v5.4s
+	WORD $0x6e23dc90 // fmul v16.4s, v4.4s, v3.4s
+	WORD $0x4e39d603 // fadd v3.4s, v16.4s, v25.4s
+	WORD $0x4f210445 // sshr v5.4s, v2.4s, #31
+	WORD $0x6e791e05 // bsl v5.16b, v16.16b, v25.16b
+	WORD $0x6e23fcb0 // fdiv v16.4s, v5.4s, v3.4s
+	WORD $0x6e22de10 // fmul v16.4s, v16.4s, v2.4s
+	FMOVS.P F16, 4(R0)
+	SUBS $1, R20
+	BNE l115
+l113:
+	RET
+
+// func ropeNEON(x, table []float32, heads, stride int)
+TEXT ·ropeNEON(SB), NOSPLIT, $0-64
+	MOVD x_base+0(FP), R0
+	MOVD table_base+24(FP), R1
+	MOVD table_len+32(FP), R2
+	LSL $1, R2, R7
+	MOVD heads+48(FP), R3
+	MOVD stride+56(FP), R4
+	LSL $2, R4
+	LSR $3, R2
+l116:
+	VLD1.P 32(R1), [V0.B16, V1.B16]
+	WORD $0x4e811802 // uzp1 v2.4s, v0.4s, v1.4s
+	WORD $0x4e815803 // uzp2 v3.4s, v0.4s, v1.4s
+	MOVD R0, R5
+	MOVD R3, R6
+l117:
+	ADD R7, R5, R8
+	FMOVQ 0(R5), F4
+	FMOVQ 0(R8), F5
+	WORD $0x6e22dc86 // fmul v6.4s, v4.4s, v2.4s
+	WORD $0x4ea3cca6 // fmls v6.4s, v5.4s, v3.4s
+	WORD $0x6e23dc87 // fmul v7.4s, v4.4s, v3.4s
+	WORD $0x4e22cca7 // fmla v7.4s, v5.4s, v2.4s
+	FMOVQ F6, 0(R5)
+	FMOVQ F7, 0(R8)
+	ADD R4, R5
+	SUBS $1, R6
+	BNE l117
+	ADD $16, R0
+	SUBS $1, R2
+	BNE l116
+	RET
+
+// func ropePairsNEON(x, table []float32, heads, stride int)
+TEXT ·ropePairsNEON(SB), NOSPLIT, $0-64
+	MOVD x_base+0(FP), R0
+	MOVD table_base+24(FP), R1
+	MOVD table_len+32(FP), R2
+	LSL $1, R2, R7
+	MOVD heads+48(FP), R3
+	MOVD stride+56(FP), R4
+	LSL $2, R4
+	LSR $2, R2
+l118:
+	VLD1.P 16(R1), [V0.B16]
+	WORD $0x4e802802 // trn1 v2.4s, v0.4s, v0.4s
+	WORD $0x4e806803 // trn2 v3.4s, v0.4s, v0.4s
+	WORD $0x6ea0f864 // fneg v4.4s, v3.4s
+	WORD $0x4e832883 // trn1 v3.4s, v4.4s, v3.4s
+	MOVD R0, R5
+	MOVD R3, R6
+l119:
+	FMOVQ 0(R5), F4
+	WORD $0x4ea00885 // rev64 v5.4s, v4.4s
+	WORD $0x6e22dc86 // fmul v6.4s, v4.4s, v2.4s
+	WORD $0x4e23cca6 // fmla v6.4s, v5.4s, v3.4s
+	FMOVQ F6, 0(R5)
+	ADD R4, R5
+	SUBS $1, R6
+	BNE l119
+	ADD $16, R0
+	SUBS $1, R2
+	BNE l118
+	RET
+
+// func dequantise2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantise2NEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R4
+	MOVD words_base+24(FP), R1
+	MOVD scales_base+48(FP), R2
+	MOVD biases_base+72(FP), R3
+	MOVD shifts_base+96(FP), R9
+	MOVD group+120(FP), R5
+	MOVD wordStride+128(FP), R6
+	MOVD groupStride+136(FP), R7
+	VLD1.P 16(R9), [V20.B16]
+	WORD $0x6ea0ba94 // neg v20.4s, v20.4s
+	VLD1.P 16(R9), [V21.B16]
+	WORD $0x6ea0bab5 // neg v21.4s, v21.4s
+	VLD1.P 16(R9), [V22.B16]
+	WORD $0x6ea0bad6 // neg v22.4s, v22.4s
+	VLD1.P 16(R9), [V23.B16]
+	WORD $0x6ea0baf7 // neg v23.4s, v23.4s
+	MOVD $3, R9
+	WORD $0x4e040d30 // dup v16.4s, w9
+l120:
+	MOVHU 0(R2), R9
+	LSL $16, R9
+	WORD $0x4e040d31 // dup v17.4s, w9
+	ADD R7, R2
+	MOVHU 0(R3), R9
+	LSL $16, R9
+	WORD $0x4e040d32 // dup v18.4s, w9
+	ADD R7, R3
+	MOVD R5, R8
+l121:
+	MOVWU 0(R1), R9
+	WORD $0x4e040d33 // dup v19.4s, w9
+	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
+	WORD $0x4e301c00 // and v0.16b, v0.16b, v16.16b
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	VST1.P [V0.B16], 16(R0)
+	WORD $0x6eb54661 // ushl v1.4s, v19.4s, v21.4s
+	WORD $0x4e301c21 // and v1.16b, v1.16b, v16.16b
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	VST1.P [V1.B16], 16(R0)
+	WORD $0x6eb64662 // ushl v2.4s, v19.4s, v22.4s
+	WORD $0x4e301c42 // and v2.16b, v2.16b, v16.16b
+	WORD $0x6e21d842 // ucvtf v2.4s, v2.4s
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	VST1.P [V2.B16], 16(R0)
+	WORD $0x6eb74663 // ushl v3.4s, v19.4s, v23.4s
+	WORD $0x4e301c63 // and v3.16b, v3.16b, v16.16b
+	WORD $0x6e21d863 // ucvtf v3.4s, v3.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	VST1.P [V3.B16], 16(R0)
+	ADD R6, R1
+	SUBS $16, R8
+	BNE l121
+	SUBS R5, R4
+	BNE l120
+	RET
+
+// func dequantise4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantise4NEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R4
+	MOVD words_base+24(FP), R1
+	MOVD scales_base+48(FP), R2
+	MOVD biases_base+72(FP), R3
+	MOVD shifts_base+96(FP), R9
+	MOVD group+120(FP), R5
+	MOVD wordStride+128(FP), R6
+	MOVD groupStride+136(FP), R7
+	VLD1.P 16(R9), [V20.B16]
+	WORD $0x6ea0ba94 // neg v20.4s, v20.4s
+	VLD1.P 16(R9), [V21.B16]
+	WORD $0x6ea0bab5 // neg v21.4s, v21.4s
+	MOVD $15, R9
+	WORD $0x4e040d30 // dup v16.4s, w9
+l122:
+	MOVHU 0(R2), R9
+	LSL $16, R9
+	WORD $0x4e040d31 // dup v17.4s, w9
+	ADD R7, R2
+	MOVHU 0(R3), R9
+	LSL $16, R9
+	WORD $0x4e040d32 // dup v18.4s, w9
+	ADD R7, R3
+	MOVD R5, R8
+l123:
+	MOVWU 0(R1), R9
+	WORD $0x4e040d33 // dup v19.4s, w9
+	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
+	WORD $0x4e301c00 // and v0.16b, v0.16b, v16.16b
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	VST1.P [V0.B16], 16(R0)
+	WORD $0x6eb54661 // ushl v1.4s, v19.4s, v21.4s
+	WORD $0x4e301c21 // and v1.16b, v1.16b, v16.16b
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	VST1.P [V1.B16], 16(R0)
+	ADD R6, R1
+	SUBS $8, R8
+	BNE l123
+	SUBS R5, R4
+	BNE l122
+	RET
+
+// func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantise8NEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R4
+	MOVD words_base+24(FP), R1
+	MOVD scales_base+48(FP), R2
+	MOVD biases_base+72(FP), R3
+	MOVD shifts_base+96(FP), R9
+	MOVD group+120(FP), R5
+	MOVD wordStride+128(FP), R6
+	MOVD groupStride+136(FP), R7
+	VLD1.P 16(R9), [V20.B16]
+	WORD $0x6ea0ba94 // neg v20.4s, v20.4s
+	MOVD $255, R9
+	WORD $0x4e040d30 // dup v16.4s, w9
+l124:
+	MOVHU 0(R2), R9
+	LSL $16, R9
+	WORD $0x4e040d31 // dup v17.4s, w9
+	ADD R7, R2
+	MOVHU 0(R3), R9
+	LSL $16, R9
+	WORD $0x4e040d32 // dup v18.4s, w9
+	ADD R7, R3
+	MOVD R5, R8
+l125:
+	MOVWU 0(R1), R9
+	WORD $0x4e040d33 // dup v19.4s, w9
+	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
+	WORD $0x4e301c00 // and v0.16b, v0.16b, v16.16b
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	VST1.P [V0.B16], 16(R0)
+	ADD R6, R1
+	SUBS $4, R8
+	BNE l125
+	SUBS R5, R4
+	BNE l124
+	RET
+
+// func widenNEON(dst []float32, row []byte)
+TEXT ·widenNEON(SB), NOSPLIT, $0-48
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R2
+	MOVD row_base+24(FP), R1
+	LSR $2, R2
+l126:
+	FMOVD.P 8(R1), F0
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	VST1.P [V0.B16], 16(R0)
+	SUBS $1, R2
+	BNE l126
+	RET
+
+// func transposeNEON(dst, src []float32, dstStride, srcStride, columns int)
+TEXT ·transposeNEON(SB), NOSPLIT, $0-72
+	MOVD dst_base+0(FP), R0
+	MOVD src_base+24(FP), R1
+	MOVD dstStride+48(FP), R5
+	MOVD srcStride+56(FP), R6
+	MOVD columns+64(FP), R7
+	LSL $2, R5
+	ADD R6<<2, R1, R2
+	ADD R6<<2, R2, R3
+	ADD R6<<2, R3, R4
+	LSR $2, R7
+l127:
+	VLD1.P 16(R1), [V0.B16]
+	VLD1.P 16(R2), [V1.B16]
+	VLD1.P 16(R3), [V2.B16]
+	VLD1.P 16(R4), [V3.B16]
+	WORD $0x4e812804 // trn1 v4.4s, v0.4s, v1.4s
+	WORD $0x4e816805 // trn2 v5.4s, v0.4s, v1.4s
+	WORD $0x4e832846 // trn1 v6.4s, v2.4s, v3.4s
+	WORD $0x4e836847 // trn2 v7.4s, v2.4s, v3.4s
+	WORD $0x4ec63880 // zip1 v0.2d, v4.2d, v6.2d
+	WORD $0x4ec738a1 // zip1 v1.2d, v5.2d, v7.2d
+	WORD $0x4ec67882 // zip2 v2.2d, v4.2d, v6.2d
+	WORD $0x4ec778a3 // zip2 v3.2d, v5.2d, v7.2d
+	VST1 [V0.B16], (R0)
+	ADD R5, R0
+	VST1 [V1.B16], (R0)
+	ADD R5, R0
+	VST1 [V2.B16], (R0)
+	ADD R5, R0
+	VST1 [V3.B16], (R0)
+	ADD R5, R0
+	SUBS $1, R7
+	BNE l127
+	RET
+
+// func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
+TEXT ·multiplyNEON(SB), NOSPLIT, $0-121
+	MOVD c_base+0(FP), R0
+	MOVD a_base+24(FP), R1
+	MOVD cStride+72(FP), R3
+	MOVD aStride+80(FP), R4
+	MOVD bStride+88(FP), R5
+	MOVD rows+96(FP), R6
+	MOVD depth+104(FP), R7
+	MOVBU sum+120(FP), R8
+	LSL $2, R3
+	LSL $2, R4
+	LSL $2, R5
+l129:
+	CMP $4, R6
+	BLT l128
+	MOVD b_base+48(FP), R10
+	MOVD R0, R11
+	MOVD columns+112(FP), R9
+l131:
+	CMP $16, R9
+	BLT l130
+	CBNZ R8, l132
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	B l133
+l132:
+	MOVD R11, R14
+	FMOVQ 0(R14), F16
+	FMOVQ 16(R14), F17
+	FMOVQ 32(R14), F18
+	FMOVQ 48(R14), F19
+	ADD R3, R14
+	FMOVQ 0(R14), F20
+	FMOVQ 16(R14), F21
+	FMOVQ 32(R14), F22
+	FMOVQ 48(R14), F23
+	ADD R3, R14
+	FMOVQ 0(R14), F24
+	FMOVQ 16(R14), F25
+	FMOVQ 32(R14), F26
+	FMOVQ 48(R14), F27
+	ADD R3, R14
+	FMOVQ 0(R14), F28
+	FMOVQ 16(R14), F29
+	FMOVQ 32(R14), F30
+	FMOVQ 48(R14), F31
+	ADD R3, R14
+l133:
+	MOVD R1, R19
+	ADD R4, R19, R20
+	ADD R4, R20, R21
+	ADD R4, R21, R22
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l134
+l136:
+	FMOVQ.P 16(R19), F4
+	FMOVQ.P 16(R20), F5
+	FMOVQ.P 16(R21), F6
+	FMOVQ.P 16(R22), F7
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f841031 // fmla v17.4s, v1.4s, v4.s[0]
+	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
+	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f851035 // fmla v21.4s, v1.4s, v5.s[0]
+	WORD $0x4f851056 // fmla v22.4s, v2.4s, v5.s[0]
+	WORD $0x4f851077 // fmla v23.4s, v3.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f861039 // fmla v25.4s, v1.4s, v6.s[0]
+	WORD $0x4f86105a // fmla v26.4s, v2.4s, v6.s[0]
+	WORD $0x4f86107b // fmla v27.4s, v3.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	WORD $0x4f87103d // fmla v29.4s, v1.4s, v7.s[0]
+	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
+	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	WORD $0x4fa41031 // fmla v17.4s, v1.4s, v4.s[1]
+	WORD $0x4fa41052 // fmla v18.4s, v2.4s, v4.s[1]
+	WORD $0x4fa41073 // fmla v19.4s, v3.4s, v4.s[1]
+	WORD $0x4fa51014 // fmla v20.4s, v0.4s, v5.s[1]
+	WORD $0x4fa51035 // fmla v21.4s, v1.4s, v5.s[1]
+	WORD $0x4fa51056 // fmla v22.4s, v2.4s, v5.s[1]
+	WORD $0x4fa51077 // fmla v23.4s, v3.4s, v5.s[1]
+	WORD $0x4fa61018 // fmla v24.4s, v0.4s, v6.s[1]
+	WORD $0x4fa61039 // fmla v25.4s, v1.4s, v6.s[1]
+	WORD $0x4fa6105a // fmla v26.4s, v2.4s, v6.s[1]
+	WORD $0x4fa6107b // fmla v27.4s, v3.4s, v6.s[1]
+	WORD $0x4fa7101c // fmla v28.4s, v0.4s, v7.s[1]
+	WORD $0x4fa7103d // fmla v29.4s, v1.4s, v7.s[1]
+	WORD $0x4fa7105e // fmla v30.4s, v2.4s, v7.s[1]
+	WORD $0x4fa7107f // fmla v31.4s, v3.4s, v7.s[1]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	WORD $0x4f841831 // fmla v17.4s, v1.4s, v4.s[2]
+	WORD $0x4f841852 // fmla v18.4s, v2.4s, v4.s[2]
+	WORD $0x4f841873 // fmla v19.4s, v3.4s, v4.s[2]
+	WORD $0x4f851814 // fmla v20.4s, v0.4s, v5.s[2]
+	WORD $0x4f851835 // fmla v21.4s, v1.4s, v5.s[2]
+	WORD $0x4f851856 // fmla v22.4s, v2.4s, v5.s[2]
+	WORD $0x4f851877 // fmla v23.4s, v3.4s, v5.s[2]
+	WORD $0x4f861818 // fmla v24.4s, v0.4s, v6.s[2]
+	WORD $0x4f861839 // fmla v25.4s, v1.4s, v6.s[2]
+	WORD $0x4f86185a // fmla v26.4s, v2.4s, v6.s[2]
+	WORD $0x4f86187b // fmla v27.4s, v3.4s, v6.s[2]
+	WORD $0x4f87181c // fmla v28.4s, v0.4s, v7.s[2]
+	WORD $0x4f87183d // fmla v29.4s, v1.4s, v7.s[2]
+	WORD $0x4f87185e // fmla v30.4s, v2.4s, v7.s[2]
+	WORD $0x4f87187f // fmla v31.4s, v3.4s, v7.s[2]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	WORD $0x4fa41831 // fmla v17.4s, v1.4s, v4.s[3]
+	WORD $0x4fa41852 // fmla v18.4s, v2.4s, v4.s[3]
+	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
+	WORD $0x4fa51814 // fmla v20.4s, v0.4s, v5.s[3]
+	WORD $0x4fa51835 // fmla v21.4s, v1.4s, v5.s[3]
+	WORD $0x4fa51856 // fmla v22.4s, v2.4s, v5.s[3]
+	WORD $0x4fa51877 // fmla v23.4s, v3.4s, v5.s[3]
+	WORD $0x4fa61818 // fmla v24.4s, v0.4s, v6.s[3]
+	WORD $0x4fa61839 // fmla v25.4s, v1.4s, v6.s[3]
+	WORD $0x4fa6185a // fmla v26.4s, v2.4s, v6.s[3]
+	WORD $0x4fa6187b // fmla v27.4s, v3.4s, v6.s[3]
+	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
+	WORD $0x4fa7183d // fmla v29.4s, v1.4s, v7.s[3]
+	WORD $0x4fa7185e // fmla v30.4s, v2.4s, v7.s[3]
+	WORD $0x4fa7187f // fmla v31.4s, v3.4s, v7.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l136
+l134:
+	CBZ R13, l135
+l137:
+	FMOVS.P 4(R19), F4
+	FMOVS.P 4(R20), F5
+	FMOVS.P 4(R21), F6
+	FMOVS.P 4(R22), F7
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f841031 // fmla v17.4s, v1.4s, v4.s[0]
+	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
+	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f851035 // fmla v21.4s, v1.4s, v5.s[0]
+	WORD $0x4f851056 // fmla v22.4s, v2.4s, v5.s[0]
+	WORD $0x4f851077 // fmla v23.4s, v3.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f861039 // fmla v25.4s, v1.4s, v6.s[0]
+	WORD $0x4f86105a // fmla v26.4s, v2.4s, v6.s[0]
+	WORD $0x4f86107b // fmla v27.4s, v3.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	WORD $0x4f87103d // fmla v29.4s, v1.4s, v7.s[0]
+	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
+	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
+	SUBS $1, R13
+	BNE l137
+l135:
+	MOVD R11, R14
+	FMOVQ F16, 0(R14)
+	FMOVQ F17, 16(R14)
+	FMOVQ F18, 32(R14)
+	FMOVQ F19, 48(R14)
+	ADD R3, R14
+	FMOVQ F20, 0(R14)
+	FMOVQ F21, 16(R14)
+	FMOVQ F22, 32(R14)
+	FMOVQ F23, 48(R14)
+	ADD R3, R14
+	FMOVQ F24, 0(R14)
+	FMOVQ F25, 16(R14)
+	FMOVQ F26, 32(R14)
+	FMOVQ F27, 48(R14)
+	ADD R3, R14
+	FMOVQ F28, 0(R14)
+	FMOVQ F29, 16(R14)
+	FMOVQ F30, 32(R14)
+	FMOVQ F31, 48(R14)
+	ADD R3, R14
+	ADD $64, R10
+	ADD $64, R11
+	SUB $16, R9
+	B l131
+l130:
+l139:
+	CMP $4, R9
+	BLT l138
+	CBNZ R8, l140
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	B l141
+l140:
+	MOVD R11, R14
+	FMOVQ 0(R14), F16
+	ADD R3, R14
+	FMOVQ 0(R14), F20
+	ADD R3, R14
+	FMOVQ 0(R14), F24
+	ADD R3, R14
+	FMOVQ 0(R14), F28
+	ADD R3, R14
+l141:
+	MOVD R1, R19
+	ADD R4, R19, R20
+	ADD R4, R20, R21
+	ADD R4, R21, R22
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l142
+l144:
+	FMOVQ.P 16(R19), F4
+	FMOVQ.P 16(R20), F5
+	FMOVQ.P 16(R21), F6
+	FMOVQ.P 16(R22), F7
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	WORD $0x4fa51014 // fmla v20.4s, v0.4s, v5.s[1]
+	WORD $0x4fa61018 // fmla v24.4s, v0.4s, v6.s[1]
+	WORD $0x4fa7101c // fmla v28.4s, v0.4s, v7.s[1]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	WORD $0x4f851814 // fmla v20.4s, v0.4s, v5.s[2]
+	WORD $0x4f861818 // fmla v24.4s, v0.4s, v6.s[2]
+	WORD $0x4f87181c // fmla v28.4s, v0.4s, v7.s[2]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	WORD $0x4fa51814 // fmla v20.4s, v0.4s, v5.s[3]
+	WORD $0x4fa61818 // fmla v24.4s, v0.4s, v6.s[3]
+	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l144
+l142:
+	CBZ R13, l143
+l145:
+	FMOVS.P 4(R19), F4
+	FMOVS.P 4(R20), F5
+	FMOVS.P 4(R21), F6
+	FMOVS.P 4(R22), F7
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	SUBS $1, R13
+	BNE l145
+l143:
+	MOVD R11, R14
+	FMOVQ F16, 0(R14)
+	ADD R3, R14
+	FMOVQ F20, 0(R14)
+	ADD R3, R14
+	FMOVQ F24, 0(R14)
+	ADD R3, R14
+	FMOVQ F28, 0(R14)
+	ADD R3, R14
+	ADD $16, R10
+	ADD $16, R11
+	SUB $4, R9
+	B l139
+l138:
+l147:
+	CMP $1, R9
+	BLT l146
+	CBNZ R8, l148
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	B l149
+l148:
+	MOVD R11, R14
+	FMOVS 0(R14), F16
+	ADD R3, R14
+	FMOVS 0(R14), F20
+	ADD R3, R14
+	FMOVS 0(R14), F24
+	ADD R3, R14
+	FMOVS 0(R14), F28
+	ADD R3, R14
+l149:
+	MOVD R1, R19
+	ADD R4, R19, R20
+	ADD R4, R20, R21
+	ADD R4, R21, R22
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l150
+l152:
+	FMOVQ.P 16(R19), F4
+	FMOVQ.P 16(R20), F5
+	FMOVQ.P 16(R21), F6
+	FMOVQ.P 16(R22), F7
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	WORD $0x4fa51014 // fmla v20.4s, v0.4s, v5.s[1]
+	WORD $0x4fa61018 // fmla v24.4s, v0.4s, v6.s[1]
+	WORD $0x4fa7101c // fmla v28.4s, v0.4s, v7.s[1]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	WORD $0x4f851814 // fmla v20.4s, v0.4s, v5.s[2]
+	WORD $0x4f861818 // fmla v24.4s, v0.4s, v6.s[2]
+	WORD $0x4f87181c // fmla v28.4s, v0.4s, v7.s[2]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	WORD $0x4fa51814 // fmla v20.4s, v0.4s, v5.s[3]
+	WORD $0x4fa61818 // fmla v24.4s, v0.4s, v6.s[3]
+	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l152
+l150:
+	CBZ R13, l151
+l153:
+	FMOVS.P 4(R19), F4
+	FMOVS.P 4(R20), F5
+	FMOVS.P 4(R21), F6
+	FMOVS.P 4(R22), F7
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f851014 // fmla v20.4s, v0.4s, v5.s[0]
+	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
+	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
+	SUBS $1, R13
+	BNE l153
+l151:
+	MOVD R11, R14
+	FMOVS F16, 0(R14)
+	ADD R3, R14
+	FMOVS F20, 0(R14)
+	ADD R3, R14
+	FMOVS F24, 0(R14)
+	ADD R3, R14
+	FMOVS F28, 0(R14)
+	ADD R3, R14
+	ADD $4, R10
+	ADD $4, R11
+	SUB $1, R9
+	B l147
+l146:
+	ADD R4, R1
+	ADD R3, R0
+	ADD R4, R1
+	ADD R3, R0
+	ADD R4, R1
+	ADD R3, R0
+	ADD R4, R1
+	ADD R3, R0
+	SUB $4, R6
+	B l129
+l128:
+l155:
+	CMP $1, R6
+	BLT l154
+	MOVD b_base+48(FP), R10
+	MOVD R0, R11
+	MOVD columns+112(FP), R9
+l157:
+	CMP $16, R9
+	BLT l156
+	CBNZ R8, l158
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	B l159
+l158:
+	MOVD R11, R14
+	FMOVQ 0(R14), F16
+	FMOVQ 16(R14), F17
+	FMOVQ 32(R14), F18
+	FMOVQ 48(R14), F19
+	ADD R3, R14
+l159:
+	MOVD R1, R19
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l160
+l162:
+	FMOVQ.P 16(R19), F4
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f841031 // fmla v17.4s, v1.4s, v4.s[0]
+	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
+	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	WORD $0x4fa41031 // fmla v17.4s, v1.4s, v4.s[1]
+	WORD $0x4fa41052 // fmla v18.4s, v2.4s, v4.s[1]
+	WORD $0x4fa41073 // fmla v19.4s, v3.4s, v4.s[1]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	WORD $0x4f841831 // fmla v17.4s, v1.4s, v4.s[2]
+	WORD $0x4f841852 // fmla v18.4s, v2.4s, v4.s[2]
+	WORD $0x4f841873 // fmla v19.4s, v3.4s, v4.s[2]
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	WORD $0x4fa41831 // fmla v17.4s, v1.4s, v4.s[3]
+	WORD $0x4fa41852 // fmla v18.4s, v2.4s, v4.s[3]
+	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l162
+l160:
+	CBZ R13, l161
+l163:
+	FMOVS.P 4(R19), F4
+	FMOVQ 0(R12), F0
+	FMOVQ 16(R12), F1
+	FMOVQ 32(R12), F2
+	FMOVQ 48(R12), F3
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	WORD $0x4f841031 // fmla v17.4s, v1.4s, v4.s[0]
+	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
+	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
+	SUBS $1, R13
+	BNE l163
+l161:
+	MOVD R11, R14
+	FMOVQ F16, 0(R14)
+	FMOVQ F17, 16(R14)
+	FMOVQ F18, 32(R14)
+	FMOVQ F19, 48(R14)
+	ADD R3, R14
+	ADD $64, R10
+	ADD $64, R11
+	SUB $16, R9
+	B l157
+l156:
+l165:
+	CMP $4, R9
+	BLT l164
+	CBNZ R8, l166
+	WORD $0x4f00e410 // movi v16.16b, #0
+	B l167
+l166:
+	MOVD R11, R14
+	FMOVQ 0(R14), F16
+	ADD R3, R14
+l167:
+	MOVD R1, R19
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l168
+l170:
+	FMOVQ.P 16(R19), F4
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l170
+l168:
+	CBZ R13, l169
+l171:
+	FMOVS.P 4(R19), F4
+	FMOVQ 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	SUBS $1, R13
+	BNE l171
+l169:
+	MOVD R11, R14
+	FMOVQ F16, 0(R14)
+	ADD R3, R14
+	ADD $16, R10
+	ADD $16, R11
+	SUB $4, R9
+	B l165
+l164:
+l173:
+	CMP $1, R9
+	BLT l172
+	CBNZ R8, l174
+	WORD $0x4f00e410 // movi v16.16b, #0
+	B l175
+l174:
+	MOVD R11, R14
+	FMOVS 0(R14), F16
+	ADD R3, R14
+l175:
+	MOVD R1, R19
+	MOVD R10, R12
+	MOVD R7, R13
+	CMP $4, R13
+	BLT l176
+l178:
+	FMOVQ.P 16(R19), F4
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41010 // fmla v16.4s, v0.4s, v4.s[1]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841810 // fmla v16.4s, v0.4s, v4.s[2]
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
+	SUB $4, R13
+	CMP $4, R13
+	BGE l178
+l176:
+	CBZ R13, l177
+l179:
+	FMOVS.P 4(R19), F4
+	FMOVS 0(R12), F0
+	ADD R5, R12
+	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
+	SUBS $1, R13
+	BNE l179
+l177:
+	MOVD R11, R14
+	FMOVS F16, 0(R14)
+	ADD R3, R14
+	ADD $4, R10
+	ADD $4, R11
+	SUB $1, R9
+	B l173
+l172:
+	ADD R4, R1
+	ADD R3, R0
+	SUB $1, R6
+	B l155
+l154:
+	RET
+
+// func softmaxNEON(scores, stats, acc []float32, dim int)
+TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
+	MOVD $neonExponential<>(SB), R5
+	VLD1 (R5), [V0.B16, V1.B16, V2.B16]
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	WORD $0x4e0c0415 // dup v21.4s, v0.s[1]
+	WORD $0x4e140416 // dup v22.4s, v0.s[2]
+	WORD $0x4e1c0417 // dup v23.4s, v0.s[3]
+	WORD $0x4e040438 // dup v24.4s, v1.s[0]
+	WORD $0x4e0c0439 // dup v25.4s, v1.s[1]
+	WORD $0x4e14043a // dup v26.4s, v1.s[2]
+	WORD $0x4e1c043b // dup v27.4s, v1.s[3]
+	WORD $0x4e04045c // dup v28.4s, v2.s[0]
+	WORD $0x4e0c045d // dup v29.4s, v2.s[1]
+	WORD $0x4e14045e // dup v30.4s, v2.s[2]
+	MOVD scores_base+0(FP), R0
+	MOVD stats_base+24(FP), R1
+	MOVD stats_len+32(FP), R3
+	LSR $1, R3
+	MOVD acc_base+48(FP), R2
+	MOVD dim+72(FP), R4
+l180:
+	FMOVS 0(R1), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
+	MOVD R0, R5
+	VLD1.P 64(R5), [V0.B16, V1.B16, V2.B16, V3.B16]
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e21f610 // fmax v16.4s, v16.4s, v1.4s
+	WORD $0x4e22f610 // fmax v16.4s, v16.4s, v2.4s
+	WORD $0x4e23f610 // fmax v16.4s, v16.4s, v3.4s
+	VLD1.P 64(R5), [V0.B16, V1.B16, V2.B16, V3.B16]
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e21f610 // fmax v16.4s, v16.4s, v1.4s
+	WORD $0x4e22f610 // fmax v16.4s, v16.4s, v2.4s
+	WORD $0x4e23f610 // fmax v16.4s, v16.4s, v3.4s
+	VLD1.P 64(R5), [V0.B16, V1.B16, V2.B16, V3.B16]
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e21f610 // fmax v16.4s, v16.4s, v1.4s
+	WORD $0x4e22f610 // fmax v16.4s, v16.4s, v2.4s
+	WORD $0x4e23f610 // fmax v16.4s, v16.4s, v3.4s
+	VLD1.P 64(R5), [V0.B16, V1.B16, V2.B16, V3.B16]
+	WORD $0x4e20f610 // fmax v16.4s, v16.4s, v0.4s
+	WORD $0x4e21f610 // fmax v16.4s, v16.4s, v1.4s
+	WORD $0x4e22f610 // fmax v16.4s, v16.4s, v2.4s
+	WORD $0x4e23f610 // fmax v16.4s, v16.4s, v3.4s
+	WORD $0x6e30fa10 // fmaxv s16, v16.4s
+	WORD $0x4e040610 // dup v16.4s, v16.s[0]
+	FCMPS F17, F16
+	BEQ l181
+	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
+	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
+	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
+	WORD $0x6e36de40 // fmul v0.4s, v18.4s, v22.4s
+	WORD $0x4e218800 // frintn v0.4s, v0.4s
+	WORD $0x4eb7cc12 // fmls v18.4s, v0.4s, v23.4s
+	WORD $0x4eb8cc12 // fmls v18.4s, v0.4s, v24.4s
+	WORD $0x4ebe1fc1 // orr v1.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa2 // orr v2.16b, v29.16b, v29.16b
+	WORD $0x4e32cc22 // fmla v2.4s, v1.4s, v18.4s
+	WORD $0x4ebc1f81 // orr v1.16b, v28.16b, v28.16b
+	WORD $0x4e32cc41 // fmla v1.4s, v2.4s, v18.4s
+	WORD $0x4ebb1f62 // orr v2.16b, v27.16b, v27.16b
+	WORD $0x4e32cc22 // fmla v2.4s, v1.4s, v18.4s
+	WORD $0x4eba1f41 // orr v1.16b, v26.16b, v26.16b
+	WORD $0x4e32cc41 // fmla v1.4s, v2.4s, v18.4s
+	WORD $0x4eb91f22 // orr v2.16b, v25.16b, v25.16b
+	WORD $0x4e32cc22 // fmla v2.4s, v1.4s, v18.4s
+	WORD $0x4eb91f21 // orr v1.16b, v25.16b, v25.16b
+	WORD $0x4e32cc41 // fmla v1.4s, v2.4s, v18.4s
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4f3f0402 // sshr v2.4s, v0.4s, #1
+	WORD $0x6ea28400 // sub v0.4s, v0.4s, v2.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eb98442 // add v2.4s, v2.4s, v25.4s
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4eb98400 // add v0.4s, v0.4s, v25.4s
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e20dc32 // fmul v18.4s, v1.4s, v0.4s
+	FMOVS 4(R1), F0
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	FMOVS F0, 4(R1)
+	FMOVS F16, 0(R1)
+	MOVD R2, R5
+	MOVD R4, R6
+	CMP $4, R6
+	BLT l182
+l184:
+	FMOVQ 0(R5), F0
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	FMOVQ.P F0, 16(R5)
+	SUB $4, R6
+	CMP $4, R6
+	BGE l184
+l182:
+	CBZ R6, l183
+l185:
+	FMOVS 0(R5), F0
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	FMOVS.P F0, 4(R5)
+	SUBS $1, R6
+	BNE l185
+l183:
+l181:
+	WORD $0x4f00e407 // movi v7.16b, #0
+	MOVD $16, R6
+l186:
+	FMOVQ 0(R0), F3
+	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
+	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
+	WORD $0x4eb5f463 // fmin v3.4s, v3.4s, v21.4s
+	WORD $0x6e36dc60 // fmul v0.4s, v3.4s, v22.4s
+	WORD $0x4e218800 // frintn v0.4s, v0.4s
+	WORD $0x4eb7cc03 // fmls v3.4s, v0.4s, v23.4s
+	WORD $0x4eb8cc03 // fmls v3.4s, v0.4s, v24.4s
+	WORD $0x4ebe1fc1 // orr v1.16b, v30.16b, v30.16b
+	WORD $0x4ebd1fa2 // orr v2.16b, v29.16b, v29.16b
+	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	WORD $0x4ebc1f81 // orr v1.16b, v28.16b, v28.16b
+	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x4ebb1f62 // orr v2.16b, v27.16b, v27.16b
+	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	WORD $0x4eba1f41 // orr v1.16b, v26.16b, v26.16b
+	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x4eb91f22 // orr v2.16b, v25.16b, v25.16b
+	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	WORD $0x4eb91f21 // orr v1.16b, v25.16b, v25.16b
+	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4f3f0402 // sshr v2.4s, v0.4s, #1
+	WORD $0x6ea28400 // sub v0.4s, v0.4s, v2.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eb98442 // add v2.4s, v2.4s, v25.4s
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4eb98400 // add v0.4s, v0.4s, v25.4s
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e20dc23 // fmul v3.4s, v1.4s, v0.4s
+	FMOVQ.P F3, 16(R0)
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	SUBS $1, R6
+	BNE l186
+	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
+	WORD $0x7e30d8e7 // faddp s7, v7.2s
+	FMOVS 4(R1), F0
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	FMOVS F0, 4(R1)
+	ADD $8, R1
+	ADD R4<<2, R2
+	SUBS $1, R3
+	BNE l180
+	RET
+
+// func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
+TEXT ·deltaNEON(SB), NOSPLIT, $0-136
+	MOVD state_base+0(FP), R0
+	MOVD state_len+8(FP), R5
+	MOVD keys_base+24(FP), R1
+	MOVD gates_base+48(FP), R2
+	MOVD gates_len+56(FP), R8
+	LSR $2, R8
+	MOVD v_base+72(FP), R3
+	MOVD y_base+96(FP), R4
+	MOVD vStride+120(FP), R6
+	MOVD yStride+128(FP), R7
+	LSL $2, R6
+	LSL $2, R7
+	MOVD R0, R9
+	ADD R5, R9, R10
+	ADD R5, R10, R11
+	ADD R5, R11, R12
+	MOVD R1, R13
+	ADD R5, R1, R14
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	LSR $4, R5, R19
+l187:
+	VLD1.P 16(R13), [V4.B16]
+	VLD1.P 16(R14), [V5.B16]
+	VLD1.P 16(R9), [V0.B16]
+	WORD $0x4e24cc10 // fmla v16.4s, v0.4s, v4.4s
+	WORD $0x4e25cc14 // fmla v20.4s, v0.4s, v5.4s
+	VLD1.P 16(R10), [V1.B16]
+	WORD $0x4e24cc31 // fmla v17.4s, v1.4s, v4.4s
+	WORD $0x4e25cc35 // fmla v21.4s, v1.4s, v5.4s
+	VLD1.P 16(R11), [V2.B16]
+	WORD $0x4e24cc52 // fmla v18.4s, v2.4s, v4.4s
+	WORD $0x4e25cc56 // fmla v22.4s, v2.4s, v5.4s
+	VLD1.P 16(R12), [V3.B16]
+	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
+	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
+	SUBS $1, R19
+	BNE l187
+	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
+	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
+	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
+	WORD $0x6e35d694 // faddp v20.4s, v20.4s, v21.4s
+	WORD $0x6e37d6d6 // faddp v22.4s, v22.4s, v23.4s
+	WORD $0x6e36d694 // faddp v20.4s, v20.4s, v22.4s
+	VLD1 (R2), [V25.B16]
+	VLD1 (R3), [V24.B16]
+	WORD $0x4f995218 // fmls v24.4s, v16.4s, v25.s[0]
+	WORD $0x4fb99318 // fmul v24.4s, v24.4s, v25.s[1]
+	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
+	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
+	VST1 [V0.B16], (R4)
+l189:
+	SUBS $1, R8
+	BEQ l188
+	ADD R5<<1, R1
+	ADD $16, R2
+	ADD R6, R3
+	ADD R7, R4
+	MOVD R0, R9
+	ADD R5, R9, R10
+	ADD R5, R10, R11
+	ADD R5, R11, R12
+	SUB R5<<1, R1, R15
+	MOVD R1, R13
+	ADD R5, R1, R14
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	LSR $4, R5, R19
+l190:
+	VLD1.P 16(R15), [V6.B16]
+	VLD1.P 16(R13), [V4.B16]
+	VLD1.P 16(R14), [V5.B16]
+	VLD1 (R9), [V0.B16]
+	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
+	WORD $0x4f9810c0 // fmla v0.4s, v6.4s, v24.s[0]
+	VST1.P [V0.B16], 16(R9)
+	WORD $0x4e24cc10 // fmla v16.4s, v0.4s, v4.4s
+	WORD $0x4e25cc14 // fmla v20.4s, v0.4s, v5.4s
+	VLD1 (R10), [V1.B16]
+	WORD $0x4f999021 // fmul v1.4s, v1.4s, v25.s[0]
+	WORD $0x4fb810c1 // fmla v1.4s, v6.4s, v24.s[1]
+	VST1.P [V1.B16], 16(R10)
+	WORD $0x4e24cc31 // fmla v17.4s, v1.4s, v4.4s
+	WORD $0x4e25cc35 // fmla v21.4s, v1.4s, v5.4s
+	VLD1 (R11), [V2.B16]
+	WORD $0x4f999042 // fmul v2.4s, v2.4s, v25.s[0]
+	WORD $0x4f9818c2 // fmla v2.4s, v6.4s, v24.s[2]
+	VST1.P [V2.B16], 16(R11)
+	WORD $0x4e24cc52 // fmla v18.4s, v2.4s, v4.4s
+	WORD $0x4e25cc56 // fmla v22.4s, v2.4s, v5.4s
+	VLD1 (R12), [V3.B16]
+	WORD $0x4f999063 // fmul v3.4s, v3.4s, v25.s[0]
+	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
+	VST1.P [V3.B16], 16(R12)
+	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
+	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
+	SUBS $1, R19
+	BNE l190
+	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
+	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
+	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
+	WORD $0x6e35d694 // faddp v20.4s, v20.4s, v21.4s
+	WORD $0x6e37d6d6 // faddp v22.4s, v22.4s, v23.4s
+	WORD $0x6e36d694 // faddp v20.4s, v20.4s, v22.4s
+	VLD1 (R2), [V25.B16]
+	VLD1 (R3), [V24.B16]
+	WORD $0x4f995218 // fmls v24.4s, v16.4s, v25.s[0]
+	WORD $0x4fb99318 // fmul v24.4s, v24.4s, v25.s[1]
+	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
+	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
+	VST1 [V0.B16], (R4)
+	B l189
+l188:
+	ADD R5<<1, R1
+	MOVD R0, R9
+	ADD R5, R9, R10
+	ADD R5, R10, R11
+	ADD R5, R11, R12
+	SUB R5<<1, R1, R15
+	LSR $4, R5, R19
+l191:
+	VLD1.P 16(R15), [V6.B16]
+	VLD1 (R9), [V0.B16]
+	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
+	WORD $0x4f9810c0 // fmla v0.4s, v6.4s, v24.s[0]
+	VST1.P [V0.B16], 16(R9)
+	VLD1 (R10), [V1.B16]
+	WORD $0x4f999021 // fmul v1.4s, v1.4s, v25.s[0]
+	WORD $0x4fb810c1 // fmla v1.4s, v6.4s, v24.s[1]
+	VST1.P [V1.B16], 16(R10)
+	VLD1 (R11), [V2.B16]
+	WORD $0x4f999042 // fmul v2.4s, v2.4s, v25.s[0]
+	WORD $0x4f9818c2 // fmla v2.4s, v6.4s, v24.s[2]
+	VST1.P [V2.B16], 16(R11)
+	VLD1 (R12), [V3.B16]
+	WORD $0x4f999063 // fmul v3.4s, v3.4s, v25.s[0]
+	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
+	VST1.P [V3.B16], 16(R12)
+	SUBS $1, R19
+	BNE l191
+	RET

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -25,6 +26,16 @@ func newAssembly(command string) *assembly {
 func (a *assembly) text(name, signature string, args int, doc string) {
 	fmt.Fprintf(&a.code, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, signature, name, args)
 	fmt.Fprintf(&a.stubs, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", name, doc, name, signature)
+}
+
+// floats writes constants, a multiple of two.
+func (a *assembly) floats(name string, list []float32) {
+	a.code.WriteByte('\n')
+	for i := 0; i < len(list); i += 2 {
+		fmt.Fprintf(&a.code, "DATA %s<>+%d(SB)/8, $%#016x // %v, %v\n", name, 4*i,
+			uint64(math.Float32bits(list[i+1]))<<32|uint64(math.Float32bits(list[i])), list[i], list[i+1])
+	}
+	fmt.Fprintf(&a.code, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", name, 4*len(list))
 }
 
 // ins writes an instruction that Go's assembler knows.

@@ -67,6 +67,9 @@ var (
 	uzp1h = op{"uzp1", 0x4e401800, "8h", "8h", "8h"}
 	uzp2h = op{"uzp2", 0x4e405800, "8h", "8h", "8h"}
 	uzp1b = op{"uzp1", 0x4e001800, "16b", "16b", "16b"}
+	rev64 = op{"rev64", 0x4ea00800, "4s", "4s", ""} // words change places in pairs
+	neg   = op{"neg", 0x6ea0b800, "4s", "4s", ""}
+	ushl  = op{"ushl", 0x6ea04400, "4s", "4s", "4s"} // to the right where m is negative
 	umax  = op{"umax", 0x6ea06400, "4s", "4s", "4s"}
 
 	fmaxv = op{"fmaxv", 0x6e30f800, "", "4s", ""} // into a scalar: the largest lane
@@ -75,9 +78,10 @@ var (
 	faddv = op{"faddp", 0x7e30d800, "", "2s", ""} // into a scalar: the sum of the two low lanes
 )
 
-// Instructions with an element of m: four lanes of float32 for fmla and fmul, four bytes for sdot.
+// Instructions with an element of m: four lanes of float32 for fmla, fmls and fmul, four bytes for sdot.
 var (
 	fmlaElement = op{"fmla", 0x4f801000, "4s", "4s", "s"}
+	fmlsElement = op{"fmls", 0x4f805000, "4s", "4s", "s"}
 	fmulElement = op{"fmul", 0x4f809000, "4s", "4s", "s"}
 	sdotElement = op{"sdot", 0x4f80e000, "4s", "16b", "4b"}
 )

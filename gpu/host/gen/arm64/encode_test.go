@@ -12,13 +12,13 @@ func encodings() []string {
 	var all []string
 	is := func(w uint32, text string) { all = append(all, fmt.Sprintf("%08x %s", w, text)) }
 	for _, o := range []op{fadd, fsub, fmul, fdiv, fmla, fmls, fmax, fmin, faddp, fcmgt, fcmge, add, sub, mla, and, orr, eor, bit, bsl,
-		sdot, addp, zip1, zip2, uzp1, uzp2, trn1, trn2, zip1d, zip2d, uzp1h, uzp2h, uzp1b, umax} {
+		sdot, addp, zip1, zip2, uzp1, uzp2, trn1, trn2, zip1d, zip2d, uzp1h, uzp2h, uzp1b, ushl, umax} {
 		is(o.three(1, 18, 31))
 	}
-	for _, o := range []op{fabs, fneg, fsqrt, frintn, fcvtns, scvtf, ucvtf, shll, shll2, uxtl, uxtl2, uxtlw, uxth2, fmaxv, umaxv, addv, faddv} {
+	for _, o := range []op{fabs, fneg, fsqrt, frintn, fcvtns, scvtf, ucvtf, shll, shll2, uxtl, uxtl2, uxtlw, uxth2, rev64, neg, fmaxv, umaxv, addv, faddv} {
 		is(o.two(1, 18))
 	}
-	for _, o := range []op{fmlaElement, fmulElement, sdotElement} {
+	for _, o := range []op{fmlaElement, fmlsElement, fmulElement, sdotElement} {
 		for i := range 4 {
 			is(o.element(1, 18, 31, i))
 		}

@@ -47,4 +47,5 @@ func generate(a *assembly) {
 	plain(a, "oneBF16NEON", "returns row·x for a row of bf16 and blocks of 64 inputs, at least 1.", true, 1)
 	plain(a, "lastNEON", "returns q·x for blocks of 64 inputs, at least 1.", false, 1)
 	plain(a, "twoNEON", "is lastNEON for two rows of X.", false, 2)
+	vectors(a)
 }

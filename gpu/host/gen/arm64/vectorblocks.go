@@ -1,0 +1,291 @@
+package main
+
+import "fmt"
+
+// dequantise takes a word of codes at a time.
+func dequantise(a *assembly, bits int) {
+	a.text(fmt.Sprintf("dequantise%dNEON", bits),
+		"(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)", 144,
+		"writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.")
+	const dst, words, scales, biases, n, group, wordStride, groupStride, left, t gen = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+	const mask, scale, bias, word, shift vec = 16, 17, 18, 19, 20 // shifts to V23
+	vectors := 32 / bits / 4
+	a.base("dst", 0, dst)
+	a.length("dst", 0, n)
+	a.base("words", 24, words)
+	a.base("scales", 48, scales)
+	a.base("biases", 72, biases)
+	a.base("shifts", 96, t)
+	a.ins("MOVD", arg("group", 120), group)
+	a.ins("MOVD", arg("wordStride", 128), wordStride)
+	a.ins("MOVD", arg("groupStride", 136), groupStride)
+	for i := range vec(vectors) {
+		a.take(t, shift+i)
+		a.word(neg.two(shift+i, shift+i))
+	}
+	a.ins("MOVD", imm(1<<bits-1), t)
+	a.word(dupRegister(mask, t))
+	groups := a.label()
+	for _, f := range []struct {
+		from gen
+		to   vec
+	}{{scales, scale}, {biases, bias}} {
+		a.ins("MOVHU", at(f.from, 0), t)
+		a.ins("LSL", imm(16), t)
+		a.word(dupRegister(f.to, t))
+		a.ins("ADD", groupStride, f.from)
+	}
+	a.ins("MOVD", group, left)
+	wordsLoop := a.label()
+	a.ins("MOVWU", at(words, 0), t)
+	a.word(dupRegister(word, t))
+	for i := range vec(vectors) {
+		a.word(ushl.three(i, word, shift+i))
+		a.word(and.three(i, i, mask))
+		a.word(ucvtf.two(i, i))
+		a.word(fmul.three(i, i, scale))
+		a.word(fadd.three(i, i, bias))
+		a.put(dst, i)
+	}
+	a.ins("ADD", wordStride, words)
+	a.ins("SUBS", imm(32/bits), left)
+	a.ins("BNE", wordsLoop)
+	a.ins("SUBS", group, n)
+	a.ins("BNE", groups)
+	a.ret()
+}
+
+// widenAll takes whole vectors.
+func widenAll(a *assembly) {
+	a.text("widenNEON", "(dst []float32, row []byte)", 48, "writes bf16 as float32; len(dst) is a multiple of 4.")
+	const dst, row, n gen = 0, 1, 2
+	a.base("dst", 0, dst)
+	a.length("dst", 0, n)
+	a.base("row", 24, row)
+	a.ins("LSR", imm(2), n)
+	a.loop(n, func() {
+		a.ins("FMOVD.P", at(row, 8), "F0")
+		a.word(shll.two(0, 0))
+		a.put(dst, 0)
+	})
+	a.ret()
+}
+
+// transpose takes squares of four by four.
+func transpose(a *assembly) {
+	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, columns int)", 72,
+		"writes 4 rows of src, a multiple of 4 columns each, to dst as columns.")
+	const dst, row, dstStride, srcStride, columns gen = 0, 1, 5, 6, 7 // rows are in R1 to R4
+	a.base("dst", 0, dst)
+	a.base("src", 24, row)
+	a.ins("MOVD", arg("dstStride", 48), dstStride)
+	a.ins("MOVD", arg("srcStride", 56), srcStride)
+	a.ins("MOVD", arg("columns", 64), columns)
+	a.ins("LSL", imm(2), dstStride)
+	for r := range gen(3) {
+		a.ins("ADD", srcStride.String()+"<<2", row+r, row+r+1)
+	}
+	a.ins("LSR", imm(2), columns)
+	a.loop(columns, func() {
+		for r := range gen(4) {
+			a.take(row+r, vec(r))
+		}
+		a.word(trn1.three(4, 0, 1))
+		a.word(trn2.three(5, 0, 1))
+		a.word(trn1.three(6, 2, 3))
+		a.word(trn2.three(7, 2, 3))
+		a.word(zip1d.three(0, 4, 6))
+		a.word(zip1d.three(1, 5, 7))
+		a.word(zip2d.three(2, 4, 6))
+		a.word(zip2d.three(3, 5, 7))
+		for c := range vec(4) {
+			a.store(dst, c)
+			a.ins("ADD", dstStride, dst)
+		}
+	})
+	a.ret()
+}
+
+// Registers of multiply; strides are in bytes.
+const (
+	mulC       gen = 0
+	mulA       gen = 1
+	mulB       gen = 2
+	mulCStride gen = 3
+	mulAStride gen = 4
+	mulBStride gen = 5
+	mulRows    gen = 6
+	mulDepth   gen = 7
+	mulSum     gen = 8
+	mulLeft    gen = 9  // columns
+	mulBC      gen = 10 // b and c at the columns
+	mulCC      gen = 11
+	mulBK      gen = 12 // b at the depth
+	mulK       gen = 13
+	mulT       gen = 14
+	mulAK      gen = 19 // to R22: rows of a at the depth
+)
+
+// multiply has tiles of 4 and 1 rows by 16, 4 and 1 columns. Each element is one chain of fused multiply-adds over the depth.
+func multiply(a *assembly) {
+	a.text("multiplyNEON", "(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)", 121,
+		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
+	a.base("c", 0, mulC)
+	a.base("a", 24, mulA)
+	a.ins("MOVD", arg("cStride", 72), mulCStride)
+	a.ins("MOVD", arg("aStride", 80), mulAStride)
+	a.ins("MOVD", arg("bStride", 88), mulBStride)
+	a.ins("MOVD", arg("rows", 96), mulRows)
+	a.ins("MOVD", arg("depth", 104), mulDepth)
+	a.ins("MOVBU", arg("sum", 120), mulSum)
+	for _, s := range []gen{mulCStride, mulAStride, mulBStride} {
+		a.ins("LSL", imm(2), s)
+	}
+	for _, rows := range []int{4, 1} {
+		below := a.newLabel()
+		band := a.label()
+		a.ins("CMP", imm(rows), mulRows)
+		a.ins("BLT", below)
+		a.base("b", 48, mulBC)
+		a.ins("MOVD", mulC, mulCC)
+		a.ins("MOVD", arg("columns", 112), mulLeft)
+		for _, columns := range []int{16, 4, 1} {
+			fewer := a.newLabel()
+			more := a.label()
+			a.ins("CMP", imm(columns), mulLeft)
+			a.ins("BLT", fewer)
+			tile(a, rows, columns)
+			a.ins("ADD", imm(4*columns), mulBC)
+			a.ins("ADD", imm(4*columns), mulCC)
+			a.ins("SUB", imm(columns), mulLeft)
+			a.ins("B", more)
+			a.place(fewer)
+		}
+		for range rows {
+			a.ins("ADD", mulAStride, mulA)
+			a.ins("ADD", mulCStride, mulC)
+		}
+		a.ins("SUB", imm(rows), mulRows)
+		a.ins("B", band)
+		a.place(below)
+	}
+	a.ret()
+}
+
+// tile is the product of some rows, at most 4, and columns. The sums are V16 to V31, b is in V0 to V3, a in V4 to V7.
+func tile(a *assembly, rows, columns int) {
+	w, vectors := vector, columns/4
+	if columns == 1 {
+		w, vectors = float, 1
+	}
+	sum := func(r, v int) vec { return 16 + vec(4*r+v) }
+	some, begin := a.newLabel(), a.newLabel()
+	eachSum := func(f func(at string, v vec)) {
+		a.ins("MOVD", mulCC, mulT)
+		for r := range rows {
+			for v := range vectors {
+				f(at(mulT, 16*v), sum(r, v))
+			}
+			a.ins("ADD", mulCStride, mulT)
+		}
+	}
+	a.ins("CBNZ", mulSum, some)
+	for r := range rows {
+		for v := range vectors {
+			a.zero(sum(r, v))
+		}
+	}
+	a.ins("B", begin)
+	a.place(some)
+	eachSum(func(at string, v vec) { a.ins(w.move(""), at, fmt.Sprintf("F%d", v)) })
+	a.place(begin)
+
+	a.ins("MOVD", mulA, mulAK)
+	for r := 1; r < rows; r++ {
+		a.ins("ADD", mulAStride, mulAK+gen(r-1), mulAK+gen(r))
+	}
+	a.ins("MOVD", mulBC, mulBK)
+	a.ins("MOVD", mulDepth, mulK)
+	each(a, mulK, func(depth width) {
+		for r := range rows {
+			depth.next(a, mulAK+gen(r), 4+vec(r))
+		}
+		for k := range int(depth) / 4 {
+			for v := range vectors {
+				a.ins(w.move(""), at(mulBK, 16*v), fmt.Sprintf("F%d", v))
+			}
+			a.ins("ADD", mulBStride, mulBK)
+			for r := range rows {
+				for v := range vectors {
+					a.word(fmlaElement.element(sum(r, v), vec(v), 4+vec(r), k))
+				}
+			}
+		}
+	})
+	eachSum(func(at string, v vec) { a.ins(w.move(""), fmt.Sprintf("F%d", v), at) })
+}
+
+// softmaxPositions is how many scores a block has.
+const softmaxPositions = 64
+
+func softmax(a *assembly) {
+	a.text("softmaxNEON", "(scores, stats, acc []float32, dim int)", 80,
+		"turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.")
+	const scores, stats, acc, rows, dim, p, left gen = 0, 1, 2, 3, 4, 5, 6
+	const top, before, f, sum vec = 16, 17, 18, 7
+	useExp(a, p)
+	a.base("scores", 0, scores)
+	a.base("stats", 24, stats)
+	a.length("stats", 24, rows)
+	a.ins("LSR", imm(1), rows)
+	a.base("acc", 48, acc)
+	a.ins("MOVD", arg("dim", 72), dim)
+	a.loop(rows, func() {
+		same := a.newLabel()
+		a.ins("FMOVS", at(stats, 0), fmt.Sprintf("F%d", before))
+		a.word(dupWord(before, before, 0))
+		a.word(move(top, before))
+		a.ins("MOVD", scores, p)
+		for range softmaxPositions / 16 {
+			a.take(p, 0, 1, 2, 3)
+			for i := range vec(4) {
+				a.word(fmax.three(top, top, i))
+			}
+		}
+		a.word(fmaxv.two(top, top))
+		a.word(dupWord(top, top, 0))
+		a.ins("FCMPS", fmt.Sprintf("F%d", before), fmt.Sprintf("F%d", top))
+		a.ins("BEQ", same)
+		// What there is is scaled by e^(before - top).
+		a.word(fsub.three(f, before, top))
+		exp(a, f, 0, 1, 2)
+		a.ins("FMOVS", at(stats, 4), "F0")
+		a.word(fmul.three(0, 0, f))
+		a.ins("FMOVS", "F0", at(stats, 4))
+		a.ins("FMOVS", fmt.Sprintf("F%d", top), at(stats, 0))
+		a.ins("MOVD", acc, p)
+		a.ins("MOVD", dim, left)
+		each(a, left, func(w width) {
+			w.get(a, p, 0)
+			a.word(fmul.three(0, 0, f))
+			w.put(a, p, 0)
+		})
+		a.place(same)
+		a.zero(sum)
+		a.ins("MOVD", imm(softmaxPositions/4), left)
+		a.loop(left, func() {
+			vector.get(a, scores, 3)
+			a.word(fsub.three(3, 3, top))
+			exp(a, 3, 0, 1, 2)
+			vector.put(a, scores, 3)
+			a.word(fadd.three(sum, sum, 3))
+		})
+		addLanes(a, sum)
+		a.ins("FMOVS", at(stats, 4), "F0")
+		a.word(fadd.three(0, 0, sum))
+		a.ins("FMOVS", "F0", at(stats, 4))
+		a.ins("ADD", imm(8), stats)
+		a.ins("ADD", dim.String()+"<<2", acc)
+	})
+	a.ret()
+}
