@@ -249,10 +249,10 @@ func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint3
 //go:noescape
 func widenNEON(dst []float32, row []byte)
 
-// transposeNEON writes 4 rows of src, a multiple of 4 columns each, to dst as columns.
+// transposeNEON writes rows of src to dst as columns; rows and columns are multiples of 4.
 //
 //go:noescape
-func transposeNEON(dst, src []float32, dstStride, srcStride, columns int)
+func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
 
 // multiplyNEON writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].
 //

@@ -9070,23 +9070,31 @@ l126:
 	BNE l126
 	RET
 
-// func transposeNEON(dst, src []float32, dstStride, srcStride, columns int)
-TEXT ·transposeNEON(SB), NOSPLIT, $0-72
+// func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
+TEXT ·transposeNEON(SB), NOSPLIT, $0-80
 	MOVD dst_base+0(FP), R0
 	MOVD src_base+24(FP), R1
-	MOVD dstStride+48(FP), R5
-	MOVD srcStride+56(FP), R6
-	MOVD columns+64(FP), R7
-	LSL $2, R5
-	ADD R6<<2, R1, R2
-	ADD R6<<2, R2, R3
-	ADD R6<<2, R3, R4
-	LSR $2, R7
+	MOVD dstStride+48(FP), R2
+	MOVD srcStride+56(FP), R3
+	MOVD rows+64(FP), R4
+	MOVD columns+72(FP), R5
+	LSL $2, R2
+	LSL $2, R3
+	LSR $2, R4
+	LSR $2, R5
 l127:
-	VLD1.P 16(R1), [V0.B16]
-	VLD1.P 16(R2), [V1.B16]
-	VLD1.P 16(R3), [V2.B16]
-	VLD1.P 16(R4), [V3.B16]
+	MOVD R1, R8
+	ADD R3, R8, R9
+	ADD R3, R9, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R1
+	MOVD R0, R6
+	MOVD R5, R12
+l128:
+	VLD1.P 16(R8), [V0.B16]
+	VLD1.P 16(R9), [V1.B16]
+	VLD1.P 16(R10), [V2.B16]
+	VLD1.P 16(R11), [V3.B16]
 	WORD $0x4e812804 // trn1 v4.4s, v0.4s, v1.4s
 	WORD $0x4e816805 // trn2 v5.4s, v0.4s, v1.4s
 	WORD $0x4e832846 // trn1 v6.4s, v2.4s, v3.4s
@@ -9095,15 +9103,18 @@ l127:
 	WORD $0x4ec738a1 // zip1 v1.2d, v5.2d, v7.2d
 	WORD $0x4ec67882 // zip2 v2.2d, v4.2d, v6.2d
 	WORD $0x4ec778a3 // zip2 v3.2d, v5.2d, v7.2d
-	VST1 [V0.B16], (R0)
-	ADD R5, R0
-	VST1 [V1.B16], (R0)
-	ADD R5, R0
-	VST1 [V2.B16], (R0)
-	ADD R5, R0
-	VST1 [V3.B16], (R0)
-	ADD R5, R0
-	SUBS $1, R7
+	VST1 [V0.B16], (R6)
+	ADD R2, R6
+	VST1 [V1.B16], (R6)
+	ADD R2, R6
+	VST1 [V2.B16], (R6)
+	ADD R2, R6
+	VST1 [V3.B16], (R6)
+	ADD R2, R6
+	SUBS $1, R12
+	BNE l128
+	ADD $16, R0
+	SUBS $1, R4
 	BNE l127
 	RET
 
@@ -9120,16 +9131,16 @@ TEXT ·multiplyNEON(SB), NOSPLIT, $0-121
 	LSL $2, R3
 	LSL $2, R4
 	LSL $2, R5
-l129:
+l130:
 	CMP $4, R6
-	BLT l128
+	BLT l129
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l131:
+l132:
 	CMP $16, R9
-	BLT l130
-	CBNZ R8, l132
+	BLT l131
+	CBNZ R8, l133
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
@@ -9146,8 +9157,8 @@ l131:
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4f00e41e // movi v30.16b, #0
 	WORD $0x4f00e41f // movi v31.16b, #0
-	B l133
-l132:
+	B l134
+l133:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
@@ -9169,7 +9180,7 @@ l132:
 	FMOVQ 32(R14), F30
 	FMOVQ 48(R14), F31
 	ADD R3, R14
-l133:
+l134:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9177,8 +9188,8 @@ l133:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l134
-l136:
+	BLT l135
+l137:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9269,10 +9280,10 @@ l136:
 	WORD $0x4fa7187f // fmla v31.4s, v3.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l136
-l134:
-	CBZ R13, l135
-l137:
+	BGE l137
+l135:
+	CBZ R13, l136
+l138:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9299,8 +9310,8 @@ l137:
 	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
 	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l137
-l135:
+	BNE l138
+l136:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -9325,18 +9336,18 @@ l135:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l131
-l130:
-l139:
+	B l132
+l131:
+l140:
 	CMP $4, R9
-	BLT l138
-	CBNZ R8, l140
+	BLT l139
+	CBNZ R8, l141
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l141
-l140:
+	B l142
+l141:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
@@ -9346,7 +9357,7 @@ l140:
 	ADD R3, R14
 	FMOVQ 0(R14), F28
 	ADD R3, R14
-l141:
+l142:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9354,8 +9365,8 @@ l141:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l142
-l144:
+	BLT l143
+l145:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9386,10 +9397,10 @@ l144:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l144
-l142:
-	CBZ R13, l143
-l145:
+	BGE l145
+l143:
+	CBZ R13, l144
+l146:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9401,8 +9412,8 @@ l145:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l145
-l143:
+	BNE l146
+l144:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
@@ -9415,18 +9426,18 @@ l143:
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l139
-l138:
-l147:
+	B l140
+l139:
+l148:
 	CMP $1, R9
-	BLT l146
-	CBNZ R8, l148
+	BLT l147
+	CBNZ R8, l149
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l149
-l148:
+	B l150
+l149:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
@@ -9436,7 +9447,7 @@ l148:
 	ADD R3, R14
 	FMOVS 0(R14), F28
 	ADD R3, R14
-l149:
+l150:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9444,8 +9455,8 @@ l149:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l150
-l152:
+	BLT l151
+l153:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9476,10 +9487,10 @@ l152:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l152
-l150:
-	CBZ R13, l151
-l153:
+	BGE l153
+l151:
+	CBZ R13, l152
+l154:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9491,8 +9502,8 @@ l153:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l153
-l151:
+	BNE l154
+l152:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
@@ -9505,8 +9516,8 @@ l151:
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l147
-l146:
+	B l148
+l147:
 	ADD R4, R1
 	ADD R3, R0
 	ADD R4, R1
@@ -9516,37 +9527,37 @@ l146:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $4, R6
-	B l129
-l128:
-l155:
+	B l130
+l129:
+l156:
 	CMP $1, R6
-	BLT l154
+	BLT l155
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l157:
+l158:
 	CMP $16, R9
-	BLT l156
-	CBNZ R8, l158
+	BLT l157
+	CBNZ R8, l159
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
 	WORD $0x4f00e413 // movi v19.16b, #0
-	B l159
-l158:
+	B l160
+l159:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
 	FMOVQ 32(R14), F18
 	FMOVQ 48(R14), F19
 	ADD R3, R14
-l159:
+l160:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l160
-l162:
+	BLT l161
+l163:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -9586,10 +9597,10 @@ l162:
 	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l162
-l160:
-	CBZ R13, l161
-l163:
+	BGE l163
+l161:
+	CBZ R13, l162
+l164:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -9601,8 +9612,8 @@ l163:
 	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
 	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l163
-l161:
+	BNE l164
+l162:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -9612,25 +9623,25 @@ l161:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l157
-l156:
-l165:
-	CMP $4, R9
-	BLT l164
-	CBNZ R8, l166
-	WORD $0x4f00e410 // movi v16.16b, #0
-	B l167
+	B l158
+l157:
 l166:
+	CMP $4, R9
+	BLT l165
+	CBNZ R8, l167
+	WORD $0x4f00e410 // movi v16.16b, #0
+	B l168
+l167:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
-l167:
+l168:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l168
-l170:
+	BLT l169
+l171:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
@@ -9646,42 +9657,42 @@ l170:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l170
-l168:
-	CBZ R13, l169
-l171:
+	BGE l171
+l169:
+	CBZ R13, l170
+l172:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l171
-l169:
+	BNE l172
+l170:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l165
-l164:
-l173:
-	CMP $1, R9
-	BLT l172
-	CBNZ R8, l174
-	WORD $0x4f00e410 // movi v16.16b, #0
-	B l175
+	B l166
+l165:
 l174:
+	CMP $1, R9
+	BLT l173
+	CBNZ R8, l175
+	WORD $0x4f00e410 // movi v16.16b, #0
+	B l176
+l175:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
-l175:
+l176:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l176
-l178:
+	BLT l177
+l179:
 	FMOVQ.P 16(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
@@ -9697,30 +9708,30 @@ l178:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l178
-l176:
-	CBZ R13, l177
-l179:
+	BGE l179
+l177:
+	CBZ R13, l178
+l180:
 	FMOVS.P 4(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l179
-l177:
+	BNE l180
+l178:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l173
-l172:
+	B l174
+l173:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $1, R6
-	B l155
-l154:
+	B l156
+l155:
 	RET
 
 // func softmaxNEON(scores, stats, acc []float32, dim int)
@@ -9744,7 +9755,7 @@ TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	LSR $1, R3
 	MOVD acc_base+48(FP), R2
 	MOVD dim+72(FP), R4
-l180:
+l181:
 	FMOVS 0(R1), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
@@ -9772,7 +9783,7 @@ l180:
 	WORD $0x6e30fa10 // fmaxv s16, v16.4s
 	WORD $0x4e040610 // dup v16.4s, v16.s[0]
 	FCMPS F17, F16
-	BEQ l181
+	BEQ l182
 	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
 	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
 	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
@@ -9809,27 +9820,27 @@ l180:
 	MOVD R2, R5
 	MOVD R4, R6
 	CMP $4, R6
-	BLT l182
-l184:
+	BLT l183
+l185:
 	FMOVQ 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVQ.P F0, 16(R5)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l184
-l182:
-	CBZ R6, l183
-l185:
+	BGE l185
+l183:
+	CBZ R6, l184
+l186:
 	FMOVS 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVS.P F0, 4(R5)
 	SUBS $1, R6
-	BNE l185
-l183:
-l181:
+	BNE l186
+l184:
+l182:
 	WORD $0x4f00e407 // movi v7.16b, #0
 	MOVD $16, R6
-l186:
+l187:
 	FMOVQ 0(R0), F3
 	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
 	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
@@ -9863,7 +9874,7 @@ l186:
 	FMOVQ.P F3, 16(R0)
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	SUBS $1, R6
-	BNE l186
+	BNE l187
 	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
 	WORD $0x7e30d8e7 // faddp s7, v7.2s
 	FMOVS 4(R1), F0
@@ -9872,7 +9883,7 @@ l186:
 	ADD $8, R1
 	ADD R4<<2, R2
 	SUBS $1, R3
-	BNE l180
+	BNE l181
 	RET
 
 // func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
@@ -9904,7 +9915,7 @@ TEXT ·deltaNEON(SB), NOSPLIT, $0-136
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l187:
+l188:
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
 	VLD1.P 16(R9), [V0.B16]
@@ -9920,7 +9931,7 @@ l187:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l187
+	BNE l188
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -9934,9 +9945,9 @@ l187:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-l189:
+l190:
 	SUBS $1, R8
-	BEQ l188
+	BEQ l189
 	ADD R5<<1, R1
 	ADD $16, R2
 	ADD R6, R3
@@ -9957,7 +9968,7 @@ l189:
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l190:
+l191:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
@@ -9986,7 +9997,7 @@ l190:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l190
+	BNE l191
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -10000,8 +10011,8 @@ l190:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-	B l189
-l188:
+	B l190
+l189:
 	ADD R5<<1, R1
 	MOVD R0, R9
 	ADD R5, R9, R10
@@ -10009,7 +10020,7 @@ l188:
 	ADD R5, R11, R12
 	SUB R5<<1, R1, R15
 	LSR $4, R5, R19
-l191:
+l192:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1 (R9), [V0.B16]
 	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
@@ -10028,5 +10039,5 @@ l191:
 	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
 	VST1.P [V3.B16], 16(R12)
 	SUBS $1, R19
-	BNE l191
+	BNE l192
 	RET

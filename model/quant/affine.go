@@ -38,7 +38,7 @@ func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, r
 			bias := BF16ToF32(binary.LittleEndian.Uint16(b[at:]))
 			for i := g; i < g+f.Group; i++ {
 				code := w[i/perByte] >> (i % perByte * f.Bits) & mask
-				dst[i] = float32(code)*scale + bias
+				dst[i] = float32(float32(code)*scale) + bias
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (f Format) unpackPanel(dst []float32, weight, scales, biases []byte, row in
 			word := binary.LittleEndian.Uint32(weight[4*((panel*words+i/perWord)*PanelRows+lane):])
 			for j := range perWord {
 				code := word >> f.panelShift(j) & (1<<f.Bits - 1)
-				dst[i+j] = float32(code)*scale + bias
+				dst[i+j] = float32(float32(code)*scale) + bias
 			}
 		}
 	}

@@ -73,35 +73,45 @@ func widenAll(a *assembly) {
 
 // transpose takes squares of four by four.
 func transpose(a *assembly) {
-	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, columns int)", 72,
-		"writes 4 rows of src, a multiple of 4 columns each, to dst as columns.")
-	const dst, row, dstStride, srcStride, columns gen = 0, 1, 5, 6, 7 // rows are in R1 to R4
+	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, rows, columns int)", 80,
+		"writes rows of src to dst as columns; rows and columns are multiples of 4.")
+	const dst, src, dstStride, srcStride, rows, columns, to, row, left gen = 0, 1, 2, 3, 4, 5, 6, 8, 12 // four rows from R8 on
 	a.base("dst", 0, dst)
-	a.base("src", 24, row)
+	a.base("src", 24, src)
 	a.ins("MOVD", arg("dstStride", 48), dstStride)
 	a.ins("MOVD", arg("srcStride", 56), srcStride)
-	a.ins("MOVD", arg("columns", 64), columns)
+	a.ins("MOVD", arg("rows", 64), rows)
+	a.ins("MOVD", arg("columns", 72), columns)
 	a.ins("LSL", imm(2), dstStride)
-	for r := range gen(3) {
-		a.ins("ADD", srcStride.String()+"<<2", row+r, row+r+1)
-	}
+	a.ins("LSL", imm(2), srcStride)
+	a.ins("LSR", imm(2), rows)
 	a.ins("LSR", imm(2), columns)
-	a.loop(columns, func() {
-		for r := range gen(4) {
-			a.take(row+r, vec(r))
+	a.loop(rows, func() {
+		a.ins("MOVD", src, row)
+		for r := range gen(3) {
+			a.ins("ADD", srcStride, row+r, row+r+1)
 		}
-		a.word(trn1.three(4, 0, 1))
-		a.word(trn2.three(5, 0, 1))
-		a.word(trn1.three(6, 2, 3))
-		a.word(trn2.three(7, 2, 3))
-		a.word(zip1d.three(0, 4, 6))
-		a.word(zip1d.three(1, 5, 7))
-		a.word(zip2d.three(2, 4, 6))
-		a.word(zip2d.three(3, 5, 7))
-		for c := range vec(4) {
-			a.store(dst, c)
-			a.ins("ADD", dstStride, dst)
-		}
+		a.ins("ADD", srcStride, row+3, src)
+		a.ins("MOVD", dst, to)
+		a.ins("MOVD", columns, left)
+		a.loop(left, func() {
+			for r := range gen(4) {
+				a.take(row+r, vec(r))
+			}
+			a.word(trn1.three(4, 0, 1))
+			a.word(trn2.three(5, 0, 1))
+			a.word(trn1.three(6, 2, 3))
+			a.word(trn2.three(7, 2, 3))
+			a.word(zip1d.three(0, 4, 6))
+			a.word(zip1d.three(1, 5, 7))
+			a.word(zip2d.three(2, 4, 6))
+			a.word(zip2d.three(3, 5, 7))
+			for c := range vec(4) {
+				a.store(to, c)
+				a.ins("ADD", dstStride, to)
+			}
+		})
+		a.ins("ADD", imm(16), dst)
 	})
 	a.ret()
 }
