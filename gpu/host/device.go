@@ -166,7 +166,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{kernels: d.kernels, pool: d.pool}
+	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), pool: d.pool}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is

@@ -34,10 +34,12 @@ const inlineNS = 20_000
 // the steady state nothing is allocated.
 type executor struct {
 	kernels *kernels
+	vectors *vectors
 	pool    *pool
 	scratch scratch // of the calling goroutine
 	sums    []float32
-	at      int // operation under way
+	partial []float32 // of attention's spans
+	at      int       // operation under way
 
 	embed   embedTask
 	norm    normTask
@@ -54,6 +56,8 @@ type executor struct {
 	add     addTask
 	expert  expertTask
 	combine combineTask
+	append  appendTask
+	copying copyTask
 	summing sumTask
 }
 
@@ -99,7 +103,7 @@ func (x *executor) do(op gpu.Op) {
 	case *gpu.HeadMatMul:
 		x.runHeadMatMul(o)
 	case *gpu.CopyHeads:
-		runCopyHeads(o)
+		x.runCopyHeads(o)
 	case *gpu.Add:
 		x.runAdd(o)
 	case *gpu.SigmoidGate:
@@ -109,7 +113,7 @@ func (x *executor) do(op gpu.Op) {
 	case *gpu.Rope:
 		x.runRope(o)
 	case *gpu.AppendKV:
-		runAppendKV(o)
+		x.runAppendKV(o)
 	case *gpu.Attention:
 		x.runAttention(o)
 	case *gpu.LatentAttention:

@@ -27,6 +27,7 @@ const (
 
 func main() {
 	isa := flag.String("isa", "", "avx512 or avx2")
+	vectors := flag.Bool("vectors", false, "write the primitives of operations other than matrix products")
 	flag.Parse()
 	var g *generator
 	switch *isa {
@@ -38,6 +39,11 @@ func main() {
 		log.Fatalf("gen: -isa is %q, want avx512 or avx2", *isa)
 	}
 	ConstraintExpr("amd64,!noasm")
+	if *vectors {
+		g.vectors()
+		Generate()
+		return
+	}
 	g.tables()
 	for _, bits := range []int{2, 4, 8} {
 		for _, group := range []int{32, 64, 128} {
