@@ -98,42 +98,6 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-func BenchmarkAttention(b *testing.B) {
-	for _, positions := range []int{512, 8192} {
-		b.Run(fmt.Sprintf("positions=%d", positions), func(b *testing.B) {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				const heads, kvHeads, dim, page = 16, 2, 256, 256
-				kv := gpu.KV{PageRows: page, Dim: kvHeads * dim, VOffset: page * kvHeads * dim * 4}
-				for p := 0; p < positions; p += page {
-					kv.Pages = append(kv.Pages, benchFloats(b, d, 2*page*kvHeads*dim))
-				}
-				var c gpu.Commands
-				c.EncodeAttention(gpu.Attention{Q: benchFloats(b, d, heads*dim), Y: benchFloats(b, d, heads*dim), QRowStride: heads * dim,
-					QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 16,
-					Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: kv}}})
-				measure(b, d, &c, positions*kvHeads*dim*8)
-			})
-		})
-	}
-}
-
-func BenchmarkDelta(b *testing.B) {
-	for _, rows := range []int{1, 32} {
-		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				const keyHeads, valueHeads, dim = 16, 32, 128
-				var c gpu.Commands
-				c.EncodeDeltaRule(gpu.DeltaRule{QKV: benchFloats(b, d, rows*(2*keyHeads+valueHeads)*dim),
-					Alpha: benchFloats(b, d, rows*valueHeads), Beta: benchFloats(b, d, rows*valueHeads),
-					ALog: benchFloats(b, d, valueHeads), DtBias: benchFloats(b, d, valueHeads),
-					Y: benchFloats(b, d, rows*valueHeads*dim), KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim,
-					Segments: []gpu.StateSegment{{Rows: rows, State: benchFloats(b, d, valueHeads*dim*dim)}}})
-				measure(b, d, &c, rows*valueHeads*dim*dim*8)
-			})
-		})
-	}
-}
-
 func BenchmarkExperts(b *testing.B) {
 	for _, rows := range []int{1, 32} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
