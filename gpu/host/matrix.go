@@ -107,19 +107,3 @@ func unpack(dst []float32, row []byte, f quant.Format) {
 		}
 	}
 }
-
-// dequantise writes row o's values to dst [cols]: q·scale + bias, each step rounded.
-func (m *matrix) dequantise(dst []float32, o int) {
-	unpack(dst, m.row(o), m.format)
-	if !m.affine() {
-		return
-	}
-	scales, biases := m.groups(o)
-	for g := range m.cols / m.format.Group {
-		s, b := bf16(scales, g), bf16(biases, g)
-		group := dst[g*m.format.Group : (g+1)*m.format.Group]
-		for i, q := range group {
-			group[i] = float32(q*s) + b
-		}
-	}
-}
