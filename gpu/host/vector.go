@@ -13,8 +13,7 @@ import (
 // computed, nor on where in memory it is. The portable forms below are the definitions; the assembly fuses products
 // with sums, has lanes sums where a sum is over neighbours, and e^x to 2 units in the last place.
 type vectors struct {
-	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of, the rows that
-	// transpose takes, and the rows of state that delta takes if they have a multiple of lanes too.
+	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of, transpose rows of, and the rows of state that delta takes if they have a multiple of lanes too.
 	lanes int
 	// How many multiply-adds, elements that are moved, and exponentials one thread does in a nanosecond, times 16, for
 	// the choice between one thread and all.
@@ -33,7 +32,7 @@ type vectors struct {
 	rope      func(x, table []float32, heads, stride int)                           // channels i and i+len(table)/2 of each head, see gpu.Rope
 	ropePairs func(x, table []float32, heads, stride int)                           // channels 2i and 2i+1
 	widen     func(dst []float32, row []byte)                                       // bf16 to float32
-	transpose func(dst, src []float32, dstStride, srcStride, columns int)           // dst[c, r] = src[r, c], r < lanes, columns a multiple of 4
+	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)     // dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
 	softmax   func(scores, stats, acc []float32, dim int)                           // see portableSoftmax
 	delta     func(state, keys, gates, v, y []float32, vStride, yStride int)        // see portableDelta
 	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)  // c = a·b, or c += a·b if sum, with strides; depth ascending
@@ -68,8 +67,8 @@ func (v *vectors) inverseRMS(x []float32, eps float32) float32 {
 // transposeAll is transpose of any number of rows and columns. The rest of either goes one by one.
 func (v *vectors) transposeAll(dst, src []float32, dstStride, srcStride, rows, columns int) {
 	whole, fours := rows/v.lanes*v.lanes, columns&^3
-	for r := 0; r < whole && fours > 0; r += v.lanes {
-		v.transpose(dst[r:], src[r*srcStride:], dstStride, srcStride, fours)
+	if whole > 0 && fours > 0 {
+		v.transpose(dst, src, dstStride, srcStride, whole, fours)
 	}
 	for r := range rows {
 		first := fours

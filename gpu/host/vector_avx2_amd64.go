@@ -84,10 +84,10 @@ func dequantise8AVX2(dst []float32, words []byte, scales []byte, biases []byte, 
 //go:noescape
 func widenAVX2(dst []float32, row []byte)
 
-// transposeAVX2 writes 8 rows of src, a multiple of 4 columns each, to dst as columns.
+// transposeAVX2 writes src to dst, rows as columns; rows is a multiple of 8, columns of 4.
 //
 //go:noescape
-func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, columns int)
+func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 
 // multiplyAVX2 writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].
 //

@@ -1173,54 +1173,63 @@ loop:
 	VZEROUPPER
 	RET
 
-// func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, columns int)
+// func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 // Requires: AVX
-TEXT ·transposeAVX2(SB), NOSPLIT, $0-72
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), AX
 	MOVQ src_base+24(FP), CX
-	MOVQ columns+64(FP), DX
-	MOVQ dstStride+48(FP), BX
-	MOVQ srcStride+56(FP), SI
+	MOVQ dstStride+48(FP), DX
+	MOVQ srcStride+56(FP), BX
+	MOVQ rows+64(FP), DI
+	SHLQ $0x02, DX
 	SHLQ $0x02, BX
-	SHLQ $0x02, SI
-	MOVQ CX, DI
-	LEAQ (DI)(SI*1), R8
-	LEAQ (R8)(SI*1), R9
-	LEAQ (R9)(SI*1), R10
-	SHLQ $0x02, SI
-	LEAQ (SI)(SI*2), CX
+
+rows:
+	MOVQ columns+72(FP), R9
+	MOVQ AX, R8
+	MOVQ CX, R10
+	LEAQ (R10)(BX*1), R11
+	LEAQ (R11)(BX*1), R12
+	LEAQ (R12)(BX*1), R13
+	SHLQ $0x02, BX
+	LEAQ (BX)(BX*2), SI
 
 loop:
-	VMOVUPS     (DI), X0
-	VINSERTF128 $0x01, (DI)(SI*1), Y0, Y0
-	ADDQ        $0x10, DI
-	VMOVUPS     (R8), X1
-	VINSERTF128 $0x01, (R8)(SI*1), Y1, Y1
-	ADDQ        $0x10, R8
-	VMOVUPS     (R9), X2
-	VINSERTF128 $0x01, (R9)(SI*1), Y2, Y2
-	ADDQ        $0x10, R9
-	VMOVUPS     (R10), X3
-	VINSERTF128 $0x01, (R10)(SI*1), Y3, Y3
+	VMOVUPS     (R10), X0
+	VINSERTF128 $0x01, (R10)(BX*1), Y0, Y0
 	ADDQ        $0x10, R10
+	VMOVUPS     (R11), X1
+	VINSERTF128 $0x01, (R11)(BX*1), Y1, Y1
+	ADDQ        $0x10, R11
+	VMOVUPS     (R12), X2
+	VINSERTF128 $0x01, (R12)(BX*1), Y2, Y2
+	ADDQ        $0x10, R12
+	VMOVUPS     (R13), X3
+	VINSERTF128 $0x01, (R13)(BX*1), Y3, Y3
+	ADDQ        $0x10, R13
 	VUNPCKLPS   Y1, Y0, Y4
 	VUNPCKHPS   Y1, Y0, Y5
 	VUNPCKLPS   Y3, Y2, Y1
 	VUNPCKHPS   Y3, Y2, Y3
 	VUNPCKLPD   Y1, Y4, Y0
-	VMOVUPS     Y0, (AX)
-	ADDQ        BX, AX
+	VMOVUPS     Y0, (R8)
+	ADDQ        DX, R8
 	VUNPCKHPD   Y1, Y4, Y1
-	VMOVUPS     Y1, (AX)
-	ADDQ        BX, AX
+	VMOVUPS     Y1, (R8)
+	ADDQ        DX, R8
 	VUNPCKLPD   Y3, Y5, Y2
-	VMOVUPS     Y2, (AX)
-	ADDQ        BX, AX
+	VMOVUPS     Y2, (R8)
+	ADDQ        DX, R8
 	VUNPCKHPD   Y3, Y5, Y3
-	VMOVUPS     Y3, (AX)
-	ADDQ        BX, AX
-	SUBQ        $0x04, DX
+	VMOVUPS     Y3, (R8)
+	ADDQ        DX, R8
+	SUBQ        $0x04, R9
 	JNZ         loop
+	LEAQ        (CX)(BX*2), CX
+	SHRQ        $0x02, BX
+	ADDQ        $0x20, AX
+	SUBQ        $0x08, DI
+	JNZ         rows
 	VZEROUPPER
 	RET
 

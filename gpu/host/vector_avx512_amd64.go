@@ -84,10 +84,10 @@ func dequantise8AVX512(dst []float32, words []byte, scales []byte, biases []byte
 //go:noescape
 func widenAVX512(dst []float32, row []byte)
 
-// transposeAVX512 writes 16 rows of src, a multiple of 4 columns each, to dst as columns.
+// transposeAVX512 writes src to dst, rows as columns; rows is a multiple of 16, columns of 4.
 //
 //go:noescape
-func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int, columns int)
+func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 
 // multiplyAVX512 writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].
 //

@@ -1263,62 +1263,71 @@ loop:
 	VZEROUPPER
 	RET
 
-// func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int, columns int)
+// func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 // Requires: AVX, AVX512F
-TEXT ·transposeAVX512(SB), NOSPLIT, $0-72
+TEXT ·transposeAVX512(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), AX
 	MOVQ src_base+24(FP), CX
-	MOVQ columns+64(FP), DX
-	MOVQ dstStride+48(FP), BX
-	MOVQ srcStride+56(FP), SI
+	MOVQ dstStride+48(FP), DX
+	MOVQ srcStride+56(FP), BX
+	MOVQ rows+64(FP), DI
+	SHLQ $0x02, DX
 	SHLQ $0x02, BX
-	SHLQ $0x02, SI
-	MOVQ CX, DI
-	LEAQ (DI)(SI*1), R8
-	LEAQ (R8)(SI*1), R9
-	LEAQ (R9)(SI*1), R10
-	SHLQ $0x02, SI
-	LEAQ (SI)(SI*2), CX
+
+rows:
+	MOVQ columns+72(FP), R9
+	MOVQ AX, R8
+	MOVQ CX, R10
+	LEAQ (R10)(BX*1), R11
+	LEAQ (R11)(BX*1), R12
+	LEAQ (R12)(BX*1), R13
+	SHLQ $0x02, BX
+	LEAQ (BX)(BX*2), SI
 
 loop:
-	VMOVUPS      (DI), X0
-	VINSERTF32X4 $0x01, (DI)(SI*1), Z0, Z0
-	VINSERTF32X4 $0x02, (DI)(SI*2), Z0, Z0
-	VINSERTF32X4 $0x03, (DI)(CX*1), Z0, Z0
-	ADDQ         $0x10, DI
-	VMOVUPS      (R8), X1
-	VINSERTF32X4 $0x01, (R8)(SI*1), Z1, Z1
-	VINSERTF32X4 $0x02, (R8)(SI*2), Z1, Z1
-	VINSERTF32X4 $0x03, (R8)(CX*1), Z1, Z1
-	ADDQ         $0x10, R8
-	VMOVUPS      (R9), X2
-	VINSERTF32X4 $0x01, (R9)(SI*1), Z2, Z2
-	VINSERTF32X4 $0x02, (R9)(SI*2), Z2, Z2
-	VINSERTF32X4 $0x03, (R9)(CX*1), Z2, Z2
-	ADDQ         $0x10, R9
-	VMOVUPS      (R10), X3
-	VINSERTF32X4 $0x01, (R10)(SI*1), Z3, Z3
-	VINSERTF32X4 $0x02, (R10)(SI*2), Z3, Z3
-	VINSERTF32X4 $0x03, (R10)(CX*1), Z3, Z3
+	VMOVUPS      (R10), X0
+	VINSERTF32X4 $0x01, (R10)(BX*1), Z0, Z0
+	VINSERTF32X4 $0x02, (R10)(BX*2), Z0, Z0
+	VINSERTF32X4 $0x03, (R10)(SI*1), Z0, Z0
 	ADDQ         $0x10, R10
+	VMOVUPS      (R11), X1
+	VINSERTF32X4 $0x01, (R11)(BX*1), Z1, Z1
+	VINSERTF32X4 $0x02, (R11)(BX*2), Z1, Z1
+	VINSERTF32X4 $0x03, (R11)(SI*1), Z1, Z1
+	ADDQ         $0x10, R11
+	VMOVUPS      (R12), X2
+	VINSERTF32X4 $0x01, (R12)(BX*1), Z2, Z2
+	VINSERTF32X4 $0x02, (R12)(BX*2), Z2, Z2
+	VINSERTF32X4 $0x03, (R12)(SI*1), Z2, Z2
+	ADDQ         $0x10, R12
+	VMOVUPS      (R13), X3
+	VINSERTF32X4 $0x01, (R13)(BX*1), Z3, Z3
+	VINSERTF32X4 $0x02, (R13)(BX*2), Z3, Z3
+	VINSERTF32X4 $0x03, (R13)(SI*1), Z3, Z3
+	ADDQ         $0x10, R13
 	VUNPCKLPS    Z1, Z0, Z4
 	VUNPCKHPS    Z1, Z0, Z5
 	VUNPCKLPS    Z3, Z2, Z1
 	VUNPCKHPS    Z3, Z2, Z3
 	VUNPCKLPD    Z1, Z4, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         BX, AX
+	VMOVUPS      Z0, (R8)
+	ADDQ         DX, R8
 	VUNPCKHPD    Z1, Z4, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         BX, AX
+	VMOVUPS      Z1, (R8)
+	ADDQ         DX, R8
 	VUNPCKLPD    Z3, Z5, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         BX, AX
+	VMOVUPS      Z2, (R8)
+	ADDQ         DX, R8
 	VUNPCKHPD    Z3, Z5, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         BX, AX
-	SUBQ         $0x04, DX
+	VMOVUPS      Z3, (R8)
+	ADDQ         DX, R8
+	SUBQ         $0x04, R9
 	JNZ          loop
+	LEAQ         (CX)(BX*4), CX
+	SHRQ         $0x02, BX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, DI
+	JNZ          rows
 	VZEROUPPER
 	RET
 

@@ -101,9 +101,11 @@ func portableWiden(dst []float32, row []byte) {
 	}
 }
 
-func portableTranspose(dst, src []float32, dstStride, srcStride, columns int) {
-	for c, v := range src[:columns] {
-		dst[c*dstStride] = v
+func portableTranspose(dst, src []float32, dstStride, srcStride, rows, columns int) {
+	for r := range rows {
+		for c, v := range src[r*srcStride:][:columns] {
+			dst[c*dstStride+r] = v
+		}
 	}
 }
 

@@ -11,12 +11,16 @@ import (
 // transpose takes as many rows as there are lanes and four columns at a time: lane block i of register r holds row 4i+r,
 // and four such registers are transposed within their blocks.
 func (g *generator) transpose() {
-	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, columns int)",
-		fmt.Sprintf("writes %d rows of src, a multiple of 4 columns each, to dst as columns.", g.lanes))
-	dst, src, columns := base("dst"), base("src"), Load(Param("columns"), GP64())
+	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, rows, columns int)",
+		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", g.lanes))
+	dsts, src := base("dst"), base("src")
 	ds, ss, ss3 := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64()), GP64()
+	left := Load(Param("rows"), GP64())
 	SHLQ(U8(2), ds)
 	SHLQ(U8(2), ss)
+	Label("rows")
+	dst, columns := GP64(), Load(Param("columns"), GP64())
+	MOVQ(dsts, dst)
 	var rows [4]reg.Register
 	for i := range rows {
 		rows[i] = GP64()
@@ -61,6 +65,11 @@ func (g *generator) transpose() {
 	}
 	SUBQ(U8(4), columns)
 	JNZ(LabelRef("loop"))
+	LEAQ(Mem{Base: src, Index: ss, Scale: uint8(g.lanes / 4)}, src)
+	SHRQ(U8(2), ss)
+	ADDQ(U8(4*g.lanes), dsts)
+	SUBQ(U8(g.lanes), left)
+	JNZ(LabelRef("rows"))
 	end()
 }
 
