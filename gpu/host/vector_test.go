@@ -100,12 +100,8 @@ func TestRow(t *testing.T) {
 				quant.Codes{Weight: m.weight, Scales: m.scales, Biases: m.biases}, rows, cols)
 			eachVectors(t, func(t *testing.T, v *vectors) {
 				for o := range rows {
-					q, want := make([]float32, cols), make([]float32, cols)
-					unpack(q, m.row(o), f)
-					for i, c := range q {
-						scales, biases := m.groups(o)
-						want[i] = float32(c*bf16(scales, i/group)) + bf16(biases, i/group)
-					}
+					want := make([]float32, cols)
+					f.Unpack(want, cols, m.weight, m.scales, m.biases, o)
 					for _, m := range []*matrix{&m, &panels} {
 						got := make([]float32, cols)
 						v.row(got, m, o)

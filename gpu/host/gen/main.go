@@ -40,7 +40,7 @@ func main() {
 	}
 	ConstraintExpr("amd64,!noasm")
 	if *vectors {
-		g.vectors()
+		(&vectorGenerator{suffix: g.suffix, lanes: g.lanes}).write()
 		Generate()
 		return
 	}

@@ -10,8 +10,30 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vectors writes the primitives of package host's table vectors, whose comments say what each computes.
-func (g *generator) vectors() {
+// vectorGenerator writes the primitives of package host's table vectors, whose comments say what each computes.
+type vectorGenerator struct {
+	suffix string
+	lanes  int // float32 in a vector
+	data   map[string]Mem
+	kept   map[string]reg.VecVirtual // constants in registers
+}
+
+func (g *vectorGenerator) vec() reg.VecVirtual {
+	if g.lanes == 16 {
+		return ZMM()
+	}
+	return YMM()
+}
+
+// text begins a function.
+func (g *vectorGenerator) text(name, signature, doc string) {
+	name += g.suffix
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+	Doc(name + " " + doc)
+}
+
+func (g *vectorGenerator) write() {
 	g.vectorTables()
 	g.dot()
 	g.norm()
@@ -45,7 +67,7 @@ var exponential = map[string]float32{
 // lowest is below every score, and finite: a block of scores that are all -Inf then weighs nothing.
 const lowest = -math.MaxFloat32
 
-func (g *generator) vectorTables() {
+func (g *vectorGenerator) vectorTables() {
 	g.data = map[string]Mem{}
 	table := func(name string, n int, f func(i int) Constant) {
 		m := GLOBL(strings.ToLower(g.suffix)+"vector"+name, RODATA|NOPTR)
@@ -72,31 +94,31 @@ func (g *generator) vectorTables() {
 }
 
 // use loads constants into registers, where there are enough of them.
-func (g *generator) use(names ...string) {
-	g.vecs = map[string]reg.VecVirtual{}
+func (g *vectorGenerator) use(names ...string) {
+	g.kept = map[string]reg.VecVirtual{}
 	if g.lanes < 16 {
 		return
 	}
 	for _, n := range names {
-		g.vecs[n] = g.vec()
-		VMOVUPS(g.data[n], g.vecs[n])
+		g.kept[n] = g.vec()
+		VMOVUPS(g.data[n], g.kept[n])
 	}
 }
 
-func (g *generator) useExp() {
+func (g *vectorGenerator) useExp() {
 	g.use("low", "high", "log2e", "ln2high", "ln2low", "one", "c0", "c1", "c2", "c3", "c4", "sign")
 }
 
 // c returns a constant, from memory if use did not load it.
-func (g *generator) c(name string) Op {
-	if v, ok := g.vecs[name]; ok {
+func (g *vectorGenerator) c(name string) Op {
+	if v, ok := g.kept[name]; ok {
 		return v
 	}
 	return g.data[name]
 }
 
 // exp returns e^x; NaN stays NaN.
-func (g *generator) exp(x reg.VecVirtual) reg.VecVirtual {
+func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
 	r, n, p := g.vec(), g.vec(), g.vec()
 	low := g.c("low")
 	if m, ok := low.(Mem); ok { // the operand that a NaN passes through is the other one
@@ -137,7 +159,7 @@ func (g *generator) exp(x reg.VecVirtual) reg.VecVirtual {
 }
 
 // sigmoid returns 1/(1+e^-x), from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no digits are lost.
-func (g *generator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+func (g *vectorGenerator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	v := g.vec()
 	if g.lanes == 16 {
 		VPORD(g.c("sign"), x, v)
@@ -163,7 +185,7 @@ func (g *generator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 type tail struct{ mask reg.Register }
 
 // tail returns the mask of the first n lanes, 0 <= n <= lanes.
-func (g *generator) tail(n reg.Register) *tail {
+func (g *vectorGenerator) tail(n reg.Register) *tail {
 	if g.lanes == 16 {
 		k, m := K(), GP32()
 		MOVL(U32(0xffff), m)
@@ -181,7 +203,7 @@ func (g *generator) tail(n reg.Register) *tail {
 }
 
 // load returns the floats at m, zeros beyond t.
-func (g *generator) loadVec(m Mem, t *tail) reg.VecVirtual {
+func (g *vectorGenerator) loadVec(m Mem, t *tail) reg.VecVirtual {
 	v := g.vec()
 	switch {
 	case t == nil:
@@ -194,7 +216,7 @@ func (g *generator) loadVec(m Mem, t *tail) reg.VecVirtual {
 	return v
 }
 
-func (g *generator) storeVec(v reg.Register, m Mem, t *tail) {
+func (g *vectorGenerator) storeVec(v reg.Register, m Mem, t *tail) {
 	switch {
 	case t == nil:
 		VMOVUPS(v, m)
@@ -220,7 +242,7 @@ func address(c gotypesComponent) Mem {
 }
 
 // zeros comes from memory where the register allocator does not know that the exclusive or reads nothing.
-func (g *generator) zeros() reg.VecVirtual {
+func (g *vectorGenerator) zeros() reg.VecVirtual {
 	v := g.vec()
 	if g.lanes == 16 {
 		VMOVUPS(g.data["zero"], v)
@@ -230,14 +252,14 @@ func (g *generator) zeros() reg.VecVirtual {
 	return v
 }
 
-func (g *generator) broadcast(m Mem) reg.VecVirtual {
+func (g *vectorGenerator) broadcast(m Mem) reg.VecVirtual {
 	v := g.vec()
 	VBROADCASTSS(m, v)
 	return v
 }
 
 // each runs body over n floats, vector by vector; the pointers move along.
-func (g *generator) each(name string, n reg.Register, pointers []reg.Register, body func(t *tail)) {
+func (g *vectorGenerator) each(name string, n reg.Register, pointers []reg.Register, body func(t *tail)) {
 	CMPQ(n, U32(uint32(g.lanes)))
 	JB(LabelRef(name + "_tail"))
 	Label(name + "_loop")
@@ -256,7 +278,7 @@ func (g *generator) each(name string, n reg.Register, pointers []reg.Register, b
 }
 
 // fold adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves of these.
-func (g *generator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
+func (g *vectorGenerator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
 	y := v
 	if g.lanes == 16 {
 		y = YMM()

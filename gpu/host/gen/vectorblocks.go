@@ -10,7 +10,7 @@ import (
 
 // transpose takes as many rows as there are lanes and four columns at a time: lane block i of register r holds row 4i+r,
 // and four such registers are transposed within their blocks.
-func (g *generator) transpose() {
+func (g *vectorGenerator) transpose() {
 	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, rows, columns int)",
 		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", g.lanes))
 	dsts, src := base("dst"), base("src")
@@ -75,7 +75,7 @@ func (g *generator) transpose() {
 
 // multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
 // multiply-adds over the depth.
-func (g *generator) multiply() {
+func (g *vectorGenerator) multiply() {
 	g.text("multiply", "func(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)",
 		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
 	rows, left := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
@@ -111,7 +111,7 @@ type b struct {
 }
 
 // band is n rows and all columns.
-func (g *generator) band(n int, a reg.Register, s b, c reg.Register) {
+func (g *vectorGenerator) band(n int, a reg.Register, s b, c reg.Register) {
 	left := s.left
 	MOVQ(Load(Param("columns"), GP64()), left)
 	bc, cc := base("b"), GP64()
@@ -167,7 +167,7 @@ func strided(p, stride reg.Register, n int) []Mem {
 	return places
 }
 
-func (g *generator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*tail) {
+func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*tail) {
 	acc := make([][2]reg.VecVirtual, n)
 	for i := range acc {
 		acc[i] = [2]reg.VecVirtual{g.zeros(), g.zeros()}
@@ -225,7 +225,7 @@ func (g *generator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*
 // softmaxPositions is how many scores a block has.
 const softmaxPositions = 64
 
-func (g *generator) softmax() {
+func (g *vectorGenerator) softmax() {
 	g.text("softmax", "func(scores, stats, acc []float32, dim int)",
 		"turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.")
 	g.useExp()

@@ -19,7 +19,7 @@ type deltaRule struct {
 // delta takes lanes rows of state through all rows of input, in two halves: while one half's sums are added up the other
 // half's products keep the multipliers busy. A pass brings a half's state up to date with the row of input before and
 // takes its products with the row's key and query, so that each is read and written once a row.
-func (g *generator) delta() {
+func (g *vectorGenerator) delta() {
 	g.text("delta", "func(state, keys, gates, v, y []float32, vStride, yStride int)",
 		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", g.lanes))
 	half := g.lanes / 2
@@ -60,7 +60,7 @@ func (g *generator) delta() {
 }
 
 // deltaPass goes over half the rows, from row first on.
-func (g *generator) deltaPass(d *deltaRule, first int, update, dots bool) {
+func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) {
 	half := g.lanes / 2
 	d.labels++
 	p := GP64()
@@ -139,7 +139,7 @@ func (g *generator) deltaPass(d *deltaRule, first int, update, dots bool) {
 
 // deltaRow makes the outputs of a half and what its state takes over, from S·k in the lower half of sums and S·q in
 // the upper.
-func (g *generator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual) {
+func (g *vectorGenerator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual) {
 	newVec, a := YMM, sums.AsY()
 	if g.lanes == 8 {
 		newVec, a = XMM, sums.AsX()
@@ -168,7 +168,7 @@ func (g *generator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual) {
 }
 
 // addUp adds the lanes of as many vectors as there are lanes: lane i of the result is the sum of vector i's.
-func (g *generator) addUp(v []reg.VecVirtual) reg.VecVirtual {
+func (g *vectorGenerator) addUp(v []reg.VecVirtual) reg.VecVirtual {
 	pairs := func(v []reg.VecVirtual, low, high func(a, b, to reg.VecVirtual)) []reg.VecVirtual {
 		var out []reg.VecVirtual
 		for i := 0; i < len(v); i += 2 {

@@ -12,7 +12,7 @@ import (
 type gotypesComponent = gotypes.Component
 
 // elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f makes one of y.
-func (g *generator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
+func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
 	n := length(y)
 	pointers := []reg.Register{base(y)}
 	for _, o := range operands {
@@ -29,7 +29,7 @@ func (g *generator) elementwise(y string, operands []string, f func(t *tail, at 
 }
 
 // dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four; the first takes the rest.
-func (g *generator) dot() {
+func (g *vectorGenerator) dot() {
 	g.text("dot", "func(x, y []float32) (sum float32)", "returns Σ x·y.")
 	n, x, y := length("x"), base("x"), base("y")
 	sums := []reg.VecVirtual{g.zeros(), g.zeros(), g.zeros(), g.zeros()}
@@ -62,7 +62,7 @@ func (g *generator) dot() {
 func VADDPS4(a, b, c Op) { VADDPS(a, b, c) }
 func VMAXPS4(a, b, c Op) { VMAXPS(a, b, c) }
 
-func (g *generator) norm() {
+func (g *vectorGenerator) norm() {
 	g.text("norm", "func(y, x, w []float32, r float32)", "writes w·(x·r) to y, or x·r if w is empty.")
 	r := g.broadcast(address(Param("r")))
 	n, y, x, w := length("y"), base("y"), base("x"), base("w")
@@ -84,7 +84,7 @@ func (g *generator) norm() {
 	end()
 }
 
-func (g *generator) gatedNorm() {
+func (g *vectorGenerator) gatedNorm() {
 	g.text("gatedNorm", "func(y, x, w, z []float32, r float32)", "writes w·(x·r)·silu(z) to y.")
 	g.useExp()
 	r := g.broadcast(address(Param("r")))
@@ -100,7 +100,7 @@ func (g *generator) gatedNorm() {
 	})
 }
 
-func (g *generator) add() {
+func (g *vectorGenerator) add() {
 	g.text("add", "func(y, a, b []float32)", "writes a + b to y.")
 	g.elementwise("y", []string{"a", "b"}, func(t *tail, m []Mem) reg.VecVirtual {
 		v := g.loadVec(m[0], t)
@@ -109,7 +109,7 @@ func (g *generator) add() {
 	})
 }
 
-func (g *generator) axpy() {
+func (g *vectorGenerator) axpy() {
 	g.text("axpy", "func(y, x []float32, f float32)", "adds f·x to y.")
 	f := g.broadcast(address(Param("f")))
 	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
@@ -119,7 +119,7 @@ func (g *generator) axpy() {
 	})
 }
 
-func (g *generator) merge() {
+func (g *vectorGenerator) merge() {
 	g.text("merge", "func(y, x []float32, f, h float32)", "writes f·y + h·x to y.")
 	f, h := g.broadcast(address(Param("f"))), g.broadcast(address(Param("h")))
 	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
@@ -130,7 +130,7 @@ func (g *generator) merge() {
 	})
 }
 
-func (g *generator) swiglu() {
+func (g *vectorGenerator) swiglu() {
 	g.text("swiglu", "func(y, gate, up []float32)", "writes silu(gate)·up to y.")
 	g.useExp()
 	g.elementwise("y", []string{"gate", "up"}, func(t *tail, m []Mem) reg.VecVirtual {
@@ -142,7 +142,7 @@ func (g *generator) swiglu() {
 	})
 }
 
-func (g *generator) gate() {
+func (g *vectorGenerator) gate() {
 	g.text("gate", "func(x, gate []float32)", "multiplies x by σ(gate).")
 	g.useExp()
 	g.elementwise("x", []string{"x", "gate"}, func(t *tail, m []Mem) reg.VecVirtual {
@@ -152,7 +152,7 @@ func (g *generator) gate() {
 	})
 }
 
-func (g *generator) combine() {
+func (g *vectorGenerator) combine() {
 	g.text("combine", "func(y, residual, routed, weights, shared []float32, scale float32)",
 		"writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.")
 	n, stride := length("y"), length("y")
@@ -184,7 +184,7 @@ func (g *generator) combine() {
 	end()
 }
 
-func (g *generator) conv() {
+func (g *vectorGenerator) conv() {
 	g.text("conv", "func(y, w, x0, x1, x2, x3 []float32)", "writes silu(Σ w[j]·xj) to y [n], w being [4, n].")
 	g.useExp()
 	n, stride := length("y"), length("y")
@@ -208,7 +208,7 @@ func (g *generator) conv() {
 }
 
 // rope takes whole vectors of pairs.
-func (g *generator) rope() {
+func (g *vectorGenerator) rope() {
 	g.text("rope", "func(x, table []float32, heads, stride int)", "rotates channels i and i+n/2 of heads whose first n lie stride floats apart.")
 	g.use("even", "odd")
 	table, n := base("table"), length("table")
@@ -253,7 +253,7 @@ func (g *generator) rope() {
 	end()
 }
 
-func (g *generator) ropePairs() {
+func (g *vectorGenerator) ropePairs() {
 	g.text("ropePairs", "func(x, table []float32, heads, stride int)", "rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart.")
 	table, n := base("table"), length("table")
 	stride := Load(Param("stride"), GP64())
@@ -282,7 +282,7 @@ func (g *generator) ropePairs() {
 }
 
 // dequantise takes eight lanes in both instruction sets, as many as a word of 4-bit codes has.
-func (g *generator) dequantise(bits int) {
+func (g *vectorGenerator) dequantise(bits int) {
 	g.text(fmt.Sprintf("dequantise%d", bits), "func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)",
 		"writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.")
 	n, dst, words, scales, biases, shifts := length("dst"), base("dst"), base("words"), base("scales"), base("biases"), base("shifts")
@@ -332,11 +332,14 @@ func (g *generator) dequantise(bits int) {
 }
 
 // widen takes whole vectors.
-func (g *generator) widen() {
+func (g *vectorGenerator) widen() {
 	g.text("widen", "func(dst []float32, row []byte)", "writes bf16 as float32; len(dst) is a multiple of the lanes.")
 	n, dst, row := length("dst"), base("dst"), base("row")
 	Label("loop")
-	VMOVUPS(g.bf16(row, 0), at(dst, 0))
+	v := g.vec()
+	VPMOVZXWD(at(row, 0), v)
+	VPSLLD(U8(16), v, v)
+	VMOVUPS(v, at(dst, 0))
 	ADDQ(U32(uint32(4*g.lanes)), dst)
 	ADDQ(U32(uint32(2*g.lanes)), row)
 	SUBQ(U32(uint32(g.lanes)), n)
