@@ -295,7 +295,8 @@ func (g *vectorGenerator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVir
 	return x
 }
 
-func end() {
+// leave ends a function.
+func leave() {
 	VZEROUPPER()
 	RET()
 }

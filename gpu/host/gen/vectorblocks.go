@@ -70,7 +70,7 @@ func (g *vectorGenerator) transpose() {
 	ADDQ(U8(4*g.lanes), dsts)
 	SUBQ(U8(g.lanes), left)
 	JNZ(LabelRef("rows"))
-	end()
+	leave()
 }
 
 // multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
@@ -101,7 +101,7 @@ func (g *vectorGenerator) multiply() {
 		JMP(LabelRef(fmt.Sprintf("rows%d", n)))
 		Label(fmt.Sprintf("below%d", n))
 	}
-	end()
+	leave()
 }
 
 // b are the strides of a and b, in bytes, and the columns left to do.
@@ -286,5 +286,5 @@ func (g *vectorGenerator) softmax() {
 	LEAQ(Mem{Base: acc, Index: dim, Scale: 4}, acc)
 	DECQ(rows)
 	JNZ(LabelRef("rows"))
-	end()
+	leave()
 }

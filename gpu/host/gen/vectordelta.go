@@ -56,7 +56,7 @@ func (g *vectorGenerator) delta() {
 	for h := range 2 {
 		g.deltaPass(d, h*half, true, false)
 	}
-	end()
+	leave()
 }
 
 // deltaPass goes over half the rows, from row first on.

@@ -25,7 +25,7 @@ func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tai
 		}
 		g.storeVec(f(t, places), at(pointers[0], 0), t)
 	})
-	end()
+	leave()
 }
 
 // dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four; the first takes the rest.
@@ -74,14 +74,14 @@ func (g *vectorGenerator) norm() {
 		VMULPS(g.loadVec(at(w, 0), t), v, v)
 		g.storeVec(v, at(y, 0), t)
 	})
-	end()
+	leave()
 	Label("bare")
 	g.each("bare", n, []reg.Register{y, x}, func(t *tail) {
 		v := g.loadVec(at(x, 0), t)
 		VMULPS(r, v, v)
 		g.storeVec(v, at(y, 0), t)
 	})
-	end()
+	leave()
 }
 
 func (g *vectorGenerator) gatedNorm() {
@@ -181,7 +181,7 @@ func (g *vectorGenerator) combine() {
 		VADDPS(g.loadVec(at(residual, 0), t), acc, acc)
 		g.storeVec(acc, at(y, 0), t)
 	})
-	end()
+	leave()
 }
 
 func (g *vectorGenerator) conv() {
@@ -204,7 +204,7 @@ func (g *vectorGenerator) conv() {
 		VMULPS(acc, s, s)
 		g.storeVec(s, at(y, 0), t)
 	})
-	end()
+	leave()
 }
 
 // rope takes whole vectors of pairs.
@@ -250,7 +250,7 @@ func (g *vectorGenerator) rope() {
 	ADDQ(U32(uint32(4*g.lanes)), x)
 	SUBQ(U32(uint32(2*g.lanes)), n)
 	JNZ(LabelRef("pairs"))
-	end()
+	leave()
 }
 
 func (g *vectorGenerator) ropePairs() {
@@ -278,7 +278,7 @@ func (g *vectorGenerator) ropePairs() {
 	ADDQ(U32(uint32(4*g.lanes)), x)
 	SUBQ(U32(uint32(g.lanes)), n)
 	JNZ(LabelRef("pairs"))
-	end()
+	leave()
 }
 
 // dequantise takes eight lanes in both instruction sets, as many as a word of 4-bit codes has.
@@ -328,7 +328,7 @@ func (g *vectorGenerator) dequantise(bits int) {
 	ADDQ(groupStride, biases)
 	TESTQ(n, n)
 	JNZ(LabelRef("groups"))
-	end()
+	leave()
 }
 
 // widen takes whole vectors.
@@ -344,5 +344,5 @@ func (g *vectorGenerator) widen() {
 	ADDQ(U32(uint32(2*g.lanes)), row)
 	SUBQ(U32(uint32(g.lanes)), n)
 	JNZ(LabelRef("loop"))
-	end()
+	leave()
 }
