@@ -2,8 +2,8 @@
 
 package host
 
-//go:generate sh -c "cd gen && go run . -isa avx512 -vectors -pkg host -out ../vector_avx512_amd64.s -stubs ../vector_avx512_amd64.go"
-//go:generate sh -c "cd gen && go run . -isa avx2 -vectors -pkg host -out ../vector_avx2_amd64.s -stubs ../vector_avx2_amd64.go"
+//go:generate sh -c "cd gen && go run . -family vectors -isa avx512 -pkg host -out ../vector_avx512_amd64.s -stubs ../vector_avx512_amd64.go"
+//go:generate sh -c "cd gen && go run . -family vectors -isa avx2 -pkg host -out ../vector_avx2_amd64.s -stubs ../vector_avx2_amd64.go"
 
 var (
 	avx512Vectors = vectors{

@@ -18,6 +18,9 @@ type vectorGenerator struct {
 	kept   map[string]reg.VecVirtual // constants in registers
 }
 
+// vectors writes all primitives.
+func (g *generator) vectors() { (&vectorGenerator{suffix: g.suffix, lanes: g.lanes}).write() }
+
 func (g *vectorGenerator) vec() reg.VecVirtual {
 	if g.lanes == 16 {
 		return ZMM()
