@@ -37,7 +37,7 @@ type Config struct {
 	Threads int
 	// Activations is how the inputs of matrix products are held. Only F32 is there.
 	Activations Activations
-	// Variant names the inner loops of matrix products, one of Variants; "" means the best. Variants add in
+	// Variant names the inner loops, one of Variants; "" means the best. Variants add in
 	// different orders and differ in the last bits; all are exact to the rounding of float32.
 	Variant string
 }
