@@ -1,6 +1,5 @@
 // Package host is the device every machine has: the operations of package gpu in Go, on worker threads of its own.
-// The inner loops of matrix products are there in assembly too, for instruction sets that the processor may have: see
-// Config.Variant. The package owns its memory outside the Go heap, its queues and its threads.
+// The inner loops are there in assembly too, for instruction sets that the processor may have: see Config.Variant. The package owns its memory outside the Go heap, its queues and its threads.
 //
 // Arithmetic is float32 with a stated order, which the variant fixes: no result depends on the number of threads, of
 // rows, or on which rows travel together. In a matrix product the portable variant sums inputs in blocks (a
@@ -12,8 +11,10 @@
 // biases times the sums of inputs go to four lanes more, all added up at the row's end. Without groups four vectors
 // of lanes take vectors of inputs in turn; inputs after the last full block of 64 are summed as the portable variant does.
 //
-// Every other sum says its order where it is computed. In Go products are rounded before they are added, on every
-// processor, so that two loops over the same numbers give the same bits.
+// Every other sum says its order where it is computed; table vectors has the primitives. Attention takes positions in blocks of 64 and
+// spans of 1024 counted from position 0, so that a row's bits depend on its position alone. In Go products are rounded before they are
+// added, on every processor, so that two loops over the same numbers give the same bits.
 //
-// Exponentials go through float64 and are rounded once.
+// Exponentials of the portable variant go through float64 and are rounded once. The others compute e^x to 2 units in the last
+// place and σ(x) to 4, subnormal results included; NaN stays NaN, and infinities give what the definition gives.
 package host
