@@ -181,16 +181,19 @@ func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.ReportMetric(float64(bytes)/took[len(took)/2].Seconds()/1e9, "median-GB/s")
 }
 
+// BenchmarkExperts runs eight experts, of which each row takes all: rows=1 is decoding.
 func BenchmarkExperts(b *testing.B) {
-	for _, rows := range []int{1, 32} {
+	f := q4
+	f.Layout = quant.Panels
+	for _, rows := range []int{1, 8, 32} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				const dim, inner, topK = 2048, 512, 8
+			eachKind(b, func(b *testing.B, d *Device) {
+				const dim, inner, topK = 2048, 768, 8
 				op := gpu.Experts{X: benchFloats(b, d, rows*dim), Y: benchFloats(b, d, rows*topK*dim),
 					Scratch: benchFloats(b, d, rows*topK*2*inner), Rows: rows, TopK: topK}
 				for e := range topK {
-					expert := gpu.Expert{Gate: benchMatrix(b, d, inner, dim, q4), Up: benchMatrix(b, d, inner, dim, q4),
-						Down: benchMatrix(b, d, dim, inner, q4)}
+					expert := gpu.Expert{Gate: benchMatrix(b, d, inner, dim, f), Up: benchMatrix(b, d, inner, dim, f),
+						Down: benchMatrix(b, d, dim, inner, f)}
 					for r := range rows {
 						expert.Pairs = append(expert.Pairs, int32(r*topK+e))
 					}
@@ -198,7 +201,8 @@ func BenchmarkExperts(b *testing.B) {
 				}
 				var c gpu.Commands
 				c.EncodeExperts(op)
-				measure(b, d, &c, topK*3*q4.Bytes(inner, dim))
+				best := measure(b, d, &c, topK*3*f.Bytes(inner, dim))
+				b.ReportMetric(float64(rows*topK*3*inner*dim)/best.Seconds()/1e9, "best-GMAC/s")
 			})
 		})
 	}

@@ -2,9 +2,6 @@
 
 package host
 
-//go:generate sh -c "cd gen && go run . -family vectors -isa avx512 -pkg host -out ../vector_avx512_amd64.s -stubs ../vector_avx512_amd64.go"
-//go:generate sh -c "cd gen && go run . -family vectors -isa avx2 -pkg host -out ../vector_avx2_amd64.s -stubs ../vector_avx2_amd64.go"
-
 var (
 	avx512Vectors = vectors{
 		lanes: 16, multiplyRate: 16 * 50, moveRate: 16 * 8, expRate: 16 * 4,
