@@ -1,5 +1,6 @@
 // Package host is the device every machine has: the operations of package gpu in Go, on worker threads of its own.
-// The inner loops are there in assembly too, for instruction sets that the processor may have: see Config.Variant. The package owns its memory outside the Go heap, its queues and its threads.
+// Inner loops are there in assembly too, for instruction sets that the processor may have: see
+// Config.Variant. The package owns its memory outside the Go heap, its queues and its threads.
 //
 // Arithmetic is float32 with a stated order, which the variant fixes: no result depends on the number of threads, of
 // rows, or on which rows travel together. In a matrix product the portable variant sums inputs in blocks (a
