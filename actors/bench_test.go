@@ -1,10 +1,14 @@
 package actors_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -43,9 +47,10 @@ func BenchmarkDecode(b *testing.B) {
 
 // decoder decodes one token a call, from an empty sequence again when the context is half full.
 type decoder struct {
-	b     *testing.B
-	s     *actors.Sequence
-	token int32
+	b       *testing.B
+	s       *actors.Sequence
+	token   int32
+	context int // 0 means 512
 }
 
 func newDecoder(b *testing.B, e *actors.Engine) *decoder {
@@ -58,7 +63,7 @@ func newDecoder(b *testing.B, e *actors.Engine) *decoder {
 }
 
 func (d *decoder) next() {
-	if d.s.Len() >= 512 {
+	if d.s.Len() >= cmp.Or(d.context, 512) {
 		if err := d.s.Reset(context.Background()); err != nil {
 			d.b.Fatal(err)
 		}
@@ -94,35 +99,63 @@ func BenchmarkFirstToken(b *testing.B) {
 }
 
 // BenchmarkPipeline compares a decoded token through the actors with a plain loop that runs the very same operations one
-// after the other: the difference is what routing, messages, mailboxes and wake-ups cost.
+// after the other: the difference is what routing, messages, mailboxes and wake-ups cost. The two take turns in one
+// process, 16 tokens each, and medians are compared, so that other work on the machine hits both. MOEFLUX_BENCH_MODEL
+// adds a packed model, for example of synth.
 func BenchmarkPipeline(b *testing.B) {
-	for _, model := range []string{"fixture", "demo"} {
-		dir, _ := demoModel(b)
-		if model == "fixture" {
-			dir = fixtures.Packed(b, fixtures.Qwen35MoEQ4, 0)
-		}
-		b.Run("model="+model+"/run=actors", func(b *testing.B) {
-			d := newDecoder(b, open(b, actors.Config{Model: dir, Device: device(b, 0)}))
-			for b.Loop() {
-				d.next()
-			}
-		})
-		b.Run("model="+model+"/run=loop", func(b *testing.B) {
-			tape := &tapeDevice{Device: device(b, 0)}
-			d := newDecoder(b, open(b, actors.Config{Model: dir, Device: tape}))
-			tape.record = true
-			d.next()
-			tape.record = false
-			b.ReportMetric(float64(len(tape.tape)), "submits/op")
-			for b.Loop() {
-				for _, c := range tape.tape {
-					if err := tape.Run(c); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
+	demo, _ := demoModel(b)
+	models := []struct{ name, dir string }{{"fixture", fixtures.Packed(b, fixtures.Qwen35MoEQ4, 0)}, {"demo", demo}}
+	if dir := os.Getenv("MOEFLUX_BENCH_MODEL"); dir != "" {
+		models = append(models, struct{ name, dir string }{filepath.Base(dir), dir})
 	}
+	for _, m := range models {
+		b.Run("model="+m.name, func(b *testing.B) { benchmarkPipeline(b, m.dir) })
+	}
+}
+
+func benchmarkPipeline(b *testing.B, dir string) {
+	const turn, context = 16, 64
+	dev := &tapeDevice{Device: device(b, 0)}
+	e := open(b, actors.Config{Model: dir, Device: dev})
+	d := newDecoder(b, e)
+	d.context = context
+	for d.s.Len() != context/2 { // the loop's positions are the mean of the others'
+		d.next()
+	}
+	dev.record = true
+	d.next()
+	dev.record = false
+	loop := func() {
+		for _, c := range dev.tape {
+			if err := dev.Run(c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	var took [2][]float64
+	for n := 0; b.Loop(); n++ {
+		which, run := n/turn%2, d.next
+		if which == 1 {
+			run = loop
+		}
+		began := time.Now()
+		run()
+		took[which] = append(took[which], float64(time.Since(began).Nanoseconds())/1e3)
+	}
+	if len(took[1]) == 0 {
+		return
+	}
+	var median, best [2]float64
+	for i := range took {
+		slices.Sort(took[i])
+		median[i], best[i] = took[i][len(took[i])/2], took[i][len(took[i])/20]
+	}
+	layers := float64(len(e.Model().Layers))
+	b.ReportMetric(median[0], "actors-µs/token")
+	b.ReportMetric(median[1], "loop-µs/token")
+	b.ReportMetric((median[0]-median[1])/layers, "µs/layer")
+	b.ReportMetric((best[0]-best[1])/layers, "best-µs/layer") // of the twentieth fastest token of a hundred
+	b.ReportMetric(100*(median[0]-median[1])/median[0], "%-of-token")
 }
 
 // tapeDevice keeps copies of the commands that are submitted to it.
