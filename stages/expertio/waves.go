@@ -22,9 +22,11 @@ const none stages.SlotID = -1
 
 // newWave returns a wave in the memory of one that was sent, and with a list of slots that came home.
 func (c *Core) newWave(s stages.Step, plan *stages.RoutePlan, index int) *wave {
-	w := new(wave)
+	var w *wave
 	if n := len(c.spareWaves) - 1; n >= 0 {
 		w, c.spareWaves = c.spareWaves[n], c.spareWaves[:n]
+	} else {
+		w = new(wave)
 	}
 	*w = wave{step: s, plan: plan, index: index, left: len(plan.Waves[index].Uses)}
 	if n := len(c.spareSlots) - 1; n >= 0 {

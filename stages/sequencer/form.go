@@ -119,9 +119,11 @@ func (c *Core) addRows(s *step, r *request, n int) {
 // emptyStep returns a step with an empty batch. A batch that was used is used again only after as many others as
 // there are lanes, plus one: by then no message can be under way that has it.
 func (c *Core) emptyStep() *step {
-	s := new(step)
+	var s *step
 	if n := len(c.spareSteps) - 1; n >= 0 {
 		s, c.spareSteps = c.spareSteps[n], c.spareSteps[:n]
+	} else {
+		s = new(step)
 	}
 	if len(c.spareBatches) <= len(c.lanes) {
 		s.head.Batch = new(stages.Batch)

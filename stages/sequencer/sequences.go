@@ -50,9 +50,11 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	}
 	c.unexpect(s)
 	c.reserve(s, s.len+len(m.Tokens))
-	r := new(request)
+	var r *request
 	if n := len(c.spareRequests) - 1; n >= 0 {
 		r, c.spareRequests = c.spareRequests[n], c.spareRequests[:n]
+	} else {
+		r = new(request)
 	}
 	*r = request{msg: m, seq: s, pos: s.len}
 	s.req = r
