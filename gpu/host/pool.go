@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a chunk computes
@@ -26,12 +27,28 @@ func grow(f *[]float32, n int) []float32 {
 	return (*f)[:n]
 }
 
-// How long a thread that has nothing to do looks for work before it parks: about 20 µs, longer than the
-// small operations between two large ones take. It yields in between, so others lose nothing by it.
+// How long a thread that has nothing to do looks for work before it parks: longer than the stages take between two
+// layers and the small operations between two large ones, so that no thread has to be woken inside a token. Every
+// microsecond it lets others run, who lose nothing by it. An idle device costs nothing.
 const (
-	spinRounds = 40
-	spinLoads  = 200
+	spinFor   = 100 * time.Microsecond
+	spinLoads = 500 // about half a microsecond
 )
+
+// spin waits for done for a while and reports whether it came.
+func spin(done func() bool) bool {
+	for began := time.Now(); ; {
+		for range spinLoads {
+			if done() {
+				return true
+			}
+		}
+		if time.Since(began) > spinFor {
+			return false
+		}
+		runtime.Gosched()
+	}
+}
 
 const (
 	gateOpen    = 1 << 32 // workers may join the job
@@ -121,13 +138,8 @@ func (p *pool) signal(n int) {
 // shut closes the gate and waits for the workers inside.
 func (p *pool) shut() {
 	p.gate.And(^gateOpen)
-	for range spinRounds {
-		for range spinLoads {
-			if p.gate.Load() == 0 {
-				return
-			}
-		}
-		runtime.Gosched()
+	if spin(func() bool { return p.gate.Load() == 0 }) {
+		return
 	}
 	for {
 		in := p.gate.Load()
@@ -195,13 +207,8 @@ func (p *pool) serve(w *worker) {
 
 // await returns the epoch when it is no longer seen.
 func (p *pool) await(w *worker, seen uint64) uint64 {
-	for range spinRounds {
-		for range spinLoads {
-			if e := p.epoch.Load(); e != seen {
-				return e
-			}
-		}
-		runtime.Gosched()
+	if spin(func() bool { return p.epoch.Load() != seen }) {
+		return p.epoch.Load()
 	}
 	w.parked.Store(true)
 	if e := p.epoch.Load(); e != seen && w.parked.CompareAndSwap(true, false) {
