@@ -60,8 +60,7 @@ const (
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
-	chunks  int64
-	next    atomic.Int64 // chunk to take
+	parts   []part       // of the job's chunks, one a thread, the caller's first
 	gate    atomic.Int64 // workers inside, and the flags above
 	epoch   atomic.Uint64
 	failed  atomic.Pointer[chunkPanic]
@@ -71,7 +70,46 @@ type pool struct {
 	ended   sync.WaitGroup
 }
 
+// part is a run of chunks, low in the lower half of the word and high, which is not in it, in the upper one. The thread whose
+// part it is takes from the front, so that it walks through memory in order; others that have nothing left take from the
+// back. A part has a cache line of its own.
+type part struct {
+	span atomic.Uint64
+	_    [56]byte
+}
+
+func (p *part) set(low, high int) { p.span.Store(uint64(high)<<32 | uint64(low)) }
+
+// first takes the first chunk.
+func (p *part) first() (int, bool) {
+	for {
+		span := p.span.Load()
+		low, high := uint32(span), uint32(span>>32)
+		if low >= high {
+			return 0, false
+		}
+		if p.span.CompareAndSwap(span, span+1) {
+			return int(low), true
+		}
+	}
+}
+
+// last takes the last chunk.
+func (p *part) last() (int, bool) {
+	for {
+		span := p.span.Load()
+		low, high := uint32(span), uint32(span>>32)
+		if low >= high {
+			return 0, false
+		}
+		if p.span.CompareAndSwap(span, span-1<<32) {
+			return int(high - 1), true
+		}
+	}
+}
+
 type worker struct {
+	id      int // of its part
 	scratch scratch
 	parked  atomic.Bool
 	wake    chan struct{}
@@ -85,9 +123,9 @@ type chunkPanic struct {
 
 // newPool starts n workers.
 func newPool(n int) *pool {
-	p := &pool{empty: make(chan struct{}, 1)}
-	for range n {
-		p.workers = append(p.workers, &worker{wake: make(chan struct{}, 1)})
+	p := &pool{empty: make(chan struct{}, 1), parts: make([]part, n+1)}
+	for i := range n {
+		p.workers = append(p.workers, &worker{id: i + 1, wake: make(chan struct{}, 1)})
 	}
 	for _, w := range p.workers {
 		p.ended.Go(func() { p.serve(w) })
@@ -106,12 +144,15 @@ func (p *pool) close() {
 // raised again here, as a *chunkPanic, after every thread has left the task.
 func (p *pool) run(s *scratch, t task, chunks int) {
 	p.mu.Lock()
-	p.task, p.chunks = t, int64(chunks)
+	p.task = t
 	p.failed.Store(nil)
-	p.next.Store(0)
+	n := len(p.parts)
+	for i := range p.parts {
+		p.parts[i].set(i*chunks/n, (i+1)*chunks/n)
+	}
 	p.gate.Store(gateOpen)
 	p.signal(min(len(p.workers), chunks-1))
-	p.work(s)
+	p.work(s, 0)
 	p.shut()
 	failed := p.failed.Load()
 	p.task = nil
@@ -173,20 +214,24 @@ func (p *pool) leave() {
 	}
 }
 
-// work takes chunks until none is left.
-func (p *pool) work(s *scratch) {
+// work takes chunks until none is left. id is the part it begins with.
+func (p *pool) work(s *scratch, id int) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.failed.CompareAndSwap(nil, &chunkPanic{r, debug.Stack()})
-			p.next.Store(p.chunks)
+			for i := range p.parts {
+				p.parts[i].set(0, 0)
+			}
 		}
 	}()
-	for {
-		i := p.next.Add(1) - 1
-		if i >= p.chunks {
-			return
+	for i, ok := p.parts[id].first(); ok; i, ok = p.parts[id].first() {
+		p.task.do(s, i)
+	}
+	for k := 1; k < len(p.parts); k++ {
+		other := &p.parts[(id+k)%len(p.parts)]
+		for i, ok := other.last(); ok; i, ok = other.last() {
+			p.task.do(s, i)
 		}
-		p.task.do(s, int(i))
 	}
 }
 
@@ -199,7 +244,7 @@ func (p *pool) serve(w *worker) {
 			return
 		}
 		if p.join() {
-			p.work(&w.scratch)
+			p.work(&w.scratch, w.id)
 			p.leave()
 		}
 	}
