@@ -41,48 +41,69 @@ func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	}
 }
 
-// panelOfCodes arranges 16 rows of codes, width bytes each. It goes by tiles of a cache line of every row, which become 1 KiB of
-// the panel.
+// tileBytes is how much of each row is arranged at a time: a cache line, which with those of the other rows makes 1 KiB of the panel.
+const tileBytes = 64
+
+// panelOfCodes arranges 16 rows of codes, width bytes each.
 func (f Format) panelOfCodes(dst, src []byte, width int) {
-	const line = 64
-	for at := 0; at < width; at += line {
-		n := min(line, width-at)
-		tile := dst[at*PanelRows:][:n*PanelRows]
+	whole := width / tileBytes * tileBytes
+	for at := 0; at < whole; at += tileBytes {
+		tile := (*[tileBytes * PanelRows]byte)(dst[at*PanelRows:])
 		for lane := range PanelRows {
-			from, to := src[lane*width+at:][:n], tile[4*lane:]
+			row := (*[tileBytes]byte)(src[lane*width+at:])
 			switch f.Bits {
 			case 2:
-				for i := 0; i+4 <= len(from); i += 4 {
-					binary.LittleEndian.PutUint32(to[i*PanelRows:], interleave2(binary.LittleEndian.Uint32(from[i:])))
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, interleave2(binary.LittleEndian.Uint64(row[i:])))
 				}
 			case 4:
-				for i := 0; i+4 <= len(from); i += 4 {
-					binary.LittleEndian.PutUint32(to[i*PanelRows:], interleave4(binary.LittleEndian.Uint32(from[i:])))
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, interleave4(binary.LittleEndian.Uint64(row[i:])))
 				}
 			default: // bytes are in order already
-				for i := 0; i+4 <= len(from); i += 4 {
-					binary.LittleEndian.PutUint32(to[i*PanelRows:], binary.LittleEndian.Uint32(from[i:]))
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, binary.LittleEndian.Uint64(row[i:]))
 				}
 			}
 		}
 	}
+	for at := whole; at < width; at += 4 { // less than a cache line, of few inputs
+		for lane := range PanelRows {
+			x := uint64(binary.LittleEndian.Uint32(src[lane*width+at:]))
+			switch f.Bits {
+			case 2:
+				x = interleave2(x)
+			case 4:
+				x = interleave4(x)
+			}
+			binary.LittleEndian.PutUint32(dst[at*PanelRows+4*lane:], uint32(x))
+		}
+	}
 }
 
-// interleave4 spreads the nibbles of a word: the lower four become the lower halves of the bytes, the upper four the upper.
-func interleave4(word uint32) uint32 {
-	x := uint64(word)
-	x = (x | x<<16) & 0x0000ffff0000ffff
-	x = (x | x<<8) & 0x00ff00ff00ff00ff
-	x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f
-	return uint32(x | x>>28)
+// putPair writes two words that follow each other in a row, from byte i of the tile's part of it on.
+func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
+	at := (i*PanelRows + 4*lane) & (tileBytes*PanelRows - 1)
+	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x))
+	at = (at + 4*PanelRows) & (tileBytes*PanelRows - 1)
+	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x>>32))
 }
 
-// interleave2 transposes the 4 by 4 codes of a word: those off the diagonal change places, first within blocks of 2 by 2,
+// interleave4 spreads the nibbles of two words, which hold n0 to n7 from the lowest on: bytes become n0 and n4, n1 and n5, and so
+// on, the first of each in the lower half. Middle bytes change places, then middle nibbles of 16 bits.
+func interleave4(x uint64) uint64 {
+	t := (x ^ x>>8) & 0x0000ff00_0000ff00
+	x ^= t ^ t<<8
+	t = (x ^ x>>4) & 0x00f000f0_00f000f0
+	return x ^ t ^ t<<4
+}
+
+// interleave2 transposes the 4 by 4 codes of each of two words: those off the diagonal change places, first within blocks of 2 by 2,
 // then the blocks.
-func interleave2(x uint32) uint32 {
-	t := (x ^ x>>6) & 0x00cc00cc
+func interleave2(x uint64) uint64 {
+	t := (x ^ x>>6) & 0x00cc00cc_00cc00cc
 	x ^= t ^ t<<6
-	t = (x ^ x>>12) & 0x0000f0f0
+	t = (x ^ x>>12) & 0x0000f0f0_0000f0f0
 	return x ^ t ^ t<<12
 }
 
