@@ -110,6 +110,17 @@ func sortedNames(tensors map[string]Descriptor) []string {
 	return out
 }
 
+// PanelBytes returns the bytes of all tensors that are in panels.
+func (f *File) PanelBytes() int64 {
+	n := int64(0)
+	for _, d := range f.manifest.Tensors {
+		if d.Layout == quant.Panels {
+			n += d.Size
+		}
+	}
+	return n
+}
+
 // Has reports whether there is a tensor of this full name.
 func (f *File) Has(name string) bool {
 	_, ok := f.manifest.Tensors[name]

@@ -132,6 +132,9 @@ func TestManifestPanels(t *testing.T) {
 	if err != nil || m.Format.String() != "q4g64p" {
 		t.Errorf("got %v, %v, want q4g64p", m.Format, err)
 	}
+	if n := f.PanelBytes(); n != 512+32+32 {
+		t.Errorf("%d bytes in panels, want 576", n)
+	}
 	if _, err := f.Vector("q.scales", 16); err == nil {
 		t.Error("scales in panels pass for a vector")
 	}
