@@ -62,6 +62,19 @@ func TestPanelsHold(t *testing.T) {
 	}
 }
 
+// The worked example of the format: of a row's words every 16th is its, with its codes interleaved.
+func TestPanelsExample(t *testing.T) {
+	for bits, want := range map[int]uint32{8: 0x76543210, 4: 0x73625140, 2: 0x50dd5088} {
+		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 32}
+		src, dst := make([]byte, f.WeightBytes(16, 32)), make([]byte, f.WeightBytes(16, 32))
+		binary.LittleEndian.PutUint32(src[f.WeightBytes(5, 32)+4:], 0x76543210) // word 1 of row 5
+		f.ToPanels(quant.Codes{Weight: dst}, quant.Codes{Weight: src}, 16, 32)
+		if got := binary.LittleEndian.Uint32(dst[(16+5)*4:]); got != want {
+			t.Errorf("%d bits: got %#x, want %#x", bits, got, want)
+		}
+	}
+}
+
 // What is nil is left out, a part of a matrix is its place in the whole, and the last tile of a row may be less than a cache line.
 func TestPanelsInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
