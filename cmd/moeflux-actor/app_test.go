@@ -20,7 +20,7 @@ func testEnv() env {
 	e.terminal = func(any) bool { return false }
 	e.cacheDir = func() (string, error) { return sharedCache, nil }
 	e.seed = func() uint64 { return 42 }
-	e.dumb, e.noColour = false, false
+	e.dumb, e.noColour, e.cpu = false, false, ""
 	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
 	return e
 }

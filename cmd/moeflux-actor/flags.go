@@ -18,7 +18,7 @@ type engineFlags struct {
 	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
-	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (the best one present) or host."`
+	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (the best one present) or host. MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version tells what there is."`
 	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
 	Activations string `default:"f32" placeholder:"KIND" help:"How the host device multiplies: f32, the exact path."`
 
