@@ -99,10 +99,9 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 			if now.Sub(start) >= d {
 				k.over.Store(true)
 			} else if now.Sub(w.start) >= length && failed == nil {
-				if failed = k.end(w, now); failed != nil {
+				if w, failed = k.end(w, now); failed != nil {
 					cancel()
 				}
-				w = startWindow(now)
 			}
 		case err := <-done:
 			if failed != nil {
@@ -112,7 +111,8 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 			k.r.Seconds, k.r.Texts = now.Sub(start).Seconds(), k.texts.Load()
 			// A short rest would only show chance.
 			if (err == nil || stopped(ctx, err)) && (2*now.Sub(w.start) >= length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
-				err = errors.Join(err, k.end(w, now))
+				_, failed = k.end(w, now)
+				err = errors.Join(err, failed)
 			}
 			return err
 		}
@@ -188,26 +188,25 @@ func startWindow(now time.Time) openWindow {
 	return openWindow{now, m.Mallocs}
 }
 
-// end measures a window and prints its line.
-func (k *soaker) end(w openWindow, now time.Time) error {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	runtime.GC() // so that the heap holds what lives
-	runtime.ReadMemStats(&after)
-	v := soakFigures{
-		Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Heap: int64(after.HeapAlloc), Goroutines: runtime.NumGoroutine(),
-	}
+// end measures a window, prints its line and begins the next one. The few allocations of all that count in the next.
+func (k *soaker) end(w openWindow, now time.Time) (openWindow, error) {
+	next := startWindow(now)
+	v := soakFigures{Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Goroutines: runtime.NumGoroutine()}
 	v.Seconds, v.TokensPerSecond = speed(int(v.Tokens), w.start, now)
-	v.Allocations = float64(before.Mallocs-w.mallocs) / float64(max(v.Tokens, 1))
+	v.Allocations = float64(next.mallocs-w.mallocs) / float64(max(v.Tokens, 1))
+	var m runtime.MemStats
+	runtime.GC() // so that the heap holds what lives
+	runtime.ReadMemStats(&m)
+	v.Heap = int64(m.HeapAlloc)
 	resident, err := sysmem.ReadResident()
 	switch {
 	case err == nil:
 		v.Resident, v.Own = &resident.All, &resident.Own
 	case !errors.Is(err, sysmem.ErrUnknown):
-		return err
+		return next, err
 	}
 	k.r.Windows = append(k.r.Windows, v)
-	return k.line(v.line(k.r.elapsed()))
+	return next, k.line(v.line(k.r.elapsed()))
 }
 
 // header prints the setting and the heads of columns.

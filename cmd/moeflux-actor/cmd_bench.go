@@ -16,10 +16,10 @@ const (
 )
 
 type benchCmd struct {
-	PromptTokens []int         `default:"128" placeholder:"P,..." help:"Tokens of a prompt; several lengths are measured one beside the other. Default: 128."`
-	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --soak 256."`
+	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt; several lengths are measured one beside the other. Default: 128."`
+	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --soak 256 or what the context leaves."`
 	Repeat       int           `default:"5" placeholder:"R" help:"Runs, each with other prompts. Default: 5."`
-	Sequences    []int         `default:"1" placeholder:"N,..." help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured one beside the other. Default: 1."`
+	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured one beside the other. Default: 1."`
 	Warmup       int           `default:"100" placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, or what the context leaves."`
 	Soak         time.Duration `placeholder:"DURATION" help:"In place of runs, decode for so long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, memory bandwidth, and for every case prefill and decode with median, minimum and maximum and every run. With --soak: every minute and the verdict."`
@@ -45,8 +45,9 @@ it, and what was measured until then is printed.
 share of the memory's bandwidth: the weights that steps had to read, each once a step however many texts it serves, a second. GMAC/s is billions of
 multiply-adds of weight matrices a second. Both leave out attention over what was read before, and its keys and values.
 
-A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more, or fills its context, is emptied and begins with the
-next prompt; the first ones end at different lengths, so that texts do not begin together. Tokens of prompts do not count in the speed, their
+A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more, which by default is 256 or what its
+context leaves, is emptied and begins with the next prompt; G may be as much as fills the context. The first texts are shorter, each in another
+measure, so that later ones do not begin together. Tokens of prompts do not count in the speed, their
 time does. Every minute (a tenth of a soak below ten) is a line: speed, resident memory, memory of its own without mapped files, live Go heap, allocations for
 each decoded token, goroutines. The verdict compares the first quarter of these with the last.`
 }
@@ -70,19 +71,14 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	return errors.Join(measure(ctx, inv, s), s.close())
 }
 
-// checkCounts reports numbers that cannot be, and sets the default of --gen-tokens.
+// checkCounts reports numbers that no model can change.
 func (c *benchCmd) checkCounts() error {
-	if c.GenTokens == 0 {
-		if c.GenTokens = benchGen; c.Soak > 0 {
-			c.GenTokens = soakGen
-		}
-	}
 	for _, f := range []struct {
 		name   string
 		values []int
 		least  int
 	}{
-		{"--prompt-tokens", c.PromptTokens, 1}, {"--gen-tokens", []int{c.GenTokens}, 1}, {"--repeat", []int{c.Repeat}, 1},
+		{"--prompt-tokens", c.PromptTokens, 1}, {"--gen-tokens", []int{c.GenTokens}, 0}, {"--repeat", []int{c.Repeat}, 1},
 		{"--sequences", c.Sequences, 1}, {"--warmup", []int{c.Warmup}, 0},
 	} {
 		for i, v := range f.values {
@@ -108,9 +104,15 @@ func (c *benchCmd) checkCounts() error {
 	return nil
 }
 
-// fits reports texts that are longer than a sequence may be, and returns how many tokens the warm-up reads and decodes.
+// fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and returns how many tokens the
+// warm-up reads and decodes.
 func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
+	if c.GenTokens == 0 {
+		if c.GenTokens = benchGen; c.Soak > 0 {
+			c.GenTokens = max(1, min(soakGen, info.Context-longest))
+		}
+	}
 	if longest+c.GenTokens > info.Context {
 		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d, but a sequence has %d positions", longest, c.GenTokens, info.Context)
 	}
@@ -120,9 +122,9 @@ func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 
 // bench measures an opened model and prints the figures.
 func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session) error {
-	r := &benchResult{GenTokens: c.GenTokens, Repeat: c.Repeat, Cases: c.cases(s)}
+	r := &benchResult{Repeat: c.Repeat}
 	if err := c.measure(ctx, inv, s, r); err != nil {
-		if !stopped(ctx, err) || len(r.Cases[0].Runs) == 0 {
+		if !stopped(ctx, err) || len(r.Cases) == 0 || len(r.Cases[0].Runs) == 0 {
 			return err
 		}
 		r.Interrupted = true
@@ -174,6 +176,7 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 	if err != nil {
 		return err
 	}
+	r.GenTokens, r.Cases = c.GenTokens, c.cases(s)
 	if r.benchSetting, err = settingOf(s, &c.engineFlags); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestKernelsOfTheEnvironment(t *testing.T) {
 		}
 		var r inspectResult
 		o = callWith(t.Context(), e, "", "inspect", "--json", "--threads", "1")
-		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.Device != "host (1 thread, "+want+")" {
+		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (1 thread, "+want) {
 			t.Errorf("%s=%s: inspect prints %q, %v; want a device with %s", cpuVariable, e.cpu, o.stdout, err, want)
 		}
 	}
