@@ -26,6 +26,14 @@ func (e *env) kernels() (string, error) {
 	}
 }
 
+// activations returns what the flag names; it has passed check.
+func (f *engineFlags) activations() host.Activations {
+	if f.Activations == host.F32.String() {
+		return host.F32
+	}
+	return host.Int8
+}
+
 // openDevice makes the device that the flags name; they have passed check.
 func (f *engineFlags) openDevice(e *env) (gpu.Device, error) {
 	switch f.Device {
@@ -34,7 +42,7 @@ func (f *engineFlags) openDevice(e *env) (gpu.Device, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := host.Config{Threads: f.Threads, Activations: host.F32, Variant: variant}
+		c := host.Config{Threads: f.Threads, Activations: f.activations(), Variant: variant}
 		if err := c.Validate(); err != nil {
 			return nil, &usageError{err.Error()}
 		}

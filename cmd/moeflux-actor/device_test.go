@@ -9,6 +9,20 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host"
 )
 
+// The flag reaches the device, and is int8 where it is not given.
+func TestActivations(t *testing.T) {
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{{nil, "int8"}, {[]string{"--activations", "int8"}, "int8"}, {[]string{"--activations", "f32"}, "f32"}} {
+		var r inspectResult
+		o := mustCall(t, "", append([]string{"inspect", "--json"}, c.flags...)...)
+		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.Activations != c.want || strings.Contains(r.Here.Device, "int8") != (c.want == "int8") {
+			t.Errorf("%q: inspect prints %q, %v; want %s", c.flags, o.stdout, err, c.want)
+		}
+	}
+}
+
 // MOEFLUX_CPU chooses the kernels, and version, inspect and the engine agree on them.
 func TestKernelsOfTheEnvironment(t *testing.T) {
 	have := host.Variants()
