@@ -85,6 +85,7 @@ type stateBytes struct {
 type hereSettings struct {
 	Error         string `json:"error,omitempty"`
 	Device        string `json:"device,omitempty"`
+	Activations   string `json:"activations,omitempty"`
 	ExpertIO      string `json:"expert_io,omitempty"`
 	Slots         int    `json:"slots,omitempty"`
 	SlotBytes     int    `json:"slot_bytes,omitempty"`
@@ -219,7 +220,7 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	i := s.engine.Info()
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
 	r.Here = hereSettings{
-		Device: i.Device, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
+		Device: i.Device, Activations: c.Activations, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
 		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
 	}
@@ -280,7 +281,7 @@ func (r *inspectResult) text(verify bool) string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
+		line("here", "device %s, %s activations, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.Activations, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
 	}
 	if verify {
 		line("checksums", "all files match")
