@@ -8,7 +8,7 @@
 // before anything is filled; [File.Fill] fills and holds the checksum against what it has handed over. [Inspect] opens a
 // file without a model, to show what it is.
 //
-// No state is held twice: both ways go through one buffer of at most [BufferBytes] or, if that is larger, one row.
+// No state is held twice: both ways go through one buffer, in writing two, of at most [BufferBytes] or, if that is larger, one row.
 //
 // The package knows neither engine nor device. Whoever loads makes a fresh state, has it filled, and puts it in the old one's
 // place only then: so a failure changes nothing. When a state may be read, and what an engine must forget when

@@ -40,10 +40,11 @@ func (nothing) WriteRows(int, Part, int, []byte) error { return nil }
 
 // pass is one reading of a file from beginning to end.
 type pass struct {
-	in   *input
-	buf  []byte
-	at   int64
-	sums sums
+	in     *input
+	buf    []byte
+	at     int64
+	summed bool // whether there is anything to hold the checksums against
+	sums   sums
 }
 
 // next reads the next n bytes, at most the buffer's.
@@ -53,12 +54,14 @@ func (p *pass) next(n, layer int, field string) ([]byte, error) {
 		return nil, err
 	}
 	p.at += int64(n)
-	p.sums.add(b)
+	if p.summed {
+		p.sums.add(b)
+	}
 	return b, nil
 }
 
 func (f *File) read(t Target) error {
-	p := &pass{in: &f.in, buf: make([]byte, max(f.shape.bufferBytes(f.positions, f.body), words2*4))}
+	p := &pass{in: &f.in, summed: f.seal != nil, buf: make([]byte, max(f.shape.bufferBytes(f.positions, f.body), words2*4))}
 	head, err := p.next(int(headerBytes(f.version)), -1, headerField)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 package snapshot
 
-// BufferBytes is the size of the buffer through which a state goes. It is a little larger than one row where a row takes more.
+// BufferBytes is the size of a buffer through which a state goes. It is one row where a row takes more.
 const BufferBytes = 512 << 10
 
 // Part is one of the two things that a layer keeps. All values are float32, little-endian, dense within a row.

@@ -78,27 +78,14 @@ func Write(w io.Writer, s *Shape, src Source, o WriteOptions) (int64, error) {
 		return 0, err
 	}
 	body, _ := o.bytes(s)
-	out := &output{w: w, buf: make([]byte, 0, s.bufferBytes(o.Positions, body))}
-	f := s.fields()
-	err := out.reserve(int(headerBytes(o.Version)))
-	if err == nil {
-		out.buf = f.appendHeader(out.buf, o.Version)
-	}
-	for layer, kind := range s.Layers {
-		if err != nil {
-			break
-		}
-		err = out.layer(s, src, layer, kind, o.Positions)
-	}
-	if err == nil {
-		err = out.flush()
-	}
+	out := newOutput(w, s.bufferBytes(o.Positions, body), o.Seal != nil)
+	err := out.body(s, src, o)
 	if err == nil && o.Seal != nil {
 		seal := sealed{Seal: *o.Seal, body: body, sums: out.sums, positions: int64(o.Positions), layers: s.Layers}
 		out.buf = seal.append(out.buf)
 		err = out.flush()
 	}
-	return out.written, err
+	return out.close(err)
 }
 
 // Encode writes a state to the beginning of dst and returns how many bytes it took. The error is ErrBufferTooSmall, with
@@ -124,37 +111,16 @@ func (f *fixed) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// output gathers bytes into large writes, whose checksums it takes on the way.
-type output struct {
-	w       io.Writer
-	buf     []byte // not yet written
-	sums    sums
-	written int64
-}
-
-// reserve makes room for n bytes.
-func (out *output) reserve(n int) error {
-	if len(out.buf)+n <= cap(out.buf) {
-		return nil
+// body writes header and body.
+func (out *output) body(s *Shape, src Source, o WriteOptions) error {
+	f := s.fields()
+	out.buf = f.appendHeader(out.buf, o.Version)
+	for layer, kind := range s.Layers {
+		if err := out.layer(s, src, layer, kind, o.Positions); err != nil {
+			return err
+		}
 	}
 	return out.flush()
-}
-
-func (out *output) flush() error {
-	if len(out.buf) == 0 {
-		return nil
-	}
-	out.sums.add(out.buf)
-	n, err := out.w.Write(out.buf)
-	if err == nil && n < len(out.buf) {
-		err = io.ErrShortWrite
-	}
-	out.written += int64(n)
-	if err != nil {
-		return fmt.Errorf("snapshot: write at %d: %w", out.written, err)
-	}
-	out.buf = out.buf[:0]
-	return nil
 }
 
 // layer writes one layer's part of the body.
@@ -182,9 +148,8 @@ func (out *output) rows(src Source, layer int, b block) error {
 		if err := out.reserve(b.rowBytes); err != nil {
 			return err
 		}
-		room := cap(out.buf) - len(out.buf)
-		n := min(b.rows-first, room/b.rowBytes)
 		at := len(out.buf)
+		n := min(b.rows-first, (cap(out.buf)-at)/b.rowBytes)
 		out.buf = out.buf[:at+n*b.rowBytes]
 		if err := src.ReadRows(layer, b.part, first, out.buf[at:]); err != nil {
 			return fmt.Errorf("snapshot: layer %d: read the state's %s from row %d on: %w", layer, b.part, first, err)
