@@ -173,6 +173,18 @@ func TestReaderForms(t *testing.T) {
 			t.Errorf("a changed file: %v", err)
 		}
 	}
+	// Without a seal only what can be seen is.
+	plain := slices.Clone(file[:256])
+	if f, err = Open(readerAt(func(p []byte, at int64) (int, error) { return bytes.NewReader(plain).ReadAt(p, at) }), 256, s, ReadOptions{Accept: Plain}); err != nil {
+		t.Fatal(err)
+	}
+	whole := plain
+	for _, at := range []int{16, 156} {
+		plain = put(whole, at, 1)
+		if err := f.Fill(newPaged(s, 64, 2)); !errors.Is(err, ErrChecksum) {
+			t.Errorf("a plain file that changed at %d: %v", at, err)
+		}
+	}
 	if f.Fill(nil) == nil {
 		t.Error("no target was filled in")
 	}
@@ -240,3 +252,25 @@ func (o *ordered) ReadRows(layer int, p Part, first int, dst []byte) error {
 func (o *ordered) WriteRows(layer int, p Part, first int, src []byte) error {
 	return o.call(layer, p, first, src)
 }
+
+// TestNothingAfterAFault checks that a writer that has failed is left alone.
+func TestNothingAfterAFault(t *testing.T) {
+	s := &Shape{Layers: regular(1, 1, ful), KVHeads: 4, HeadDim: 256}
+	for fail := 1; fail <= 4; fail++ {
+		calls := 0
+		w := writer(func(p []byte) (int, error) {
+			if calls++; calls == fail {
+				return 0, errBroken
+			}
+			return len(p), nil
+		})
+		src := newPaged(s, 64, 300) // 2.4 MB: five buffers
+		if _, err := Write(w, s, src, WriteOptions{Positions: 300}); !errors.Is(err, errBroken) || calls != fail {
+			t.Errorf("failed at call %d: %d calls, %v", fail, calls, err)
+		}
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (f writer) Write(p []byte) (int, error) { return f(p) }
