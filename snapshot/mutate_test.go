@@ -104,7 +104,7 @@ func TestMutations(t *testing.T) {
 		}
 		h := &holder{randomState(rng, s, 4, 2)}
 		before := mustWrite(t, h.st, WriteOptions{Seal: &Seal{}})
-		for round := range rounds / len(shapes) {
+		for round := range (rounds + len(shapes) - 1) / len(shapes) {
 			of := all[rng.IntN(len(all))]
 			file := mutate(rng, of.file, files)
 			err := h.load(file, ReadOptions{Fingerprint: Fingerprint{1}})
