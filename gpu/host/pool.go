@@ -16,7 +16,8 @@ type task interface {
 
 // scratch is memory of one thread, kept from operation to operation.
 type scratch struct {
-	a, b []float32
+	a, b   []float32
+	panels panelScratch
 }
 
 // grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.
