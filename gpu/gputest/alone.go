@@ -30,13 +30,13 @@ func choose(data []float32, rows []int) []float32 {
 }
 
 // testAlone computes rows alone, by threes and all together: the bits must not change.
-func testAlone(t *testing.T, d gpu.Device) {
+func testAlone(t *testing.T, d gpu.Device, cases []aloneCase) {
 	all := make([]int, company)
 	for i := range all {
 		all[i] = i
 	}
 	subsets := [][]int{{0}, {17}, {63}, {5, 6, 7}, {63, 2, 31}, all[:62], {9, 8}}
-	for _, c := range aloneCases() {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(rows []int) []float32 {
 				s := newSetup(t, d, c.name)
@@ -60,10 +60,20 @@ func aloneCases() []aloneCase {
 		{"rope", aloneRope}, {"attention", aloneAttention}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
 		{"combine", aloneCombine},
 	}
-	for _, f := range formats() {
+	for _, f := range append(formats(), panelFormats()...) {
+		list = append(list, aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }})
+	}
+	return append(list, aloneProducts()...)
+}
+
+func aloneProducts() (list []aloneCase) {
+	for _, f := range append(formats(), panelFormats()...) {
+		out := 37
+		if f.Layout == quant.Panels {
+			out = 48
+		}
 		list = append(list,
-			aloneCase{fmt.Sprintf("matmul/format=%v", f), func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, 37, 384) }},
-			aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }},
+			aloneCase{fmt.Sprintf("matmul/format=%v", f), func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, out, 384) }},
 			aloneCase{fmt.Sprintf("experts/format=%v", f), func(s *setup, rows []int) *operand { return aloneExperts(s, rows, f) }})
 	}
 	for _, f := range formats()[:2] {

@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		moeCases(), goldenCases(),
+		expertCases(), combineCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}
@@ -28,18 +28,45 @@ func Run(t *testing.T, d gpu.Device) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.run(newSetup(t, d, c.name)) })
 	}
-	t.Run("alone", func(t *testing.T) { testAlone(t, d) })
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases()) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
+}
+
+// RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul says. Run tests the other
+// operations.
+func RunRounded(t *testing.T, d gpu.Device) {
+	for _, c := range append(productCases(), roundedCases()...) {
+		t.Run(c.name, func(t *testing.T) { c.run(newRounded(t, d, c.name)) })
+	}
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts()) })
+}
+
+// productCases are those of products alone.
+func productCases() []testCase { return append(matmulCases(), expertCases()...) }
+
+func newRounded(t testing.TB, d gpu.Device, name string) *setup {
+	s := newSetup(t, d, name)
+	s.rounded = true
+	return s
 }
 
 // Outputs runs every case on d and returns what it wrote, by case and operand: two devices that promise the same
 // bits, such as one with more threads, return the same.
 func Outputs(t *testing.T, d gpu.Device) map[string][]float32 {
+	return outputs(t, d, cases(), newSetup)
+}
+
+// OutputsRounded is Outputs for what RunRounded tests.
+func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
+	return outputs(t, d, append(productCases(), roundedCases()...), newRounded)
+}
+
+func outputs(t *testing.T, d gpu.Device, all []testCase, begin func(t testing.TB, d gpu.Device, name string) *setup) map[string][]float32 {
 	out := map[string][]float32{}
-	for _, c := range cases() {
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSetup(t, d, c.name)
+			s := begin(t, d, c.name)
 			c.run(s)
 			for _, o := range s.operands {
 				if o.written != nil {

@@ -9,6 +9,7 @@ type matmulShape struct {
 	format           quant.Format
 	out, in, rows    int
 	xStride, yStride int
+	exact            bool
 }
 
 func matmulCases() []testCase {
@@ -25,6 +26,15 @@ func matmulCases() []testCase {
 		add(matmulShape{format: f, out: 259, in: 256, rows: 1}, "")
 		add(matmulShape{format: f, out: 9, in: 128, rows: 3, xStride: 131, yStride: 10}, "/strided")
 	}
+	for _, f := range panelFormats() {
+		for _, rows := range []int{1, 2, 3, 5, 64} {
+			add(matmulShape{format: f, out: 48, in: 384, rows: rows}, "")
+		}
+		add(matmulShape{format: f, out: 16, in: 128, rows: 150}, "")
+		add(matmulShape{format: f, out: 272, in: 256, rows: 1}, "")
+		add(matmulShape{format: f, out: 32, in: 128, rows: 3, xStride: 131, yStride: 33}, "/strided")
+		add(matmulShape{format: f, out: 32, in: 256, rows: 3, exact: true}, "/exact")
+	}
 	for _, f := range formats()[:2] {
 		for _, in := range []int{1, 3, 5, 63, 65, 71, 130} {
 			add(matmulShape{format: f, out: 3, in: in, rows: 1}, "")
@@ -39,6 +49,9 @@ func matmulCases() []testCase {
 		}
 		add(matmulShape{format: f, out: 17, in: in, rows: 1}, "")
 		add(matmulShape{format: f, out: 17, in: in, rows: 4}, "")
+		f.Layout = quant.Panels
+		add(matmulShape{format: f, out: 32, in: in, rows: 1}, "")
+		add(matmulShape{format: f, out: 32, in: in, rows: 7}, "")
 	}
 	return all
 }
@@ -54,11 +67,15 @@ func matmul(s *setup, m matmulShape) {
 	x, y := s.input("X", data), s.output("Y", (m.rows-1)*ys+m.out)
 	want, limit := make([]float64, (m.rows-1)*ys+m.out), make([]float64, (m.rows-1)*ys+m.out)
 	for r := range m.rows {
-		v, l := w.times(float64s(data[r*xs:r*xs+m.in]), nil)
+		held, off := float64s(data[r*xs:r*xs+m.in]), []float64(nil)
+		if !m.exact {
+			held, off = s.held(w, held, nil)
+		}
+		v, l := w.times(held, off)
 		copy(want[r*ys:], v)
 		copy(limit[r*ys:], l)
 	}
 	y.where(func(i int) bool { return i%ys < m.out }).expect(want, limit)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: m.rows, XStride: m.xStride, YStride: m.yStride})
+	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: m.rows, XStride: m.xStride, YStride: m.yStride, Exact: m.exact})
 	s.run()
 }

@@ -8,19 +8,22 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-func moeCases() []testCase {
+func expertCases() []testCase {
 	var all []testCase
-	for _, f := range formats() {
+	for _, f := range append(formats(), panelFormats()...) {
 		all = append(all, testCase{fmt.Sprintf("experts/format=%v/rows=9", f), func(s *setup) {
 			experts(s, expertShape{dim: 256, inner: 128, rows: 9, topK: 3, experts: 7, gate: f, up: f, down: f})
 		}})
 	}
+	p4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
 	q4, q8, f32 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}, quant.Format{}
 	for _, e := range []expertShape{
 		{dim: 128, inner: 64, rows: 1, topK: 1, experts: 1, gate: q4, up: q4, down: q4},
 		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: q4, up: q4, down: q4},
 		{dim: 128, inner: 64, rows: 70, topK: 2, experts: 3, gate: q4, up: q8, down: f32},
 		{dim: 128, inner: 64, rows: 3, topK: 2, experts: 3, gate: f32, up: f32, down: q4},
+		{dim: 128, inner: 64, rows: 70, topK: 2, experts: 3, gate: p4, up: q8, down: p4},
+		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: p4, up: p4, down: p4},
 		{dim: 13, inner: 7, rows: 5, topK: 4, experts: 5, gate: f32, up: f32, down: f32},
 		{dim: 128, inner: 64, rows: 20, topK: 4, experts: 8, missing: 5, gate: q4, up: q4, down: q4},
 	} {
@@ -28,6 +31,11 @@ func moeCases() []testCase {
 			e.dim, e.inner, e.rows, e.topK, e.experts, e.missing, e.gate, e.up, e.down)
 		all = append(all, testCase{name, func(s *setup) { experts(s, e) }})
 	}
+	return all
+}
+
+func combineCases() []testCase {
+	var all []testCase
 	for _, rows := range []int{1, 3, 50} {
 		for _, c := range []combineShape{{}, {shared: true}, {shared: true, gated: true}, {shared: true, gated: true, inPlace: true}} {
 			name := fmt.Sprintf("combine/rows=%d/shared=%t/gated=%t/inplace=%t", rows, c.shared, c.gated, c.inPlace)
@@ -80,14 +88,14 @@ func experts(s *setup, e expertShape) {
 			used[p] = true
 			r := int(p) / e.topK
 			x := float64s(data[r*e.dim : (r+1)*e.dim])
-			g, gOff := gate.times(x, nil)
-			u, uOff := up.times(x, nil)
+			g, gOff := gate.times(s.held(gate, x, nil))
+			u, uOff := up.times(s.held(up, x, nil))
 			h, off := make([]float64, e.inner), make([]float64, e.inner)
 			for j := range h {
 				h[j] = silu(g[j]) * u[j]
 				off[j] = siluSlope*gOff[j]*math.Abs(u[j]) + math.Abs(silu(g[j]))*uOff[j] + functionTolerance*math.Abs(h[j])
 			}
-			v, l := down.times(h, off)
+			v, l := down.times(s.held(down, h, off))
 			copy(want[int(p)*e.dim:], v)
 			copy(limit[int(p)*e.dim:], l)
 		}

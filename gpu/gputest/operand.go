@@ -29,6 +29,7 @@ type setup struct {
 	rng      *rand.Rand
 	cmds     gpu.Commands
 	operands []*operand
+	rounded  bool // the device rounds the inputs of products
 }
 
 // operand is memory between guards.

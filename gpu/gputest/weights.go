@@ -27,6 +27,17 @@ func formats() []quant.Format {
 	return all
 }
 
+// panelFormats are the affine ones in layout Panels, whose rows are multiples of 16.
+func panelFormats() (all []quant.Format) {
+	for _, f := range formats() {
+		if f.Kind == quant.Affine {
+			f.Layout = quant.Panels
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // matrix makes a random matrix.
 func (s *setup) matrix(name string, rows, cols int, f quant.Format) *weights {
 	s.t.Helper()
@@ -80,6 +91,11 @@ func (s *setup) affine(name string, w *weights) {
 	sb, bb := s.bf16s(scales), s.bf16s(biases)
 	for i := range n {
 		w.set(i, float64(codeAt(codes, i, f.Bits))*bf16At(sb, i/f.Group), bf16At(bb, i/f.Group))
+	}
+	if f.Layout == quant.Panels {
+		panels := quant.Codes{Weight: make([]byte, len(codes)), Scales: make([]byte, len(sb)), Biases: make([]byte, len(bb))}
+		f.ToPanels(panels, quant.Codes{Weight: codes, Scales: sb, Biases: bb}, w.Rows, w.Cols)
+		codes, sb, bb = panels.Weight, panels.Scales, panels.Biases
 	}
 	w.Weight = s.place(name, codes, 4).view()
 	w.Scales = s.place(name+" scales", sb, 2).view()

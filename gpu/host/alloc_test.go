@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -50,9 +51,9 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 
 // TestNoAllocations runs one of each operation: in the steady state nothing is allocated.
 func TestNoAllocations(t *testing.T) {
-	for _, variant := range Variants() {
-		for _, threads := range []int{1, 3} {
-			d := openVariant(t, threads, variant)
+	for _, cfg := range allConfigs(1, 3) {
+		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
+			d := openConfig(t, cfg)
 			c := everyOp(t, d)
 			run := func() {
 				if err := d.Run(c); err != nil {
@@ -63,8 +64,8 @@ func TestNoAllocations(t *testing.T) {
 				run()
 			}
 			if got := testing.AllocsPerRun(100, run); got != 0 {
-				t.Errorf("%s, %d threads: %v allocations a run, want none", variant, threads, got)
+				t.Errorf("%v allocations a run, want none", got)
 			}
-		}
+		})
 	}
 }

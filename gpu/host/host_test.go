@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -34,6 +35,18 @@ func openConfig(t testing.TB, cfg Config) *Device {
 	return d
 }
 
+// allConfigs are all variants, kinds of activations and the given numbers of threads.
+func allConfigs(threads ...int) (all []Config) {
+	for _, variant := range Variants() {
+		for _, a := range []Activations{F32, Int8} {
+			for _, n := range threads {
+				all = append(all, Config{Variant: variant, Activations: a, Threads: n})
+			}
+		}
+	}
+	return all
+}
+
 func TestConformance(t *testing.T) {
 	counts := []int{1, 2, 5}
 	if invariants.Enabled { // under the race detector a suite takes half a minute, and one thread races with none
@@ -44,6 +57,33 @@ func TestConformance(t *testing.T) {
 			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
 				gputest.Run(t, openVariant(t, threads, variant))
 			})
+		}
+	}
+}
+
+// TestRounded tests int8 activations: the same bits from all variants and numbers of threads.
+func TestRounded(t *testing.T) {
+	var want map[string][]float32
+	for _, variant := range Variants() {
+		for _, threads := range []int{1, 5} {
+			d := openConfig(t, Config{Threads: threads, Variant: variant, Activations: Int8})
+			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) { gputest.RunRounded(t, d) })
+			got := gputest.OutputsRounded(t, d)
+			if want == nil {
+				want = got
+			}
+			for name, w := range want {
+				// Experts go through silu, which variants may round differently.
+				if strings.HasPrefix(name, "experts/") && variant != Variants()[0] {
+					continue
+				}
+				if strings.Contains(name, "bf16") || strings.Contains(name, "f32") || strings.Contains(name, "joined") || strings.Contains(name, "exact") {
+					continue // not rounded
+				}
+				if err := numcmp.Equal(got[name], w); err != nil {
+					t.Errorf("%s: %s, %d threads against %s and one: %v", variant, name, threads, Variants()[0], err)
+				}
+			}
 		}
 	}
 }

@@ -46,20 +46,3 @@ func sumSquares(x []float32) float32 {
 	}
 	return sum + dot(x, x)
 }
-
-// sumUp returns Σ x[i] in four lanes.
-func sumUp(x []float32) float32 {
-	var a, b, c, d float32
-	for len(x) >= 4 {
-		a += x[0]
-		b += x[1]
-		c += x[2]
-		d += x[3]
-		x = x[4:]
-	}
-	lanes := [4]float32{a, b, c, d}
-	for i, v := range x {
-		lanes[i] += v
-	}
-	return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
-}

@@ -116,6 +116,8 @@ mulInt8Q2N1AVX2_chunk:
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, R8
 	JB           mulInt8Q2N1AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    (BX), Y3
@@ -197,20 +199,22 @@ TEXT ·mulF32Q2N1AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R8)
 
 mulF32Q2N1AVX2_group:
-	MOVQ      DI, R8
-	ADDQ      48(AX), R8
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
+	MOVQ       DI, R8
+	ADDQ       48(AX), R8
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 mulF32Q2N1AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -850,6 +854,8 @@ mulInt8Q2N2AVX2_chunk:
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, R9
 	JB           mulInt8Q2N2AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    (BX), Y5
@@ -925,24 +931,26 @@ TEXT ·mulF32Q2N2AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R9)
 
 mulF32Q2N2AVX2_group:
-	MOVQ      R8, R9
-	ADDQ      48(AX), R9
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R8, R9
+	ADDQ       48(AX), R9
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q2N2AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -1754,6 +1762,8 @@ mulInt8Q2N3AVX2_chunk:
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, R10
 	JB           mulInt8Q2N3AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    (BX), Y7
@@ -1853,22 +1863,24 @@ TEXT ·mulF32Q2N3AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R10)
 
 mulF32Q2N3AVX2_group:
-	MOVQ      R9, R10
-	ADDQ      48(AX), R10
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
+	MOVQ       R9, R10
+	ADDQ       48(AX), R10
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
 
 mulF32Q2N3AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -2884,6 +2896,8 @@ mulInt8Q2N4AVX2_chunk:
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
 	JB           mulInt8Q2N4AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    (BX), Y9
@@ -3007,24 +3021,26 @@ TEXT ·mulF32Q2N4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R11)
 
 mulF32Q2N4AVX2_group:
-	MOVQ      R10, R11
-	ADDQ      48(AX), R11
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R10, R11
+	ADDQ       48(AX), R11
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q2N4AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -3952,6 +3968,8 @@ mulInt8Q4N1AVX2_chunk:
 	ADDQ         $0x00000010, DI
 	CMPQ         DI, R8
 	JB           mulInt8Q4N1AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    (BX), Y3
@@ -4013,20 +4031,22 @@ TEXT ·mulF32Q4N1AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R8)
 
 mulF32Q4N1AVX2_group:
-	MOVQ      DI, R8
-	ADDQ      48(AX), R8
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
+	MOVQ       DI, R8
+	ADDQ       48(AX), R8
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 mulF32Q4N1AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -4394,6 +4414,8 @@ mulInt8Q4N2AVX2_chunk:
 	ADDQ         $0x00000010, R8
 	CMPQ         R8, R9
 	JB           mulInt8Q4N2AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    (BX), Y5
@@ -4469,24 +4491,26 @@ TEXT ·mulF32Q4N2AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R9)
 
 mulF32Q4N2AVX2_group:
-	MOVQ      R8, R9
-	ADDQ      48(AX), R9
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R8, R9
+	ADDQ       48(AX), R9
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q4N2AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -4954,6 +4978,8 @@ mulInt8Q4N3AVX2_chunk:
 	ADDQ         $0x00000010, R9
 	CMPQ         R9, R10
 	JB           mulInt8Q4N3AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    (BX), Y7
@@ -5053,22 +5079,24 @@ TEXT ·mulF32Q4N3AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R10)
 
 mulF32Q4N3AVX2_group:
-	MOVQ      R9, R10
-	ADDQ      48(AX), R10
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
+	MOVQ       R9, R10
+	ADDQ       48(AX), R10
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
 
 mulF32Q4N3AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -5668,6 +5696,8 @@ mulInt8Q4N4AVX2_chunk:
 	ADDQ         $0x00000010, R10
 	CMPQ         R10, R11
 	JB           mulInt8Q4N4AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    (BX), Y9
@@ -5791,24 +5821,26 @@ TEXT ·mulF32Q4N4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R11)
 
 mulF32Q4N4AVX2_group:
-	MOVQ      R10, R11
-	ADDQ      48(AX), R11
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R10, R11
+	ADDQ       48(AX), R11
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q4N4AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -6430,6 +6462,8 @@ mulInt8Q8N1AVX2_chunk:
 	ADDQ         $0x00000010, DI
 	CMPQ         DI, R8
 	JB           mulInt8Q8N1AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    (BX), Y3
@@ -6481,20 +6515,22 @@ TEXT ·mulF32Q8N1AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R8)
 
 mulF32Q8N1AVX2_group:
-	MOVQ      DI, R8
-	ADDQ      48(AX), R8
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
+	MOVQ       DI, R8
+	ADDQ       48(AX), R8
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 mulF32Q8N1AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -6758,6 +6794,8 @@ mulInt8Q8N2AVX2_chunk:
 	ADDQ         $0x00000008, R8
 	CMPQ         R8, R9
 	JB           mulInt8Q8N2AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    (BX), Y5
@@ -6833,24 +6871,26 @@ TEXT ·mulF32Q8N2AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R9)
 
 mulF32Q8N2AVX2_group:
-	MOVQ      R8, R9
-	ADDQ      48(AX), R9
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R8, R9
+	ADDQ       48(AX), R9
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q8N2AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -7190,6 +7230,8 @@ mulInt8Q8N3AVX2_chunk:
 	ADDQ         $0x00000008, R9
 	CMPQ         R9, R10
 	JB           mulInt8Q8N3AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    (BX), Y7
@@ -7289,22 +7331,24 @@ TEXT ·mulF32Q8N3AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R10)
 
 mulF32Q8N3AVX2_group:
-	MOVQ      R9, R10
-	ADDQ      48(AX), R10
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
+	MOVQ       R9, R10
+	ADDQ       48(AX), R10
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
 
 mulF32Q8N3AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -7752,6 +7796,8 @@ mulInt8Q8N4AVX2_chunk:
 	ADDQ         $0x00000008, R10
 	CMPQ         R10, R11
 	JB           mulInt8Q8N4AVX2_chunk
+	PREFETCHT0   512(DX)
+	PREFETCHT0   512(BX)
 	VPMOVZXWD    (DX), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    (BX), Y9
@@ -7875,24 +7921,26 @@ TEXT ·mulF32Q8N4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS Y0, 32(R11)
 
 mulF32Q8N4AVX2_group:
-	MOVQ      R10, R11
-	ADDQ      48(AX), R11
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VPMOVZXWD (BX), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(DX), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VPMOVZXWD 16(BX), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPXOR     Y4, Y4, Y4
-	VPXOR     Y5, Y5, Y5
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y9, Y9, Y9
-	VPXOR     Y10, Y10, Y10
-	VPXOR     Y11, Y11, Y11
+	MOVQ       R10, R11
+	ADDQ       48(AX), R11
+	PREFETCHT0 512(DX)
+	PREFETCHT0 512(BX)
+	VPMOVZXWD  (DX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VPMOVZXWD  (BX), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(DX), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VPMOVZXWD  16(BX), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+	VPXOR      Y10, Y10, Y10
+	VPXOR      Y11, Y11, Y11
 
 mulF32Q8N4AVX2_residue0:
 	PREFETCHT0   4096(CX)
@@ -8358,7 +8406,7 @@ DATA avx2order<>+28(SB)/4, $0x00000007
 GLOBL avx2order<>(SB), RODATA|NOPTR, $32
 
 // func arrange2AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange2AVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -8370,28 +8418,38 @@ TEXT ·arrange2AVX2(SB), NOSPLIT, $0-32
 arrange2AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X5
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y5, Y5
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X5
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y5, Y5
 	VPUNPCKLDQ  Y3, Y2, Y6
 	VPUNPCKHDQ  Y3, Y2, Y8
 	VPUNPCKLDQ  Y5, Y4, Y7
@@ -8452,60 +8510,68 @@ arrange2AVX2_block:
 	VPSLLD      $0x0c, Y6, Y6
 	VPXOR       Y6, Y7, Y7
 	VMOVUPS     Y7, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X14
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y14, Y14
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X14
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y14, Y14
 	VPUNPCKLDQ  Y12, Y11, Y6
 	VPUNPCKHDQ  Y12, Y11, Y8
 	VPUNPCKLDQ  Y14, Y13, Y7
@@ -8594,7 +8660,7 @@ DATA avx2swapf0f0<>+28(SB)/4, $0x0000f0f0
 GLOBL avx2swapf0f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange4AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange4AVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -8606,28 +8672,38 @@ TEXT ·arrange4AVX2(SB), NOSPLIT, $0-32
 arrange4AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X5
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y5, Y5
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X5
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y5, Y5
 	VPUNPCKLDQ  Y3, Y2, Y6
 	VPUNPCKHDQ  Y3, Y2, Y8
 	VPUNPCKLDQ  Y5, Y4, Y7
@@ -8688,60 +8764,68 @@ arrange4AVX2_block:
 	VPSLLD      $0x04, Y6, Y6
 	VPXOR       Y6, Y7, Y7
 	VMOVUPS     Y7, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X14
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y14, Y14
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X14
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y14, Y14
 	VPUNPCKLDQ  Y12, Y11, Y6
 	VPUNPCKHDQ  Y12, Y11, Y8
 	VPUNPCKLDQ  Y14, Y13, Y7
@@ -8830,7 +8914,7 @@ DATA avx2swapf000f0<>+28(SB)/4, $0x00f000f0
 GLOBL avx2swapf000f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange8AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange8AVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -8840,28 +8924,38 @@ TEXT ·arrange8AVX2(SB), NOSPLIT, $0-32
 arrange8AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X0
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y0, Y0
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X1
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y1, Y1
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X0
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y0, Y0
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X1
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
 	VPUNPCKLDQ  Y1, Y0, Y4
 	VPUNPCKHDQ  Y1, Y0, Y6
 	VPUNPCKLDQ  Y3, Y2, Y5
@@ -8874,60 +8968,68 @@ arrange8AVX2_block:
 	VPUNPCKHQDQ Y7, Y6, Y5
 	VMOVUPS     Y4, 128(AX)
 	VMOVUPS     Y5, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X9
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y9, Y9
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X10
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y10, Y10
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X9
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y9, Y9
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X10
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y10, Y10
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
 	VPUNPCKLDQ  Y10, Y9, Y4
 	VPUNPCKHDQ  Y10, Y9, Y6
 	VPUNPCKLDQ  Y12, Y11, Y5
@@ -8948,7 +9050,7 @@ arrange8AVX2_block:
 	RET
 
 // func arrangeScalesAVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrangeScalesAVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -8959,28 +9061,38 @@ TEXT ·arrangeScalesAVX2(SB), NOSPLIT, $0-32
 arrangeScalesAVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X1
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y1, Y1
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X1
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
 	VPUNPCKLDQ  Y2, Y1, Y5
 	VPUNPCKHDQ  Y2, Y1, Y7
 	VPUNPCKLDQ  Y4, Y3, Y6
@@ -9025,60 +9137,68 @@ arrangeScalesAVX2_block:
 	VPACKUSDW   Y5, Y5, Y5
 	VPERMQ      $0x08, Y5, Y5
 	VMOVDQU     X5, 224(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X10
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y10, Y10
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X10
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y10, Y10
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
 	VPUNPCKLDQ  Y11, Y10, Y5
 	VPUNPCKHDQ  Y11, Y10, Y7
 	VPUNPCKLDQ  Y13, Y12, Y6

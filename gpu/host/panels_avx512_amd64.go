@@ -249,3 +249,8 @@ func arrange8AVX512(dst *byte, src *byte, stride int, blocks int)
 //
 //go:noescape
 func arrangeScalesAVX512(dst *byte, src *byte, stride int, blocks int)
+
+// dotPeakAVX512 does turns times 24 products of 64 pairs of bytes, at least once.
+//
+//go:noescape
+func dotPeakAVX512(turns int)

@@ -23,8 +23,11 @@ const (
 	argY          = 128
 )
 
-// aheadBytes is how far before their use codes are asked for.
-const aheadBytes = 4096
+// aheadBytes is how far before their use codes are asked for, aheadScales scales and biases.
+const (
+	aheadBytes  = 4096
+	aheadScales = 512
+)
 
 // panels writes the products of panels with rows of X, and what prepares both.
 func (g *generator) panels() {
@@ -43,6 +46,24 @@ func (g *generator) panels() {
 		g.arrange(bits)
 	}
 	g.arrangeScales()
+	if g.wide() {
+		g.peak()
+	}
+}
+
+// peak writes a loop of nothing but integer products, which benchmarks take for the processor's peak.
+func (g *generator) peak() {
+	name := g.text("dotPeak", "func(turns int)", "does turns times 24 products of 64 pairs of bytes, at least once.")
+	x, sums := g.zero(), g.vecs(24)
+	for _, s := range sums {
+		g.clear(s)
+	}
+	loop(name+"_turn", pointer("turns"), func() {
+		for _, s := range sums {
+			VPDPBUSD(x, x, s)
+		}
+	})
+	end()
 }
 
 // product is a function under way: the sums of a tile, which is as many vectors of outputs times n rows of X.
@@ -158,6 +179,9 @@ func (p *product) widened(base reg.Register, v int) reg.VecVirtual {
 
 func (p *product) loadScales() {
 	p.scale, p.bias = nil, nil
+	for _, base := range []reg.Register{p.scales, p.biases} {
+		PREFETCHT0(Mem{Base: base, Disp: aheadScales})
+	}
 	for v := range p.vectors {
 		p.scale = append(p.scale, p.widened(p.scales, v))
 		p.bias = append(p.bias, p.widened(p.biases, v))
@@ -211,14 +235,17 @@ func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	JB(LabelRef(p.name + label))
 }
 
+// ahead asks for codes of later use. Where two panels go together the first one's place in the next pair is fetched whole, the
+// other streams.
 func (p *product) ahead(chunk int) {
-	for v := range p.vectors {
-		if v == 0 || p.panelsApart() {
-			m := p.codes(v, chunk)
-			m.Disp += aheadBytes
-			PREFETCHT0(m)
-		}
+	m := p.codes(p.vectors-1, chunk)
+	if !p.panelsApart() {
+		m = p.codes(0, chunk)
+	} else {
+		PREFETCHT0(Mem{Base: p.w, Index: p.wStep, Scale: 2, Disp: 64 * chunk})
 	}
+	m.Disp += aheadBytes
+	PREFETCHT0(m)
 }
 
 // int8s is the product with rows of whole numbers.

@@ -1,0 +1,24 @@
+//go:build amd64 && !noasm
+
+package host
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// BenchmarkPeak is the most products of bytes one core does: what a prompt's figures are held against.
+func BenchmarkPeak(b *testing.B) {
+	if variant("avx512") == nil {
+		b.Skip("this processor has no AVX-512 with VNNI")
+	}
+	const turns = 1000
+	best := time.Duration(math.MaxInt64)
+	for b.Loop() {
+		began := time.Now()
+		dotPeakAVX512(turns)
+		best = min(best, time.Since(began))
+	}
+	b.ReportMetric(turns*24*64/best.Seconds()/1e9, "best-GMAC/s")
+}
