@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/membw"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -161,7 +162,7 @@ func BenchmarkWalk(b *testing.B) {
 }
 
 // walk runs all ops in turn, again and again, and reports bytes a second, each op having as many: on average, and in the
-// quickest tenth of the ops, which other work on the machine spoils less.
+// quickest tenth of the ops, which other work on the machine spoils less; and both as a share of what memory gives.
 func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.Helper()
 	var took []time.Duration
@@ -176,6 +177,12 @@ func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 		}
 	}
 	slices.Sort(took)
+	limit, err := membw.Measure(b.Context(), membw.Config{Threads: d.Threads()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(100*float64(bytes)/took[len(took)/2].Seconds()/limit.Median, "median-of-bandwidth-%")
+	b.ReportMetric(100*float64(bytes)/took[len(took)/10].Seconds()/limit.Max, "quick-of-most-bandwidth-%")
 	b.ReportMetric(float64(bytes*len(ops))*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
 	b.ReportMetric(float64(bytes)/took[len(took)/10].Seconds()/1e9, "quick-GB/s")
 	b.ReportMetric(float64(bytes)/took[len(took)/2].Seconds()/1e9, "median-GB/s")
