@@ -419,8 +419,7 @@ func TestBacklog(t *testing.T) {
 }
 
 func TestOnDoneTwice(t *testing.T) {
-	var tk ticket
-	tk.complete(nil, 0)
+	tk := ticket{q: new(queue)}
 	tk.OnDone(func(error) {})
 	defer func() {
 		if recover() == nil {

@@ -8406,7 +8406,7 @@ DATA avx2order<>+28(SB)/4, $0x00000007
 GLOBL avx2order<>(SB), RODATA|NOPTR, $32
 
 // func arrange2AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange2AVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -8418,28 +8418,38 @@ TEXT ·arrange2AVX2(SB), NOSPLIT, $0-32
 arrange2AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X5
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y5, Y5
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X5
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y5, Y5
 	VPUNPCKLDQ  Y3, Y2, Y6
 	VPUNPCKHDQ  Y3, Y2, Y8
 	VPUNPCKLDQ  Y5, Y4, Y7
@@ -8500,60 +8510,68 @@ arrange2AVX2_block:
 	VPSLLD      $0x0c, Y6, Y6
 	VPXOR       Y6, Y7, Y7
 	VMOVUPS     Y7, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X14
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y14, Y14
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X14
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y14, Y14
 	VPUNPCKLDQ  Y12, Y11, Y6
 	VPUNPCKHDQ  Y12, Y11, Y8
 	VPUNPCKLDQ  Y14, Y13, Y7
@@ -8642,7 +8660,7 @@ DATA avx2swapf0f0<>+28(SB)/4, $0x0000f0f0
 GLOBL avx2swapf0f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange4AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange4AVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -8654,28 +8672,38 @@ TEXT ·arrange4AVX2(SB), NOSPLIT, $0-32
 arrange4AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X5
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y5, Y5
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X5
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y5, Y5
 	VPUNPCKLDQ  Y3, Y2, Y6
 	VPUNPCKHDQ  Y3, Y2, Y8
 	VPUNPCKLDQ  Y5, Y4, Y7
@@ -8736,60 +8764,68 @@ arrange4AVX2_block:
 	VPSLLD      $0x04, Y6, Y6
 	VPXOR       Y6, Y7, Y7
 	VMOVUPS     Y7, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X14
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y14, Y14
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X14
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y14, Y14
 	VPUNPCKLDQ  Y12, Y11, Y6
 	VPUNPCKHDQ  Y12, Y11, Y8
 	VPUNPCKLDQ  Y14, Y13, Y7
@@ -8878,7 +8914,7 @@ DATA avx2swapf000f0<>+28(SB)/4, $0x00f000f0
 GLOBL avx2swapf000f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange8AVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrange8AVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -8888,28 +8924,38 @@ TEXT ·arrange8AVX2(SB), NOSPLIT, $0-32
 arrange8AVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X0
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y0, Y0
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X1
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y1, Y1
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X0
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y0, Y0
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X1
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
 	VPUNPCKLDQ  Y1, Y0, Y4
 	VPUNPCKHDQ  Y1, Y0, Y6
 	VPUNPCKLDQ  Y3, Y2, Y5
@@ -8922,60 +8968,68 @@ arrange8AVX2_block:
 	VPUNPCKHQDQ Y7, Y6, Y5
 	VMOVUPS     Y4, 128(AX)
 	VMOVUPS     Y5, 192(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X9
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y9, Y9
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X10
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y10, Y10
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X9
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y9, Y9
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X10
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y10, Y10
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
 	VPUNPCKLDQ  Y10, Y9, Y4
 	VPUNPCKHDQ  Y10, Y9, Y6
 	VPUNPCKLDQ  Y12, Y11, Y5
@@ -8996,7 +9050,7 @@ arrange8AVX2_block:
 	RET
 
 // func arrangeScalesAVX2(dst *byte, src *byte, stride int, blocks int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·arrangeScalesAVX2(SB), NOSPLIT, $0-32
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -9007,28 +9061,38 @@ TEXT ·arrangeScalesAVX2(SB), NOSPLIT, $0-32
 arrangeScalesAVX2_block:
 	LEAQ        (DX)(DX*1), SI
 	ADDQ        SI, SI
-	MOVQ        CX, DI
-	VMOVDQU     (DI), X1
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y1, Y1
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X2
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y2, Y2
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X3
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y3, Y3
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X4
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y4, Y4
+	LEAQ        (SI)(SI*1), DI
+	ADDQ        DI, DI
+	MOVQ        CX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X1
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y1, Y1
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X2
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y2, Y2
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X3
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y3, Y3
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X4
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y4, Y4
 	VPUNPCKLDQ  Y2, Y1, Y5
 	VPUNPCKHDQ  Y2, Y1, Y7
 	VPUNPCKLDQ  Y4, Y3, Y6
@@ -9073,60 +9137,68 @@ arrangeScalesAVX2_block:
 	VPACKUSDW   Y5, Y5, Y5
 	VPERMQ      $0x08, Y5, Y5
 	VMOVDQU     X5, 224(AX)
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X10
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y10, Y10
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X11
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y11, Y11
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X12
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y12, Y12
-	MOVQ        CX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	ADDQ        DX, DI
-	VMOVDQU     (DI), X13
-	ADDQ        SI, DI
-	VINSERTI128 $0x01, (DI), Y13, Y13
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X10
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y10, Y10
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X11
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y11, Y11
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X12
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y12, Y12
+	MOVQ        CX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	ADDQ        DX, R8
+	PREFETCHT1  (R8)(DI*1)
+	VMOVDQU     (R8), X13
+	ADDQ        SI, R8
+	PREFETCHT1  (R8)(DI*1)
+	VINSERTI128 $0x01, (R8), Y13, Y13
 	VPUNPCKLDQ  Y11, Y10, Y5
 	VPUNPCKHDQ  Y11, Y10, Y7
 	VPUNPCKLDQ  Y13, Y12, Y6

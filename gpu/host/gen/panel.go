@@ -235,14 +235,17 @@ func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	JB(LabelRef(p.name + label))
 }
 
+// ahead asks for codes of later use. Where two panels go together the first one's place in the next pair is fetched whole, the
+// other streams.
 func (p *product) ahead(chunk int) {
-	for v := range p.vectors {
-		if v == 0 || p.panelsApart() {
-			m := p.codes(v, chunk)
-			m.Disp += aheadBytes
-			PREFETCHT0(m)
-		}
+	m := p.codes(p.vectors-1, chunk)
+	if !p.panelsApart() {
+		m = p.codes(0, chunk)
+	} else {
+		PREFETCHT0(Mem{Base: p.w, Index: p.wStep, Scale: 2, Disp: 64 * chunk})
 	}
+	m.Disp += aheadBytes
+	PREFETCHT0(m)
 }
 
 // int8s is the product with rows of whole numbers.

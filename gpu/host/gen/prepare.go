@@ -180,6 +180,9 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 	quarter := GP64() // four rows on
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, quarter)
 	ADDQ(quarter, quarter)
+	panel := GP64() // all rows on: the next panel's
+	LEAQ(Mem{Base: quarter, Index: quarter, Scale: 1}, panel)
+	ADDQ(panel, panel)
 	for half := range 16 / g.lanes {
 		var rows [4]reg.VecVirtual // rows i, i+4, … of the half, one in each 128 bits
 		for i := range rows {
@@ -189,9 +192,11 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 				ADDQ(stride, p)
 			}
 			rows[i] = g.vec()
+			PREFETCHT1(Mem{Base: p, Index: panel, Scale: 1})
 			VMOVDQU(Mem{Base: p}, rows[i].AsX())
 			for part := 1; part < g.lanes/4; part++ {
 				ADDQ(quarter, p)
+				PREFETCHT1(Mem{Base: p, Index: panel, Scale: 1})
 				if g.wide() {
 					VINSERTI32X4(U8(part), Mem{Base: p}, rows[i], rows[i])
 				} else {

@@ -36,37 +36,48 @@ func (a *panelArgs) panel() (p goPanel) {
 	return p
 }
 
-// unpackGroup writes the codes of a group, by row and input.
-func unpackGroup(dst *[panelRows][maxGroup]uint8, codes []byte, bits int) {
-	perWord, mask := 32/bits, uint32(1<<bits-1)
-	for i := 0; len(codes) >= 4*panelRows; i += perWord {
-		for lane := range panelRows {
-			word := binary.LittleEndian.Uint32(codes[4*lane:])
-			row := dst[lane][i : i+perWord]
-			for j := 0; j+4 <= len(row); j += 4 {
-				row[j] = uint8(word & mask)
-				row[j+1] = uint8(word >> 8 & mask)
-				row[j+2] = uint8(word >> 16 & mask)
-				row[j+3] = uint8(word >> 24 & mask)
-				word >>= bits
-			}
+// unpackLane writes the codes of one row of a group.
+func unpackLane(dst []uint8, codes []byte, lane, bits int) {
+	for at := 4 * lane; at < len(codes); at += 4 * panelRows {
+		word := binary.LittleEndian.Uint32(codes[at:])
+		switch bits {
+		case 8:
+			binary.LittleEndian.PutUint32(dst, word)
+			dst = dst[4:]
+		case 4:
+			binary.LittleEndian.PutUint64(dst, uint64(word&0x0f0f0f0f)|uint64(word>>4&0x0f0f0f0f)<<32)
+			dst = dst[8:]
+		default:
+			binary.LittleEndian.PutUint64(dst, uint64(word&0x03030303)|uint64(word>>2&0x03030303)<<32)
+			binary.LittleEndian.PutUint64(dst[8:], uint64(word>>4&0x03030303)|uint64(word>>6&0x03030303)<<32)
+			dst = dst[16:]
 		}
-		codes = codes[4*panelRows:]
 	}
 }
 
 // portableFloats dequantises a group and adds its dots to each row's total.
 func portableFloats(a *panelArgs, bits int) {
 	p := a.panel()
-	var codes [panelRows][maxGroup]uint8
+	var codes [maxGroup]uint8
 	var weights [maxGroup]float32
+	var values [256]float32 // of the codes, in a row and group
 	for g := range a.cols / a.group {
-		unpackGroup(&codes, p.codes[g*a.groupBytes:(g+1)*a.groupBytes], bits)
-		for lane := range codes {
+		group := p.codes[g*a.groupBytes : (g+1)*a.groupBytes]
+		for lane := range panelRows {
 			scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+			unpackLane(codes[:a.group], group, lane, bits)
 			row := weights[:a.group]
-			for i, q := range codes[lane][:a.group] {
-				row[i] = float32(float32(q)*scale) + bias
+			if bits == 8 {
+				for i, q := range codes[:a.group] {
+					row[i] = float32(float32(q)*scale) + bias
+				}
+			} else {
+				for q := range values[:1<<bits] {
+					values[q] = float32(float32(q)*scale) + bias
+				}
+				for i, q := range codes[:a.group] {
+					row[i] = values[q]
+				}
 			}
 			for r := range a.rows {
 				x := unsafe.Slice((*float32)(a.x[r]), a.cols)
@@ -79,24 +90,34 @@ func portableFloats(a *panelArgs, bits int) {
 // portableInt8s adds each group's dot·(scale·s) + bias·S, each step rounded.
 func portableInt8s(a *panelArgs, bits int) {
 	p := a.panel()
-	var codes [panelRows][maxGroup]uint8
+	var codes [maxGroup]uint8
 	groups := a.cols / a.group
 	for g := range groups {
-		unpackGroup(&codes, p.codes[g*a.groupBytes:(g+1)*a.groupBytes], bits)
-		for r := range a.rows {
-			x := unsafe.Slice((*int8)(a.x[r]), a.cols)[g*a.group : (g+1)*a.group]
-			scales := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
-			for lane := range codes {
-				var dot int32
-				for i, q := range codes[lane][:len(x)] {
-					dot += int32(q) * int32(x[i])
-				}
-				scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
-				product := float32(float32(dot) * float32(scale*scales[2*g]))
+		group := p.codes[g*a.groupBytes : (g+1)*a.groupBytes]
+		for lane := range panelRows {
+			scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+			unpackLane(codes[:a.group], group, lane, bits)
+			for r := range a.rows {
+				x := unsafe.Slice((*int8)(a.x[r]), a.cols)[g*a.group : (g+1)*a.group]
+				scales := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
+				product := float32(float32(dotInt8s(codes[:a.group], x)) * float32(scale*scales[2*g]))
 				p.y[r][lane] += float32(product + float32(bias*scales[2*g+1]))
 			}
 		}
 	}
+}
+
+// dotInt8s returns Σ q[i]·x[i]; both are as long, a multiple of 4.
+func dotInt8s(q []uint8, x []int8) int32 {
+	var a, b, c, d int32
+	for len(q) >= 4 && len(x) >= 4 {
+		a += int32(q[0]) * int32(x[0])
+		b += int32(q[1]) * int32(x[1])
+		c += int32(q[2]) * int32(x[2])
+		d += int32(q[3]) * int32(x[3])
+		q, x = q[4:], x[4:]
+	}
+	return a + b + c + d
 }
 
 // swap is an exchange of bits within a word: those of mask with those shift above.
