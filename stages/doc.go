@@ -7,7 +7,7 @@
 // clock, takes no lock and does no I/O. Package actors runs the stages for real, package stagetest in one
 // goroutine under any order of delivery.
 //
-// A message is sent by pointer and never written after it is sent. Send gives away: the sender forgets every
-// slice in it, unless the field's comment says "shared, read-only". Between one sender and one receiver
-// order holds; nothing else does, so a stage keys what it receives by step and layer.
+// A message is sent by pointer and never written after it is sent, until it has been handled (Spent). Send gives
+// away: the sender forgets every slice in it, unless the field's comment says "shared, read-only". Between one sender and
+// one receiver order holds; nothing else does, so a stage keys what it receives by step and layer.
 package stages
