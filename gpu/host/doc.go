@@ -12,7 +12,8 @@
 //
 // With inputs of float32 each weight is code·scale + bias. In a group the inputs whose places are equal modulo 4 are summed apart,
 // in ascending order; the four sums are added to the row's total one after the other, groups in ascending order. The vector
-// variants fuse the products with the sums, and code·scale with the bias. The portable variant sums a group in lanes as below.
+// variants fuse the products with the sums, and code·scale with the bias. NEON has one sum of a group's inputs, in ascending order, and
+// the portable variant sums a group in lanes as below.
 //
 // With inputs of 8 bits (Config.Activations) a group gives the total
 //
@@ -27,8 +28,8 @@
 //
 // Products with bf16 and float32 take inputs of float32. The portable variant sums inputs in blocks of 64 elements, within a block in
 // four lanes: lane j takes the inputs i ≡ j mod 4 in ascending order, and the lanes end as (l0+l2)+(l1+l3); blocks are added in
-// ascending order. The other variants have four vectors of 8 or 16 lanes that take vectors of inputs in turn and fuse products
-// with sums; inputs after the last full block of 64 are summed as the portable variant does.
+// ascending order. The other variants have four vectors of 8 or 16 lanes, NEON eight of 4, that take vectors of inputs in turn and fuse
+// products with sums; inputs after the last full block of 64 are summed as the portable variant does.
 //
 // Every other sum says its order where it is computed; table vectors has the primitives. Attention takes positions in blocks of 64 and
 // spans of 1024 counted from position 0, so that a row's bits depend on its position alone. In Go products are rounded before they are
