@@ -52,7 +52,7 @@ type Config struct {
 	ExpertMemory int64
 	// ReadWorkers is the number of parallel expert reads. 0 means 8.
 	ReadWorkers int
-	// ChunkRows is the most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory.
+	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory.
 	ChunkRows int
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
 	WaveSlots int

@@ -40,7 +40,7 @@ func settle(cfg Config, m *model.Config, expertBytes, moeLayers int) (Info, erro
 	}
 	i := Info{
 		Device: cfg.Device.Name(), SlotBytes: expertBytes, ExpertBytes: int64(expertBytes) * int64(m.NumExperts) * int64(moeLayers),
-		RingDepth: or(cfg.RingDepth, 2), ReadWorkers: or(cfg.ReadWorkers, 8), ChunkRows: or(cfg.ChunkRows, 128),
+		RingDepth: or(cfg.RingDepth, 2), ReadWorkers: or(cfg.ReadWorkers, 8), ChunkRows: or(cfg.ChunkRows, 512),
 		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)),
 		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch,
 	}

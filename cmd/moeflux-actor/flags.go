@@ -27,7 +27,7 @@ type engineFlags struct {
 	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto (mmap if all experts fit in memory, else buffered). Others: mmap, buffered."`
 	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs re-reads; below one wave Open fails. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	ReadWorkers     int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 8."`
-	ChunkRows       int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory."`
+	ChunkRows       int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
 	Ctx             int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
 	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 

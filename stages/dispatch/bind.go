@@ -50,7 +50,7 @@ type vectorUse struct {
 
 // bind finds every tensor of the model and puts the small ones on the device.
 func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*network, error) {
-	mapping, err := dev.Wrap(w.Mapping())
+	mapping, err := place(w.Mapping(), dev, queue)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: weights: %w", err)
 	}
@@ -65,6 +65,40 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 		return nil, b.err
 	}
 	return n, nil
+}
+
+// copyBytes is the size from which weights are copied to the device at the beginning, which takes half a second a gigabyte. Every
+// token reads all of them: from large pages that is quicker than from a mapped file, and no system reclaims them while the
+// engine idles, as some do with mapped pages that were not touched for a few seconds.
+const copyBytes = 64 << 20
+
+// place makes the mapped weights readable for the device.
+func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
+	if len(mapping) < copyBytes {
+		return dev.Wrap(mapping)
+	}
+	buf, err := dev.NewBuffer(len(mapping))
+	if err != nil {
+		return nil, err
+	}
+	if err := upload(buf, mapping, queue); err != nil {
+		buf.Release()
+		return nil, err
+	}
+	return buf, nil
+}
+
+// upload copies src to the beginning of buf and waits for it.
+func upload(buf gpu.Buffer, src []byte, queue gpu.Queue) error {
+	var cmd gpu.Commands
+	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: buf}, Src: src})
+	t, err := queue.Submit(&cmd)
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	t.OnDone(func(err error) { done <- err })
+	return <-done
 }
 
 func (b *binder) network(n *network, m *model.Config) {
@@ -149,15 +183,7 @@ func (b *binder) upload(dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
 	for _, u := range b.uses {
 		*u.view = gpu.View{Buf: buf}.Floats(u.at)
 	}
-	var cmd gpu.Commands
-	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: buf}, Src: gpu.FloatBytes(b.floats)})
-	t, err := queue.Submit(&cmd)
-	if err == nil {
-		done := make(chan error, 1)
-		t.OnDone(func(err error) { done <- err })
-		err = <-done
-	}
-	if err != nil {
+	if err := upload(buf, gpu.FloatBytes(b.floats), queue); err != nil {
 		buf.Release()
 		return nil, fmt.Errorf("dispatch: uploading vectors: %w", err)
 	}
