@@ -260,8 +260,9 @@ func (p *arc) evict(wanted int32, held []bool) int32 {
 // order is the policy of the package.
 type order struct{ *policy.Order }
 
+// newOrder returns it with one half-life, or for 0 with the two that it has by default.
 func newOrder(t *trace, halfLife float64) order {
-	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, HalfLife: halfLife})
+	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, Short: halfLife, Long: halfLife})
 	if err != nil {
 		panic(err)
 	}
@@ -335,59 +336,4 @@ func (p *layerLRU) evict(wanted int32, held []bool) int32 {
 		}
 	}
 	return -1
-}
-
-// adaptive keeps an order for each of several half-lives and follows the one that foretold the latest picks best.
-type adaptive struct {
-	of   []order
-	loss []float64 // squared differences of chance and outcome, older ones less
-	best int
-	t    *trace
-}
-
-func newAdaptive(t *trace, halfLives ...float64) *adaptive {
-	p := &adaptive{loss: make([]float64, len(halfLives)), t: t}
-	for _, h := range halfLives {
-		p.of = append(p.of, newOrder(t, h))
-	}
-	return p
-}
-
-func (p *adaptive) visit(v *visit) {
-	for i, o := range p.of {
-		loss := 0.0
-		for k := v.layer * p.t.experts; k < (v.layer+1)*p.t.experts; k++ {
-			loss += o.Chance(k) * o.Chance(k)
-		}
-		for _, u := range v.uses {
-			c, s := o.Chance(int(u.key)), float64(u.rows)/float64(v.rows)
-			loss += s*s - 2*s*c
-		}
-		p.loss[i] += (loss - p.loss[i]) / float64(64*p.t.layers)
-		o.visit(v)
-	}
-	for i, l := range p.loss {
-		if l < p.loss[p.best] {
-			p.best = i
-		}
-	}
-}
-func (p *adaptive) hold(wave, later []use) {
-	for _, o := range p.of {
-		o.hold(wave, later)
-	}
-}
-func (p *adaptive) hit(int32)    {}
-func (p *adaptive) insert(int32) {}
-func (p *adaptive) evict(int32, []bool) int32 {
-	k, _ := p.of[p.best].Evict()
-	for _, o := range p.of {
-		o.Remove(k)
-	}
-	return int32(k)
-}
-func (p *adaptive) release(wave []use) {
-	for _, o := range p.of {
-		o.release(wave)
-	}
 }

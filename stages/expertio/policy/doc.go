@@ -8,5 +8,9 @@
 // next use lies farthest, and this is the estimate of it. A prompt that uses every expert of every layer moves all estimates alike,
 // weighed by how many of its rows picked each expert, so it does not wash out what is wanted often.
 //
+// How fast uses should age depends on the text and the model: experts of a subject come and go with it, others are popular
+// throughout. So two estimates are kept, one that forgets soon and one that remembers, and the one counts that foretold the latest picks
+// better.
+//
 // docs/experiments.md holds it against other policies and against the optimum that knows the future.
 package policy

@@ -40,15 +40,17 @@ func ExampleOrder() {
 		fmt.Printf("%d, chance of the next row to use it %.2f\n", key, o.Chance(key))
 	}
 	// Output:
-	// 0, chance of the next row to use it 0.07
-	// 2, chance of the next row to use it 0.08
-	// 3, chance of the next row to use it 0.23
+	// 0, chance of the next row to use it 0.09
+	// 2, chance of the next row to use it 0.11
+	// 3, chance of the next row to use it 0.29
 }
 
 // plain is the definition, in the slowest way: all that happened is kept, and every estimate computed anew from it.
 type plain struct {
 	layers, experts int
-	life            float64
+	lives           [2]float64
+	by              int // the estimate that counts
+	loss            [2]float64
 	now             int
 	rows            []float64    // [layers]: rows so far
 	last            []float64    // [layers]: rows of the last visit
@@ -63,37 +65,49 @@ type happened struct{ at, rows, share float64 }
 func newPlain(c policy.Config) *plain {
 	n := c.Layers * c.Experts
 	return &plain{
-		layers: c.Layers, experts: c.Experts, life: c.HalfLife, now: c.Layers - 1, rows: make([]float64, c.Layers), last: make([]float64, c.Layers),
-		uses: make([][]happened, n), hope: make([]float64, n), in: make([]bool, n),
+		layers: c.Layers, experts: c.Experts, lives: [2]float64{c.Short, c.Long}, now: c.Layers - 1,
+		rows: make([]float64, c.Layers), last: make([]float64, c.Layers), uses: make([][]happened, n), hope: make([]float64, n), in: make([]bool, n),
 	}
 }
 
-func (p *plain) visit(layer, rows int) {
+// visit takes the picks with it, a share of the rows for each expert of the layer.
+func (p *plain) visit(layer, rows int, shares []float64) {
+	if layer <= p.now && p.loss[1-p.by] < 0.99*p.loss[p.by] {
+		p.by = 1 - p.by
+	}
 	p.now = layer
+	for i := range p.loss {
+		p.loss[i] *= 1 - 1/float64(64*p.layers)
+		for e, share := range shares {
+			d := p.estimate(i, layer*p.experts+e) - share
+			p.loss[i] += d * d
+		}
+	}
 	p.rows[layer] += float64(rows)
 	p.last[layer] = float64(rows)
-	for k := layer * p.experts; k < (layer+1)*p.experts; k++ {
+	for e, share := range shares {
+		k := layer*p.experts + e
 		p.hope[k] = 0
+		if share > 0 {
+			p.uses[k] = append(p.uses[k], happened{p.rows[layer], float64(rows), share})
+		}
 	}
-}
-
-func (p *plain) use(key, rows int) {
-	l := key / p.experts
-	p.uses[key] = append(p.uses[key], happened{p.rows[l], p.last[l], float64(rows) / p.last[l]})
 }
 
 func (p *plain) seed(key int, chance float64) {
 	p.uses[key] = []happened{{p.rows[key/p.experts], math.Inf(1), chance}}
 }
 
-// chance is the sum over all uses of share·(1 - 2^(-rows/life))·2^(-age/life), or what Expect said.
-func (p *plain) chance(key int) float64 {
+// estimate is the sum over all uses of share·(1 - 2^(-rows/life))·2^(-age/life).
+func (p *plain) estimate(by, key int) float64 {
 	sum := 0.0
 	for _, u := range p.uses[key] {
-		sum += u.share * (1 - math.Exp2(-u.rows/p.life)) * math.Exp2((u.at-p.rows[key/p.experts])/p.life)
+		sum += u.share * (1 - math.Exp2(-u.rows/p.lives[by])) * math.Exp2((u.at-p.rows[key/p.experts])/p.lives[by])
 	}
-	return max(sum, p.hope[key])
+	return sum
 }
+
+func (p *plain) chance(key int) float64 { return max(p.estimate(p.by, key), p.hope[key]) }
 
 // wait is the passes until the expert is expected to be used.
 func (p *plain) wait(key int) float64 {
@@ -118,9 +132,10 @@ func (p *plain) longest() (wait float64, ok bool) {
 // After any calls, what Evict returns may leave and has the longest wait there is, by the definition; chances agree; nothing
 // leaves twice or unasked.
 func TestAgainstDefinition(t *testing.T) {
+	changes := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12), HalfLife: []float64{0.5, 8, 100}[r.IntN(3)]}
+		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)]}
 		o, p := newTest(t, c), newPlain(c)
 		keys := c.Layers * c.Experts
 		n := 0
@@ -132,15 +147,17 @@ func TestAgainstDefinition(t *testing.T) {
 				if r.IntN(4) == 0 {
 					rows = 1 + r.IntN(300)
 				}
+				shares := make([]float64, c.Experts)
 				o.Visit(layer, rows)
-				p.visit(layer, rows)
-				for range r.IntN(c.Experts + 1) {
-					k, by := layer*c.Experts+r.IntN(c.Experts), 1+r.IntN(rows)
-					if len(p.uses[k]) > 0 && p.uses[k][len(p.uses[k])-1].at == p.rows[layer] {
-						continue // once a visit
-					}
-					o.Use(k, by)
-					p.use(k, by)
+				for _, e := range r.Perm(c.Experts)[:r.IntN(c.Experts+1)] {
+					by := 1 + r.IntN(rows)
+					o.Use(layer*c.Experts+e, by)
+					shares[e] = float64(by) / float64(rows)
+				}
+				before := p.by
+				p.visit(layer, rows, shares)
+				if p.by != before {
+					changes++
 				}
 			case 2, 3, 4:
 				o.Add(key)
@@ -190,6 +207,9 @@ func TestAgainstDefinition(t *testing.T) {
 			}
 		}
 	}
+	if changes < 50 {
+		t.Errorf("the estimate changed %d times, too few to tell", changes)
+	}
 }
 
 // The same calls have the same outcome.
@@ -219,7 +239,7 @@ func (r *recorded) evict(k int32, held []bool) int32 {
 }
 
 func evictions(t *testing.T, tr *trace) []int32 {
-	c := &recorded{order: newOrder(tr, 8)}
+	c := &recorded{order: newOrder(tr, 0)}
 	simulate(tr, 20, nil, c)
 	return c.gone
 }
@@ -276,7 +296,7 @@ func TestPromptDoesNotWashOut(t *testing.T) {
 		first := (decode - tr.layers) * len(hot)
 		return o.decodeHits - first
 	}
-	if got, want := after(newOrder(tr, 8)), tr.layers*len(hot); got != want {
+	if got, want := after(newOrder(tr, 0)), tr.layers*len(hot); got != want {
 		t.Errorf("after the prompt %d uses hit, want all %d", got, want)
 	}
 	if got := after(newLRU()); got > tr.layers*len(hot)/4 {
@@ -287,8 +307,8 @@ func TestPromptDoesNotWashOut(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for _, c := range []policy.Config{
 		{}, {Layers: 1}, {Experts: 1}, {Layers: -1, Experts: 4}, {Layers: 1 << 20, Experts: 1 << 20},
-		{Layers: 1, Experts: 1, HalfLife: -1}, {Layers: 1, Experts: 1, HalfLife: math.NaN()},
-		{Layers: 1, Experts: 1, HalfLife: math.Inf(1)}, {Layers: 1, Experts: 1, HalfLife: 0.01},
+		{Layers: 1, Experts: 1, Short: -1}, {Layers: 1, Experts: 1, Long: math.NaN()},
+		{Layers: 1, Experts: 1, Short: math.Inf(1)}, {Layers: 1, Experts: 1, Long: 0.01},
 	} {
 		if o, err := policy.New(c); err == nil || o != nil {
 			t.Errorf("%+v: %v, %v, want an error", c, o, err)
@@ -298,7 +318,7 @@ func TestConfig(t *testing.T) {
 
 // Odd numbers do not upset the order: chances stay between 0 and 1 and everything can leave.
 func TestOddNumbers(t *testing.T) {
-	o := newTest(t, policy.Config{Layers: 2, Experts: 3, HalfLife: 0.125})
+	o := newTest(t, policy.Config{Layers: 2, Experts: 3, Short: 0.125})
 	for i, chance := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 2, 0} {
 		o.Seed(i, chance)
 		o.Expect(i, chance)
@@ -327,7 +347,7 @@ func TestOddNumbers(t *testing.T) {
 // Nothing is allocated after New.
 func TestNoAllocation(t *testing.T) {
 	tr := randomTrace(3, 50)
-	o := newOrder(tr, 8)
+	o := newOrder(tr, 0)
 	if n := testing.AllocsPerRun(20, func() { token(tr, o) }); n != 0 {
 		t.Errorf("%v allocations for a token, want none", n)
 	}
@@ -365,7 +385,7 @@ func BenchmarkToken(b *testing.B) {
 				}
 				tr.add(len(tr.visits)%s.layers, picks)
 			}
-			o := newOrder(tr, 8)
+			o := newOrder(tr, 0)
 			for k := range tr.keys() / 4 {
 				o.Add(k * 4)
 			}
