@@ -102,6 +102,9 @@ func parse(raw []byte) (of Fingerprint, p *Profile, err error) {
 	if err := checkSize(int(layers), int(experts)); err != nil {
 		return of, nil, err
 	}
+	if rows > Horizon {
+		return of, nil, fmt.Errorf("%d rows, want at most %d", rows, Horizon)
+	}
 	keys := int(layers) * int(experts)
 	if want := headerSize + 4*keys + sha256.Size; len(raw) != want {
 		return of, nil, fmt.Errorf("%d bytes, want %d for %d layers of %d experts", len(raw), want, layers, experts)

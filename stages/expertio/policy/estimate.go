@@ -38,15 +38,14 @@ func newEstimate(layers, experts int, life float64) estimate {
 	return e
 }
 
-// visit ages the uses of a layer. It reports whether it had to scale scores, which may make small ones equal.
-func (e *estimate) visit(at int, rows float64) (scaled bool) {
+// visit ages the uses of a layer. Where it scales scores, small ones may become equal, but none overtakes another, so heaps stay heaps.
+func (e *estimate) visit(at int, rows float64) {
 	l := &e.layers[at]
 	e.loss = e.loss*e.keep + l.squares/(l.weight*l.weight)
 	grow := math.Exp2(rows / e.life)
 	l.was = l.weight
 	l.weight *= grow
 	if l.weight > maxWeight {
-		scaled = true
 		by := 1 / l.weight
 		for k := at * e.experts; k < (at+1)*e.experts; k++ {
 			e.score[k] *= by
@@ -56,7 +55,6 @@ func (e *estimate) visit(at int, rows float64) (scaled bool) {
 		l.weight = 1
 	}
 	l.gain = l.weight * (1 - 1/grow)
-	return scaled
 }
 
 // use counts a use by a share of the rows of the layer's last visit.

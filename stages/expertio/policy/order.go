@@ -59,7 +59,7 @@ type Order struct {
 	turn []float64 // [layers]: passes until the next visit of the layer so many behind the next one
 }
 
-// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones the smaller key.
+// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones as a rule the smaller key.
 type layer struct {
 	heap     []int32 // keys
 	rows     float64 // of the last visit
@@ -116,9 +116,7 @@ func (o *Order) Visit(at, rows int) {
 	l.expected = l.expected[:0]
 	l.rows = float64(max(1, rows))
 	for i := range o.of {
-		if e := &o.of[i]; e.visit(at, l.rows) && e == o.by {
-			o.heapify(at)
-		}
+		o.of[i].visit(at, l.rows)
 	}
 	o.look(at)
 }
@@ -141,11 +139,11 @@ func (o *Order) choose() {
 	}
 }
 
-// Use says that so many of the rows of its layer's last visit picked the expert, whether or not it may leave or is in memory at all. It is
+// Use says that so many of the rows of its layer's last visit, 1 or more, picked the expert, whether or not it may leave or is in memory at all. It is
 // called once a visit for each expert that was picked.
 func (o *Order) Use(key, rows int) {
 	at := key / o.experts
-	share := max(0, min(1, float64(rows)/o.layers[at].rows))
+	share := min(1, float64(max(1, rows))/o.layers[at].rows)
 	for i := range o.of {
 		o.of[i].use(at, key, share)
 	}

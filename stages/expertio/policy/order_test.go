@@ -135,7 +135,7 @@ func TestAgainstDefinition(t *testing.T) {
 	changes := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)]}
+		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12+30*int(seed%2)), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)]}
 		o, p := newTest(t, c), newPlain(c)
 		keys := c.Layers * c.Experts
 		n := 0
@@ -397,5 +397,33 @@ func BenchmarkToken(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(s.layers*s.top), "ns/use")
 		})
+	}
+}
+
+// However many were removed, what is left leaves in the order of chances.
+func TestDrain(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for round := range 50 {
+		const experts = 100
+		o := newTest(t, policy.Config{Layers: 1, Experts: experts})
+		for k := range experts {
+			o.Seed(k, r.Float64())
+			o.Add(k)
+		}
+		for _, k := range r.Perm(experts)[:50] {
+			o.Remove(k)
+		}
+		before, n := 0.0, 0
+		for k, ok := o.Evict(); ok; k, ok = o.Evict() {
+			if c := o.Chance(k); c < before {
+				t.Fatalf("round %d: a chance of %g leaves after one of %g", round, c, before)
+			} else {
+				before = c
+			}
+			n++
+		}
+		if n != 50 {
+			t.Fatalf("round %d: %d left, want 50", round, n)
+		}
 	}
 }
