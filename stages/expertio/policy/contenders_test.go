@@ -13,7 +13,6 @@ type nothing struct{}
 func (nothing) visit(*visit)      {}
 func (nothing) hold([]use, []use) {}
 func (nothing) hit(int32)         {}
-func (nothing) insert(int32)      {}
 func (nothing) release([]use)     {}
 
 // queue is a list of keys that also finds them.
