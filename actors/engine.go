@@ -36,13 +36,14 @@ type Engine struct {
 	pool     *readpool.Pool
 	dispatch *dispatch.Core
 
-	system     *actor.ActorSystem
-	ownSystem  bool
-	top        *actor.PID
-	parent     *parent
-	pids       [stages.NumStages]*actor.PID
-	tracer     *actor.PID
-	goroutines []*goroutine
+	awaits awaits
+
+	system    *actor.ActorSystem
+	ownSystem bool
+	top       *actor.PID
+	parent    *parent
+	pids      [stages.NumStages]*actor.PID
+	tracer    *actor.PID
 
 	lastSeq     atomic.Uint64
 	lastRequest atomic.Uint64
@@ -96,6 +97,24 @@ func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	case <-e.gone:
 		return nil, stages.ErrClosed
 	}
+}
+
+// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on waiting: the answer, which
+// comes within a layer's time, tells where the sequence stands.
+func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, seq stages.SeqID, request uint64) (stages.Message, error) {
+	select {
+	case a := <-reply:
+		return a, nil
+	case <-e.broken:
+		return nil, e.reason
+	case <-e.gone:
+		return nil, stages.ErrClosed
+	case <-ctx.Done():
+	}
+	e.sendTo(stages.Sequencer, &stages.CancelEval{
+		Seq: seq, Request: request, Cause: fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx)),
+	})
+	return e.wait(reply)
 }
 
 // NewSequence makes an empty sequence, which must be closed.
@@ -183,9 +202,6 @@ func (e *Engine) release() error {
 		e.flushSpans()
 		e.system.Root.Poison(e.top)
 		<-e.parent.stopped
-	}
-	for _, g := range e.goroutines {
-		g.close()
 	}
 	if e.dispatch != nil {
 		e.dispatch.Close()

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
@@ -60,11 +61,17 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	text := slices.Concat(o.Earlier, prompt)
 	read := len(text)
 	next := prompt
+	var spent *stages.ChunkEvaluated // the answer before; its logits are the sampler's until the next token is asked for
 	for n := 1; ; n++ {
-		logits, err := s.Eval(ctx, next)
+		if spent != nil {
+			s.done(spent)
+		}
+		r, err := s.eval(ctx, Chunk{Tokens: next})
 		if err != nil {
 			return "", err
 		}
+		logits := r.Logits
+		spent = r
 		if n == 1 && o.FirstToken != nil {
 			o.FirstToken()
 		}

@@ -176,29 +176,25 @@ func (e *Engine) rule() (router.Rule, error) {
 // spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the tracer.
 func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}
+	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
+	e.awaits.send = e.sendTo
 	for id, core := range cores {
 		s := &shell{e: e, id: stages.StageID(id), core: core}
+		s.out.Share(spent)
 		if cfg.Tracer != nil {
 			s.ring = tracing.NewRing(0)
 		}
-		e.parent.children = append(e.parent.children, child{name: s.id.String(), actor: s, pid: &e.pids[id]})
+		e.parent.children = append(e.parent.children, child{name: s.id.String(), actor: s, pid: &e.pids[id], mailbox: stageBox})
 	}
 	if cfg.Tracer != nil {
 		t := &tracer{e: e, replayer: tracing.NewReplayer(cfg.Tracer, e.epoch), steps: make(map[stages.StepID]*gathered)}
 		for _, l := range e.model.Layers {
 			t.replayer.LayerKinds = append(t.replayer.LayerKinds, l.Mixer.String())
 		}
-		e.parent.children = append(e.parent.children, child{name: "tracer", actor: t, pid: &e.tracer})
+		e.parent.children = append(e.parent.children, child{name: "tracer", actor: t, pid: &e.tracer, mailbox: actor.Unbounded()})
 	}
-	props := actor.PropsFromProducer(func() actor.Actor { return e.parent },
-		actor.WithSupervisor(e.parent), actor.WithDispatcher(e.newDispatcher()))
+	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))
 	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
 	<-e.parent.started
 	return nil
-}
-
-func (e *Engine) newDispatcher() actor.Dispatcher {
-	g := newGoroutine()
-	e.goroutines = append(e.goroutines, g)
-	return g
 }

@@ -31,6 +31,8 @@ type Sequence struct {
 	len    int
 	poison error
 	closed bool
+	call   *call                  // memory for the next evaluation, or nil
+	spare  *stages.ChunkEvaluated // an answer nobody needs any more, or nil
 }
 
 // Chunk is tokens to be evaluated together, and what is wanted of them.
@@ -76,11 +78,25 @@ func (s *Sequence) isClosed() bool {
 
 // Eval appends tokens and returns the logits [vocab] after the last of them. See EvalChunk for errors and cancellation.
 func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) {
-	r, err := s.EvalChunk(ctx, Chunk{Tokens: tokens})
+	r, err := s.eval(ctx, Chunk{Tokens: tokens})
 	if err != nil {
 		return nil, err
 	}
-	return r.Logits, nil
+	logits := r.Logits
+	r.Logits = nil // the caller's
+	s.done(r)
+	return logits, nil
+}
+
+// Use appends tokens and lends f the logits [vocab] after the last of them, which f must not keep. It allocates nothing,
+// where Eval makes a slice of the vocabulary for each token. The error is that of Eval, or f's.
+func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []float32) error) error {
+	r, err := s.eval(ctx, Chunk{Tokens: tokens})
+	if err != nil {
+		return err
+	}
+	defer s.done(r)
+	return f(r.Logits)
 }
 
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
@@ -89,52 +105,77 @@ func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) 
 // sequence alone is under way, it is given up between two layers and the sequence is poisoned: Err tells. Bad
 // arguments change nothing. Any other error comes from a failed step, which poisons the sequence too.
 func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
-	if s.isClosed() {
-		return nil, stages.ErrClosed
-	}
-	reply := make(chan stages.Message, 1)
-	m := &stages.EvalChunk{
-		Seq: s.id, Pos: -1, Tokens: append([]int32(nil), c.Tokens...), Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing,
-		Trace: traceContext(ctx), Request: s.e.lastRequest.Add(1), Caller: reply,
-	}
-	request := m.Request
-	cancelled := make(chan struct{})
-	// The chunk is sent before anything can cancel it: a CancelEval that overtook it would be lost.
-	if err := s.e.post(m); err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() {
-		defer close(cancelled)
-		s.e.sendTo(stages.Sequencer, &stages.CancelEval{
-			Seq: s.id, Request: request, Cause: fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx)),
-		})
-	})
-	defer func() {
-		if !stop() {
-			<-cancelled
-		}
-	}()
-	// The answer is waited for even after ctx has ended: it tells where the sequence stands, and comes within a layer's time.
-	a, err := s.e.wait(reply)
+	r, err := s.eval(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	return &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}, nil
+}
+
+// call is the memory of one evaluation, used again for the next.
+type call struct {
+	msg    stages.EvalChunk
+	reply  chan stages.Message // has a place for the only answer
+	tokens []int32
+}
+
+// eval is EvalChunk with the answer as it comes. The caller may hand the answer to done.
+func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	k, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	k.tokens = append(k.tokens[:0], c.Tokens...)
+	request := s.e.lastRequest.Add(1)
+	k.msg = stages.EvalChunk{
+		Seq: s.id, Pos: -1, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing,
+		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
+	}
+	if err := s.e.post(&k.msg); err != nil {
+		return nil, err
+	}
+	a, err := s.e.waitOrCancel(ctx, k.reply, s.id, request)
+	if err != nil {
+		return nil, err // the answer may still come: k is not used again
+	}
 	r := a.(*stages.ChunkEvaluated)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if r.Poison != nil { // only Reset heals; the answer to a refused chunk may come late
 		s.poison = r.Poison
 	}
 	if r.Rows > 0 {
 		s.len = r.Pos + r.Rows
 	}
-	s.mu.Unlock()
-	if r.Err != nil {
-		return nil, r.Err
+	k.msg = stages.EvalChunk{}
+	s.call = k
+	return r, r.Err
+}
+
+// begin returns the memory for an evaluation.
+func (s *Sequence) begin() (*call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, stages.ErrClosed
 	}
-	return &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}, nil
+	k := s.call
+	s.call = nil // of two evaluations at once, which is a mistake of the caller, one makes its own
+	if k == nil {
+		k = &call{reply: make(chan stages.Message, 1)}
+	}
+	k.msg.Spare, s.spare = s.spare, nil
+	return k, nil
+}
+
+// done gives back an answer of eval, whose logits nobody needs any more.
+func (s *Sequence) done(r *stages.ChunkEvaluated) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = r
 }
 
 // traceContext returns the span in ctx as messages carry it.

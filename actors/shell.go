@@ -92,6 +92,7 @@ func (s *shell) handle(m stages.Message) {
 	}
 	s.endTraced()
 	s.out.Reset()
+	s.out.Spent().Handled(m)
 }
 
 // perform does what the core asked for.
@@ -99,10 +100,9 @@ func (s *shell) perform() {
 	for i := range s.out.Reads {
 		s.read(&s.out.Reads[i])
 	}
-	for _, a := range s.out.Awaits {
-		a.Ticket.OnDone(func(err error) {
-			s.e.sendTo(s.id, &stages.TicketDone{Step: a.Step, ID: a.ID, Err: err, DeviceNS: a.Ticket.DeviceNS()})
-		})
+	for i := range s.out.Awaits {
+		a := &s.out.Awaits[i]
+		s.e.awaits.await(s.id, a, s.out.Spent().TicketDone(a.Step, a.ID))
 	}
 	for _, m := range s.out.Sends {
 		s.e.sendTo(m.To, m.Msg)

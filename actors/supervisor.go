@@ -28,9 +28,10 @@ type parent struct {
 }
 
 type child struct {
-	name  string
-	actor actor.Actor
-	pid   **actor.PID // set when spawned
+	name    string
+	actor   actor.Actor
+	mailbox actor.MailboxProducer
+	pid     **actor.PID // set when spawned
 }
 
 // Receive handles one message of the mailbox.
@@ -39,7 +40,7 @@ func (p *parent) Receive(ctx actor.Context) {
 	case *actor.Started:
 		for _, c := range p.children {
 			*c.pid = ctx.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return c.actor },
-				actor.WithDispatcher(p.e.newDispatcher())), c.name)
+				actor.WithMailbox(c.mailbox)), c.name)
 		}
 		close(p.started)
 	case *actor.Terminated:

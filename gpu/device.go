@@ -50,9 +50,10 @@ type Queue interface {
 type Ticket interface {
 	// OnDone calls f once when the work is complete, with nil or what failed: at once, if it is
 	// already complete, else later from a goroutine of the device. f must not block. OnDone is called
-	// at most once per ticket.
+	// at most once per ticket. When f has returned, the ticket is the device's again, for another Submit.
 	OnDone(f func(error))
-	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done.
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It may be asked until
+	// OnDone's f has returned.
 	DeviceNS() int64
 }
 

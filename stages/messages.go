@@ -2,6 +2,9 @@ package stages
 
 // Message is what stages exchange. Messages about a step embed Step; those of a caller name the
 // sequence instead and have a nil Head.
+//
+// A message is its receiver's until it has been handled; then its memory may become that of another (Spent). A stage that
+// wants to remember something of it copies that.
 type Message interface{ Head() *Step }
 
 // Caller is where an answer goes: something the shell understands (a channel, a PID). Stages pass it on.
@@ -30,6 +33,8 @@ type EvalChunk struct {
 	Trace   TraceContext
 	Request uint64 // names this request in CancelEval
 	Caller  Caller
+	// Spare is nil, or an earlier answer whose memory, Logits included, passes back for another one.
+	Spare *ChunkEvaluated
 }
 
 // ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an error
@@ -182,7 +187,9 @@ type WaveSubmitted struct {
 	Wave   int
 	Last   bool
 	Ticket Ticket
+	After  Ticket // nil, or of earlier commands that the wave's build on
 	Slots  []SlotID
+	Plan   *RoutePlan // with Last, unless the layer is dense: the plan passes on, to be given back when the wave is done
 }
 
 // LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.

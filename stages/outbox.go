@@ -2,9 +2,10 @@ package stages
 
 // Ticket is the completion of work given to a device, as the pipeline sees it.
 type Ticket interface {
-	// OnDone calls f once when the work is complete; see gpu.Ticket.
+	// OnDone calls f once when the work is complete, and ends with it; see gpu.Ticket.
 	OnDone(f func(error))
-	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done.
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It may be asked until
+	// OnDone's f has returned.
 	DeviceNS() int64
 }
 
@@ -17,6 +18,7 @@ type Outbox struct {
 	Answers []Answer
 	Ended   []Ended // traced steps that are over
 	Linger  uint64  // if not 0, send LingerOver with this Round after the linger time
+	spent   *Spent
 }
 
 // Ended tells the shell that a traced step is over, so that its records can become spans.
@@ -42,6 +44,7 @@ type Await struct {
 	Step   Step
 	ID     uint64
 	Ticket Ticket
+	After  Ticket // nil, or of earlier commands that must be done too, and whose error goes first
 }
 
 // ReadGroup asks for reads that are answered together by one ExpertsRead.
@@ -56,6 +59,17 @@ type Read struct {
 	Slot          SlotID
 	Gen           uint32
 	Layer, Expert int
+}
+
+// Share makes the box take the memory of messages from s, which other boxes may have too.
+func (o *Outbox) Share(s *Spent) { o.spent = s }
+
+// Spent returns where the memory of messages comes from: what was shared, or the box's own.
+func (o *Outbox) Spent() *Spent {
+	if o.spent == nil {
+		o.spent = new(Spent)
+	}
+	return o.spent
 }
 
 // Send adds a message for a stage.

@@ -20,7 +20,7 @@ func testEnv() env {
 	e.terminal = func(any) bool { return false }
 	e.cacheDir = func() (string, error) { return sharedCache, nil }
 	e.seed = func() uint64 { return 42 }
-	e.dumb, e.noColour = false, false
+	e.dumb, e.noColour, e.cpu = false, false, ""
 	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
 	return e
 }
@@ -121,7 +121,7 @@ func TestBadUsage(t *testing.T) {
 		{"seed", []string{"run", "-p", "x", "--seed", "-1"}, "--seed"},
 		{"device that is not built in", []string{"run", "-p", "x", "--device", "cuda"}, "--device cuda is not built into this version; available: auto, host"},
 		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host"},
-		{"activations that are not built in", []string{"eval", "--ids", ids, "--activations", "int8"}, "--activations int8 is not built into this version; available: f32"},
+		{"unknown activations", []string{"eval", "--ids", ids, "--activations", "int4"}, "--activations int4 is unknown; available: int8, f32"},
 		{"expert I/O that is not built in", []string{"inspect", "--expert-io", "direct"}, "--expert-io direct is not built into this version; available: auto, mmap, buffered"},
 		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown"},
 		{"trace that is not built in", []string{"run", "-p", "x", "--trace", "otlp"}, "--trace otlp is not built into this version; available: off, stdout"},

@@ -20,7 +20,7 @@ import (
 // benchEnv lets the bandwidth be measured with little memory, for speed.
 func benchEnv() env {
 	e := testEnv()
-	e.freeMemory = func() (int64, error) { return 1 << 30, nil }
+	e.freeMemory = func() (int64, error) { return 512 << 20, nil }
 	return e
 }
 
@@ -37,33 +37,47 @@ func mustBench(t *testing.T, e env, args ...string) *benchResult {
 
 // The figures of a bench belong together: what is counted, what follows from it, and what inspect says.
 func TestBench(t *testing.T) {
-	var inspected inspectResult
-	if err := json.Unmarshal([]byte(mustCall(t, "", "inspect", "--json").stdout), &inspected); err != nil {
-		t.Fatal(err)
-	}
-	r := mustBench(t, benchEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2")
-	if r.Threads != 2 || r.Prompts != "random" || r.State != "warm" || r.WarmupTokens != 3 || len(r.Runs) != 2 || r.Repeat != 2 ||
-		r.Sequences != 1 || r.PromptTokens != 7 || r.GenTokens != 3 || r.TopK != inspected.Shape.ExpertsPerToken || r.Device == "" {
+	inspected := mustInspect(t)
+	r := mustBench(t, benchEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
+	if r.Threads != 2 || r.Prompts != "random" || r.State != "warm" || r.WarmupTokens != 3 || r.Repeat != 2 || r.GenTokens != 3 ||
+		r.TopK != inspected.Shape.ExpertsPerToken || r.Device == "" || r.Activations == "" || r.Interrupted {
 		t.Errorf("the setting is %+v", r)
 	}
 	if r.TouchedToken != inspected.Bytes.TouchedToken || r.TouchedDense != inspected.Bytes.TouchedDense || r.TouchedToken != r.TouchedDense+r.TouchedExp {
 		t.Errorf("touched %d = %d + %d, inspect says %+v", r.TouchedToken, r.TouchedDense, r.TouchedExp, inspected.Bytes)
 	}
-	checkSummary(t, "prefill", r.Prefill, r.Runs, 7, func(run benchRun) benchPart { return run.Prefill })
-	checkSummary(t, "decode", r.Decode, r.Runs, 3, func(run benchRun) benchPart { return run.Decode })
-	if r.MemoryBandwidth == nil || r.BandwidthShare == nil {
-		t.Fatalf("bandwidth %v, share %v, want both", r.MemoryBandwidth, r.BandwidthShare)
+	m := r.Memory
+	if m == nil || m.Threads != 2 || m.Bytes != 128<<20 || m.Loop == "" || m.Min < 1e8 || !(m.Min <= m.Median && m.Median <= m.Max) {
+		t.Fatalf("bandwidth %+v, want a plausible one of 2 threads and 128 MiB", m)
 	}
-	want := float64(r.TouchedToken) * r.Decode.TokensPerSecond.Median / *r.MemoryBandwidth
-	if *r.MemoryBandwidth < 1e8 || math.Abs(*r.BandwidthShare-want) > 1e-9*want { // the same product, rounded by JSON
-		t.Errorf("bandwidth %g, share %g, want a plausible one and %g", *r.MemoryBandwidth, *r.BandwidthShare, want)
+	if len(r.Cases) != 1 || r.Cases[0].PromptTokens != 7 || r.Cases[0].Sequences != 1 || len(r.Cases[0].Runs) != 2 {
+		t.Fatalf("cases %+v, want one of 7 tokens and 1 text with 2 runs", r.Cases)
+	}
+	c := r.Cases[0]
+	checkSummary(t, "prefill", r, c.Prefill, c.Runs, 7, func(run benchRun) benchPart { return run.Prefill })
+	checkSummary(t, "decode", r, c.Decode, c.Runs, 3, func(run benchRun) benchPart { return run.Decode })
+	info := inspected.State
+	if want := info.Fixed + info.KVPerToken*(2*7+3+1)/2; c.StatePerToken != want {
+		t.Errorf("%d bytes of state a token, want %d", c.StatePerToken, want)
+	}
+	for i, run := range c.Runs {
+		// One text decodes a token a step and touches for each what inspect says.
+		if p := run.Decode; p.Steps != 3 || p.Touched != 3*r.TouchedToken || p.MultiplyAdds != 3*(r.MACLayers+r.MACHead) {
+			t.Errorf("run %d decodes %+v, want 3 steps of %d bytes and %d multiply-adds", i, p, r.TouchedToken, r.MACLayers+r.MACHead)
+		}
+		if p := run.Prefill; p.Steps != 1 || p.MultiplyAdds != 7*r.MACLayers+r.MACHead {
+			t.Errorf("run %d reads the prompt with %+v, want 1 step and %d multiply-adds", i, p, 7*r.MACLayers+r.MACHead)
+		}
 	}
 }
 
 // checkSummary holds a summary against its runs, each of which has so many tokens.
-func checkSummary(t *testing.T, name string, s benchSummary, runs []benchRun, tokens int, part func(benchRun) benchPart) {
+func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, runs []benchRun, tokens int, part func(benchRun) benchPart) {
 	t.Helper()
-	var sum benchCounts
+	var (
+		sum           benchCounts
+		work, touched []float64
+	)
 	for i, run := range runs {
 		p := part(run)
 		if p.Tokens != tokens || p.Seconds <= 0 || math.Abs(p.TokensPerSecond*p.Seconds-float64(tokens)) > 1e-6 || p.Hits+p.Misses == 0 {
@@ -72,7 +86,9 @@ func checkSummary(t *testing.T, name string, s benchSummary, runs []benchRun, to
 		if v := p.TokensPerSecond; v < s.TokensPerSecond.Min || v > s.TokensPerSecond.Max {
 			t.Errorf("%s of run %d: %g tokens a second, outside of %+v", name, i, v, s.TokensPerSecond)
 		}
-		sum.Tokens, sum.Hits, sum.Misses, sum.Bytes = sum.Tokens+p.Tokens, sum.Hits+p.Hits, sum.Misses+p.Misses, sum.Bytes+p.Bytes
+		sum.Tokens, sum.Steps, sum.Hits, sum.Misses = sum.Tokens+p.Tokens, sum.Steps+p.Steps, sum.Hits+p.Hits, sum.Misses+p.Misses
+		sum.Bytes, sum.Touched = sum.Bytes+p.Bytes, sum.Touched+p.Touched
+		work, touched = append(work, float64(p.MultiplyAdds)/p.Seconds), append(touched, float64(p.Touched)/p.Seconds)
 	}
 	sum.setRate()
 	if s.benchCounts != sum {
@@ -81,24 +97,43 @@ func checkSummary(t *testing.T, name string, s benchSummary, runs []benchRun, to
 	if v := s.TokensPerSecond; !(v.Min <= v.Median && v.Median <= v.Max && v.Min > 0) {
 		t.Errorf("%s: %+v, want the median between the others", name, v)
 	}
+	if want := spreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want { // the same, rounded by JSON
+		t.Errorf("%s: %g multiply-adds a second, want %g", name, s.MultiplyAdds, want)
+	}
+	if r.Memory == nil {
+		if s.BandwidthShare != nil {
+			t.Errorf("%s: a share of %g of no bandwidth", name, *s.BandwidthShare)
+		}
+		return
+	}
+	if want := spreadOf(touched).Median / r.Memory.Median; s.BandwidthShare == nil || math.Abs(*s.BandwidthShare-want) > 1e-9*want {
+		t.Errorf("%s: share %v of the bandwidth, want %g", name, s.BandwidthShare, want)
+	}
 }
 
 // Several texts at once count together; fewer experts touch fewer bytes; a small cache reads.
 func TestBenchSequences(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
-	r := mustBench(t, e, "--prompt-tokens", "5", "--gen-tokens", "2", "--repeat", "1", "--sequences", "3",
+	r := mustBench(t, e, "--prompt-tokens", "5,9", "--gen-tokens", "2", "--repeat", "1", "--sequences", "3,1", "--warmup", "1",
 		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB")
-	checkSummary(t, "prefill", r.Prefill, r.Runs, 15, func(run benchRun) benchPart { return run.Prefill })
-	checkSummary(t, "decode", r.Decode, r.Runs, 6, func(run benchRun) benchPart { return run.Decode })
-	if r.TopK != 2 || r.ExpertIO != "buffered" || r.Slots == 0 || r.Prefill.Bytes == 0 || r.Prefill.Misses == 0 {
-		t.Errorf("got %+v, want reads into slots and 2 experts per token", r)
+	var got [][2]int
+	for _, c := range r.Cases {
+		got = append(got, [2]int{c.PromptTokens, c.Sequences})
+		checkSummary(t, "prefill", r, c.Prefill, c.Runs, c.PromptTokens*c.Sequences, func(run benchRun) benchPart { return run.Prefill })
+		checkSummary(t, "decode", r, c.Decode, c.Runs, 2*c.Sequences, func(run benchRun) benchPart { return run.Decode })
+		if c.Prefill.Bytes == 0 || c.Prefill.Misses == 0 {
+			t.Errorf("%d tokens, %d texts: %+v, want reads into slots", c.PromptTokens, c.Sequences, c.Prefill)
+		}
+	}
+	if want := [][2]int{{5, 3}, {9, 3}, {5, 1}}; !slices.Equal(got, want) {
+		t.Errorf("cases %v, want %v", got, want)
+	}
+	if r.TopK != 2 || r.ExpertIO != "buffered" || r.Slots == 0 || r.Memory != nil {
+		t.Errorf("got %+v, want slots, 2 experts per token and no bandwidth", r)
 	}
 	if full := mustInspect(t); r.TouchedExp*int64(full.Shape.ExpertsPerToken) != full.Bytes.TouchedExp*2 || r.TouchedToken != r.TouchedDense+r.TouchedExp {
 		t.Errorf("2 experts touch %d bytes, %d touch %d", r.TouchedExp, full.Shape.ExpertsPerToken, full.Bytes.TouchedExp)
-	}
-	if r.MemoryBandwidth != nil || r.BandwidthShare != nil {
-		t.Errorf("bandwidth %v, share %v with 1 MiB of memory, want neither", *r.MemoryBandwidth, r.BandwidthShare)
 	}
 }
 
@@ -111,35 +146,49 @@ func mustInspect(t *testing.T) *inspectResult {
 	return &r
 }
 
-// The names that scripts rely on.
-func TestBenchJSON(t *testing.T) {
-	bandwidth := 1.5
-	raw, err := json.Marshal(&benchResult{MemoryBandwidth: &bandwidth, Runs: []benchRun{{}}})
+// keysOf returns the keys of an object, at a path of keys below v, where an array stands for its first element.
+func keysOf(t *testing.T, v any, path ...string) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all struct {
-		Top map[string]any `json:"-"`
-		Run []struct{ Decode map[string]any }
-		Sum map[string]any `json:"decode"`
-	}
-	if err := errors.Join(json.Unmarshal(raw, &all.Top), json.Unmarshal(raw, &all)); err != nil {
+	var at any
+	if err := json.Unmarshal(raw, &at); err != nil {
 		t.Fatal(err)
 	}
-	counts := "bytes_read expert_hit_rate expert_hits expert_misses"
-	run := all.Top["runs"].([]any)[0].(map[string]any)["decode"].(map[string]any)
-	for _, c := range []struct {
-		what string
-		got  map[string]any
-		want string
-	}{
-		{"all", all.Top, "architecture bandwidth_share decode device expert_io experts_per_token gen_tokens memory_bytes_per_second model prefetch prefill prompt_tokens prompts repeat runs sequences slots state threads touched_per_token touched_per_token_experts touched_per_token_resident warmup_tokens"},
-		{"decode", all.Sum, counts + " tokens tokens_per_second"},
-		{"decode of a run", run, counts + " seconds tokens tokens_per_second"},
-		{"speeds", all.Sum["tokens_per_second"].(map[string]any), "max median min"},
+	for _, key := range path {
+		at = at.(map[string]any)[key]
+		if list, ok := at.([]any); ok {
+			at = list[0]
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(at.(map[string]any))), " ")
+}
+
+// settingKeys are in what bench prints, with --soak and without.
+const settingKeys = "activations architecture device expert_io experts_per_token model multiply_adds_head multiply_adds_per_token prefetch " +
+	"prompts slots state threads touched_per_token touched_per_token_experts touched_per_token_resident warmup_tokens"
+
+// sortedWords sorts the words of some lists into one.
+func sortedWords(lists ...string) string {
+	return strings.Join(slices.Sorted(slices.Values(strings.Fields(strings.Join(lists, " ")))), " ")
+}
+
+// The names that scripts rely on.
+func TestBenchJSON(t *testing.T) {
+	r := &benchResult{Memory: &benchMemory{}, Cases: []*benchCase{{Runs: []benchRun{{}}}}}
+	counts := "bytes_read bytes_touched expert_hit_rate expert_hits expert_misses steps tokens"
+	for _, c := range []struct{ path, want string }{
+		{"", sortedWords(settingKeys, "cases gen_tokens interrupted memory repeat")},
+		{"memory", "bytes loop max median min threads"},
+		{"cases", "decode prefill prompt_tokens runs sequences state_per_token"},
+		{"cases decode", sortedWords(counts, "bandwidth_share multiply_adds_per_second tokens_per_second")},
+		{"cases decode tokens_per_second", "max median min"},
+		{"cases runs prefill", sortedWords(counts, "multiply_adds seconds tokens_per_second")},
 	} {
-		if got := strings.Join(slices.Sorted(maps.Keys(c.got)), " "); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
+		if got := keysOf(t, r, strings.Fields(c.path)...); got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.path, got, c.want)
 		}
 	}
 }
@@ -147,8 +196,9 @@ func TestBenchJSON(t *testing.T) {
 func TestBenchText(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
-	o := callWith(t.Context(), e, "", "bench", "--prompt-tokens", "3", "--gen-tokens", "2", "--repeat", "1")
-	for _, want := range []string{"3 random prompt tokens and 2 decoded; warm, 2 tokens decoded before", "\nprefill ", "\ndecode ", "tokens/s (", "\nper token ", "not measured"} {
+	o := callWith(t.Context(), e, "", "bench", "--prompt-tokens", "3", "--gen-tokens", "2", "--repeat", "1", "--warmup", "2")
+	for _, want := range []string{"random prompts, 2 tokens decoded after each; warm, 2 tokens decoded before", "\nprefill        3      1     1", "\ndecode         3      1     1",
+		"\nper token ", "\nmemory        not measured", " activations, "} {
 		if !strings.Contains(o.stdout, want) || o.code != exitOK {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
@@ -156,10 +206,13 @@ func TestBenchText(t *testing.T) {
 	if !strings.Contains(o.stderr, "1.00 MiB of free memory are too few to measure its bandwidth") {
 		t.Errorf("stderr %q does not say why the bandwidth is missing", o.stderr)
 	}
-	bandwidth, share := 42e9, 0.125
-	text := (&benchResult{MemoryBandwidth: &bandwidth, BandwidthShare: &share}).text()
-	if want := "42.0 GB/s read, of which decoding takes 12.5%"; !strings.Contains(text, want) {
-		t.Errorf("the text lacks %q:\n%s", want, text)
+	share := 0.125
+	r := &benchResult{Repeat: 3, Interrupted: true, Memory: &benchMemory{spread: spread{42e9, 41e9, 43e9}, Threads: 2, Loop: "neon"},
+		Cases: []*benchCase{{PromptTokens: 4, Sequences: 2, Decode: benchSummary{BandwidthShare: &share}, Runs: []benchRun{{}}}}}
+	for _, want := range []string{"42.0 GB/s read (41.0 to 43.0) by 2 threads, neon loads", " 12.5% ", "in the course of run 2 of 3"} {
+		if text := r.text(); !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
 	}
 }
 
@@ -172,39 +225,49 @@ func TestBenchOfTheChain(t *testing.T) {
 	}
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 0, nil }
-	r := mustBench(t, e, "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "2", "--repeat", "1", "--sequences", "2")
-	if r.Prompts != "chain" || r.Decode.Tokens != 4 {
+	r := mustBench(t, e, "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "2", "--repeat", "1", "--sequences", "2", "--warmup", "0")
+	if r.Prompts != "chain" || r.Cases[0].Decode.Tokens != 4 {
 		t.Errorf("got %+v, want prompts of the chain and 4 tokens decoded", r)
 	}
-	c := &benchCmd{PromptTokens: 4, GenTokens: 2, Sequences: 2, engineFlags: engineFlags{
-		Model: dir, Device: "auto", Activations: "f32", Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}}
-	s, err := openSession(t.Context(), &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}, &c.engineFlags)
+	flags := &engineFlags{Model: dir, Device: "auto", Activations: "f32", Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}
+	inv := &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}
+	s, err := openSession(t.Context(), inv, flags)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	prompts, err := newBenchPrompts(s, c)
+	prompts, err := newBenchPrompts(s, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for run := range 3 {
-		for i, got := range prompts.of(run, 4) {
-			from := 6 * (2*run + i)
-			if want := made.Chain[from : from+4]; !slices.Equal(got, want) {
-				t.Errorf("run %d, sequence %d: %d, want %d", run, i, got, want)
-			}
+	for i, got := range prompts.of(3, 2, 4) {
+		from := 6 * (3 + i)
+		if want := made.Chain[from : from+4]; !slices.Equal(got, want) {
+			t.Errorf("prompt %d: %d, want %d", 3+i, got, want)
 		}
 	}
 	// A run evaluates the prompt and every token that it decodes.
-	b := &benchRunner{inv: &invocation{env: testEnv()}, s: s, bar: &progress{now: time.Now, shown: time.Now()}}
-	seq, err := s.engine.NewSequence(t.Context())
+	b, err := newBenchRunner(t.Context(), inv, s, &benchSetting{}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer seq.Close()
-	b.seqs = []*actors.Sequence{seq}
-	if _, err := b.run(t.Context(), [][]int32{made.Chain[:4]}, 2); err != nil || seq.Len() != 6 {
-		t.Errorf("a run of 4 and 2 tokens leaves %d positions, %v; want 6", seq.Len(), err)
+	defer b.close()
+	if _, err := b.run(t.Context(), [][]int32{made.Chain[:4]}, 2); err != nil || b.seqs[0].Len() != 6 || b.seqs[1].Len() != 0 {
+		t.Errorf("a run of 4 and 2 tokens leaves %d and %d positions, %v; want 6 and 0", b.seqs[0].Len(), b.seqs[1].Len(), err)
+	}
+}
+
+// Without --warmup it is 100 tokens, or what the context leaves.
+func TestBenchWarmup(t *testing.T) {
+	e := benchEnv()
+	e.freeMemory = func() (int64, error) { return 0, nil }
+	for _, c := range []struct {
+		ctx  string
+		want int
+	}{{"64", 60}, {"512", 100}} {
+		if r := mustBench(t, e, "--prompt-tokens", "4", "--gen-tokens", "1", "--repeat", "1", "--ctx", c.ctx); r.WarmupTokens != c.want {
+			t.Errorf("context %s: %d tokens of warm-up, want %d", c.ctx, r.WarmupTokens, c.want)
+		}
 	}
 }
 
@@ -227,10 +290,10 @@ func TestSpreadOf(t *testing.T) {
 // Counts are those between two moments, over all layers.
 func TestBenchCount(t *testing.T) {
 	layer := func(h, m, b int64) stages.LayerStats { return stages.LayerStats{Hits: h, Misses: m, BytesRead: b} }
-	var got benchCounts
-	got.count(&actors.Stats{Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}},
-		&actors.Stats{Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}})
-	if want := (benchCounts{Hits: 6, Misses: 2, HitRate: 0.75, Bytes: 55}); got != want {
+	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
+	got.count(&actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}},
+		&actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}}, &setting)
+	if want := (benchCounts{Steps: 2, Hits: 6, Misses: 2, HitRate: 0.75, Bytes: 55, Touched: 2056}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -259,10 +322,20 @@ func TestBenchUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"--prompt-tokens", "0"}, "--prompt-tokens 0, want 1"},
+		{[]string{"--prompt-tokens", "8,0"}, "--prompt-tokens 0"},
+		{[]string{"--prompt-tokens", "8,8"}, "--prompt-tokens names 8 twice"},
+		{[]string{"--prompt-tokens", "8,x"}, "--prompt-tokens"},
 		{[]string{"--gen-tokens", "-1"}, "--gen-tokens -1"},
 		{[]string{"--repeat", "0"}, "--repeat 0"},
 		{[]string{"--sequences", "0"}, "--sequences 0"},
 		{[]string{"--sequences", "2000000"}, "--sequences 2000000"},
+		{[]string{"--warmup", "-1"}, "--warmup -1"},
+		{[]string{"--soak", "-1s"}, "--soak -1s"},
+		{[]string{"--soak", "1ms"}, "--soak 1ms, want 1s"},
+		{[]string{"--soak", "soon"}, "--soak"},
+		{[]string{"--soak", "1m", "--sequences", "1,2"}, "--soak takes one"},
+		{[]string{"--soak", "1m", "--prompt-tokens", "1,2"}, "--soak takes one"},
+		{[]string{"--soak", "1m", "--ctx", "16"}, "a sequence has 16 positions"},
 		{[]string{"--device", "abacus"}, "--device abacus"},
 		{[]string{"--ctx", "16", "--prompt-tokens", "15", "--gen-tokens", "2"}, "a sequence has 16 positions"},
 		{[]string{"fast"}, "unexpected argument fast"},
@@ -285,9 +358,11 @@ func TestBenchFailures(t *testing.T) {
 	checkErrorLine(t, o)
 }
 
-// Ctrl-C ends it wherever it is: while memory is measured, and in every part of the runs.
+// Ctrl-C ends it wherever it is: while memory is measured, and in every part of the runs. What was measured until then is
+// printed.
 func TestBenchInterrupted(t *testing.T) {
-	for _, at := range []int{0, 1, 2, 5, 20, 60} {
+	printed := 0
+	for _, at := range []int{0, 1, 2, 5, 20, 60, 80} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -296,7 +371,7 @@ func TestBenchInterrupted(t *testing.T) {
 				if at == 0 {
 					cancel()
 				}
-				return 256 << 20, nil
+				return 512 << 20, nil
 			}
 			e.now = func() time.Time { // by one goroutine at a time
 				if calls++; calls == at {
@@ -304,11 +379,22 @@ func TestBenchInterrupted(t *testing.T) {
 				}
 				return frozen // so that no line of progress is due
 			}
-			o := callWith(ctx, e, "", "bench", "--prompt-tokens", "5", "--gen-tokens", "20", "--sequences", "2")
-			if o.code != exitInterrupted || !strings.Contains(o.stderr, context.Canceled.Error()) {
+			o := callWith(ctx, e, "", "bench", "--prompt-tokens", "5", "--gen-tokens", "20", "--sequences", "2", "--warmup", "20", "--json")
+			if o.code != exitInterrupted {
 				t.Errorf("exit %d, stderr %q; want %d", o.code, o.stderr, exitInterrupted)
 			}
-			checkErrorLine(t, o)
+			if o.stdout == "" {
+				checkErrorLine(t, o)
+				return
+			}
+			printed++
+			var r benchResult
+			if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !r.Interrupted || len(r.Cases[0].Runs) == 0 || len(r.Cases[0].Runs) >= r.Repeat {
+				t.Errorf("stdout %q, %v; want a part of the runs and that it was interrupted", o.stdout, err)
+			}
 		})
+	}
+	if printed < 2 {
+		t.Errorf("%d of the interrupted runs printed what they had, want the last ones", printed)
 	}
 }

@@ -3,46 +3,91 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// benchResult is what bench prints.
-type benchResult struct {
-	Model    string     `json:"model"`
-	Arch     model.Arch `json:"architecture"`
-	Device   string     `json:"device"`
-	Threads  int        `json:"threads"`
-	ExpertIO string     `json:"expert_io"`
-	Slots    int        `json:"slots"`
-	Prefetch string     `json:"prefetch"`
-	TopK     int        `json:"experts_per_token"`
-	Prompts  string     `json:"prompts"` // chain, of a model that synth made, or random
-	State    string     `json:"state"`   // warm
+// benchSetting is what bench ran with.
+type benchSetting struct {
+	Model       string     `json:"model"`
+	Arch        model.Arch `json:"architecture"`
+	Device      string     `json:"device"`
+	Activations string     `json:"activations"`
+	Threads     int        `json:"threads"`
+	ExpertIO    string     `json:"expert_io"`
+	Slots       int        `json:"slots"`
+	Prefetch    string     `json:"prefetch"`
+	TopK        int        `json:"experts_per_token"`
+	Prompts     string     `json:"prompts"` // chain, of a model that synth made, or random
+	State       string     `json:"state"`   // warm
 
-	PromptTokens int `json:"prompt_tokens"` // of one sequence
-	GenTokens    int `json:"gen_tokens"`    // likewise
-	Sequences    int `json:"sequences"`
-	Repeat       int `json:"repeat"`
 	WarmupTokens int `json:"warmup_tokens"` // decoded by each sequence before anything was measured
 
 	TouchedToken int64 `json:"touched_per_token"`
 	TouchedDense int64 `json:"touched_per_token_resident"`
 	TouchedExp   int64 `json:"touched_per_token_experts"`
 
-	MemoryBandwidth *float64 `json:"memory_bytes_per_second"` // null if memory was too short to measure it
-	BandwidthShare  *float64 `json:"bandwidth_share"`         // of decode; null with several sequences too, which share what they read
+	MACLayers int64 `json:"multiply_adds_per_token"` // of all weight matrices but the head
+	MACHead   int64 `json:"multiply_adds_head"`      // of a token whose logits are wanted
+
+	expertBytes int64 // of one expert
+}
+
+// settingOf describes an opened model.
+func settingOf(s *session, f *engineFlags) (benchSetting, error) {
+	info := s.engine.Info()
+	described, err := readModel(s.dir)
+	if err != nil {
+		return benchSetting{}, err
+	}
+	b := described.touched(info.TopK)
+	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
+	return benchSetting{
+		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.Activations, Threads: deviceThreads(s),
+		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), TopK: info.TopK, State: "warm",
+		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
+		MACLayers: layers, MACHead: head, expertBytes: b.Expert,
+	}, nil
+}
+
+// deviceThreads returns the compute threads of the device that the flags opened.
+func deviceThreads(s *session) int {
+	d, ok := s.device.(interface{ Threads() int })
+	if !ok {
+		panic(fmt.Sprintf("device %s does not tell its threads", s.device.Name()))
+	}
+	return d.Threads()
+}
+
+// benchResult is what bench prints.
+type benchResult struct {
+	benchSetting
+	GenTokens   int  `json:"gen_tokens"` // of one sequence
+	Repeat      int  `json:"repeat"`     // runs that were asked for
+	Interrupted bool `json:"interrupted"`
+
+	Memory *benchMemory `json:"memory"` // null if memory was too short to measure it
+
+	Cases []*benchCase `json:"cases"`
+}
+
+// benchCase is one length of prompts with one number of sequences.
+type benchCase struct {
+	PromptTokens  int   `json:"prompt_tokens"` // of one sequence
+	Sequences     int   `json:"sequences"`
+	StatePerToken int64 `json:"state_per_token"` // bytes of keys, values and recurrent state that a decoded token reads, the mean
 
 	Prefill benchSummary `json:"prefill"`
 	Decode  benchSummary `json:"decode"`
 	Runs    []benchRun   `json:"runs"`
 }
 
-// benchSummary is one part of all runs.
+// benchSummary is one part of all runs of a case.
 type benchSummary struct {
-	TokensPerSecond spread `json:"tokens_per_second"`
+	TokensPerSecond spread   `json:"tokens_per_second"`
+	MultiplyAdds    float64  `json:"multiply_adds_per_second"` // of weight matrices, the median
+	BandwidthShare  *float64 `json:"bandwidth_share"`          // touched bytes a second, the median, of the memory's; null if that is unknown
 	benchCounts
 }
 
@@ -63,6 +108,7 @@ type benchRun struct {
 type benchPart struct {
 	Seconds         float64 `json:"seconds"`
 	TokensPerSecond float64 `json:"tokens_per_second"`
+	MultiplyAdds    int64   `json:"multiply_adds"` // of weight matrices
 	benchCounts
 }
 
@@ -70,19 +116,23 @@ type benchPart struct {
 // always hits, and what the system reads for them is not counted.
 type benchCounts struct {
 	Tokens  int     `json:"tokens"`
+	Steps   int64   `json:"steps"` // passes through the model; sequences that decode together share them
 	Hits    int64   `json:"expert_hits"`
 	Misses  int64   `json:"expert_misses"`
 	HitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
 	Bytes   int64   `json:"bytes_read"`
+	Touched int64   `json:"bytes_touched"` // weights that steps had to read from memory, each once a step
 }
 
 // count sets what was counted between two moments.
-func (c *benchCounts) count(before, after *actors.Stats) {
+func (c *benchCounts) count(before, after *actors.Stats, s *benchSetting) {
+	c.Steps = after.Steps - before.Steps
 	for i, l := range after.Layers {
 		c.Hits += l.Hits - before.Layers[i].Hits
 		c.Misses += l.Misses - before.Layers[i].Misses
 		c.Bytes += l.BytesRead - before.Layers[i].BytesRead
 	}
+	c.Touched = c.Steps*s.TouchedDense + (c.Hits+c.Misses)*s.expertBytes
 	c.setRate()
 }
 
@@ -92,31 +142,39 @@ func (c *benchCounts) setRate() {
 	}
 }
 
-// summarise fills in what follows from the runs, of which there is one at least.
+// summarise fills in what follows from the runs and drops cases that have none.
 func (r *benchResult) summarise() {
-	r.Prefill = summary(r.Runs, func(run benchRun) benchPart { return run.Prefill })
-	r.Decode = summary(r.Runs, func(run benchRun) benchPart { return run.Decode })
-	if r.MemoryBandwidth != nil && r.Sequences == 1 {
-		share := float64(r.TouchedToken) * r.Decode.TokensPerSecond.Median / *r.MemoryBandwidth
-		r.BandwidthShare = &share
+	r.Cases = slices.DeleteFunc(r.Cases, func(c *benchCase) bool { return len(c.Runs) == 0 })
+	for _, c := range r.Cases {
+		c.Prefill = summary(c.Runs, r.Memory, func(run benchRun) benchPart { return run.Prefill })
+		c.Decode = summary(c.Runs, r.Memory, func(run benchRun) benchPart { return run.Decode })
 	}
 }
 
-func summary(runs []benchRun, part func(benchRun) benchPart) benchSummary {
+func summary(runs []benchRun, memory *benchMemory, part func(benchRun) benchPart) benchSummary {
 	var (
-		s      benchSummary
-		speeds []float64
+		s                     benchSummary
+		speeds, work, touched []float64
 	)
 	for _, run := range runs {
 		p := part(run)
+		seconds := max(p.Seconds, 1e-9) // a clock that stands still
 		speeds = append(speeds, p.TokensPerSecond)
+		work = append(work, float64(p.MultiplyAdds)/seconds)
+		touched = append(touched, float64(p.Touched)/seconds)
 		s.Tokens += p.Tokens
+		s.Steps += p.Steps
 		s.Hits += p.Hits
 		s.Misses += p.Misses
 		s.Bytes += p.Bytes
+		s.Touched += p.Touched
 	}
 	s.setRate()
-	s.TokensPerSecond = spreadOf(speeds)
+	s.TokensPerSecond, s.MultiplyAdds = spreadOf(speeds), spreadOf(work).Median
+	if memory != nil && memory.Median > 0 {
+		share := spreadOf(touched).Median / memory.Median
+		s.BandwidthShare = &share
+	}
 	return s
 }
 
@@ -125,33 +183,4 @@ func spreadOf(x []float64) spread {
 	x = slices.Sorted(slices.Values(x))
 	n := len(x)
 	return spread{Median: (x[(n-1)/2] + x[n/2]) / 2, Min: x[0], Max: x[n-1]}
-}
-
-// text is the result for people.
-func (r *benchResult) text() string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
-	}
-	line("model", "%s (%s)", r.Model, r.Arch)
-	line("setting", "device %s, %d threads, expert I/O %s, %d slots, prefetch %s, %d experts per token", r.Device, r.Threads, r.ExpertIO, r.Slots, r.Prefetch, r.TopK)
-	line("measured", "runs %d, sequences %d, each with %d %s prompt tokens and %d decoded; %s, %d tokens decoded before",
-		r.Repeat, r.Sequences, r.PromptTokens, r.Prompts, r.GenTokens, r.State, r.WarmupTokens)
-	for _, p := range []struct {
-		name string
-		s    *benchSummary
-	}{{"prefill", &r.Prefill}, {"decode", &r.Decode}} {
-		t := p.s.TokensPerSecond
-		line(p.name, "%.2f tokens/s (%.2f to %.2f), expert hits %.1f%%, %s read", t.Median, t.Min, t.Max, 100*p.s.HitRate, formatBytes(p.s.Bytes))
-	}
-	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.TouchedToken), formatBytes(r.TouchedDense), formatBytes(r.TouchedExp))
-	switch {
-	case r.MemoryBandwidth == nil:
-		line("memory", "not measured")
-	case r.BandwidthShare == nil:
-		line("memory", "%.1f GB/s read", *r.MemoryBandwidth/1e9)
-	default:
-		line("memory", "%.1f GB/s read, of which decoding takes %.1f%%", *r.MemoryBandwidth/1e9, 100**r.BandwidthShare)
-	}
-	return b.String()
 }

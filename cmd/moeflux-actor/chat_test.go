@@ -49,7 +49,7 @@ func TestChatAsTheReference(t *testing.T) {
 		t.Fatalf("the reference has the messages %+v, want a system's and a user's", ref.Messages)
 	}
 	system, message := ref.Messages[0].Content, ref.Messages[1].Content
-	base := []string{"run", "--model", model, "--chat", "-n", "24"}
+	base := []string{"run", "--model", model, "--chat", "-n", "24", "--activations", "f32"}
 	for _, c := range []struct {
 		name, stdin string
 		flags       []string
@@ -152,7 +152,7 @@ func TestChatReasoning(t *testing.T) {
 
 func TestRunLogProbs(t *testing.T) {
 	model, ref := loadE2E(t)
-	args := []string{"run", "--model", model, "-p", ref.Text, "-n", "24", "--json"}
+	args := []string{"run", "--model", model, "-p", ref.Text, "-n", "24", "--json", "--activations", "f32"}
 	r := parseRun(t, mustCall(t, "", append(args, "--logprobs", "3")...))
 	if len(r.LogProbs) != 24 {
 		t.Fatalf("%d log-probabilities of 24 tokens", len(r.LogProbs))
@@ -182,7 +182,7 @@ func TestRunLogProbs(t *testing.T) {
 func TestRunPenaltiesAndBias(t *testing.T) {
 	model, ref := loadE2E(t)
 	draw := func(flags ...string) runResult {
-		return parseRun(t, mustCall(t, "", append([]string{"run", "--model", model, "-p", ref.Text, "-n", "16", "--json"}, flags...)...))
+		return parseRun(t, mustCall(t, "", append([]string{"run", "--model", model, "-p", ref.Text, "-n", "16", "--json", "--activations", "f32"}, flags...)...))
 	}
 	if r := draw("--logit-bias", "41=-100", "--logit-bias", "300=-100"); r.NewIDs[0] == ref.DecodeIDs[0] || slices.Contains(r.NewIDs, 41) {
 		t.Errorf("without token 41: %v", r.NewIDs)

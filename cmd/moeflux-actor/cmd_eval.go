@@ -22,10 +22,14 @@ func (evalCmd) Help() string {
 	return `Example:
 
     moeflux-actor eval --model DIR --ids ids.json --window 512 --json
+    moeflux-actor eval --model DIR --ids ids.json --activations f32
 
 Window i reads ids[i*W .. i*W+W-1] with an empty state and is asked for ids[i*W+1 .. i*W+W]; its loss is the mean of
 -log p(next id) in nats. The last window may be shorter; one without a target does not count. mean_nll is over all
-tokens, ppl is its exponential.`
+tokens, ppl is its exponential.
+
+The loss is that of the engine as it runs by default, with --activations int8. --activations f32 gives that of the model itself, to be held against
+other engines; the difference of the two is what the rounding costs.`
 }
 
 // evalResult is what eval --json prints.

@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 type inspectCmd struct {
@@ -68,6 +69,7 @@ type modelBytes struct {
 	Resident     int64 `json:"resident"` // everything but routed experts
 	Streamed     int64 `json:"streamed"` // routed experts
 	Expert       int64 `json:"expert"`   // one record
+	Panels       int64 `json:"panels"`   // of Resident and Streamed, what is stored in panels; the rest is in rows
 	TouchedToken int64 `json:"touched_per_token"`
 	TouchedDense int64 `json:"touched_per_token_resident"`
 	TouchedExp   int64 `json:"touched_per_token_experts"`
@@ -83,6 +85,7 @@ type stateBytes struct {
 type hereSettings struct {
 	Error         string `json:"error,omitempty"`
 	Device        string `json:"device,omitempty"`
+	Activations   string `json:"activations,omitempty"`
 	ExpertIO      string `json:"expert_io,omitempty"`
 	Slots         int    `json:"slots,omitempty"`
 	SlotBytes     int    `json:"slot_bytes,omitempty"`
@@ -157,6 +160,12 @@ func readModel(dir string) (*inspectResult, error) {
 		Resident: int64(len(w.Mapping())), Expert: int64(layout.Bytes),
 		Streamed: int64(layout.Bytes) * int64(x.Experts()) * int64(len(x.Layers())),
 	}
+	b.Panels = w.PanelBytes()
+	for _, p := range []model.ExpertPart{layout.Gate, layout.Up, layout.Down} {
+		if p.Format.Layout == quant.Panels {
+			b.Panels += int64(p.Format.Bytes(p.Rows, p.Cols)) * int64(x.Experts()) * int64(len(x.Layers()))
+		}
+	}
 	b.TouchedDense = b.Resident
 	if !cfg.TieWordEmbeddings {
 		b.TouchedDense -= int64(embed.Format.Bytes(cfg.VocabSize-1, cfg.HiddenSize))
@@ -211,7 +220,7 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	i := s.engine.Info()
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
 	r.Here = hereSettings{
-		Device: i.Device, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
+		Device: i.Device, Activations: c.Activations, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
 		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
 	}
@@ -242,6 +251,14 @@ func (s *modelShape) shared() string {
 	return fmt.Sprintf("; shared expert of width %d", s.SharedWidth)
 }
 
+// layout says how the matrices are stored.
+func (b *modelBytes) layout() string {
+	if b.Panels == 0 {
+		return "rows, as moeflux and flash-moe read them"
+	}
+	return fmt.Sprintf("panels: %s of %s; the rest in rows", formatBytes(b.Panels), formatBytes(b.Resident+b.Streamed))
+}
+
 // text is the result for people.
 func (r *inspectResult) text(verify bool) string {
 	var b strings.Builder
@@ -254,6 +271,7 @@ func (r *inspectResult) text(verify bool) string {
 	line("layers", "%s", s.layers())
 	line("sizes", "hidden %d, %d heads of %d (%d key-value heads), vocabulary %d, context %d", s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.Vocab, s.Context)
 	line("experts", "%d a layer, %d per token, width %d, stored as %s%s", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.shared())
+	line("layout", "%s", r.Bytes.layout())
 	line("resident", "%s", formatBytes(r.Bytes.Resident))
 	line("streamed", "%s in experts of %s", formatBytes(r.Bytes.Streamed), formatBytes(r.Bytes.Expert))
 	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.Bytes.TouchedToken), formatBytes(r.Bytes.TouchedDense), formatBytes(r.Bytes.TouchedExp))
@@ -263,7 +281,7 @@ func (r *inspectResult) text(verify bool) string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
+		line("here", "device %s, %s activations, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.Activations, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
 	}
 	if verify {
 		line("checksums", "all files match")

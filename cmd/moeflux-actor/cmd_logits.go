@@ -28,11 +28,14 @@ func (logitsCmd) Help() string {
 	return `Example:
 
     echo '{"a": [1, 2, 3]}' > ids.json
-    moeflux-actor logits --model DIR --ids ids.json --out logits.safetensors --hidden --routing --decode 4
+    moeflux-actor logits --model DIR --ids ids.json --out logits.safetensors --hidden --routing --decode 4 --activations f32
 
 For each name P of the ids file, P.logits is F32 [T, vocab], a row for every id. P.hidden is the residual stream: index 0 the
 embeddings, index i after layer i-1, before the final norm. P.decode_ids begins with the largest of the last row
-of P.logits; row i of P.decode_logits is what follows after feeding id i. End-of-text ids do not end it.`
+of P.logits; row i of P.decode_logits is what follows after feeding id i. End-of-text ids do not end it.
+
+As everywhere, the default is --activations int8, whose rounding shows in the numbers and now and then in a pick. To hold them against those of
+another engine, give --activations f32.`
 }
 
 // Run computes and writes the file.

@@ -20,6 +20,7 @@ type synthCmd struct {
 	Experts int    `placeholder:"N" help:"Experts in a layer. Default: the shape's own."`
 	Seed    uint64 `default:"1" placeholder:"N" help:"Chooses among models of the same law; the same seed gives the same bytes. Default: 1."`
 	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the floor for caches), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
+	Layout  string `placeholder:"NAME" help:"How matrices are stored: panels (16 rows together, what the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 
 	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: greedy decoding after the first must emit the others."`
 	Simulate int    `placeholder:"N" help:"Route N tokens of the chain and print what a cache of experts would see."`
@@ -68,8 +69,13 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return &usageError{err.Error()}
 	}
+	rowOrder, err := parseLayout(c.Layout)
+	if err != nil {
+		return err
+	}
 	m, err := synth.New(synth.Options{
-		Shape: shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
+		RowOrder: rowOrder,
+		Shape:    shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
 	})
 	var bad *synth.OptionError
 	if errors.As(err, &bad) {
@@ -99,8 +105,8 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 // checkUsage refuses flags that do not go together.
 func (c *synthCmd) checkUsage() error {
 	switch {
-	case c.Check != "" && (c.Dst != "" || c.Shape != "" || c.Layers != 0 || c.Vocab != 0 || c.Experts != 0 || c.Chain != 0 || c.Simulate != 0):
-		return usagef("--check takes a finished model alone; leave DST, --shape, --layers, --vocab, --experts, --chain and --simulate out")
+	case c.Check != "" && (c.Dst != "" || c.Shape != "" || c.Layers != 0 || c.Vocab != 0 || c.Experts != 0 || c.Layout != "" || c.Chain != 0 || c.Simulate != 0):
+		return usagef("--check takes a finished model alone; leave DST, --shape, --layers, --vocab, --experts, --layout, --chain and --simulate out")
 	case c.Model != "":
 		return usagef("--model is not for synth; name the model with --check DIR")
 	case c.Check == "" && c.Shape == "":

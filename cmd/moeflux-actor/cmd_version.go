@@ -5,17 +5,23 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu/host"
 )
 
 type versionCmd struct {
-	JSON bool `name:"json" help:"Print one JSON object: version, revision, go, os, arch."`
+	JSON bool `name:"json" help:"Print one JSON object: version, revision, go, os, arch, kernels, kernels_available."`
 }
 
 // Help is shown by --help.
 func (versionCmd) Help() string {
 	return `Example:
 
-    moeflux-actor version --json`
+    moeflux-actor version --json
+    MOEFLUX_CPU=portable moeflux-actor version
+
+Kernels are the inner loops of the host device. Without MOEFLUX_CPU the best are used that this processor runs; it lists all of these.`
 }
 
 type versionResult struct {
@@ -24,11 +30,21 @@ type versionResult struct {
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
+
+	Kernels   string   `json:"kernels"`           // of the host device, in use
+	Available []string `json:"kernels_available"` // the best first
 }
 
 // Run prints what the build knows of itself.
 func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
-	v := versionResult{Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	kernels, err := inv.env.kernels()
+	if err != nil {
+		return err
+	}
+	v := versionResult{
+		Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Kernels: kernels, Available: host.Variants(),
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version = info.Main.Version
 		dirty := ""
@@ -47,6 +63,7 @@ func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
 	if c.JSON {
 		return writeJSON(inv.stdout, v)
 	}
-	_, err := fmt.Fprintf(inv.stdout, "%s %s %s %s %s/%s\n", program, v.Version, v.Revision, v.Go, v.OS, v.Arch)
+	_, err = fmt.Fprintf(inv.stdout, "%s %s %s %s %s/%s, kernels %s of %s\n", program, v.Version, v.Revision, v.Go, v.OS, v.Arch,
+		v.Kernels, strings.Join(v.Available, ", "))
 	return err
 }

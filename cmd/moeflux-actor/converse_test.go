@@ -130,7 +130,7 @@ func TestConversationReadsAgain(t *testing.T) {
 	model, ref := loadE2E(t)
 	dir := t.TempDir()
 	first, both, again := filepath.Join(dir, "1.json"), filepath.Join(dir, "2.json"), filepath.Join(dir, "3.json")
-	args := []string{"--model", withTemplate(t, model, chatML), "-n", "24", "--system", "Be kind."}
+	args := []string{"--model", withTemplate(t, model, chatML), "-n", "24", "--system", "Be kind.", "--activations", "f32"}
 	o := talk(t, args, ref.Messages[1].Content, "/save "+first, "more", "/stats", "/save "+both)
 	if messages := saved(t, first); messages[2].Content != ref.DecodeText {
 		t.Errorf("the first answer is %q, want that of the reference, %q", messages[2].Content, ref.DecodeText)

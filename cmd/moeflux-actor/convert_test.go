@@ -87,6 +87,43 @@ func checkBytes(t *testing.T, dir string, r *inspectResult) {
 	}
 }
 
+// --layout says how matrices are stored, and inspect shows it.
+func TestLayoutFlag(t *testing.T) {
+	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
+	for _, c := range []struct {
+		args   []string
+		panels bool
+		says   string
+	}{
+		{nil, true, "panels: "}, {[]string{"--layout", "panels"}, true, "panels: "}, {[]string{"--layout", "rows"}, false, "rows, as moeflux and flash-moe"},
+	} {
+		for _, make := range [][]string{append([]string{"convert", src}, c.args...), synthArgs(c.args...)} {
+			dst := filepath.Join(t.TempDir(), "model")
+			mustCall(t, "", append(make, dst)...)
+			r, err := readModel(dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (r.Bytes.Panels > 0) != c.panels || r.Bytes.Panels > r.Bytes.Resident+r.Bytes.Streamed || c.panels && r.Bytes.Panels < r.Bytes.Streamed {
+				t.Errorf("%v: %d bytes in panels of %d and %d", make, r.Bytes.Panels, r.Bytes.Resident, r.Bytes.Streamed)
+			}
+			if text := mustCall(t, "", "inspect", dst).stdout; !strings.Contains(text, c.says) {
+				t.Errorf("%v: inspect lacks %q:\n%s", make, c.says, text)
+			}
+		}
+	}
+	for _, make := range [][]string{{"convert", src}, synthArgs()} {
+		dst := filepath.Join(t.TempDir(), "model")
+		o := call(t, "", append(make, dst, "--layout", "columns")...)
+		if o.code != exitUsage || !strings.Contains(o.stderr, `--layout "columns", want panels or rows`) {
+			t.Errorf("%v in columns: exit %d, stderr %q", make, o.code, o.stderr)
+		}
+	}
+	if o := call(t, "", "synth", "--check", src, "--layout", "rows"); o.code != exitUsage || !strings.Contains(o.stderr, "--layout") {
+		t.Errorf("a check with a layout: exit %d, stderr %q", o.code, o.stderr)
+	}
+}
+
 func TestInspectOfDamage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))); err != nil {

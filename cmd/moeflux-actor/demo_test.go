@@ -27,7 +27,7 @@ func TestEvalOfTheDemo(t *testing.T) {
 	}
 	file := writeFile(t, "ids.json", idList(ref.EvalIDs[:windows*ref.Seq+1]))
 	var r evalResult
-	if err := json.Unmarshal([]byte(mustCall(t, "", "eval", "--ids", file, "--json").stdout), &r); err != nil {
+	if err := json.Unmarshal([]byte(mustCall(t, "", "eval", "--ids", file, "--json", "--activations", "f32").stdout), &r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.NLL) != windows || r.Tokens != windows*ref.Seq {
@@ -41,6 +41,38 @@ func TestEvalOfTheDemo(t *testing.T) {
 	}
 }
 
+// Activations of 8 bits, the default, cost at most half a percent of the mean loss.
+func TestEvalOfTheDemoWithInt8(t *testing.T) {
+	ref, err := demo.Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := 4
+	if testing.Short() {
+		windows = 1
+	}
+	eval := func(windows int, flags ...string) (r evalResult) {
+		t.Helper()
+		file := writeFile(t, "ids.json", idList(ref.EvalIDs[:windows*ref.Seq+1]))
+		if err := json.Unmarshal([]byte(mustCall(t, "", append([]string{"eval", "--ids", file, "--json"}, flags...)...).stdout), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	def := eval(windows)
+	want := 0.0
+	for _, nll := range ref.NLL[:windows] {
+		want += nll / float64(windows)
+	}
+	t.Logf("%d windows: mean loss %.5f, float32 %.5f (%+.3f%%)", windows, def.MeanNLL, want, 100*(def.MeanNLL/want-1))
+	if math.Abs(def.MeanNLL-want) > 0.005*want {
+		t.Errorf("mean loss %.5f, want %.5f within half a percent", def.MeanNLL, want)
+	}
+	if asked := eval(1, "--activations", "int8"); asked.NLL[0] != def.NLL[0] || math.Abs(asked.NLL[0]-ref.NLL[0]) < 1e-6 {
+		t.Errorf("the first window's loss is %v with --activations int8, %v by default and %v in float32; want the same twice, and not the third", asked.NLL[0], def.NLL[0], ref.NLL[0])
+	}
+}
+
 func TestRunOfTheDemo(t *testing.T) {
 	ref, err := demo.Reference()
 	if err != nil {
@@ -51,7 +83,7 @@ func TestRunOfTheDemo(t *testing.T) {
 		texts = texts[:1]
 	}
 	for _, g := range texts {
-		r := parseRun(t, mustCall(t, "", "run", "-p", g.Prompt, "-n", fmt.Sprint(len(g.NewIDs)), "--json"))
+		r := parseRun(t, mustCall(t, "", "run", "-p", g.Prompt, "-n", fmt.Sprint(len(g.NewIDs)), "--json", "--activations", "f32"))
 		if !slices.Equal(r.PromptIDs, g.PromptIDs) {
 			t.Errorf("prompt %q has ids %v, want %v", g.Prompt, r.PromptIDs, g.PromptIDs)
 			continue

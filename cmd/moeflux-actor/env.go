@@ -25,6 +25,7 @@ type env struct {
 
 	freeMemory func() (bytes int64, _ error) // that can be taken without swapping
 
+	cpu        string      // kernels of the host device, "" for the best; see cpuVariable
 	interrupts *interrupts // Ctrl-C
 	dumb       bool        // terminals here understand no escape sequences
 	noColour   bool        // the user wants no colours and the like
@@ -34,7 +35,7 @@ type env struct {
 func systemEnv(start time.Time) env {
 	return env{
 		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
-		freeMemory: freeMemory,
+		freeMemory: freeMemory, cpu: os.Getenv(cpuVariable),
 		interrupts: &interrupts{}, editor: newLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {

@@ -18,9 +18,9 @@ type engineFlags struct {
 	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
-	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (the best one present) or host."`
+	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (the best one present) or host. MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version tells what there is."`
 	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
-	Activations string `default:"f32" placeholder:"KIND" help:"How the host device multiplies: f32, the exact path."`
+	Activations string `default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
 	RingDepth       int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
 	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: last-token. With mapped experts nothing is read ahead. Others: off, next-gate, both."`
@@ -55,10 +55,9 @@ type samplingFlags struct {
 
 // later are values that the command line knows but that are not built yet.
 var later = map[string][]string{
-	"--device":      {"cuda", "metal", "emu"},
-	"--activations": {"int8"},
-	"--expert-io":   {"direct"},
-	"--trace":       {"otlp", "timeline"},
+	"--device":    {"cuda", "metal", "emu"},
+	"--expert-io": {"direct"},
+	"--trace":     {"otlp", "timeline"},
 }
 
 // oneOf reports a value that a flag cannot have; the message says what is available.
@@ -96,7 +95,7 @@ func (f *engineFlags) check() error {
 	}
 	for _, err := range []error{
 		oneOf("--device", f.Device, "auto", "host"),
-		oneOf("--activations", f.Activations, "f32"),
+		oneOf("--activations", f.Activations, "int8", "f32"),
 		oneOf("--trace", f.Trace, export.Off, export.Stdout),
 		oneOf("--log-level", f.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("--log-format", f.LogFormat, "text", "json"),

@@ -68,7 +68,7 @@ func TestLogits(t *testing.T) {
 			ref := fixtures.Reference(t, name)
 			out := filepath.Join(t.TempDir(), "logits.safetensors")
 			o := mustCall(t, "", "logits", "--model", fixtures.Packed(t, name, 0), "--ids", writeIDs(t, ref, "p1", "p9", "p70"), "--out", out,
-				"--hidden", "--routing", "--decode", "24", "--json")
+				"--hidden", "--routing", "--decode", "24", "--json", "--activations", "f32")
 			var said struct {
 				Out    string
 				Names  []string
@@ -207,7 +207,7 @@ func TestEval(t *testing.T) {
 	}
 	eval := func(ids []int32, flags ...string) evalResult {
 		var r evalResult
-		dec := json.NewDecoder(strings.NewReader(mustCall(t, idList(ids), append([]string{"eval", "--model", model, "--ids", "-", "--json"}, flags...)...).stdout))
+		dec := json.NewDecoder(strings.NewReader(mustCall(t, idList(ids), append([]string{"eval", "--model", model, "--ids", "-", "--json", "--activations", "f32"}, flags...)...).stdout))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&r); err != nil {
 			t.Fatal(err)
@@ -244,7 +244,7 @@ func TestEval(t *testing.T) {
 	if r := eval(ids, "--chunk-rows", "9"); math.Abs(r.NLL[0]-whole.NLL[0]) > 1e-5 {
 		t.Errorf("in steps of 9: %v, want %v", r.NLL[0], whole.NLL[0])
 	}
-	text := mustCall(t, idList(ids), "eval", "--model", model, "--ids", "-", "--window", "32").stdout
+	text := mustCall(t, idList(ids), "eval", "--model", model, "--ids", "-", "--window", "32", "--activations", "f32").stdout
 	if strings.Count(text, "window ") != 3 || !strings.Contains(text, fmt.Sprintf("mean loss %.6f nats", parts.MeanNLL)) {
 		t.Errorf("without --json: %q", text)
 	}

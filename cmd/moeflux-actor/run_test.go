@@ -63,7 +63,7 @@ func TestRunContinuesAsTheReference(t *testing.T) {
 		{"one expert at a time", []string{"-p", ref.Text, "--expert-io", "buffered", "--expert-memory", "2MiB", "--ring-depth", "1", "--prefetch", "off", "--chunk-rows", "7", "--threads", "1"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"run", "--model", model, "-n", "24", "--json"}, c.flags...)
+			args := append([]string{"run", "--model", model, "-n", "24", "--json", "--activations", "f32"}, c.flags...)
 			o := mustCall(t, c.stdin, args...)
 			r := parseRun(t, o)
 			if !slices.Equal(r.PromptIDs, ref.IDs) || !slices.Equal(r.NewIDs, ref.DecodeIDs) || r.Text != ref.DecodeText || r.StopReason != "length" {
@@ -73,7 +73,7 @@ func TestRunContinuesAsTheReference(t *testing.T) {
 		})
 	}
 	// Without --json the same text is streamed, to the byte.
-	if o := mustCall(t, "", "run", "--model", model, "-n", "24", "-p", ref.Text); o.stdout != ref.DecodeText {
+	if o := mustCall(t, "", "run", "--model", model, "-n", "24", "-p", ref.Text, "--activations", "f32"); o.stdout != ref.DecodeText {
 		t.Errorf("streamed %q, want %q", o.stdout, ref.DecodeText)
 	}
 }
@@ -96,7 +96,7 @@ func checkFigures(t *testing.T, stderr string, r runResult) {
 func TestRunStops(t *testing.T) {
 	model, ref := loadE2E(t)
 	text := ref.DecodeText
-	base := []string{"run", "--model", model, "-p", ref.Text, "-n", "24"}
+	base := []string{"run", "--model", model, "-p", ref.Text, "-n", "24", "--activations", "f32"}
 	for _, c := range []struct {
 		name, want, reason string
 		flags              []string
@@ -130,7 +130,7 @@ func TestRunStops(t *testing.T) {
 func TestRunSampling(t *testing.T) {
 	model, ref := loadE2E(t)
 	draw := func(flags ...string) runResult {
-		return parseRun(t, mustCall(t, "", append([]string{"run", "--model", model, "-p", ref.Text, "-n", "12", "--json", "--temperature", "1.5"}, flags...)...))
+		return parseRun(t, mustCall(t, "", append([]string{"run", "--model", model, "-p", ref.Text, "-n", "12", "--json", "--temperature", "1.5", "--activations", "f32"}, flags...)...))
 	}
 	a, b, c, d := draw("--seed", "1"), draw("--seed", "1"), draw("--seed", "2"), draw()
 	if !slices.Equal(a.NewIDs, b.NewIDs) || slices.Equal(a.NewIDs, c.NewIDs) {
@@ -166,7 +166,7 @@ func TestRunInterrupted(t *testing.T) {
 	defer cancel()
 	var text, errs bytes.Buffer
 	out := writerFunc(func(p []byte) (int, error) { cancel(); return text.Write(p) })
-	code := run(ctx, []string{"run", "--model", model, "-p", ref.Text, "-n", "0", "--ctx", "4000"}, strings.NewReader(""), out, &errs, testEnv())
+	code := run(ctx, []string{"run", "--model", model, "-p", ref.Text, "-n", "0", "--ctx", "4000", "--activations", "f32"}, strings.NewReader(""), out, &errs, testEnv())
 	if code != exitInterrupted || !strings.HasPrefix(text.String(), "J") || utf8.RuneCountInString(text.String()) > 50 {
 		t.Errorf("exit %d, text %q, want %d and the beginning of the text", code, text.String(), exitInterrupted)
 	}
@@ -211,7 +211,7 @@ func TestRunOnATerminal(t *testing.T) {
 	model, ref := loadE2E(t)
 	e := testEnv()
 	e.terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
-	o := callWith(t.Context(), e, "", "run", "--model", model, "-p", ref.Text, "-n", "24")
+	o := callWith(t.Context(), e, "", "run", "--model", model, "-p", ref.Text, "-n", "24", "--activations", "f32")
 	if o.code != exitOK || o.stdout != ref.DecodeText+"\n" {
 		t.Errorf("exit %d, text %q, want %q", o.code, o.stdout, ref.DecodeText+"\n")
 	}

@@ -30,7 +30,7 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return nil, err
 	}
-	if s.device, err = f.openDevice(); err != nil {
+	if s.device, err = f.openDevice(&inv.env); err != nil {
 		return nil, err
 	}
 	cfg.Model, cfg.Device = s.dir, s.device

@@ -199,12 +199,12 @@ func testTickets(t *testing.T, d gpu.Device) {
 						if err != nil {
 							t.Error(err)
 						}
+						if ns := ticket.DeviceNS(); ns <= 0 {
+							t.Errorf("ticket %d is done and took %d ns", i, ns)
+						}
 						called <- struct{}{}
 					})
 					<-called
-					if ticket.DeviceNS() <= 0 {
-						t.Errorf("ticket %d is done and took %d ns", i, ticket.DeviceNS())
-					}
 				})
 				if i%7 == 0 {
 					askers.Wait()

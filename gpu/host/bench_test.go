@@ -181,27 +181,3 @@ func BenchmarkQueue(b *testing.B) {
 		b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N), "us/trip")
 	})
 }
-
-// BenchmarkKernels runs the inner loops of each variant on operands in the first cache.
-func BenchmarkKernels(b *testing.B) {
-	for _, k := range available() {
-		for _, f := range []quant.Format{q4, {Kind: quant.BF16}} {
-			for _, cols := range []int{512, 2048} {
-				r := newKernelRow(f, cols)
-				q := make([]float32, cols)
-				b.Run(fmt.Sprintf("variant=%s/format=%v/cols=%d/kernel=one", k.name, f, cols), func(b *testing.B) {
-					for b.Loop() {
-						k.one(r.row, r.scales, r.biases, f, r.x[0], r.sums[0])
-					}
-					b.ReportMetric(float64(cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
-				})
-				b.Run(fmt.Sprintf("variant=%s/format=%v/cols=%d/kernel=two", k.name, f, cols), func(b *testing.B) {
-					for b.Loop() {
-						k.two(q, r.scales, r.biases, r.block(), r.x[0], r.sums[0], r.x[1], r.sums[1])
-					}
-					b.ReportMetric(2*float64(cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
-				})
-			}
-		}
-	}
-}

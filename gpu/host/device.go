@@ -16,12 +16,16 @@ type Activations uint8
 
 // The kinds of activations.
 const (
-	F32 Activations = iota // float32, exact
+	F32  Activations = iota // float32, exact
+	Int8                    // rounded to 8 bits where gpu.MatMul allows it and in gpu.Experts
 )
 
 func (a Activations) String() string {
-	if a == F32 {
+	switch a {
+	case F32:
 		return "f32"
+	case Int8:
+		return "int8"
 	}
 	return fmt.Sprintf("activations(%d)", uint8(a))
 }
@@ -35,7 +39,8 @@ type Config struct {
 	// cores this process may use: GOMAXPROCS, the affinity mask and a container's quota are counted. Fewer leave cores to
 	// others; more than there are cores make the workers wait for each other.
 	Threads int
-	// Activations is how the inputs of matrix products are held. Only F32 is there.
+	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8 is several times quicker where
+	// many rows travel together and rounds each input to 1/254 of the largest of its quantisation group.
 	Activations Activations
 	// Variant names the inner loops of matrix products, one of Variants; "" means the best. Variants add in
 	// different orders and differ in the last bits; all are exact to the rounding of float32.
@@ -48,8 +53,8 @@ func (c Config) Validate() error {
 	if c.Threads < 0 || c.Threads > maxThreads {
 		errs = append(errs, fmt.Errorf("host: %d threads, want 0 (all cores) to %d", c.Threads, maxThreads))
 	}
-	if c.Activations != F32 {
-		errs = append(errs, fmt.Errorf("host: %v: only %v activations are supported", c.Activations, F32))
+	if c.Activations > Int8 {
+		errs = append(errs, fmt.Errorf("host: %v, want %v or %v", c.Activations, F32, Int8))
 	}
 	if variant(c.Variant) == nil {
 		errs = append(errs, fmt.Errorf("host: variant %q: this program has %s on this processor",
@@ -62,6 +67,7 @@ func (c Config) Validate() error {
 // shares the worker threads, one operation at a time.
 type Device struct {
 	threads int
+	rounds  bool // inputs of products to 8 bits
 	kernels *kernels
 	pool    *pool
 
@@ -87,16 +93,20 @@ func New(cfg Config) (*Device, error) {
 		// hand it may be more than there is.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
-	return &Device{threads: threads, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
+	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
 }
 
-// Name says what the device is: "host (2 threads, avx2)".
+// Name says what the device is: "host (2 threads, avx2)", "host (1 thread, avx512, int8)".
 func (d *Device) Name() string {
 	unit := "threads"
 	if d.threads == 1 {
 		unit = "thread"
 	}
-	return fmt.Sprintf("host (%d %s, %s)", d.threads, unit, d.kernels.name)
+	held := ""
+	if d.rounds {
+		held = ", " + Int8.String()
+	}
+	return fmt.Sprintf("host (%d %s, %s%s)", d.threads, unit, d.kernels.name, held)
 }
 
 // Threads returns how many goroutines compute at once.
@@ -166,7 +176,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{kernels: d.kernels, pool: d.pool}
+	return &executor{kernels: d.kernels, rounds: d.rounds, pool: d.pool}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is

@@ -17,14 +17,14 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	for _, cfg := range []Config{{Threads: -1}, {Threads: 1025}, {Activations: 1}, {Threads: -1, Activations: 9}, {Variant: "sse9"}} {
+	for _, cfg := range []Config{{Threads: -1}, {Threads: 1025}, {Activations: 2}, {Threads: -1, Activations: 9}, {Variant: "sse9"}} {
 		if d, err := New(cfg); err == nil {
 			d.Close()
 			t.Errorf("New(%+v) gave no error", cfg)
 		}
 	}
 	err := Config{Threads: -1, Activations: 9, Variant: "sse9"}.Validate()
-	for _, part := range []string{"-1 threads", "activations(9)", "only f32", `"sse9"`, strings.Join(Variants(), ", ")} {
+	for _, part := range []string{"-1 threads", "activations(9)", "want f32 or int8", `"sse9"`, strings.Join(Variants(), ", ")} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}
@@ -36,6 +36,9 @@ func TestConfig(t *testing.T) {
 		if got := openVariant(t, threads, "portable").Name(); got != want {
 			t.Errorf("name %q, want %q", got, want)
 		}
+	}
+	if got, want := openConfig(t, Config{Threads: 1, Activations: Int8, Variant: "portable"}).Name(), "host (1 thread, portable, int8)"; got != want {
+		t.Errorf("with int8 activations the name is %q, want %q", got, want)
 	}
 	if got, want := open(t, 1).Name(), "host (1 thread, "+Variants()[0]+")"; got != want {
 		t.Errorf("without a variant the name is %q, want %q", got, want)
@@ -416,8 +419,7 @@ func TestBacklog(t *testing.T) {
 }
 
 func TestOnDoneTwice(t *testing.T) {
-	var tk ticket
-	tk.complete(nil, 0)
+	tk := ticket{q: new(queue)}
 	tk.OnDone(func(error) {})
 	defer func() {
 		if recover() == nil {

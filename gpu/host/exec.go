@@ -36,25 +36,28 @@ type executor struct {
 	kernels *kernels
 	pool    *pool
 	scratch scratch // of the calling goroutine
-	sums    []float32
-	at      int // operation under way
+	rounds  bool    // inputs of products to 8 bits
+	inputs  rounded // of X
+	hiddens rounded // of what an expert's Down multiplies
+	pairs   []int32 // of all experts of an operation
+	at      int     // operation under way
 
-	embed   embedTask
-	norm    normTask
-	mat     matTask
-	headMat headMatTask
-	gate    gateTask
-	swiglu  swigluTask
-	rope    ropeTask
-	attn    attnTask
-	latent  latentTask
-	conv    convTask
-	delta   deltaTask
-	gated   gatedTask
-	add     addTask
-	expert  expertTask
-	combine combineTask
-	summing sumTask
+	embed    embedTask
+	norm     normTask
+	mat      matTask
+	headMat  headMatTask
+	gate     gateTask
+	swiglu   swigluTask
+	rope     ropeTask
+	attn     attnTask
+	latent   latentTask
+	conv     convTask
+	delta    deltaTask
+	gated    gatedTask
+	add      addTask
+	expert   expertTask
+	combine  combineTask
+	rounding roundTask
 }
 
 // run runs the operations of c in order, which have been checked. It stops at the first that panics.
@@ -73,15 +76,16 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 		}
 		err = e
 	}()
-	for i, op := range c.Ops() {
-		x.at = i
-		x.do(op)
+	x.at = 0
+	for ops := c.Ops(); x.at < len(ops); {
+		x.at += x.do(ops[x.at:])
 	}
 	return nil
 }
 
-func (x *executor) do(op gpu.Op) {
-	switch o := op.(type) {
+// do runs the first of ops, and those after it that share its job; it returns how many.
+func (x *executor) do(ops []gpu.Op) int {
+	switch o := ops[0].(type) {
 	case *gpu.Upload:
 		copy(bytesAt(o.Dst, len(o.Src)), o.Src)
 	case *gpu.Download:
@@ -95,7 +99,7 @@ func (x *executor) do(op gpu.Op) {
 	case *gpu.RMSNorm:
 		x.runNorm(o)
 	case *gpu.MatMul:
-		x.runMatMul(o)
+		return x.runMatMuls(ops)
 	case *gpu.HeadMatMul:
 		x.runHeadMatMul(o)
 	case *gpu.CopyHeads:
@@ -125,8 +129,9 @@ func (x *executor) do(op gpu.Op) {
 	case *gpu.Combine:
 		x.runCombine(o)
 	default:
-		panic(fmt.Sprintf("no kernel for %T", op))
+		panic(fmt.Sprintf("no kernel for %T", o))
 	}
+	return 1
 }
 
 // parallel runs all chunks of t, which take about ns nanoseconds together, on the pool if that pays.

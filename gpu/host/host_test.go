@@ -17,7 +17,12 @@ func open(t testing.TB, threads int) *Device { return openVariant(t, threads, ""
 
 func openVariant(t testing.TB, threads int, variant string) *Device {
 	t.Helper()
-	d, err := New(Config{Threads: threads, Variant: variant})
+	return openConfig(t, Config{Threads: threads, Variant: variant})
+}
+
+func openConfig(t testing.TB, cfg Config) *Device {
+	t.Helper()
+	d, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

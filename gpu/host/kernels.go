@@ -3,27 +3,52 @@ package host
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// kernels are the inner loops of a matrix product in one variant. All functions of one variant add in one order:
-// a row of X gets the same bits from one, two and last.
+// kernels are the inner loops of matrix products in one variant.
 type kernels struct {
-	name string
-	// one returns row·x for a packed row. x is [cols], sums [cols/32] (see rowList), scales and
-	// biases are nil unless the format is affine.
-	one func(row, scales, biases []byte, f quant.Format, x, sums []float32) float32
-	// two returns the products of a row, unpacked to q [cols], with two rows of X.
-	two func(q []float32, scales, biases []byte, block int, x0, sums0, x1, sums1 []float32) (float32, float32)
-	// last is two for one row of X.
-	last func(q []float32, scales, biases []byte, block int, x, sums []float32) float32
-	// unpack writes a row's codes, or its elements if it has none, to dst [cols].
-	unpack func(dst []float32, row []byte, f quant.Format)
+	name  string
+	plain plainKernels
+	// int8s and floats multiply panels of affine codes with rows of X held as int8 or float32, by bits (see bitsAt) and
+	// number of rows of X less 1. A kernel of one row takes one panel, one of more takes pair of them.
+	int8s, floats [3][]panelKernel
+	pair          int
+	// quantise rounds a row of X to 8 bits, see quantiseGo.
+	quantise func(q *int8, scales, x *float32, group, groups int)
+	// arrange brings 16 rows of codes, arrangeScales of scales or biases, into a panel: blocks of 16 bytes a row, which are
+	// stride bytes apart. Without them Go does it.
+	arrange       [3]func(dst, src *byte, stride, blocks int)
+	arrangeScales func(dst, src *byte, stride, blocks int)
+	// rate is about how many products a nanosecond one thread does, for an estimate of an operation's time.
+	rate int
 }
 
-var portable = kernels{name: "portable", one: portableOne, two: portableTwo, last: portableLast, unpack: unpack}
+// plainKernels multiply rows of bf16 and float32. All functions of one variant add in one order: a row of X gets the same
+// bits from one, two and last.
+type plainKernels struct {
+	// one returns row·x for a row as it is stored. x is [cols].
+	one func(row []byte, kind quant.Kind, x []float32) float32
+	// two returns the products of a row, widened to q [cols], with two rows of X.
+	two func(q, x0, x1 []float32) (float32, float32)
+	// last is two for one row of X.
+	last func(q, x []float32) float32
+	// widen writes a row's elements to dst [cols].
+	widen func(dst []float32, row []byte, kind quant.Kind)
+}
+
+var portable = kernels{
+	name: "portable", pair: 1, rate: 2, quantise: quantiseGo,
+	plain:  plainKernels{one: portableOne, two: portableTwo, last: portableLast, widen: widen},
+	int8s:  portableKernels(portableInt8s),
+	floats: portableKernels(portableFloats),
+}
+
+// bitsAt returns the place of a width of codes in tables.
+func bitsAt(n int) int { return bits.TrailingZeros(uint(n)) - 1 }
 
 // Variants returns the names of the variants that this processor runs, the best first; "portable" is always there.
 func Variants() []string {
@@ -44,98 +69,11 @@ func variant(name string) *kernels {
 	return nil
 }
 
-// groupSum returns Σ x over group g of size n, from the sums of blocks of 32.
-func groupSum(sums []float32, g, n int) float32 {
-	switch n {
-	case 32:
-		return sums[g]
-	case 64:
-		return sums[2*g] + sums[2*g+1]
-	default:
-		return (sums[4*g] + sums[4*g+1]) + (sums[4*g+2] + sums[4*g+3])
-	}
-}
-
-// scaled returns s·dot + b·Σx of group g.
-func scaled(dot float32, scales, biases []byte, g, n int, sums []float32) float32 {
-	return float32(bf16(scales, g)*dot) + float32(bf16(biases, g)*groupSum(sums, g, n))
-}
-
-func portableOne(row, scales, biases []byte, f quant.Format, x, sums []float32) float32 {
-	switch f.Kind {
-	case quant.F32:
-		return portableLast(gpu.Floats(row, len(x)), nil, nil, blockInputs, x, nil)
-	case quant.BF16:
+func portableOne(row []byte, kind quant.Kind, x []float32) float32 {
+	if kind == quant.BF16 {
 		return oneBF16(row, x)
 	}
-	n := f.Group
-	bytes := n * f.Bits / 8
-	var y float32
-	for g := 0; len(row) >= bytes && len(x) >= n; g++ {
-		var d float32
-		switch f.Bits {
-		case 4:
-			d = dot4(row[:bytes], x[:n])
-		case 8:
-			d = dot8(row[:bytes], x[:n])
-		default:
-			d = dot2(row[:bytes], x[:n])
-		}
-		y += scaled(d, scales, biases, g, n, sums)
-		row, x = row[bytes:], x[n:]
-	}
-	return y
-}
-
-// dot4 is dot with 4-bit codes; len(x) is 2·len(row), a multiple of 8.
-func dot4(row []byte, x []float32) float32 {
-	var a, b, c, d float32
-	for len(row) >= 4 && len(x) >= 8 {
-		w := binary.LittleEndian.Uint32(row)
-		q, r, s, t := &codes4[byte(w)], &codes4[byte(w>>8)], &codes4[byte(w>>16)], &codes4[byte(w>>24)]
-		a += float32(q[0] * x[0])
-		b += float32(q[1] * x[1])
-		c += float32(r[0] * x[2])
-		d += float32(r[1] * x[3])
-		a += float32(s[0] * x[4])
-		b += float32(s[1] * x[5])
-		c += float32(t[0] * x[6])
-		d += float32(t[1] * x[7])
-		row, x = row[4:], x[8:]
-	}
-	return (a + c) + (b + d)
-}
-
-// dot8 is dot with 8-bit codes; len(x) is len(row), a multiple of 4.
-func dot8(row []byte, x []float32) float32 {
-	var a, b, c, d float32
-	for len(row) >= 4 && len(x) >= 4 {
-		w := binary.LittleEndian.Uint32(row)
-		a += float32(codes8[byte(w)] * x[0])
-		b += float32(codes8[byte(w>>8)] * x[1])
-		c += float32(codes8[byte(w>>16)] * x[2])
-		d += float32(codes8[byte(w>>24)] * x[3])
-		row, x = row[4:], x[4:]
-	}
-	return (a + c) + (b + d)
-}
-
-// dot2 is dot with 2-bit codes; len(x) is 4·len(row), a multiple of 8.
-func dot2(row []byte, x []float32) float32 {
-	var a, b, c, d float32
-	for len(row) >= 2 && len(x) >= 8 {
-		q, r := &codes2[row[0]], &codes2[row[1]]
-		a += float32(q[0] * x[0])
-		b += float32(q[1] * x[1])
-		c += float32(q[2] * x[2])
-		d += float32(q[3] * x[3])
-		a += float32(r[0] * x[4])
-		b += float32(r[1] * x[5])
-		c += float32(r[2] * x[6])
-		d += float32(r[3] * x[7])
-		row, x = row[2:], x[8:]
-	}
-	return (a + c) + (b + d)
+	return portableLast(gpu.Floats(row, len(x)), x)
 }
 
 // oneBF16 is row·x for a row of bf16 [cols], in blocks of blockInputs.
@@ -166,28 +104,20 @@ func dotBF16(row []byte, x []float32) float32 {
 	return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
-func portableLast(q []float32, scales, biases []byte, block int, x, sums []float32) float32 {
+func portableLast(q, x []float32) float32 {
 	var y float32
-	for g := 0; len(q) > 0; g++ {
-		n := min(len(q), block)
-		d := dot(q[:n], x)
-		if scales != nil {
-			d = scaled(d, scales, biases, g, n, sums)
-		}
-		y += d
+	for len(q) > 0 {
+		n := min(len(q), blockInputs)
+		y += dot(q[:n], x)
 		q, x = q[n:], x[n:]
 	}
 	return y
 }
 
-func portableTwo(q []float32, scales, biases []byte, block int, x0, sums0, x1, sums1 []float32) (y0, y1 float32) {
-	for g := 0; len(q) > 0; g++ {
-		n := min(len(q), block)
+func portableTwo(q, x0, x1 []float32) (y0, y1 float32) {
+	for len(q) > 0 {
+		n := min(len(q), blockInputs)
 		d0, d1 := dotTwo(q[:n], x0, x1)
-		if scales != nil {
-			d0 = scaled(d0, scales, biases, g, n, sums0)
-			d1 = scaled(d1, scales, biases, g, n, sums1)
-		}
 		y0 += d0
 		y1 += d1
 		q, x0, x1 = q[n:], x0[n:], x1[n:]
@@ -224,4 +154,15 @@ func dotTwo(q, x, y []float32) (float32, float32) {
 		m[i%4] += float32(q[i] * y[i])
 	}
 	return (l[0] + l[2]) + (l[1] + l[3]), (m[0] + m[2]) + (m[1] + m[3])
+}
+
+// widen writes a row's elements, bf16 or float32, to dst [cols].
+func widen(dst []float32, row []byte, kind quant.Kind) {
+	if kind == quant.F32 {
+		copy(dst, gpu.Floats(row, len(dst)))
+		return
+	}
+	for i := range dst {
+		dst[i] = bf16(row, i)
+	}
 }

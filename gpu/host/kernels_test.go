@@ -1,22 +1,17 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
-
-// kernelRow is a row of W and two rows of X, the operands of kernels.
-type kernelRow struct {
-	format              quant.Format
-	cols                int
-	row, scales, biases []byte
-	x, sums             [2][]float32
-}
 
 // bytesBeside returns n random bytes with no room after them in their slice.
 func bytesBeside(rng *rand.Rand, n int) []byte {
@@ -37,110 +32,77 @@ func bf16s(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-func newKernelRow(f quant.Format, cols int) *kernelRow {
-	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Bits+f.Group)))
-	r := &kernelRow{format: f, cols: cols}
-	switch f.Kind {
-	case quant.F32:
-		v := make([]float32, cols)
-		for i := range v {
-			v[i] = float32(rng.NormFloat64())
-		}
-		r.row = gpu.FloatBytes(v)
-	case quant.BF16:
-		r.row = bf16s(rng, cols)
-	default:
-		r.row = bytesBeside(rng, cols*f.Bits/8)
-		r.scales, r.biases = bf16s(rng, cols/f.Group), bf16s(rng, cols/f.Group)
+func normals(rng *rand.Rand, n int) []float32 {
+	f := make([]float32, n)
+	for i := range f {
+		f[i] = float32(rng.NormFloat64())
+	}
+	return f
+}
+
+// plainRow is a row of W and two rows of X, the operands of plainKernels.
+type plainRow struct {
+	kind quant.Kind
+	row  []byte
+	x    [2][]float32
+}
+
+func newPlainRow(kind quant.Kind, cols int) *plainRow {
+	rng := rand.New(rand.NewPCG(uint64(cols), uint64(kind)))
+	r := &plainRow{kind: kind, row: bf16s(rng, cols)}
+	if kind == quant.F32 {
+		r.row = gpu.FloatBytes(normals(rng, cols))
 	}
 	for i := range r.x {
-		for range cols {
-			r.x[i] = append(r.x[i], float32(rng.NormFloat64()))
-		}
-		for b := 0; b+sumInputs <= cols; b += sumInputs {
-			r.sums[i] = append(r.sums[i], sumUp(r.x[i][b:b+sumInputs]))
-		}
+		r.x[i] = normals(rng, cols)
 	}
 	return r
 }
 
-// block is matrix.block.
-func (r *kernelRow) block() int {
-	m := matrix{format: r.format}
-	return m.block()
-}
-
-// exact returns row·x[i] in float64, and Σ |w·x| with the scales' and biases' parts apart.
-func (r *kernelRow) exact(i int) (y, magnitude float64) {
-	q := make([]float32, r.cols)
-	unpack(q, r.row, r.format)
-	for c, x := range r.x[i] {
-		scale, bias := 1., 0.
-		if r.scales != nil {
-			scale, bias = float64(bf16(r.scales, c/r.format.Group)), float64(bf16(r.biases, c/r.format.Group))
-		}
-		p, b := scale*float64(q[c])*float64(x), bias*float64(x)
-		y += p + b
-		magnitude += math.Abs(p) + math.Abs(b)
-	}
-	return y, magnitude
-}
-
-func kernelRows() []*kernelRow {
-	var all []*kernelRow
-	for _, bits := range []int{2, 4, 8} {
-		for _, group := range []int{32, 64, 128} {
-			for _, groups := range []int{1, 2, 3, 17, 64} {
-				all = append(all, newKernelRow(quant.Format{Kind: quant.Affine, Bits: bits, Group: group}, groups*group))
-			}
-		}
-	}
-	for _, kind := range []quant.Kind{quant.BF16, quant.F32} {
-		for _, cols := range []int{1, 3, 31, 32, 63, 64, 65, 127, 128, 200, 4099} {
-			all = append(all, newKernelRow(quant.Format{Kind: kind}, cols))
-		}
-	}
-	return all
-}
-
-// TestKernels wants from each variant the same bits from one, two and last, near the exact product, and unpacked rows
+// TestPlainKernels wants from each variant the same bits from one, two and last, near the exact product, and widened rows
 // with nothing written beside them.
-func TestKernels(t *testing.T) {
+func TestPlainKernels(t *testing.T) {
 	for _, k := range available() {
-		for _, r := range kernelRows() {
-			name := fmt.Sprintf("%s/%v/cols=%d", k.name, r.format, r.cols)
-			q, want := make([]float32, r.cols+16), make([]float32, r.cols)
-			for i := range q {
-				q[i] = -7
-			}
-			k.unpack(q[:r.cols], r.row, r.format)
-			unpack(want, r.row, r.format)
-			for i, v := range q {
-				if w := float32(-7); i >= r.cols && v != w || i < r.cols && v != want[i] {
-					t.Fatalf("%s: unpacked element %d is %v", name, i, v)
+		for _, kind := range []quant.Kind{quant.BF16, quant.F32} {
+			for _, cols := range []int{1, 3, 31, 32, 63, 64, 65, 127, 128, 200, 4099} {
+				r := newPlainRow(kind, cols)
+				name := fmt.Sprintf("%s/%v/cols=%d", k.name, quant.Format{Kind: kind}, cols)
+				q, want := make([]float32, cols+16), make([]float32, cols)
+				for i := range q {
+					q[i] = -7
 				}
-			}
-			q = q[:r.cols]
-			var two [2]float32
-			two[0], two[1] = k.two(q, r.scales, r.biases, r.block(), r.x[0], r.sums[0], r.x[1], r.sums[1])
-			for i := range two {
-				one := k.one(r.row, r.scales, r.biases, r.format, r.x[i], r.sums[i])
-				last := k.last(q, r.scales, r.biases, r.block(), r.x[i], r.sums[i])
-				if math.Float32bits(one) != math.Float32bits(two[i]) || math.Float32bits(one) != math.Float32bits(last) {
-					t.Errorf("%s: row %d of X: one %v, two %v, last %v, want the same", name, i, one, two[i], last)
+				k.plain.widen(q[:cols], r.row, kind)
+				widen(want, r.row, kind)
+				for i, v := range q {
+					if w := float32(-7); i >= cols && v != w || i < cols && v != want[i] {
+						t.Fatalf("%s: widened element %d is %v", name, i, v)
+					}
 				}
-				// A lane adds up to 16 products of a group, then the groups; the sums of 32 inputs are rounded too.
-				exact, magnitude := r.exact(i)
-				if limit := 32 * magnitude / (1 << 24); !(math.Abs(float64(one)-exact) <= limit) {
-					t.Errorf("%s: row %d of X: %v, want %v within %v", name, i, one, exact, limit)
+				q = q[:cols]
+				var two [2]float32
+				two[0], two[1] = k.plain.two(q, r.x[0], r.x[1])
+				for i := range two {
+					one, last := k.plain.one(r.row, kind, r.x[i]), k.plain.last(q, r.x[i])
+					if math.Float32bits(one) != math.Float32bits(two[i]) || math.Float32bits(one) != math.Float32bits(last) {
+						t.Errorf("%s: row %d of X: one %v, two %v, last %v, want the same", name, i, one, two[i], last)
+					}
+					exact, magnitude := 0., 0.
+					for c, x := range r.x[i] {
+						exact += float64(q[c]) * float64(x)
+						magnitude += math.Abs(float64(q[c]) * float64(x))
+					}
+					// A lane adds up to a 16th of the products, then the lanes.
+					if limit := 32 * magnitude / (1 << 24); !(math.Abs(float64(one)-exact) <= limit) {
+						t.Errorf("%s: row %d of X: %v, want %v within %v", name, i, one, exact, limit)
+					}
 				}
 			}
 		}
 	}
 }
 
-// TestKernelBounds gives each operand one element too few: assembly must not see it.
-func TestKernelBounds(t *testing.T) {
+// TestPlainBounds gives each operand one element too few: assembly must not see it.
+func TestPlainBounds(t *testing.T) {
 	panics := func(name string, f func()) {
 		t.Helper()
 		defer func() {
@@ -151,26 +113,272 @@ func TestKernelBounds(t *testing.T) {
 		f()
 	}
 	for _, k := range available() {
-		if k.name == "portable" {
-			continue // Go checks its own indices
+		q, x := make([]float32, 256), make([]float32, 256)
+		short := x[:255:255]
+		panics("one: bf16 row", func() { k.plain.one(make([]byte, 511), quant.BF16, x) })
+		panics("last: x", func() { k.plain.last(q, short) })
+		panics("two: x0", func() { k.plain.two(q, short, x) })
+		panics("two: x1", func() { k.plain.two(q, x, short) })
+		panics("widen: row", func() { k.plain.widen(q, make([]byte, 511), quant.BF16) })
+	}
+}
+
+// TestPanelArgs holds the fields' places against those the generator writes, in gen/panel.go.
+func TestPanelArgs(t *testing.T) {
+	var a panelArgs
+	for _, f := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"w", unsafe.Offsetof(a.w), 0}, {"wStep", unsafe.Offsetof(a.wStep), 8}, {"scales", unsafe.Offsetof(a.scales), 16},
+		{"biases", unsafe.Offsetof(a.biases), 24}, {"sStep", unsafe.Offsetof(a.sStep), 32}, {"cols", unsafe.Offsetof(a.cols), 40},
+		{"group", unsafe.Offsetof(a.group), 48}, {"groupBytes", unsafe.Offsetof(a.groupBytes), 56},
+		{"yStep", unsafe.Offsetof(a.yStep), 64}, {"x", unsafe.Offsetof(a.x), 80}, {"y", unsafe.Offsetof(a.y), 128},
+	} {
+		if f.got != f.want {
+			t.Errorf("%s is at %d, the generator has %d", f.name, f.got, f.want)
 		}
-		r := newKernelRow(q4, 256)
-		q, x, s := make([]float32, 256), r.x[0], r.sums[0]
-		short, shortSums := x[:255:255], s[:len(s)-1:len(s)-1]
-		shortBytes := func(b []byte) []byte { return b[: len(b)-1 : len(b)-1] }
-		panics("one: row", func() { k.one(shortBytes(r.row), r.scales, r.biases, q4, x, s) })
-		panics("one: scales", func() { k.one(r.row, shortBytes(r.scales), r.biases, q4, x, s) })
-		panics("one: biases", func() { k.one(r.row, r.scales, shortBytes(r.biases), q4, x, s) })
-		panics("one: sums", func() { k.one(r.row, r.scales, r.biases, q4, x, shortSums) })
-		panics("one: bf16 row", func() { k.one(make([]byte, 511), nil, nil, quant.Format{Kind: quant.BF16}, x, nil) })
-		panics("last: x", func() { k.last(q, r.scales, r.biases, 64, short, s) })
-		panics("last: sums", func() { k.last(q, r.scales, r.biases, 64, x, shortSums) })
-		panics("last: plain x", func() { k.last(q, nil, nil, 64, short, nil) })
-		panics("two: x0", func() { k.two(q, r.scales, r.biases, 64, short, s, x, s) })
-		panics("two: x1", func() { k.two(q, r.scales, r.biases, 64, x, s, short, s) })
-		panics("two: sums0", func() { k.two(q, r.scales, r.biases, 64, x, shortSums, x, s) })
-		panics("two: sums1", func() { k.two(q, r.scales, r.biases, 64, x, s, x, shortSums) })
-		panics("two: plain x1", func() { k.two(q, nil, nil, 64, x, nil, short, nil) })
-		panics("unpack: row", func() { k.unpack(q, shortBytes(r.row), q4) })
+	}
+}
+
+// panelCase is a matrix in both layouts and rows of X.
+type panelCase struct {
+	rows, panels matrix
+	x            [][]float32
+}
+
+func newPanelCase(f quant.Format, rows, cols, rowsOfX int) *panelCase {
+	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Bits+f.Group)))
+	f.Layout = quant.Rows
+	src := quant.Codes{Weight: bytesBeside(rng, f.WeightBytes(rows, cols)), Scales: bf16s(rng, rows*cols/f.Group), Biases: bf16s(rng, rows*cols/f.Group)}
+	c := &panelCase{rows: matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: src.Weight, scales: src.Scales, biases: src.Biases}}
+	c.panels = c.rows
+	if rows%panelRows == 0 {
+		dst := quant.Codes{Weight: make([]byte, len(src.Weight)), Scales: make([]byte, len(src.Scales)), Biases: make([]byte, len(src.Biases))}
+		f.ToPanels(dst, src, rows, cols)
+		c.panels.format.Layout, c.panels.weight, c.panels.scales, c.panels.biases = quant.Panels, dst.Weight, dst.Scales, dst.Biases
+	}
+	for range rowsOfX {
+		c.x = append(c.x, normals(rng, cols))
+	}
+	return c
+}
+
+// inputs returns the rows of X as k's kernels take them.
+func (c *panelCase) inputs(k *kernels, int8s bool) rowList {
+	cols, group := c.rows.cols, c.rows.format.Group
+	l := rowList{stride: 4 * cols, width: 4 * cols}
+	if int8s {
+		n := recordBytes(cols, group)
+		l = rowList{stride: n, width: n, int8s: true}
+	}
+	for _, x := range c.x {
+		if !int8s {
+			l.mem = append(l.mem, gpu.FloatBytes(x)...)
+			continue
+		}
+		record := make([]byte, l.width)
+		k.quantise((*int8)(unsafe.Pointer(&record[0])), &gpu.Floats(record[cols:], 1)[0], &x[0], group, cols/group)
+		l.mem = append(l.mem, record...)
+	}
+	return l
+}
+
+// multiply returns W·X, [rows of X][rows of W], of rows taken count at a time, and wants nothing written beside.
+func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, count int) []float32 {
+	t.Helper()
+	var s scratch
+	const beside = 32
+	in, n := c.inputs(k, int8s), len(c.x)
+	y := make([]float32, n*(w.rows+beside))
+	for i := range y {
+		y[i] = float32(math.NaN())
+	}
+	out := rowList{mem: gpu.FloatBytes(y), stride: 4 * (w.rows + beside), width: 4 * w.rows}
+	for i := 0; i < n; i += count {
+		k.mulPanels(&s.panels, w, 0, w.panels(), &in, &out, i, min(i+count, n))
+	}
+	var dense []float32
+	for i := range n {
+		row := y[i*(w.rows+beside):][:w.rows+beside]
+		dense = append(dense, row[:w.rows]...)
+		for _, v := range row[w.rows:] {
+			if v == v {
+				t.Fatalf("wrote %v after row %d", v, i)
+			}
+		}
+	}
+	return dense
+}
+
+func panelFormats() (all []quant.Format) {
+	for _, bits := range []int{2, 4, 8} {
+		for _, group := range []int{32, 64, 128} {
+			all = append(all, quant.Format{Kind: quant.Affine, Bits: bits, Group: group})
+		}
+	}
+	return all
+}
+
+// TestPanelKernels wants the same bits from all numbers of rows that travel together and from both layouts, with int8 from all
+// variants too, and products near those of float64.
+func TestPanelKernels(t *testing.T) {
+	const rowsOfX = 13
+	for _, f := range panelFormats() {
+		for _, shape := range [][2]int{{16, 1}, {32, 2}, {48, 3}, {80, 9}, {13, 1}, {21, 3}, {35, 17}} {
+			rows, cols := shape[0], shape[1]*f.Group
+			c := newPanelCase(f, rows, cols, rowsOfX)
+			var int8Bits []float32
+			for _, k := range available() {
+				for _, int8s := range []bool{false, true} {
+					want := c.multiply(t, k, &c.rows, int8s, 1)
+					name := fmt.Sprintf("%s/%v/%dx%d/int8=%t", k.name, f, rows, cols, int8s)
+					for count := 1; count <= rowsOfX; count++ {
+						for _, w := range []*matrix{&c.rows, &c.panels} {
+							if err := numcmp.Equal(c.multiply(t, k, w, int8s, count), want); err != nil {
+								t.Fatalf("%s: %d rows of X together, %v: %v", name, count, w.format, err)
+							}
+						}
+					}
+					exact, limit := c.exact(int8s)
+					if err := numcmp.Scaled(want, exact, limit, 1); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					if int8s && int8Bits == nil {
+						int8Bits = want
+					} else if err := numcmp.Equal(want, int8Bits); int8s && err != nil {
+						t.Errorf("%s differs from %s: %v", name, available()[0].name, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// exact returns W·X in float64, of the rounded inputs if int8s, and how far off float32 may be.
+func (c *panelCase) exact(int8s bool) (y, limit []float64) {
+	w, f := &c.rows, c.rows.format
+	for _, x := range c.x {
+		x64 := make([]float64, len(x))
+		for i := range x {
+			x64[i] = float64(x[i])
+			if int8s {
+				s := scaleOf(x[i/f.Group*f.Group:][:f.Group])
+				x64[i] = math.RoundToEven(x64[i]/s) * s
+			}
+		}
+		for o := range w.rows {
+			sum, magnitude := 0., 0.
+			for i := range x64 {
+				g := o*w.cols/f.Group + i/f.Group
+				p := float64(codeAt(w.row(o), i, f.Bits)) * float64(bf16(w.scales, g)) * x64[i]
+				b := float64(bf16(w.biases, g)) * x64[i]
+				sum += p + b
+				magnitude += math.Abs(p) + math.Abs(b)
+			}
+			y = append(y, sum)
+			limit = append(limit, (8+math.Sqrt(float64(w.cols)))*magnitude/(1<<24)+1e-37)
+		}
+	}
+	return y, limit
+}
+
+// scaleOf returns max|x|/127, 1 if that is 0.
+func scaleOf(x []float32) float64 {
+	most := 0.
+	for _, v := range x {
+		most = max(most, math.Abs(float64(v)))
+	}
+	if most == 0 {
+		return 1
+	}
+	return float64(float32(most) / 127)
+}
+
+func codeAt(row []byte, i, bits int) byte { return row[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
+
+// TestQuantise wants the same codes, scales and sums from all variants, as defined, whatever the numbers.
+func TestQuantise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	inf, nan, tiny := float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits
+	special := [][]float32{
+		{0, float32(math.Copysign(0, -1))}, {nan}, {inf}, {-inf, 1}, {nan, inf, 3}, {math.MaxFloat32, -math.MaxFloat32}, {tiny(1)},
+		{tiny(0x007fffff)}, {tiny(0x00800000)}, {tiny(leastBits - 1)}, {tiny(leastBits), -tiny(leastBits - 1)}, {tiny(1<<31 | leastBits)},
+		{127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5}, {tiny(0xffc00001)}, {tiny(infiniteBits + 1)},
+	}
+	for _, group := range []int{32, 64, 128} {
+		var x []float32
+		for _, s := range special {
+			for _, at := range []int{0, group - len(s)} {
+				g := make([]float32, group)
+				copy(g[at:], s)
+				x = append(x, g...)
+			}
+		}
+		for range 200 * group {
+			x = append(x, float32(rng.NormFloat64()*math.Pow(2, rng.Float64()*4-2)))
+		}
+		groups := len(x) / group
+		for _, k := range available() {
+			q, scales := make([]int8, len(x)+32), make([]float32, 2*groups+8)
+			q[len(x)], scales[2*groups] = 77, 77
+			k.quantise(&q[0], &scales[0], &x[0], group, groups)
+			if q[len(x)] != 77 || scales[2*groups] != 77 {
+				t.Errorf("%s: wrote beside the row", k.name)
+			}
+			for g := range groups {
+				checkGroup(t, fmt.Sprintf("%s: group %d of %d", k.name, g, group), x[g*group:(g+1)*group], q[g*group:(g+1)*group], scales[2*g:])
+			}
+		}
+	}
+}
+
+func checkGroup(t *testing.T, name string, x []float32, q []int8, scales []float32) {
+	t.Helper()
+	most, finite := float32(0), true
+	for _, v := range x {
+		finite = finite && v-v == 0
+		most = max(most, v, -v)
+	}
+	want, scale, sum := make([]int8, len(x)), float32(0), float32(0)
+	switch {
+	case !finite:
+		scale, sum = float32(math.NaN()), float32(math.NaN())
+	case most/127 >= math.Float32frombits(0x00800000):
+		scale = most / 127
+		total := 0
+		for i, v := range x {
+			want[i] = int8(math.RoundToEven(float64(v / scale)))
+			total += int(want[i])
+		}
+		sum = scale * float32(total)
+	}
+	if !bytes.Equal(asBytes(q), asBytes(want)) {
+		t.Errorf("%s: codes %v of %v, want %v", name, q, x, want)
+	}
+	if !sameNumber(scales[0], scale) || !sameNumber(scales[1], sum) {
+		t.Errorf("%s: scale %v and sum %v of %v, want %v and %v", name, scales[0], scales[1], x, scale, sum)
+	}
+}
+
+func sameNumber(a, b float32) bool { return a == b || a != a && b != b }
+
+func asBytes(q []int8) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&q[0])), len(q)) }
+
+// TestArrange wants the bytes of ToPanels from each variant.
+func TestArrange(t *testing.T) {
+	for _, f := range panelFormats() {
+		for _, groups := range []int{1, 2, 3, 7, 8, 9, 16, 21} {
+			c := newPanelCase(f, 32, groups*f.Group, 1)
+			for _, k := range available() {
+				var s panelScratch
+				k.loadPanels(&s, &c.rows, 0, 2)
+				want := &c.panels
+				if !bytes.Equal(s.codes[:len(want.weight)], want.weight) || !bytes.Equal(s.scales[:len(want.scales)], want.scales) ||
+					!bytes.Equal(s.biases[:len(want.biases)], want.biases) {
+					t.Errorf("%s: %v, %d groups: not the panels of ToPanels", k.name, f, groups)
+				}
+			}
+		}
 	}
 }

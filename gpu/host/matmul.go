@@ -1,24 +1,30 @@
 package host
 
 import (
+	"unsafe"
+
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
 const (
-	sumInputs = 32 // inputs in one of a rowList's sums: the smallest quantisation group
-	tileRows  = 4  // rows of W unpacked at a time: two rows of X stay in the first cache meanwhile
-	splitRows = 64 // rows of X in a chunk, at least, where W has too few rows for all threads
+	tileRows  = 4  // plain rows of W widened at a time: two rows of X stay in the first cache meanwhile
+	splitRows = 24 // rows of X in a chunk, at least, where W has too few rows for all threads
+	maxJoined = 8  // matrices in one job
 )
 
-// rowList is rows of float32 in memory, and for each the sums of its blocks of 32 inputs, which affine matrices
-// multiply by their biases.
+// rowList is rows in memory, of float32 or rounded.
 type rowList struct {
-	data          []float32
-	stride        int
-	sums          []float32 // nil if no matrix needs them
-	sumStride, at int       // row r's sums begin at r·sumStride + at
-	list          []int32   // rows taken; nil means 0, 1, …
-	div           int       // if not 0, list holds div times the row, plus something
+	mem    []byte
+	stride int     // bytes from a row to the next
+	width  int     // bytes of a row
+	int8s  bool    // rows of a rounded
+	list   []int32 // rows taken; nil means 0, 1, …
+	div    int     // if not 0, list holds div times the row, plus something
+}
+
+// floatRows returns rows of width float32 in memory, stride apart.
+func floatRows(v gpu.View, rows, width, stride int) rowList {
+	return rowList{mem: bytesAt(v, 4*((rows-1)*stride+width)), stride: 4 * stride, width: 4 * width}
 }
 
 // row returns the place of row i of the list.
@@ -32,132 +38,213 @@ func (l *rowList) row(i int) int {
 	return int(l.list[i])
 }
 
-// inputs returns row i, of cols elements, and its sums.
-func (l *rowList) inputs(i, cols int) (x, sums []float32) {
-	r := l.row(i)
-	x = l.data[r*l.stride : r*l.stride+cols]
-	if l.sums != nil {
-		sums = l.sums[r*l.sumStride+l.at:][:cols/sumInputs]
-	}
-	return x, sums
+// bytes returns row i of the list.
+func (l *rowList) bytes(i int) []byte {
+	at := l.row(i) * l.stride
+	return l.mem[at : at+l.width]
 }
 
-// mulRows computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 and o0 ≤ o < o1; out's row begins at W's row 0.
-// A single row of X multiplies packed weights; for more of them a few rows of W are unpacked once for all.
-func (k *kernels) mulRows(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
+func (l *rowList) floats(i int) []float32 { return gpu.Floats(l.bytes(i), l.width/4) }
+
+// multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W, o0 at the beginning of a panel.
+func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
+	if w.affine() {
+		k.mulPanels(&s.panels, w, o0/panelRows, chunks(o1, panelRows), in, out, i0, i1)
+		return
+	}
+	k.mulPlain(s, w, o0, o1, in, out, i0, i1)
+}
+
+// mulPlain is multiply for bf16 and float32. A single row of X meets rows of W as they are stored; for more of them a few
+// rows of W are widened once for all.
+func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
+	kind := w.format.Kind
 	if i1-i0 == 1 {
-		x, sums := in.inputs(i0, w.cols)
-		y := out.data[out.row(i0)*out.stride:]
+		x, y := in.floats(i0), out.floats(i0)
 		for o := o0; o < o1; o++ {
-			scales, biases := w.groups(o)
-			y[o] = k.one(w.row(o), scales, biases, w.format, x, sums)
+			y[o] = k.plain.one(w.row(o), kind, x)
 		}
 		return
 	}
-	block := w.block()
 	q := grow(&s.a, tileRows*w.cols)
 	for t0 := o0; t0 < o1; t0 += tileRows {
 		t1 := min(t0+tileRows, o1)
 		for o := t0; o < t1; o++ {
-			k.unpack(q[(o-t0)*w.cols:][:w.cols], w.row(o), w.format)
+			k.plain.widen(q[(o-t0)*w.cols:][:w.cols], w.row(o), kind)
 		}
 		i := i0
 		for ; i+2 <= i1; i += 2 {
-			x0, sums0 := in.inputs(i, w.cols)
-			x1, sums1 := in.inputs(i+1, w.cols)
-			y0, y1 := out.data[out.row(i)*out.stride:], out.data[out.row(i+1)*out.stride:]
+			x0, x1, y0, y1 := in.floats(i), in.floats(i+1), out.floats(i), out.floats(i+1)
 			for o := t0; o < t1; o++ {
-				scales, biases := w.groups(o)
-				y0[o], y1[o] = k.two(q[(o-t0)*w.cols:][:w.cols], scales, biases, block, x0, sums0, x1, sums1)
+				y0[o], y1[o] = k.plain.two(q[(o-t0)*w.cols:][:w.cols], x0, x1)
 			}
 		}
 		if i < i1 {
-			x, sums := in.inputs(i, w.cols)
-			y := out.data[out.row(i)*out.stride:]
+			x, y := in.floats(i), out.floats(i)
 			for o := t0; o < t1; o++ {
-				scales, biases := w.groups(o)
-				y[o] = k.last(q[(o-t0)*w.cols:][:w.cols], scales, biases, block, x, sums)
+				y[o] = k.plain.last(q[(o-t0)*w.cols:][:w.cols], x)
 			}
 		}
 	}
 }
 
-// matTask is a matrix product; a chunk is some rows of W times some rows of X.
+// cut is how the rows of a matrix are divided into chunks.
+type cut struct {
+	first int // chunk of the job
+	per   int // rows in a chunk, whole panels
+	count int
+}
+
+// cutRows divides a matrix's rows into about want chunks, for rows of X of xBytes together.
+func cutRows(w *matrix, want, first, xBytes int) cut {
+	const unit = 2 * panelRows
+	per := chunks(chunks(w.rows, max(want, 1)), unit) * unit
+	if xBytes > blockX { // W passes more than once
+		per = min(per, max(unit, chunkW/w.rowBytes/unit*unit))
+	}
+	return cut{first: first, per: per, count: chunks(w.rows, per)}
+}
+
+// nanoseconds estimates the time of a product with rows of X on one thread.
+func (k *kernels) nanoseconds(w *matrix, rows int) int {
+	const bytesNS = 40
+	return max(rows*w.rows*w.cols/k.rate, w.rows*w.rowBytes/bytesNS)
+}
+
+// product is one matrix product of a job.
+type product struct {
+	cut
+	w       matrix
+	in, out rowList
+	bias    []float32 // [rows of W], or nil
+	perX    int       // rows of X in a chunk; count chunks of W for each
+}
+
+// matTask is matrix products with the same rows of X; a chunk is some rows of one W times some rows of X.
 type matTask struct {
-	kernels   *kernels
-	w         matrix
-	in, out   rowList
-	rows      int
-	perW      int // rows of W in a chunk
-	perX      int // rows of X in a chunk
-	chunksOfW int
-	bias      []float32 // [rows of W], or nil
+	kernels  *kernels
+	products []product
+	rows     int
 }
 
 func (t *matTask) do(s *scratch, chunk int) {
-	o := chunk % t.chunksOfW * t.perW
-	i := chunk / t.chunksOfW * t.perX
-	oEnd, iEnd := min(o+t.perW, t.w.rows), min(i+t.perX, t.rows)
-	t.kernels.mulRows(s, &t.w, o, oEnd, &t.in, &t.out, i, iEnd)
-	if t.bias == nil {
+	p := &t.products[0]
+	for i := range t.products[1:] {
+		if next := &t.products[1+i]; next.first <= chunk {
+			p = next
+		}
+	}
+	chunk -= p.first
+	o, i := chunk%p.count*p.per, chunk/p.count*p.perX
+	oEnd, iEnd := min(o+p.per, p.w.rows), min(i+p.perX, t.rows)
+	t.kernels.multiply(s, &p.w, o, oEnd, &p.in, &p.out, i, iEnd)
+	if p.bias == nil {
 		return
 	}
 	for ; i < iEnd; i++ {
-		y := t.out.data[t.out.row(i)*t.out.stride:]
+		y := p.out.floats(i)
 		for c := o; c < oEnd; c++ {
-			y[c] += t.bias[c]
+			y[c] += p.bias[c]
 		}
 	}
 }
 
-func (x *executor) runMatMul(o *gpu.MatMul) {
+// runMatMuls runs the product that ops begin with and those next to it that may share a job, and returns their number.
+func (x *executor) runMatMuls(ops []gpu.Op) int {
 	t := &x.mat
-	*t = matTask{kernels: x.kernels, w: matrixOf(&o.W), rows: o.Rows}
-	stride := or(o.XStride, o.W.Cols)
-	t.in = rowList{data: floatsAt(o.X, (o.Rows-1)*stride+o.W.Cols), stride: stride}
-	if t.w.affine() {
-		x.sumRows(&t.in, o.Rows, o.W.Cols)
+	t.kernels, t.products = x.kernels, t.products[:0]
+	o := ops[0].(*gpu.MatMul)
+	t.rows = o.Rows
+	t.products = append(t.products, productOf(o))
+	for len(t.products) < min(len(ops), maxJoined) {
+		next, ok := ops[len(t.products)].(*gpu.MatMul)
+		if !ok || !sameX(o, next) {
+			break
+		}
+		p := productOf(next)
+		if !p.apart(t.products) {
+			break
+		}
+		t.products = append(t.products, p)
 	}
-	stride = or(o.YStride, o.W.Rows)
-	t.out = rowList{data: floatsAt(o.Y, (o.Rows-1)*stride+o.W.Rows), stride: stride}
-
-	if !o.Bias.IsZero() {
-		t.bias = floatsAt(o.Bias, o.W.Rows)
-	}
-	t.perW, t.perX = x.width(o.W.Rows, tileRows), o.Rows
-	t.chunksOfW = chunks(o.W.Rows, t.perW)
-	if t.chunksOfW <= len(x.pool.workers) {
-		t.perX = max(splitRows, x.width(o.Rows, 2))
-	}
-	x.parallel(t, t.chunksOfW*chunks(o.Rows, t.perX), o.Rows*o.W.Rows*o.W.Cols/2)
-	*t = matTask{}
-}
-
-// sumTask fills a rowList's sums.
-type sumTask struct {
-	rows             rowList
-	count, cols, per int
-}
-
-func (t *sumTask) do(_ *scratch, chunk int) {
-	for i := chunk * t.per; i < min((chunk+1)*t.per, t.count); i++ {
-		x, sums := t.rows.inputs(i, t.cols)
-		for b := range sums {
-			sums[b] = sumUp(x[b*sumInputs : (b+1)*sumInputs])
+	var groups [3]bool
+	for i := range t.products {
+		p := &t.products[i]
+		if x.rounds && p.w.affine() && !ops[i].(*gpu.MatMul).Exact {
+			p.in.int8s = true
+			groups[groupAt(p.w.format.Group)] = true
 		}
 	}
+	if groups != [3]bool{} {
+		x.round(&x.inputs, &t.products[0].in, t.rows, t.rows, o.W.Cols, groups)
+	}
+	total := 0
+	for i := range t.products {
+		p := &t.products[i]
+		if p.in.int8s {
+			p.in = x.inputs.rows(p.w.format.Group)
+		}
+		total += x.kernels.nanoseconds(&p.w, t.rows)
+	}
+	x.parallel(t, x.cutProducts(total), total)
+	n := len(t.products)
+	clear(t.products)
+	return n
 }
 
-// sumRows gives l, a list of all rows of cols inputs, its sums, in x's memory.
-func (x *executor) sumRows(l *rowList, rows, cols int) {
-	l.sumStride = cols / sumInputs
-	l.sums = grow(&x.sums, rows*l.sumStride)
-	x.fillSums(l, rows, cols)
+// cutProducts divides the job, which takes total nanoseconds, into chunks and returns their number.
+func (x *executor) cutProducts(total int) int {
+	t, n := &x.mat, 0
+	for i := range t.products {
+		p := &t.products[i]
+		want := x.spread() * x.kernels.nanoseconds(&p.w, t.rows) / max(total, 1)
+		p.cut = cutRows(&p.w, want, n, t.rows*p.in.width)
+		p.perX = t.rows
+		if p.count < want { // W has few rows
+			p.perX = max(splitRows, chunks(t.rows, want/p.count))
+		}
+		n += p.count * chunks(t.rows, p.perX)
+	}
+	return n
 }
 
-func (x *executor) fillSums(l *rowList, rows, cols int) {
-	t := &x.summing
-	*t = sumTask{rows: *l, count: rows, cols: cols, per: x.width(rows, 1)}
-	x.parallel(t, chunks(rows, t.per), rows*cols/2)
-	*t = sumTask{}
+func productOf(o *gpu.MatMul) product {
+	p := product{w: matrixOf(&o.W)}
+	p.in = floatRows(o.X, o.Rows, o.W.Cols, or(o.XStride, o.W.Cols))
+	p.out = floatRows(o.Y, o.Rows, o.W.Rows, or(o.YStride, o.W.Rows))
+	if !o.Bias.IsZero() {
+		p.bias = floatsAt(o.Bias, o.W.Rows)
+	}
+	return p
+}
+
+// sameX reports whether two products have the same rows of X.
+func sameX(a, b *gpu.MatMul) bool {
+	return a.X == b.X && a.Rows == b.Rows && a.W.Cols == b.W.Cols && or(a.XStride, a.W.Cols) == or(b.XStride, b.W.Cols)
+}
+
+// apart reports whether p may run at the same time as those before it: it must neither read nor write what they write,
+// nor write what they read.
+func (p *product) apart(before []product) bool {
+	for i := range before {
+		b := &before[i]
+		if p.touches(b.out.mem) || b.touches(p.out.mem) {
+			return false
+		}
+	}
+	return true
+}
+
+// touches reports whether p reads or writes any of mem.
+func (p *product) touches(mem []byte) bool {
+	return overlap(p.in.mem, mem) || overlap(p.out.mem, mem) || overlap(p.w.weight, mem) || overlap(p.w.scales, mem) ||
+		overlap(p.w.biases, mem) || overlap(gpu.FloatBytes(p.bias), mem)
+}
+
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	at, bt := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return at < bt+uintptr(len(b)) && bt < at+uintptr(len(a))
 }

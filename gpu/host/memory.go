@@ -12,6 +12,7 @@ const (
 	slabBytes  = 1 << 20
 	smallBytes = slabBytes / 16 // buffers up to here share slabs
 	alignBytes = 64
+	hugeBytes  = 4 << 20 // mappings from here on are worth large pages: expert slots, key-value pages, scratch
 )
 
 // slab is a mapping that small buffers share. It hands memory out from its beginning to its end and starts again
@@ -113,6 +114,9 @@ func mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("host: %w: %d bytes asked: %w", gpu.ErrOutOfMemory, n, err)
+	}
+	if n >= hugeBytes {
+		adviseHuge(mem)
 	}
 	return mem, nil
 }

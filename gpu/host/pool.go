@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a chunk computes
@@ -15,7 +16,8 @@ type task interface {
 
 // scratch is memory of one thread, kept from operation to operation.
 type scratch struct {
-	a, b []float32
+	a, b   []float32
+	panels panelScratch
 }
 
 // grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.
@@ -26,12 +28,28 @@ func grow(f *[]float32, n int) []float32 {
 	return (*f)[:n]
 }
 
-// How long a thread that has nothing to do looks for work before it parks: about 20 µs, longer than the
-// small operations between two large ones take. It yields in between, so others lose nothing by it.
+// How long a thread that has nothing to do looks for work before it parks: longer than the stages take between two
+// layers and the small operations between two large ones, so that no thread has to be woken inside a token. Every
+// microsecond it lets others run, who lose nothing by it. An idle device costs nothing.
 const (
-	spinRounds = 40
-	spinLoads  = 200
+	spinFor   = 100 * time.Microsecond
+	spinLoads = 500 // about half a microsecond
 )
+
+// spin waits for done for a while and reports whether it came.
+func spin(done func() bool) bool {
+	for began := time.Now(); ; {
+		for range spinLoads {
+			if done() {
+				return true
+			}
+		}
+		if time.Since(began) > spinFor {
+			return false
+		}
+		runtime.Gosched()
+	}
+}
 
 const (
 	gateOpen    = 1 << 32 // workers may join the job
@@ -43,8 +61,7 @@ const (
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
-	chunks  int64
-	next    atomic.Int64 // chunk to take
+	parts   []part       // of the job's chunks, one a thread, the caller's first
 	gate    atomic.Int64 // workers inside, and the flags above
 	epoch   atomic.Uint64
 	failed  atomic.Pointer[chunkPanic]
@@ -54,7 +71,46 @@ type pool struct {
 	ended   sync.WaitGroup
 }
 
+// part is a run of chunks, low in the lower half of the word and high, which is not in it, in the upper one. The thread whose
+// part it is takes from the front, so that it walks through memory in order; others that have nothing left take from the
+// back. A part has a cache line of its own.
+type part struct {
+	span atomic.Uint64
+	_    [56]byte
+}
+
+func (p *part) set(low, high int) { p.span.Store(uint64(high)<<32 | uint64(low)) }
+
+// first takes the first chunk.
+func (p *part) first() (int, bool) {
+	for {
+		span := p.span.Load()
+		low, high := uint32(span), uint32(span>>32)
+		if low >= high {
+			return 0, false
+		}
+		if p.span.CompareAndSwap(span, span+1) {
+			return int(low), true
+		}
+	}
+}
+
+// last takes the last chunk.
+func (p *part) last() (int, bool) {
+	for {
+		span := p.span.Load()
+		low, high := uint32(span), uint32(span>>32)
+		if low >= high {
+			return 0, false
+		}
+		if p.span.CompareAndSwap(span, span-1<<32) {
+			return int(high - 1), true
+		}
+	}
+}
+
 type worker struct {
+	id      int // of its part
 	scratch scratch
 	parked  atomic.Bool
 	wake    chan struct{}
@@ -68,9 +124,9 @@ type chunkPanic struct {
 
 // newPool starts n workers.
 func newPool(n int) *pool {
-	p := &pool{empty: make(chan struct{}, 1)}
-	for range n {
-		p.workers = append(p.workers, &worker{wake: make(chan struct{}, 1)})
+	p := &pool{empty: make(chan struct{}, 1), parts: make([]part, n+1)}
+	for i := range n {
+		p.workers = append(p.workers, &worker{id: i + 1, wake: make(chan struct{}, 1)})
 	}
 	for _, w := range p.workers {
 		p.ended.Go(func() { p.serve(w) })
@@ -89,12 +145,15 @@ func (p *pool) close() {
 // raised again here, as a *chunkPanic, after every thread has left the task.
 func (p *pool) run(s *scratch, t task, chunks int) {
 	p.mu.Lock()
-	p.task, p.chunks = t, int64(chunks)
+	p.task = t
 	p.failed.Store(nil)
-	p.next.Store(0)
+	n := len(p.parts)
+	for i := range p.parts {
+		p.parts[i].set(i*chunks/n, (i+1)*chunks/n)
+	}
 	p.gate.Store(gateOpen)
 	p.signal(min(len(p.workers), chunks-1))
-	p.work(s)
+	p.work(s, 0)
 	p.shut()
 	failed := p.failed.Load()
 	p.task = nil
@@ -121,13 +180,8 @@ func (p *pool) signal(n int) {
 // shut closes the gate and waits for the workers inside.
 func (p *pool) shut() {
 	p.gate.And(^gateOpen)
-	for range spinRounds {
-		for range spinLoads {
-			if p.gate.Load() == 0 {
-				return
-			}
-		}
-		runtime.Gosched()
+	if spin(func() bool { return p.gate.Load() == 0 }) {
+		return
 	}
 	for {
 		in := p.gate.Load()
@@ -161,20 +215,24 @@ func (p *pool) leave() {
 	}
 }
 
-// work takes chunks until none is left.
-func (p *pool) work(s *scratch) {
+// work takes chunks until none is left. id is the part it begins with.
+func (p *pool) work(s *scratch, id int) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.failed.CompareAndSwap(nil, &chunkPanic{r, debug.Stack()})
-			p.next.Store(p.chunks)
+			for i := range p.parts {
+				p.parts[i].set(0, 0)
+			}
 		}
 	}()
-	for {
-		i := p.next.Add(1) - 1
-		if i >= p.chunks {
-			return
+	for i, ok := p.parts[id].first(); ok; i, ok = p.parts[id].first() {
+		p.task.do(s, i)
+	}
+	for k := 1; k < len(p.parts); k++ {
+		other := &p.parts[(id+k)%len(p.parts)]
+		for i, ok := other.last(); ok; i, ok = other.last() {
+			p.task.do(s, i)
 		}
-		p.task.do(s, int(i))
 	}
 }
 
@@ -187,7 +245,7 @@ func (p *pool) serve(w *worker) {
 			return
 		}
 		if p.join() {
-			p.work(&w.scratch)
+			p.work(&w.scratch, w.id)
 			p.leave()
 		}
 	}
@@ -195,13 +253,8 @@ func (p *pool) serve(w *worker) {
 
 // await returns the epoch when it is no longer seen.
 func (p *pool) await(w *worker, seen uint64) uint64 {
-	for range spinRounds {
-		for range spinLoads {
-			if e := p.epoch.Load(); e != seen {
-				return e
-			}
-		}
-		runtime.Gosched()
+	if spin(func() bool { return p.epoch.Load() != seen }) {
+		return p.epoch.Load()
 	}
 	w.parked.Store(true)
 	if e := p.epoch.Load(); e != seen && w.parked.CompareAndSwap(true, false) {

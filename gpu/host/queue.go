@@ -17,6 +17,7 @@ type queue struct {
 	waiting []*ticket
 	first   int // of waiting
 	closed  bool
+	spare   []*ticket     // whose callbacks have returned
 	wake    chan struct{} // one token says: look at waiting or closed
 	ended   chan struct{}
 }
@@ -40,16 +41,38 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &ticket{commands: c}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return nil, gpu.ErrClosed
 	}
+	t := q.ticketLocked()
+	t.commands = c
 	q.waiting = append(q.waiting, t)
 	q.mu.Unlock()
 	q.poke()
 	return t, nil
+}
+
+// ticketLocked returns a ticket in the memory of one that nobody asks any more. q.mu is held.
+func (q *queue) ticketLocked() *ticket {
+	if n := len(q.spare) - 1; n >= 0 {
+		t := q.spare[n]
+		q.spare = q.spare[:n]
+		return t
+	}
+	return &ticket{q: q}
+}
+
+// recycle takes a ticket back whose callback has returned.
+func (q *queue) recycle(t *ticket) {
+	t.mu.Lock()
+	t.done, t.err, t.f = false, nil, nil
+	t.mu.Unlock()
+	t.ns.Store(0)
+	q.mu.Lock()
+	q.spare = append(q.spare, t)
+	q.mu.Unlock()
 }
 
 func (q *queue) poke() {
@@ -118,6 +141,7 @@ func (q *queue) take() (*ticket, bool) {
 
 // ticket is the completion of one Submit.
 type ticket struct {
+	q        *queue
 	commands *gpu.Commands
 	ns       atomic.Int64
 
@@ -139,6 +163,7 @@ func (t *ticket) OnDone(f func(error)) {
 	t.mu.Unlock()
 	if done {
 		f(err)
+		t.q.recycle(t)
 	}
 }
 
@@ -154,5 +179,6 @@ func (t *ticket) complete(err error, took time.Duration) {
 	t.mu.Unlock()
 	if f != nil {
 		f(err)
+		t.q.recycle(t)
 	}
 }

@@ -20,30 +20,33 @@ func BenchmarkEmit(b *testing.B) {
 		m    found
 		bits int
 	}{
+		{"q4", found{enc: affine, codes: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 4},
 		{"bf16", found{weight: bytes(rows * cols * 2)}, 4},
 		{"q4", found{enc: affine, codes: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 2},
 		{"fp8", found{enc: tiled, weight: bytes(rows * cols), scales: bytes(rows / 128 * cols / 128 * 2)}, 4},
 	} {
-		b.Run(fmt.Sprintf("from=%s/bits=%d", c.from, c.bits), func(b *testing.B) {
-			m := c.m
-			m.rows, m.cols = rows, cols
-			m.format = quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
-			blocks, err := m.all().blocks("x")
-			if err != nil {
-				b.Fatal(err)
-			}
-			e := newEmitter(func([]byte) {})
-			e.w = io.Discard
-			b.SetBytes(int64(len(m.weight.Data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, block := range blocks {
-					if err := e.write(block); err != nil {
-						b.Fatal(err)
+		for _, layout := range []quant.Layout{quant.Rows, quant.Panels} {
+			b.Run(fmt.Sprintf("from=%s/bits=%d/layout=%s", c.from, c.bits, layout), func(b *testing.B) {
+				m := c.m
+				m.rows, m.cols = rows, cols
+				m.format = quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+				blocks, err := m.all().blocks("x", layout)
+				if err != nil {
+					b.Fatal(err)
+				}
+				e := newEmitter(func([]byte) {})
+				e.w = io.Discard
+				b.SetBytes(int64(len(m.weight.Data)))
+				b.ReportAllocs()
+				for b.Loop() {
+					for _, block := range blocks {
+						if err := e.write(block); err != nil {
+							b.Fatal(err)
+						}
 					}
 				}
-			}
-			b.ReportMetric(float64(rows*cols)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mweights/s")
-		})
+				b.ReportMetric(float64(rows*cols)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mweights/s")
+			})
+		}
 	}
 }

@@ -34,7 +34,7 @@ type block struct {
 	shape  []int
 	bytes  int64
 	op     op
-	array  array        // of the source, for copies
+	array  array        // what it is of the matrix; for copies also of the source
 	format quant.Format // of the target, for codes
 	src    *numbers     // shared by the blocks of one matrix
 }
@@ -58,6 +58,7 @@ type emitter struct {
 	drop   func([]byte) // tells that a part of the source was read for the last time
 	floats []float32    // [chunkElements]
 	out    []byte       // [4*chunkElements]
+	panels arranger
 	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is that matrix.
 	scales, biases []byte
 	made           *numbers
@@ -73,21 +74,34 @@ func newEmitter(drop func([]byte)) *emitter {
 
 // write makes a block's bytes, piece after piece.
 func (e *emitter) write(b block) error {
+	if b.format.Layout != quant.Panels {
+		return e.rows(e.w, b)
+	}
+	e.panels.begin(e.w, b)
+	err := e.rows(&e.panels, b)
+	if err == nil && len(e.panels.part) > 0 {
+		panic(fmt.Sprintf("convert: block %s of %v ends within a panel", b.name, b.shape))
+	}
+	return err
+}
+
+// rows writes the rows of a block to w in order.
+func (e *emitter) rows(w io.Writer, b block) error {
 	switch b.op {
 	case copyBytes:
 		for _, data := range b.src.bytes(b.array) {
-			if err := e.copy(data); err != nil {
+			if err := e.copy(w, data); err != nil {
 				return err
 			}
 		}
 		return nil
 	case minusEight:
-		return e.minusEight(b.src.bytes(scaleArray))
+		return e.minusEight(w, b.src.bytes(scaleArray))
 	case quantCodes:
 		e.keep(b)
 	default:
 		if kept := e.kept(b); kept != nil {
-			_, err := e.w.Write(kept)
+			_, err := w.Write(kept)
 			return err
 		}
 	}
@@ -98,7 +112,7 @@ func (e *emitter) write(b block) error {
 		if err != nil {
 			return err
 		}
-		if _, err := e.w.Write(out); err != nil {
+		if _, err := w.Write(out); err != nil {
 			return err
 		}
 		b.src.drop(first, n, e.drop)
@@ -131,11 +145,11 @@ func (e *emitter) kept(b block) []byte {
 	return nil
 }
 
-func (e *emitter) copy(data []byte) error {
+func (e *emitter) copy(w io.Writer, data []byte) error {
 	const piece = 4 * chunkElements
 	for len(data) > 0 {
 		part := data[:min(piece, len(data))]
-		if _, err := e.w.Write(part); err != nil {
+		if _, err := w.Write(part); err != nil {
 			return err
 		}
 		e.drop(part)
@@ -145,7 +159,7 @@ func (e *emitter) copy(data []byte) error {
 }
 
 // minusEight writes scales times -8, which a bf16 number holds exactly unless it is among the largest.
-func (e *emitter) minusEight(scales [][]byte) error {
+func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	for _, data := range scales {
 		for len(data) > 0 {
 			part := data[:min(len(e.out), len(data))]
@@ -153,7 +167,7 @@ func (e *emitter) minusEight(scales [][]byte) error {
 				b := quant.F32ToBF16(-8 * quant.BF16ToF32(binary.LittleEndian.Uint16(part[i:])))
 				binary.LittleEndian.PutUint16(e.out[i:], b)
 			}
-			if _, err := e.w.Write(e.out[:len(part)]); err != nil {
+			if _, err := w.Write(e.out[:len(part)]); err != nil {
 				return err
 			}
 			e.drop(part)
@@ -180,7 +194,7 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	default:
 		panic(fmt.Sprintf("convert: block %s has operation %d", b.name, b.op))
 	}
-	err := parallel((n+grain-1)/grain, func(lo, hi int) error {
+	err := parallel((n+grain-1)/grain, 64, func(lo, hi int) error {
 		lo, hi = lo*grain, min(hi*grain, n)
 		x := e.floats[lo:hi]
 		if err := b.src.fill(x, first+lo); err != nil {
@@ -224,9 +238,10 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	return out, err
 }
 
-// parallel cuts 0..n into one range a processor and runs fn on them. The first error in the order of the ranges wins.
-func parallel(n int, fn func(lo, hi int) error) error {
-	workers := min(runtime.GOMAXPROCS(0), n/64+1) // small works are not worth a goroutine
+// parallel cuts 0..n into one range a processor and runs fn on them; so many items are worth a goroutine. The first error in the order of the
+// ranges wins.
+func parallel(n, worth int, fn func(lo, hi int) error) error {
+	workers := min(runtime.GOMAXPROCS(0), n/worth+1)
 	if workers <= 1 {
 		return fn(0, n)
 	}

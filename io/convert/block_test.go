@@ -112,7 +112,7 @@ func TestEmitterBadNumber(t *testing.T) {
 func TestParallel(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 1000, 8192} {
 		seen := make([]byte, n)
-		if err := parallel(n, func(lo, hi int) error {
+		if err := parallel(n, 64, func(lo, hi int) error {
 			for i := lo; i < hi; i++ {
 				seen[i]++
 			}
@@ -125,7 +125,7 @@ func TestParallel(t *testing.T) {
 		}
 	}
 	first, second := errors.New("first"), errors.New("second")
-	if err := parallel(8192, func(lo, _ int) error {
+	if err := parallel(8192, 64, func(lo, _ int) error {
 		if lo == 0 {
 			return first
 		}

@@ -11,9 +11,10 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Options says how to convert. The zero value keeps every matrix as it is.
+// Options says how to convert. The zero value keeps every number as it is.
 type Options struct {
 	// Bits quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them (BF16 and F32 as they are,
 	// F16 as F32, for which there are kernels). Router gates and shared gates always become 8-bit then. Matrices whose
@@ -24,6 +25,9 @@ type Options struct {
 	// of normally distributed numbers the mean square error is 0.16 of their variance, with four bits 0.01. (The smallest and
 	// greatest number of a group as the ends of its four values, which is how flash-moe does it, would make it 0.20.)
 	ExpertBits int
+	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is panels of 16 rows (package quant) for quantised
+	// matrices that divide into them, which kernels of processors read fastest; matrices that are multiplied head by head stay in rows.
+	RowOrder bool
 	// Progress, if not nil, is called often, from the goroutine that called Convert.
 	Progress func(Progress)
 	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.
@@ -39,6 +43,14 @@ func (o Options) expertWish() wish {
 		return wish{bits: o.ExpertBits, again: true}
 	}
 	return wish{bits: o.Bits}
+}
+
+// layout returns the layout of quantised matrices.
+func (o Options) layout() quant.Layout {
+	if o.RowOrder {
+		return quant.Rows
+	}
+	return quant.Panels
 }
 
 // Progress is how far a conversion is.

@@ -8,7 +8,7 @@
 //	checksums.json   size and SHA-256 of each of these
 //
 // Which layout a source has is told from its tensors. Quantised matrices are repacked without loss, unless experts are to have
-// fewer bits; fp8 becomes bf16, or codes of what it stands for. Tensors keep the names that the checkpoint has for them, with
+// fewer bits, but their rows are arranged in panels by default; fp8 becomes bf16, or codes of what it stands for. Tensors keep the names that the checkpoint has for them, with
 // two exceptions: qwen3_next's interleaved projections become the four that qwen3_5_moe has, row by row, and minimax_m2's
 // mixture of experts takes the names of all others. Per-head stacks lie in the pack as one matrix. A work of any
 // size streams through a few buffers of some MiB. Everything is written to DST.partial, which becomes DST in one

@@ -221,7 +221,7 @@ func TestConvertTiles(t *testing.T) {
 		}
 		for e := range exExperts {
 			r := p.record(0, e)
-			for name, part := range map[string]model.ExpertPart{"w1": p.x.Layout().Gate, "w3": p.x.Layout().Up, "w2": p.x.Layout().Down} {
+			for name, part := range map[string]model.ExpertPart{"w1": p.layout().Gate, "w3": p.layout().Up, "w2": p.layout().Down} {
 				w, s, b := parts(r, part)
 				compare(name, part.Format, want[fmt.Sprintf("model.layers.0.block_sparse_moe.experts.%d.%s.weight", e, name)], w, s, b)
 			}
@@ -233,8 +233,8 @@ func TestConvertTiles(t *testing.T) {
 		if o.ExpertBits > 0 {
 			experts = "q2g64"
 		}
-		if formats[dense] != 4 || p.x.Layout().Up.Format.String() != experts {
-			t.Errorf("%+v: formats %v, experts %v; want 4 of %s and %s", o, formats, p.x.Layout().Up.Format, dense, experts)
+		if formats[dense] != 4 || p.layout().Up.Format.String() != experts {
+			t.Errorf("%+v: formats %v, experts %v; want 4 of %s and %s", o, formats, p.layout().Up.Format, dense, experts)
 		}
 	}
 }
@@ -364,7 +364,7 @@ func TestConvertInt4(t *testing.T) {
 	dir := c.write(t)
 	for bits, format := range map[int]string{0: "q4g32", 2: "q2g32", 8: "q4g32"} {
 		p := openPack(t, mustConvert(t, dir, convert.Options{ExpertBits: bits}))
-		l := p.x.Layout()
+		l := p.layout()
 		if l.Gate.Format.String() != format {
 			t.Errorf("%d bits: experts are %v, want %s", bits, l.Gate.Format, format)
 		}

@@ -15,7 +15,7 @@ type layerExperts struct {
 
 // projection is one matrix of every expert of a layer.
 type projection struct {
-	format quant.Format
+	format quant.Format // of the target
 	// expert returns the rows that are one expert's.
 	expert func(e int) *numbers
 }
@@ -29,7 +29,7 @@ func (l *layerExperts) layout(cfg *model.Config) model.ExpertLayout {
 func (l *layerExperts) blocks(e int) ([]block, error) {
 	var out []block
 	for _, p := range []*projection{&l.gate, &l.up, &l.down} {
-		b, err := p.expert(e).blocks("")
+		b, err := p.expert(e).blocks("", p.format.Layout)
 		if err != nil {
 			return nil, err
 		}
@@ -40,8 +40,8 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 
 // findExperts finds a layer's experts in whichever of three forms the source has: stacked by projection
 // (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused (mlp.experts.gate_up_proj [E, 2I, H], gate
-// first), or one matrix an expert (mlp.experts.0.gate_proj [I, H]).
-func findExperts(src *source, cfg *model.Config, layer int, w wish) (*layerExperts, error) {
+// first), or one matrix an expert (mlp.experts.0.gate_proj [I, H]). Those that can have the layout get it.
+func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
 	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
 	h, i := cfg.HiddenSize, cfg.MoEIntermediateSize
@@ -63,7 +63,11 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish) (*layerExper
 		return nil, &SourceError{Tensor: p + "switch_mlp.gate_proj.weight", Got: "missing",
 			Want: "it, experts.gate_up_proj or experts.0.gate_proj.weight"}
 	}
-	return l, x.err
+	if x.err != nil {
+		return nil, x.err
+	}
+	l.gate.format, l.up.format, l.down.format = l.gate.format.In(layout, i), l.up.format.In(layout, i), l.down.format.In(layout, h)
+	return l, nil
 }
 
 // expertFinder takes experts of one layer and keeps the first error.

@@ -54,7 +54,7 @@ var (
 func TestConvertFixtures(t *testing.T) {
 	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
-			dir := fixtures.Packed(t, name, 0)
+			dir := mustConvert(t, fixtures.Dir(t, name), convert.Options{RowOrder: true})
 			if err := convert.Verify(context.Background(), dir); err != nil {
 				t.Error(err)
 			}
@@ -270,7 +270,7 @@ func TestConvertExpertBits(t *testing.T) {
 		for e := range two.cfg.NumExperts {
 			a, b := four.record(layer, e), two.record(layer, e)
 			for _, part := range []struct{ four, two model.ExpertPart }{
-				{four.x.Layout().Gate, two.x.Layout().Gate}, {four.x.Layout().Up, two.x.Layout().Up}, {four.x.Layout().Down, two.x.Layout().Down},
+				{four.layout().Gate, two.layout().Gate}, {four.layout().Up, two.layout().Up}, {four.layout().Down, two.layout().Down},
 			} {
 				w, s, bias := parts(a, part.four)
 				x := unpack(part.four.Format, part.four.Rows, part.four.Cols, w, s, bias)
@@ -319,7 +319,7 @@ func TestConvertExpertBitsApart(t *testing.T) {
 	} {
 		p := openPack(t, mustConvert(t, src, c.o))
 		f, _, _, _ := p.matrix("model.layers.0.self_attn.k_proj", p.cfg.KVDim(), p.cfg.HiddenSize)
-		if l := p.x.Layout(); f.String() != c.dense || l.Gate.Format.String() != c.experts || l.Down.Format.String() != c.experts {
+		if l := p.layout(); f.String() != c.dense || l.Gate.Format.String() != c.experts || l.Down.Format.String() != c.experts {
 			t.Errorf("%+v: dense %v, experts %v and %v", c.o, f, l.Gate.Format, l.Down.Format)
 		}
 	}

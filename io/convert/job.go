@@ -161,6 +161,7 @@ func (j *job) manifest() (*weights.Manifest, error) {
 		if b.dtype == safetensors.U32 {
 			d.Bits = b.format.Bits
 		}
+		d.Layout = b.format.Layout
 		m.Tensors[b.name] = d
 	}
 	config, err := manifestConfig(j.in)

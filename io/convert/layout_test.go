@@ -47,7 +47,7 @@ func openPack(t *testing.T, dir string) *pack {
 	return p
 }
 
-// matrix returns the bytes of a matrix's parts.
+// matrix returns the bytes of a matrix's parts, as they are in rows.
 func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scales, biases []byte) {
 	p.t.Helper()
 	m, err := p.w.Matrix(name, rows, cols)
@@ -56,7 +56,40 @@ func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scal
 	}
 	b := p.w.Mapping()
 	n := m.Format.ScaleBytes(rows, cols)
-	return m.Format, b[m.WeightOffset:][:m.Format.WeightBytes(rows, cols)], b[m.ScalesOffset:][:n], b[m.BiasesOffset:][:n]
+	weight, scales, biases = inRows(m.Format, rows, cols, b[m.WeightOffset:][:m.Format.WeightBytes(rows, cols)], b[m.ScalesOffset:][:n], b[m.BiasesOffset:][:n])
+	return m.Format.In(quant.Rows, rows), weight, scales, biases
+}
+
+// inRows undoes panels, by their definition code by code: 64 bytes hold the next inputs of 16 rows, four bytes a row, of which
+// byte j has the inputs j, j+4, … from its lowest bits on.
+func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s, b []byte) {
+	if f.Layout == quant.Rows {
+		return weight, scales, biases
+	}
+	w, s, b = make([]byte, len(weight)), make([]byte, len(scales)), make([]byte, len(biases))
+	perWord, perByte, groups := 32/f.Bits, 8/f.Bits, cols/f.Group
+	for r := range rows {
+		for c := range cols {
+			from := (r/16*cols+c/perWord*perWord)*16*f.Bits/8 + r%16*4 + c%4
+			code := weight[from] >> (c % perWord / 4 * f.Bits) & (1<<f.Bits - 1)
+			w[(r*cols+c)/perByte] |= code << (c % perByte * f.Bits)
+		}
+		for g := range groups {
+			from := 2 * ((r/16*groups+g)*16 + r%16)
+			copy(s[2*(r*groups+g):][:2], scales[from:])
+			copy(b[2*(r*groups+g):][:2], biases[from:])
+		}
+	}
+	return w, s, b
+}
+
+// layout returns that of the records that record returns: the pack's, but in rows.
+func (p *pack) layout() model.ExpertLayout {
+	l := p.x.Layout()
+	for _, part := range []*model.ExpertPart{&l.Gate, &l.Up, &l.Down} {
+		part.Format = part.Format.In(quant.Rows, part.Rows)
+	}
+	return l
 }
 
 // parts cuts a record into its blocks.
@@ -65,11 +98,20 @@ func parts(record []byte, p model.ExpertPart) (weight, scales, biases []byte) {
 	return record[p.WeightOffset:][:p.Format.WeightBytes(p.Rows, p.Cols)], record[p.ScalesOffset:][:n], record[p.BiasesOffset:][:n]
 }
 
+// record returns an expert, as it is in rows.
 func (p *pack) record(layer, e int) []byte {
 	p.t.Helper()
-	b := make([]byte, p.x.Layout().Bytes)
+	l := p.x.Layout()
+	b := make([]byte, l.Bytes)
 	if err := p.x.ReadExpert(layer, e, b); err != nil {
 		p.t.Fatal(err)
+	}
+	for _, part := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
+		w, s, bias := parts(b, part)
+		rw, rs, rb := inRows(part.Format, part.Rows, part.Cols, w, s, bias)
+		copy(w, rw)
+		copy(s, rs)
+		copy(bias, rb)
 	}
 	return b
 }
@@ -78,12 +120,12 @@ func (p *pack) record(layer, e int) []byte {
 func TestConvertMLX(t *testing.T) {
 	dir := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	src := source(t, dir)
-	out := mustConvert(t, dir, convert.Options{})
+	out := mustConvert(t, dir, convert.Options{RowOrder: true})
 	p := openPack(t, out)
 	for _, layer := range p.x.Layers() {
 		for e := range p.cfg.NumExperts {
 			r := p.record(layer, e)
-			for name, part := range map[string]model.ExpertPart{"gate_proj": p.x.Layout().Gate, "up_proj": p.x.Layout().Up, "down_proj": p.x.Layout().Down} {
+			for name, part := range map[string]model.ExpertPart{"gate_proj": p.layout().Gate, "up_proj": p.layout().Up, "down_proj": p.layout().Down} {
 				w, s, b := parts(r, part)
 				for comp, got := range map[string][]byte{"weight": w, "scales": s, "biases": b} {
 					x := src(fmt.Sprintf("language_model.model.layers.%d.mlp.switch_mlp.%s.%s", layer, name, comp))
@@ -187,7 +229,7 @@ func TestConvertHuggingFace(t *testing.T) {
 	out := mustConvert(t, dir, convert.Options{})
 	p := openPack(t, out)
 	const root = "model.language_model."
-	l := p.x.Layout()
+	l := p.layout()
 	if l.Gate.Format.Kind != quant.BF16 || l.Bytes != 3*64*64*2 {
 		t.Errorf("layout %+v, want three BF16 matrices [64, 64]", l)
 	}
@@ -286,7 +328,7 @@ func TestConvertQuantises(t *testing.T) {
 					part model.ExpertPart
 					x    []float32
 				}{
-					{p.x.Layout().Gate, fused[2*e*m : (2*e+1)*m]}, {p.x.Layout().Up, fused[(2*e+1)*m : (2*e+2)*m]}, {p.x.Layout().Down, down[e*m : (e+1)*m]},
+					{p.layout().Gate, fused[2*e*m : (2*e+1)*m]}, {p.layout().Up, fused[(2*e+1)*m : (2*e+2)*m]}, {p.layout().Down, down[e*m : (e+1)*m]},
 				} {
 					w, s, b := parts(r, c.part)
 					check(fmt.Sprintf("layer %d expert %d", layer, e), bits, c.x, w, s, b)

@@ -178,9 +178,11 @@ func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
 }
 
-// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or codes, scales and biases.
-func (x *numbers) blocks(name string) ([]block, error) {
-	m, f, rows := x.m, x.m.format, x.rowCount()
+// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or codes, scales and biases, in the layout if they
+// can have it.
+func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
+	m, rows := x.m, x.rowCount()
+	f := m.format.In(layout, rows)
 	if f.Kind != quant.Affine {
 		o, dtype := copyBytes, m.weight.DType
 		switch {
@@ -193,7 +195,7 @@ func (x *numbers) blocks(name string) ([]block, error) {
 		return []block{b}, err
 	}
 	ops := [3]op{quantCodes, quantScales, quantBiases}
-	if kept := f == m.codes; kept && m.enc == affine {
+	if kept := m.format == m.codes; kept && m.enc == affine {
 		ops = [3]op{copyBytes, copyBytes, copyBytes}
 	} else if kept && m.enc == centred {
 		ops = [3]op{copyBytes, copyBytes, minusEight}

@@ -49,7 +49,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	p := &plan{cfg: cfg}
 	var errs []error
 	for _, s := range specs {
-		blocks, err := denseBlocks(src, f, s, o.Bits)
+		blocks, err := denseBlocks(src, f, s, o)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -68,7 +68,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 		}
 	}
 	for _, i := range cfg.MoELayers() {
-		l, err := findExperts(src, cfg, i, o.expertWish())
+		l, err := findExperts(src, cfg, i, o.expertWish(), o.layout())
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -127,9 +127,13 @@ func (p *plan) sameLayout() error {
 func (p *plan) layerBytes() int64 { return int64(p.layout.Bytes) * int64(p.cfg.NumExperts) }
 
 // denseBlocks returns what a spec becomes in model_weights.bin.
-func denseBlocks(src *source, f *family, s spec, bits int) ([]block, error) {
+func denseBlocks(src *source, f *family, s spec, o Options) ([]block, error) {
 	switch s.role {
 	case matrix, gateMatrix, floatMatrix:
+		bits, layout := o.Bits, o.layout()
+		if s.byHead {
+			layout = quant.Rows
+		}
 		switch {
 		case s.role == floatMatrix:
 			bits = 0
@@ -140,7 +144,7 @@ func denseBlocks(src *source, f *family, s spec, bits int) ([]block, error) {
 		if err != nil {
 			return nil, err
 		}
-		return x.blocks(s.name)
+		return x.blocks(s.name, layout)
 	case conv:
 		t, err := takeConv(src, s)
 		if err != nil {

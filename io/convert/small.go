@@ -73,7 +73,7 @@ func (s smallFile) copy(w io.Writer) error {
 // tensor files with their headers, the whole of the small files.
 func fingerprint(in *input, o Options) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "bits %d, of experts %d\n", o.Bits, o.ExpertBits)
+	fmt.Fprintf(h, "bits %d, of experts %d, layout %s\n", o.Bits, o.ExpertBits, o.layout())
 	for _, f := range in.ckpt.Files() {
 		info, err := os.Stat(f.Path())
 		if err != nil {

@@ -24,6 +24,7 @@ type spec struct {
 	name       string // as in the pack; of a matrix without ".weight"
 	role       role
 	rows, cols int
+	byHead     bool  // each head multiplies by rows of its own, so the rows stay in order
 	stack      int   // above 0: the source has the rows in a stack of this many matrices
 	from       *part // not nil: the rows are those of another matrix in the source
 }
@@ -228,8 +229,8 @@ func latentMixer(c *model.Config, src *source, p string, _ model.Mixer) []spec {
 	}
 	if src.has(p+"embed_q.weight") || src.has(p+"unembed_out.weight") {
 		return append(out,
-			spec{name: p + "embed_q", rows: heads * c.KVLoraRank, cols: c.QKNopeHeadDim, stack: heads},
-			spec{name: p + "unembed_out", rows: heads * c.VHeadDim, cols: c.KVLoraRank, stack: heads})
+			spec{name: p + "embed_q", rows: heads * c.KVLoraRank, cols: c.QKNopeHeadDim, stack: heads, byHead: true},
+			spec{name: p + "unembed_out", rows: heads * c.VHeadDim, cols: c.KVLoraRank, stack: heads, byHead: true})
 	}
-	return append(out, spec{name: p + "kv_b_proj", rows: heads * (c.QKNopeHeadDim + c.VHeadDim), cols: c.KVLoraRank})
+	return append(out, spec{name: p + "kv_b_proj", rows: heads * (c.QKNopeHeadDim + c.VHeadDim), cols: c.KVLoraRank, byHead: true})
 }

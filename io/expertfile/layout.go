@@ -24,13 +24,37 @@ const (
 // LayerName returns the file name of a layer's experts.
 func LayerName(layer int) string { return fmt.Sprintf("layer_%02d.bin", layer) }
 
-// Layout is what layout.json holds: the record of one expert, block by block.
+// Layout is what layout.json holds: the record of one expert, block by block. In the file, blocks that are not in row order are listed by
+// themselves under "arranged_components": a reader that knows of no other order misses them.
 type Layout struct {
-	ExpertSize int         `json:"expert_size"` // bytes of a record
-	NumLayers  int         `json:"num_layers"`  // of the model
-	NumExperts int         `json:"num_experts"` // records in a file
+	ExpertSize int         // bytes of a record
+	NumLayers  int         // of the model
+	NumExperts int         // records in a file
+	MoELayers  []int       // nil if the file does not say
+	Components []Component // of every layout
+}
+
+// layoutFile is the form of a Layout in the file.
+type layoutFile struct {
+	ExpertSize int         `json:"expert_size"`
+	NumLayers  int         `json:"num_layers"`
+	NumExperts int         `json:"num_experts"`
 	MoELayers  []int       `json:"moe_layers,omitempty"`
 	Components []Component `json:"components"`
+	Arranged   []Component `json:"arranged_components,omitempty"`
+}
+
+// MarshalJSON returns the content of layout.json.
+func (l Layout) MarshalJSON() ([]byte, error) {
+	f := layoutFile{ExpertSize: l.ExpertSize, NumLayers: l.NumLayers, NumExperts: l.NumExperts, MoELayers: l.MoELayers, Components: []Component{}}
+	for _, c := range l.Components {
+		if c.Layout == quant.Rows {
+			f.Components = append(f.Components, c)
+		} else {
+			f.Arranged = append(f.Arranged, c)
+		}
+	}
+	return json.Marshal(f)
 }
 
 // Component is one block of a record: the codes, scales or biases of one projection.
@@ -39,7 +63,9 @@ type Component struct {
 	Offset int    `json:"offset"` // bytes from the start of the record
 	Size   int    `json:"size"`   // bytes
 	DType  string `json:"dtype"`  // U32 for codes, BF16 or F32
-	Shape  []int  `json:"shape"`
+	Shape  []int  `json:"shape"`  // as it would be in rows
+	// Layout is the order of codes, and alike of their scales and biases.
+	Layout quant.Layout `json:"layout,omitempty"`
 }
 
 // projections names a record's matrices in their order.
@@ -50,7 +76,7 @@ func Describe(cfg *model.Config, l model.ExpertLayout) Layout {
 	out := Layout{ExpertSize: l.Bytes, NumLayers: cfg.NumHiddenLayers, NumExperts: cfg.NumExperts, MoELayers: cfg.MoELayers()}
 	for i, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
 		name, f := projections[i], p.Format
-		weight := Component{Name: name + ".weight", Offset: p.WeightOffset, Size: f.WeightBytes(p.Rows, p.Cols)}
+		weight := Component{Name: name + ".weight", Offset: p.WeightOffset, Size: f.WeightBytes(p.Rows, p.Cols), Layout: f.Layout}
 		switch f.Kind {
 		case quant.Affine:
 			weight.DType, weight.Shape = "U32", []int{p.Rows, p.Cols * f.Bits / 32}
@@ -64,8 +90,8 @@ func Describe(cfg *model.Config, l model.ExpertLayout) Layout {
 			shape := []int{p.Rows, p.Cols / f.Group}
 			size := f.ScaleBytes(p.Rows, p.Cols)
 			out.Components = append(out.Components,
-				Component{Name: name + ".scales", Offset: p.ScalesOffset, Size: size, DType: "BF16", Shape: shape},
-				Component{Name: name + ".biases", Offset: p.BiasesOffset, Size: size, DType: "BF16", Shape: shape})
+				Component{Name: name + ".scales", Offset: p.ScalesOffset, Size: size, DType: "BF16", Shape: shape, Layout: f.Layout},
+				Component{Name: name + ".biases", Offset: p.BiasesOffset, Size: size, DType: "BF16", Shape: shape, Layout: f.Layout})
 		}
 	}
 	return out
@@ -89,7 +115,11 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 	fail := func(component, format string, args ...any) (model.ExpertLayout, error) {
 		return model.ExpertLayout{}, &LayoutError{Path: path, Component: component, Why: fmt.Sprintf(format, args...)}
 	}
-	var got Layout
+	var got struct {
+		layoutFile
+		Components []json.RawMessage `json:"components"`
+		Arranged   []json.RawMessage `json:"arranged_components"`
+	}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		return model.ExpertLayout{}, &LayoutError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
 	}
@@ -97,19 +127,32 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 		return fail("", "num_experts is %d, but the model has %d", got.NumExperts, cfg.NumExperts)
 	}
 	byName := map[string]Component{}
-	for _, c := range got.Components {
-		if _, twice := byName[c.Name]; twice {
-			return fail(c.Name, "named twice")
+	for _, list := range []struct {
+		key        string
+		components []json.RawMessage
+		arranged   bool
+	}{{"components", got.Components, false}, {"arranged_components", got.Arranged, true}} {
+		for _, raw := range list.components {
+			var c Component
+			if err := json.Unmarshal(raw, &c); err != nil {
+				return model.ExpertLayout{}, &LayoutError{Path: path, Component: c.Name, Why: err.Error(), Err: err}
+			}
+			if _, twice := byName[c.Name]; twice {
+				return fail(c.Name, "named twice")
+			}
+			if (c.Layout != quant.Rows) != list.arranged {
+				return fail(c.Name, "is in layout %s, but listed under %q", c.Layout, list.key)
+			}
+			byName[c.Name] = c
 		}
-		byName[c.Name] = c
 	}
 	var formats [3]quant.Format
 	for i, p := range projections {
-		cols := cfg.HiddenSize
+		rows, cols := cfg.MoEIntermediateSize, cfg.HiddenSize
 		if i == 2 {
-			cols = cfg.MoEIntermediateSize
+			rows, cols = cols, rows
 		}
-		f, err := componentFormat(byName, p, cols)
+		f, err := componentFormat(byName, p, rows, cols)
 		if err != nil {
 			return fail(p+".weight", "%v", err)
 		}
@@ -120,13 +163,16 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 	if got.ExpertSize != want.ExpertSize {
 		return fail("", "expert_size is %d, but the components make %d", got.ExpertSize, want.ExpertSize)
 	}
-	if len(got.Components) != len(want.Components) {
-		return fail("", "%d components, want %d", len(got.Components), len(want.Components))
+	if len(byName) != len(want.Components) {
+		return fail("", "%d components, want %d", len(byName), len(want.Components))
 	}
 	for _, w := range want.Components {
 		g, ok := byName[w.Name]
 		if !ok {
 			return fail(w.Name, "missing")
+		}
+		if g.Layout != w.Layout {
+			return fail(w.Name, "layout %s, want %s", g.Layout, w.Layout)
 		}
 		if g.Offset != w.Offset || g.Size != w.Size || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
 			return fail(w.Name, "%s %v, %d bytes at %d; want %s %v, %d bytes at %d",
@@ -136,8 +182,8 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 	return l, nil
 }
 
-// componentFormat returns the format of a projection with cols inputs.
-func componentFormat(byName map[string]Component, projection string, cols int) (quant.Format, error) {
+// componentFormat returns the format of a projection [rows, cols].
+func componentFormat(byName map[string]Component, projection string, rows, cols int) (quant.Format, error) {
 	w, ok := byName[projection+".weight"]
 	if !ok {
 		return quant.Format{}, errors.New("missing")
@@ -158,10 +204,15 @@ func componentFormat(byName map[string]Component, projection string, cols int) (
 	if len(w.Shape) != 2 || len(s.Shape) != 2 {
 		return quant.Format{}, fmt.Errorf("shapes %v and %v, want two axes each", w.Shape, s.Shape)
 	}
-	return quant.FromShapes(cols, w.Shape[1], s.Shape[1])
+	f, err := quant.FromShapes(cols, w.Shape[1], s.Shape[1])
+	f.Layout = w.Layout
+	if err == nil && !f.HoldsRows(rows) {
+		err = fmt.Errorf("%d rows in layout %s, which takes multiples of %d", rows, f.Layout, quant.PanelRows)
+	}
+	return f, err
 }
 
-// guessLayout returns the layout whose records, one an expert, make a file of the given size. All known
+// guessLayout returns the layout, of rows, whose records, one an expert, make a file of the given size. All known
 // formats take different sizes.
 func guessLayout(cfg *model.Config, fileBytes int64) (model.ExpertLayout, bool) {
 	candidates := []quant.Format{{Kind: quant.BF16}, {Kind: quant.F32}}

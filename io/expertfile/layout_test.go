@@ -48,6 +48,88 @@ func TestLayoutMixed(t *testing.T) {
 	}
 }
 
+var q4p = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+
+// Panels are told from layout.json, and listed apart from what is in rows.
+func TestLayoutPanels(t *testing.T) {
+	cfg := small()
+	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, quant.Format{Kind: quant.BF16}, q4)
+	raw := encode(t, Describe(cfg, l))
+	got, err := parseLayout("x", raw, cfg)
+	if err != nil || got != l {
+		t.Errorf("got %+v, %v, want %+v", got, err, l)
+	}
+	var keys struct {
+		Components []struct{ Name, Layout string } `json:"components"`
+		Arranged   []struct{ Name, Layout string } `json:"arranged_components"`
+	}
+	if err := json.Unmarshal(raw, &keys); err != nil || len(keys.Components) != 4 || len(keys.Arranged) != 3 {
+		t.Fatalf("%s: %v, want four components in rows and three apart", raw, err)
+	}
+	for _, c := range keys.Arranged {
+		if c.Layout != "panels" || !strings.HasPrefix(c.Name, "gate_proj.") {
+			t.Errorf("apart: %+v, want those of gate_proj in panels", c)
+		}
+	}
+	dir, want := pack(t, cfg, q4p, true)
+	x, err := Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if x.Layout() != want || x.Layout().Down.Format != q4p {
+		t.Errorf("got %+v, want %+v", x.Layout(), want)
+	}
+	// Nothing but layout.json says panels.
+	if err := os.Remove(filepath.Join(dir, DirName, LayoutName)); err != nil {
+		t.Fatal(err)
+	}
+	y, err := Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	if y.Layout().Gate.Format != q4 {
+		t.Errorf("without layout.json: got %v, want rows", y.Layout().Gate.Format)
+	}
+}
+
+func TestLayoutPanelsRefuses(t *testing.T) {
+	cfg := small()
+	d := encode(t, Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q4p)))
+	for _, c := range []struct{ name, from, to, names, why string }{
+		{"unknown layout", `"layout":"panels"`, `"layout":"columns"`, "gate_proj.weight", `"columns"`},
+		{"no name of a layout", `"layout":"panels"`, `"layout":7`, "gate_proj.weight", ""},
+		{"rows", `"layout":"panels"`, `"layout":"rows"`, "gate_proj.weight", "rows"},
+		{"listed among rows", `"arranged_components"`, `"components"`, "gate_proj.weight", `under "components"`},
+		{"BF16", `"dtype":"U32"`, `"dtype":"BF16"`, "gate_proj.weight", ""},
+	} {
+		bad := strings.Replace(string(d), c.from, c.to, 1)
+		if c.to == `"components"` {
+			bad = strings.Replace(bad, `"components":[],`, "", 1)
+		}
+		_, err := parseLayout("x", []byte(bad), cfg)
+		var e *LayoutError
+		if !errors.As(err, &e) || c.name != "BF16" && e.Component != c.names || !strings.Contains(err.Error(), c.why) || e.Path != "x" {
+			t.Errorf("%s: got %v, want a *LayoutError of %q that says %s", c.name, err, c.names, c.why)
+		}
+	}
+	// Scales in another layout than their codes.
+	l := Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q4p))
+	l.Components[4].Layout = quant.Rows
+	var e *LayoutError
+	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "up_proj.scales" {
+		t.Errorf("scales in rows: got %v, want a *LayoutError of up_proj.scales", err)
+	}
+	// Eight rows make no panel.
+	cfg.MoEIntermediateSize = 8
+	q := quant.Format{Kind: quant.BF16}
+	l = Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q))
+	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "gate_proj.weight" || !strings.Contains(err.Error(), "8 rows") {
+		t.Errorf("half a panel: got %v, want a *LayoutError of gate_proj.weight", err)
+	}
+}
+
 func TestLayoutRefuses(t *testing.T) {
 	cfg := small()
 	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4, q4, q4)
@@ -111,9 +193,10 @@ func TestOpenBelievesLayout(t *testing.T) {
 
 func FuzzParseLayout(f *testing.F) {
 	cfg := small()
-	for _, format := range []quant.Format{q4, {Kind: quant.BF16}, {Kind: quant.F32}} {
+	for _, format := range []quant.Format{q4, q4p, {Kind: quant.BF16}, {Kind: quant.F32}} {
 		f.Add(encode(f, Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, format, format, format))))
 	}
+	f.Add([]byte(`{"num_experts":4,"components":[],"arranged_components":[{"name":"gate_proj.weight","dtype":"U32","shape":[16,2],"layout":"columns"}]}`))
 	f.Add([]byte(`{"num_experts":4,"components":[{"name":"gate_proj.weight","dtype":"U32","shape":[1,2]},{"name":"gate_proj.scales","shape":[1,-3]}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		l, err := parseLayout("x", raw, cfg)

@@ -53,7 +53,7 @@ func TestLegacy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameRecords(t, dir, fixtures.Packed(t, name, 0), cfg)
+			sameRecords(t, dir, fixtures.PackedRows(t, name, 0), cfg)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestLegacy(t *testing.T) {
 func TestLegacyTwoBit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pack")
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
-	if err := convert.Convert(context.Background(), src, dir, convert.Options{ExpertBits: 2}); err != nil {
+	if err := convert.Convert(context.Background(), src, dir, convert.Options{ExpertBits: 2, RowOrder: true}); err != nil {
 		t.Fatal(err)
 	}
 	legacy := fixtures.Legacy(t, fixtures.Qwen35MoEQ4, false)
@@ -77,7 +77,7 @@ func TestLegacyTwoBit(t *testing.T) {
 	if err := os.Remove(filepath.Join(two, expertfile.LayoutName)); err != nil {
 		t.Fatal(err)
 	}
-	sameRecords(t, legacy, fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), cfg)
+	sameRecords(t, legacy, fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0), cfg)
 	if err := os.RemoveAll(usual); err != nil {
 		t.Fatal(err)
 	}

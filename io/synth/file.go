@@ -3,6 +3,7 @@ package synth
 import (
 	"fmt"
 	"sort"
+	"sync"
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
@@ -76,17 +77,51 @@ func (f *image) part(dst []byte, block int, at int64) int {
 	return done
 }
 
-// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the parts.
-func matrixPieces(x *matrix, weight, scales, biases int64) []piece {
-	out := []piece{{at: weight, unit: int64(x.cols * x.bits / 8), n: x.rows, fill: x.codeRow}}
-	if x.bits == 16 {
-		return out
+// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the parts. f is what it is stored as.
+func matrixPieces(x *matrix, f quant.Format, weight, scales, biases int64) []piece {
+	width := f.WeightBytes(1, x.cols)
+	if f.Kind != quant.Affine {
+		return []piece{{at: weight, unit: int64(width), n: x.rows, fill: x.codeRow}}
 	}
-	unit := int64(x.cols / groupSize * 2)
-	for which, at := range []int64{scales, biases} {
-		out = append(out, piece{at: at, unit: unit, n: x.rows, fill: func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }})
+	unit := f.ScaleBytes(1, x.cols)
+	pairs := func(which int) func([]byte, int, int) {
+		return func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }
+	}
+	out := []piece{
+		{at: weight, unit: int64(width), n: x.rows, fill: x.codeRow},
+		{at: scales, unit: int64(unit), n: x.rows, fill: pairs(0)},
+		{at: biases, unit: int64(unit), n: x.rows, fill: pairs(1)},
+	}
+	if f.Layout == quant.Panels {
+		for i := range out {
+			out[i] = out[i].panels(f, x.cols, i == 0)
+		}
 	}
 	return out
+}
+
+// panels returns the piece of the same rows, one an item, in panels.
+func (p piece) panels(f quant.Format, cols int, codes bool) piece {
+	rows := p
+	p.unit, p.n = rows.unit*quant.PanelRows, rows.n/quant.PanelRows
+	scratch := sync.Pool{New: func() any {
+		b := make([]byte, p.unit)
+		return &b
+	}}
+	p.fill = func(dst []byte, block, i int) {
+		mem := scratch.Get().(*[]byte)
+		src := *mem
+		for r := range quant.PanelRows {
+			rows.fill(src[int64(r)*rows.unit:][:rows.unit], block, i*quant.PanelRows+r)
+		}
+		d, s := quant.Codes{Scales: dst}, quant.Codes{Scales: src}
+		if codes {
+			d, s = quant.Codes{Weight: dst}, quant.Codes{Weight: src}
+		}
+		f.ToPanels(d, s, quant.PanelRows, cols)
+		scratch.Put(mem)
+	}
+	return p
 }
 
 // expertImage is the file of one layer's experts.
@@ -101,7 +136,7 @@ func (m *Model) expertImage(layer int) *image {
 			name: fmt.Sprintf("model.layers.%d.mlp.switch_mlp.%s", layer, [...]string{"gate_proj", "up_proj", "down_proj"}[i]),
 			role: r, rows: p.Rows, cols: p.Cols, bits: p.Format.Bits,
 		})
-		f.pieces = append(f.pieces, matrixPieces(x, int64(p.WeightOffset), int64(p.ScalesOffset), int64(p.BiasesOffset))...)
+		f.pieces = append(f.pieces, matrixPieces(x, p.Format, int64(p.WeightOffset), int64(p.ScalesOffset), int64(p.BiasesOffset))...)
 	}
 	return f
 }
@@ -111,24 +146,32 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 	f, l := &image{name: weights.DataName, blocks: 1}, list(m.cfg)
 	tensors := map[string]weights.Descriptor{}
 	end := int64(0)
-	place := func(name string, size int, t safetensors.DType, bits int, shape ...int) int64 {
+	place := func(name string, size int, t safetensors.DType, q quant.Format, shape ...int) int64 {
 		at := (end + weightsAlign - 1) / weightsAlign * weightsAlign
-		tensors[name] = weights.Descriptor{Offset: at, Size: int64(size), Shape: shape, DType: t, Bits: bits}
+		d := weights.Descriptor{Offset: at, Size: int64(size), Shape: shape, DType: t, Layout: q.Layout}
+		if t == safetensors.U32 {
+			d.Bits = q.Bits
+		}
+		tensors[name] = d
 		end = at + int64(size)
 		return at
 	}
 	for _, s := range l.matrices {
 		x := m.matrix(s)
 		if s.bits == 16 {
-			at := place(s.name+".weight", 2*s.rows*s.cols, safetensors.BF16, 0, s.rows, s.cols)
-			f.pieces = append(f.pieces, matrixPieces(x, at, 0, 0)...)
+			q := quant.Format{Kind: quant.BF16}
+			at := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols)
+			f.pieces = append(f.pieces, matrixPieces(x, q, at, 0, 0)...)
 			continue
 		}
 		q := quant.Format{Kind: quant.Affine, Bits: s.bits, Group: groupSize}
-		w := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.U32, s.bits, s.rows, s.cols*s.bits/32)
-		sc := place(s.name+".scales", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, 0, s.rows, s.cols/groupSize)
-		b := place(s.name+".biases", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, 0, s.rows, s.cols/groupSize)
-		f.pieces = append(f.pieces, matrixPieces(x, w, sc, b)...)
+		if !s.byHead {
+			q = q.In(m.o.layout(), s.rows)
+		}
+		w := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.U32, q, s.rows, s.cols*s.bits/32)
+		sc := place(s.name+".scales", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols/groupSize)
+		b := place(s.name+".biases", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols/groupSize)
+		f.pieces = append(f.pieces, matrixPieces(x, q, w, sc, b)...)
 	}
 	for _, s := range l.vectors {
 		t := safetensors.BF16
@@ -136,7 +179,7 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 			t = safetensors.F32
 		}
 		data := m.vector(s)
-		at := place(s.name, len(data), t, 0, s.shape...)
+		at := place(s.name, len(data), t, quant.Format{}, s.shape...)
 		f.pieces = append(f.pieces, piece{at: at, unit: int64(len(data)), n: 1, fill: func(dst []byte, _, _ int) { copy(dst, data) }})
 	}
 	f.block = end

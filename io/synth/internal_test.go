@@ -32,8 +32,15 @@ func newModelOf(t testing.TB, name string, experts int) *Model {
 // Any range of a file has the bytes that it has in the whole, wherever it cuts rows, matrices, records and gaps.
 func TestRenderRanges(t *testing.T) {
 	m := newModel(t, "qwen3-30b-a3b")
+	o := m.Options()
+	o.RowOrder = true
+	rows, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dense, _ := m.weightsImage()
-	for _, f := range []*image{dense, m.expertImage(1)} {
+	denseRows, _ := rows.weightsImage()
+	for _, f := range []*image{dense, m.expertImage(1), denseRows, rows.expertImage(1)} {
 		const span = 12 << 20
 		size := min(f.size(), span)
 		whole := make([]byte, size)
@@ -337,12 +344,23 @@ func TestDirectFallsBack(t *testing.T) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	f := newModel(b, "qwen3-30b-a3b").expertImage(1)
-	buf := make([]byte, chunkBytes)
-	b.SetBytes(chunkBytes)
-	var at int64
-	for b.Loop() {
-		f.render(buf, at)
-		at = (at + chunkBytes) % (f.size() - chunkBytes)
+	for _, layout := range []quant.Layout{quant.Rows, quant.Panels} {
+		b.Run("layout="+layout.String(), func(b *testing.B) {
+			o := newModel(b, "qwen3-30b-a3b").Options()
+			o.RowOrder = layout == quant.Rows
+			m, err := New(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			f := m.expertImage(1)
+			buf := make([]byte, chunkBytes)
+			b.SetBytes(chunkBytes)
+			b.ReportAllocs()
+			var at int64
+			for b.Loop() {
+				f.render(buf, at)
+				at = (at + chunkBytes) % (f.size() - chunkBytes)
+			}
+		})
 	}
 }

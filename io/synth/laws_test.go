@@ -161,6 +161,44 @@ func TestEngineObeys(t *testing.T) {
 	}
 }
 
+// An engine computes the same bits with both layouts of the same model.
+func TestEngineLayouts(t *testing.T) {
+	dev, err := host.New(host.Config{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, family := range families() {
+		var logits [2][]float32
+		for i, rowOrder := range []bool{false, true} {
+			o := tiny(t, family)
+			o.RowOrder = rowOrder
+			dir, m := write(t, o)
+			e, err := actors.Open(t.Context(), actors.Config{Model: dir, Device: dev, Context: 64})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			seq, err := e.NewSequence(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer seq.Close()
+			tokens := m.Chain(24)
+			for at, n := 0, 20; at < len(tokens); at, n = at+n, 1 {
+				out, err := seq.EvalChunk(t.Context(), actors.Chunk{Tokens: tokens[at : at+n], Logits: actors.AllLogits})
+				if err != nil {
+					t.Fatal(err)
+				}
+				logits[i] = append(logits[i], out.Logits...)
+			}
+		}
+		if !slices.Equal(logits[0], logits[1]) {
+			t.Errorf("%s: the logits of both layouts differ", family)
+		}
+	}
+}
+
 // obey feeds tokens of the chain as one chunk.
 func obey(t *testing.T, e *actors.Engine, seq *actors.Sequence, m *synth.Model, tokens []int32) {
 	t.Helper()

@@ -70,7 +70,9 @@ func New(o Options) (*Model, error) {
 		return nil, err
 	}
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: groupSize}
-	m.layout = model.NewExpertLayout(m.cfg.HiddenSize, m.cfg.MoEIntermediateSize, f, f, f)
+	h, i := m.cfg.HiddenSize, m.cfg.MoEIntermediateSize
+	narrow, wide := f.In(o.layout(), i), f.In(o.layout(), h)
+	m.layout = model.NewExpertLayout(h, i, narrow, narrow, wide)
 	if m.cfg.Scoring == model.SigmoidScores {
 		rms := ballastValue * math.Sqrt(float64(ballastN)/float64(m.cfg.HiddenSize))
 		// The weight takes the ballast out again and lifts the wire to ±1.

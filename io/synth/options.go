@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // groupSize is the inputs that share a scale.
@@ -50,7 +51,7 @@ func Routes() []string {
 }
 
 // Options says what model to make. Shape must be set; the zero value of every other field is ready for use. The same Shape,
-// sizes, Seed, Route, Topics and Run give the same bytes on every machine.
+// sizes, Seed, Route, Topics, Run and RowOrder give the same bytes on every machine.
 type Options struct {
 	Shape Shape
 	// Layers, Vocab and Experts make a smaller or larger model than the shape's. 0 keeps the shape's own. Of a shape with
@@ -64,6 +65,9 @@ type Options struct {
 	Topics int
 	// Run is how many tokens of one topic follow each other in the chain. 0 means 64. Shorter runs share fewer experts.
 	Run int
+	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is panels of 16 rows (package quant) for matrices
+	// that divide into them, but for those that are multiplied head by head. The numbers are the same.
+	RowOrder bool
 
 	// Workers is how many goroutines make the bytes. 0 means the processors in use, at most 16. Each holds 8 MiB.
 	Workers int
@@ -94,6 +98,14 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// layout returns the layout of quantised matrices.
+func (o Options) layout() quant.Layout {
+	if o.RowOrder {
+		return quant.Rows
+	}
+	return quant.Panels
 }
 
 // checkShape refuses configurations that the laws do not cover.

@@ -30,8 +30,9 @@ type matrixSpec struct {
 	name       string // without ".weight"
 	role       role
 	rows, cols int
-	bits       int // 4 or 8: codes in groups of 64; 16: BF16
-	layer      int // counting layers with experts, of routers
+	bits       int  // 4 or 8: codes in groups of 64; 16: BF16
+	layer      int  // counting layers with experts, of routers
+	byHead     bool // each head multiplies by rows of its own, so the rows stay in order
 }
 
 // vectorSpec is one vector of the pack.
@@ -147,7 +148,7 @@ func (l *lister) latent(p string) {
 	}
 	l.matrix(p+"kv_a_proj_with_mqa", inner, c.LatentDim(), h)
 	l.vector(p+"kv_a_layernorm.weight", otherNorm, c.KVLoraRank)
-	l.matrix(p+"kv_b_proj", inner, heads*(c.QKNopeHeadDim+c.VHeadDim), c.KVLoraRank)
+	l.matrix(p+"kv_b_proj", inner, heads*(c.QKNopeHeadDim+c.VHeadDim), c.KVLoraRank).byHead = true
 	l.matrix(p+"o_proj", writes, h, heads*c.VHeadDim)
 }
 

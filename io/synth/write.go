@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // Progress is how far the writing is.
@@ -219,6 +220,8 @@ type record struct {
 	Route   Route  `json:"route"`
 	Topics  int    `json:"topics"`
 	Run     int    `json:"run"`
+	// Layout is that of matrices that can have it; models of before panels do not say, and are in rows.
+	Layout quant.Layout `json:"layout,omitempty"`
 }
 
 // The names of files in the model directory.
@@ -234,7 +237,7 @@ const recordFormat = "moeflux-actor synth 1"
 func (m *Model) record() record {
 	return record{
 		Format: recordFormat, Shape: m.o.Shape.Name, Layers: m.cfg.NumHiddenLayers, Vocab: m.cfg.VocabSize, Experts: m.cfg.NumExperts,
-		Seed: m.o.Seed, Route: m.o.Route, Topics: m.o.Topics, Run: m.o.Run,
+		Seed: m.o.Seed, Route: m.o.Route, Topics: m.o.Topics, Run: m.o.Run, Layout: m.o.layout(),
 	}
 }
 
@@ -263,7 +266,7 @@ func Load(dir string) (*Model, error) {
 	if s.Generation, err = os.ReadFile(filepath.Join(dir, generationName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("synth: %w", err)
 	}
-	m, err := New(Options{Shape: s, Seed: r.Seed, Route: r.Route, Topics: r.Topics, Run: r.Run})
+	m, err := New(Options{Shape: s, Seed: r.Seed, Route: r.Route, Topics: r.Topics, Run: r.Run, RowOrder: r.Layout == quant.Rows})
 	if err != nil {
 		return nil, err
 	}

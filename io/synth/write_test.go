@@ -15,8 +15,11 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // digest hashes every file of a directory, by name.
@@ -41,12 +44,19 @@ func digest(t *testing.T, dir string) map[string]string {
 // The same options give the same bytes, whoever makes them, and these very bytes as long as the format has its number.
 // The sums are of this package's own making: they say when a change of the bytes asks for another number.
 func TestSameBytes(t *testing.T) {
-	for family, want := range map[string][2]string{
-		"qwen3_5_moe": {wantQwenWeights, wantQwenExperts},
-		"deepseek_v3": {wantDeepseekWeights, wantDeepseekExperts},
+	for _, c := range []struct {
+		family   string
+		rowOrder bool
+		want     [2]string // of weights and of experts of layer 2
+	}{
+		{"qwen3_5_moe", true, [2]string{"40250301e71f8d02", "c221a8b4c4d0338f"}},
+		{"qwen3_5_moe", false, [2]string{"ea3a1c73f1d833bf", "fd586429992ddf3c"}},
+		{"deepseek_v3", true, [2]string{"5317f7c5e405ad36", "7d4e2d50cf626dcb"}},
+		{"deepseek_v3", false, [2]string{"7056c1579345cb2c", "92395179629307ae"}},
 	} {
+		family, want := c.family, c.want
 		o := tiny(t, family)
-		o.Workers = 1
+		o.Workers, o.RowOrder = 1, c.rowOrder
 		dir, _ := write(t, o)
 		first := digest(t, dir)
 		o.Workers = 5
@@ -67,10 +77,112 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-const (
-	wantQwenWeights, wantQwenExperts         = "40250301e71f8d02", "c221a8b4c4d0338f"
-	wantDeepseekWeights, wantDeepseekExperts = "5317f7c5e405ad36", "7d4e2d50cf626dcb"
-)
+// Both layouts hold the same numbers at the same places; matrices by head and those that make no whole panels stay in rows.
+func TestLayouts(t *testing.T) {
+	for _, family := range families() {
+		o := tiny(t, family)
+		panels, m := write(t, o)
+		o.RowOrder = true
+		rows, r := write(t, o)
+		if m.Options().RowOrder || !r.Options().RowOrder {
+			t.Errorf("%s: the layout changes from New to Load", family)
+		}
+		n := sameDense(t, family, panels, rows)
+		if n < 20 {
+			t.Errorf("%s: %d matrices in panels, want 20 or more", family, n)
+		}
+		x, y := openExperts(t, panels, m.Config()), openExperts(t, rows, m.Config())
+		a, b := make([]byte, x.Layout().Bytes), make([]byte, y.Layout().Bytes)
+		for _, layer := range x.Layers() {
+			for _, e := range []int{0, x.Experts() - 1} {
+				if err := errors.Join(x.ReadExpert(layer, e, a), y.ReadExpert(layer, e, b)); err != nil {
+					t.Fatal(err)
+				}
+				lx, ly := x.Layout(), y.Layout()
+				for i, p := range []model.ExpertPart{lx.Gate, lx.Up, lx.Down} {
+					q := []model.ExpertPart{ly.Gate, ly.Up, ly.Down}[i]
+					if p.Format.String() != "q4g64p" || q.Format.String() != "q4g64" {
+						t.Fatalf("%s: experts are %v and in rows %v", family, p.Format, q.Format)
+					}
+					if !slices.Equal(widened(p.Format, p.Rows, p.Cols, a[p.WeightOffset:], a[p.ScalesOffset:], a[p.BiasesOffset:]),
+						widened(q.Format, q.Rows, q.Cols, b[q.WeightOffset:], b[q.ScalesOffset:], b[q.BiasesOffset:])) {
+						t.Errorf("%s layer %d expert %d part %d: other numbers in panels than in rows", family, layer, e, i)
+					}
+				}
+			}
+		}
+	}
+}
+
+// sameDense compares the matrices of two packs of the same tensors and returns how many of the first are in panels.
+func sameDense(t *testing.T, what string, panelsDir, rowsDir string) (arranged int) {
+	t.Helper()
+	panels, rows := openWeights(t, panelsDir), openWeights(t, rowsDir)
+	var manifest weights.Manifest
+	raw, err := os.ReadFile(filepath.Join(rowsDir, weights.ManifestName))
+	if err == nil {
+		err = json.Unmarshal(raw, &manifest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range manifest.Tensors {
+		base, ok := strings.CutSuffix(name, ".weight")
+		if !ok || d.DType != safetensors.U32 {
+			continue
+		}
+		n, cols := d.Shape[0], d.Shape[1]*32/d.Bits
+		x, err := panels.Matrix(base, n, cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := rows.Matrix(base, n, cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantPanels := n%16 == 0 && !strings.HasSuffix(base, "kv_b_proj")
+		if y.Format.Layout != quant.Rows || wantPanels != (x.Format.Layout == quant.Panels) || x.WeightOffset != y.WeightOffset {
+			t.Errorf("%s %s of %d rows: %v at %d, in rows %v at %d", what, name, n, x.Format, x.WeightOffset, y.Format, y.WeightOffset)
+		}
+		if wantPanels {
+			arranged++
+		}
+		a, b := panels.Mapping(), rows.Mapping()
+		if !slices.Equal(widened(x.Format, n, cols, a[x.WeightOffset:], a[x.ScalesOffset:], a[x.BiasesOffset:]),
+			widened(y.Format, n, cols, b[y.WeightOffset:], b[y.ScalesOffset:], b[y.BiasesOffset:])) {
+			t.Errorf("%s %s: other numbers in panels than in rows", what, name)
+		}
+	}
+	return arranged
+}
+
+func widened(f quant.Format, rows, cols int, weight, scales, biases []byte) []float32 {
+	out := make([]float32, rows*cols)
+	for r := range rows {
+		f.Unpack(out[r*cols:(r+1)*cols], cols, weight, scales, biases, r)
+	}
+	return out
+}
+
+func openWeights(t *testing.T, dir string) *weights.File {
+	t.Helper()
+	w, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func openExperts(t *testing.T, dir string, cfg *model.Config) *expertfile.File {
+	t.Helper()
+	x, err := expertfile.Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
 
 // What is written opens, and is of the size foretold; nothing is in it that should not be.
 func TestFiles(t *testing.T) {
@@ -111,8 +223,8 @@ func TestFiles(t *testing.T) {
 // Routers and shared gates are stored as converters of checkpoints leave them, and config.json says so.
 func TestStorage(t *testing.T) {
 	for family, want := range map[string][3]string{ // of gate, shared gate, and a key of the quantisation
-		"qwen3_moe":   {"q8g64", "", "model.layers.1.mlp.gate"},
-		"qwen3_5_moe": {"q8g64", "q8g64", "language_model.model.layers.1.mlp.shared_expert_gate"},
+		"qwen3_moe":   {"q8g64p", "", "model.layers.1.mlp.gate"},
+		"qwen3_5_moe": {"q8g64p", "q8g64", "language_model.model.layers.1.mlp.shared_expert_gate"},
 		"qwen3_next":  {"q8g64", "q8g64", "model.layers.1.mlp.shared_expert_gate"},
 		"deepseek_v3": {"bf16", "", ""},
 	} {

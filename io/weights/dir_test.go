@@ -56,7 +56,7 @@ func TestLegacy(t *testing.T) {
 // compareWeights holds every matrix and vector against those of the checkpoint packed by this project.
 func compareWeights(t *testing.T, name string, f *weights.File, cfg *model.Config) {
 	t.Helper()
-	own, err := weights.Open(fixtures.Packed(t, name, 0))
+	own, err := weights.Open(fixtures.PackedRows(t, name, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

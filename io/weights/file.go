@@ -110,6 +110,17 @@ func sortedNames(tensors map[string]Descriptor) []string {
 	return out
 }
 
+// PanelBytes returns the bytes of all tensors that are in panels.
+func (f *File) PanelBytes() int64 {
+	n := int64(0)
+	for _, d := range f.manifest.Tensors {
+		if d.Layout == quant.Panels {
+			n += d.Size
+		}
+	}
+	return n
+}
+
 // Has reports whether there is a tensor of this full name.
 func (f *File) Has(name string) bool {
 	_, ok := f.manifest.Tensors[name]
@@ -117,7 +128,8 @@ func (f *File) Has(name string) bool {
 }
 
 // Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight". Bits and group of affine
-// codes follow from the shapes and are held against the manifest's bits. The error is a *TensorError.
+// codes follow from the shapes and are held against the manifest's bits; their layout is what the manifest says, rows if it says
+// nothing. The error is a *TensorError.
 func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	full := name + ".weight"
 	want := fmt.Sprintf("[%d, %d] in F32, BF16 or affine codes", rows, cols)
@@ -154,6 +166,7 @@ func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 		return fail("codes U32 %v, which are %d bits wide, but the manifest says %d", d.Shape, format.Bits, d.Bits)
 	}
 	m.Format = format
+	m.Format.Layout = d.Layout
 	return m, nil
 }
 
@@ -168,7 +181,7 @@ func (f *File) Vector(name string, n int) ([]float32, error) {
 		return fail("missing")
 	}
 	t := safetensors.Tensor{Name: name, DType: d.DType, Shape: d.Shape, Data: f.mapping[d.Offset : d.Offset+d.Size]}
-	if t.Elements() != n || d.DType == safetensors.U32 {
+	if t.Elements() != n || d.DType == safetensors.U32 || d.Layout != quant.Rows {
 		return fail("%s %v", d.DType, d.Shape)
 	}
 	out := make([]float32, n)

@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 func config(t *testing.T, dir string) *model.Config {
@@ -28,7 +29,7 @@ func config(t *testing.T, dir string) *model.Config {
 	return cfg
 }
 
-// Matrices and vectors of a converted checkpoint are the checkpoint's.
+// Matrices and vectors of a converted checkpoint are the checkpoint's, in panels.
 func TestOpenPacked(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	cfg := config(t, dir)
@@ -50,10 +51,10 @@ func TestOpenPacked(t *testing.T) {
 		rows, cols int
 		format     string
 	}{
-		{"lm_head", cfg.VocabSize, cfg.HiddenSize, "q4g64"},
-		{"model.layers.0.linear_attn.in_proj_qkv", cfg.LinearConvDim(), cfg.HiddenSize, "q4g64"},
-		{"model.layers.3.self_attn.q_proj", 2 * cfg.NumAttentionHeads * cfg.HeadDim, cfg.HiddenSize, "q4g64"},
-		{"model.layers.7.mlp.gate", cfg.NumExperts, cfg.HiddenSize, "q8g64"},
+		{"lm_head", cfg.VocabSize, cfg.HiddenSize, "q4g64p"},
+		{"model.layers.0.linear_attn.in_proj_qkv", cfg.LinearConvDim(), cfg.HiddenSize, "q4g64p"},
+		{"model.layers.3.self_attn.q_proj", 2 * cfg.NumAttentionHeads * cfg.HeadDim, cfg.HiddenSize, "q4g64p"},
+		{"model.layers.7.mlp.gate", cfg.NumExperts, cfg.HiddenSize, "q8g64p"},
 	} {
 		m, err := f.Matrix(c.name, c.rows, c.cols)
 		if err != nil {
@@ -64,9 +65,18 @@ func TestOpenPacked(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", c.name, m, c.format)
 		}
 		for part, at := range map[string]int{".weight": m.WeightOffset, ".scales": m.ScalesOffset, ".biases": m.BiasesOffset} {
-			want, ok := src.Tensor("language_model." + c.name + part)
-			if !ok || !bytes.Equal(f.Mapping()[at:at+len(want.Data)], want.Data) {
-				t.Errorf("%s%s differs from the source", c.name, part)
+			rows, ok := src.Tensor("language_model." + c.name + part)
+			if !ok {
+				t.Fatalf("the source has no %s%s", c.name, part)
+			}
+			want := make([]byte, len(rows.Data))
+			if part == ".weight" {
+				m.Format.ToPanels(quant.Codes{Weight: want}, quant.Codes{Weight: rows.Data}, c.rows, c.cols)
+			} else {
+				m.Format.ToPanels(quant.Codes{Scales: want}, quant.Codes{Scales: rows.Data}, c.rows, c.cols)
+			}
+			if !bytes.Equal(f.Mapping()[at:at+len(want)], want) {
+				t.Errorf("%s%s differs from the source in panels", c.name, part)
 			}
 			if at%64 != 0 {
 				t.Errorf("%s%s begins at %d, no multiple of 64", c.name, part, at)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // The names of the two files.
@@ -17,12 +18,45 @@ const (
 	DataName     = "model_weights.bin"
 )
 
-// Manifest is what model_weights.json holds.
+// Manifest is what model_weights.json holds. In the file, tensors that are not in row order are listed by themselves under
+// "arranged_tensors": a reader that knows of no other order does not find them, and says so, rather than take them for what they are not.
 type Manifest struct {
-	Model      string                `json:"model"`       // where the weights come from, for people
-	NumTensors int                   `json:"num_tensors"` // for people
-	Tensors    map[string]Descriptor `json:"tensors"`
+	Model      string                `json:"model"`            // where the weights come from, for people
+	NumTensors int                   `json:"num_tensors"`      // for people
+	Tensors    map[string]Descriptor `json:"tensors"`          // of every layout
 	Config     json.RawMessage       `json:"config,omitempty"` // object with the model's sizes; may be absent
+}
+
+// manifestFile is the form of a Manifest in the file.
+type manifestFile struct {
+	Model      string                `json:"model"`
+	NumTensors int                   `json:"num_tensors"`
+	Tensors    map[string]Descriptor `json:"tensors"`
+	Arranged   map[string]Descriptor `json:"arranged_tensors,omitempty"`
+	Config     json.RawMessage       `json:"config,omitempty"`
+}
+
+// MarshalJSON returns the content of model_weights.json.
+func (m Manifest) MarshalJSON() ([]byte, error) {
+	f := manifestFile{Model: m.Model, NumTensors: m.NumTensors, Tensors: map[string]Descriptor{}, Arranged: map[string]Descriptor{}, Config: m.Config}
+	for name, d := range m.Tensors {
+		if d.Layout == quant.Rows {
+			f.Tensors[name] = d
+		} else {
+			f.Arranged[name] = d
+		}
+	}
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. It holds nothing against a data file; Open does.
+func (m *Manifest) UnmarshalJSON(raw []byte) error {
+	got, err := decodeManifest(ManifestName, raw)
+	if err != nil {
+		return err
+	}
+	*m = *got
+	return nil
 }
 
 // Descriptor is one tensor of the manifest.
@@ -32,6 +66,8 @@ type Descriptor struct {
 	Shape  []int             `json:"shape"`          // as stored: columns of codes count 32-bit words
 	DType  safetensors.DType `json:"dtype"`          // U32 (affine codes), BF16, F16 or F32
 	Bits   int               `json:"bits,omitempty"` // of a code, only with U32; 0 if the manifest does not say
+	// Layout is the order of codes, and alike of their scales and biases. Shape is what it would be in rows.
+	Layout quant.Layout `json:"layout,omitempty"`
 }
 
 // ManifestError reports a manifest that cannot be read or contradicts itself or the data file.
@@ -53,36 +89,55 @@ func (e *ManifestError) Unwrap() error { return e.Err }
 
 // parseManifest reads a manifest and checks it against the length of the data file. All tensors at fault are reported together.
 func parseManifest(path string, raw []byte, dataLen int64) (*Manifest, error) {
-	var m struct {
-		Manifest
-		Tensors json.RawMessage `json:"tensors"`
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, &ManifestError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
-	}
-	if m.Tensors == nil || string(m.Tensors) == "null" {
-		return nil, &ManifestError{Path: path, Why: `no key "tensors"`}
-	}
-	tensors, err := parseTensors(path, m.Tensors)
+	m, err := decodeManifest(path, raw)
 	if err != nil {
 		return nil, err
 	}
-	if len(tensors) == 0 {
-		return nil, &ManifestError{Path: path, Why: "names no tensor"}
-	}
-	out := m.Manifest
-	out.Tensors = tensors
 	var errs []error
-	for _, name := range sortedNames(tensors) {
-		if why := checkTensor(name, tensors, dataLen); why != "" {
+	for _, name := range sortedNames(m.Tensors) {
+		if why := checkTensor(name, m.Tensors, dataLen); why != "" {
 			errs = append(errs, &ManifestError{Path: path, Tensor: name, Why: why})
 		}
 	}
 	if err := joinSome(errs); err != nil {
 		return nil, err
 	}
-	return &out, nil
+	return m, nil
 }
+
+// decodeManifest reads a manifest.
+func decodeManifest(path string, raw []byte) (*Manifest, error) {
+	var f struct {
+		manifestFile
+		Tensors  json.RawMessage `json:"tensors"`
+		Arranged json.RawMessage `json:"arranged_tensors"`
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, &ManifestError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
+	}
+	if f.Tensors == nil || string(f.Tensors) == "null" {
+		return nil, &ManifestError{Path: path, Why: `no key "tensors"`}
+	}
+	m := &Manifest{Model: f.Model, NumTensors: f.NumTensors, Tensors: map[string]Descriptor{}, Config: f.Config}
+	if err := parseTensors(m.Tensors, path, tensorsKey, f.Tensors); err != nil {
+		return nil, err
+	}
+	if f.Arranged != nil && string(f.Arranged) != "null" {
+		if err := parseTensors(m.Tensors, path, arrangedKey, f.Arranged); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.Tensors) == 0 {
+		return nil, &ManifestError{Path: path, Why: "names no tensor"}
+	}
+	return m, nil
+}
+
+// The keys of the two objects of descriptors.
+const (
+	tensorsKey  = "tensors"
+	arrangedKey = "arranged_tensors"
+)
 
 // joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that follow.
 func joinSome(errs []error) error {
@@ -94,24 +149,24 @@ func joinSome(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// parseTensors reads the object of descriptors key by key, since a map would hide names that occur twice.
-func parseTensors(path string, raw []byte) (map[string]Descriptor, error) {
+// parseTensors adds the descriptors of one of the two objects to out. It reads key by key, since a map would hide names that occur
+// twice.
+func parseTensors(out map[string]Descriptor, path, key string, raw []byte) error {
 	broken := func(name string, err error) error {
 		return &ManifestError{Path: path, Tensor: name, Why: err.Error(), Err: err}
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, &ManifestError{Path: path, Why: `"tensors" is not an object`, Err: err}
+		return &ManifestError{Path: path, Why: fmt.Sprintf("%q is not an object", key), Err: err}
 	}
-	out := map[string]Descriptor{}
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
-			return nil, broken("", err)
+			return broken("", err)
 		}
 		name := tok.(string) // a key of an object that was valid as a whole
 		if _, twice := out[name]; twice {
-			return nil, &ManifestError{Path: path, Tensor: name, Why: "named twice"}
+			return &ManifestError{Path: path, Tensor: name, Why: "named twice"}
 		}
 		var d struct {
 			Offset *int64             `json:"offset"`
@@ -119,19 +174,23 @@ func parseTensors(path string, raw []byte) (map[string]Descriptor, error) {
 			Shape  *[]int             `json:"shape"`
 			DType  *safetensors.DType `json:"dtype"`
 			Bits   int                `json:"bits"`
+			Layout quant.Layout       `json:"layout"`
 		}
 		if err := dec.Decode(&d); err != nil {
-			return nil, broken(name, err)
+			return broken(name, err)
 		}
 		if d.Offset == nil || d.Size == nil || d.Shape == nil || d.DType == nil {
-			return nil, &ManifestError{Path: path, Tensor: name, Why: "lacks offset, size, shape or dtype"}
+			return &ManifestError{Path: path, Tensor: name, Why: "lacks offset, size, shape or dtype"}
 		}
-		out[name] = Descriptor{Offset: *d.Offset, Size: *d.Size, Shape: *d.Shape, DType: *d.DType, Bits: d.Bits}
+		if (d.Layout == quant.Rows) != (key == tensorsKey) {
+			return &ManifestError{Path: path, Tensor: name, Why: fmt.Sprintf("is in layout %s, but listed under %q", d.Layout, key)}
+		}
+		out[name] = Descriptor{Offset: *d.Offset, Size: *d.Size, Shape: *d.Shape, DType: *d.DType, Bits: d.Bits, Layout: d.Layout}
 	}
 	if _, err := dec.Token(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, broken("", err)
+		return broken("", err)
 	}
-	return out, nil
+	return nil
 }
 
 // checkTensor returns what is wrong with a descriptor, "" if nothing is.
@@ -160,9 +219,22 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 		if d.Bits != 0 {
 			return fmt.Sprintf("bits %d with dtype %s", d.Bits, d.DType)
 		}
+		if d.Layout != quant.Rows && codesOf(name, all).DType != safetensors.U32 {
+			return fmt.Sprintf("layout %s, which only codes, their scales and their biases have", d.Layout)
+		}
 		return ""
 	}
 	return checkCodes(name, all)
+}
+
+// codesOf returns the codes that the scales or biases of this name belong to, the zero value if they are none.
+func codesOf(name string, all map[string]Descriptor) Descriptor {
+	for _, part := range []string{".scales", ".biases"} {
+		if base, ok := strings.CutSuffix(name, part); ok {
+			return all[base+".weight"]
+		}
+	}
+	return Descriptor{}
 }
 
 // checkCodes returns what is wrong with a tensor of affine codes and its scales and biases.
@@ -186,6 +258,12 @@ func checkCodes(name string, all map[string]Descriptor) string {
 	if len(d.Shape) != 2 || len(s.Shape) != 2 || len(b.Shape) != 2 || s.Shape[0] != d.Shape[0] ||
 		b.Shape[0] != s.Shape[0] || b.Shape[1] != s.Shape[1] {
 		return fmt.Sprintf("codes %v, scales %v and biases %v do not belong together", d.Shape, s.Shape, b.Shape)
+	}
+	if s.Layout != d.Layout || b.Layout != d.Layout {
+		return fmt.Sprintf("codes are in layout %s, scales in %s and biases in %s", d.Layout, s.Layout, b.Layout)
+	}
+	if d.Layout == quant.Panels && d.Shape[0]%quant.PanelRows != 0 {
+		return fmt.Sprintf("%d rows in layout %s, which takes multiples of %d", d.Shape[0], d.Layout, quant.PanelRows)
 	}
 	return ""
 }

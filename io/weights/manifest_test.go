@@ -7,10 +7,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // good is a manifest for a data file of 256 bytes: a matrix [2, 64] of 4-bit codes, one of BF16, a vector.
@@ -108,7 +110,115 @@ func TestParseManifestReportsAllTogether(t *testing.T) {
 	}
 }
 
+// arranged is a manifest of a matrix [16, 64] of 4-bit codes in panels, for a data file of 640 bytes, and a vector.
+func arranged() (tensors, panels map[string]any) {
+	d := func(offset, size int, dtype string, shape ...int) map[string]any {
+		return map[string]any{"offset": offset, "size": size, "dtype": dtype, "shape": shape, "layout": "panels"}
+	}
+	return map[string]any{"v": good()["v"]}, map[string]any{
+		"q.weight": d(0, 512, "U32", 16, 8), "q.scales": d(512, 32, "BF16", 16, 1), "q.biases": d(544, 32, "BF16", 16, 1),
+	}
+}
+
+// Panels are told from the manifest, and read back from what is written.
+func TestManifestPanels(t *testing.T) {
+	tensors, panels := arranged()
+	f, err := open(t, map[string]any{"tensors": tensors, "arranged_tensors": panels}, make([]byte, 640))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := f.Matrix("q", 16, 64)
+	if err != nil || m.Format.String() != "q4g64p" {
+		t.Errorf("got %v, %v, want q4g64p", m.Format, err)
+	}
+	if n := f.PanelBytes(); n != 512+32+32 {
+		t.Errorf("%d bytes in panels, want 576", n)
+	}
+	if _, err := f.Vector("q.scales", 16); err == nil {
+		t.Error("scales in panels pass for a vector")
+	}
+	raw := encode(t, f.manifest)
+	var keys struct {
+		Tensors  map[string]any `json:"tensors"`
+		Arranged map[string]any `json:"arranged_tensors"`
+	}
+	if err := json.Unmarshal(raw, &keys); err != nil || len(keys.Tensors) != 1 || len(keys.Arranged) != 3 {
+		t.Errorf("%s: %v, want one tensor in rows and three apart", raw, err)
+	}
+	var again Manifest
+	if err := json.Unmarshal(raw, &again); err != nil || !reflect.DeepEqual(&again, f.manifest) {
+		t.Errorf("got %+v, %v, want %+v", again, err, f.manifest)
+	}
+}
+
+func TestManifestPanelsRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, tensor string
+		change       map[string]any
+		names, why   string
+	}{
+		{name: "unknown layout", tensor: "q.weight", change: map[string]any{"layout": "columns"}, names: "q.weight", why: `"columns"`},
+		{name: "no name", tensor: "q.scales", change: map[string]any{"layout": 1}, names: "q.scales"},
+		{name: "rows", tensor: "q.scales", change: map[string]any{"layout": "rows"}, names: "q.scales", why: "rows"},
+		{name: "none", tensor: "q.biases", change: map[string]any{"layout": nil}, names: "q.biases", why: "rows"},
+		{name: "half a panel", tensor: "q.weight", change: map[string]any{"shape": []int{8, 16}}, names: "q.weight"},
+	} {
+		tensors, panels := arranged()
+		maps.Copy(panels[c.tensor].(map[string]any), c.change)
+		m, err := parseManifest("x", encode(t, map[string]any{"tensors": tensors, "arranged_tensors": panels}), 640)
+		var bad *ManifestError
+		if m != nil || !errors.As(err, &bad) || bad.Tensor != c.names || bad.Path != "x" || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: got %v, %v, want a *ManifestError of %q that says %s", c.name, m, err, c.names, c.why)
+		}
+	}
+	both := func(change func(tensors, panels map[string]any)) []byte {
+		tensors, panels := arranged()
+		change(tensors, panels)
+		return encode(t, map[string]any{"tensors": tensors, "arranged_tensors": panels})
+	}
+	for _, c := range []struct {
+		name   string
+		change func(tensors, panels map[string]any)
+		names  string
+	}{
+		{"panels among rows", func(a, b map[string]any) { a["x"] = b["q.scales"] }, "x"},
+		{"in both", func(a, b map[string]any) { b["v"] = a["v"] }, "v"},
+		{"codes alone", func(a, b map[string]any) {
+			for _, part := range []string{"q.scales", "q.biases"} {
+				delete(b[part].(map[string]any), "layout")
+				a[part] = b[part]
+				delete(b, part)
+			}
+		}, "q.weight"},
+		{"a vector in panels", func(a, b map[string]any) {
+			b["v"] = a["v"]
+			b["v"].(map[string]any)["layout"] = "panels"
+			delete(a, "v")
+		}, "v"},
+		{"24 rows", func(a, b map[string]any) {
+			b["q.weight"].(map[string]any)["shape"], b["q.weight"].(map[string]any)["size"] = []int{24, 5}, 480
+			for _, part := range []string{"q.scales", "q.biases"} {
+				b[part].(map[string]any)["shape"], b[part].(map[string]any)["size"] = []int{24, 1}, 48
+			}
+		}, "q.weight"},
+	} {
+		m, err := parseManifest("x", both(c.change), 640)
+		var bad *ManifestError
+		if m != nil || !errors.As(err, &bad) || bad.Tensor != c.names {
+			t.Errorf("%s: got %v, %v, want a *ManifestError of %q", c.name, m, err, c.names)
+		}
+	}
+	for _, raw := range []string{`{"tensors":{},"arranged_tensors":[]}`, `{"tensors":{},"arranged_tensors":3}`, `{"tensors":{},"arranged_tensors":null}`} {
+		refuse(t, raw, []byte(raw), "")
+	}
+}
+
 func FuzzParseManifest(f *testing.F) {
+	tensors, panels := arranged()
+	f.Add(encode(f, map[string]any{"tensors": tensors, "arranged_tensors": panels}), int64(640))
+	panels["q.weight"].(map[string]any)["layout"] = "columns"
+	f.Add(encode(f, map[string]any{"tensors": tensors, "arranged_tensors": panels}), int64(640))
 	f.Add(encode(f, map[string]any{"tensors": good()}), int64(256))
 	f.Add([]byte(`{"tensors":{"v":{"offset":9223372036854775804,"size":8,"dtype":"F32","shape":[2]}}}`), int64(16))
 	f.Add([]byte(`{"model":1}`), int64(0))
@@ -127,6 +237,9 @@ func FuzzParseManifest(f *testing.F) {
 			n, err := d.DType.Bytes(d.Shape)
 			if err != nil || int64(n) != d.Size || d.Offset < 0 || d.Offset+d.Size > dataLen || d.Offset+d.Size < 0 || d.Offset%4 != 0 {
 				t.Errorf("%q: %+v in %d bytes", name, d, dataLen)
+			}
+			if d.Layout > quant.Panels || d.Layout == quant.Panels && d.Shape[0]%16 != 0 {
+				t.Errorf("%q: %+v in no whole panels", name, d)
 			}
 		}
 	})

@@ -1,6 +1,9 @@
 package quant
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind tells how the elements of a matrix are stored.
 type Kind uint8
@@ -20,6 +23,36 @@ const (
 	Rows   Layout = iota // row after row, as in MLX checkpoints
 	Panels               // PanelRows rows together, see ToPanels
 )
+
+// layoutNames are what files and flags call the layouts.
+var layoutNames = [...]string{Rows: "rows", Panels: "panels"}
+
+// String returns the layout's name.
+func (l Layout) String() string {
+	if int(l) >= len(layoutNames) {
+		return fmt.Sprintf("layout %d", l)
+	}
+	return layoutNames[l]
+}
+
+// MarshalText returns the layout's name, as files have it.
+func (l Layout) MarshalText() ([]byte, error) {
+	if int(l) >= len(layoutNames) {
+		return nil, fmt.Errorf("quant: unknown layout %d", l)
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText reads a layout's name. The error names those that there are.
+func (l *Layout) UnmarshalText(text []byte) error {
+	for i, name := range layoutNames {
+		if string(text) == name {
+			*l = Layout(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("quant: unknown layout %q, want %s", text, strings.Join(layoutNames[:], " or "))
+}
 
 // Format is how a matrix's elements are stored. All but Kind matter for Affine alone.
 type Format struct {
@@ -69,6 +102,18 @@ func (f Format) Validate(cols int) error {
 // HoldsRows reports whether a matrix of this many rows can have the format: panels are whole.
 func (f Format) HoldsRows(rows int) bool {
 	return f.Kind != Affine || f.Layout == Rows || rows%PanelRows == 0
+}
+
+// In returns the format in layout l, or in Rows where a matrix of this many rows cannot have l or none is told apart.
+func (f Format) In(l Layout, rows int) Format {
+	f.Layout = Rows
+	if f.Kind == Affine {
+		f.Layout = l
+	}
+	if !f.HoldsRows(rows) {
+		f.Layout = Rows
+	}
+	return f
 }
 
 // WeightBytes returns the bytes of the elements or codes of a [rows, cols] matrix.

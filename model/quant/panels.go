@@ -8,8 +8,14 @@ import (
 // PanelRows is how many rows of a matrix lie together in layout Panels.
 const PanelRows = 16
 
-// ToPanels writes a [rows, cols] matrix of layout Rows to dst in layout Panels: codes, scales and biases, each as many bytes as before. The
-// three of dst do not overlap those of src. f.Layout is not looked at. A matrix may be written in parts of whole panels.
+// Codes is the memory of an affine matrix.
+type Codes struct {
+	Weight, Scales, Biases []byte
+}
+
+// ToPanels writes a [rows, cols] matrix of layout Rows to dst in layout Panels: codes, scales and biases, each as many bytes as before. What is
+// nil in dst is left out. The three of dst do not overlap those of src. f.Layout is not looked at. A matrix may be written in parts of
+// whole panels.
 //
 // A panel is 16 rows, one panel after the other. Its codes are 32-bit words, one for each row in turn, so that 64 bytes hold the next
 // 32/Bits inputs of all 16 rows. In the word of inputs i, i+1, … byte j holds inputs i+j, i+4+j, i+8+j, …, least significant
@@ -19,34 +25,96 @@ func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	if f.Kind != Affine || rows%PanelRows != 0 {
 		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
 	}
-	words, groups := cols*f.Bits/32, cols/f.Group
-	for r := range rows {
-		panel, lane := r/PanelRows, r%PanelRows
-		for w := range words {
-			word := binary.LittleEndian.Uint32(src.Weight[4*(r*words+w):])
-			binary.LittleEndian.PutUint32(dst.Weight[4*((panel*words+w)*PanelRows+lane):], f.interleave(word))
+	width, groups := f.WeightBytes(1, cols), cols/f.Group
+	for first := 0; first < rows; first += PanelRows {
+		if dst.Weight != nil {
+			at, n := first*width, PanelRows*width
+			f.panelOfCodes(dst.Weight[at:at+n], src.Weight[at:at+n], width)
 		}
-		for g := range groups {
-			from, to := 2*(r*groups+g), 2*((panel*groups+g)*PanelRows+lane)
-			copy(dst.Scales[to:to+2], src.Scales[from:])
-			copy(dst.Biases[to:to+2], src.Biases[from:])
+		at, n := first*groups*2, PanelRows*groups*2
+		if dst.Scales != nil {
+			panelOfPairs(dst.Scales[at:at+n], src.Scales[at:at+n], groups)
+		}
+		if dst.Biases != nil {
+			panelOfPairs(dst.Biases[at:at+n], src.Biases[at:at+n], groups)
 		}
 	}
 }
 
-// Codes is the memory of an affine matrix.
-type Codes struct {
-	Weight, Scales, Biases []byte
+// tileBytes is how much of each row is arranged at a time: a cache line, which with those of the other rows makes 1 KiB of the panel.
+const tileBytes = 64
+
+// panelOfCodes arranges 16 rows of codes, width bytes each.
+func (f Format) panelOfCodes(dst, src []byte, width int) {
+	whole := width / tileBytes * tileBytes
+	for at := 0; at < whole; at += tileBytes {
+		tile := (*[tileBytes * PanelRows]byte)(dst[at*PanelRows:])
+		for lane := range PanelRows {
+			row := (*[tileBytes]byte)(src[lane*width+at:])
+			switch f.Bits {
+			case 2:
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, interleave2(binary.LittleEndian.Uint64(row[i:])))
+				}
+			case 4:
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, interleave4(binary.LittleEndian.Uint64(row[i:])))
+				}
+			default: // bytes are in order already
+				for i := 0; i < tileBytes; i += 8 {
+					putPair(tile, i, lane, binary.LittleEndian.Uint64(row[i:]))
+				}
+			}
+		}
+	}
+	for at := whole; at < width; at += 4 { // less than a cache line, of few inputs
+		for lane := range PanelRows {
+			x := uint64(binary.LittleEndian.Uint32(src[lane*width+at:]))
+			switch f.Bits {
+			case 2:
+				x = interleave2(x)
+			case 4:
+				x = interleave4(x)
+			}
+			binary.LittleEndian.PutUint32(dst[at*PanelRows+4*lane:], uint32(x))
+		}
+	}
 }
 
-// interleave puts the codes of a word into a panel's order.
-func (f Format) interleave(word uint32) uint32 {
-	var out uint32
-	for i := range 32 / f.Bits {
-		code := word >> (i * f.Bits) & (1<<f.Bits - 1)
-		out |= code << f.panelShift(i)
+// putPair writes two words that follow each other in a row, from byte i of the tile's part of it on.
+func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
+	at := (i*PanelRows + 4*lane) & (tileBytes*PanelRows - 1)
+	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x))
+	at = (at + 4*PanelRows) & (tileBytes*PanelRows - 1)
+	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x>>32))
+}
+
+// interleave4 spreads the nibbles of two words, which hold n0 to n7 from the lowest on: bytes become n0 and n4, n1 and n5, and so
+// on, the first of each in the lower half. Middle bytes change places, then middle nibbles of 16 bits.
+func interleave4(x uint64) uint64 {
+	t := (x ^ x>>8) & 0x0000ff00_0000ff00
+	x ^= t ^ t<<8
+	t = (x ^ x>>4) & 0x00f000f0_00f000f0
+	return x ^ t ^ t<<4
+}
+
+// interleave2 transposes the 4 by 4 codes of each of two words: those off the diagonal change places, first within blocks of 2 by 2,
+// then the blocks.
+func interleave2(x uint64) uint64 {
+	t := (x ^ x>>6) & 0x00cc00cc_00cc00cc
+	x ^= t ^ t<<6
+	t = (x ^ x>>12) & 0x0000f0f0_0000f0f0
+	return x ^ t ^ t<<12
+}
+
+// panelOfPairs arranges the 16-bit scales or biases of 16 rows of so many groups.
+func panelOfPairs(dst, src []byte, groups int) {
+	for lane := range PanelRows {
+		from, to := src[lane*groups*2:][:groups*2], dst[2*lane:]
+		for i := 0; i+2 <= len(from); i += 2 {
+			binary.LittleEndian.PutUint16(to[i*PanelRows:], binary.LittleEndian.Uint16(from[i:]))
+		}
 	}
-	return out
 }
 
 // panelShift returns the first bit of a word's code i in a panel.

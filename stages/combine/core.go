@@ -16,7 +16,7 @@ type Core struct {
 // entry is one wave with the device.
 type entry struct {
 	id   uint64
-	wave *stages.WaveSubmitted
+	wave stages.WaveSubmitted
 	done bool
 }
 
@@ -48,8 +48,8 @@ func (c *Core) waveSubmitted(m *stages.WaveSubmitted, out *stages.Outbox) error 
 		return fmt.Errorf("combine: wave %d of %v has no ticket", m.Wave, &m.Step)
 	}
 	c.lastID++
-	c.ring = append(c.ring, entry{id: c.lastID, wave: m})
-	out.Awaits = append(out.Awaits, stages.Await{Step: m.Step, ID: c.lastID, Ticket: m.Ticket})
+	c.ring = append(c.ring, entry{id: c.lastID, wave: *m})
+	out.Awaits = append(out.Awaits, stages.Await{Step: m.Step, ID: c.lastID, Ticket: m.Ticket, After: m.After})
 	return nil
 }
 
@@ -76,13 +76,16 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 func (c *Core) retire(out *stages.Outbox) {
 	n := 0
 	for n < len(c.ring) && c.ring[n].done {
-		w := c.ring[n].wave
+		w := &c.ring[n].wave
 		n++
 		if len(w.Slots) > 0 { // a dense layer has none
-			out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: w.Step, Wave: w.Wave, Slots: w.Slots})
+			out.Send(stages.ExpertIO, out.Spent().SlotsReleased(w.Step, w.Wave, w.Slots))
 		}
 		if w.Last {
-			out.Send(stages.Sequencer, &stages.LayerRetired{Step: w.Step})
+			if w.Plan != nil {
+				out.Spent().PlanDone(w.Plan)
+			}
+			out.Send(stages.Sequencer, out.Spent().LayerRetired(w.Step))
 		}
 	}
 	rest := copy(c.ring, c.ring[n:])

@@ -55,8 +55,7 @@ type recording struct {
 type awaited struct {
 	lane   *lane
 	step   stages.Step
-	scores []float32
-	ahead  []float32
+	scores *stages.ScoresReady // the device fills it
 	logits *stages.LogitsReady
 	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
 }

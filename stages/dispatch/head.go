@@ -15,10 +15,8 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 		return err
 	}
 	l.pickRows(m.Batch)
-	res := &stages.LogitsReady{
-		Step: m.Step, Logits: make([]float32, len(l.headRows)*c.cfg.Model.VocabSize),
-		Hidden: l.tapped, Picks: l.picks, Weights: l.weights,
-	}
+	res := out.Spent().LogitsReady(m.Step, len(l.headRows)*c.cfg.Model.VocabSize)
+	res.Hidden, res.Picks, res.Weights = l.tapped, l.picks, l.weights
 	r := c.record()
 	l.tap(&r.Commands, len(c.net.layers), c.cfg)
 	for at := 0; at < len(l.headRows); at += headRows {

@@ -48,13 +48,13 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 // submission of its own.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	layer := &c.net.layers[m.Layer]
-	a := awaited{lane: l, step: m.Step, scores: make([]float32, l.rows*c.cfg.Model.NumExperts)}
+	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, l.rows*c.cfg.Model.NumExperts)}
 	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores)})
+	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores.Scores)})
 	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) && c.net.layers[m.Layer+1].dense == nil {
-		a.ahead = make([]float32, len(a.scores))
+		a.scores.Ahead = make([]float32, len(a.scores.Scores))
 		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead)})
+		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores.Ahead)})
 	}
 	if err := c.await(r, a, out); err != nil || layer.shared == nil {
 		return err
@@ -75,8 +75,8 @@ func (c *Core) submitDense(r *recording, l *lane, m *stages.BeginLayer, out *sta
 	if err != nil {
 		return err
 	}
-	out.Send(stages.Combine, &stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t})
-	out.Send(stages.Sequencer, &stages.LayerSubmitted{Step: m.Step})
+	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t}))
+	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	case a.logits != nil:
 		out.Send(stages.Sequencer, a.logits)
 	default:
-		out.Send(stages.Router, &stages.ScoresReady{Step: a.step, Scores: a.scores, Ahead: a.ahead})
+		out.Send(stages.Router, a.scores)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: wave %d of %v with %d slots does not belong to a plan of the layer under way", m.Wave, &m.Step, len(m.Slots))
 	}
 	if l.drain != nil {
-		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: m.Step, Wave: m.Wave, Slots: m.Slots})
+		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
 		return nil
 	}
 	r := c.record()
@@ -156,17 +156,20 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	}
 	t, err := c.submit(r)
 	if err != nil {
-		out.Send(stages.ExpertIO, &stages.SlotsReleased{Step: m.Step, Wave: m.Wave, Slots: m.Slots})
+		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
 		c.fail(m.Step, err, out)
 		return nil
 	}
-	if m.Last && l.sharedDone != nil { // the sum is right only if the shared expert's output is
-		t, l.sharedDone = both{l.sharedDone, t}, nil
+	done := out.Spent().WaveSubmitted(stages.WaveSubmitted{
+		Step: m.Step, Wave: m.Wave, Last: m.Last, Ticket: t, Slots: m.Slots,
+	})
+	if m.Last { // the sum is right only if the shared expert's output is
+		done.Plan, done.After, l.sharedDone = m.Plan, l.sharedDone, nil
 	}
-	out.Send(stages.Combine, &stages.WaveSubmitted{Step: m.Step, Wave: m.Wave, Last: m.Last, Ticket: t, Slots: m.Slots})
+	out.Send(stages.Combine, done)
 	if m.Last {
 		l.note(c.cfg.Model.Layers[m.Layer].MoEIndex, m.Plan)
-		out.Send(stages.Sequencer, &stages.LayerSubmitted{Step: m.Step})
+		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step))
 	}
 	return nil
 }

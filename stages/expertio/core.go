@@ -28,6 +28,9 @@ type Core struct {
 	waves      int64
 	readErrors int64
 	layers     []stages.LayerStats // the fields that are this stage's
+
+	spareWaves []*wave
+	spareSlots [][]stages.SlotID
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -165,9 +168,11 @@ func (c *Core) send(out *stages.Outbox) {
 		c.inUse++
 		c.waves++
 		c.highWater = max(c.highWater, c.inUse)
-		out.Send(stages.Dispatch, &stages.WaveResident{
+		out.Send(stages.Dispatch, out.Spent().WaveResident(stages.WaveResident{
 			Step: w.step, Plan: w.plan, Wave: w.index, Last: w.index == len(w.plan.Waves)-1, Slots: w.slots,
-		})
+		}))
+		*w = wave{}
+		c.spareWaves = append(c.spareWaves, w)
 	}
 	clear(c.queue[len(rest):])
 	c.queue = rest
@@ -195,6 +200,9 @@ func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
 		if err := c.slots.unpin(id); err != nil {
 			return err
 		}
+	}
+	if len(c.spareSlots) < c.cfg.RingDepth {
+		c.spareSlots = append(c.spareSlots, m.Slots)
 	}
 	return nil
 }

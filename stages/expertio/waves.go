@@ -20,11 +20,20 @@ type wave struct {
 // none is no slot.
 const none stages.SlotID = -1
 
-func newWave(s stages.Step, plan *stages.RoutePlan, index int) *wave {
-	w := &wave{step: s, plan: plan, index: index, left: len(plan.Waves[index].Uses)}
-	w.slots = make([]stages.SlotID, w.left)
-	for i := range w.slots {
-		w.slots[i] = none
+// newWave returns a wave in the memory of one that was sent, and with a list of slots that came home.
+func (c *Core) newWave(s stages.Step, plan *stages.RoutePlan, index int) *wave {
+	var w *wave
+	if n := len(c.spareWaves) - 1; n >= 0 {
+		w, c.spareWaves = c.spareWaves[n], c.spareWaves[:n]
+	} else {
+		w = new(wave)
+	}
+	*w = wave{step: s, plan: plan, index: index, left: len(plan.Waves[index].Uses)}
+	if n := len(c.spareSlots) - 1; n >= 0 {
+		w.slots, c.spareSlots = c.spareSlots[n][:0], c.spareSlots[:n]
+	}
+	for range w.left {
+		w.slots = append(w.slots, none)
 	}
 	return w
 }
@@ -39,7 +48,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	}
 	c.slots.routed(m.Layer, len(m.Batch.Rows), func(e int32) int { return m.Layer*c.cfg.Experts + int(e) }, m.Plan.Waves)
 	for i := range m.Plan.Waves {
-		c.queue = append(c.queue, newWave(m.Step, m.Plan, i))
+		c.queue = append(c.queue, c.newWave(m.Step, m.Plan, i))
 	}
 	return nil
 }

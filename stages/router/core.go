@@ -3,6 +3,7 @@ package router
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -26,7 +27,8 @@ type Core struct {
 
 	layers []stages.LayerStats // the fields that are the router's
 	ahead  map[stages.StepID]*foretold
-	mark   []bool // [experts], all false between calls
+	mark   []bool  // [experts], all false between calls
+	counts []int32 // [experts]
 }
 
 // past is what a sequence's last row picked.
@@ -46,7 +48,7 @@ var _ stages.Core = (*Core)(nil)
 func New(cfg Config) *Core {
 	c := &Core{
 		cfg: cfg, rule: chooser{Rule: cfg.Rule}, past: make(map[stages.SeqID]*past), ahead: make(map[stages.StepID]*foretold),
-		layers: make([]stages.LayerStats, cfg.Layers), mark: make([]bool, cfg.Experts),
+		layers: make([]stages.LayerStats, cfg.Layers), mark: make([]bool, cfg.Experts), counts: make([]int32, cfg.Experts),
 	}
 	for i := range c.layers {
 		c.layers[i].Uses = make([]int64, cfg.Experts)
@@ -79,13 +81,13 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil || !c.cfg.LastToken {
 		return err
 	}
-	u := c.union()
+	hint := out.Spent().PrefetchExperts(m.Step)
 	for _, g := range m.Batch.Segments {
 		if p := c.past[g.Seq]; p != nil {
-			u.add(p.picks[m.Layer])
+			hint.Experts = c.unite(hint.Experts, p.picks[m.Layer])
 		}
 	}
-	c.foretell(m.Step, u, out)
+	c.foretell(hint, c.cfg.LastToken, out)
 	return nil
 }
 
@@ -97,12 +99,28 @@ func (c *Core) check(s *stages.Step) error {
 	return nil
 }
 
-// foretell sends the experts of u as a hint, if that many can be held.
-func (c *Core) foretell(s stages.Step, u *union, out *stages.Outbox) {
-	experts := u.take()
-	if len(experts) > 0 && len(experts) <= c.cfg.PrefetchSlots {
-		out.Send(stages.ExpertIO, &stages.PrefetchExperts{Step: s, Experts: experts})
+// foretell sends a hint if it is wanted and that many experts can be held. They were united.
+func (c *Core) foretell(hint *stages.PrefetchExperts, wanted bool, out *stages.Outbox) {
+	for _, e := range hint.Experts {
+		c.mark[e] = false
 	}
+	if n := len(hint.Experts); !wanted || n == 0 || n > c.cfg.PrefetchSlots {
+		out.Spent().Handled(hint)
+		return
+	}
+	slices.Sort(hint.Experts)
+	out.Send(stages.ExpertIO, hint)
+}
+
+// unite appends the experts that dst does not have yet, and marks them until foretell.
+func (c *Core) unite(dst, experts []int32) []int32 {
+	for _, e := range experts {
+		if !c.mark[e] {
+			c.mark[e] = true
+			dst = append(dst, e)
+		}
+	}
+	return dst
 }
 
 func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
@@ -113,14 +131,14 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 	if len(m.Scores) != rows*c.cfg.Experts {
 		return fmt.Errorf("router: %d scores for %v, want %d", len(m.Scores), &m.Step, rows*c.cfg.Experts)
 	}
-	plan := &stages.RoutePlan{TopK: k, Picks: make([]int32, rows*k), Weights: make([]float32, rows*k)}
+	plan := out.Spent().RoutePlan(rows*k, k)
 	if err := c.pick(m.Layer, m.Scores, plan); err != nil {
 		out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Router, Err: err})
 		return nil
 	}
-	plan.Waves = c.waves(plan)
+	c.cut(plan)
 	c.remember(m, plan)
-	out.Send(stages.ExpertIO, &stages.LayerRouted{Step: m.Step, Plan: plan})
+	out.Send(stages.ExpertIO, out.Spent().LayerRouted(m.Step, plan))
 	return c.lookAhead(m, out)
 }
 
@@ -179,20 +197,16 @@ func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
 		return fmt.Errorf("router: %d scores ahead for %v, want %d and a next layer", len(m.Ahead), &m.Step, rows*e)
 	}
 	f := &foretold{layer: m.Layer + 1, picks: make([]int32, rows*k)}
-	u := c.union()
+	next := m.Step
+	next.Layer++
+	hint := out.Spent().PrefetchExperts(next)
 	for r := range rows {
 		picks := f.picks[r*k : (r+1)*k]
 		c.rule.choose(m.Layer+1, m.Ahead[r*e:(r+1)*e], picks, nil)
-		u.add(picks)
+		hint.Experts = c.unite(hint.Experts, picks)
 	}
 	c.ahead[m.ID] = f
-	next := m.Step
-	next.Layer++
-	if c.cfg.NextGate {
-		c.foretell(next, u, out)
-	} else {
-		u.take()
-	}
+	c.foretell(hint, c.cfg.NextGate, out)
 	return nil
 }
 

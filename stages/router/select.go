@@ -39,40 +39,30 @@ func notFinite(v []float32) int {
 	return -1
 }
 
-// waves groups the picks by expert, ascending, and cuts the experts into waves.
-func (c *Core) waves(plan *stages.RoutePlan) []stages.Wave {
-	counts := make([]int32, c.cfg.Experts)
+// cut groups the plan's picks by expert, ascending, and cuts the experts into waves.
+func (c *Core) cut(plan *stages.RoutePlan) {
+	clear(c.counts)
 	for _, e := range plan.Picks {
-		counts[e]++
+		c.counts[e]++
 	}
-	pairs := make([]int32, len(plan.Picks))
-	used, at := 0, int32(0)
-	starts := make([]int32, c.cfg.Experts)
-	for e, n := range counts {
-		starts[e] = at
+	plan.Pairs = slices.Grow(plan.Pairs[:0], len(plan.Picks))[:len(plan.Picks)]
+	at := int32(0)
+	for e, n := range c.counts {
+		if n > 0 {
+			plan.Uses = append(plan.Uses, stages.ExpertUse{Expert: int32(e), Pairs: plan.Pairs[at : at+n : at+n]})
+		}
+		c.counts[e] = at // where the expert's next pair goes
 		at += n
-		if n > 0 {
-			used++
-		}
 	}
-	next := slices.Clone(starts)
 	for i, e := range plan.Picks {
-		pairs[next[e]] = int32(i)
-		next[e]++
+		plan.Pairs[c.counts[e]] = int32(i)
+		c.counts[e]++
 	}
-	uses := make([]stages.ExpertUse, 0, used)
-	for e, n := range counts {
-		if n > 0 {
-			uses = append(uses, stages.ExpertUse{Expert: int32(e), Pairs: pairs[starts[e] : starts[e]+n : starts[e]+n]})
-		}
-	}
-	waves := make([]stages.Wave, 0, (used+c.cfg.WaveSlots-1)/c.cfg.WaveSlots)
-	for len(uses) > 0 {
+	for uses := plan.Uses; len(uses) > 0; {
 		n := min(len(uses), c.cfg.WaveSlots)
-		waves = append(waves, stages.Wave{Uses: uses[:n:n]})
+		plan.Waves = append(plan.Waves, stages.Wave{Uses: uses[:n:n]})
 		uses = uses[n:]
 	}
-	return waves
 }
 
 // common counts the experts that a and b share; each holds an expert once.
@@ -90,30 +80,4 @@ func (c *Core) common(a, b []int32) int64 {
 		c.mark[e] = false
 	}
 	return n
-}
-
-// union collects experts without repeats. It borrows Core.mark until take.
-type union struct {
-	mark []bool
-	list []int32
-}
-
-func (c *Core) union() *union { return &union{mark: c.mark} }
-
-func (u *union) add(experts []int32) {
-	for _, e := range experts {
-		if !u.mark[e] {
-			u.mark[e] = true
-			u.list = append(u.list, e)
-		}
-	}
-}
-
-// take returns the experts, ascending, and gives the marks back.
-func (u *union) take() []int32 {
-	for _, e := range u.list {
-		u.mark[e] = false
-	}
-	slices.Sort(u.list)
-	return u.list
 }

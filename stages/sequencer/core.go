@@ -41,6 +41,10 @@ type Core struct {
 	drains   []stages.Caller // who waits for the last step to end
 
 	steps, rows, failed int64
+
+	spareSteps    []*step
+	spareBatches  []*stages.Batch // oldest first
+	spareRequests []*request
 }
 
 var _ stages.Core = (*Core)(nil)

@@ -66,8 +66,9 @@ func (c *Core) newStep(lane int) *step {
 		c.lingering = false
 	}
 	c.lastStep++
-	b := &stages.Batch{Lane: lane}
-	s := &step{head: stages.Step{ID: c.lastStep, Batch: b}}
+	s := c.emptyStep()
+	b := s.head.Batch
+	b.Lane, s.head.ID = lane, c.lastStep
 	decoding := 0
 	for _, r := range c.ready {
 		if r.left() == 1 {
@@ -113,6 +114,37 @@ func (c *Core) addRows(s *step, r *request, n int) {
 	}
 	r.step = s
 	s.reqs = append(s.reqs, r)
+}
+
+// emptyStep returns a step with an empty batch. A batch that was used is used again only after as many others as
+// there are lanes, plus one: by then no message can be under way that has it.
+func (c *Core) emptyStep() *step {
+	var s *step
+	if n := len(c.spareSteps) - 1; n >= 0 {
+		s, c.spareSteps = c.spareSteps[n], c.spareSteps[:n]
+	} else {
+		s = new(step)
+	}
+	if len(c.spareBatches) <= len(c.lanes) {
+		s.head.Batch = new(stages.Batch)
+		return s
+	}
+	b := c.spareBatches[0]
+	copy(c.spareBatches, c.spareBatches[1:])
+	c.spareBatches = c.spareBatches[:len(c.spareBatches)-1]
+	*b = stages.Batch{Rows: b.Rows[:0], Segments: b.Segments[:0], Traces: b.Traces[:0]}
+	s.head.Batch = b
+	return s
+}
+
+// recycle keeps the memory of a step that went well. The batch of a traced one is still read when its spans are made.
+func (c *Core) recycle(s *step) {
+	if b := s.head.Batch; !b.Traced {
+		c.spareBatches = append(c.spareBatches, b)
+	}
+	clear(s.reqs)
+	*s = step{reqs: s.reqs[:0]}
+	c.spareSteps = append(c.spareSteps, s)
 }
 
 // wants reports whether the end of the step must be read back.

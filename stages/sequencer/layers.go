@@ -20,8 +20,8 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 			c.steps++
 			c.rows += int64(len(head.Batch.Rows))
 		}
-		out.Send(stages.Router, &stages.BeginLayer{Step: head})
-		out.Send(stages.Dispatch, &stages.BeginLayer{Step: head})
+		out.Send(stages.Router, out.Spent().BeginLayer(head))
+		out.Send(stages.Dispatch, out.Spent().BeginLayer(head))
 		s.begun++
 		c.ringUsed++
 	}
@@ -72,9 +72,9 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 		if s.wants() {
 			head := s.head
 			head.Layer = c.cfg.Layers
-			out.Send(stages.Dispatch, &stages.ReadLogits{Step: head})
+			out.Send(stages.Dispatch, out.Spent().ReadLogits(head))
 		} else {
-			s.logits = &stages.LogitsReady{}
+			s.logits = out.Spent().LogitsReady(s.head, 0)
 			c.commit(s, out) // the last layer may be retired already
 		}
 	}
@@ -139,17 +139,9 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 		return
 	}
 	c.end(s, out)
-	logits := s.logits.Logits
+	c.share(s, out)
 	for i, r := range s.reqs {
 		g := s.head.Batch.Segments[i]
-		n := 0
-		for _, row := range s.head.Batch.Rows[g.Row : g.Row+g.Rows] {
-			if row.Logits {
-				n++
-			}
-		}
-		r.logits = append(r.logits, logits[:n*c.cfg.Vocab]...)
-		logits = logits[n*c.cfg.Vocab:]
 		c.collect(s, r, g)
 		r.step = nil
 		r.done += g.Rows
@@ -162,6 +154,43 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 		default:
 			c.ready = append(c.ready, r)
 		}
+	}
+	out.Spent().LogitsDone(s.logits)
+	c.recycle(s)
+}
+
+// share gives each request its rows of the step's logits. One that is alone and has none yet gets them without a copy.
+func (c *Core) share(s *step, out *stages.Outbox) {
+	logits := s.logits.Logits
+	if r := s.reqs[0]; len(s.reqs) == 1 && r.logits == nil {
+		if len(logits) > 0 {
+			r.logits = logits
+		}
+		return
+	}
+	for i, r := range s.reqs {
+		g, n := s.head.Batch.Segments[i], 0
+		for _, row := range s.head.Batch.Rows[g.Row : g.Row+g.Rows] {
+			if row.Logits {
+				n += c.cfg.Vocab
+			}
+		}
+		if r.logits == nil && n > 0 {
+			r.logits = out.Spent().Floats(n)[:0]
+		}
+		r.logits = append(r.logits, logits[:n]...)
+		logits = logits[n:]
+	}
+	c.floatsDone(s.logits.Logits, out)
+}
+
+// keepRows is how many rows' logits a slice may hold that is kept for other answers.
+const keepRows = 16
+
+// floatsDone gives back a slice of logits, unless it is a large one.
+func (c *Core) floatsDone(f []float32, out *stages.Outbox) {
+	if cap(f) <= keepRows*c.cfg.Vocab {
+		out.Spent().FloatsDone(f)
 	}
 }
 

@@ -35,6 +35,10 @@ type request struct {
 func (r *request) left() int { return len(r.msg.Tokens) - r.done }
 
 func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
+	if a := m.Spare; a != nil {
+		c.floatsDone(a.Logits, out)
+		out.Spent().AnswerDone(a)
+	}
 	s, err := c.admit(m)
 	if err != nil {
 		a := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}
@@ -46,7 +50,14 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	}
 	c.unexpect(s)
 	c.reserve(s, s.len+len(m.Tokens))
-	s.req = &request{msg: m, seq: s, pos: s.len}
+	var r *request
+	if n := len(c.spareRequests) - 1; n >= 0 {
+		r, c.spareRequests = c.spareRequests[n], c.spareRequests[:n]
+	} else {
+		r = new(request)
+	}
+	*r = request{msg: m, seq: s, pos: s.len}
+	s.req = r
 	c.ready = append(c.ready, s.req)
 }
 
@@ -152,7 +163,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	if s.poison == nil {
 		c.reserve(s, s.len)
 	}
-	a := &stages.ChunkEvaluated{Seq: s.id, Pos: r.pos, Rows: r.done, Err: err, Poison: s.poison}
+	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{Seq: s.id, Pos: r.pos, Rows: r.done, Err: err, Poison: s.poison})
 	if err == nil {
 		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
 		if len(r.msg.Tokens) == 1 {
@@ -161,6 +172,8 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 		}
 	}
 	out.Answer(r.msg.Caller, a)
+	*r = request{}
+	c.spareRequests = append(c.spareRequests, r)
 	if s.closing != nil {
 		c.sendClose(s, out)
 	}

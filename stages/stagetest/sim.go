@@ -115,8 +115,20 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		s.reads = append(s.reads, g)
 	}
 	for _, a := range s.out.Awaits {
-		a.Ticket.OnDone(func(err error) {
-			s.loose = append(s.loose, stages.Send{To: to, Msg: &stages.TicketDone{Step: a.Step, ID: a.ID, Err: err}})
+		done := s.out.Spent().TicketDone(a.Step, a.ID)
+		last := func(err error) {
+			if done.Err == nil {
+				done.Err = err
+			}
+			s.loose = append(s.loose, stages.Send{To: to, Msg: done})
+		}
+		if a.After == nil {
+			a.Ticket.OnDone(last)
+			continue
+		}
+		a.After.OnDone(func(err error) {
+			done.Err = err
+			a.Ticket.OnDone(last)
 		})
 	}
 	for _, m := range s.out.Sends {
@@ -130,6 +142,7 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		s.lingers = append(s.lingers, s.out.Linger)
 	}
 	s.out.Reset()
+	s.out.Spent().Handled(m)
 	return nil
 }
 

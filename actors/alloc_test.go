@@ -1,0 +1,66 @@
+package actors_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/invariants"
+)
+
+// TestNoAllocations decodes with experts in memory and tracing off: in the steady state a token allocates nothing, neither
+// through Use nor through Generate, whose logits go round. It stays within one page of positions, for a new page of keys
+// and values is listed in new memory.
+func TestNoAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector and the checks allocate")
+	}
+	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
+		t.Run("io="+string(io), func(t *testing.T) {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: io})
+			s := sequence(t, e)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			tokens := []int32{7}
+			use := func(logits []float32) error {
+				tokens[0] = argmax(logits)
+				return nil
+			}
+			token := func() {
+				if err := s.Use(ctx, tokens, use); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const rounds = 40
+			again := func() {
+				if err := s.Reset(ctx); err != nil {
+					t.Fatal(err)
+				}
+				tokens[0] = 7
+			}
+			for range 3 { // the same text each time, so its experts are in their slots
+				again()
+				for range rounds + 1 {
+					token()
+				}
+			}
+			again()
+			if got := testing.AllocsPerRun(rounds, token); got != 0 {
+				t.Errorf("Use: %v allocations a token, want none", got)
+			}
+			generate := func(n int) float64 {
+				return testing.AllocsPerRun(5, func() {
+					again()
+					if _, err := greedy(s, []int32{7}, n); err != nil {
+						t.Fatal(err)
+					}
+				})
+			}
+			// Two slices grow with the text, greedy's and Generate's: from 10 tokens to 40 each grows three times at most.
+			if short, long := generate(rounds/4), generate(rounds); long-short > 6 {
+				t.Errorf("Generate: %v allocations for %d tokens, %v for %d", short, rounds/4, long, rounds)
+			}
+		})
+	}
+}

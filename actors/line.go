@@ -1,0 +1,155 @@
+package actors
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// line runs the actors of one engine's stages: one message at a time, in order of arrival, in the goroutine that posts
+// while nobody else runs the line. So the device's goroutine, which brings the scores of a layer, runs router, expert-IO
+// and dispatch itself and goes on with the commands they submitted: no thread sleeps or wakes between two operations of a
+// token. A handler never blocks, and a whole layer's messages take a few microseconds, so whoever posts is not held up
+// (docs/experiments.md has the figures of the alternatives).
+//
+// Stages of one engine never run at the same time; what they share (stages.Spent) needs no lock.
+type line struct {
+	mu      sync.Mutex // guards the rest, and the mailboxes' counts
+	users   fifo
+	systems fifo // go first
+	running bool // a goroutine is running the line
+}
+
+// post is a message and the mailbox that it lies in.
+type post struct {
+	box    *mailbox
+	msg    any
+	system bool
+}
+
+// fifo is a queue of posts without a bound; it keeps its memory.
+type fifo struct {
+	posts []post
+	first int
+}
+
+func (f *fifo) push(p post) { f.posts = append(f.posts, p) }
+
+func (f *fifo) pop() (p post, ok bool) {
+	if f.first == len(f.posts) {
+		return p, false
+	}
+	p = f.posts[f.first]
+	f.posts[f.first] = post{}
+	f.first++
+	switch {
+	case f.first == len(f.posts):
+		f.posts, f.first = f.posts[:0], 0
+	case f.first >= 64 && 2*f.first >= len(f.posts): // one that never runs empty must not grow for ever
+		n := copy(f.posts, f.posts[f.first:])
+		clear(f.posts[n:])
+		f.posts, f.first = f.posts[:n], 0
+	}
+	return p, true
+}
+
+// mailboxes makes the mailbox of an actor that the line runs.
+func (l *line) mailboxes() actor.MailboxProducer {
+	return func() actor.Mailbox { return &mailbox{line: l} }
+}
+
+// post puts a message in line and, unless somebody does already, runs the line until it is empty.
+func (l *line) post(p post) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.system {
+		l.systems.push(p)
+	} else {
+		p.box.waiting++
+		l.users.push(p)
+	}
+	if l.running {
+		return
+	}
+	l.running = true
+	for p, ok := l.next(); ok; p, ok = l.next() {
+		l.mu.Unlock()
+		p.box.deliver(p)
+		l.mu.Lock()
+	}
+	l.running = false
+}
+
+// next takes the message whose turn it is. l.mu is held.
+func (l *line) next() (post, bool) {
+	if p, ok := l.systems.pop(); ok {
+		return p, true
+	}
+	p, ok := l.users.pop()
+	if ok {
+		p.box.waiting--
+	}
+	return p, ok
+}
+
+// mailbox is a protoactor mailbox on a line. It allocates nothing for a message, where the mailboxes of the library
+// make a closure for each wake-up. Batches are not taken apart.
+type mailbox struct {
+	line      *line
+	invoker   actor.MessageInvoker
+	waiting   int    // user messages in line
+	suspended bool   // an actor that has panicked handles system messages only
+	held      []post // for a suspended actor, in order
+}
+
+var _ actor.Mailbox = (*mailbox)(nil)
+
+// PostUserMessage puts a message in line.
+func (b *mailbox) PostUserMessage(m any) { b.line.post(post{box: b, msg: m}) }
+
+// PostSystemMessage puts a message of the actor system before all others in line.
+func (b *mailbox) PostSystemMessage(m any) { b.line.post(post{box: b, msg: m, system: true}) }
+
+// RegisterHandlers tells who handles the messages. The dispatcher has nothing to do.
+func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	b.invoker = invoker
+}
+
+// Start does nothing: a message runs the line.
+func (b *mailbox) Start() {}
+
+// UserMessageCount returns how many messages are in line.
+func (b *mailbox) UserMessageCount() int {
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
+	return b.waiting
+}
+
+// deliver handles one message. A panic of the actor goes to its supervisor.
+func (b *mailbox) deliver(p post) {
+	defer func() {
+		if r := recover(); r != nil {
+			b.invoker.EscalateFailure(r, p.msg)
+		}
+	}()
+	switch p.msg.(type) {
+	case *actor.SuspendMailbox:
+		b.suspended = true
+	case *actor.ResumeMailbox:
+		b.suspended = false
+		held := b.held
+		b.held = nil
+		for _, h := range held {
+			b.deliver(h)
+		}
+	default:
+		switch {
+		case p.system:
+			b.invoker.InvokeSystemMessage(p.msg)
+		case b.suspended:
+			b.held = append(b.held, p)
+		default:
+			b.invoker.InvokeUserMessage(p.msg)
+		}
+	}
+}

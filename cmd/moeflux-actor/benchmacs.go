@@ -1,0 +1,52 @@
+package main
+
+import "github.com/moeflux/moeflux-actor/model"
+
+// multiplyAdds returns what the matrices cost that a token meets if it uses k experts of a layer: of all layers, and of the head,
+// which only rows whose logits are wanted go through. Attention, the delta rule and all that is not a matrix of weights are left
+// out: they depend on the position and are small beside it.
+func multiplyAdds(m *model.Config, k int) (layers, head int64) {
+	h := int64(m.HiddenSize)
+	for _, l := range m.Layers {
+		switch l.Mixer {
+		case model.FullAttention:
+			layers += fullMultiplyAdds(m)
+		case model.LinearAttention:
+			// Queries, keys, values; the output's gate and the output; decay and step of each head.
+			layers += h * int64(m.LinearConvDim()+2*m.LinearValueDim()+2*m.LinearNumValueHeads)
+		case model.LatentAttention:
+			layers += latentMultiplyAdds(m)
+		}
+		if l.FFN == model.DenseMLP {
+			layers += 3 * h * int64(m.IntermediateSize)
+			continue
+		}
+		layers += h * int64(m.NumExperts+3*k*m.MoEIntermediateSize)
+		switch m.SharedExpert {
+		case model.SharedExpertGated:
+			layers += h * int64(3*m.SharedExpertIntermediateSize+1)
+		case model.SharedExpertUngated:
+			layers += h * int64(3*m.SharedExpertIntermediateSize)
+		}
+	}
+	return layers, h * int64(m.VocabSize)
+}
+
+func fullMultiplyAdds(m *model.Config) int64 {
+	heads := m.NumAttentionHeads * m.HeadDim
+	queries := heads
+	if m.AttnOutputGate {
+		queries *= 2
+	}
+	return int64(m.HiddenSize) * int64(queries+2*m.KVDim()+heads)
+}
+
+func latentMultiplyAdds(m *model.Config) int64 {
+	h, heads := m.HiddenSize, m.NumAttentionHeads
+	queries := heads * (m.QKNopeHeadDim + m.QKRopeHeadDim)
+	q := h * queries
+	if m.QLoraRank > 0 {
+		q = m.QLoraRank * (h + queries)
+	}
+	return int64(q + h*m.LatentDim() + heads*(m.QKNopeHeadDim+m.VHeadDim)*m.KVLoraRank + h*heads*m.VHeadDim)
+}

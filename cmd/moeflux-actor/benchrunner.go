@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+)
+
+// benchRunner runs texts with some sequences at once.
+type benchRunner struct {
+	inv         *invocation
+	s           *session
+	setting     *benchSetting
+	seqs        []*actors.Sequence
+	bar         *progress
+	done, total int64 // tokens of one sequence, for the bar
+}
+
+// newBenchRunner opens the sequences; close ends them.
+func newBenchRunner(ctx context.Context, inv *invocation, s *session, setting *benchSetting, sequences int) (*benchRunner, error) {
+	b := &benchRunner{inv: inv, s: s, setting: setting, bar: newProgress(inv)}
+	for range sequences {
+		seq, err := s.engine.NewSequence(ctx)
+		if err != nil {
+			b.close()
+			return nil, err
+		}
+		b.seqs = append(b.seqs, seq)
+	}
+	return b, nil
+}
+
+func (b *benchRunner) close() {
+	b.bar.clear()
+	for _, seq := range b.seqs {
+		seq.Close()
+	}
+}
+
+// run reads a prompt with each of the first sequences, and when all have, decodes n tokens with each. The others are empty.
+func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*benchRun, error) {
+	ctx, end := b.s.span(ctx, "moeflux.bench")
+	defer end()
+	for _, seq := range b.seqs {
+		if err := seq.Reset(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var r benchRun
+	logits := make([][]float32, len(prompts))
+	err := b.part(ctx, &r.Prefill, len(prompts), len(prompts[0]), 1, func(ctx context.Context, i int) (err error) {
+		logits[i], err = b.seqs[i].Eval(ctx, prompts[i])
+		b.progress(i, len(prompts[i]))
+		return err
+	})
+	if err != nil || n == 0 {
+		return &r, err
+	}
+	err = b.part(ctx, &r.Decode, len(prompts), n, n, func(ctx context.Context, i int) error {
+		greedy := sample.New(sample.Options{})
+		for range n {
+			next, err := greedy.Next(logits[i], nil, nil)
+			if err != nil {
+				return err
+			}
+			if logits[i], err = b.seqs[i].Eval(ctx, []int32{next}); err != nil {
+				return err
+			}
+			b.progress(i, 1)
+		}
+		return nil
+	})
+	return &r, err
+}
+
+// progress counts tokens of the first sequence, by whose goroutine alone the bar is used.
+func (b *benchRunner) progress(i, tokens int) {
+	if i == 0 {
+		b.done += int64(tokens)
+		b.bar.update("measuring", b.done, b.total, formatCount)
+	}
+}
+
+// part does f for so many sequences at once, and measures it; tokens, of which some want logits, are those of one sequence.
+func (b *benchRunner) part(ctx context.Context, p *benchPart, sequences, tokens, logits int, f func(ctx context.Context, i int) error) error {
+	before, err := b.s.engine.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	begin := b.inv.env.now()
+	if err := together(ctx, sequences, f); err != nil {
+		return err
+	}
+	end := b.inv.env.now()
+	after, err := b.s.engine.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	p.Tokens = tokens * sequences
+	p.Seconds, p.TokensPerSecond = speed(p.Tokens, begin, end)
+	p.MultiplyAdds = int64(sequences) * (int64(tokens)*b.setting.MACLayers + int64(logits)*b.setting.MACHead)
+	p.count(before, after, b.setting)
+	return nil
+}
+
+// together runs f(0) to f(n-1) at once and waits for all. The first error ends the others' context and is returned.
+func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			if err := f(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// warmUp brings code, weights and the sequences' memory to where they are in the midst of work: memory just taken is slow at
+// first.
+func (b *benchRunner) warmUp(ctx context.Context, prompts [][]int32, n int) error {
+	if _, err := b.run(ctx, prompts, n); err != nil {
+		return fmt.Errorf("warming up: %w", err)
+	}
+	return nil
+}

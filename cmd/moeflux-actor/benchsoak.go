@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+)
+
+const (
+	soakLeast  = time.Second
+	soakWindow = time.Minute // or a tenth of a shorter soak
+	soakTick   = time.Second // how often the bar moves and windows may end
+)
+
+// soak decodes for the time that was asked for and prints the figures of every minute and the verdict.
+func (c *benchCmd) soak(ctx context.Context, inv *invocation, s *session) error {
+	warmPrompt, warm, err := c.fits(s)
+	if err != nil {
+		return err
+	}
+	prompts, err := newBenchPrompts(s, c.PromptTokens[0]+c.GenTokens)
+	if err != nil {
+		return err
+	}
+	r := &soakResult{PromptTokens: c.PromptTokens[0], GenTokens: c.GenTokens, Sequences: c.Sequences[0], Asked: c.Soak.Seconds()}
+	if r.benchSetting, err = settingOf(s, &c.engineFlags); err != nil {
+		return err
+	}
+	r.Prompts, r.WarmupTokens = prompts.kind, warm
+	b, err := newBenchRunner(ctx, inv, s, &r.benchSetting, r.Sequences)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	b.total = int64(warmPrompt + warm)
+	if err := b.warmUp(ctx, prompts.of(0, r.Sequences, warmPrompt), warm); err != nil {
+		return err
+	}
+	k := &soaker{b: b, r: r, prompts: prompts, json: c.JSON}
+	k.next.Store(int64(r.Sequences))
+	err = k.run(ctx, c.Soak)
+	if r.Interrupted = err != nil && stopped(ctx, err); err != nil && (!r.Interrupted || len(r.Windows) == 0) {
+		return err
+	}
+	r.judge()
+	if err := c.print(inv, r, func() string { return r.verdict() + "\n" }); err != nil {
+		return err
+	}
+	if r.Interrupted {
+		return errInterrupted
+	}
+	return nil
+}
+
+// soaker lets the runner's sequences decode and watches them.
+type soaker struct {
+	b       *benchRunner
+	r       *soakResult
+	prompts *benchPrompts
+	json    bool
+
+	logits            [][]float32  // of each sequence, after its last token; by its goroutine alone
+	next              atomic.Int64 // prompt to take
+	decoded, prompted atomic.Int64 // tokens since the last window ended
+	texts             atomic.Int64 // that have ended
+	over              atomic.Bool  // no further token is wanted
+}
+
+// run soaks for d, or until ctx ends, whose error it returns then.
+func (k *soaker) run(ctx context.Context, d time.Duration) error {
+	if err := k.header(); err != nil {
+		return err
+	}
+	if err := k.begin(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	length := min(soakWindow, d/10)
+	start, done := k.b.inv.env.now(), make(chan error, 1)
+	w := startWindow(start)
+	go func() { done <- together(ctx, k.r.Sequences, k.decode) }()
+	tick := time.NewTicker(min(length/4, soakTick))
+	defer tick.Stop()
+	var failed error // of writing
+	for {
+		select {
+		case <-tick.C:
+			now := k.b.inv.env.now()
+			if k.b.inv.stderrTerminal {
+				k.b.bar.update("soak", int64(now.Sub(start).Seconds()), int64(d.Seconds()), formatCount)
+			}
+			if now.Sub(start) >= d {
+				k.over.Store(true)
+			} else if now.Sub(w.start) >= length && failed == nil {
+				if w, failed = k.end(w, now); failed != nil {
+					cancel()
+				}
+			}
+		case err := <-done:
+			if failed != nil {
+				return failed
+			}
+			now := k.b.inv.env.now()
+			k.r.Seconds, k.r.Texts = now.Sub(start).Seconds(), k.texts.Load()
+			// A short rest would only show chance.
+			if (err == nil || stopped(ctx, err)) && (2*now.Sub(w.start) >= length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
+				_, failed = k.end(w, now)
+				err = errors.Join(err, failed)
+			}
+			return err
+		}
+	}
+}
+
+// begin reads the first prompts, all before the time begins.
+func (k *soaker) begin(ctx context.Context) error {
+	k.logits = make([][]float32, k.r.Sequences)
+	err := together(ctx, k.r.Sequences, k.prompt)
+	k.prompted.Store(0)
+	return err
+}
+
+// prompt empties sequence i and reads the next prompt with it.
+func (k *soaker) prompt(ctx context.Context, i int) (err error) {
+	seq := k.b.seqs[i]
+	if err := seq.Reset(ctx); err != nil {
+		return err
+	}
+	if k.logits[i], err = seq.Eval(ctx, k.prompts.prompt(int(k.next.Add(1)-1), k.r.PromptTokens)); err != nil {
+		return err
+	}
+	k.prompted.Add(int64(k.r.PromptTokens))
+	return nil
+}
+
+// decode goes from text to text with sequence i, whose prompt has been read, until the soak is over.
+func (k *soaker) decode(ctx context.Context, i int) error {
+	limit := max(1, k.r.GenTokens*(i+1)/k.r.Sequences) // so that texts do not end together
+	for {
+		if err := k.text(ctx, i, limit); err != nil || k.over.Load() {
+			return err
+		}
+		if err := k.prompt(ctx, i); err != nil {
+			return err
+		}
+		limit = k.r.GenTokens
+	}
+}
+
+// text decodes so many tokens after a prompt, fewer if the soak is over before.
+func (k *soaker) text(ctx context.Context, i, limit int) error {
+	ctx, end := k.b.s.span(ctx, "moeflux.bench")
+	defer end()
+	greedy := sample.New(sample.Options{})
+	for n := 0; n < limit; n++ {
+		if k.over.Load() {
+			return nil
+		}
+		token, err := greedy.Next(k.logits[i], nil, nil)
+		if err != nil {
+			return err
+		}
+		if k.logits[i], err = k.b.seqs[i].Eval(ctx, []int32{token}); err != nil {
+			return err
+		}
+		k.decoded.Add(1)
+	}
+	k.texts.Add(1)
+	return nil
+}
+
+// openWindow is a window that has begun.
+type openWindow struct {
+	start   time.Time
+	mallocs uint64
+}
+
+func startWindow(now time.Time) openWindow {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return openWindow{now, m.Mallocs}
+}
+
+// end measures a window, prints its line and begins the next one. The few allocations of all that count in the next.
+func (k *soaker) end(w openWindow, now time.Time) (openWindow, error) {
+	next := startWindow(now)
+	v := soakFigures{Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Goroutines: runtime.NumGoroutine()}
+	v.Seconds, v.TokensPerSecond = speed(int(v.Tokens), w.start, now)
+	v.Allocations = float64(next.mallocs-w.mallocs) / float64(max(v.Tokens, 1))
+	var m runtime.MemStats
+	runtime.GC() // so that the heap holds what lives
+	runtime.ReadMemStats(&m)
+	v.Heap = int64(m.HeapAlloc)
+	resident, err := sysmem.ReadResident()
+	switch {
+	case err == nil:
+		v.Resident, v.Own = &resident.All, &resident.Own
+	case !errors.Is(err, sysmem.ErrUnknown):
+		return next, err
+	}
+	k.r.Windows = append(k.r.Windows, v)
+	return next, k.line(v.line(k.r.elapsed()))
+}
+
+// header prints the setting and the heads of columns.
+func (k *soaker) header() error {
+	var b strings.Builder
+	if !k.json {
+		k.r.head(&b)
+		figureLine(&b, "soak", "%.0f s, %d texts of %d %s prompt tokens and %d decoded; %s, %d tokens decoded before",
+			k.r.Asked, k.r.Sequences, k.r.PromptTokens, k.r.Prompts, k.r.GenTokens, k.r.State, k.r.WarmupTokens)
+		b.WriteByte('\n')
+	}
+	b.WriteString(soakColumns)
+	return k.line(b.String())
+}
+
+// line prints a line as soon as it is known: to stdout, or to stderr where stdout is for JSON.
+func (k *soaker) line(text string) error {
+	k.b.bar.clear()
+	if k.json {
+		k.b.inv.say("%s", text)
+		return nil
+	}
+	_, err := k.b.inv.stdout.Write([]byte(text + "\n"))
+	return err
+}

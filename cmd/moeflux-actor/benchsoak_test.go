@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A short soak has a line for every window, restarts texts and ends with the verdict.
+func TestSoak(t *testing.T) {
+	args := []string{"bench", "--soak", "1s", "--sequences", "2", "--prompt-tokens", "4", "--gen-tokens", "6", "--warmup", "2", "--threads", "1"}
+	o := mustCall(t, "", append(args, "--json")...)
+	var r soakResult
+	dec := json.NewDecoder(strings.NewReader(o.stdout))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		t.Fatalf("stdout %q: %v", o.stdout, err)
+	}
+	if r.Sequences != 2 || r.PromptTokens != 4 || r.GenTokens != 6 || r.Asked != 1 || r.Seconds < 1 || r.Threads != 1 || r.WarmupTokens != 2 || r.Interrupted {
+		t.Errorf("the setting is %+v", r)
+	}
+	if len(r.Windows) < 2 || len(r.Windows) > 11 || !strings.Contains(o.stderr, soakColumns) || strings.Count(o.stderr, "\n") != 1+len(r.Windows) {
+		t.Errorf("%d windows and stderr %q, want up to 10 and a line for each", len(r.Windows), o.stderr)
+	}
+	tokens, seconds := int64(0), 0.0
+	for i, w := range r.Windows {
+		tokens, seconds = tokens+w.Tokens, seconds+w.Seconds
+		if w.Seconds < 0.05 || w.Heap < 1<<10 || w.Goroutines < 2 || w.Allocations < 0 {
+			t.Errorf("window %d: %+v, want tokens and what they cost", i, w)
+		}
+		if w.Own != nil && (*w.Own < 1<<20 || *w.Resident < *w.Own) {
+			t.Errorf("window %d: %d bytes resident, %d its own", i, *w.Resident, *w.Own)
+		}
+	}
+	if v := r.Verdict; tokens == 0 || v.Last <= 0 || v.Allocations <= 0 {
+		t.Errorf("%d tokens, verdict %+v; want tokens and what they cost", tokens, v)
+	}
+	if seconds > r.Seconds*1.0001 || r.Texts < 2 || r.Texts > 2+(tokens+12)/6 {
+		t.Errorf("%d texts ended, %d tokens in %g s of %g", r.Texts, tokens, seconds, r.Seconds)
+	}
+	// Without --gen-tokens a text goes on for 256 tokens, or as long as the context lets it.
+	if o := mustCall(t, "", "bench", "--soak", "1s", "--ctx", "20", "--prompt-tokens", "4", "--warmup", "0"); !strings.Contains(o.stdout, "1 texts of 4 random prompt tokens and 16 decoded") {
+		t.Errorf("a context of 20: %s", o.stdout)
+	}
+	if o := mustCall(t, "", args...); !regexp.MustCompile(`(?s)^model .*\nsoak +1 s, 2 texts of 4 random prompt tokens and 6 decoded; .*tokens/s.*\nverdict: .*texts\n$`).MatchString(o.stdout) || o.stderr != "" {
+		t.Errorf("stdout %q, stderr %q", o.stdout, o.stderr)
+	}
+}
+
+func TestSoakJSON(t *testing.T) {
+	r := &soakResult{Windows: []soakFigures{{}}}
+	for _, c := range []struct{ path, want string }{
+		{"", sortedWords(settingKeys, "gen_tokens interrupted prompt_tokens seconds sequences soak_seconds texts verdict windows")},
+		{"windows", "allocations_per_token goroutines heap_bytes own_bytes prompt_tokens resident_bytes seconds tokens tokens_per_second"},
+		{"verdict", "allocations_per_token findings first_tokens_per_second goroutine_growth heap_growth_bytes last_tokens_per_second own_growth_bytes steady"},
+	} {
+		if got := keysOf(t, r, strings.Fields(c.path)...); got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.path, got, c.want)
+		}
+	}
+}
+
+// Ctrl-C ends a soak early and cleanly; the windows until then and the verdict are printed.
+func TestSoakInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines int // of columns and windows, before it
+		want  string
+	}{{"in the warm-up", 0, "warming up"}, {"in the course", 3, "verdict: interrupted after "}} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out := &cancelAt{lines: c.lines, cancel: cancel}
+			if c.lines == 0 {
+				cancel()
+			}
+			var errs strings.Builder
+			code := run(ctx, []string{"bench", "--soak", "2s", "--sequences", "2", "--prompt-tokens", "4", "--warmup", "2"}, strings.NewReader(""), out, &errs, testEnv())
+			if all := out.text.String() + errs.String(); code != exitInterrupted || c.lines > 0 && !strings.Contains(all, c.want) {
+				t.Errorf("exit %d, stdout %q, stderr %q; want %d and %q", code, out.text.String(), errs.String(), exitInterrupted, c.want)
+			}
+		})
+	}
+}
+
+// cancelAt is a stdout that cancels when so many texts were written.
+type cancelAt struct {
+	text   strings.Builder
+	lines  int
+	cancel func()
+}
+
+func (c *cancelAt) Write(p []byte) (int, error) {
+	if c.lines--; c.lines == 0 {
+		c.cancel()
+	}
+	return c.text.Write(p)
+}
+
+// A soak whose output goes nowhere stops at once.
+func TestSoakStdoutFails(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+	}{{io.ErrClosedPipe, exitOK}, {errors.New("no space left on device"), exitFailed}} {
+		var errs strings.Builder
+		begin := time.Now()
+		code := run(t.Context(), []string{"bench", "--soak", "10m", "--prompt-tokens", "4", "--warmup", "2"}, strings.NewReader(""), badWriter{c.err}, &errs, testEnv())
+		if code != c.code || time.Since(begin) > time.Minute {
+			t.Errorf("%v: exit %d after %v, stderr %q; want %d", c.err, code, time.Since(begin), errs.String(), c.code)
+		}
+	}
+}
+
+func TestSoakVerdict(t *testing.T) {
+	window := func(speed float64, own, heap int64, goroutines int) soakFigures {
+		return soakFigures{Seconds: 60, Tokens: 100, TokensPerSecond: speed, Own: &own, Heap: heap, Goroutines: goroutines, Allocations: 3}
+	}
+	still := window(50, 100<<20, 10<<20, 20)
+	for _, c := range []struct {
+		name     string
+		windows  []soakFigures
+		findings []string
+		says     string
+	}{
+		{"one window", []soakFigures{still}, nil, "verdict: steady; first 50.00, last 50.00 tokens/s (+0.0%); own memory +0 B, heap +0 B, goroutines +0; 3.0 allocations a token"},
+		{"steady", []soakFigures{still, window(45, 110<<20, 11<<20, 22), still, window(48, 110<<20, 9<<20, 24)}, nil, "last 48.00 tokens/s (-4.0%); own memory +10.0 MiB, heap -1.00 MiB, goroutines +4"},
+		{"slower", []soakFigures{still, still, still, window(47, 100<<20, 10<<20, 20)}, []string{"slower by 6.0%"}, "not steady, slower by 6.0%; first"},
+		{"a slow minute in the midst", []soakFigures{still, window(30, 100<<20, 10<<20, 20), still, still}, nil, "steady"},
+		{"grows", []soakFigures{still, still, still, window(50, 150<<20, 20<<20, 30)},
+			[]string{"its own memory grew by 50.0 MiB", "the Go heap grew by 10.0 MiB", "10 goroutines more"}, "not steady, its own memory grew by 50.0 MiB, "},
+	} {
+		r := &soakResult{Windows: c.windows}
+		r.judge()
+		if strings.Join(r.Verdict.Findings, ", ") != strings.Join(c.findings, ", ") || r.Verdict.Steady != (len(c.findings) == 0) || !strings.Contains(r.verdict(), c.says) {
+			t.Errorf("%s: %+v\n%s\nwant %q and %q", c.name, r.Verdict, r.verdict(), c.findings, c.says)
+		}
+	}
+	still.Own = nil
+	r := &soakResult{Windows: []soakFigures{still, still}, Interrupted: true, Seconds: 77}
+	r.judge()
+	if got := r.verdict(); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
+		t.Errorf("on a system that does not tell: %s", got)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
+)
+
+// generator is what differs between instruction sets.
+type generator struct {
+	suffix string
+	lanes  int // float32 in a vector
+	data   map[string]Mem
+}
+
+func (g *generator) wide() bool { return g.lanes == 16 }
+
+func (g *generator) vec() reg.VecVirtual {
+	if g.wide() {
+		return ZMM()
+	}
+	return YMM()
+}
+
+func (g *generator) vecs(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = g.vec()
+	}
+	return v
+}
+
+// clear sets v to zero. The assembler does not know that VPXORD then reads nothing, and would keep v alive before.
+func (g *generator) clear(v reg.VecVirtual) {
+	if !g.wide() {
+		VPXOR(v, v, v)
+		return
+	}
+	i, err := x86.VPXORD(v, v, v)
+	if err != nil {
+		log.Fatalf("gen: %v", err)
+	}
+	i.CancellingInputs = true
+	Instruction(i)
+}
+
+func (g *generator) zero() reg.VecVirtual {
+	v := g.vec()
+	g.clear(v)
+	return v
+}
+
+// and sets dst to a AND b.
+func (g *generator) and(a Op, b, dst reg.VecVirtual) {
+	if g.wide() {
+		VPANDD(a, b, dst)
+	} else {
+		VPAND(a, b, dst)
+	}
+}
+
+func (g *generator) xor(a, b, dst reg.VecVirtual) {
+	if g.wide() {
+		VPXORD(a, b, dst)
+	} else {
+		VPXOR(a, b, dst)
+	}
+}
+
+func (g *generator) load(from Op, v reg.VecVirtual) { VMOVUPS(from, v) }
+
+// table returns n 32-bit constants in memory, made once.
+func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
+	if m, ok := g.data[name]; ok {
+		return m
+	}
+	m := GLOBL(strings.ToLower(g.suffix)+name, RODATA|NOPTR)
+	for i := range n {
+		DATA(4*i, f(i))
+	}
+	if g.data == nil {
+		g.data = map[string]Mem{}
+	}
+	g.data[name] = m
+	return m
+}
+
+// same returns a vector of one 32-bit constant in memory.
+func (g *generator) same(name string, value uint32) Mem {
+	return g.table(fmt.Sprintf("%s%x", name, value), g.lanes, func(int) Constant { return U32(value) })
+}
+
+// keep returns a register that holds m.
+func (g *generator) keep(m Mem) reg.VecVirtual {
+	v := g.vec()
+	g.load(m, v)
+	return v
+}
+
+// text begins a function.
+func (g *generator) text(name, signature, doc string) string {
+	name += g.suffix
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+	Doc(name + " " + doc)
+	return name
+}
+
+func pointer(name string) reg.Register { return Load(Param(name), GP64()) }
+
+// loop repeats body as often as n says, at least once; n ends at 0.
+func loop(name string, n reg.Register, body func()) {
+	Label(name)
+	body()
+	DECQ(n)
+	JNZ(LabelRef(name))
+}
+
+// end returns from a function that used vectors.
+func end() {
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,482 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of package host's panelArgs. Its test holds them against the struct.
+const (
+	argW          = 0
+	argWStep      = 8
+	argScales     = 16
+	argBiases     = 24
+	argSStep      = 32
+	argCols       = 40
+	argGroup      = 48
+	argGroupBytes = 56
+	argYStep      = 64
+	argX          = 80
+	argY          = 128
+)
+
+// aheadBytes is how far before their use codes are asked for.
+const aheadBytes = 4096
+
+// panels writes the products of panels with rows of X, and what prepares both.
+func (g *generator) panels() {
+	rows := 6
+	if !g.wide() {
+		rows = 4
+	}
+	for _, bits := range []int{2, 4, 8} {
+		for n := 1; n <= rows; n++ {
+			g.product(bits, n, true)
+			g.product(bits, n, false)
+		}
+	}
+	g.quantise()
+	for _, bits := range []int{2, 4, 8} {
+		g.arrange(bits)
+	}
+	g.arrangeScales()
+}
+
+// product is a function under way: the sums of a tile, which is as many vectors of outputs times n rows of X.
+type product struct {
+	*generator
+	name    string
+	bits, n int
+	vectors int // of outputs: two panels, the single one of a single row, or the halves of one
+	a       reg.Register
+
+	w, wStep              reg.Register
+	scales, biases, sStep reg.Register
+	x                     []reg.Register
+	at, groupEnd          reg.Register // inputs
+	scaleAt               reg.Register // of an int8 row's scales, in bytes from its beginning
+	table, mask           reg.VecVirtual
+	scale, bias           []reg.VecVirtual
+	total                 [][]reg.VecVirtual // by vector and row; nil: in Y
+}
+
+const productDoc = `multiplies %s
+// of %d-bit codes by %d rows of X, %s. a points to a panelArgs.`
+
+func (g *generator) product(bits, n int, int8s bool) {
+	p := &product{generator: g, bits: bits, n: n, vectors: 2}
+	kind, held := "F32", "float32"
+	if int8s {
+		kind, held = "Int8", "int8"
+	}
+	panels := "a panel"
+	if g.wide() {
+		panels = "two panels"
+		if n == 1 {
+			p.vectors, panels = 1, "a panel"
+		}
+	}
+	p.name = g.text(fmt.Sprintf("mul%sQ%dN%d", kind, bits, n), "func(a *byte)", fmt.Sprintf(productDoc, panels, bits, n, held))
+	p.begin(int8s)
+	if int8s {
+		p.int8s()
+	} else {
+		p.floats()
+	}
+}
+
+func (p *product) field(offset int) reg.Register {
+	r := GP64()
+	MOVQ(Mem{Base: p.a, Disp: offset}, r)
+	return r
+}
+
+// begin loads the arguments and clears the totals.
+func (p *product) begin(int8s bool) {
+	p.a = pointer("a")
+	p.w, p.scales, p.biases = p.field(argW), p.field(argScales), p.field(argBiases)
+	if p.panelsApart() {
+		p.wStep, p.sStep = p.field(argWStep), p.field(argSStep)
+	}
+	for r := range p.n {
+		p.x = append(p.x, p.field(argX+8*r))
+	}
+	p.at, p.groupEnd = GP64(), GP64()
+	XORQ(p.at, p.at)
+	if int8s {
+		p.scaleAt = p.field(argCols)
+	}
+	if p.wide() {
+		p.total = make([][]reg.VecVirtual, p.vectors)
+		for v := range p.total {
+			for range p.n {
+				p.total[v] = append(p.total[v], p.zero())
+			}
+		}
+		return
+	}
+	zero, y := p.zero(), GP64()
+	for r := range p.n {
+		MOVQ(Mem{Base: p.a, Disp: argY + 8*r}, y)
+		for v := range p.vectors {
+			VMOVUPS(zero, Mem{Base: y, Disp: 32 * v})
+		}
+	}
+}
+
+// panelsApart reports whether the vectors belong to different panels.
+func (p *product) panelsApart() bool { return p.wide() && p.vectors == 2 }
+
+// codes returns the address of vector v of the chunk that is chunk chunks ahead.
+func (p *product) codes(v, chunk int) Mem { return p.part(p.w, p.wStep, v, 64*chunk, 32) }
+
+func (p *product) part(base, step reg.Register, v, disp, half int) Mem {
+	m := Mem{Base: base, Disp: disp}
+	switch {
+	case v == 0:
+	case p.panelsApart():
+		m.Index, m.Scale = step, 1
+	default:
+		m.Disp += half
+	}
+	return m
+}
+
+// perWord returns the inputs of a chunk.
+func (p *product) perWord() int { return 32 / p.bits }
+
+// widened returns vector v of a group's bf16 numbers.
+func (p *product) widened(base reg.Register, v int) reg.VecVirtual {
+	s := p.vec()
+	VPMOVZXWD(p.part(base, p.sStep, v, 0, 16), s)
+	VPSLLD(U8(16), s, s)
+	return s
+}
+
+func (p *product) loadScales() {
+	p.scale, p.bias = nil, nil
+	for v := range p.vectors {
+		p.scale = append(p.scale, p.widened(p.scales, v))
+		p.bias = append(p.bias, p.widened(p.biases, v))
+	}
+}
+
+// addTo adds a sum to the total of vector v and row r.
+func (p *product) addTo(v, r int, sum reg.VecVirtual) {
+	if p.total != nil {
+		VADDPS(sum, p.total[v][r], p.total[v][r])
+		return
+	}
+	y := GP64()
+	MOVQ(Mem{Base: p.a, Disp: argY + 8*r}, y)
+	m := Mem{Base: y, Disp: 32 * v}
+	VADDPS(m, sum, sum)
+	VMOVUPS(sum, m)
+}
+
+// groups repeats body for each group of inputs and stores the totals.
+func (p *product) groups(body func()) {
+	Label(p.name + "_group")
+	MOVQ(p.at, p.groupEnd)
+	ADDQ(Mem{Base: p.a, Disp: argGroup}, p.groupEnd)
+	body()
+	ADDQ(U32(32), p.scales)
+	ADDQ(U32(32), p.biases)
+	CMPQ(p.at, Mem{Base: p.a, Disp: argCols})
+	JB(LabelRef(p.name + "_group"))
+	if p.total != nil {
+		step := p.field(argYStep)
+		for r := range p.n {
+			y := p.field(argY + 8*r)
+			for v := range p.vectors {
+				VMOVUPS(p.total[v][r], p.part(y, step, v, 0, 0))
+			}
+		}
+	}
+	end()
+}
+
+// chunks repeats body for the chunks of a group, unroll of them at a time.
+func (p *product) chunks(label string, unroll int, body func(chunk int)) {
+	Label(p.name + label)
+	for c := range unroll {
+		body(c)
+	}
+	ADDQ(U32(uint32(64*unroll)), p.w)
+	ADDQ(U32(uint32(p.perWord()*unroll)), p.at)
+	CMPQ(p.at, p.groupEnd)
+	JB(LabelRef(p.name + label))
+}
+
+func (p *product) ahead(chunk int) {
+	for v := range p.vectors {
+		if v == 0 || p.panelsApart() {
+			m := p.codes(v, chunk)
+			m.Disp += aheadBytes
+			PREFETCHT0(m)
+		}
+	}
+}
+
+// int8s is the product with rows of whole numbers.
+func (p *product) int8s() {
+	split := 1 // sums of a vector and row: enough for the latency of the products
+	if p.wide() {
+		split = max(1, 4/p.n)
+		p.mask = p.keep(p.maskOf(p.bits))
+	}
+	p.groups(func() {
+		sums := make([][][]reg.VecVirtual, p.vectors)
+		for v := range sums {
+			for range p.n {
+				var s []reg.VecVirtual
+				for range split {
+					s = append(s, p.zero())
+				}
+				sums[v] = append(sums[v], s)
+			}
+		}
+		turn, unroll := 0, 2
+		if p.n == 1 && p.bits == 8 {
+			unroll = 4
+		}
+		p.chunks("_chunk", unroll, func(chunk int) {
+			p.ahead(chunk)
+			if p.wide() {
+				p.dots512(chunk, &turn, sums)
+			} else {
+				p.dots2(chunk, sums)
+			}
+		})
+		p.loadScales()
+		for r := range p.n {
+			for v := range p.vectors {
+				p.scaled(r, v, sums[v][r])
+			}
+		}
+		ADDQ(U32(8), p.scaleAt)
+	})
+}
+
+func (p *product) maskOf(bits int) Mem {
+	if bits == 8 {
+		bits = 4 // AVX2 takes bytes in two
+	}
+	return p.same("mask", 0x01010101*uint32(1<<bits-1))
+}
+
+// dots512 adds the products of a chunk.
+func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
+	raw, codes := p.vecs(p.vectors), p.vecs(p.vectors)
+	for v := range raw {
+		VMOVDQU32(p.codes(v, chunk), raw[v])
+	}
+	for k := range 8 / p.bits {
+		for v := range raw {
+			switch {
+			case p.bits == 8:
+				codes[v] = raw[v]
+			case k == 0:
+				VPANDD(p.mask, raw[v], codes[v])
+			default:
+				VPSRLW(U8(k*p.bits), raw[v], codes[v])
+				VPANDD(p.mask, codes[v], codes[v])
+			}
+		}
+		for r := range p.n {
+			m := Mem{Base: p.x[r], Index: p.at, Scale: 1, Disp: chunk*p.perWord() + 4*k}
+			if p.vectors == 1 {
+				VPDPBUSD_BCST(m, codes[0], sums[0][r][*turn%len(sums[0][r])])
+				continue
+			}
+			x := p.vec()
+			VPBROADCASTD(m, x)
+			for v := range codes {
+				VPDPBUSD(x, codes[v], sums[v][r][*turn%len(sums[v][r])])
+			}
+		}
+		*turn++
+	}
+}
+
+// dots2 is dots512 by pairs of 16 bits: codes of 2 and 4 bits add up there, 15·127·2·2 being the most, and those of 8 are cut
+// in two.
+func (p *product) dots2(chunk int, sums [][][]reg.VecVirtual) {
+	ones, sixteens, mask := p.same("pair", 0x00010001), p.same("pair", 0x00100010), p.maskOf(p.bits)
+	parts, width := 8/p.bits, p.bits
+	if p.bits == 8 {
+		parts, width = 2, 4
+	}
+	for v := range p.vectors {
+		raw, codes := p.vec(), p.vecs(parts)
+		VMOVUPS(p.codes(v, chunk), raw)
+		for k := range codes {
+			if k == 0 {
+				VPAND(mask, raw, codes[k])
+				continue
+			}
+			VPSRLW(U8(k*width), raw, codes[k])
+			VPAND(mask, codes[k], codes[k])
+		}
+		for r := range p.n {
+			x, sum, next := p.vec(), p.vec(), p.vec()
+			for k := range codes {
+				if k == 0 || p.bits != 8 {
+					VPBROADCASTD(Mem{Base: p.x[r], Index: p.at, Scale: 1, Disp: chunk*p.perWord() + 4*k}, x)
+				}
+				if k == 0 {
+					VPMADDUBSW(x, codes[k], sum)
+					continue
+				}
+				VPMADDUBSW(x, codes[k], next)
+				if p.bits == 8 {
+					VPMADDWD(sixteens, next, next)
+					VPADDD(next, sums[v][r][0], sums[v][r][0])
+				} else {
+					VPADDW(next, sum, sum)
+				}
+			}
+			VPMADDWD(ones, sum, sum)
+			VPADDD(sum, sums[v][r][0], sums[v][r][0])
+		}
+	}
+}
+
+// scaled adds a group's dot·(scale·s) + bias·S, each step rounded.
+func (p *product) scaled(r, v int, sums []reg.VecVirtual) {
+	for i := 1; i < len(sums); i++ {
+		VPADDD(sums[i], sums[0], sums[0])
+	}
+	dot, t, u := sums[0], p.vec(), p.vec()
+	VCVTDQ2PS(dot, dot)
+	s := Mem{Base: p.x[r], Index: p.scaleAt, Scale: 1}
+	sum := s
+	sum.Disp = 4
+	if p.wide() {
+		VMULPS_BCST(s, p.scale[v], t)
+		VMULPS_BCST(sum, p.bias[v], u)
+	} else {
+		VBROADCASTSS(s, t)
+		VMULPS(t, p.scale[v], t)
+		VBROADCASTSS(sum, u)
+		VMULPS(u, p.bias[v], u)
+	}
+	VMULPS(t, dot, dot)
+	VADDPS(u, dot, dot)
+	p.addTo(v, r, dot)
+}
+
+// floats is the product with rows of float32. In a group the inputs whose places are equal modulo 4, a byte of each
+// word, are summed apart; as many of the four at once as there are registers for.
+func (p *product) floats() {
+	together := 1
+	switch {
+	case p.n == 1:
+		together = 4
+	case p.n == 2 || p.n == 3 && p.wide():
+		together = 2
+	}
+	if !p.wide() && p.n == 1 {
+		together = 2
+	}
+	if p.wide() {
+		switch p.bits {
+		case 8:
+			p.mask = p.keep(p.same("code", 255))
+		default:
+			p.table = p.keep(p.table16())
+		}
+	}
+	p.groups(func() {
+		p.loadScales()
+		for first := 0; first < 4; first += together {
+			p.residues(first, together)
+		}
+	})
+}
+
+// table16 holds float32 values of codes: a look-up takes the low four bits, of which the upper ones belong to other codes.
+func (p *product) table16() Mem {
+	return p.generator.table(fmt.Sprintf("values%d", p.bits), 16, func(i int) Constant { return F32(float32(i % (1 << p.bits))) })
+}
+
+// residues adds a group's inputs of the places first to first+together modulo 4.
+func (p *product) residues(first, together int) {
+	sums := make([][][]reg.VecVirtual, together)
+	for j := range sums {
+		for range p.vectors {
+			var s []reg.VecVirtual
+			for range p.n {
+				s = append(s, p.zero())
+			}
+			sums[j] = append(sums[j], s)
+		}
+	}
+	p.chunks(fmt.Sprintf("_residue%d", first), 2, func(chunk int) {
+		if first == 0 {
+			p.ahead(chunk)
+		}
+		for k := range 8 / p.bits {
+			for j := range sums {
+				place := 4*k + first + j
+				weights := p.vecs(p.vectors)
+				for v := range weights {
+					p.weight(v, chunk, 8*(first+j)+k*p.bits, weights[v])
+				}
+				for r := range p.n {
+					m := Mem{Base: p.x[r], Index: p.at, Scale: 4, Disp: 4 * (chunk*p.perWord() + place)}
+					if p.wide() && p.vectors == 1 {
+						VFMADD231PS_BCST(m, weights[0], sums[j][0][r])
+						continue
+					}
+					x := p.vec()
+					VBROADCASTSS(m, x)
+					for v := range weights {
+						VFMADD231PS(x, weights[v], sums[j][v][r])
+					}
+				}
+			}
+		}
+	})
+	for j := range sums {
+		for v := range p.vectors {
+			for r := range p.n {
+				p.addTo(v, r, sums[j][v][r])
+			}
+		}
+	}
+	if first+together < 4 { // back to the group's beginning
+		SUBQ(Mem{Base: p.a, Disp: argGroupBytes}, p.w)
+		SUBQ(Mem{Base: p.a, Disp: argGroup}, p.at)
+	}
+}
+
+// weight sets dst to code·scale + bias of the codes from bit shift on.
+func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
+	from := p.codes(v, chunk)
+	switch {
+	case shift == 0:
+		VMOVUPS(from, dst)
+	case p.wide():
+		VPSRLD(U8(shift), from, dst)
+	default:
+		VMOVUPS(from, dst)
+		VPSRLD(U8(shift), dst, dst)
+	}
+	if p.table != nil {
+		VPERMPS(p.table, dst, dst)
+	} else {
+		if shift+p.bits < 32 {
+			if p.wide() {
+				VPANDD(p.mask, dst, dst)
+			} else {
+				VPAND(p.same("code", 1<<p.bits-1), dst, dst)
+			}
+		}
+		VCVTDQ2PS(dst, dst)
+	}
+	VFMADD213PS(p.bias[v], p.scale[v], dst)
+}

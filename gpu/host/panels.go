@@ -1,0 +1,133 @@
+package host
+
+import (
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+const (
+	panelRows = quant.PanelRows
+	maxTile   = 6              // rows of X that a kernel takes at most
+	lineBytes = 64             // of the caches
+	blockX    = 256 << 10      // bytes of X that stay in the second cache beside the panels they meet
+	chunkW    = 3 * blockX / 2 // bytes of W in a chunk at most, where X comes in several blocks
+)
+
+// panelArgs is what a panelKernel computes:
+//
+//	y[r][o] = Σ_g Σ_i w[o, i]·x[r][i]   over the groups g of inputs i, for the 16 rows o of each of its panels
+//
+// The generator knows the places of the fields.
+type panelArgs struct {
+	w              unsafe.Pointer // codes of the first panel
+	wStep          int            // bytes to those of the second
+	scales, biases unsafe.Pointer // of the first panel
+	sStep          int            // bytes to the second's, both
+	cols           int            // inputs
+	group          int            // inputs that share a scale
+	groupBytes     int            // of a group's codes in a panel
+	yStep          int            // bytes from the first panel's outputs to the second's
+	rows           int            // of X; what the kernel is for
+	// x are rows of X. A row is float32 [cols]; or int8 [cols] and then for each group float32 s, the scale, and
+	// S, s times the sum of the group's int8.
+	x [maxTile]unsafe.Pointer
+	y [maxTile]unsafe.Pointer // float32 [16], and again at yStep
+}
+
+// panelKernel multiplies panels with rows of X. a points to a panelArgs.
+type panelKernel func(a *byte)
+
+// panelScratch is memory of one thread for products of panels.
+type panelScratch struct {
+	args                  panelArgs
+	codes, scales, biases []byte // of two panels that were not panels in memory
+	y                     [maxTile][2 * panelRows]float32
+}
+
+// growBytes is grow for bytes; they begin at a multiple of lineBytes.
+func growBytes(b *[]byte, n int) []byte {
+	if cap(*b) < n {
+		mem := make([]byte, max(n, 2*cap(*b))+lineBytes)
+		skip := -uintptr(unsafe.Pointer(&mem[0])) % lineBytes
+		*b = mem[skip:]
+	}
+	return (*b)[:n]
+}
+
+// panels returns how many panels m has, or would have.
+func (m *matrix) panels() int { return chunks(m.rows, panelRows) }
+
+// mulPanels computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and the rows o of W in panels p0 ≤ p < p1. Rows of X go in
+// blocks, so that one stays in the cache while all panels pass.
+func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *rowList, i0, i1 int) {
+	a := &s.args
+	a.cols, a.group, a.groupBytes = w.cols, w.format.Group, w.format.WeightBytes(panelRows, w.format.Group)
+	per := i1 - i0
+	if w.format.Layout == quant.Panels { // others are arranged once for all rows
+		blocks := chunks(per, max(maxTile, blockX/in.width))
+		per = chunks(per, blocks)
+	}
+	table := k.floats[bitsAt(w.format.Bits)]
+	if in.int8s {
+		table = k.int8s[bitsAt(w.format.Bits)]
+	}
+	for ; i0 < i1; i0 += per {
+		end := min(i0+per, i1)
+		step := k.pair
+		if end-i0 == 1 {
+			step = 1
+		}
+		for p := p0; p < p1; p += step {
+			k.loadPanels(s, w, p, min(step, p1-p))
+			k.mulTiles(s, table, w, p, in, out, i0, end)
+		}
+	}
+}
+
+// loadPanels sets s.args to n panels of w from p on.
+func (k *kernels) loadPanels(s *panelScratch, w *matrix, p, n int) {
+	a := &s.args
+	codes, scales, biases := w.weight, w.scales, w.biases
+	bytes, scaleBytes := w.format.WeightBytes(panelRows, w.cols), w.format.ScaleBytes(panelRows, w.cols)
+	if w.format.Layout == quant.Rows {
+		codes, scales, biases = growBytes(&s.codes, 2*bytes), growBytes(&s.scales, 2*scaleBytes), growBytes(&s.biases, 2*scaleBytes)
+		for i := range n {
+			k.arrangePanel(codes[i*bytes:], scales[i*scaleBytes:], biases[i*scaleBytes:], w, p+i)
+		}
+		p = 0
+	}
+	codes, scales, biases = codes[p*bytes:(p+n)*bytes], scales[p*scaleBytes:(p+n)*scaleBytes], biases[p*scaleBytes:(p+n)*scaleBytes]
+	a.w, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0])
+	a.wStep, a.sStep, a.yStep = bytes, scaleBytes, 4*panelRows
+	if n == 1 { // a kernel for two does the one twice
+		a.wStep, a.sStep, a.yStep = 0, 0, 0
+	}
+}
+
+// mulTiles multiplies the panels that are loaded, from panel p of w on, with rows i0 ≤ i < i1 of X.
+func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
+	a := &s.args
+	first := p * panelRows
+	n := min(panelRows+a.yStep/4, w.rows-first)
+	whole := n%panelRows == 0
+	for i := i0; i < i1; {
+		rows := chunks(i1-i, chunks(i1-i, len(table)))
+		a.rows = rows
+		for j := range rows {
+			a.x[j] = unsafe.Pointer(&in.bytes(i + j)[0])
+			if whole {
+				a.y[j] = unsafe.Pointer(&out.floats(i + j)[first : first+n][0])
+			} else {
+				a.y[j] = unsafe.Pointer(&s.y[j][0])
+			}
+		}
+		table[rows-1]((*byte)(unsafe.Pointer(a)))
+		if !whole {
+			for j := range rows {
+				copy(out.floats(i + j)[first:first+n], s.y[j][:n])
+			}
+		}
+		i += rows
+	}
+}

@@ -1,0 +1,159 @@
+package host
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// maxGroup is the largest quantisation group.
+const maxGroup = 128
+
+// portableKernels makes the table of a kind of kernel.
+func portableKernels(kernel func(a *panelArgs, bits int)) (table [3][]panelKernel) {
+	for i, bits := range []int{2, 4, 8} {
+		for range maxTile {
+			table[i] = append(table[i], func(a *byte) { kernel((*panelArgs)(unsafe.Pointer(a)), bits) })
+		}
+	}
+	return table
+}
+
+// goPanel is a panelArgs as slices.
+type goPanel struct {
+	codes, scales, biases []byte
+	y                     [maxTile][]float32
+}
+
+func (a *panelArgs) panel() (p goPanel) {
+	groups := a.cols / a.group
+	p.codes = unsafe.Slice((*byte)(a.w), groups*a.groupBytes)
+	p.scales = unsafe.Slice((*byte)(a.scales), groups*2*panelRows)
+	p.biases = unsafe.Slice((*byte)(a.biases), groups*2*panelRows)
+	for r := range a.rows {
+		p.y[r] = unsafe.Slice((*float32)(a.y[r]), panelRows)
+		clear(p.y[r])
+	}
+	return p
+}
+
+// unpackGroup writes the codes of a group, by row and input.
+func unpackGroup(dst *[panelRows][maxGroup]uint8, codes []byte, bits int) {
+	perWord, mask := 32/bits, uint32(1<<bits-1)
+	for i := 0; len(codes) >= 4*panelRows; i += perWord {
+		for lane := range panelRows {
+			word := binary.LittleEndian.Uint32(codes[4*lane:])
+			row := dst[lane][i : i+perWord]
+			for j := 0; j+4 <= len(row); j += 4 {
+				row[j] = uint8(word & mask)
+				row[j+1] = uint8(word >> 8 & mask)
+				row[j+2] = uint8(word >> 16 & mask)
+				row[j+3] = uint8(word >> 24 & mask)
+				word >>= bits
+			}
+		}
+		codes = codes[4*panelRows:]
+	}
+}
+
+// portableFloats dequantises a group and adds its dots to each row's total.
+func portableFloats(a *panelArgs, bits int) {
+	p := a.panel()
+	var codes [panelRows][maxGroup]uint8
+	var weights [maxGroup]float32
+	for g := range a.cols / a.group {
+		unpackGroup(&codes, p.codes[g*a.groupBytes:(g+1)*a.groupBytes], bits)
+		for lane := range codes {
+			scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+			row := weights[:a.group]
+			for i, q := range codes[lane][:a.group] {
+				row[i] = float32(float32(q)*scale) + bias
+			}
+			for r := range a.rows {
+				x := unsafe.Slice((*float32)(a.x[r]), a.cols)
+				p.y[r][lane] += dot(row, x[g*a.group:])
+			}
+		}
+	}
+}
+
+// portableInt8s adds each group's dot·(scale·s) + bias·S, each step rounded.
+func portableInt8s(a *panelArgs, bits int) {
+	p := a.panel()
+	var codes [panelRows][maxGroup]uint8
+	groups := a.cols / a.group
+	for g := range groups {
+		unpackGroup(&codes, p.codes[g*a.groupBytes:(g+1)*a.groupBytes], bits)
+		for r := range a.rows {
+			x := unsafe.Slice((*int8)(a.x[r]), a.cols)[g*a.group : (g+1)*a.group]
+			scales := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
+			for lane := range codes {
+				var dot int32
+				for i, q := range codes[lane][:len(x)] {
+					dot += int32(q) * int32(x[i])
+				}
+				scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+				product := float32(float32(dot) * float32(scale*scales[2*g]))
+				p.y[r][lane] += float32(product + float32(bias*scales[2*g+1]))
+			}
+		}
+	}
+}
+
+// swap is an exchange of bits within a word: those of mask with those shift above.
+type swap struct {
+	shift int
+	mask  uint32
+}
+
+// swaps bring the codes of a word into a panel's order, by bitsAt.
+var swaps = [3][]swap{{{6, 0x00cc00cc}, {12, 0x0000f0f0}}, {{8, 0x0000ff00}, {4, 0x00f000f0}}, nil}
+
+// arrangePanel writes panel p of a matrix that is stored in rows; rows that it lacks are zeros.
+func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
+	first := p * panelRows
+	n := min(panelRows, w.rows-first)
+	b := bitsAt(w.format.Bits)
+	const block = 16 // bytes of a row
+	words, done := w.rowBytes/4, 0
+	row := w.weight[first*w.rowBytes : (first+n)*w.rowBytes]
+	if n == panelRows && k.arrange[b] != nil && w.rowBytes >= block {
+		k.arrange[b](&codes[0], &row[0], w.rowBytes, w.rowBytes/block)
+		done = w.rowBytes / block * 4
+	}
+	for i := done; i < words; i++ {
+		for lane := range panelRows {
+			word := uint32(0)
+			if lane < n {
+				word = binary.LittleEndian.Uint32(row[lane*w.rowBytes+4*i:])
+				for _, s := range swaps[b] {
+					t := (word ^ word>>s.shift) & s.mask
+					word ^= t ^ t<<s.shift
+				}
+			}
+			binary.LittleEndian.PutUint32(codes[4*(i*panelRows+lane):], word)
+		}
+	}
+	k.arrangeNumbers(scales, w.scales, w, first, n)
+	k.arrangeNumbers(biases, w.biases, w, first, n)
+}
+
+// arrangeNumbers writes a panel's scales or biases, of n rows of w from first on.
+func (k *kernels) arrangeNumbers(dst, src []byte, w *matrix, first, n int) {
+	groups := w.cols / w.format.Group
+	const block = 8 // groups
+	done := 0
+	src = src[2*groups*first : 2*groups*(first+n)]
+	if n == panelRows && k.arrangeScales != nil && groups >= block {
+		k.arrangeScales(&dst[0], &src[0], 2*groups, groups/block)
+		done = groups / block * block
+	}
+	for g := done; g < groups; g++ {
+		for lane := range panelRows {
+			v := uint16(0)
+			if lane < n {
+				v = binary.LittleEndian.Uint16(src[2*(lane*groups+g):])
+			}
+			binary.LittleEndian.PutUint16(dst[2*(g*panelRows+lane):], v)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// taskFunc is a task for tests.
+type taskFunc func(chunk int)
+
+func (f taskFunc) do(_ *scratch, chunk int) { f(chunk) }
+
+// TestPoolRunsEachChunkOnce runs jobs of every size, with threads that are slow by turns.
+func TestPoolRunsEachChunkOnce(t *testing.T) {
+	for threads := 1; threads <= 5; threads++ {
+		p := newPool(threads - 1)
+		var s scratch
+		for chunks := 1; chunks < 40; chunks++ {
+			counts := make([]atomic.Int32, chunks)
+			p.run(&s, taskFunc(func(c int) {
+				if c%(threads+1) == 1 {
+					time.Sleep(20 * time.Microsecond)
+				}
+				counts[c].Add(1)
+			}), chunks)
+			for c := range counts {
+				if n := counts[c].Load(); n != 1 {
+					t.Errorf("%d threads, %d chunks: chunk %d ran %d times", threads, chunks, c, n)
+				}
+			}
+		}
+		p.close()
+	}
+}
+
+// TestPoolStopsAtPanic wants the panic of a chunk raised by run, no chunk running after it, and the pool usable.
+func TestPoolStopsAtPanic(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	var s scratch
+	for round := range 50 {
+		var running atomic.Int32
+		func() {
+			defer func() {
+				if r, ok := recover().(*chunkPanic); !ok || r.value != "chunk" {
+					t.Errorf("round %d: got %v, want the chunk's panic", round, r)
+				}
+				if n := running.Load(); n != 0 {
+					t.Errorf("round %d: %d chunks still run", round, n)
+				}
+			}()
+			p.run(&s, taskFunc(func(c int) {
+				running.Add(1)
+				defer running.Add(-1)
+				if c == round {
+					panic("chunk")
+				}
+			}), 50)
+		}()
+	}
+}
+
+// TestIdlePoolSleeps looks at the processor time of the process while a pool has nothing to do.
+func TestIdlePoolSleeps(t *testing.T) {
+	d := open(t, 2)
+	var s scratch
+	d.pool.run(&s, taskFunc(func(int) {}), 8)
+	time.Sleep(20 * time.Millisecond) // until the workers have parked
+	before := cpuTime(t)
+	const wait = 500 * time.Millisecond
+	time.Sleep(wait)
+	if used := cpuTime(t) - before; used > wait/20 {
+		t.Errorf("an idle pool used %v in %v", used, wait)
+	}
+}
+
+func cpuTime(t *testing.T) time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// readTask reads its part of memory.
+type readTask struct {
+	mem   []byte
+	chunk int
+	sum   atomic.Uint64
+}
+
+func (r *readTask) do(_ *scratch, chunk int) {
+	m := r.mem[chunk*r.chunk : (chunk+1)*r.chunk]
+	var a, b, c, d uint64
+	for ; len(m) >= 64; m = m[64:] { // one load a cache line keeps the loop out of the way of memory
+		a += binary.LittleEndian.Uint64(m)
+		b ^= binary.LittleEndian.Uint64(m[16:])
+		c += binary.LittleEndian.Uint64(m[32:])
+		d ^= binary.LittleEndian.Uint64(m[48:])
+	}
+	r.sum.Add(a + b + c + d)
+}
+
+// BenchmarkPool walks through 1 GiB in jobs of a size, cut into 8 chunks a job, which is what an operation of a decoded token
+// does; 16 KiB is the price of the job itself.
+func BenchmarkPool(b *testing.B) {
+	mem, err := mapMemory(1 << 30)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer unmap(mem)
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 1
+	}
+	d := open(b, 0)
+	for _, job := range []int{16 << 10, 256 << 10, 2 << 20, 16 << 20, 1 << 30} {
+		b.Run(fmt.Sprintf("job=%dKiB/threads=%d", job>>10, d.threads), func(b *testing.B) {
+			const chunks = 8
+			t := &readTask{chunk: job / chunks}
+			var s scratch
+			b.SetBytes(int64(job))
+			at := 0
+			for b.Loop() {
+				if at+job > len(mem) {
+					at = 0
+				}
+				t.mem = mem[at : at+job]
+				d.pool.run(&s, t, chunks)
+				at += job
+			}
+		})
+	}
+}

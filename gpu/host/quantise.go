@@ -1,0 +1,108 @@
+package host
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Bits of |x| below which a group counts as zeros, its scale being no normal number, and from which on it is not finite.
+const (
+	leastBits    = 0x03fe0000 // 127·2^-126
+	infiniteBits = 0x7f800000
+)
+
+// quantiseGo rounds groups of inputs to 8 bits: q [groups, group] is the nearest whole number to x/s, ties to even, with s =
+// max|x|/127 over the group. scales is [groups, 2]: s, and s times the sum of the group's q. A group with an infinite number or
+// none gets NaN for both, one whose numbers all are below 127·2^-126 counts as zeros.
+func quantiseGo(q *int8, scales, x *float32, group, groups int) {
+	codes, inputs := unsafe.Slice(q, group*groups), unsafe.Slice(x, group*groups)
+	numbers := unsafe.Slice(scales, 2*groups)
+	for ; len(codes) > 0; codes, inputs, numbers = codes[group:], inputs[group:], numbers[2:] {
+		most := uint32(0)
+		for _, v := range inputs[:group] {
+			most = max(most, math.Float32bits(v)&^(1<<31))
+		}
+		if most < leastBits || most >= infiniteBits {
+			clear(codes[:group])
+			numbers[0], numbers[1] = 0, 0
+			if most >= infiniteBits {
+				numbers[0], numbers[1] = float32(math.NaN()), float32(math.NaN())
+			}
+			continue
+		}
+		s, sum := math.Float32frombits(most)/127, int32(0)
+		for i, v := range inputs[:group] {
+			c := wholeNumber(v / s)
+			codes[i] = int8(c)
+			sum += c
+		}
+		numbers[0], numbers[1] = s, float32(s*float32(sum))
+	}
+}
+
+// wholeNumber returns the nearest whole number, ties to even, of |v| below 2^22: float32 has no room for fractions in the sum.
+func wholeNumber(v float32) int32 {
+	const shift = 3 << 22
+	return int32(math.Float32bits(float32(v+shift))) - 0x4b400000
+}
+
+// groupAt returns the place of a group's size in tables.
+func groupAt(n int) int { return bitsAt(n) - 4 }
+
+// rounded is rows of X as int8 kernels take them, by the size of the groups they are rounded in.
+type rounded struct {
+	cols int
+	mem  [3][]byte // see groupAt; kept
+}
+
+// recordBytes returns the bytes of a row: int8 [cols], scales and sums, and room to the next line.
+func recordBytes(cols, group int) int {
+	return (cols + 8*(cols/group) + lineBytes - 1) &^ (lineBytes - 1)
+}
+
+// rows returns the rows in groups of a size.
+func (r *rounded) rows(group int) rowList {
+	n := recordBytes(r.cols, group)
+	return rowList{mem: r.mem[groupAt(group)], stride: n, width: n, int8s: true}
+}
+
+// roundTask fills a rounded; a chunk is some rows of the list.
+type roundTask struct {
+	kernels *kernels
+	in      rowList
+	out     *rounded
+	groups  [3]bool // see groupAt
+	count   int     // of the list
+	per     int
+}
+
+func (t *roundTask) do(_ *scratch, chunk int) {
+	for i := chunk * t.per; i < min((chunk+1)*t.per, t.count); i++ {
+		x := t.in.floats(i)[:t.out.cols]
+		for g, wanted := range t.groups {
+			if !wanted {
+				continue
+			}
+			group := 32 << g
+			n := recordBytes(t.out.cols, group)
+			record := t.out.mem[g][t.in.row(i)*n:][:n]
+			t.kernels.quantise((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[t.out.cols])), &x[0],
+				group, t.out.cols/group)
+		}
+	}
+}
+
+// round fills out with count rows of in's list, among rows of cols inputs, in the sizes of groups that are wanted.
+func (x *executor) round(out *rounded, in *rowList, count, rows, cols int, groups [3]bool) {
+	out.cols = cols
+	for g, wanted := range groups {
+		if wanted {
+			growBytes(&out.mem[g], rows*recordBytes(cols, 32<<g))
+			out.mem[g] = out.mem[g][:cap(out.mem[g])]
+		}
+	}
+	t := &x.rounding
+	*t = roundTask{kernels: x.kernels, in: *in, out: out, groups: groups, count: count, per: x.width(count, 1)}
+	x.parallel(t, chunks(count, t.per), count*cols/x.kernels.rate)
+	*t = roundTask{}
+}

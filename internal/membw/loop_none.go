@@ -1,0 +1,6 @@
+//go:build noasm || (!amd64 && !arm64)
+
+package membw
+
+// loops returns the loops that this processor runs, the best first.
+func loops() []loop { return []loop{portable} }

@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What can be wrong with a snapshot: the kinds of [Error]. A text says what the file has or is.
+var (
+	ErrNotSnapshot    = errors.New("not a snapshot")
+	ErrVersion        = errors.New("a version that cannot be read here")
+	ErrTruncated      = errors.New("ends too soon")
+	ErrShape          = errors.New("the state of a model of another shape")
+	ErrLen            = errors.New("an impossible number of positions")
+	ErrTooLong        = errors.New("more positions than fit here")
+	ErrTrailing       = errors.New("bytes behind the end")
+	ErrUnsealed       = errors.New("no seal, so damage would not be noticed; to load another program's file, accept unsealed ones")
+	ErrSeal           = errors.New("a damaged seal")
+	ErrChecksum       = errors.New("damaged: the checksum is another one")
+	ErrFingerprint    = errors.New("the state of another model, or of the same in another quantization")
+	ErrUnsupported    = errors.New("a state that this form of file cannot hold")
+	ErrBufferTooSmall = errors.New("the buffer is too small")
+)
+
+// Error reports a snapshot that cannot be loaded, shown or written. errors.Is finds its Kind and its cause.
+type Error struct {
+	Kind  error  // one of the Err values of this package
+	Field string // what is wrong: a header's field by its name in docs/snapshots.md, or a part of the file
+	Layer int    // where, -1 if it is no layer's
+	// Got and Want are what the file has and what is asked for: bytes of ErrTruncated, ErrTrailing and ErrBufferTooSmall, else the
+	// field's values.
+	Got, Want int64
+	Detail    string // more, for people; may be empty
+	Err       error  // cause, nil if there is none
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("snapshot: ")
+	if e.Layer >= 0 {
+		fmt.Fprintf(&b, "layer %d: ", e.Layer)
+	}
+	fmt.Fprintf(&b, "%s: %v", e.Field, e.Kind)
+	switch {
+	case e.Got == e.Want: // not a matter of numbers
+	case e.Kind == ErrNotSnapshot || e.Kind == ErrChecksum:
+		fmt.Fprintf(&b, ": %#x, want %#x", e.Got, e.Want)
+	default:
+		fmt.Fprintf(&b, ": %d, want %d", e.Got, e.Want)
+	}
+	if e.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", e.Detail)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// wrong makes an Error that is no layer's.
+func wrong(kind error, field string, got, want int64) *Error {
+	return &Error{Kind: kind, Field: field, Layer: -1, Got: got, Want: want}
+}

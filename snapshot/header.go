@@ -1,0 +1,142 @@
+package snapshot
+
+import (
+	"encoding/binary"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// The header. Its first word is the letters MFLX, first letter highest, so that the file begins with XLFM.
+const (
+	magic       = 0x4D464C58
+	words1      = 8  // of version 1
+	words2      = 10 // of version 2
+	headerBase  = 2  // words before the fields: magic, version
+	lenBytes    = 4  // of the number of positions before a growing layer's rows
+	maxLen      = 1 << 20
+	lenField    = "len"
+	headerField = "header"
+)
+
+// MaxPositions is the highest number of positions that readers of the format accept.
+const MaxPositions = maxLen
+
+// fieldNames are the fields behind magic and version. Version 1 has the first six.
+var fieldNames = [words2 - headerBase]string{
+	"num_layers", "full_attn_interval", "num_kv_heads", "head_dim", "linear_conv_bytes", "linear_ssm_bytes", "kv_lora_rank", "qk_rope_head_dim",
+}
+
+// fields are a header's words behind magic and version; the last two are 0 in version 1.
+type fields [words2 - headerBase]uint32
+
+func headerBytes(version int) int64 {
+	if version == 1 {
+		return words1 * 4
+	}
+	return words2 * 4
+}
+
+// fields returns the header's fields of a valid shape.
+func (s *Shape) fields() fields {
+	return fields{
+		uint32(len(s.Layers)), uint32(s.interval()), uint32(s.KVHeads), uint32(s.HeadDim),
+		uint32(s.ConvRows * s.ConvDim * 4), uint32(s.ValueHeads * s.ValueDim * s.KeyDim * 4), uint32(s.KVLoraRank), uint32(s.RopeDim),
+	}
+}
+
+// appendHeader appends the header of a version.
+func (f *fields) appendHeader(dst []byte, version int) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, magic)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(version))
+	for _, w := range f[:headerBytes(version)/4-headerBase] {
+		dst = binary.LittleEndian.AppendUint32(dst, w)
+	}
+	return dst
+}
+
+// readHeader reads magic, version and fields. The version is 1 or 2.
+func (in *input) readHeader() (version int, f fields, err error) {
+	var buf [words2 * 4]byte
+	if err := in.readAt(buf[:headerBase*4], 0, -1, headerField); err != nil {
+		return 0, f, err
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(buf[4*i:]) }
+	if word(0) != magic {
+		return 0, f, wrong(ErrNotSnapshot, "magic", int64(word(0)), magic)
+	}
+	if v := word(1); v != 1 && v != 2 {
+		e := wrong(ErrVersion, "version", int64(v), 2)
+		e.Detail = "versions 1 and 2 are known"
+		return 0, f, e
+	}
+	version = int(word(1))
+	n := headerBytes(version)
+	if err := in.readAt(buf[:n], 0, -1, headerField); err != nil {
+		return 0, f, err
+	}
+	for i := range int(n/4) - headerBase {
+		f[i] = word(headerBase + i)
+	}
+	return version, f, nil
+}
+
+// checkHeader holds a header against the shape; the first field that differs is reported.
+func (s *Shape) checkHeader(version int, got fields) error {
+	want := s.fields()
+	if version == 1 && s.version() == 2 {
+		e := wrong(ErrVersion, "version", 1, 2)
+		e.Detail = "version 1 has no latent attention"
+		return e
+	}
+	for i, w := range want {
+		if got[i] != w {
+			return wrong(ErrShape, fieldNames[i], int64(got[i]), int64(w))
+		}
+	}
+	return nil
+}
+
+// version returns the lowest version that holds the shape.
+func (s *Shape) version() int {
+	for _, k := range s.Layers {
+		if k == model.LatentAttention {
+			return 2
+		}
+	}
+	return 1
+}
+
+// shape returns what a header alone tells of the state: sizes, not what they are made of. layers is what the seal says of the
+// layers, nil if the header is to tell.
+func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
+	n, every := f[0], f[1]
+	if n < 1 || n > maxLayers {
+		return nil, wrong(ErrShape, fieldNames[0], int64(n), maxLayers)
+	}
+	if layers == nil {
+		if every < 1 || every > n {
+			return nil, wrong(ErrShape, fieldNames[1], int64(every), int64(n))
+		}
+		kind := model.FullAttention
+		if f[6] > 0 {
+			kind = model.LatentAttention
+		}
+		layers = regular(int(n), int(every), kind)
+	}
+	// What the header has only the size of is taken as rows of one value.
+	s := &Shape{
+		Layers: layers, KVHeads: int(f[2]), HeadDim: int(f[3]), KVLoraRank: int(f[6]), RopeDim: int(f[7]),
+		ConvRows: int(f[4] / 4), ConvDim: 1, ValueHeads: int(f[5] / 4), ValueDim: 1, KeyDim: 1,
+	}
+	for i := 4; i <= 5; i++ {
+		if f[i]%4 != 0 {
+			return nil, wrong(ErrShape, fieldNames[i], int64(f[i]), int64(f[i]/4*4))
+		}
+	}
+	if err := s.Validate(); err != nil {
+		e := wrong(ErrShape, headerField, 0, 0)
+		e.Err = err
+		return nil, e
+	}
+	return s, nil
+}

@@ -1,0 +1,168 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// Fingerprint tells models apart whose shape is the same. What it is made from is the caller's affair; zero means unknown.
+type Fingerprint [32]byte
+
+// String returns the fingerprint in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
+// Seal is what stands behind the body in files of this program. Other programs stop reading before it.
+type Seal struct {
+	Fingerprint Fingerprint
+	// Tokens are the token ids at positions 0, 1, …: of all positions, or none if they are not known.
+	Tokens []int32
+}
+
+// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with its kind, the tokens, the
+// length of the seal, and the checksums of the seal up to there.
+const (
+	sealMagic   = 0x4D464C53 // MFLS
+	sealVersion = 1
+
+	sealAtVersion     = 4
+	sealAtBody        = 8  // u64: bytes of header and body
+	sealAtSums        = 16 // their checksums
+	sealAtPositions   = 24 // u64
+	sealAtFingerprint = 32
+	sealAtLayers      = 64 // u32
+	sealAtTokens      = 68 // u32: how many
+	sealFixed         = 72
+	sealTail          = 4 + sumsBytes
+)
+
+func sealBytes(layers, tokens int) int64 {
+	return sealFixed + int64(layers) + 4*int64(tokens) + sealTail
+}
+
+// sealed is a seal as it is in a file.
+type sealed struct {
+	Seal
+	body      int64
+	sums      sums
+	positions int64
+	layers    []model.Mixer
+}
+
+// append appends the seal's bytes.
+func (s *sealed) append(dst []byte) []byte {
+	start := len(dst)
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, sealMagic)
+	dst = le.AppendUint32(dst, sealVersion)
+	dst = le.AppendUint64(dst, uint64(s.body))
+	dst = s.sums.appendTo(dst)
+	dst = le.AppendUint64(dst, uint64(s.positions))
+	dst = append(dst, s.Fingerprint[:]...)
+	dst = le.AppendUint32(dst, uint32(len(s.layers)))
+	dst = le.AppendUint32(dst, uint32(len(s.Tokens)))
+	for _, k := range s.layers {
+		dst = append(dst, byte(k))
+	}
+	for _, t := range s.Tokens {
+		dst = le.AppendUint32(dst, uint32(t))
+	}
+	dst = le.AppendUint32(dst, uint32(len(dst)-start+sealTail))
+	var own sums
+	own.add(dst[start:])
+	return own.appendTo(dst)
+}
+
+// sealBegins reports whether a seal begins at at.
+func (in *input) sealBegins(at int64) (bool, error) {
+	var head [4]byte
+	if in.size-at < int64(len(head)) {
+		return false, nil
+	}
+	err := in.readAt(head[:], at, -1, "seal")
+	return binary.LittleEndian.Uint32(head[:]) == sealMagic, err
+}
+
+// readSeal reads the seal that begins at at and must end where the file does. It is held against its own checksum, and its numbers
+// are possible.
+func (in *input) readSeal(at int64) (*sealed, error) {
+	const field = "seal"
+	var head [sealFixed]byte
+	if err := in.readAt(head[:], at, -1, field); err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
+	layers, tokens := int64(le.Uint32(head[sealAtLayers:])), int64(le.Uint32(head[sealAtTokens:]))
+	if layers > maxLayers {
+		return nil, wrong(ErrSeal, "seal layers", layers, maxLayers)
+	}
+	if tokens > maxLen {
+		return nil, wrong(ErrSeal, "seal tokens", tokens, maxLen)
+	}
+	n := sealBytes(int(layers), int(tokens))
+	switch rest := in.size - at; {
+	case rest < n:
+		return nil, wrong(ErrTruncated, field, rest, n)
+	case rest > n:
+		return nil, wrong(ErrTrailing, field, rest, n)
+	}
+	raw := make([]byte, n)
+	if err := in.readAt(raw, at, -1, field); err != nil {
+		return nil, err
+	}
+	var own sums
+	own.add(raw[:n-sumsBytes])
+	if want := readSums(raw[n-sumsBytes:]); own != want {
+		return nil, wrong(ErrSeal, "seal checksum", own.value(), want.value())
+	}
+	return parseSeal(raw, int(layers), int(tokens))
+}
+
+// parseSeal takes a seal apart whose checksum is right.
+func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
+	le := binary.LittleEndian
+	if v := le.Uint32(raw[sealAtVersion:]); v != sealVersion {
+		return nil, wrong(ErrVersion, "seal version", int64(v), sealVersion)
+	}
+	s := &sealed{body: int64(le.Uint64(raw[sealAtBody:])), sums: readSums(raw[sealAtSums:]), positions: int64(le.Uint64(raw[sealAtPositions:]))}
+	s.Fingerprint = Fingerprint(raw[sealAtFingerprint:])
+	if s.positions < 0 || s.positions > maxLen {
+		return nil, wrong(ErrLen, "seal positions", s.positions, maxLen)
+	}
+	if tokens != 0 && int64(tokens) != s.positions {
+		return nil, wrong(ErrSeal, "seal tokens", int64(tokens), s.positions)
+	}
+	for i, k := range raw[sealFixed:][:layers] {
+		if model.Mixer(k) > model.LatentAttention {
+			return nil, &Error{Kind: ErrSeal, Field: "kind", Layer: i, Got: int64(k), Want: int64(model.LatentAttention)}
+		}
+		s.layers = append(s.layers, model.Mixer(k))
+	}
+	if tokens > 0 {
+		s.Tokens = make([]int32, tokens)
+		for i := range s.Tokens {
+			s.Tokens[i] = int32(le.Uint32(raw[sealFixed+layers+4*i:]))
+		}
+	}
+	return s, nil
+}
+
+// findSeal looks for a seal from the end of the file on. It returns nil if there is none.
+func (in *input) findSeal() (*sealed, error) {
+	var tail [sealTail]byte
+	if in.size < sealFixed+sealTail {
+		return nil, nil
+	}
+	if err := in.readAt(tail[:], in.size-sealTail, -1, "seal"); err != nil {
+		return nil, err
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n < sealFixed+sealTail || n > in.size {
+		return nil, nil
+	}
+	if ok, err := in.sealBegins(in.size - n); !ok || err != nil {
+		return nil, err
+	}
+	return in.readSeal(in.size - n)
+}

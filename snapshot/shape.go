@@ -1,0 +1,174 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// Bounds of what a file may claim, so that no arithmetic on its sizes can overflow.
+const (
+	maxLayers   = 1 << 12
+	maxRowBytes = 1 << 28
+)
+
+// Shape is what a model's state is made of, and what a file's header is held against.
+type Shape struct {
+	// Layers is what each layer keeps: of full and latent attention something of every position, of linear attention a
+	// recurrent state of fixed size.
+	Layers []model.Mixer
+
+	// KVHeads and HeadDim are those of full attention. With latent attention they are in the header only: its
+	// attention heads, and the channels of a query.
+	KVHeads, HeadDim int
+
+	// Latent attention; 0 without.
+	KVLoraRank, RopeDim int
+
+	// Linear attention; 0 without.
+	ConvRows, ConvDim            int // kept inputs of the convolution (its kernel less one), their channels
+	ValueHeads, ValueDim, KeyDim int // recurrence
+}
+
+// ShapeOf returns the shape of a model's state.
+func ShapeOf(m *model.Config) *Shape {
+	s := &Shape{KVHeads: m.NumKeyValueHeads, HeadDim: m.HeadDim}
+	for _, l := range m.Layers {
+		s.Layers = append(s.Layers, l.Mixer)
+	}
+	if m.Count(model.LatentAttention) > 0 {
+		s.KVLoraRank, s.RopeDim = m.KVLoraRank, m.QKRopeHeadDim
+	}
+	if m.Count(model.LinearAttention) > 0 {
+		s.ConvRows, s.ConvDim = m.LinearConvKernelDim-1, m.LinearConvDim()
+		s.ValueHeads, s.ValueDim, s.KeyDim = m.LinearNumValueHeads, m.LinearValueHeadDim, m.LinearKeyHeadDim
+	}
+	return s
+}
+
+// Validate reports what makes s no shape of a state: every bad field, joined.
+func (s *Shape) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("snapshot: shape: "+format, args...))
+		}
+	}
+	check(len(s.Layers) > 0 && len(s.Layers) <= maxLayers, "%d layers, want 1 to %d", len(s.Layers), maxLayers)
+	for i, k := range s.Layers {
+		check(k <= model.LatentAttention, "layer %d is of unknown kind %d", i, k)
+	}
+	// product reports a product of sizes that is not between low and a row's limit.
+	product := func(what string, low int64, limit int64, sizes ...int) {
+		n := int64(1)
+		for _, v := range sizes {
+			if v < 0 || v > 0 && n > limit/int64(v) {
+				check(false, "%s of %v take more than %d bytes, or fewer than none", what, sizes, limit)
+				return
+			}
+			n *= int64(v)
+		}
+		check(n >= low, "%s of %v are none", what, sizes)
+	}
+	// atLeast is 1 if there are layers of the kind.
+	atLeast := func(k model.Mixer) int64 {
+		if slices.Contains(s.Layers, k) {
+			return 1
+		}
+		return 0
+	}
+	product("keys", atLeast(model.FullAttention), maxRowBytes, s.KVHeads, s.HeadDim, 4)
+	linear := atLeast(model.LinearAttention)
+	product("kept inputs of the convolution", 0, math.MaxUint32, s.ConvRows, s.ConvDim, 4)
+	product("channels of the convolution", 0, maxRowBytes, s.ConvDim, 4)
+	product("values of the recurrence", linear, math.MaxUint32, s.ValueHeads, s.ValueDim, s.KeyDim, 4)
+	product("values of a head's recurrence", linear, maxRowBytes, s.ValueDim, s.KeyDim, 4)
+	latent := atLeast(model.LatentAttention)
+	product("latents", latent, maxRowBytes, s.KVLoraRank, 4)
+	product("rotated keys", latent, maxRowBytes, s.RopeDim, 4)
+	check(latent == 1 || s.KVLoraRank == 0 && s.RopeDim == 0, "latent attention of rank %d, but no layer has it", s.KVLoraRank)
+	return errors.Join(errs...)
+}
+
+// grows reports whether a layer of the kind keeps something of every position.
+func grows(k model.Mixer) bool { return k != model.LinearAttention }
+
+// hasGrowing reports whether any layer tells how many positions the state holds.
+func (s *Shape) hasGrowing() bool { return slices.ContainsFunc(s.Layers, grows) }
+
+// interval returns full_attn_interval, the n of which every n-th layer and no other keeps positions. It is 0 if there is none, or
+// if these layers are of two kinds: no program but this one has such models.
+func (s *Shape) interval() int {
+	n := slices.IndexFunc(s.Layers, grows) + 1
+	if n > 0 && slices.Equal(s.Layers, regular(len(s.Layers), n, s.Layers[n-1])) {
+		return n
+	}
+	return 0
+}
+
+// regular returns layers of which every n-th is of the kind, and all others are linear attention.
+func regular(layers, n int, kind model.Mixer) []model.Mixer {
+	out := make([]model.Mixer, layers)
+	for i := range out {
+		out[i] = model.LinearAttention
+		if (i+1)%n == 0 {
+			out[i] = kind
+		}
+	}
+	return out
+}
+
+// block is one part of one layer: rows that stand one after the other in the body.
+type block struct {
+	part     Part
+	rows     int
+	rowBytes int
+}
+
+func (b block) bytes() int64 { return int64(b.rows) * int64(b.rowBytes) }
+
+// blocks returns the two parts of a layer of the kind, in the order of the body.
+func (s *Shape) blocks(k model.Mixer, positions int) [2]block {
+	switch k {
+	case model.FullAttention:
+		row := s.KVHeads * s.HeadDim * 4
+		return [2]block{{Keys, positions, row}, {Values, positions, row}}
+	case model.LatentAttention:
+		return [2]block{{Latents, positions, s.KVLoraRank * 4}, {RotatedKeys, positions, s.RopeDim * 4}}
+	default:
+		return [2]block{{Convolution, s.ConvRows, s.ConvDim * 4}, {Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4}}
+	}
+}
+
+// bufferBytes returns the size of the buffer through which a state of this size goes.
+func (s *Shape) bufferBytes(positions int, bodyBytes int64) int {
+	n := int(min(BufferBytes, bodyBytes))
+	for _, k := range []model.Mixer{model.LinearAttention, model.FullAttention, model.LatentAttention} {
+		if !slices.Contains(s.Layers, k) {
+			continue
+		}
+		for _, b := range s.blocks(k, positions) {
+			if b.rows > 0 {
+				n = max(n, b.rowBytes)
+			}
+		}
+	}
+	return n
+}
+
+// bodyBytes returns the size of header and body.
+func (s *Shape) bodyBytes(version, positions int) int64 {
+	n := headerBytes(version)
+	for _, k := range s.Layers {
+		if grows(k) {
+			n += lenBytes
+		}
+		for _, b := range s.blocks(k, positions) {
+			n += b.bytes()
+		}
+	}
+	return n
+}

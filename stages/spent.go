@@ -1,0 +1,239 @@
+package stages
+
+// Spent keeps the memory of messages that have been handled, of plans and of answers, and makes new ones of it: in the
+// steady state a decoded token allocates nothing. What a method returns is empty but for its arguments. Stages reach it
+// through their Outbox. It may be shared by stages that never run at the same time; it is not for concurrent use.
+type Spent struct {
+	begins    free[BeginLayer]
+	prefetch  free[PrefetchExperts]
+	scores    free[ScoresReady]
+	routed    free[LayerRouted]
+	residents free[WaveResident]
+	waves     free[WaveSubmitted]
+	submitted free[LayerSubmitted]
+	tickets   free[TicketDone]
+	releases  free[SlotsReleased]
+	retired   free[LayerRetired]
+	reads     free[ReadLogits]
+	logits    free[LogitsReady]
+	answers   free[ChunkEvaluated]
+	plans     free[RoutePlan]
+	floats    [][]float32
+}
+
+// free is the spent values of one type.
+type free[T any] struct{ items []*T }
+
+// keepMost bounds what is kept of one type: messages that were made elsewhere are spent here too.
+const keepMost = 64
+
+func (f *free[T]) take() *T {
+	n := len(f.items) - 1
+	if n < 0 {
+		return new(T)
+	}
+	v := f.items[n]
+	f.items[n] = nil
+	f.items = f.items[:n]
+	return v
+}
+
+func (f *free[T]) put(v *T) {
+	if len(f.items) < keepMost {
+		f.items = append(f.items, v)
+	}
+}
+
+// BeginLayer returns a message.
+func (s *Spent) BeginLayer(step Step) *BeginLayer {
+	m := s.begins.take()
+	m.Step = step
+	return m
+}
+
+// PrefetchExperts returns a message with memory for Experts.
+func (s *Spent) PrefetchExperts(step Step) *PrefetchExperts {
+	m := s.prefetch.take()
+	m.Step = step
+	return m
+}
+
+// ScoresReady returns a message with n Scores, their values undefined.
+func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
+	m := s.scores.take()
+	m.Step = step
+	m.Scores = resize(m.Scores, n)
+	return m
+}
+
+// LayerRouted returns a message.
+func (s *Spent) LayerRouted(step Step, p *RoutePlan) *LayerRouted {
+	m := s.routed.take()
+	m.Step, m.Plan = step, p
+	return m
+}
+
+// WaveResident returns a message.
+func (s *Spent) WaveResident(w WaveResident) *WaveResident {
+	m := s.residents.take()
+	*m = w
+	return m
+}
+
+// WaveSubmitted returns a message.
+func (s *Spent) WaveSubmitted(w WaveSubmitted) *WaveSubmitted {
+	m := s.waves.take()
+	*m = w
+	return m
+}
+
+// LayerSubmitted returns a message.
+func (s *Spent) LayerSubmitted(step Step) *LayerSubmitted {
+	m := s.submitted.take()
+	m.Step = step
+	return m
+}
+
+// TicketDone returns a message.
+func (s *Spent) TicketDone(step Step, id uint64) *TicketDone {
+	m := s.tickets.take()
+	m.Step, m.ID = step, id
+	return m
+}
+
+// SlotsReleased returns a message.
+func (s *Spent) SlotsReleased(step Step, wave int, slots []SlotID) *SlotsReleased {
+	m := s.releases.take()
+	m.Step, m.Wave, m.Slots = step, wave, slots
+	return m
+}
+
+// LayerRetired returns a message.
+func (s *Spent) LayerRetired(step Step) *LayerRetired {
+	m := s.retired.take()
+	m.Step = step
+	return m
+}
+
+// ReadLogits returns a message.
+func (s *Spent) ReadLogits(step Step) *ReadLogits {
+	m := s.reads.take()
+	m.Step = step
+	return m
+}
+
+// LogitsReady returns a message with n Logits, their values undefined.
+func (s *Spent) LogitsReady(step Step, n int) *LogitsReady {
+	m := s.logits.take()
+	m.Step, m.Logits = step, s.Floats(n)
+	return m
+}
+
+// ChunkEvaluated returns a message.
+func (s *Spent) ChunkEvaluated(a ChunkEvaluated) *ChunkEvaluated {
+	m := s.answers.take()
+	*m = a
+	return m
+}
+
+// RoutePlan returns a plan of n picks of k a row, with memory for waves. Its values are undefined and its waves empty.
+func (s *Spent) RoutePlan(n, k int) *RoutePlan {
+	p := s.plans.take()
+	p.TopK, p.Picks, p.Weights = k, resize(p.Picks, n), resize(p.Weights, n)
+	return p
+}
+
+// PlanDone takes a plan back. The device must be done with it, and no stage look at it again.
+func (s *Spent) PlanDone(p *RoutePlan) {
+	clear(p.Waves)
+	*p = RoutePlan{Picks: p.Picks[:0], Weights: p.Weights[:0], Waves: p.Waves[:0], Uses: p.Uses[:0], Pairs: p.Pairs[:0]}
+	s.plans.put(p)
+}
+
+// keepFloats bounds the slices of logits that are kept.
+const keepFloats = 8
+
+// Floats returns n float32, their values undefined. A slice that is much longer is left for others.
+func (s *Spent) Floats(n int) []float32 {
+	for i, f := range s.floats {
+		if cap(f) >= n && cap(f)/4 <= n {
+			last := len(s.floats) - 1
+			s.floats[i], s.floats[last] = s.floats[last], nil
+			s.floats = s.floats[:last]
+			return f[:n]
+		}
+	}
+	return make([]float32, n)
+}
+
+// FloatsDone takes a slice back for Floats. The oldest goes when there are many.
+func (s *Spent) FloatsDone(f []float32) {
+	if cap(f) == 0 {
+		return
+	}
+	if len(s.floats) == keepFloats {
+		copy(s.floats, s.floats[1:])
+		s.floats = s.floats[:keepFloats-1]
+	}
+	s.floats = append(s.floats, f)
+}
+
+// LogitsDone takes back a LogitsReady whose slices were passed on or taken back.
+func (s *Spent) LogitsDone(m *LogitsReady) {
+	*m = LogitsReady{}
+	s.logits.put(m)
+}
+
+// AnswerDone takes back an answer that its caller is done with.
+func (s *Spent) AnswerDone(m *ChunkEvaluated) {
+	*m = ChunkEvaluated{}
+	s.answers.put(m)
+}
+
+// Handled takes back a message that a stage has handled, unless it is of a kind that stages keep or pass on. Whoever
+// runs the stages calls it when everything the stage asked for in return is done.
+func (s *Spent) Handled(m Message) {
+	switch m := m.(type) {
+	case *BeginLayer:
+		*m = BeginLayer{}
+		s.begins.put(m)
+	case *PrefetchExperts:
+		*m = PrefetchExperts{Experts: m.Experts[:0]}
+		s.prefetch.put(m)
+	case *ScoresReady:
+		*m = ScoresReady{Scores: m.Scores[:0]}
+		s.scores.put(m)
+	case *LayerRouted:
+		*m = LayerRouted{}
+		s.routed.put(m)
+	case *WaveResident:
+		*m = WaveResident{}
+		s.residents.put(m)
+	case *WaveSubmitted:
+		*m = WaveSubmitted{}
+		s.waves.put(m)
+	case *LayerSubmitted:
+		*m = LayerSubmitted{}
+		s.submitted.put(m)
+	case *TicketDone:
+		*m = TicketDone{}
+		s.tickets.put(m)
+	case *SlotsReleased:
+		*m = SlotsReleased{}
+		s.releases.put(m)
+	case *LayerRetired:
+		*m = LayerRetired{}
+		s.retired.put(m)
+	case *ReadLogits:
+		*m = ReadLogits{}
+		s.reads.put(m)
+	}
+}
+
+// resize returns n items, their values undefined, in the memory of v if it is large enough.
+func resize[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	return v[:n]
+}
