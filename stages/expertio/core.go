@@ -44,8 +44,11 @@ func New(cfg Config) (*Core, error) {
 		return nil, fmt.Errorf("expertio: %d slots are less than a wave of %d experts", cfg.Slots, cfg.WaveSlots)
 	}
 	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers)}
-	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
-		return nil, fmt.Errorf("expertio: %w", err)
+	c.slots.init(cfg.Slots, cfg.Layers*cfg.Experts)
+	if cfg.Mapped {
+		for i := range cfg.Slots {
+			c.slots.settle(stages.SlotID(i), i)
+		}
 	}
 	return c, nil
 }
@@ -91,7 +94,6 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			return fmt.Errorf("expertio: expert %d of %d is foretold for %v", e, c.cfg.Experts, &m.Step)
 		}
 		key := m.Layer*c.cfg.Experts + int(e)
-		c.slots.foretell(key)
 		if _, ok := c.slots.find(key); ok {
 			continue
 		}
