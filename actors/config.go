@@ -50,6 +50,10 @@ type Config struct {
 	// ExpertMemory is the bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs
 	// re-reads; below one wave Open fails.
 	ExpertMemory int64
+	// Profile is a file that keeps how often each expert of the model was used, from run to run: an engine with expert slots
+	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. "" keeps none. A file that is
+	// missing, damaged or of another model costs a slower start and a line in the log.
+	Profile string
 	// ReadWorkers is the number of parallel expert reads. 0 means 8.
 	ReadWorkers int
 	// ChunkRows is the most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory.

@@ -34,6 +34,8 @@ type Engine struct {
 	slots    *slotMemory
 	queue    gpu.Queue
 	pool     *readpool.Pool
+	reads    []*slotRead // [slots]; nil where none was read into yet
+	profile  usage
 	dispatch *dispatch.Core
 
 	awaits awaits
@@ -174,6 +176,7 @@ func (e *Engine) shutDown() error {
 	var err error
 	select {
 	case <-reply:
+		e.saveProfile()
 	case <-e.broken:
 		err = e.reason
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -59,6 +60,12 @@ func (s *slotMemory) View(id stages.SlotID) gpu.View {
 func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	v := s.View(id)
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
+}
+
+// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on.
+func (s *slotMemory) discard(id stages.SlotID) error {
+	v := s.View(id)
+	return sysmem.Discard(v.Buf.Bytes()[v.Offset : v.Offset+s.stride])
 }
 
 func (s *slotMemory) release() {

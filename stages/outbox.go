@@ -12,6 +12,7 @@ type Ticket interface {
 // Outbox is what a stage wants to happen after one message. The shell does it in the order of the fields
 // and empties the box; slices keep their memory.
 type Outbox struct {
+	Frees   []SlotID // slots whose memory may go back to the system until they are read into again
 	Reads   []ReadGroup
 	Awaits  []Await
 	Sends   []Send
@@ -47,10 +48,10 @@ type Await struct {
 	After  Ticket // nil, or of earlier commands that must be done too, and whose error goes first
 }
 
-// ReadGroup asks for reads that are answered together by one ExpertsRead.
+// ReadGroup asks for reads, each of which is answered by an ExpertsRead of its own.
 type ReadGroup struct {
 	Step        Step
-	Reads       []Read
+	Reads       []Read // the core's until the box is reset
 	Speculative bool
 }
 
@@ -85,7 +86,7 @@ func (o *Outbox) Reset() {
 	clear(o.Sends)
 	clear(o.Answers)
 	clear(o.Ended)
-	o.Reads, o.Awaits, o.Sends = o.Reads[:0], o.Awaits[:0], o.Sends[:0]
+	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
 	o.Answers, o.Ended = o.Answers[:0], o.Ended[:0]
 	o.Linger = 0
 }
