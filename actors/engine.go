@@ -34,7 +34,10 @@ type Engine struct {
 	slots    *slotMemory
 	queue    gpu.Queue
 	pool     *readpool.Pool
-	dispatch *dispatch.Core
+	governor *governor
+
+	faultsAtOpen int64
+	dispatch     *dispatch.Core
 
 	awaits awaits
 
@@ -190,6 +193,9 @@ func (e *Engine) release() error {
 		if first == nil {
 			first = err
 		}
+	}
+	if e.governor != nil {
+		e.governor.close()
 	}
 	if e.pool != nil {
 		e.pool.Close()

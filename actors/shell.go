@@ -124,7 +124,8 @@ func (s *shell) read(g *stages.ReadGroup) {
 	reqs := make([]readpool.Request, len(g.Reads))
 	done := &stages.ExpertsRead{Step: g.Step, Results: make([]stages.ReadResult, len(g.Reads))}
 	for i, r := range g.Reads {
-		reqs[i] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot)}
+		reqs[i] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot), Tag: readTag(r.Slot, r.Gen)}
+		s.e.slots.noteFilled(r.Slot, true)
 		done.Results[i] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 	}
 	s.e.pool.Submit(reqs, g.Speculative, func(errs []error) {
@@ -145,6 +146,9 @@ func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 
 // answer gives a caller what a core has for it.
 func (e *Engine) answer(to stages.Caller, m stages.Message) {
+	if c, ok := m.(*stages.CollectStats); ok && c.Stats != nil {
+		e.addReads(c.Stats)
+	}
 	switch c := to.(type) {
 	case chan stages.Message:
 		c <- m // has a place for its only answer
