@@ -35,9 +35,11 @@ type Engine struct {
 	queue    gpu.Queue
 	pool     *readpool.Pool
 	governor *governor
+	reads    []*slotRead // [slots]; nil where none was read into yet
+	profile  usage
+	dispatch *dispatch.Core
 
 	faultsAtOpen int64
-	dispatch     *dispatch.Core
 
 	awaits awaits
 
@@ -177,6 +179,7 @@ func (e *Engine) shutDown() error {
 	var err error
 	select {
 	case <-reply:
+		e.saveProfile()
 	case <-e.broken:
 		err = e.reason
 	}

@@ -139,13 +139,14 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		return cores, err
 	}
 	cores[stages.Router] = router.New(router.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule, WaveSlots: i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule,
 		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: nextGate,
 		PrefetchSlots: i.Slots - i.WaveSlots,
 	})
+	chances := e.openProfile(cfg)
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
-		RingDepth: i.RingDepth, Mapped: mapped,
+		RingDepth: i.RingDepth, Mapped: mapped, Chances: chances,
 	}); err != nil {
 		return cores, err
 	}
@@ -162,6 +163,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		src = cfg.WrapReads(src)
 	}
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
+	e.reads = make([]*slotRead, i.Slots)
 	return cores, nil
 }
 
@@ -207,5 +209,8 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))
 	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
 	<-e.parent.started
+	if e.profile.path != "" {
+		e.sendTo(stages.ExpertIO, new(stages.WarmSlots))
+	}
 	return nil
 }

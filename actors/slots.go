@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -80,6 +81,13 @@ func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
 
 // held returns the bytes of memory that slots take up.
 func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
+
+// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on.
+func (s *slotMemory) discard(id stages.SlotID) error {
+	v := s.View(id)
+	s.noteFilled(id, false)
+	return sysmem.Discard(v.Buf.Bytes()[v.Offset : v.Offset+s.stride])
+}
 
 func (s *slotMemory) release() {
 	for _, b := range s.buffers {

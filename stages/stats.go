@@ -6,7 +6,9 @@ import "time"
 type Stats struct {
 	Steps, Rows, FailedSteps int64
 	Layers                   []LayerStats // [layers]
-	Slots                    int          // expert slots in all
+	Slots                    int          // expert slots that there are now
+	SlotsUsed                int          // of these hold an expert, or are being read into
+	SlotsMost                int          // expert slots at Open, which there can be again
 	ReadErrors               int64
 	WavesSubmitted           int64
 	RingHighWater            int // most waves submitted and not retired at once
@@ -15,10 +17,14 @@ type Stats struct {
 	Memory                   MemoryStats
 }
 
-// LayerStats is one layer's part of Stats. Hits and misses count experts per wave; a pick that finds its expert
+// LayerStats is one layer's part of Stats. Hits and misses count experts per step; a pick that finds its expert
 // resident or being read for a prediction is a hit.
 type LayerStats struct {
-	Hits, Misses, BytesRead int64
+	Hits, Misses int64
+	BytesRead    int64 // for whatever reason
+	BytesAhead   int64 // of these, in speculative reads
+	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
+	Evictions    int64 // experts that lost their slots
 
 	// Outcomes of speculative reads: used after they had ended, used while still being read, thrown out unused, and
 	// hints dropped because no slot was spare.
