@@ -34,9 +34,12 @@ type Engine struct {
 	slots    *slotMemory
 	queue    gpu.Queue
 	pool     *readpool.Pool
+	governor *governor
 	reads    []*slotRead // [slots]; nil where none was read into yet
 	profile  usage
 	dispatch *dispatch.Core
+
+	faultsAtOpen int64
 
 	awaits awaits
 
@@ -193,6 +196,9 @@ func (e *Engine) release() error {
 		if first == nil {
 			first = err
 		}
+	}
+	if e.governor != nil {
+		e.governor.close()
 	}
 	if e.pool != nil {
 		e.pool.Close()

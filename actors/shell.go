@@ -104,6 +104,9 @@ func (s *shell) perform() {
 	for i := range s.out.Reads {
 		s.read(&s.out.Reads[i])
 	}
+	for _, h := range s.out.Hurries {
+		s.e.pool.Hurry(readTag(h.Slot, h.Gen))
+	}
 	for i := range s.out.Awaits {
 		a := &s.out.Awaits[i]
 		s.e.awaits.await(s.id, a, s.out.Spent().TicketDone(a.Step, a.ID))
@@ -136,6 +139,9 @@ func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 
 // answer gives a caller what a core has for it.
 func (e *Engine) answer(to stages.Caller, m stages.Message) {
+	if c, ok := m.(*stages.CollectStats); ok && c.Stats != nil {
+		e.addReads(c.Stats)
+	}
 	switch c := to.(type) {
 	case chan stages.Message:
 		c <- m // has a place for its only answer

@@ -192,6 +192,15 @@ type ReadResult struct {
 	Err  error
 }
 
+// ReadOverdue tells that a read has not ended in time. The slot's bytes stay with the reader, who tells again if it takes
+// longer still; ExpertsRead comes when it has ended. Read pool to expert-IO.
+type ReadOverdue struct {
+	Outside
+	Slot SlotID
+	Gen  uint32 // the slot's generation when the read was started
+	Err  error
+}
+
 // WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a wave. Each use of a plan
 // is in one wave; which, and how many there are, depends on what was in memory when. Expert-IO to dispatch. The slots pass to
 // dispatch and come home in SlotsReleased.

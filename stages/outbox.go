@@ -14,6 +14,7 @@ type Ticket interface {
 type Outbox struct {
 	Frees   []SlotID // slots whose memory may go back to the system until they are read into again
 	Reads   []ReadGroup
+	Hurries []Hurry
 	Awaits  []Await
 	Sends   []Send
 	Answers []Answer
@@ -62,6 +63,12 @@ type Read struct {
 	Layer, Expert int
 }
 
+// Hurry asks that a speculative read that has been asked for goes before the others: somebody waits for it by now.
+type Hurry struct {
+	Slot SlotID
+	Gen  uint32
+}
+
 // Share makes the box take the memory of messages from s, which other boxes may have too.
 func (o *Outbox) Share(s *Spent) { o.spent = s }
 
@@ -87,6 +94,7 @@ func (o *Outbox) Reset() {
 	clear(o.Answers)
 	clear(o.Ended)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
+	o.Hurries = o.Hurries[:0]
 	o.Answers, o.Ended = o.Answers[:0], o.Ended[:0]
 	o.Linger = 0
 }

@@ -78,6 +78,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		if err := c.expertsRead(m, out); err != nil {
 			return err
 		}
+	case *stages.ReadOverdue:
+		return c.readOverdue(m, out)
 	case *stages.SlotsReleased:
 		if err := c.slotsReleased(m); err != nil {
 			return err
@@ -154,12 +156,7 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	if s.warm { // a disk that fails is left alone
 		c.warm.keys = nil
 	}
-	for _, w := range s.waiting {
-		if l := w.load; l.failed == nil {
-			l.failed = r.Err
-			out.Send(stages.Sequencer, &stages.StepFailed{Step: l.step, Stage: stages.ExpertIO, Err: r.Err})
-		}
-	}
+	c.fail(s, r.Err, out)
 	c.slots.spoil(r.Slot)
 }
 

@@ -114,6 +114,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		}
 		if id, ok := c.slots.find(c.keyOf(l, i)); ok {
 			c.countHit(id, st)
+			c.hurry(id, out)
 			c.hold(l, i, id)
 		}
 	}
