@@ -52,7 +52,7 @@ func TestFailingRead(t *testing.T) {
 	tried, failed := 0, 0
 	for _, kind := range []readpool.FaultKind{readpool.Fail, readpool.Short, readpool.Panic} {
 		for n := 1; n <= 30; n++ {
-			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind})
+			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind, Again: 1})
 			victim, other := sequence(t, e), sequence(t, e)
 			got, err := transcript(victim, []int32{3, 1, 4, 1, 5}, 3)
 			tried++
