@@ -52,9 +52,9 @@ func TestFailingRead(t *testing.T) {
 	}
 	tried, failed := 0, 0
 	for _, kind := range []readpool.FaultKind{readpool.Fail, readpool.Short, readpool.Panic} {
-		again := 1 // the pool's second try fails, too
+		again := 1 // what failed is read twice
 		if kind == readpool.Panic {
-			again = 0 // there is none
+			again = 0
 		}
 		for n := 1; ; n++ {
 			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind, Again: again})
