@@ -147,8 +147,8 @@ type PrefetchExperts struct {
 type ScoresReady struct {
 	Step
 	Scores []float32 // [rows, experts]; passes to the router
-	// Ahead is the next layer's router applied to this layer's router input, [rows, experts]; nil unless
-	// it was asked for. Passes to the router.
+	// Ahead is the routers of the next layers applied to this layer's router input, [layers ahead, rows, experts]; empty unless
+	// that was asked for. Passes to the router.
 	Ahead []float32
 }
 

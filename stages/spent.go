@@ -58,11 +58,11 @@ func (s *Spent) PrefetchExperts(step Step) *PrefetchExperts {
 	return m
 }
 
-// ScoresReady returns a message with n Scores, their values undefined.
-func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
+// ScoresReady returns a message with n Scores and so many Ahead, their values undefined.
+func (s *Spent) ScoresReady(step Step, n, ahead int) *ScoresReady {
 	m := s.scores.take()
 	m.Step = step
-	m.Scores = resize(m.Scores, n)
+	m.Scores, m.Ahead = resize(m.Scores, n), resize(m.Ahead, ahead)
 	return m
 }
 
@@ -201,7 +201,7 @@ func (s *Spent) Handled(m Message) {
 		*m = PrefetchExperts{Experts: m.Experts[:0]}
 		s.prefetch.put(m)
 	case *ScoresReady:
-		*m = ScoresReady{Scores: m.Scores[:0]}
+		*m = ScoresReady{Scores: m.Scores[:0], Ahead: m.Ahead[:0]}
 		s.scores.put(m)
 	case *LayerRouted:
 		*m = LayerRouted{}
