@@ -44,11 +44,8 @@ func New(cfg Config) (*Core, error) {
 		return nil, fmt.Errorf("expertio: %d slots are less than a wave of %d experts", cfg.Slots, cfg.WaveSlots)
 	}
 	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers)}
-	c.slots.init(cfg.Slots, cfg.Layers*cfg.Experts)
-	if cfg.Mapped {
-		for i := range cfg.Slots {
-			c.slots.settle(stages.SlotID(i), i)
-		}
+	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
+		return nil, fmt.Errorf("expertio: %w", err)
 	}
 	return c, nil
 }

@@ -1,6 +1,6 @@
 // Package expertio is the stage that has experts in memory when they are wanted. It owns the slots: which expert each
 // holds, its generation, who uses it, and the memory of every slot that is not in use. It matches plans against slots as
-// sets, asks for reads, keeps the most recently used experts, and sends a wave on when all its experts are resident and the ring
+// sets, asks for reads, keeps the experts that stages/expertio/policy expects to be used soonest, and sends a wave on when all its experts are resident and the ring
 // has a credit.
 //
 // A wave takes its slots in the order in which waves arrived, and a wave takes slots only when all before it have theirs; so

@@ -18,6 +18,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			return fmt.Errorf("expertio: expert %d of %d is foretold for %v", e, c.cfg.Experts, &m.Step)
 		}
 		key := m.Layer*c.cfg.Experts + int(e)
+		c.slots.foretell(key)
 		if _, ok := c.slots.find(key); ok {
 			continue
 		}

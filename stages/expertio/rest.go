@@ -23,12 +23,8 @@ func (p *slots) atRest() error {
 			return fmt.Errorf("expertio: slot %d in state %d holds key %d, which is not found there", i, s.state, s.key)
 		}
 	}
-	linked := 0
-	for i := p.links[p.ring].next; i != p.ring && linked <= len(p.all); i = p.links[i].next {
-		linked++
-	}
-	if linked != len(p.all) || p.n != len(p.all) {
-		return fmt.Errorf("expertio: %d slots can be taken and %d are counted, want all %d", linked, p.n, len(p.all))
+	if n := p.spare(); p.order != nil && n != len(p.all) {
+		return fmt.Errorf("expertio: %d slots can be taken, want all %d", n, len(p.all))
 	}
 	return nil
 }

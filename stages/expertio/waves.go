@@ -46,6 +46,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	if err := c.checkPlan(m); err != nil {
 		return err
 	}
+	c.slots.routed(m.Layer, len(m.Batch.Rows), func(e int32) int { return m.Layer*c.cfg.Experts + int(e) }, m.Plan.Waves)
 	for i := range m.Plan.Waves {
 		c.queue = append(c.queue, c.newWave(m.Step, m.Plan, i))
 	}
