@@ -61,7 +61,10 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 	slot := int64(base.Info().SlotBytes+4095) / 4096 * 4096
 	runs := 0
 	for _, depth := range []int{1, 2, 3} {
-		for _, prefetch := range []actors.Prefetch{actors.PrefetchOff, actors.PrefetchLastToken, actors.PrefetchBoth} {
+		for _, prefetch := range []struct {
+			by     actors.Prefetch
+			layers int
+		}{{actors.PrefetchOff, 0}, {actors.PrefetchLastToken, 2}, {actors.PrefetchNextGate, 1}, {actors.PrefetchBoth, 2}} {
 			for _, io := range []struct {
 				mode              actors.ExpertIO
 				slots, waves, wrk int
@@ -72,11 +75,11 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 			} {
 				for _, beside := range []bool{false, true} {
 					cfg := actors.Config{
-						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
+						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
 						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 					}
 					if err := sameConversation(cfg, first, second, want, beside); err != nil {
-						t.Fatalf("depth %d, prefetch %s, %+v, beside another %v: %v", depth, prefetch, io, beside, err)
+						t.Fatalf("depth %d, prefetch %v, %+v, beside another %v: %v", depth, prefetch, io, beside, err)
 					}
 					runs++
 				}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/model"
@@ -13,23 +14,25 @@ const pageRows = 64
 
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
-	Device        string
-	ExpertIO      ExpertIO // mmap or buffered
-	Prefetch      Prefetch
-	Slots         int   // expert slots
-	SlotBytes     int   // of one expert's record
-	ExpertBytes   int64 // all experts' records
-	WeightBytes   int64 // all other weights; resident
-	RingDepth     int
-	ReadWorkers   int
-	ChunkRows     int
-	WaveSlots     int
-	StepsInFlight int
-	Context       int
-	TopK          int
-	StateBytes    int64 // fixed, per sequence
-	KVBytesPerPos int64 // per position of a sequence
-	kvPages       int
+	Device   string
+	ExpertIO ExpertIO // mmap or buffered
+	Prefetch Prefetch
+	// PrefetchLayers is how many layers ahead experts are foretold; 0 if Prefetch is off.
+	PrefetchLayers int
+	Slots          int   // expert slots
+	SlotBytes      int   // of one expert's record
+	ExpertBytes    int64 // all experts' records
+	WeightBytes    int64 // all other weights; resident
+	RingDepth      int
+	ReadWorkers    int
+	ChunkRows      int
+	WaveSlots      int
+	StepsInFlight  int
+	Context        int
+	TopK           int
+	StateBytes     int64 // fixed, per sequence
+	KVBytesPerPos  int64 // per position of a sequence
+	kvPages        int
 }
 
 // settle turns the wishes of a Config into figures. expertBytes is one record's.
@@ -48,10 +51,13 @@ func settle(cfg Config, m *model.Config, expertBytes, moeLayers int) (Info, erro
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
 	}
 	if i.Prefetch == "" {
-		i.Prefetch = PrefetchLastToken
+		i.Prefetch = PrefetchBoth
 	}
 	if err := i.settleExperts(cfg, m, mem, moeLayers); err != nil {
 		return Info{}, err
+	}
+	if i.Prefetch != PrefetchOff {
+		i.PrefetchLayers = or(cfg.PrefetchLayers, 2)
 	}
 	return i, i.settleState(cfg, m, mem)
 }
@@ -114,6 +120,36 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 		i.Context = i.kvPages * pageRows
 	}
 	return nil
+}
+
+// lookAhead is how far router and dispatch look ahead.
+type lookAhead struct {
+	first    int // layer with a router
+	rows     int // most rows of a step that are looked at one by one
+	gates    int // layers whose routers are asked ahead
+	gateRows int // most rows of a step for which they are asked
+}
+
+// nextGate reports whether routers are asked ahead to foretell.
+func (i *Info) nextGate() bool { return i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth }
+
+// lookAhead looks at rows one by one up to so many as use half of a layer's experts if all are used alike: of more rows nearly all of a
+// layer is wanted, and what single rows want tells little.
+func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
+	a := lookAhead{rows: 1}
+	if moe := m.MoELayers(); len(moe) > 0 {
+		a.first = moe[0]
+	}
+	if i.TopK < m.NumExperts {
+		a.rows = int(math.Ceil(math.Log(0.5) / math.Log(1-float64(i.TopK)/float64(m.NumExperts))))
+	}
+	if i.nextGate() {
+		a.gates, a.gateRows = i.PrefetchLayers, a.rows
+	}
+	if cfg.CountAhead {
+		a.gates, a.gateRows = 2, i.ChunkRows
+	}
+	return a
 }
 
 func or(v, otherwise int) int {

@@ -51,10 +51,10 @@ func (s *Spent) BeginLayer(step Step) *BeginLayer {
 	return m
 }
 
-// PrefetchExperts returns a message with memory for Experts.
-func (s *Spent) PrefetchExperts(step Step) *PrefetchExperts {
+// PrefetchExperts returns a message with memory for Experts and Chances.
+func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	m := s.prefetch.take()
-	m.Step = step
+	m.Step, m.Ahead = step, ahead
 	return m
 }
 
@@ -198,7 +198,7 @@ func (s *Spent) Handled(m Message) {
 		*m = BeginLayer{}
 		s.begins.put(m)
 	case *PrefetchExperts:
-		*m = PrefetchExperts{Experts: m.Experts[:0]}
+		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
 		s.prefetch.put(m)
 	case *ScoresReady:
 		*m = ScoresReady{Scores: m.Scores[:0], Ahead: m.Ahead[:0]}

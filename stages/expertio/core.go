@@ -29,6 +29,10 @@ type Core struct {
 	readErrors int64
 	layers     []stages.LayerStats // the fields that are this stage's
 
+	pace      pace
+	pauses    []pause       // [layers]
+	readAhead []stages.Read // of the hint that is being handled
+
 	spareWaves []*wave
 	spareSlots [][]stages.SlotID
 }
@@ -43,7 +47,7 @@ func New(cfg Config) (*Core, error) {
 	if cfg.Slots < cfg.WaveSlots {
 		return nil, fmt.Errorf("expertio: %d slots are less than a wave of %d experts", cfg.Slots, cfg.WaveSlots)
 	}
-	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers)}
+	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
@@ -52,13 +56,17 @@ func New(cfg Config) (*Core, error) {
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	c.pace.tick(in.Head())
 	switch m := in.(type) {
 	case *stages.LayerRouted:
 		if err := c.layerRouted(m); err != nil {
 			return err
 		}
+		c.judge(m, out)
 	case *stages.PrefetchExperts:
-		return c.prefetch(m, out)
+		if err := c.prefetch(m, out); err != nil {
+			return err
+		}
 	case *stages.ExpertsRead:
 		if err := c.expertsRead(m, out); err != nil {
 			return err
@@ -76,6 +84,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	}
 	c.assign(out)
 	c.send(out)
+	c.pace.asked(out.Reads)
 	return nil
 }
 
@@ -88,6 +97,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
 		}
+		c.pace.ended(s.speculative)
 		if r.Err != nil {
 			c.readErrors++
 			c.readFailed(r, out)
@@ -118,6 +128,7 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 			out.Send(stages.Sequencer, &stages.StepFailed{Step: w.step, Stage: stages.ExpertIO, Err: r.Err})
 		}
 	}
+	c.countUnused(r.Slot)
 	c.slots.spoil(r.Slot)
 }
 
@@ -201,8 +212,14 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	for i, l := range c.layers {
 		t := &s.Layers[i]
 		t.Hits, t.Misses, t.BytesRead = l.Hits, l.Misses, l.BytesRead
-		t.PrefetchHit, t.PrefetchLate = l.PrefetchHit, l.PrefetchLate
-		t.PrefetchWasted, t.PrefetchDropped = l.PrefetchWasted, l.PrefetchDropped
+		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
+		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped
+		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].on()
+	}
+	for i := range c.slots.all {
+		if f := &c.slots.all[i]; f.foretold {
+			s.Layers[f.key/c.cfg.Experts].PrefetchHeld++
+		}
 	}
 	out.Send(stages.Dispatch, m)
 	return nil

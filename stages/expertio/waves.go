@@ -108,7 +108,7 @@ func (c *Core) assignWave(w *wave, out *stages.Outbox) bool {
 		if !ok {
 			break
 		}
-		c.countEvicted(evicted)
+		c.countWasted(evicted)
 		st.Misses++
 		c.hold(w, i, id)
 		reads = append(reads, c.readInto(id))
@@ -143,20 +143,5 @@ func (c *Core) readInto(id stages.SlotID) stages.Read {
 // countHit counts a pick whose expert is in memory or on its way there.
 func (c *Core) countHit(id stages.SlotID, st *stages.LayerStats) {
 	st.Hits++
-	s := c.slots.at(id)
-	if s.foretold {
-		s.foretold = false
-		if s.state == filling {
-			st.PrefetchLate++
-		} else {
-			st.PrefetchHit++
-		}
-	}
-}
-
-// countEvicted counts a speculative read that nobody used. key is what the slot held, or -1.
-func (c *Core) countEvicted(key int) {
-	if key >= 0 {
-		c.layers[key/c.cfg.Experts].PrefetchWasted++
-	}
+	c.countUsed(id, st)
 }
