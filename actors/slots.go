@@ -2,8 +2,10 @@ package actors
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -17,6 +19,9 @@ type slotMemory struct {
 	perBuffer int          // slots of one buffer
 	stride    int          // bytes from slot to slot
 	bytesEach int
+
+	filled []bool       // [slots] that have been read into and take up memory; nil if mapped
+	nHeld  atomic.Int64 // of them
 }
 
 // newSlots makes n empty slots.
@@ -30,7 +35,7 @@ func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 		buf.Release()
 		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
 	}
-	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, stride: stride, bytesEach: expertBytes}, nil
+	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
 // mapSlots makes one slot of every expert of every layer, in the mapped files.
@@ -59,6 +64,29 @@ func (s *slotMemory) View(id stages.SlotID) gpu.View {
 func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	v := s.View(id)
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
+}
+
+// noteFilled notes that a slot takes up memory, or does no longer. Whoever runs the line calls it.
+func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
+	if s.filled == nil || s.filled[id] == now {
+		return
+	}
+	s.filled[id] = now
+	if now {
+		s.nHeld.Add(1)
+	} else {
+		s.nHeld.Add(-1)
+	}
+}
+
+// held returns the bytes of memory that slots take up.
+func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
+
+// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on.
+func (s *slotMemory) discard(id stages.SlotID) error {
+	v := s.View(id)
+	s.noteFilled(id, false)
+	return sysmem.Discard(v.Buf.Bytes()[v.Offset : v.Offset+s.stride])
 }
 
 func (s *slotMemory) release() {

@@ -24,14 +24,14 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	}
 	st, due := &c.layers[m.Layer], c.pace.foretold(m)
 	room, cost := c.pace.room(m, due), c.pace.cost()
-	reads := c.readAhead[:0]
+	first := len(c.reads)
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
 		c.slots.foretell(key, m.Chances[i])
 		if _, ok := c.slots.find(key); ok {
 			continue
 		}
-		saved := min(1, max(0, room-float64(len(reads))))
+		saved := min(1, max(0, room-float64(len(c.reads)-first)))
 		switch {
 		case c.pauses[m.Layer].on():
 			st.PrefetchSkipped++
@@ -52,12 +52,9 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 		s := c.slots.at(id)
 		s.foretold, s.speculative = true, true
 		st.PrefetchIssued++
-		reads = append(reads, c.readInto(id))
+		c.reads = append(c.reads, c.readInto(id))
 	}
-	c.readAhead = reads
-	if len(reads) > 0 {
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: m.Step, Reads: reads, Speculative: true})
-	}
+	c.group(out, m.Step, first, true)
 	return nil
 }
 

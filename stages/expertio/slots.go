@@ -15,32 +15,39 @@ const (
 	free state = iota
 	filling
 	resident
+	gone // given up; its memory is the system's
 )
 
 // slot is one expert's place in memory.
 type slot struct {
 	state       state
-	speculative bool    // being read for a prediction
-	foretold    bool    // read for a prediction and not used since
-	gen         uint32  // counts reads into the slot
-	key         int     // layer·Experts + expert, or -1 when free
-	pins        int     // waves that have it
-	waiting     []*wave // while filling
+	speculative bool     // being read for a prediction, or warm
+	foretold    bool     // read for a prediction and not used since
+	warm        bool     // being read because earlier runs used the expert
+	gen         uint32   // counts reads into the slot
+	key         int      // layer·Experts + expert, or -1 when free or gone
+	pins        int      // uses that have it
+	waiting     []waiter // while filling
 }
 
 // slots is the pool. A slot can be taken if it is in the list of empty ones or its expert is in the order of those that may leave: a resident
 // one without pins.
 type slots struct {
-	all   []slot
-	byKey []int32 // slot+1 of each key, 0 for none
-	empty []stages.SlotID
-	order *policy.Order // nil if nothing ever leaves
+	experts   int // of a layer
+	all       []slot
+	byKey     []int32 // slot+1 of each key, 0 for none
+	empty     []stages.SlotID
+	gone      []stages.SlotID
+	order     *policy.Order // nil if nothing ever leaves
+	evictions []int64       // [layers]
 }
 
 // init makes the pool of a model of such a size. With mapped experts every expert has its slot for ever.
 func (p *slots) init(n, layers, experts int, mapped bool) error {
+	p.experts = experts
 	p.all = make([]slot, n)
 	p.byKey = make([]int32, layers*experts)
+	p.evictions = make([]int64, layers)
 	if mapped {
 		for i := range p.all {
 			p.all[i].state, p.all[i].key = resident, i
@@ -61,6 +68,9 @@ func (p *slots) init(n, layers, experts int, mapped bool) error {
 func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.all) }
 
 func (p *slots) at(id stages.SlotID) *slot { return &p.all[id] }
+
+// live returns how many slots there are, without those that were given up.
+func (p *slots) live() int { return len(p.all) - len(p.gone) }
 
 // spare returns how many slots could be taken now.
 func (p *slots) spare() int {
@@ -89,18 +99,17 @@ func (p *slots) find(key int) (stages.SlotID, bool) {
 	return stages.SlotID(i - 1), i != 0
 }
 
-// routed tells the order what a layer's router picked.
-func (p *slots) routed(layer, rows int, key func(expert int32) int, waves []stages.Wave) {
+// routed tells the order what a layer's router picked for so many rows.
+func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
 	if p.order == nil {
 		return
 	}
 	p.order.Visit(layer, rows)
-	for i, w := range waves {
-		for _, u := range w.Uses {
-			p.order.Use(key(u.Expert), len(u.Pairs))
-			if i > 0 { // until its wave comes
-				p.order.Expect(key(u.Expert), 1)
-			}
+	for _, u := range uses {
+		key := layer*p.experts + int(u.Expert)
+		p.order.Use(key, len(u.Pairs))
+		if _, ok := p.find(key); ok { // until the load has it
+			p.order.Expect(key, 1)
 		}
 	}
 }
@@ -115,28 +124,56 @@ func (p *slots) foretell(key int, chance float32) {
 // take empties a slot for a new expert, which is then filling: an empty one, or that of the expert that should leave. evicted is the
 // key of a foretold expert that was thrown out unused, or -1.
 func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
-	evicted = -1
-	if last := len(p.empty) - 1; last >= 0 {
-		id, p.empty = p.empty[last], p.empty[:last]
-	} else {
-		if p.order == nil {
-			return 0, -1, false
-		}
-		old, ok := p.order.Evict()
-		if !ok {
-			return 0, -1, false
-		}
-		id, _ = p.find(old)
-		p.byKey[old] = 0
-		if p.at(id).foretold {
-			evicted = old
-		}
+	if id, evicted, ok = p.vacate(); !ok {
+		return id, evicted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold, s.speculative = filling, key, false, false
+	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true
+}
+
+// giveUp takes a slot out of the pool until comeBack. What it returns is as of take.
+func (p *slots) giveUp() (id stages.SlotID, evicted int, ok bool) {
+	if id, evicted, ok = p.vacate(); !ok {
+		return id, evicted, ok
+	}
+	s := p.at(id)
+	s.state, s.key, s.foretold = gone, -1, false
+	p.gone = append(p.gone, id)
+	return id, evicted, true
+}
+
+// comeBack makes the slot that was given up last an empty one.
+func (p *slots) comeBack() {
+	last := len(p.gone) - 1
+	id := p.gone[last]
+	p.gone = p.gone[:last]
+	p.at(id).state = free
+	p.empty = append(p.empty, id)
+}
+
+// vacate finds a slot whose expert, if it holds one, is then nowhere.
+func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
+	if last := len(p.empty) - 1; last >= 0 {
+		id, p.empty = p.empty[last], p.empty[:last]
+		return id, -1, true
+	}
+	if p.order == nil {
+		return none, -1, false
+	}
+	old, ok := p.order.Evict()
+	if !ok {
+		return none, -1, false
+	}
+	id, _ = p.find(old)
+	p.byKey[old] = 0
+	p.evictions[old/p.experts]++
+	if !p.at(id).foretold {
+		old = -1
+	}
+	return id, old, true
 }
 
 // pin keeps a slot's expert where it is.
@@ -174,25 +211,25 @@ func (p *slots) rest(id stages.SlotID) {
 // filled makes a slot that was being read resident.
 func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
-	s.state, s.speculative = resident, false
+	s.state, s.speculative, s.warm = resident, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
 
-// spoil makes a slot free whose read has failed. Waves that have it pinned give it back later.
+// spoil makes a slot free whose read has failed. Loads that have it pinned give it back later.
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative = free, -1, false, false
+	s.state, s.key, s.foretold, s.speculative, s.warm = free, -1, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
 
-// forget takes the pin of a wave that is given up.
-func (p *slots) forget(id stages.SlotID, w *wave) {
+// forget takes the pin of a load that is given up.
+func (p *slots) forget(id stages.SlotID, l *load) {
 	s := p.at(id)
-	for i, q := range s.waiting {
-		if q == w {
+	for i, w := range s.waiting {
+		if w.load == l {
 			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
 			break
 		}
@@ -202,7 +239,7 @@ func (p *slots) forget(id stages.SlotID, w *wave) {
 }
 
 // dropAll empties a list and lets go of what it held.
-func dropAll(w []*wave) []*wave {
+func dropAll(w []waiter) []waiter {
 	clear(w)
 	return w[:0]
 }

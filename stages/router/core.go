@@ -13,7 +13,6 @@ type Config struct {
 	First           int // the first layer with a router; those behind it all have one
 	TopK            int
 	Rule            Rule
-	WaveSlots       int  // most experts of one wave
 	LastToken       bool // foretell by the row before
 	NextGate        bool // foretell by the next layers' routers
 	// Ahead is how many layers ahead experts are foretold, 1 or 2; 0 means 1.

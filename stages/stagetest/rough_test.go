@@ -98,7 +98,7 @@ func (x *rough) live() error {
 
 // atEnd wants everything back.
 func (x *rough) atEnd() error {
-	if err := x.AtRest(); err != nil {
+	if err := x.atRest(); err != nil {
 		return err
 	}
 	x.Post(&stages.CollectStats{Stats: new(stages.Stats), Caller: "stats"})
@@ -114,6 +114,7 @@ func (x *rough) atEnd() error {
 
 // between takes the answers that have come and interrupts something now and then. It reports true to stop.
 func (x *rough) between() bool {
+	x.meddle()
 	for ; x.seen < len(x.Answers); x.seen++ {
 		if err := x.answer(x.Answers[x.seen]); err != nil {
 			x.problem = err
@@ -165,6 +166,8 @@ func (x *rough) ask(t *talker, tokens []int32) {
 
 func (x *rough) answer(a stages.Answer) error {
 	switch m := a.Msg.(type) {
+	case *stages.SlotsResized:
+		x.resized++
 	case *stages.Drained:
 		if x.drained {
 			return errors.New("drained twice")
