@@ -176,15 +176,15 @@ type lookAhead struct {
 // nextGate reports whether routers are asked ahead to foretell.
 func (i *Info) nextGate() bool { return i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth }
 
-// lookAhead looks at rows one by one up to so many as use half of a layer's experts if all are used alike: of more rows nearly all of a
-// layer is wanted, and what single rows want tells little.
+// lookAhead looks at rows one by one up to so many as use seven of eight of a layer's experts if all are used alike: of more rows nearly all
+// of a layer is wanted, and what single rows want tells little.
 func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 	a := lookAhead{rows: 1}
 	if moe := m.MoELayers(); len(moe) > 0 {
 		a.first = moe[0]
 	}
 	if i.TopK < m.NumExperts {
-		a.rows = int(math.Ceil(math.Log(0.5) / math.Log(1-float64(i.TopK)/float64(m.NumExperts))))
+		a.rows = int(math.Ceil(math.Log(1.0/8) / math.Log(1-float64(i.TopK)/float64(m.NumExperts))))
 	}
 	if i.nextGate() {
 		a.gates, a.gateRows = i.PrefetchLayers, a.rows

@@ -10,7 +10,8 @@ import (
 )
 
 // TestDemoSpeculation reads held-out source token by token with slots for a quarter of the demo model's experts. Every speculative read ends
-// once, and with a predictor fewer experts are missing than without. The figures that it logs are those of docs/experiments.md.
+// once, and where routers are asked ahead fewer experts are missing than without. The figures that it logs are those of
+// docs/experiments.md.
 func TestDemoSpeculation(t *testing.T) {
 	tokens := 512
 	if testing.Short() {
@@ -56,10 +57,13 @@ func TestDemoSpeculation(t *testing.T) {
 			t.Logf("of %.0f uses %.1f %% missing, %.1f %% read ahead in time, %.1f %% late; wasted reads %.1f %% of uses; dropped %.1f %%, declined %.1f %%; %d pauses",
 				uses, 100*float64(sum.Misses)/uses, 100*float64(sum.PrefetchHit)/uses, 100*float64(sum.PrefetchLate)/uses,
 				100*float64(sum.PrefetchWasted)/uses, 100*float64(sum.PrefetchDropped)/uses, 100*float64(sum.PrefetchDeclined)/uses, sum.PrefetchPauses)
-			if by.prefetch == actors.PrefetchOff {
+			switch by.prefetch {
+			case actors.PrefetchOff:
 				without = sum.Misses
-			} else if sum.Misses >= without {
-				t.Errorf("%d experts were missing, %d without a predictor", sum.Misses, without)
+			case actors.PrefetchNextGate, actors.PrefetchBoth:
+				if sum.Misses >= without {
+					t.Errorf("%d experts were missing, %d without a predictor", sum.Misses, without)
+				}
 			}
 		})
 	}

@@ -85,6 +85,9 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
 	}
+	if !c.cfg.LastToken && !c.cfg.NextGate {
+		return nil
+	}
 	from := m.Layer + c.cfg.Ahead
 	if m.Layer == 0 {
 		from = 0
@@ -92,9 +95,9 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	many := len(m.Batch.Rows) > c.cfg.AheadRows
 	for layer := max(from, c.cfg.First); layer <= m.Layer+c.cfg.Ahead && layer < c.cfg.Layers; layer++ {
 		switch {
-		case many && (c.cfg.LastToken || c.cfg.NextGate):
+		case many:
 			c.popular(layer, len(m.Batch.Rows))
-		case !many && c.cfg.LastToken && (!c.cfg.NextGate || layer < c.cfg.First+c.cfg.Ahead):
+		case c.cfg.LastToken && (!c.cfg.NextGate || layer < c.cfg.First+c.cfg.Ahead):
 			c.asBefore(m.Head(), layer)
 		}
 		c.send(m.Step, layer, layer-m.Layer, out)
