@@ -57,8 +57,8 @@ type Config struct {
 	// given up while memory is short, and come back.
 	ExpertMemory int64
 	// Profile is a file that keeps how often each expert of the model was used, from run to run: an engine with expert slots
-	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. "" keeps none. A file that is
-	// missing, damaged or of another model costs a slower start and a line in the log.
+	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is
+	// missing, damaged or of another model costs a slower start and at most a line in the log. "" means none.
 	Profile string
 	// ReadWorkers is the number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and
 	// more only wait longer, and 8 through it.
