@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// leastChance is what is worth a message.
-const leastChance = 1.0 / 64
+// leastChance is what is worth a message: less is not read, and protects next to nothing.
+const leastChance = 1.0 / 16
 
 // union is the chances of one layer's experts over all rows of a step, taken as independent of each other.
 type union struct {
