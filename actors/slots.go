@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
@@ -11,12 +12,13 @@ import (
 )
 
 // slotAlign is what slots are aligned to: a page, so that no two share one and direct reads are possible.
-const slotAlign = 4096
+const slotAlign = expertfile.DirectAlign
 
 // slotMemory is where slots lie: in memory that reads fill, or in the mapped packed files.
 type slotMemory struct {
 	buffers   []gpu.Buffer // one, or one a layer if mapped (nil for a layer without experts)
 	perBuffer int          // slots of one buffer
+	base      int          // bytes before the first slot of a buffer
 	stride    int          // bytes from slot to slot
 	bytesEach int
 
@@ -27,7 +29,7 @@ type slotMemory struct {
 // newSlots makes n empty slots.
 func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 	stride := (expertBytes + slotAlign - 1) / slotAlign * slotAlign
-	buf, err := dev.NewBuffer(n * stride)
+	buf, err := dev.NewBuffer(n*stride + slotAlign) // small buffers begin anywhere
 	if err != nil {
 		return nil, fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err)
 	}
@@ -35,7 +37,8 @@ func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 		buf.Release()
 		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
 	}
-	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
+	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % slotAlign)
+	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
 // mapSlots makes one slot of every expert of every layer, in the mapped files.
@@ -57,7 +60,7 @@ func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, erro
 
 // View returns where a slot begins.
 func (s *slotMemory) View(id stages.SlotID) gpu.View {
-	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: int(id) % s.perBuffer * s.stride}
+	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: s.base + int(id)%s.perBuffer*s.stride}
 }
 
 // bytes returns a slot's memory; only its owner may touch it.

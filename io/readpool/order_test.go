@@ -125,7 +125,7 @@ func TestHurry(t *testing.T) {
 				if ended[layer] != nil {
 					t.Errorf("group %d ended twice", layer)
 				}
-				ended[layer] = errs
+				ended[layer] = slices.Clone(errs)
 			})
 		}
 		submit(1, 4, true)
@@ -202,7 +202,7 @@ func TestOverdue(t *testing.T) {
 			},
 		})
 		var ended []error
-		p.Submit(tagged(1, 1), false, func(errs []error) { ended = errs })
+		p.Submit(tagged(1, 1), false, func(errs []error) { ended = slices.Clone(errs) })
 		synctest.Wait()
 		p.Submit(tagged(2, 1), true, func([]error) {})
 		time.Sleep(4 * time.Second)

@@ -119,6 +119,7 @@ type Pool struct {
 	watch     *time.Timer
 	busySince time.Time
 	stats     Stats
+	free      []*group // whose memory is used again
 }
 
 // place names request i of a group; no group is no request.
@@ -134,8 +135,9 @@ type group struct {
 	notes       []note  // [len(reqs)]
 	done        func([]error)
 	next        *group // in its queue
-	begun       int    // requests handed to a worker, or passed over because they were hurried
-	left        int    // requests not ended
+	queued      bool
+	begun       int // requests handed to a worker, or passed over because they were hurried
+	left        int // requests not ended
 	speculative bool
 }
 
@@ -157,11 +159,12 @@ func (q *fifo) push(g *group) {
 		q.tail.next = g
 	}
 	q.tail = g
+	g.queued = true
 }
 
 func (q *fifo) pop() {
 	g := q.head
-	q.head, g.next = g.next, nil
+	q.head, g.next, g.queued = g.next, nil, false
 	if q.head == nil {
 		q.tail = nil
 	}
@@ -193,20 +196,17 @@ func New(src Source, cfg Config) *Pool {
 // group run in parallel as far as there are workers.
 //
 // A read that fails is tried once more. reqs passes to the pool until done. done is called once, when all of the group have ended;
-// errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means that its Dst is filled. errs passes to done. done runs on a worker, so
-// it must be short and must not close the pool. On a closed pool, Submit itself calls done, with ErrClosed for every read.
+// errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means that its Dst is filled. reqs is the caller's again, errs the pool's
+// when done returns. done runs on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself calls
+// done, with ErrClosed for every read. A read allocates nothing in the steady state.
 func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error)) {
-	g := &group{reqs: reqs, errs: make([]error, len(reqs)), notes: make([]note, len(reqs)), done: done, left: len(reqs), speculative: speculative}
 	p.mu.Lock()
+	g := p.newGroup(reqs, speculative, done)
 	if p.closed {
 		p.abandon(g)
 		p.mu.Unlock()
 		done(g.errs)
 		return
-	}
-	now := time.Now()
-	for i := range g.notes {
-		g.notes[i].since = now
 	}
 	p.stats.Queued += len(reqs)
 	p.stats.QueuedHigh = max(p.stats.QueuedHigh, p.stats.Queued)
@@ -216,6 +216,35 @@ func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error))
 		p.wake.Signal()
 	}
 	p.mu.Unlock()
+}
+
+// newGroup returns a group in the memory of one that has ended. p.mu is held.
+func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *group {
+	var g *group
+	if n := len(p.free) - 1; n >= 0 {
+		g, p.free = p.free[n], p.free[:n]
+	} else {
+		g = new(group)
+	}
+	*g = group{reqs: reqs, errs: g.errs[:0], notes: g.notes[:0], done: done, left: len(reqs), speculative: speculative}
+	now := time.Now()
+	for range reqs {
+		g.errs = append(g.errs, nil)
+		g.notes = append(g.notes, note{since: now})
+	}
+	return g
+}
+
+// recycle takes back the memory of a group whose done has returned. One that is still in its queue, because the rest of it was hurried,
+// is left to be found there. p.mu is held.
+func (p *Pool) recycle(g *group) {
+	const most = 64 // groups kept
+	if g.queued || len(p.free) == most {
+		return
+	}
+	clear(g.errs)
+	g.reqs, g.done = nil, nil
+	p.free = append(p.free, g)
 }
 
 // Hurry tells that somebody waits for a read that was asked for on a guess: if it has not begun it goes before all others. One
@@ -295,6 +324,7 @@ func (p *Pool) work(worker int) {
 			p.mu.Unlock()
 			g.done(g.errs)
 			p.mu.Lock()
+			p.recycle(g)
 		}
 	}
 }

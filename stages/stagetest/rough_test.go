@@ -63,7 +63,8 @@ func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 		return nil
 	}
 	device := func(*gpu.Commands) error { return fail(errDevice) }
-	f := faults{read: func(stages.Read) error { return fail(errDisk) }, run: device}
+	disk := func(stages.Read) error { return fail(errDisk) }
+	f := faults{read: disk, late: disk, run: device}
 	if x.r.IntN(2) == 0 {
 		f.run, f.submit = f.submit, f.run
 	}

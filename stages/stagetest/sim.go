@@ -16,7 +16,10 @@ type Config struct {
 	// Read fills a slot with an expert's record. It runs when the simulated read ends.
 	Read func(stages.Read) error
 	// Free, if set, is told of a slot whose memory may go back to the system.
-	Free      func(stages.SlotID)
+	Free func(stages.SlotID)
+	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is late, and it ends some other time. nil
+	// means never.
+	Late      func(stages.Read) error
 	RingDepth int
 	Rand      *rand.Rand
 }
@@ -25,7 +28,7 @@ type Config struct {
 type Sim struct {
 	cfg     Config
 	links   [stages.NumStages + 1][stages.NumStages][]stages.Message // from, to; callers are the last sender
-	loose   []stages.Send                                            // TicketDone, ExpertsRead and LingerOver, in no order
+	loose   []stages.Send                                            // TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
 	reads   []stages.ReadGroup                                       // of one read each
 	lingers []uint64
 	watch   watch
@@ -167,6 +170,13 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 // endRead fills a slot and tells expert-IO.
 func (s *Sim) endRead(i int) {
 	g := s.reads[i]
+	if s.cfg.Late != nil {
+		if err := s.cfg.Late(g.Reads[0]); err != nil {
+			late := &stages.ReadOverdue{Slot: g.Reads[0].Slot, Gen: g.Reads[0].Gen, Err: err}
+			s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: late})
+			return
+		}
+	}
 	s.reads = append(s.reads[:i], s.reads[i+1:]...)
 	s.watch.read(g.Reads[0].Slot)
 	done := &stages.ExpertsRead{Step: g.Step, Speculative: g.Speculative}

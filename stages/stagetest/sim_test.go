@@ -106,6 +106,7 @@ type simulation struct {
 // faults decides what fails. A nil function fails nothing.
 type faults struct {
 	read   func(stages.Read) error   // in place of reading
+	late   func(stages.Read) error   // before a read ends
 	run    func(*gpu.Commands) error // in place of running
 	submit func(*gpu.Commands) error // in place of taking
 }
@@ -166,6 +167,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Rand: r,
+		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {
 				if err := f.read(rd); err != nil {

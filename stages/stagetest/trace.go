@@ -197,6 +197,9 @@ func (s *scenario) box() (got []string) {
 		}
 		got = append(got, line)
 	}
+	for _, h := range s.out.Hurries {
+		got = append(got, fmt.Sprintf("hurry %d.%d", h.Slot, h.Gen))
+	}
 	for _, a := range s.out.Awaits {
 		got = append(got, fmt.Sprintf("await %d step=%d layer=%d ticket=%s", a.ID, a.Step.ID, a.Step.Layer, ticketName(a.Ticket)))
 	}
