@@ -121,7 +121,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
 		}
-		c.pace.ended(s.speculative)
+		c.pace.ended(!s.speculative || s.urgent)
 		c.reading--
 		if s.warm {
 			c.warm.reading--
@@ -157,7 +157,7 @@ func (c *Core) countRead(s *slot) {
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
-		s.speculative, s.warm = false, false
+		s.speculative, s.urgent, s.warm = false, false, false
 		s.gen++
 		c.ask(out, s.waiting[0].load.step, len(c.reads), r.Slot)
 		return

@@ -11,8 +11,8 @@ const (
 	manyRows = 16
 	// farAhead bounds the layers ahead that are told apart.
 	farAhead = 3
-	// leastCost is the least that a read for nothing costs, in reads.
-	leastCost = 0.25
+	// slotCost is what a read for nothing costs even while the disk has nothing else to do, in reads: it takes another expert's slot.
+	slotCost = 0.25
 	// fewReads is how many reads must have ended before their time is believed.
 	fewReads = 8
 	// halfLife is the time after which what was measured of the disk counts half, in nanoseconds.
@@ -27,7 +27,7 @@ const (
 // times at which messages were sent; where they carry none it knows nothing. All times are nanoseconds.
 type pace struct {
 	now           int64
-	reads, demand int // under way; those of them that somebody waits for
+	reads, demand int // under way; of these, on demand or urgent by now
 
 	all, busy, wanted float64 // time that has passed; with reads under way; with demand reads under way
 	done              float64 // reads that have ended
@@ -87,11 +87,14 @@ func (p *pace) asked(groups []stages.ReadGroup) {
 	}
 }
 
+// urged notes that somebody has come to wait for a read on a guess.
+func (p *pace) urged() { p.demand++ }
+
 // ended notes the end of a read.
-func (p *pace) ended(speculative bool) {
+func (p *pace) ended(demand bool) {
 	p.reads--
 	p.done++
-	if !speculative {
+	if demand {
 		p.demand--
 	}
 }
@@ -139,9 +142,9 @@ func (p *pace) room(m *stages.PrefetchExperts, d due) float64 {
 // cost returns what a read for nothing takes from others, in reads.
 func (p *pace) cost() float64 {
 	if p.all == 0 {
-		return leastCost
+		return slotCost
 	}
-	return max(leastCost, p.wanted/p.all)
+	return slotCost + p.wanted/p.all
 }
 
 func crowd(b *stages.Batch) int {

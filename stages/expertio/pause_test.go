@@ -44,6 +44,7 @@ func (l *layer) fails(saved, wasted, cost float64, after, lasts int) {
 func TestPause(t *testing.T) {
 	l := layer{t: t}
 	l.pays(1, 2, 0.25)
+	l = layer{t: t}
 	l.pays(0, float64(fewWasted-1)/(2*pauseRows), 1) // too few to judge by
 	l = layer{t: t}
 	l.fails(0.25, 2, 0.25, pauseRows, firstPause)

@@ -16,8 +16,7 @@ import (
 // saved is how much of it the disk can do before its layer is due: the time that is left by experience, less everything that the disk
 // has to do before (reads under way, what the layers between will miss, the reads asked for just now), at most 1; so what could
 // not even begin in time is not read. cost is what a read for nothing takes from others: the share of time in which the disk has reads
-// to do that somebody waits for, and never less than leastCost, for it also takes the slot of another expert. Before there is experience
-// time is taken to suffice.
+// to do that somebody waits for, and slotCost for the slot that another expert had. Before there is experience time is taken to suffice.
 func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err

@@ -23,6 +23,7 @@ type slot struct {
 	state       state
 	speculative bool     // being read for a prediction, or warm
 	foretold    bool     // read for a prediction and not used since
+	urgent      bool     // being read for a prediction, and somebody has come to wait for it
 	warm        bool     // being read because earlier runs used the expert
 	gen         uint32   // counts reads into the slot
 	key         int      // layer·Experts + expert, or -1 when free or gone
@@ -128,7 +129,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 		return id, evicted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true
@@ -211,7 +212,7 @@ func (p *slots) rest(id stages.SlotID) {
 // filled makes a slot that was being read resident.
 func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
-	s.state, s.speculative, s.warm = resident, false, false
+	s.state, s.speculative, s.urgent, s.warm = resident, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
@@ -220,7 +221,7 @@ func (p *slots) filled(id stages.SlotID) {
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative, s.warm = free, -1, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = free, -1, false, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
