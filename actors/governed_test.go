@@ -44,7 +44,7 @@ func TestLimitLowered(t *testing.T) {
 	mem.set(1 << 24)
 	const slots, wave = 32, 4
 	e, err := Open(context.Background(), Config{
-		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: dev, ExpertIO: ExpertIODirect, ExpertMemory: slots * 28672, WaveSlots: wave,
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: dev, ExpertIO: ExpertIODirect, ExpertMemory: slots * 24576, WaveSlots: wave,
 		memory: mem, memoryEvery: 2 * time.Millisecond,
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestLimitLowered(t *testing.T) {
 	until("with memory", func(st *Stats) bool { return st.Slots == slots && st.Memory.Shrunk == 0 && st.Memory.Available > 0 })
 	mem.set(1 << 19)
 	until("lowered", func(st *Stats) bool {
-		return st.Slots == wave && st.Memory.SlotsAsked == wave && st.Memory.Shrunk > 0 && st.Memory.SlotsHeld <= wave*28672
+		return st.Slots == wave && st.Memory.SlotsAsked == wave && st.Memory.Shrunk > 0 && st.Memory.SlotsHeld <= wave*24576
 	})
 	mem.set(1 << 24)
 	until("raised", func(st *Stats) bool { return st.Slots == slots && st.Memory.Grown > 1 })

@@ -110,16 +110,16 @@ func (g *governor) tick(every time.Duration) {
 	room := spare - g.reserve - g.extra + g.held() // what slots may take up
 	want := int(min(max(room/g.stride, int64(g.least)), int64(g.most)))
 	missing := int64(g.slots-want) * g.stride
+	step := min(max(1, g.most/growShare), g.most-g.slots)
 	switch {
 	case missing > 0 && float64(missing) > slack*float64(g.reserve):
 		g.set(want, now, pressed, slog.LevelWarn, "expert slots are given up, memory is short")
 		g.shrunk.Add(1)
 		g.calm = 0
-	case pressed || missing > 0:
+	case pressed || want < g.slots+step:
 		g.calm = 0
 	case g.slots < g.most:
-		step := min(max(1, g.most/growShare), g.most-g.slots)
-		if g.calm++; g.calm > calmTicks && want >= g.slots+step {
+		if g.calm++; g.calm > calmTicks {
 			g.set(g.slots+step, now, pressed, slog.LevelInfo, "expert slots come back")
 			g.grown.Add(1)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// pageSlot is the size of a record of the fixture Qwen35MoEBF16: seven pages.
-const pageSlot = 28672
+// pageSlot is the size of a record of the fixture Qwen35MoEBF16: six pages.
+const pageSlot = 24576
 
 var readText = []int32{3, 1, 4, 1, 5}
 

@@ -101,6 +101,7 @@ func TestSpeculationLeavesRoom(t *testing.T) {
 		for range 4 {
 			r.step <- struct{}{}
 		}
+		synctest.Wait()
 		check(2, r.begun()) // the last of the demand, and a guess; or two guesses
 		close(r.step)
 		synctest.Wait()

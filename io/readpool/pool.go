@@ -452,12 +452,15 @@ func (p *Pool) unread(g *group, i int) {
 // readTwice reads, and reads again what failed: a cable, a network or a controller may be back at once. A Source that panicked is not
 // asked again, and one that is closed will not open.
 func (p *Pool) readTwice(r *Request) (err error, again bool) {
-	err = p.read(r)
-	var panicked *PanicError
-	if err == nil || errors.As(err, &panicked) || errors.Is(err, os.ErrClosed) {
+	if err = p.read(r); err == nil || !worthAgain(err) {
 		return err, false
 	}
 	return p.read(r), true
+}
+
+func worthAgain(err error) bool {
+	var panicked *PanicError
+	return !errors.As(err, &panicked) && !errors.Is(err, os.ErrClosed)
 }
 
 // read calls the Source and turns a panic into an error.
