@@ -8,9 +8,6 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 )
 
-// foretoldChance is the chance that a foretold expert is picked: predictors reach 0.2 to 0.8.
-const foretoldChance = 0.5
-
 // state of a slot. A slot is in use while it is resident and pinned.
 type state uint8
 
@@ -26,6 +23,7 @@ type slot struct {
 	state       state
 	speculative bool     // being read for a prediction, or warm
 	foretold    bool     // read for a prediction and not used since
+	urgent      bool     // being read for a prediction, and somebody has come to wait for it
 	warm        bool     // being read because earlier runs used the expert
 	gen         uint32   // counts reads into the slot
 	key         int      // layer·Experts + expert, or -1 when free or gone
@@ -84,6 +82,19 @@ func (p *slots) spare() int {
 	return n
 }
 
+// spareFor reports whether a slot is empty, or the expert that should leave is less likely to be picked at its layer's next turn than
+// by this chance.
+func (p *slots) spareFor(chance float64) bool {
+	if len(p.empty) > 0 {
+		return true
+	}
+	if p.order == nil {
+		return false
+	}
+	next, ok := p.order.Next()
+	return ok && p.order.Chance(next) < chance
+}
+
 func (p *slots) find(key int) (stages.SlotID, bool) {
 	i := p.byKey[key]
 	return stages.SlotID(i - 1), i != 0
@@ -104,10 +115,10 @@ func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
 	}
 }
 
-// foretell tells the order that an expert is likely to be picked at its layer's next turn.
-func (p *slots) foretell(key int) {
+// foretell tells the order with which chance an expert is picked at its layer's next turn.
+func (p *slots) foretell(key int, chance float32) {
 	if p.order != nil {
-		p.order.Expect(key, foretoldChance)
+		p.order.Expect(key, float64(chance))
 	}
 }
 
@@ -118,7 +129,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 		return id, evicted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true
@@ -201,7 +212,7 @@ func (p *slots) rest(id stages.SlotID) {
 // filled makes a slot that was being read resident.
 func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
-	s.state, s.speculative, s.warm = resident, false, false
+	s.state, s.speculative, s.urgent, s.warm = resident, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
@@ -210,7 +221,7 @@ func (p *slots) filled(id stages.SlotID) {
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative, s.warm = free, -1, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = free, -1, false, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }
