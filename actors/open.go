@@ -118,6 +118,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
+	e.meter = newMeter(len(m.Layers), e.now)
+	e.queue = e.meter.measured(e.queue)
 	nextGate := i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,

@@ -9,6 +9,7 @@ type Stats struct {
 	WavesSubmitted           int64
 	RingHighWater            int // most waves submitted and not retired at once
 	PagesUsed, PagesMax      int // key-value pages
+	Times                        // of all layers, of the head, and of what belongs to no layer
 }
 
 // LayerStats is one layer's part of Stats. Hits and misses count experts per wave; a pick that finds its expert
@@ -28,4 +29,6 @@ type LayerStats struct {
 	// AheadPicks counts picks that this layer's router, applied to the previous layer's router input, was asked to
 	// foretell, AheadHits those it did.
 	AheadPicks, AheadHits int64
+
+	Times // work of the device for this layer, and waiting for its experts
 }
