@@ -18,6 +18,8 @@ type session struct {
 	engine   *actors.Engine
 	exporter *export.Exporter // nil if nothing is traced
 	say      func(format string, args ...any)
+
+	memoryLimit int64 // of the cgroup; 0 for none
 }
 
 // openSession opens the model that the flags name, or the demo model. The flags have passed check.
@@ -26,7 +28,7 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	if err != nil {
 		return nil, err
 	}
-	s := &session{say: inv.say}
+	s := &session{say: inv.say, memoryLimit: inv.env.memoryLimit()}
 	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,21 @@
+package actors
+
+import "errors"
+
+// Plan tells what Open would settle for, at this moment, without memory for slots, actors or a queue. It reads the model's small
+// files and maps the large ones for a moment. Errors are those of Open, as far as it comes.
+func Plan(cfg Config) (info Info, err error) {
+	if err := cfg.Validate(); err != nil {
+		return Info{}, err
+	}
+	e := new(Engine)
+	defer func() { err = errors.Join(err, e.release()) }()
+	if err := e.openModel(cfg); err != nil {
+		return Info{}, err
+	}
+	if info, err = settle(cfg, e.model, e.experts.Layout().Bytes, len(e.experts.Layers())); err != nil {
+		return Info{}, err
+	}
+	info.WeightBytes = int64(len(e.weights.Mapping()))
+	return info, nil
+}
