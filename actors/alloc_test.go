@@ -64,3 +64,56 @@ func TestNoAllocations(t *testing.T) {
 		})
 	}
 }
+
+// TestFewAllocations decodes with slots for a part of the experts: a read costs what the pool keeps of it, and nothing else allocates.
+func TestFewAllocations(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector and the checks allocate")
+	}
+	e := open(t, actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: actors.ExpertIOBuffered,
+		Prefetch: actors.PrefetchOff, ExpertMemory: 1 << 17, WaveSlots: 4,
+	})
+	s, ctx, tokens := sequence(t, e), context.Background(), []int32{7}
+	token := func() {
+		if err := s.Use(ctx, tokens, func(logits []float32) error {
+			tokens[0] = argmax(logits)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rounds = 30
+	for range rounds { // slots, messages and lists get their memory
+		token()
+	}
+	if err := s.Reset(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tokens[0] = 7
+	token()
+	before := reads(t, e)
+	got := testing.AllocsPerRun(rounds, token)
+	perToken := float64(reads(t, e)-before) / (rounds + 1)
+	if perToken == 0 {
+		t.Fatal("nothing was read: the test shows nothing")
+	}
+	const ofPool = 3 // a group, its errors, its notes
+	if got > ofPool*perToken+1 {
+		t.Errorf("%v allocations a token of %.1f reads, want at most %d a read", got, perToken, ofPool)
+	}
+	t.Logf("%v allocations a token of %.1f reads", got, perToken)
+}
+
+// reads returns how many experts were not in memory so far.
+func reads(t *testing.T, e *actors.Engine) int64 {
+	st, err := e.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for _, l := range st.Layers {
+		n += l.Misses
+	}
+	return n
+}

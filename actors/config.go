@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -27,8 +28,9 @@ type ExpertIO string
 
 // The ways.
 const (
-	ExpertIOAuto     ExpertIO = "auto"     // mmap if all experts fit in ExpertMemory, else buffered
+	ExpertIOAuto     ExpertIO = "auto"     // mmap if everything fits in memory, else direct, or buffered where that cannot be
 	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, every pick is a hit
+	ExpertIODirect   ExpertIO = "direct"   // slots are filled past the page cache; buffered where records or file system do not allow it
 	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
 )
 
@@ -47,11 +49,20 @@ type Config struct {
 	Prefetch Prefetch
 	// ExpertIO says how experts are read. "" means auto.
 	ExpertIO ExpertIO
-	// ExpertMemory is the bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs
-	// re-reads; below one wave Open fails.
+	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the
+	// state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
+	// given up while memory is short, and come back.
 	ExpertMemory int64
-	// ReadWorkers is the number of parallel expert reads. 0 means 8.
+	// Profile is a file that keeps how often each expert of the model was used, from run to run: an engine with expert slots
+	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is
+	// missing, damaged or of another model costs a slower start and at most a line in the log. "" means none.
+	Profile string
+	// ReadWorkers is the number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and
+	// more only wait longer, and 8 through it.
 	ReadWorkers int
+	// ReadTimeout is how long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may
+	// still answer: the engine goes on then.
+	ReadTimeout time.Duration
 	// ChunkRows is the most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory.
 	ChunkRows int
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
@@ -79,6 +90,9 @@ type Config struct {
 	Logger *slog.Logger
 	// WrapReads, if set, wraps the source of expert reads; tests inject faults with it.
 	WrapReads func(readpool.Source) readpool.Source
+
+	memory      memoryMeter   // nil means the system's
+	memoryEvery time.Duration // how often the governor looks; 0 means governEvery
 }
 
 // Validate reports every field that cannot be, in one error.
@@ -98,12 +112,13 @@ func (c Config) Validate() error {
 		bad(true, "prefetch %q, want off, last-token, next-gate or both", c.Prefetch)
 	}
 	switch c.ExpertIO {
-	case "", ExpertIOAuto, ExpertIOMmap, ExpertIOBuffered:
+	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:
 	default:
-		bad(true, "expert I/O %q, want auto, mmap or buffered", c.ExpertIO)
+		bad(true, "expert I/O %q, want auto, mmap, direct or buffered", c.ExpertIO)
 	}
 	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
 	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "%d read workers, want 1 to 1024", c.ReadWorkers)
+	bad(c.ReadTimeout < 0, "a read timeout of %v", c.ReadTimeout)
 	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "chunks of %d rows, want 1 to 65536", c.ChunkRows)
 	bad(c.WaveSlots < 0, "waves of %d experts", c.WaveSlots)
 	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)

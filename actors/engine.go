@@ -38,7 +38,12 @@ type Engine struct {
 	queue    gpu.Queue
 	meter    *meter
 	pool     *readpool.Pool
+	governor *governor
+	reads    []*slotRead // [slots]; nil where none was read into yet
+	profile  usage
 	dispatch *dispatch.Core
+
+	faultsAtOpen int64
 
 	awaits awaits
 
@@ -178,6 +183,7 @@ func (e *Engine) shutDown() error {
 	var err error
 	select {
 	case <-reply:
+		e.saveProfile()
 	case <-e.broken:
 		err = e.reason
 	}
@@ -194,6 +200,9 @@ func (e *Engine) release() error {
 		if first == nil {
 			first = err
 		}
+	}
+	if e.governor != nil {
+		e.governor.close()
 	}
 	if e.pool != nil {
 		e.pool.Close()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -70,13 +71,13 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 				{actors.ExpertIOBuffered, 1, 1, 1}, {actors.ExpertIOBuffered, 4, 4, 2},
 				{actors.ExpertIOBuffered, 24, 3, 8}, {actors.ExpertIOBuffered, 128, 16, 8},
 			} {
-				for _, beside := range []bool{false, true} {
+				for _, way := range []string{"alone", "beside another", "while slots come and go"} {
 					cfg := actors.Config{
 						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
 						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 					}
-					if err := sameConversation(cfg, first, second, want, beside); err != nil {
-						t.Fatalf("depth %d, prefetch %s, %+v, beside another %v: %v", depth, prefetch, io, beside, err)
+					if err := sameConversation(cfg, first, second, want, way); err != nil {
+						t.Fatalf("depth %d, prefetch %s, %+v, %s: %v", depth, prefetch, io, way, err)
 					}
 					runs++
 				}
@@ -86,7 +87,7 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 	t.Logf("%d settings, equal bits in all", runs)
 }
 
-func sameConversation(cfg actors.Config, first, second []int32, want [][]float32, beside bool) error {
+func sameConversation(cfg actors.Config, first, second []int32, want [][]float32, way string) error {
 	e, err := actors.Open(context.Background(), cfg)
 	if err != nil {
 		return err
@@ -94,7 +95,9 @@ func sameConversation(cfg actors.Config, first, second []int32, want [][]float32
 	defer e.Close()
 	var wg sync.WaitGroup
 	var other error
-	if beside {
+	stop := make(chan struct{})
+	switch way {
+	case "beside another":
 		wg.Go(func() {
 			s, err := e.NewSequence(context.Background())
 			if err == nil {
@@ -102,12 +105,15 @@ func sameConversation(cfg actors.Config, first, second []int32, want [][]float32
 			}
 			other = err
 		})
+	case "while slots come and go":
+		wg.Go(func() { other = comeAndGo(e, stop) })
 	}
 	s, err := e.NewSequence(context.Background())
 	if err != nil {
 		return err
 	}
 	got, err := transcript(s, first, len(want)-1)
+	close(stop)
 	wg.Wait()
 	if err = errors.Join(err, other, s.Close()); err != nil {
 		return err
@@ -118,6 +124,21 @@ func sameConversation(cfg actors.Config, first, second []int32, want [][]float32
 		}
 	}
 	return e.Close()
+}
+
+// comeAndGo changes the number of slots all the time until stop is closed.
+func comeAndGo(e *actors.Engine, stop chan struct{}) error {
+	r := rand.New(rand.NewPCG(1, 1))
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(50 * time.Microsecond):
+		}
+		if _, err := e.ResizeSlots(context.Background(), r.IntN(e.Info().Slots+2)); err != nil {
+			return err
+		}
+	}
 }
 
 // TestSequencesTogether lets two sequences generate at once, through channels of their own, and wants what each gives alone.

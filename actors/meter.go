@@ -73,23 +73,22 @@ func (m *meter) before(id stages.StageID, head *stages.Step) {
 
 // after notes what a stage made of a message. The outbox is still full.
 func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) {
-	switch in := in.(type) {
-	case *stages.CollectStats:
-		if id == stages.Combine {
+	switch id {
+	case stages.Combine:
+		if in, ok := in.(*stages.CollectStats); ok {
 			m.report(in.Stats)
 		}
-		return
-	case *stages.DrainStep:
-		if id == stages.ExpertIO {
+	case stages.ExpertIO:
+		switch in := in.(type) {
+		case *stages.LayerRouted:
+			m.experts(0, in, 0, out)
+		case *stages.ExpertsRead:
+			m.experts(len(in.Results), nil, 0, out)
+		case *stages.DrainStep:
 			m.experts(0, nil, in.ID, out)
+		default:
+			m.experts(0, nil, 0, out)
 		}
-		return
-	case *stages.LayerRouted:
-		m.experts(0, in, 0, out)
-	case *stages.ExpertsRead:
-		m.experts(len(in.Results), nil, 0, out)
-	case *stages.PrefetchExperts, *stages.SlotsReleased:
-		m.experts(0, nil, 0, out)
 	}
 }
 

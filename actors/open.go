@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -27,7 +26,7 @@ import (
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	log := cfg.Logger
 	if log == nil {
-		log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		log = slog.New(slog.DiscardHandler)
 	}
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(log) }))
 	e, err := open(ctx, system, cfg)
@@ -59,7 +58,10 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger, faultsAtOpen: majorFaults()}
 	defer func() {
 		if err != nil {
 			e.release()
@@ -74,10 +76,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := e.openModel(cfg); err != nil {
 		return e, err
 	}
-	if e.info, err = settle(cfg, e.model, e.experts.Layout().Bytes, len(e.experts.Layers())); err != nil {
+	if err := e.settle(cfg); err != nil {
 		return e, err
 	}
-	e.info.WeightBytes = int64(len(e.weights.Mapping()))
 	if err := ctx.Err(); err != nil {
 		return e, fmt.Errorf("actors: opening %s: %w", cfg.Model, err)
 	}
@@ -85,7 +86,11 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err != nil {
 		return e, err
 	}
-	return e, e.spawn(cfg, cores)
+	if err := e.spawn(cfg, cores); err != nil {
+		return e, err
+	}
+	e.govern(cfg)
+	return e, nil
 }
 
 // openModel reads the configuration and opens the packed files.
@@ -100,6 +105,18 @@ func (e *Engine) openModel(cfg Config) (err error) {
 		return err
 	}
 	e.experts, err = expertfile.Open(cfg.Model, e.model)
+	return err
+}
+
+// settle chooses settings by what the opened files and the memory are.
+func (e *Engine) settle(cfg Config) error {
+	mem, err := e.openMonitor(cfg)
+	if err != nil {
+		return err
+	}
+	e.info, err = settle(cfg, e.model, files{
+		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
+	}, mem)
 	return err
 }
 
@@ -130,13 +147,14 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		return cores, err
 	}
 	cores[stages.Router] = router.New(router.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule, WaveSlots: i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule,
 		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: nextGate,
 		PrefetchSlots: i.Slots - i.WaveSlots,
 	})
+	chances := e.openProfile(cfg)
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
-		RingDepth: i.RingDepth, Mapped: mapped,
+		RingDepth: i.RingDepth, Mapped: mapped, Chances: chances,
 	}); err != nil {
 		return cores, err
 	}
@@ -152,7 +170,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if cfg.WrapReads != nil {
 		src = cfg.WrapReads(src)
 	}
-	e.pool = readpool.New(src, i.ReadWorkers)
+	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
+	e.reads = make([]*slotRead, i.Slots)
 	return cores, nil
 }
 
@@ -198,5 +217,8 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))
 	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
 	<-e.parent.started
+	if e.profile.path != "" {
+		e.sendTo(stages.ExpertIO, new(stages.WarmSlots))
+	}
 	return nil
 }

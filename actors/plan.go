@@ -1,6 +1,9 @@
 package actors
 
-import "errors"
+import (
+	"errors"
+	"log/slog"
+)
 
 // Plan tells what Open would settle for, at this moment, without memory for slots, actors or a queue. It reads the model's small
 // files and maps the large ones for a moment. Errors are those of Open, as far as it comes.
@@ -8,14 +11,16 @@ func Plan(cfg Config) (info Info, err error) {
 	if err := cfg.Validate(); err != nil {
 		return Info{}, err
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	e := new(Engine)
 	defer func() { err = errors.Join(err, e.release()) }()
 	if err := e.openModel(cfg); err != nil {
 		return Info{}, err
 	}
-	if info, err = settle(cfg, e.model, e.experts.Layout().Bytes, len(e.experts.Layers())); err != nil {
+	if err := e.settle(cfg); err != nil {
 		return Info{}, err
 	}
-	info.WeightBytes = int64(len(e.weights.Mapping()))
-	return info, nil
+	return e.info, nil
 }

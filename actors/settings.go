@@ -1,9 +1,13 @@
 package actors
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
@@ -11,10 +15,14 @@ import (
 // pageRows is the positions of one key-value page.
 const pageRows = 64
 
+// directWorkers is how many reads past the page cache run at once: one or two use up the disks that were measured, and further ones wait
+// behind them (docs/experiments.md).
+const directWorkers = 4
+
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
 	Device        string
-	ExpertIO      ExpertIO // mmap or buffered
+	ExpertIO      ExpertIO // mmap, direct or buffered
 	Prefetch      Prefetch
 	Slots         int   // expert slots
 	SlotBytes     int   // of one expert's record
@@ -22,6 +30,7 @@ type Info struct {
 	WeightBytes   int64 // all other weights; resident
 	RingDepth     int
 	ReadWorkers   int
+	ReadTimeout   time.Duration
 	ChunkRows     int
 	WaveSlots     int
 	StepsInFlight int
@@ -29,20 +38,26 @@ type Info struct {
 	TopK          int
 	StateBytes    int64 // fixed, per sequence
 	KVBytesPerPos int64 // per position of a sequence
+	Available     int64 // bytes of memory that could be had at Open
+	Reserve       int64 // bytes of these that are left alone
 	kvPages       int
 }
 
-// settle turns the wishes of a Config into figures. expertBytes is one record's.
-func settle(cfg Config, m *model.Config, expertBytes, moeLayers int) (Info, error) {
-	mem, err := sysmem.Read()
-	if err != nil {
-		return Info{}, fmt.Errorf("actors: %w", err)
-	}
+// files is what settle has to know of a model's files.
+type files struct {
+	weightBytes int64
+	expertBytes int // of one record
+	moeLayers   int
+	direct      func() error // makes reads go past the page cache, or tells why they cannot
+}
+
+// settle turns the wishes of a Config into figures.
+func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
-		Device: cfg.Device.Name(), SlotBytes: expertBytes, ExpertBytes: int64(expertBytes) * int64(m.NumExperts) * int64(moeLayers),
-		RingDepth: or(cfg.RingDepth, 2), ReadWorkers: or(cfg.ReadWorkers, 8), ChunkRows: or(cfg.ChunkRows, 128),
-		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)),
-		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch,
+		Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
+		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 128),
+		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
+		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
@@ -50,34 +65,44 @@ func settle(cfg Config, m *model.Config, expertBytes, moeLayers int) (Info, erro
 	if i.Prefetch == "" {
 		i.Prefetch = PrefetchLastToken
 	}
-	if err := i.settleExperts(cfg, m, mem, moeLayers); err != nil {
+	if i.ReadTimeout == 0 {
+		i.ReadTimeout = readpool.DefaultTimeout
+	}
+	if err := i.settleExperts(cfg, m, f); err != nil {
 		return Info{}, err
 	}
 	return i, i.settleState(cfg, m, mem)
 }
 
 // settleExperts chooses how experts are read, the slots and the waves.
-func (i *Info) settleExperts(cfg Config, m *model.Config, mem sysmem.Info, moeLayers int) error {
+func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	budget := cfg.ExpertMemory
 	if budget == 0 {
-		budget = mem.Available / 2
+		budget = i.Available - i.WeightBytes - i.stateShare(cfg, m) - i.Reserve
 	}
 	i.ExpertIO = cfg.ExpertIO
 	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
-		i.ExpertIO = ExpertIOBuffered
+		i.ExpertIO = ExpertIODirect
 		if i.ExpertBytes <= budget {
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
 	i.WaveSlots = min(or(cfg.WaveSlots, 64), m.NumExperts)
 	if i.ExpertIO == ExpertIOMmap {
+		i.ReadWorkers = or(i.ReadWorkers, readpool.DefaultWorkers)
 		i.Slots, i.Prefetch = len(m.Layers)*m.NumExperts, PrefetchOff
 		i.StepsInFlight = or(cfg.StepsInFlight, 1)
 		return nil
 	}
 	i.StepsInFlight = or(cfg.StepsInFlight, 2)
-	stride := int64((i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign)
-	i.Slots = int(min(budget/stride, int64(moeLayers)*int64(m.NumExperts)))
+	stride := int64(i.stride())
+	if least := int64(2*i.TopK) * stride; cfg.ExpertMemory == 0 && budget < least {
+		if err := i.checkLeast(least, m); err != nil {
+			return err
+		}
+		budget = least
+	}
+	i.Slots = int(min(budget/stride, int64(f.moeLayers)*int64(m.NumExperts)))
 	if i.Slots == 0 {
 		return fmt.Errorf("actors: expert memory of %d bytes holds no expert of %d bytes; raise --expert-memory", budget, stride)
 	}
@@ -87,7 +112,25 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, mem sysmem.Info, moeLa
 	if i.Slots < i.WaveSlots {
 		return fmt.Errorf("actors: expert memory of %d bytes holds %d experts, a wave has %d; raise --expert-memory", budget, i.Slots, i.WaveSlots)
 	}
+	i.settleReads(cfg, f.direct)
 	return nil
+}
+
+// settleReads chooses between direct and buffered reads. That experts are read otherwise than was asked for is worth a warning.
+func (i *Info) settleReads(cfg Config, direct func() error) {
+	workers := readpool.DefaultWorkers
+	if i.ExpertIO == ExpertIODirect {
+		workers = directWorkers
+		if err := direct(); err != nil {
+			level := slog.LevelInfo
+			if cfg.ExpertIO == ExpertIODirect {
+				level = slog.LevelWarn
+			}
+			cfg.Logger.Log(context.Background(), level, "experts are read through the page cache", "why", err)
+			i.ExpertIO, workers = ExpertIOBuffered, readpool.DefaultWorkers
+		}
+	}
+	i.ReadWorkers = or(i.ReadWorkers, workers)
 }
 
 // settleState chooses the context and the pool of key-value pages.

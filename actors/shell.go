@@ -6,7 +6,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing"
 )
@@ -62,6 +61,8 @@ func setCaller(m stages.Message, sender *actor.PID) {
 		caller = &m.Caller
 	case *stages.CollectStats:
 		caller = &m.Caller
+	case *stages.ResizeSlots:
+		caller = &m.Caller
 	default:
 		return
 	}
@@ -99,8 +100,14 @@ func (s *shell) handle(m stages.Message) {
 
 // perform does what the core asked for.
 func (s *shell) perform() {
+	for _, id := range s.out.Frees {
+		s.e.freeSlot(id)
+	}
 	for i := range s.out.Reads {
 		s.read(&s.out.Reads[i])
+	}
+	for _, h := range s.out.Hurries {
+		s.e.pool.Hurry(readTag(h.Slot, h.Gen))
 	}
 	for i := range s.out.Awaits {
 		a := &s.out.Awaits[i]
@@ -110,6 +117,9 @@ func (s *shell) perform() {
 		s.e.sendTo(m.To, m.Msg)
 	}
 	for _, a := range s.out.Answers {
+		if m, ok := a.Msg.(*stages.SlotsResized); ok {
+			s.e.resized(m)
+		}
 		s.e.answer(a.To, a.Msg)
 	}
 	if round := s.out.Linger; round != 0 {
@@ -119,22 +129,6 @@ func (s *shell) perform() {
 			s.e.sendTo(stages.Sequencer, &stages.LingerOver{Round: round})
 		})
 	}
-}
-
-// read starts a group of reads.
-func (s *shell) read(g *stages.ReadGroup) {
-	reqs := make([]readpool.Request, len(g.Reads))
-	done := &stages.ExpertsRead{Step: g.Step, Results: make([]stages.ReadResult, len(g.Reads))}
-	for i, r := range g.Reads {
-		reqs[i] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot)}
-		done.Results[i] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
-	}
-	s.e.pool.Submit(reqs, g.Speculative, func(errs []error) {
-		for i, err := range errs {
-			done.Results[i].Err = err
-		}
-		s.e.sendTo(stages.ExpertIO, done)
-	})
 }
 
 // sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of sending.
@@ -147,6 +141,9 @@ func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 
 // answer gives a caller what a core has for it.
 func (e *Engine) answer(to stages.Caller, m stages.Message) {
+	if c, ok := m.(*stages.CollectStats); ok && c.Stats != nil {
+		e.addReads(c.Stats)
+	}
 	switch c := to.(type) {
 	case chan stages.Message:
 		c <- m // has a place for its only answer

@@ -40,15 +40,18 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	case *stages.ScoresReady:
 		for _, send := range s.out.Sends {
 			if routed, ok := send.Msg.(*stages.LayerRouted); ok {
-				r.Count, r.Miss = int32(uses(routed.Plan)), int32(len(routed.Plan.Waves))
+				r.Count = int32(len(routed.Plan.Uses))
 			}
 		}
 	case *stages.LayerRouted:
 		missed := s.reads(head.ID, false)
-		r.Count, r.Miss = int32(uses(m.Plan)-missed), int32(missed)
+		r.Count, r.Miss = int32(len(m.Plan.Uses)-missed), int32(missed)
 		r.Bytes = int64(missed) * int64(s.e.info.SlotBytes)
 	case *stages.ExpertsRead:
 		r.Count = int32(len(m.Results))
+		if m.Speculative {
+			r.Wave = aheadReads
+		}
 		for _, res := range m.Results {
 			if res.Err != nil {
 				r.Miss++
@@ -58,6 +61,9 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 		}
 	case *stages.WaveResident:
 		r.Wave, r.Count = int32(m.Wave), int32(len(m.Slots))
+		if m.Last {
+			r.Miss = lastOfLayer
+		}
 	case *stages.WaveSubmitted:
 		r.Wave = int32(m.Wave)
 	case *stages.SlotsReleased:
@@ -78,14 +84,6 @@ func (s *shell) reads(step stages.StepID, speculative bool) int {
 		if g.Step.ID == step && g.Speculative == speculative {
 			n += len(g.Reads)
 		}
-	}
-	return n
-}
-
-func uses(p *stages.RoutePlan) int {
-	n := 0
-	for i := range p.Waves {
-		n += len(p.Waves[i].Uses)
 	}
 	return n
 }
@@ -153,6 +151,7 @@ func (t *tracer) emit(ended stages.Ended, records []tracing.Record) {
 	if len(records) == 0 {
 		return
 	}
+	records = gatherParts(records)
 	c := tracing.Chunk{Step: ended.Step.ID, Err: ended.Err, BeganNS: records[0].BeganNS}
 	for i := range records {
 		r := &records[i]

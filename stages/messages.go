@@ -117,6 +117,25 @@ type CollectStats struct {
 	Caller Caller
 }
 
+// ResizeSlots asks for another number of expert slots: at least those of one wave, and at most those that the engine was opened
+// with. Fewer are reached as experts can be spared, and the memory of slots that are given up goes back to the system; more come
+// back empty. Anybody to expert-IO. The answer is a SlotsResized.
+type ResizeSlots struct {
+	Outside
+	Slots  int
+	Caller Caller
+}
+
+// SlotsResized answers ResizeSlots when there are no more slots than were asked for, or another ResizeSlots has come. Expert-IO to caller.
+type SlotsResized struct {
+	Outside
+	Slots int // that there are now
+}
+
+// WarmSlots lets expert-IO fill empty slots with the experts that earlier runs used most, whenever the disk has nothing else to
+// do. Shell to expert-IO, once.
+type WarmSlots struct{ Outside }
+
 // Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running chunks end
 // as if cancelled, and when no step is left the answer is Drained. Caller to sequencer.
 type Drain struct {
@@ -158,10 +177,12 @@ type LayerRouted struct {
 	Plan *RoutePlan // shared, read-only
 }
 
-// ExpertsRead tells that reads have ended. Read pool to expert-IO, one a group of reads. The slots' bytes pass back.
+// ExpertsRead tells that reads have ended: each as soon as it has, so that its expert need not wait for the others of its
+// group. Read pool to expert-IO. The slots' bytes pass back.
 type ExpertsRead struct {
-	Step    // as given in ReadGroup
-	Results []ReadResult
+	Step        // as given in ReadGroup
+	Results     []ReadResult
+	Speculative bool // as given in ReadGroup
 }
 
 // ReadResult is the end of one read.
@@ -171,14 +192,25 @@ type ReadResult struct {
 	Err  error
 }
 
-// WaveResident tells dispatch that every expert of one wave is in memory. Expert-IO to dispatch. The slots
-// pass to dispatch and come home in SlotsReleased.
+// ReadOverdue tells that a read has not ended in time. The slot's bytes stay with the reader, who tells again if it takes
+// longer still; ExpertsRead comes when it has ended. Read pool to expert-IO.
+type ReadOverdue struct {
+	Outside
+	Slot SlotID
+	Gen  uint32 // the slot's generation when the read was started
+	Err  error
+}
+
+// WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a wave. Each use of a plan
+// is in one wave; which, and how many there are, depends on what was in memory when. Expert-IO to dispatch. The slots pass to
+// dispatch and come home in SlotsReleased.
 type WaveResident struct {
 	Step
 	Plan  *RoutePlan // shared, read-only
-	Wave  int        // index into Plan.Waves
+	Wave  int        // counts the waves of the layer from 0
 	Last  bool       // no further wave of this layer
-	Slots []SlotID   // [len(Plan.Waves[Wave].Uses)]
+	Uses  []int32    // indices into Plan.Uses, ascending
+	Slots []SlotID   // [len(Uses)]
 }
 
 // WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The slots pass on.

@@ -12,7 +12,9 @@ type Ticket interface {
 // Outbox is what a stage wants to happen after one message. The shell does it in the order of the fields
 // and empties the box; slices keep their memory.
 type Outbox struct {
+	Frees   []SlotID // slots whose memory may go back to the system until they are read into again
 	Reads   []ReadGroup
+	Hurries []Hurry
 	Awaits  []Await
 	Sends   []Send
 	Answers []Answer
@@ -47,10 +49,10 @@ type Await struct {
 	After  Ticket // nil, or of earlier commands that must be done too, and whose error goes first
 }
 
-// ReadGroup asks for reads that are answered together by one ExpertsRead.
+// ReadGroup asks for reads, each of which is answered by an ExpertsRead of its own.
 type ReadGroup struct {
 	Step        Step
-	Reads       []Read
+	Reads       []Read // the core's until the box is reset
 	Speculative bool
 }
 
@@ -59,6 +61,12 @@ type Read struct {
 	Slot          SlotID
 	Gen           uint32
 	Layer, Expert int
+}
+
+// Hurry asks that a speculative read that has been asked for goes before the others: somebody waits for it by now.
+type Hurry struct {
+	Slot SlotID
+	Gen  uint32
 }
 
 // Share makes the box take the memory of messages from s, which other boxes may have too.
@@ -85,7 +93,8 @@ func (o *Outbox) Reset() {
 	clear(o.Sends)
 	clear(o.Answers)
 	clear(o.Ended)
-	o.Reads, o.Awaits, o.Sends = o.Reads[:0], o.Awaits[:0], o.Sends[:0]
+	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
+	o.Hurries = o.Hurries[:0]
 	o.Answers, o.Ended = o.Answers[:0], o.Ended[:0]
 	o.Linger = 0
 }

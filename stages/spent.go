@@ -73,10 +73,10 @@ func (s *Spent) LayerRouted(step Step, p *RoutePlan) *LayerRouted {
 	return m
 }
 
-// WaveResident returns a message.
-func (s *Spent) WaveResident(w WaveResident) *WaveResident {
+// WaveResident returns a message with memory for Uses.
+func (s *Spent) WaveResident(step Step, plan *RoutePlan, wave int) *WaveResident {
 	m := s.residents.take()
-	*m = w
+	m.Step, m.Plan, m.Wave = step, plan, wave
 	return m
 }
 
@@ -136,7 +136,7 @@ func (s *Spent) ChunkEvaluated(a ChunkEvaluated) *ChunkEvaluated {
 	return m
 }
 
-// RoutePlan returns a plan of n picks of k a row, with memory for waves. Its values are undefined and its waves empty.
+// RoutePlan returns a plan of n picks of k a row, with memory for uses. Its values are undefined and its uses empty.
 func (s *Spent) RoutePlan(n, k int) *RoutePlan {
 	p := s.plans.take()
 	p.TopK, p.Picks, p.Weights = k, resize(p.Picks, n), resize(p.Weights, n)
@@ -145,8 +145,7 @@ func (s *Spent) RoutePlan(n, k int) *RoutePlan {
 
 // PlanDone takes a plan back. The device must be done with it, and no stage look at it again.
 func (s *Spent) PlanDone(p *RoutePlan) {
-	clear(p.Waves)
-	*p = RoutePlan{Picks: p.Picks[:0], Weights: p.Weights[:0], Waves: p.Waves[:0], Uses: p.Uses[:0], Pairs: p.Pairs[:0]}
+	*p = RoutePlan{Picks: p.Picks[:0], Weights: p.Weights[:0], Uses: p.Uses[:0], Pairs: p.Pairs[:0]}
 	s.plans.put(p)
 }
 
@@ -207,7 +206,7 @@ func (s *Spent) Handled(m Message) {
 		*m = LayerRouted{}
 		s.routed.put(m)
 	case *WaveResident:
-		*m = WaveResident{}
+		*m = WaveResident{Uses: m.Uses[:0]}
 		s.residents.put(m)
 	case *WaveSubmitted:
 		*m = WaveSubmitted{}

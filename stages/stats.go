@@ -1,21 +1,32 @@
 package stages
 
+import "time"
+
 // Stats is what the stages counted since the engine was opened.
 type Stats struct {
 	Steps, Rows, FailedSteps int64
 	Layers                   []LayerStats // [layers]
-	Slots                    int          // expert slots in all
+	Slots                    int          // expert slots that there are now
+	SlotsUsed                int          // of these hold an expert, or are being read into
+	SlotsMost                int          // expert slots at Open, which there can be again
 	ReadErrors               int64
 	WavesSubmitted           int64
 	RingHighWater            int // most waves submitted and not retired at once
 	PagesUsed, PagesMax      int // key-value pages
-	Times                        // of all layers, of the head, and of what belongs to no layer
+	Reads                    ReadStats
+	Memory                   MemoryStats
+
+	Times // of all layers, of the head, and of what belongs to no layer
 }
 
-// LayerStats is one layer's part of Stats. Hits and misses count experts per wave; a pick that finds its expert
+// LayerStats is one layer's part of Stats. Hits and misses count experts per step; a pick that finds its expert
 // resident or being read for a prediction is a hit.
 type LayerStats struct {
-	Hits, Misses, BytesRead int64
+	Hits, Misses int64
+	BytesRead    int64 // for whatever reason
+	BytesAhead   int64 // of these, in speculative reads
+	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
+	Evictions    int64 // experts that lost their slots
 
 	// Outcomes of speculative reads: used after they had ended, used while still being read, thrown out unused, and
 	// hints dropped because no slot was spare.
@@ -31,4 +42,29 @@ type LayerStats struct {
 	AheadPicks, AheadHits int64
 
 	Times // work of the device for this layer, and waiting for its experts
+}
+
+// ReadStats is what the engine's reads of experts cost.
+type ReadStats struct {
+	Source      string        // direct, buffered, or mmap: nothing is read then, but MajorFaults
+	Ended       int64         // reads, with or without an error
+	Speculative int64         // of these, asked for on a guess
+	Hurried     int64         // of these, wanted before they had begun
+	Bytes       int64         // read without an error
+	Failed      int64         // reads that failed for good
+	Retried     int64         // reads that were tried a second time
+	Overdue     int64         // times that a read was reported as late
+	WorkerTime  time.Duration // in reads, summed over workers
+	BusyTime    time.Duration // during which at least one read was under way
+	QueuedHigh  int           // the most reads that waited for a worker
+	RunningHigh int           // the most reads under way
+	MajorFaults int64         // of the whole process: mapped memory that had to be read from the disk
+}
+
+// MemoryStats is what the engine knows about memory, in bytes.
+type MemoryStats struct {
+	Available     int64 // when the engine looked last; 0 before it has
+	SlotsAsked    int   // expert slots that memory allows, of those at Open; 0 with mapped experts
+	SlotsHeld     int64 // memory that the slots take up
+	Shrunk, Grown int64 // times that slots were given up, and came back
 }

@@ -49,7 +49,7 @@ func measureDisk(ctx context.Context, dir string, io actors.ExpertIO, depth int)
 
 // diskMode returns the mode that an engine reads in.
 func diskMode(io actors.ExpertIO) diskbw.Mode {
-	if io == "direct" {
+	if io == actors.ExpertIODirect {
 		return diskbw.Direct
 	}
 	return diskbw.Buffered

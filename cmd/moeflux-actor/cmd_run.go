@@ -87,6 +87,9 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 
 // withSession runs f with the model open.
 func (c *runCmd) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
+	if c.Profile == "" {
+		c.Profile = profileAuto
+	}
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err

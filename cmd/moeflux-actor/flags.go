@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/stages/sample"
@@ -24,12 +25,15 @@ type engineFlags struct {
 
 	RingDepth       int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
 	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: last-token. With mapped experts nothing is read ahead. Others: off, next-gate, both."`
-	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto (mmap if all experts fit in memory, else buffered). Others: mmap, buffered."`
-	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The bytes for expert slots. 0 means half of the memory that is free at Open. Too small costs re-reads; below one wave Open fails. Like 8GiB, 512MB, or 50% of the machine's memory."`
-	ReadWorkers     int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 8."`
+	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto (mmap if everything fits in memory, else direct, past the page cache, or buffered where records or file system do not allow that). Others: mmap, direct, buffered."`
+	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	Profile         string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
+	ReadWorkers     int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
 	ChunkRows       int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 128. Larger chunks read each expert less often and cost scratch memory."`
 	Ctx             int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
 	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
+
+	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
 	Trace       string  `default:"off" placeholder:"MODE" help:"Spans per layer and stage: off, or stdout (one JSON object a span, each on a line of its own)."`
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
@@ -55,9 +59,8 @@ type samplingFlags struct {
 
 // later are values that the command line knows but that are not built yet.
 var later = map[string][]string{
-	"--device":    {"cuda", "metal", "emu"},
-	"--expert-io": {"direct"},
-	"--trace":     {"otlp", "timeline"},
+	"--device": {"cuda", "metal", "emu"},
+	"--trace":  {"otlp", "timeline"},
 }
 
 // oneOf reports a value that a flag cannot have; the message says what is available.
@@ -83,12 +86,15 @@ func (f *engineFlags) check() error {
 		}
 	}
 	if f.ExpertIO != "" {
-		if err := oneOf("--expert-io", f.ExpertIO, "auto", "mmap", "buffered"); err != nil {
+		if err := oneOf("--expert-io", f.ExpertIO, "auto", "mmap", "direct", "buffered"); err != nil {
 			return err
 		}
 	}
 	if !(f.TraceSample > 0 && f.TraceSample <= 1) {
 		return usagef("--trace-sample %v, want above 0 and at most 1", f.TraceSample)
+	}
+	if f.ReadTimeout < 0 {
+		return usagef("--read-timeout %v, want more than 0", f.ReadTimeout)
 	}
 	if f.Threads < 0 {
 		return usagef("--threads %d, want 1 or more", f.Threads)
@@ -115,7 +121,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	}
 	return actors.Config{
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
-		ReadWorkers: f.ReadWorkers, ChunkRows: f.ChunkRows, Context: f.Ctx, ExpertsPerToken: f.ExpertsPerToken,
+		ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, ChunkRows: f.ChunkRows, Context: f.Ctx, ExpertsPerToken: f.ExpertsPerToken,
 		Logger: f.logger(inv.stderr),
 	}, nil
 }

@@ -36,6 +36,9 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 		return nil, err
 	}
 	cfg.Model, cfg.Device = s.dir, s.device
+	if cfg.Profile, err = f.profilePath(inv, s.dir); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, errors.Join(&usageError{err.Error()}, s.close())
 	}

@@ -53,8 +53,15 @@ func attentionCases() []testCase {
 		{heads: 2, kvHeads: 2, dim: 128, pageRows: 100, segments: [][2]int{{4095, 2}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 256, segments: [][2]int{{19999, 1}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 10, segments: [][2]int{{40, 3}}, scale: 40},
+		// Blocks and tiles of rows, longer looks back, and more channels than a vector divides.
+		{heads: 6, kvHeads: 2, dim: 20, pageRows: 7, segments: [][2]int{{1020, 9}, {62, 1}, {63, 1}, {64, 1}}},
+		{heads: 16, kvHeads: 2, dim: 256, pageRows: 256, segments: [][2]int{{1022, 5}, {0, 70}}, gated: true},
+		{heads: 8, kvHeads: 1, dim: 64, pageRows: 48, segments: [][2]int{{9000, 1}}},
+		{heads: 3, kvHeads: 3, dim: 12, pageRows: 16, segments: [][2]int{{0, 300}}},
+		// A row whose keys and values are NaN is one that others do not see.
+		{heads: 4, kvHeads: 2, dim: 32, pageRows: 16, segments: [][2]int{{50, 30}}, poisoned: 9},
 	} {
-		name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale)
+		name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g/poisoned=%d", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale, a.poisoned)
 		all = append(all, testCase{"attention/" + name, func(s *setup) { attention(s, a) }})
 		if a.segments[0][0] < 1000 {
 			all = append(all, testCase{"appendkv/" + name, func(s *setup) { appendKV(s, a) }})
@@ -68,6 +75,7 @@ type attentionShape struct {
 	segments                      [][2]int // position and rows
 	gated                         bool     // queries have gates between them, and rows of other segments before them
 	scale                         float32  // 0 is dim^-0.5
+	poisoned                      int      // rows at a segment's end whose keys and values are NaN
 }
 
 // rows returns the first row of each segment, one after the other with a row between them that no segment has, and
@@ -101,10 +109,14 @@ func attention(s *setup, a attentionShape) {
 	want, limit, used := make([]float64, rows*a.heads*a.dim), make([]float64, rows*a.heads*a.dim), make([]bool, rows)
 	for i, seg := range a.segments {
 		n := seg[0] + seg[1]
-		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, a.kvHeads*a.dim, n, n)
+		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, a.kvHeads*a.dim, n, n-a.poisoned)
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 		for r := range seg[1] {
 			used[first[i]+r] = true
+			if r >= seg[1]-a.poisoned {
+				copy(want[(first[i]+r)*a.heads*a.dim:], fill(a.heads*a.dim, math.NaN()))
+				continue
+			}
 			for h := range a.heads {
 				at := (first[i]+r)*rowStride + h*headStride
 				out := ((first[i]+r)*a.heads + h) * a.dim

@@ -61,7 +61,7 @@ func piecesConv(s *setup, pieces []int) []*operand {
 }
 
 func piecesDelta(s *setup, pieces []int) []*operand {
-	d := deltaShape{keyHeads: 1, valueHeads: 2, keyDim: 33, valueDim: 9}
+	d := deltaShape{keyHeads: 1, valueHeads: 2, keyDim: 48, valueDim: 35}
 	op, y, _ := d.op(s, total(pieces))
 	state := s.inout("state", s.normal(d.valueHeads*d.valueDim*d.keyDim))
 	row := 0
@@ -75,7 +75,7 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 
 // piecesAttention appends each piece and attends to what is there.
 func piecesAttention(s *setup, pieces []int) []*operand {
-	const heads, kvHeads, dim, before = 4, 2, 16, 5
+	const heads, kvHeads, dim, before = 4, 2, 16, 1010
 	n := total(pieces)
 	c := s.cache("sequence", 4, kvHeads*dim, before+n, before)
 	for _, p := range c.pages {

@@ -13,6 +13,7 @@ func recurrentCases() []testCase {
 		{channels: 1, kernel: 1, rows: []int{2}},
 		{channels: 5, kernel: 2, rows: []int{1}},
 		{channels: 37, kernel: 4, rows: []int{1, 2, 3, 4, 19}},
+		{channels: 70, kernel: 3, rows: []int{5}},
 		{channels: 700, kernel: 4, rows: []int{40, 1}},
 		{channels: 8192, kernel: 4, rows: []int{1}},
 	} {
@@ -24,6 +25,9 @@ func recurrentCases() []testCase {
 		{keyHeads: 2, valueHeads: 4, keyDim: 5, valueDim: 3, rows: []int{1, 4}},
 		{keyHeads: 2, valueHeads: 8, keyDim: 16, valueDim: 24, rows: []int{2, 1, 9}},
 		{keyHeads: 2, valueHeads: 4, keyDim: 128, valueDim: 128, rows: []int{1, 64}},
+		{keyHeads: 2, valueHeads: 4, keyDim: 64, valueDim: 44, rows: []int{70, 1}},
+		{keyHeads: 1, valueHeads: 2, keyDim: 256, valueDim: 16, rows: []int{3, 64}},
+		{keyHeads: 1, valueHeads: 1, keyDim: 48, valueDim: 33, rows: []int{66}, extreme: true},
 		{keyHeads: 1, valueHeads: 1, keyDim: 70, valueDim: 2, rows: []int{20}, extreme: true},
 	} {
 		name := fmt.Sprintf("deltarule/keyheads=%d/valueheads=%d/dims=%dx%d/rows=%v/extreme=%t",

@@ -15,189 +15,163 @@ func values(kv *gpu.KV, page int) []float32 {
 	return floatsAt(kv.Pages[page].At(kv.VOffset), kv.PageRows*kv.Dim)
 }
 
-func runAppendKV(o *gpu.AppendKV) {
-	rows := 0
-	for i := range o.Segments {
-		rows = max(rows, o.Segments[i].Row+o.Segments[i].Rows)
+// Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions, both counted from position 0: what is summed
+// together depends on a row's position alone.
+const (
+	attnBlock   = 64
+	attnSpan    = 1024
+	lowestScore = -math.MaxFloat32
+)
+
+// Sizes of a tile: what it keeps besides a block of keys and values should stay in the second cache.
+const (
+	tileFloats   = 1 << 16
+	packedValues = 32 // queries from which on values are copied together, which makes them quicker to read
+)
+
+// queries are some vectors that attend to the positions of one key-value head: heads vectors for each of some rows, the
+// first of which is at position pos. Scores are sums over the channels, ascending; weighted values are summed over a
+// block's positions, ascending, and over the blocks of a span, ascending, scaled to the largest score so far; so are spans.
+// Each query is computed as if alone.
+type queries struct {
+	*vectors
+	rows, heads, pos int
+	dim, valueDim    int
+	q                []float32 // [rows·heads, dim], times the scale
+	scores           []float32 // [rows·heads, attnBlock]
+	kt               []float32 // keys of the block [dim, attnBlock]
+	packed           []float32 // values of the block [attnBlock, valueDim]
+	pad              []float32 // [lanes, dim]
+	stats, spanStats []float32 // [rows·heads, 2] see portableSoftmax
+	acc, spanAcc     []float32 // [rows·heads, valueDim]
+}
+
+// floats is the memory that lay needs.
+func (a *queries) floats() int {
+	n := a.rows * a.heads
+	return lineFloats + lineUp(n*a.dim) + n*attnBlock + a.dim*attnBlock + lineUp(attnBlock*a.valueDim) + lineUp(a.lanes*a.dim) +
+		2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
+}
+
+func (a *queries) lay(mem []float32) {
+	n := a.rows * a.heads
+	mem = aligned(mem)
+	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
+	a.q, a.scores, a.kt = take(n*a.dim), take(n*attnBlock), take(a.dim*attnBlock)
+	a.packed, a.pad = take(attnBlock*a.valueDim), take(a.lanes*a.dim)
+	a.stats, a.spanStats = take(2*n), take(2*n)
+	a.acc, a.spanAcc = take(n*a.valueDim), take(n*a.valueDim)
+}
+
+// last is the last position that a row attends to.
+func (a *queries) last() int { return a.pos + a.rows - 1 }
+
+// span prepares the span that begins at position p, and returns the first row that takes part in it.
+func (a *queries) span(p int) (first int) {
+	stats, acc := a.sums(p)
+	for i := 0; i < len(stats); i += 2 {
+		stats[i], stats[i+1] = lowestScore, 0
 	}
-	dim := o.Segments[0].KV.Dim
-	kStride, vStride := or(o.KStride, dim), or(o.VStride, dim)
-	k := floatsAt(o.K, (rows-1)*kStride+dim)
-	var v []float32 // none: a part of the keys
-	if !o.V.IsZero() {
-		v = floatsAt(o.V, (rows-1)*vStride+dim)
+	clear(acc)
+	return max(0, p-a.pos)
+}
+
+// sums are what the span of position p is summed in: the first one's are the totals.
+func (a *queries) sums(p int) (stats, acc []float32) {
+	if p < attnSpan {
+		return a.stats, a.acc
 	}
-	for i := range o.Segments {
-		s := &o.Segments[i]
-		for r := range s.Rows {
-			page, at := (s.Pos+r)/s.KV.PageRows, (s.Pos+r)%s.KV.PageRows*dim
-			copy(keys(&s.KV, page)[at:at+dim], k[(s.Row+r)*kStride:])
-			if v != nil {
-				copy(values(&s.KV, page)[at:at+dim], v[(s.Row+r)*vStride:])
+	return a.spanStats, a.spanAcc
+}
+
+// endSpan adds the sums of a span to the totals of the rows from first on.
+func (a *queries) endSpan(p, first int) {
+	stats, acc := a.sums(p)
+	if p < attnSpan {
+		return
+	}
+	a.addSpan(stats, acc, first)
+}
+
+func (a *queries) addSpan(stats, acc []float32, first int) {
+	for i := first * a.heads; i < a.rows*a.heads; i++ {
+		before, added := a.stats[2*i], stats[2*i]
+		top := max(before, added)
+		f, h := float32(math.Exp(float64(before)-float64(top))), float32(math.Exp(float64(added)-float64(top)))
+		a.stats[2*i], a.stats[2*i+1] = top, float32(f*a.stats[2*i+1])+float32(h*stats[2*i+1])
+		a.merge(a.acc[i*a.valueDim:(i+1)*a.valueDim], acc[i*a.valueDim:(i+1)*a.valueDim], f, h)
+	}
+}
+
+// weigh takes the block of n positions from p on, whose keys are in kt and whose values value returns.
+func (a *queries) weigh(p, n int, value *valueRows) {
+	stats, acc := a.sums(p)
+	h, vd := a.heads, a.valueDim
+	first := max(0, p-a.pos)
+	a.multiply(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
+	for r := first; r < a.rows; {
+		// Rows that attend to the whole block go together, the others one by one.
+		rows, m := 1, a.pos+r+1-p
+		if m >= n {
+			rows, m = a.rows-r, n
+		}
+		from, to := r*h, (r+rows)*h
+		for i := from; i < to && m < attnBlock; i++ {
+			s := a.scores[i*attnBlock+m : (i+1)*attnBlock]
+			for j := range s {
+				s[j] = float32(math.Inf(-1))
 			}
 		}
-	}
-}
-
-// attnTask is attention; a chunk is one row's query heads of one key-value head, or a part of them, which share the
-// reading of its keys and values.
-type attnTask struct {
-	q, y                    []float32
-	qRowStride, qHeadStride int
-	heads, kvHeads          int
-	dim, valueDim           int
-	per, perRow             int // heads in a chunk, chunks of a row
-	scale                   float32
-	segments                []gpu.KVSegment
-}
-
-func (t *attnTask) do(s *scratch, chunk int) {
-	seg, row := t.segment(chunk / t.perRow)
-	group := t.heads / t.kvHeads
-	perGroup := t.perRow / t.kvHeads
-	g := chunk % t.perRow / perGroup
-	first := chunk % perGroup * t.per
-	h := g*group + first
-	a := attending{kv: &seg.KV, at: g * t.dim, n: seg.Pos + row - seg.Row + 1, heads: min(t.per, group-first), dim: t.dim,
-		valueDim: t.valueDim, q: t.q[row*t.qRowStride+h*t.qHeadStride:], qStride: t.qHeadStride, y: t.y[(row*t.heads+h)*t.valueDim:]}
-	a.run(s, t.scale)
-}
-
-// segment returns the segment of the i-th row that is computed, and that row.
-func (t *attnTask) segment(i int) (*gpu.KVSegment, int) {
-	for j := range t.segments {
-		s := &t.segments[j]
-		if i < s.Rows {
-			return s, s.Row + i
+		a.softmax(a.scores[from*attnBlock:to*attnBlock], stats[2*from:2*to], acc[from*vd:to*vd], vd)
+		for j := 0; j < m; {
+			v, stride, run := value.at(p+j, m-j)
+			a.multiply(acc[from*vd:], a.scores[from*attnBlock+j:], v, vd, attnBlock, stride, to-from, run, vd, true)
+			j += run
 		}
-		i -= s.Rows
+		r += rows
 	}
-	panic("a row beyond the last segment")
 }
 
-// attending is some query heads that attend to n positions of one key-value head, whose channels begin at at in each
-// row of the cache. Scores are sums of four lanes; the exponentials and the weighted values are summed in
-// blocks of 64 positions, ascending, and the blocks ascending. Each head is computed as if alone.
-type attending struct {
-	kv         *gpu.KV
-	at, n      int
-	heads, dim int
-	valueDim   int
-	q          []float32 // head h at h·qStride
-	qStride    int
-	y          []float32 // [heads, valueDim]
+// valueRows are the values of one head: channels from at on in the pages of kv, or a block of rows that begins at
+// position first.
+type valueRows struct {
+	kv    *gpu.KV
+	chan0 int
+	block []float32
+	first int
+	width int
 }
 
-func (a *attending) run(s *scratch, scale float32) {
-	weights := grow(&s.a, a.heads*a.n)
-	block := grow(&s.b, a.valueDim)
-	a.scores(weights)
-	for h := range a.heads {
-		softmax(weights[h*a.n:(h+1)*a.n], scale)
-		clear(a.y[h*a.valueDim : (h+1)*a.valueDim])
+// at returns the values from position p on, the floats between them, and how many of n there are together.
+func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
+	if v.block != nil {
+		return v.block[(p-v.first)*v.width:], v.width, n
 	}
-	for p := 0; p < a.n; p += blockInputs {
-		end := min(p+blockInputs, a.n)
-		for h := range a.heads {
-			clear(block)
-			weigh(block, weights[h*a.n+p:h*a.n+end], a.kv, a.at, p)
-			y := a.y[h*a.valueDim:][:a.valueDim]
-			for d, v := range block {
-				y[d] += v
-			}
+	row := p % v.kv.PageRows
+	return values(v.kv, p/v.kv.PageRows)[row*v.kv.Dim+v.chan0:], v.kv.Dim, min(n, v.kv.PageRows-row)
+}
+
+// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to dst [dim, attnBlock].
+func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
+	for j := 0; j < n; {
+		row := (p + j) % kv.PageRows
+		run := min(n-j, kv.PageRows-row)
+		if whole := run / v.lanes * v.lanes; whole > 0 {
+			v.transposeAll(dst[j:], keys(kv, (p+j)/kv.PageRows)[row*kv.Dim+at:], attnBlock, kv.Dim, whole, dim)
+			j += whole
+			continue
 		}
-	}
-}
-
-// scores writes q·k of each head and position to w [heads, n].
-func (a *attending) scores(w []float32) {
-	for p := 0; p < a.n; p += a.kv.PageRows {
-		page := keys(a.kv, p/a.kv.PageRows)
-		for j := range min(a.kv.PageRows, a.n-p) {
-			k := page[j*a.kv.Dim+a.at:][:a.dim]
-			h := 0
-			for ; h+2 <= a.heads; h += 2 {
-				w[h*a.n+p+j], w[(h+1)*a.n+p+j] = dotTwo(k, a.q[h*a.qStride:], a.q[(h+1)*a.qStride:])
-			}
-			if h < a.heads {
-				w[h*a.n+p+j] = dot(k, a.q[h*a.qStride:])
-			}
+		// Fewer than a vector before the page or the block ends: the next page's first ones come along.
+		m := min(v.lanes, n-j)
+		for i := range m {
+			page := keys(kv, (p+j+i)/kv.PageRows)
+			copy(pad[i*dim:(i+1)*dim], page[(p+j+i)%kv.PageRows*kv.Dim+at:])
 		}
-	}
-}
-
-// softmax turns the products in w to weights: e^(scale·w - top), over their sum.
-func softmax(w []float32, scale float32) {
-	top := float32(math.Inf(-1))
-	for j := range w {
-		w[j] *= scale
-		top = max(top, w[j])
-	}
-	var sum float32
-	for p := 0; p < len(w); p += blockInputs {
-		var part float32
-		for j := p; j < min(p+blockInputs, len(w)); j++ {
-			w[j] = float32(math.Exp(float64(w[j] - top)))
-			part += w[j]
+		rows := m
+		if j+v.lanes <= attnBlock {
+			rows = v.lanes // whatever lies after the last is not looked at, or overwritten
 		}
-		sum += part
+		v.transposeAll(dst[j:], pad, attnBlock, dim, rows, dim)
+		j += m
 	}
-	for j := range w {
-		w[j] /= sum
-	}
-}
-
-// weigh adds a[j]·value at position p+j to acc, ascending, four positions at a time where a page has them.
-func weigh(acc, a []float32, kv *gpu.KV, at, p int) {
-	for len(a) > 0 {
-		first := p % kv.PageRows
-		run := min(len(a), kv.PageRows-first)
-		v := values(kv, p/kv.PageRows)[first*kv.Dim:]
-		j := 0
-		for ; j+4 <= run; j += 4 {
-			weighFour(acc, a[j:j+4], v[j*kv.Dim+at:], kv.Dim)
-		}
-		for ; j < run; j++ {
-			w, row := a[j], v[j*kv.Dim+at:][:len(acc)]
-			for d := range acc {
-				acc[d] += float32(w * row[d])
-			}
-		}
-		a, p = a[run:], p+run
-	}
-}
-
-func weighFour(acc, a, v []float32, stride int) {
-	n := len(acc)
-	a0, a1, a2, a3 := a[0], a[1], a[2], a[3]
-	v0, v1, v2, v3 := v[:n], v[stride:][:n], v[2*stride:][:n], v[3*stride:][:n]
-	for d := range acc {
-		t := acc[d] + float32(a0*v0[d])
-		t += float32(a1 * v1[d])
-		t += float32(a2 * v2[d])
-		t += float32(a3 * v3[d])
-		acc[d] = t
-	}
-}
-
-func (x *executor) runAttention(o *gpu.Attention) {
-	rows, count, positions := 0, 0, 0
-	for i := range o.Segments {
-		s := &o.Segments[i]
-		rows = max(rows, s.Row+s.Rows)
-		count += s.Rows
-		positions += s.Rows * (s.Pos + s.Rows)
-	}
-	t := &x.attn
-	*t = attnTask{qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
-		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
-	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
-	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
-	// A whole group a chunk, unless the threads would then go short.
-	group := o.Heads / o.KVHeads
-	parts := min(group, max(1, x.spread()/(count*o.KVHeads)))
-	t.per = (group + parts - 1) / parts
-	t.perRow = o.KVHeads * chunks(group, t.per)
-	x.parallel(t, count*t.perRow, positions*o.Heads*o.HeadDim/2)
-	*t = attnTask{}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/membw"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -161,7 +162,7 @@ func BenchmarkWalk(b *testing.B) {
 }
 
 // walk runs all ops in turn, again and again, and reports bytes a second, each op having as many: on average, and in the
-// quickest tenth of the ops, which other work on the machine spoils less.
+// quickest tenth of the ops, which other work on the machine spoils less; and both as a share of what memory gives.
 func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.Helper()
 	var took []time.Duration
@@ -176,45 +177,15 @@ func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 		}
 	}
 	slices.Sort(took)
+	limit, err := membw.Measure(b.Context(), membw.Config{Threads: d.Threads()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(100*float64(bytes)/took[len(took)/2].Seconds()/limit.Median, "median-of-bandwidth-%")
+	b.ReportMetric(100*float64(bytes)/took[len(took)/10].Seconds()/limit.Max, "quick-of-most-bandwidth-%")
 	b.ReportMetric(float64(bytes*len(ops))*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
 	b.ReportMetric(float64(bytes)/took[len(took)/10].Seconds()/1e9, "quick-GB/s")
 	b.ReportMetric(float64(bytes)/took[len(took)/2].Seconds()/1e9, "median-GB/s")
-}
-
-func BenchmarkAttention(b *testing.B) {
-	for _, positions := range []int{512, 8192} {
-		b.Run(fmt.Sprintf("positions=%d", positions), func(b *testing.B) {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				const heads, kvHeads, dim, page = 16, 2, 256, 256
-				kv := gpu.KV{PageRows: page, Dim: kvHeads * dim, VOffset: page * kvHeads * dim * 4}
-				for p := 0; p < positions; p += page {
-					kv.Pages = append(kv.Pages, benchFloats(b, d, 2*page*kvHeads*dim))
-				}
-				var c gpu.Commands
-				c.EncodeAttention(gpu.Attention{Q: benchFloats(b, d, heads*dim), Y: benchFloats(b, d, heads*dim), QRowStride: heads * dim,
-					QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 16,
-					Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: kv}}})
-				measure(b, d, &c, positions*kvHeads*dim*8)
-			})
-		})
-	}
-}
-
-func BenchmarkDelta(b *testing.B) {
-	for _, rows := range []int{1, 32} {
-		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				const keyHeads, valueHeads, dim = 16, 32, 128
-				var c gpu.Commands
-				c.EncodeDeltaRule(gpu.DeltaRule{QKV: benchFloats(b, d, rows*(2*keyHeads+valueHeads)*dim),
-					Alpha: benchFloats(b, d, rows*valueHeads), Beta: benchFloats(b, d, rows*valueHeads),
-					ALog: benchFloats(b, d, valueHeads), DtBias: benchFloats(b, d, valueHeads),
-					Y: benchFloats(b, d, rows*valueHeads*dim), KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim,
-					Segments: []gpu.StateSegment{{Rows: rows, State: benchFloats(b, d, valueHeads*dim*dim)}}})
-				measure(b, d, &c, rows*valueHeads*dim*dim*8)
-			})
-		})
-	}
 }
 
 // BenchmarkExperts runs eight experts, of which each row takes all: rows=1 is decoding.

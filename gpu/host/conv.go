@@ -2,8 +2,12 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
+// convTaps is the kernel size that the primitive serves.
+const convTaps = 4
+
 // convTask is the causal convolution; a chunk is some channels of one segment.
 type convTask struct {
+	*vectors
 	x, w, y          []float32
 	channels, kernel int
 	segments         []gpu.StateSegment
@@ -26,18 +30,27 @@ func (t *convTask) do(s *scratch, chunk int) {
 		}
 		return t.x[(seg.Row+i-past)*t.channels:][c0:c1]
 	}
-	acc := grow(&s.a, c1-c0)
-	for r := range seg.Rows {
-		clear(acc)
-		for j := range t.kernel {
-			w := t.w[c0*t.kernel+j:]
-			for c, v := range input(r + j) {
-				acc[c] += float32(w[c*t.kernel] * v)
-			}
+	n := c1 - c0
+	if t.kernel == convTaps {
+		w := grow(&s.a, convTaps*n)
+		t.transposeAll(w, t.w[c0*convTaps:], n, convTaps, n, convTaps)
+		for r := range seg.Rows {
+			t.conv(t.y[(seg.Row+r)*t.channels:][c0:c1], w, input(r), input(r+1), input(r+2), input(r+3))
 		}
-		y := t.y[(seg.Row+r)*t.channels:][c0:c1]
-		for c, v := range acc {
-			y[c] = silu(v)
+	} else {
+		acc := grow(&s.a, n)
+		for r := range seg.Rows {
+			clear(acc)
+			for j := range t.kernel {
+				w := t.w[c0*t.kernel+j:]
+				for c, v := range input(r + j) {
+					acc[c] += float32(w[c*t.kernel] * v)
+				}
+			}
+			y := t.y[(seg.Row+r)*t.channels:][c0:c1]
+			for c, v := range acc {
+				y[c] = silu(v)
+			}
 		}
 	}
 	for i := range past {
@@ -52,10 +65,10 @@ func (x *executor) runConv(o *gpu.CausalConv) {
 		count += o.Segments[i].Rows
 	}
 	t := &x.conv
-	*t = convTask{channels: o.Channels, kernel: o.Kernel, segments: o.Segments, per: x.width(o.Channels, lineFloats)}
+	*t = convTask{vectors: x.vectors, channels: o.Channels, kernel: o.Kernel, segments: o.Segments, per: x.width(o.Channels, lineFloats)}
 	t.x, t.y = floatsAt(o.X, rows*o.Channels), floatsAt(o.Y, rows*o.Channels)
 	t.w = floatsAt(o.W, o.Channels*o.Kernel)
 	t.perSegment = chunks(o.Channels, t.per)
-	x.parallel(t, t.perSegment*len(o.Segments), count*o.Channels*(6+o.Kernel))
+	x.parallel(t, t.perSegment*len(o.Segments), 2*x.vectors.exponentials(count*o.Channels))
 	*t = convTask{}
 }

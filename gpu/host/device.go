@@ -42,7 +42,7 @@ type Config struct {
 	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8 is several times quicker where
 	// many rows travel together and rounds each input to 1/254 of the largest of its quantisation group.
 	Activations Activations
-	// Variant names the inner loops of matrix products, one of Variants; "" means the best. Variants add in
+	// Variant names the inner loops, one of Variants; "" means the best. Variants add in
 	// different orders and differ in the last bits; all are exact to the rounding of float32.
 	Variant string
 }
@@ -176,7 +176,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{kernels: d.kernels, rounds: d.rounds, pool: d.pool}
+	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is

@@ -30,8 +30,10 @@
 // ascending order. The other variants have four vectors of 8 or 16 lanes that take vectors of inputs in turn and fuse products
 // with sums; inputs after the last full block of 64 are summed as the portable variant does.
 //
-// Every other sum says its order where it is computed. In Go products are rounded before they are added, on every
-// processor, so that two loops over the same numbers give the same bits.
+// Every other sum says its order where it is computed; table vectors has the primitives. Attention takes positions in blocks of 64 and
+// spans of 1024 counted from position 0, so that a row's bits depend on its position alone. In Go products are rounded before they are
+// added, on every processor, so that two loops over the same numbers give the same bits.
 //
-// Exponentials go through float64 and are rounded once.
+// Exponentials of the portable variant go through float64 and are rounded once. The others compute e^x to 2 units in the last
+// place and σ(x) to 4, subnormal results included; NaN stays NaN, and infinities give what the definition gives.
 package host

@@ -34,13 +34,15 @@ const inlineNS = 20_000
 // the steady state nothing is allocated.
 type executor struct {
 	kernels *kernels
+	vectors *vectors
 	pool    *pool
-	scratch scratch // of the calling goroutine
-	rounds  bool    // inputs of products to 8 bits
-	inputs  rounded // of X
-	hiddens rounded // of what an expert's Down multiplies
-	pairs   []int32 // of all experts of an operation
-	at      int     // operation under way
+	scratch scratch   // of the calling goroutine
+	rounds  bool      // inputs of products to 8 bits
+	inputs  rounded   // of X
+	hiddens rounded   // of what an expert's Down multiplies
+	pairs   []int32   // of all experts of an operation
+	partial []float32 // of attention's spans
+	at      int       // operation under way
 
 	embed    embedTask
 	norm     normTask
@@ -57,6 +59,8 @@ type executor struct {
 	add      addTask
 	expert   expertTask
 	combine  combineTask
+	append   appendTask
+	copying  copyTask
 	rounding roundTask
 }
 
@@ -103,7 +107,7 @@ func (x *executor) do(ops []gpu.Op) int {
 	case *gpu.HeadMatMul:
 		x.runHeadMatMul(o)
 	case *gpu.CopyHeads:
-		runCopyHeads(o)
+		x.runCopyHeads(o)
 	case *gpu.Add:
 		x.runAdd(o)
 	case *gpu.SigmoidGate:
@@ -113,7 +117,7 @@ func (x *executor) do(ops []gpu.Op) int {
 	case *gpu.Rope:
 		x.runRope(o)
 	case *gpu.AppendKV:
-		runAppendKV(o)
+		x.runAppendKV(o)
 	case *gpu.Attention:
 		x.runAttention(o)
 	case *gpu.LatentAttention:

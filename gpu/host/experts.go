@@ -6,6 +6,7 @@ import "github.com/moeflux/moeflux-actor/gpu"
 // Scratch a pair has the gate's results, which become silu(gate)·up, then the up projection's.
 type expertTask struct {
 	kernels    *kernels
+	vectors    *vectors
 	experts    []gpu.Expert
 	cuts       []cut // of each expert, in the phase
 	rounds     bool
@@ -46,7 +47,7 @@ func (t *expertTask) do(s *scratch, chunk int) {
 	}
 	for i := range expert.Pairs {
 		g, u := gate.floats(i)[o:end], up.floats(i)[o:end]
-		swiglu(g, g, u)
+		t.vectors.swiglu(g, g, u)
 	}
 }
 
@@ -93,7 +94,7 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	inner, dim := o.Experts[0].Gate.Rows, o.Experts[0].Gate.Cols
 	pairs := o.Rows * o.TopK
 	t := &x.expert
-	*t = expertTask{kernels: x.kernels, experts: o.Experts, cuts: t.cuts, topK: o.TopK, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
+	*t = expertTask{kernels: x.kernels, vectors: x.vectors, experts: o.Experts, cuts: t.cuts, topK: o.TopK, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
 	t.x = floatRows(o.X, o.Rows, dim, dim)
 	t.hidden = floatRows(o.Scratch, pairs, inner, 2*inner)
 	t.up = floatRows(gpu.View{Buf: o.Scratch.Buf, Offset: o.Scratch.Offset + 4*inner}, pairs, inner, 2*inner)

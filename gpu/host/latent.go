@@ -1,31 +1,26 @@
 package host
 
-import (
-	"math"
+import "github.com/moeflux/moeflux-actor/gpu"
 
-	"github.com/moeflux/moeflux-actor/gpu"
-)
-
-// latentBlock is how many positions of the cache are expanded at a time. Blocks begin at its multiples, so that a row's
-// bits depend on its position alone.
-const latentBlock = 64
+// latentRows is how many rows of a segment attend to an expanded block at a time.
+const latentRows = 512
 
 // latentTask is attention over expanded latents; a chunk is one head.
 type latentTask struct {
+	*vectors
 	op           *gpu.LatentAttention
 	q, y         []float32
 	keys, values matrix
-	rows         int // of the largest segment
 }
 
-// latentHead is one head's weights and what is being computed of it.
+// latentHead is one head's weights and the block that they expand.
 type latentHead struct {
-	keys   []float32 // [Nope, Rank]
-	values []float32 // [ValueDim, Rank]
-	k      []float32 // [latentBlock, Nope+Rope] of the block
-	v      []float32 // [latentBlock, ValueDim]
-	scores []float32 // [latentBlock]
-	rows   []float32 // [rows, ValueDim+2]: weighted values, their weights' sum, the largest score
+	keys    []float32 // [Nope, Rank]
+	values  []float32 // [Rank, ValueDim]
+	latents []float32 // keys of the cache [Rank+Rope, attnBlock]
+	pad     []float32 // [lanes, Rank+Rope]
+	kt      []float32 // [Nope+Rope, attnBlock]
+	v       []float32 // [attnBlock, ValueDim]
 }
 
 func (t *latentTask) do(s *scratch, h int) {
@@ -33,25 +28,8 @@ func (t *latentTask) do(s *scratch, h int) {
 	b := t.load(s, h)
 	for i := range o.Segments {
 		seg := &o.Segments[i]
-		width := o.ValueDim + 2
-		for r := range seg.Rows {
-			state := b.rows[r*width : (r+1)*width]
-			clear(state)
-			state[width-1] = float32(math.Inf(-1))
-		}
-		for p := 0; p < seg.Pos+seg.Rows; p += latentBlock {
-			n := min(latentBlock, seg.Pos+seg.Rows-p)
-			t.expand(&b, &seg.KV, p, n)
-			for r := max(p-seg.Pos, 0); r < seg.Rows; r++ {
-				t.attend(&b, seg, h, r, min(n, seg.Pos+r+1-p))
-			}
-		}
-		for r := range seg.Rows {
-			state := b.rows[r*width : (r+1)*width]
-			y := t.y[((seg.Row+r)*o.Heads+h)*o.ValueDim:][:o.ValueDim]
-			for d := range y {
-				y[d] = state[d] / state[o.ValueDim]
-			}
+		for r := 0; r < seg.Rows; r += latentRows {
+			t.attend(s, &b, seg, h, r, min(latentRows, seg.Rows-r))
 		}
 	}
 }
@@ -59,91 +37,92 @@ func (t *latentTask) do(s *scratch, h int) {
 // load dequantises the head's weights.
 func (t *latentTask) load(s *scratch, h int) latentHead {
 	o := t.op
-	mem := grow(&s.a, o.Nope*o.Rank+o.ValueDim*o.Rank+latentBlock*(o.Nope+o.Rope+o.ValueDim+1)+t.rows*(o.ValueDim+2))
-	take := func(n int) []float32 {
-		part := mem[:n:n]
-		mem = mem[n:]
-		return part
-	}
-	b := latentHead{
-		keys: take(o.Nope * o.Rank), values: take(o.ValueDim * o.Rank), k: take(latentBlock * (o.Nope + o.Rope)),
-		v: take(latentBlock * o.ValueDim), scores: take(latentBlock), rows: take(t.rows * (o.ValueDim + 2)),
-	}
+	width := o.Rank + o.Rope
+	mem := grow(&s.b, lineUp(o.Nope*o.Rank)+lineUp(o.ValueDim*o.Rank)+lineUp(width*attnBlock)+lineUp(t.lanes*width)+
+		lineUp((o.Nope+o.Rope)*attnBlock)+lineUp(attnBlock*o.ValueDim)+lineFloats+lineUp(t.lanes*max(o.Rank, o.Nope)))
+	mem = aligned(mem)
+	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
+	b := latentHead{latents: take(width * attnBlock), pad: take(t.lanes * width), kt: take((o.Nope + o.Rope) * attnBlock), v: take(attnBlock * o.ValueDim)}
+	row := take(t.lanes * max(o.Rank, o.Nope))
+	b.keys = take(o.Nope * o.Rank)
+	b.values = take(o.Rank * o.ValueDim)
 	if o.KeysTransposed {
-		row := grow(&s.b, o.Nope)
-		for c := range o.Rank {
-			t.keys.dequantise(row, h*o.KeyRows+c)
-			for d, w := range row {
-				b.keys[d*o.Rank+c] = w
-			}
-		}
+		t.loadTransposed(b.keys, row, &t.keys, h*o.KeyRows, o.Rank, o.Nope)
 	} else {
 		for d := range o.Nope {
-			t.keys.dequantise(b.keys[d*o.Rank:(d+1)*o.Rank], h*o.KeyRows+d)
+			t.row(b.keys[d*o.Rank:(d+1)*o.Rank], &t.keys, h*o.KeyRows+d)
 		}
 	}
-	for d := range o.ValueDim {
-		t.values.dequantise(b.values[d*o.Rank:(d+1)*o.Rank], h*o.ValueRows+o.FirstValue+d)
-	}
+	t.loadTransposed(b.values, row, &t.values, h*o.ValueRows+o.FirstValue, o.ValueDim, o.Rank)
 	return b
+}
+
+// loadTransposed writes n rows of m, of cols elements, from row first on to dst [cols, n]. row is [lanes, cols].
+func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, cols int) {
+	for r := 0; r < n; r += t.lanes {
+		some := min(t.lanes, n-r)
+		for i := range some {
+			t.row(row[i*cols:(i+1)*cols], m, first+r+i)
+		}
+		t.transposeAll(dst[r:], row, n, cols, some, cols)
+	}
+}
+
+// attend takes rows of a segment, from its row r on, through all they look back to.
+func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r, rows int) {
+	o := t.op
+	a := queries{vectors: t.vectors, rows: rows, heads: 1, pos: seg.Pos + r, dim: o.Nope + o.Rope, valueDim: o.ValueDim}
+	a.lay(grow(&s.a, a.floats()))
+	for i := range rows {
+		x := t.q[(seg.Row+r+i)*o.QRowStride+h*o.QHeadStride:][:a.dim]
+		t.norm(a.q[i*a.dim:(i+1)*a.dim], x, nil, o.Scale)
+	}
+	first := 0
+	for p := 0; p <= a.last(); p += attnBlock {
+		if p%attnSpan == 0 {
+			first = a.span(p)
+		}
+		n := min(attnBlock, a.last()+1-p)
+		t.expand(b, &seg.KV, p, n)
+		a.kt = b.kt
+		a.weigh(p, n, &valueRows{block: b.v, first: p, width: o.ValueDim})
+		if (p+attnBlock)%attnSpan == 0 || p+attnBlock > a.last() {
+			a.endSpan(p, first)
+		}
+	}
+	for i := range rows {
+		y := t.y[((seg.Row+r+i)*o.Heads+h)*o.ValueDim:][:o.ValueDim]
+		t.norm(y, a.acc[i*o.ValueDim:(i+1)*o.ValueDim], nil, 1/a.stats[2*i+1])
+	}
 }
 
 // expand computes keys and values of the n positions from p on.
 func (t *latentTask) expand(b *latentHead, kv *gpu.KV, p, n int) {
 	o := t.op
-	for j := range n {
-		row := keys(kv, (p+j)/kv.PageRows)[(p+j)%kv.PageRows*kv.Dim:][:kv.Dim]
-		k := b.k[j*(o.Nope+o.Rope):][:o.Nope+o.Rope]
-		for d := range o.Nope {
-			k[d] = dotBlocks(b.keys[d*o.Rank:(d+1)*o.Rank], row)
-		}
-		copy(k[o.Nope:], row[o.Rank:])
-		v := b.v[j*o.ValueDim:][:o.ValueDim]
-		for d := range v {
-			v[d] = dotBlocks(b.values[d*o.Rank:(d+1)*o.Rank], row)
-		}
-	}
-}
-
-// attend adds the first n positions of the block to row r of a segment, the softmax being kept right as it grows.
-func (t *latentTask) attend(b *latentHead, seg *gpu.KVSegment, h, r, n int) {
-	o := t.op
-	width := o.Nope + o.Rope
-	q := t.q[(seg.Row+r)*o.QRowStride+h*o.QHeadStride:][:width]
-	state := b.rows[r*(o.ValueDim+2):][:o.ValueDim+2]
-	before := state[o.ValueDim+1]
-	top := before
-	for j := range n {
-		b.scores[j] = o.Scale * dotBlocks(q, b.k[j*width:(j+1)*width])
-		top = max(top, b.scores[j])
-	}
-	if top != before {
-		f := float32(math.Exp(float64(before - top)))
-		for d := range state[:o.ValueDim+1] {
-			state[d] *= f
-		}
-		state[o.ValueDim+1] = top
-	}
-	acc := state[:o.ValueDim]
-	for j, s := range b.scores[:n] {
-		a := float32(math.Exp(float64(s - top)))
-		state[o.ValueDim] += a
-		addTimes(acc, a, b.v[j*o.ValueDim:(j+1)*o.ValueDim])
+	t.transposeKeys(b.latents, b.pad, kv, 0, o.Rank+o.Rope, p, n)
+	t.multiply(b.kt, b.keys, b.latents, attnBlock, o.Rank, attnBlock, o.Nope, o.Rank, n, false)
+	copy(b.kt[o.Nope*attnBlock:], b.latents[o.Rank*attnBlock:])
+	for j := 0; j < n; {
+		row := (p + j) % kv.PageRows
+		run := min(n-j, kv.PageRows-row)
+		latents := keys(kv, (p+j)/kv.PageRows)[row*kv.Dim:]
+		t.multiply(b.v[j*o.ValueDim:], latents, b.values, o.ValueDim, kv.Dim, o.ValueDim, run, o.Rank, o.ValueDim, false)
+		j += run
 	}
 }
 
 func (x *executor) runLatentAttention(o *gpu.LatentAttention) {
 	t := &x.latent
-	*t = latentTask{op: o, keys: matrixOf(&o.Keys), values: matrixOf(&o.Values)}
+	*t = latentTask{vectors: x.vectors, op: o, keys: matrixOf(&o.Keys), values: matrixOf(&o.Values)}
 	rows, work := 0, 0
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		rows = max(rows, s.Row+s.Rows)
-		t.rows = max(t.rows, s.Rows)
+
 		work += (s.Pos + s.Rows) * ((o.Nope+o.ValueDim)*o.Rank + s.Rows*(o.Nope+o.Rope+o.ValueDim))
 	}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.Nope+o.Rope)
 	t.y = floatsAt(o.Y, rows*o.Heads*o.ValueDim)
-	x.parallel(t, o.Heads, o.Heads*work)
+	x.parallel(t, o.Heads, x.vectors.multiplying(o.Heads*work))
 	*t = latentTask{}
 }

@@ -37,12 +37,20 @@ func dot(q, x []float32) float32 {
 // says so. Short blocks keep the rounding of long sums small.
 const blockInputs = 64
 
-// sumSquares returns Σ x², in blocks of blockInputs.
-func sumSquares(x []float32) float32 {
+// dotBlocks returns Σ q[i]·x[i], in blocks of blockInputs.
+func dotBlocks(q, x []float32) float32 {
 	var sum float32
-	for len(x) > blockInputs {
-		sum += dot(x[:blockInputs], x)
-		x = x[blockInputs:]
+	for len(q) > blockInputs {
+		sum += dot(q[:blockInputs], x)
+		q, x = q[blockInputs:], x[blockInputs:]
 	}
-	return sum + dot(x, x)
+	return sum + dot(q, x)
+}
+
+// addTimes adds f·v to y.
+func addTimes(y, v []float32, f float32) {
+	v = v[:len(y)]
+	for d := range y {
+		y[d] += float32(f * v[d])
+	}
 }

@@ -38,8 +38,3 @@ func (m *matrix) row(o int) []byte { return m.weight[o*m.rowBytes : (o+1)*m.rowB
 func bf16(list []byte, i int) float32 {
 	return math.Float32frombits(uint32(binary.LittleEndian.Uint16(list[2*i:])) << 16)
 }
-
-// dequantise writes row o's values to dst [cols]: q·scale + bias, rounded once.
-func (m *matrix) dequantise(dst []float32, o int) {
-	m.format.Unpack(dst, m.cols, m.weight, m.scales, m.biases, o)
-}

@@ -1,22 +1,23 @@
 package sysmem
 
-import (
-	"io/fs"
-	"os"
-)
+// Limit returns the memory that a cgroup allows this process and all others in it, in bytes; false if that is no less than the machine has, or
+// if the system does not tell. File pages that they read count against it.
+func Limit() (bytes int64, ok bool) { return limit("/") }
 
-// Limit returns the memory that a cgroup allows this process and all others in it, in bytes; false if that is no less than the machine has.
-// File pages that they read count against it.
-func Limit() (bytes int64, ok bool) { return limit(os.DirFS("/")) }
-
-func limit(root fs.FS) (int64, bool) {
-	machine, err := meminfo(root)
+func limit(root string) (int64, bool) {
+	m, err := newMonitor(root)
 	if err != nil {
 		return 0, false
 	}
-	l, _, ok := cgroup(root)
-	if !ok || l >= machine.Total {
+	defer m.Close()
+	info, err := m.Read()
+	if err != nil {
 		return 0, false
 	}
-	return l, true
+	raw, err := m.read(m.meminfo)
+	machine, known := field(raw, "MemTotal:")
+	if err != nil || !known || info.Total >= machine<<10 {
+		return 0, false
+	}
+	return info.Total, true
 }

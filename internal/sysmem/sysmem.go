@@ -1,12 +1,18 @@
 // Package sysmem tells how much memory this process may use, the machine's or less if a cgroup says so, and how much it has.
 package sysmem
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Info is in bytes.
 type Info struct {
 	Total     int64 // of the machine, or of the cgroup if that is less
-	Available int64 // that can be taken without swapping, page cache counted as free
+	Available int64 // that can be taken without swapping, page cache counted as free, this process's mapped files too
+	// Stalled is how long tasks have waited for memory since some time in the past; 0 where the system does not tell. It is of the
+	// cgroup where that is known.
+	Stalled time.Duration
 }
 
 // Resident is what of a process is in memory, in bytes.
@@ -17,3 +23,13 @@ type Resident struct {
 
 // ErrUnknown is the error where the system does not tell.
 var ErrUnknown = errors.New("sysmem: this system does not tell")
+
+// Read returns the figures of this moment.
+func Read() (Info, error) {
+	m, err := NewMonitor()
+	if err != nil {
+		return Info{}, err
+	}
+	defer m.Close()
+	return m.Read()
+}

@@ -1,105 +1,223 @@
 package sysmem
 
 import (
-	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
-	"path"
-	"strconv"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
-// Read returns the figures of this moment.
-func Read() (Info, error) { return read(os.DirFS("/")) }
-
-func read(root fs.FS) (Info, error) {
-	info, err := meminfo(root)
-	if err != nil {
-		return Info{}, err
-	}
-	limit, used, ok := cgroup(root)
-	if ok && limit < info.Total {
-		info.Total = limit
-		info.Available = min(info.Available, max(limit-used, 0))
-	}
-	return info, nil
+// Monitor reads the figures again and again, and allocates nothing for it. The files are opened once, so limits that change are seen, and
+// a process that is moved to another cgroup goes by the old one. It is for one goroutine at a time.
+type Monitor struct {
+	buf      [16 << 10]byte
+	meminfo  *os.File
+	pressure *os.File // nil where the kernel does not measure it
+	groups   []group
 }
 
-func meminfo(root fs.FS) (Info, error) {
-	f, err := root.Open("proc/meminfo")
-	if err != nil {
-		return Info{}, fmt.Errorf("sysmem: %w", err)
-	}
-	defer f.Close()
-	var info Info
-	for s := bufio.NewScanner(f); s.Scan(); {
-		name, rest, _ := strings.Cut(s.Text(), ":")
-		kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		switch name {
-		case "MemTotal":
-			info.Total = kb << 10
-		case "MemAvailable":
-			info.Available = kb << 10
-		}
-	}
-	if info.Total == 0 || info.Available == 0 {
-		return Info{}, fmt.Errorf("sysmem: /proc/meminfo lacks MemTotal or MemAvailable")
-	}
-	return info, nil
+// group is the memory cgroup of this process, or one above it.
+type group struct {
+	limits   []*os.File // "max" in a file of v2 is no limit
+	usage    *os.File
+	stat     *os.File
+	inactive string // the keys of page cache in stat
+	active   string
 }
 
-// cgroup returns the memory limit that holds for this process and what its group uses apart from page cache that can be dropped.
-func cgroup(root fs.FS) (limit, used int64, ok bool) {
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return 0, 0, false
+// NewMonitor opens the files, which Close closes.
+func NewMonitor() (*Monitor, error) { return newMonitor("/") }
+
+func newMonitor(root string) (*Monitor, error) {
+	m := &Monitor{}
+	var err error
+	if m.meminfo, err = os.Open(filepath.Join(root, "proc/meminfo")); err != nil {
+		return nil, fmt.Errorf("sysmem: %w", err)
 	}
-	for line := range strings.Lines(string(groups)) {
+	m.openGroups(root)
+	if m.pressure == nil {
+		m.pressure, _ = os.Open(filepath.Join(root, "proc/pressure/memory"))
+	}
+	return m, nil
+}
+
+// openGroups opens the files of this process's memory cgroups, as far as there are any.
+func (m *Monitor) openGroups(root string) {
+	names, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(names)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
 			continue
 		}
-		var dir, limitFile, usedFile, cacheKey string
+		var dir string
+		var open func(at string) group
 		switch {
 		case parts[0] == "0":
-			dir, limitFile, usedFile, cacheKey = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+			dir, open = "sys/fs/cgroup", m.openV2
 		case strings.Contains(","+parts[1]+",", ",memory,"):
-			dir, limitFile, usedFile, cacheKey = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+			dir, open = "sys/fs/cgroup/memory", openV1
 		default:
 			continue
 		}
-		// The tightest limit on the way up holds. Inside a container the group's own folder may be the mount's root.
-		for at := path.Join(dir, parts[2]); len(at) >= len(dir); at = path.Dir(at) {
-			l, lok := number(root, path.Join(at, limitFile))
-			u, uok := number(root, path.Join(at, usedFile))
-			if lok && uok && (!ok || l < limit) {
-				limit, used, ok = l, u-statField(root, path.Join(at, "memory.stat"), cacheKey), true
+		// Limits hold on the whole way up. Inside a container the group's own folder may be the mount's root.
+		top := filepath.Join(root, dir)
+		for at := filepath.Join(top, parts[2]); len(at) >= len(top); at = filepath.Dir(at) {
+			if g := open(at); len(g.limits) > 0 && g.usage != nil && g.stat != nil {
+				m.groups = append(m.groups, g)
+			} else {
+				g.close()
 			}
 		}
 	}
-	return limit, used, ok
 }
 
-func number(root fs.FS, name string) (int64, bool) {
-	b, err := fs.ReadFile(root, name)
-	if err != nil {
-		return 0, false
+// openV2 opens a group of the unified hierarchy; the lowest one that measures pressure gives that.
+func (m *Monitor) openV2(at string) group {
+	if m.pressure == nil {
+		m.pressure, _ = os.Open(filepath.Join(at, "memory.pressure"))
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) // "max" is no number: no limit
-	return n, err == nil
+	return openGroup(at, "memory.current", "inactive_file", "active_file", "memory.max", "memory.high")
 }
 
-func statField(root fs.FS, name, key string) int64 {
-	b, err := fs.ReadFile(root, name)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if k, v, _ := strings.Cut(strings.TrimSpace(line), " "); k == key {
-			n, _ := strconv.ParseInt(v, 10, 64)
-			return n
+func openV1(at string) group {
+	return openGroup(at, "memory.usage_in_bytes", "total_inactive_file", "total_active_file", "memory.limit_in_bytes")
+}
+
+func openGroup(at, usage, inactive, active string, limits ...string) group {
+	g := group{inactive: inactive, active: active}
+	for _, name := range limits {
+		if f, err := os.Open(filepath.Join(at, name)); err == nil {
+			g.limits = append(g.limits, f)
 		}
 	}
-	return 0
+	g.usage, _ = os.Open(filepath.Join(at, usage))
+	g.stat, _ = os.Open(filepath.Join(at, "memory.stat"))
+	return g
+}
+
+func (g *group) close() {
+	for _, f := range append(g.limits, g.usage, g.stat) {
+		f.Close() // a nil file refuses
+	}
+}
+
+// Close closes the files.
+func (m *Monitor) Close() {
+	m.meminfo.Close()
+	m.pressure.Close()
+	for i := range m.groups {
+		m.groups[i].close()
+	}
+}
+
+// Read returns the figures of this moment.
+func (m *Monitor) Read() (Info, error) {
+	raw, err := m.read(m.meminfo)
+	if err != nil {
+		return Info{}, err
+	}
+	total, tok := field(raw, "MemTotal:")
+	available, aok := field(raw, "MemAvailable:")
+	if !tok || !aok || total == 0 {
+		return Info{}, errors.New("sysmem: /proc/meminfo lacks MemTotal or MemAvailable")
+	}
+	info := Info{Total: total << 10, Available: available << 10}
+	for i := range m.groups {
+		if err := m.readGroup(&m.groups[i], &info); err != nil {
+			return Info{}, err
+		}
+	}
+	if m.pressure != nil {
+		if raw, err := m.read(m.pressure); err == nil { // a kernel may know the file and not measure
+			info.Stalled = stalled(raw)
+		}
+	}
+	return info, nil
+}
+
+// readGroup lowers the figures to what a group allows. Page cache counts as free, even where it is in use: whoever plans knows what of
+// its own files it needs.
+func (m *Monitor) readGroup(g *group, info *Info) error {
+	limit, limited := int64(0), false
+	for _, f := range g.limits {
+		raw, err := m.read(f)
+		if err != nil {
+			return err
+		}
+		if n, ok := number(raw); ok && (!limited || n < limit) {
+			limit, limited = n, true
+		}
+	}
+	if !limited {
+		return nil
+	}
+	raw, err := m.read(g.usage)
+	if err != nil {
+		return err
+	}
+	used, _ := number(raw)
+	if raw, err = m.read(g.stat); err != nil {
+		return err
+	}
+	inactive, _ := field(raw, g.inactive)
+	active, _ := field(raw, g.active)
+	info.Total = min(info.Total, limit)
+	info.Available = min(info.Available, max(limit-max(used-inactive-active, 0), 0))
+	return nil
+}
+
+// read returns a file's content, in memory that the next read uses again.
+func (m *Monitor) read(f *os.File) ([]byte, error) {
+	n, err := f.ReadAt(m.buf[:], 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("sysmem: %w", err)
+	}
+	return m.buf[:n], nil
+}
+
+// field returns the number behind a key at the beginning of a line.
+func field(raw []byte, key string) (int64, bool) {
+	for len(raw) > 0 {
+		line := raw
+		if i := bytes.IndexByte(raw, '\n'); i >= 0 {
+			line, raw = raw[:i], raw[i+1:]
+		} else {
+			raw = nil
+		}
+		if len(line) > len(key) && string(line[:len(key)]) == key && line[len(key)] == ' ' {
+			return number(line[len(key):])
+		}
+	}
+	return 0, false
+}
+
+// number returns the decimal number that the bytes begin with, after spaces.
+func number(raw []byte) (int64, bool) {
+	i := 0
+	for i < len(raw) && raw[i] == ' ' {
+		i++
+	}
+	n, digits := int64(0), 0
+	for ; i < len(raw) && raw[i] >= '0' && raw[i] <= '9' && digits < 19; i++ {
+		n, digits = n*10+int64(raw[i]-'0'), digits+1
+	}
+	return n, digits > 0 && n >= 0
+}
+
+// stalled returns the time of the line "some avg10=… avg60=… avg300=… total=MICROSECONDS".
+func stalled(raw []byte) time.Duration {
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
+	if !bytes.HasPrefix(line, []byte("some ")) {
+		return 0
+	}
+	_, total, _ := bytes.Cut(line, []byte("total="))
+	n, _ := number(total)
+	return time.Duration(n) * time.Microsecond
 }

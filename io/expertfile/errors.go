@@ -4,6 +4,7 @@ import "fmt"
 
 // ReadError reports an expert that could not be read in full.
 type ReadError struct {
+	Path            string // "" if the layer has no file
 	Layer, Expert   int
 	OffsetBytes     int64
 	WantLen, GotLen int   // bytes
@@ -11,8 +12,12 @@ type ReadError struct {
 }
 
 func (e *ReadError) Error() string {
-	return fmt.Sprintf("expertfile: layer %d expert %d at %d: read %d of %d bytes: %v",
-		e.Layer, e.Expert, e.OffsetBytes, e.GotLen, e.WantLen, e.Err)
+	where := ""
+	if e.Path != "" {
+		where = e.Path + ": "
+	}
+	return fmt.Sprintf("expertfile: %slayer %d expert %d at %d: read %d of %d bytes: %v",
+		where, e.Layer, e.Expert, e.OffsetBytes, e.GotLen, e.WantLen, e.Err)
 }
 
 func (e *ReadError) Unwrap() error { return e.Err }

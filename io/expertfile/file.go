@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,7 @@ type File struct {
 	experts int
 	layers  []int // that have experts, ascending
 	files   map[int]*layerFile
+	direct  bool // reads go past the page cache
 }
 
 // layerFile is one layer's file. The mapping is made on the first call of Map.
@@ -108,8 +110,37 @@ func (f *File) open(layer int, path string) (int64, error) {
 		file.Close()
 		return -1, fmt.Errorf("expertfile: %w", err)
 	}
-	f.files[layer] = &layerFile{path: path, file: file, read: file}
+	l := &layerFile{path: path, file: file}
+	l.read = l
+	f.files[layer] = l
 	return info.Size(), nil
+}
+
+// ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the page cache the next
+// read would begin where none may.
+func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
+	if cerr := l.control(func(fd int) { n, err = unix.Pread(fd, p, at) }); cerr != nil {
+		return 0, cerr
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// control runs f with the file's descriptor, which stays open meanwhile.
+func (l *layerFile) control(f func(fd int)) error {
+	raw, err := l.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if raw.Control(func(fd uintptr) { f(int(fd)) }) != nil {
+		return os.ErrClosed // the only error there is
+	}
+	return nil
 }
 
 // Layout returns the layout of every record.
@@ -125,6 +156,7 @@ var (
 	errNoLayer  = errors.New("the layer has no experts")
 	errNoExpert = errors.New("no such expert")
 	errLength   = errors.New("the buffer is not of the size of a record")
+	errAlign    = errors.New("the buffer is not aligned for direct reads")
 )
 
 // ReadExpert fills dst with the record of one expert, all or nothing. len(dst) must be Layout().Bytes. It may be called from
@@ -133,7 +165,11 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	size := f.layout.Bytes
 	at := int64(expert) * int64(size)
 	fail := func(got int, err error) error {
-		return &ReadError{Layer: layer, Expert: expert, OffsetBytes: at, WantLen: size, GotLen: got, Err: err}
+		path := ""
+		if l := f.files[layer]; l != nil {
+			path = l.path
+		}
+		return &ReadError{Path: path, Layer: layer, Expert: expert, OffsetBytes: at, WantLen: size, GotLen: got, Err: err}
 	}
 	l := f.files[layer]
 	switch {
@@ -144,19 +180,27 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	case len(dst) != size:
 		return fail(0, fmt.Errorf("%w: %d bytes", errLength, len(dst)))
 	}
-	if got, err := readFull(l.read, dst, at); err != nil {
+	unit := 1
+	if f.direct {
+		unit = DirectAlign
+		if p := uintptr(unsafe.Pointer(unsafe.SliceData(dst))); p%DirectAlign != 0 {
+			return fail(0, fmt.Errorf("%w: it begins at %#x", errAlign, p))
+		}
+	}
+	if got, err := readFull(l.read, dst, at, unit); err != nil {
 		return fail(got, err)
 	}
 	return nil
 }
 
-// readFull reads until dst is full. A signal that interrupts a read, and a read that returns less than was asked
-// for, are not errors as long as bytes come; the end of the file is.
-func readFull(r io.ReaderAt, dst []byte, at int64) (int, error) {
+// readFull reads until dst is full; every read begins at a multiple of unit from at. A signal that interrupts a read, and a
+// read that returns less than was asked for, are not errors as long as bytes come; the end of the file is.
+func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 	got, idle := 0, 0
 	for got < len(dst) {
-		n, err := r.ReadAt(dst[got:], at+int64(got))
-		got += n
+		from := got / unit * unit // what came of the last unit is read again
+		n, err := r.ReadAt(dst[from:], at+int64(from))
+		n, got = from+n-got, max(got, from+n)
 		switch {
 		case got == len(dst):
 			return got, nil // whatever came with the last bytes does not matter
@@ -167,6 +211,8 @@ func readFull(r io.ReaderAt, dst []byte, at int64) (int, error) {
 		}
 		if n > 0 {
 			idle = 0
+		} else if err == nil && got%unit != 0 { // only the end of a file cuts a unit
+			return got, io.ErrUnexpectedEOF
 		} else if idle++; idle == 100 {
 			return got, io.ErrNoProgress
 		}

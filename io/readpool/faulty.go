@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -40,6 +41,9 @@ type Fault struct {
 	Release <-chan struct{} // of Slow: closed or sent to when the read may go on; nil does not wait
 	Delay   time.Duration   // of Slow
 	Bit     int             // of Corrupt: which bit of the record, modulo its length
+	// Again is how many later reads of the same record go wrong likewise. A pool reads what failed a second time, so 0 is a
+	// fault that nobody notices, and 1 one that fails a read for good.
+	Again int
 }
 
 // FaultError is the error of a read that Faulty made fail.
@@ -66,12 +70,20 @@ type Faulty struct {
 	src    Source
 	faults []Fault // read-only
 	reads  atomic.Int64
+
+	mu    sync.Mutex
+	again map[record][]*Fault // what later reads of a record are due
 }
+
+// record names an expert's record.
+type record struct{ layer, expert int }
 
 var _ Source = (*Faulty)(nil)
 
 // NewFaulty wraps src. Several faults may hit one read: Slow ones first, then the first of another kind.
-func NewFaulty(src Source, faults ...Fault) *Faulty { return &Faulty{src: src, faults: faults} }
+func NewFaulty(src Source, faults ...Fault) *Faulty {
+	return &Faulty{src: src, faults: faults, again: map[record][]*Fault{}}
+}
 
 // Reads returns how many reads have begun.
 func (f *Faulty) Reads() int { return int(f.reads.Load()) }
@@ -81,11 +93,7 @@ func (f *Faulty) Reads() int { return int(f.reads.Load()) }
 func (f *Faulty) ReadExpert(layer, expert int, dst []byte) error {
 	n := int(f.reads.Add(1))
 	var hit *Fault
-	for i := range f.faults {
-		t := &f.faults[i]
-		if t.Read != 0 && t.Read != n {
-			continue
-		}
+	for _, t := range f.due(n, record{layer, expert}) {
 		if t.Kind == Slow {
 			if t.Release != nil {
 				<-t.Release
@@ -125,6 +133,30 @@ func (f *Faulty) ReadExpert(layer, expert int, dst []byte) error {
 		fill(dst)
 	}
 	return fault
+}
+
+// due returns the faults of read n, which is of a record.
+func (f *Faulty) due(n int, r record) []*Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var due []*Fault
+	if left := f.again[r]; len(left) > 0 {
+		due = append(due, left[0])
+		f.again[r] = left[1:]
+	}
+	for i := range f.faults {
+		t := &f.faults[i]
+		if t.Read != 0 && t.Read != n {
+			continue
+		}
+		due = append(due, t)
+		if t.Read != 0 {
+			for range t.Again {
+				f.again[r] = append(f.again[r], t)
+			}
+		}
+	}
+	return due
 }
 
 func fill(b []byte) {

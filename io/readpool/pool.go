@@ -3,6 +3,7 @@ package readpool
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -11,8 +12,27 @@ import (
 // DefaultWorkers is the number of workers of a pool that was asked for none.
 const DefaultWorkers = 8
 
+// DefaultTimeout is how long a read may take before it is reported, unless Config says otherwise.
+const DefaultTimeout = 30 * time.Second
+
 // ErrClosed is the error of every read that had not begun when its pool was closed.
 var ErrClosed = errors.New("readpool: closed")
+
+// Config sizes a pool. The zero value is ready for use.
+type Config struct {
+	// Workers is how many requests are read at once, so it is also the depth of the queue that the disk sees: too few leave
+	// the disk idle, too many only make every read wait longer. 0 means DefaultWorkers.
+	Workers int
+	// Speculative is how many requests are read at once when the last of them was asked for on a guess: what runs already
+	// stands before a demand in the queues of kernel and disk, where nothing can overtake it. 0 means 2, or Workers if fewer.
+	Speculative int
+	// Timeout is how long a request may be read, or wait for a worker, before Overdue is told, and told again each time
+	// that it passes anew. 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Overdue, if set, is told of requests that are late. Their Dst stays with the pool until they end, which they may never do; a
+	// request may end, and its group's callback run, just before Overdue is told. It must be short and must not close the pool.
+	Overdue func(r Request, err *TimeoutError)
+}
 
 // Source fills dst with the record of one expert, all or nothing. It is called from several goroutines at once.
 type Source interface {
@@ -23,7 +43,27 @@ type Source interface {
 type Request struct {
 	Layer, Expert int
 	Dst           []byte
+	Tag           uint64 // the caller's own
 }
+
+// TimeoutError reports a read that has not ended. It may yet.
+type TimeoutError struct {
+	Layer, Expert int
+	Waited        time.Duration // since the read began, or since it was asked for if no worker was free
+	Begun         bool
+}
+
+func (e *TimeoutError) Error() string {
+	why := "the disk does not answer"
+	if !e.Begun {
+		why = "all workers wait for the disk"
+	}
+	return fmt.Sprintf("readpool: layer %d expert %d has not been read after %v: %s; look at the disk, or raise the read timeout if it is only slow",
+		e.Layer, e.Expert, e.Waited.Round(time.Millisecond), why)
+}
+
+// Unwrap returns os.ErrDeadlineExceeded.
+func (e *TimeoutError) Unwrap() error { return os.ErrDeadlineExceeded }
 
 // PanicError reports a Source that panicked. Dst is undefined then.
 type PanicError struct {
@@ -46,36 +86,67 @@ func (e *PanicError) Unwrap() error {
 type Stats struct {
 	Reads       int64         // ended, with or without an error
 	Speculative int64         // those of Reads that were asked for on a guess
+	Hurried     int64         // those of Speculative that somebody came to wait for before they had begun
 	Bytes       int64         // of reads without an error
-	Errors      int64         // reads that failed or panicked
+	Errors      int64         // reads that failed for good, or panicked
+	Retried     int64         // reads that were tried a second time
+	Overdue     int64         // times that a request was reported as late
 	Unread      int64         // requests that ended with ErrClosed
 	Time        time.Duration // spent in the Source, summed over workers
+	Busy        time.Duration // during which at least one request was being read
 	Queued      int           // requests not begun now
 	Running     int           // requests being read now
+	QueuedHigh  int           // the most that Queued was
+	RunningHigh int           // the most that Running was
 }
 
 // Pool runs reads. All methods may be called from any goroutine.
 type Pool struct {
-	src  Source
-	wake sync.Cond // something was queued, or the pool was closed
-	wg   sync.WaitGroup
+	src     Source
+	cfg     Config
+	wake    sync.Cond // something was queued, or the pool was closed
+	wg      sync.WaitGroup
+	reports sync.WaitGroup // running calls of Overdue
 
-	mu     sync.Mutex // guards the rest
-	queue  [2]fifo    // demand, speculation
-	idle   int        // workers that wait on wake
-	closed bool
-	stats  Stats
+	mu        sync.Mutex // guards the rest
+	queue     [2]fifo    // demand, speculation
+	hurried   []place    // requests of speculative groups that go before all others, in order
+	running   []place    // [workers] what each worker reads
+	idle      int        // workers that wait on wake
+	closed    bool
+	ended     bool // closed, and no worker is left
+	watching  bool // the timer is armed
+	watch     *time.Timer
+	busySince time.Time
+	stats     Stats
+	free      []*group // whose memory is used again
+}
+
+// place names request i of a group; no group is no request.
+type place struct {
+	g *group
+	i int
 }
 
 // group is one Submit.
 type group struct {
 	reqs        []Request
 	errs        []error // [len(reqs)]
+	notes       []note  // [len(reqs)]
 	done        func([]error)
 	next        *group // in its queue
-	begun       int    // requests handed to a worker
-	left        int    // requests not ended
+	queued      bool
+	begun       int // requests handed to a worker, or passed over because they were hurried
+	left        int // requests not ended
 	speculative bool
+}
+
+// note is what the pool knows about one request.
+type note struct {
+	since   time.Time // when it was queued, and then when it was begun
+	told    int       // reports of Overdue since
+	hurried bool      // it has left its group's queue
+	begun   bool
 }
 
 // fifo is a list of groups in order of Submit, the first of which may have begun.
@@ -88,28 +159,34 @@ func (q *fifo) push(g *group) {
 		q.tail.next = g
 	}
 	q.tail = g
+	g.queued = true
 }
 
 func (q *fifo) pop() {
 	g := q.head
-	q.head, g.next = g.next, nil
+	q.head, g.next, g.queued = g.next, nil, false
 	if q.head == nil {
 		q.tail = nil
 	}
 }
 
-// New starts a pool of workers that read from src; 0 or fewer mean DefaultWorkers. One worker reads one request
-// at a time, so workers is also the depth of the queue that the disk sees: too few leave it idle, too many only make every
-// read wait longer. The pool must be closed.
-func New(src Source, workers int) *Pool {
-	if workers <= 0 {
-		workers = DefaultWorkers
+// New starts a pool of workers that read from src. It must be closed.
+func New(src Source, cfg Config) *Pool {
+	if cfg.Workers <= 0 {
+		cfg.Workers = DefaultWorkers
 	}
-	p := &Pool{src: src}
+	if cfg.Speculative <= 0 {
+		cfg.Speculative = 2
+	}
+	cfg.Speculative = min(cfg.Speculative, cfg.Workers)
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	p := &Pool{src: src, cfg: cfg, running: make([]place, cfg.Workers)}
 	p.wake.L = &p.mu
-	p.wg.Add(workers)
-	for range workers {
-		go p.work()
+	p.wg.Add(cfg.Workers)
+	for w := range cfg.Workers {
+		go p.work(w)
 	}
 	return p
 }
@@ -118,12 +195,13 @@ func New(src Source, workers int) *Pool {
 // before those that are, even before the rest of a speculative group that has begun; the reads of one
 // group run in parallel as far as there are workers.
 //
-// reqs passes to the pool until done. done is called once, when all of the group have ended; errs is [len(reqs)],
-// errs[i] belongs to reqs[i] and nil means that its Dst is filled. errs passes to done. done runs on a worker, so
-// it must be short and must not close the pool. On a closed pool, Submit itself calls done, with ErrClosed for every read.
+// A read that fails is tried once more. reqs passes to the pool until done. done is called once, when all of the group have ended;
+// errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means that its Dst is filled. reqs is the caller's again, errs the pool's
+// when done returns. done runs on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself calls
+// done, with ErrClosed for every read. A read allocates nothing in the steady state.
 func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error)) {
-	g := &group{reqs: reqs, errs: make([]error, len(reqs)), done: done, left: len(reqs), speculative: speculative}
 	p.mu.Lock()
+	g := p.newGroup(reqs, speculative, done)
 	if p.closed {
 		p.abandon(g)
 		p.mu.Unlock()
@@ -131,28 +209,90 @@ func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error))
 		return
 	}
 	p.stats.Queued += len(reqs)
+	p.stats.QueuedHigh = max(p.stats.QueuedHigh, p.stats.Queued)
 	p.queue[g.class()].push(g)
+	p.arm()
 	for range min(max(1, len(reqs)), p.idle) {
 		p.wake.Signal()
 	}
 	p.mu.Unlock()
 }
 
+// newGroup returns a group in the memory of one that has ended. p.mu is held.
+func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *group {
+	var g *group
+	if n := len(p.free) - 1; n >= 0 {
+		g, p.free = p.free[n], p.free[:n]
+	} else {
+		g = new(group)
+	}
+	*g = group{reqs: reqs, errs: g.errs[:0], notes: g.notes[:0], done: done, left: len(reqs), speculative: speculative}
+	now := time.Now()
+	for range reqs {
+		g.errs = append(g.errs, nil)
+		g.notes = append(g.notes, note{since: now})
+	}
+	return g
+}
+
+// recycle takes back the memory of a group whose done has returned. One that is still in its queue, because the rest of it was hurried,
+// is left to be found there. p.mu is held.
+func (p *Pool) recycle(g *group) {
+	const most = 64 // groups kept
+	if g.queued || len(p.free) == most {
+		return
+	}
+	clear(g.errs)
+	g.reqs, g.done = nil, nil
+	p.free = append(p.free, g)
+}
+
+// Hurry tells that somebody waits for a read that was asked for on a guess: if it has not begun it goes before all others. One
+// that is not in the queue any more is left alone.
+func (p *Pool) Hurry(tag uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for g := p.queue[1].head; g != nil; g = g.next {
+		for i := g.begun; i < len(g.reqs); i++ {
+			if g.reqs[i].Tag != tag || g.notes[i].hurried {
+				continue
+			}
+			g.notes[i].hurried, g.notes[i].since = true, time.Now()
+			p.hurried = append(p.hurried, place{g, i})
+			p.stats.Hurried++
+			p.wake.Signal()
+			return
+		}
+	}
+}
+
 // Close ends the pool: running reads are waited for, queued ones end with ErrClosed, and when Close returns every done
-// has been called and no worker is left. A second Close waits as the first does. It must not be called from a done.
+// has been called, no worker is left and Overdue is not told any more. A second Close waits as the first does. It must not be
+// called from a done.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.wake.Broadcast()
 	p.mu.Unlock()
 	p.wg.Wait()
+	p.mu.Lock()
+	p.ended = true
+	if p.watch != nil {
+		p.watch.Stop()
+	}
+	p.mu.Unlock()
+	p.reports.Wait()
 }
 
 // Stats returns the figures of this moment.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stats
+	s := p.stats
+	if s.Running > 0 {
+		s.Busy += time.Since(p.busySince)
+	}
+	return s
 }
 
 func (g *group) class() int {
@@ -163,7 +303,7 @@ func (g *group) class() int {
 }
 
 // work is one worker: it takes requests until the pool is closed and the queue empty.
-func (p *Pool) work() {
+func (p *Pool) work(worker int) {
 	defer p.wg.Done()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,17 +313,18 @@ func (p *Pool) work() {
 			return
 		}
 		if i >= 0 {
+			began := p.begin(worker, place{g, i})
 			p.mu.Unlock()
-			began := time.Now()
-			err := p.read(&g.reqs[i])
-			took := time.Since(began)
+			err, again := p.readTwice(&g.reqs[i])
+			now := time.Now()
 			p.mu.Lock()
-			p.ended(g, i, err, took)
+			p.end(worker, place{g, i}, err, again, now.Sub(began), now)
 		}
 		if g.left == 0 { // this worker ended the group, no other will see 0
 			p.mu.Unlock()
 			g.done(g.errs)
 			p.mu.Lock()
+			p.recycle(g)
 		}
 	}
 }
@@ -192,6 +333,16 @@ func (p *Pool) work() {
 // reports false when the pool is closed and nothing is queued. p.mu is held.
 func (p *Pool) take() (g *group, i int, ok bool) {
 	for {
+		if len(p.hurried) > 0 {
+			next := p.hurried[0]
+			p.hurried = append(p.hurried[:0], p.hurried[1:]...) // short: few are hurried at a time
+			if p.closed {
+				p.unread(next.g, next.i)
+				p.stats.Queued--
+				return next.g, -1, true
+			}
+			return next.g, next.i, true
+		}
 		q := &p.queue[0]
 		if q.head == nil {
 			q = &p.queue[1]
@@ -200,54 +351,113 @@ func (p *Pool) take() (g *group, i int, ok bool) {
 		switch {
 		case g == nil && p.closed:
 			return nil, 0, false
-		case g == nil:
+		case g != nil && (p.closed || len(g.reqs) == 0):
+			q.pop()
+			rest := p.abandon(g)
+			p.stats.Queued -= rest
+			if rest == 0 && len(g.reqs) > 0 {
+				continue // whoever has what was hurried of it ends it, or has done so
+			}
+			return g, -1, true
+		case g == nil || g.speculative && p.stats.Running >= p.cfg.Speculative:
 			p.idle++
 			p.wake.Wait()
 			p.idle--
-		case p.closed || len(g.reqs) == 0:
+			continue
+		}
+		i := g.begun
+		for i < len(g.reqs) && g.notes[i].hurried {
+			i++
+		}
+		g.begun = min(i+1, len(g.reqs))
+		if g.begun == len(g.reqs) {
 			q.pop()
-			p.stats.Queued -= p.abandon(g)
-			return g, -1, true
-		default:
-			i := g.begun
-			g.begun++
-			if g.begun == len(g.reqs) {
-				q.pop()
-			}
-			p.stats.Queued--
-			p.stats.Running++
+		}
+		if i < len(g.reqs) {
 			return g, i, true
 		}
 	}
 }
 
-// abandon ends the requests of g that have not begun and returns how many they were. p.mu is held.
-func (p *Pool) abandon(g *group) int {
-	rest := len(g.reqs) - g.begun
-	for i := g.begun; i < len(g.reqs); i++ {
-		g.errs[i] = ErrClosed
+// begin books that a worker begins to read. p.mu is held.
+func (p *Pool) begin(worker int, at place) time.Time {
+	now := time.Now()
+	if p.stats.Running == 0 {
+		p.busySince = now
 	}
-	g.begun = len(g.reqs)
-	g.left -= rest
-	p.stats.Unread += int64(rest)
-	return rest
+	n := &at.g.notes[at.i]
+	n.since, n.told, n.begun = now, 0, true
+	p.running[worker] = at
+	p.stats.Queued--
+	p.stats.Running++
+	p.stats.RunningHigh = max(p.stats.RunningHigh, p.stats.Running)
+	p.wakeForGuess()
+	return now
 }
 
-// ended books the end of request i of g. p.mu is held.
-func (p *Pool) ended(g *group, i int, err error, took time.Duration) {
-	g.errs[i] = err
+// wakeForGuess wakes a worker for a speculative request that may begin: those who were woken when it was queued may have found too many
+// others at work and gone to sleep again. p.mu is held.
+func (p *Pool) wakeForGuess() {
+	if p.idle > 0 && p.queue[0].head == nil && p.queue[1].head != nil && p.stats.Running < p.cfg.Speculative {
+		p.wake.Signal()
+	}
+}
+
+// end books the end of a request. p.mu is held.
+func (p *Pool) end(worker int, at place, err error, again bool, took time.Duration, now time.Time) {
+	g := at.g
+	g.errs[at.i] = err
 	g.left--
+	p.running[worker] = place{}
 	p.stats.Running--
+	if p.stats.Running == 0 {
+		p.stats.Busy += now.Sub(p.busySince)
+	}
 	p.stats.Reads++
 	p.stats.Time += took
+	if again {
+		p.stats.Retried++
+	}
 	if g.speculative {
 		p.stats.Speculative++
 	}
 	if err != nil {
 		p.stats.Errors++
 	} else {
-		p.stats.Bytes += int64(len(g.reqs[i].Dst))
+		p.stats.Bytes += int64(len(g.reqs[at.i].Dst))
 	}
+	p.wakeForGuess()
+}
+
+// abandon ends the requests of g that are in its queue and returns how many they were. p.mu is held.
+func (p *Pool) abandon(g *group) int {
+	rest := 0
+	for i := g.begun; i < len(g.reqs); i++ {
+		if !g.notes[i].hurried {
+			p.unread(g, i)
+			rest++
+		}
+	}
+	g.begun = len(g.reqs)
+	return rest
+}
+
+// unread ends a request that never began. p.mu is held.
+func (p *Pool) unread(g *group, i int) {
+	g.errs[i] = ErrClosed
+	g.left--
+	p.stats.Unread++
+}
+
+// readTwice reads, and reads again what failed: a cable, a network or a controller may be back at once. A Source that panicked is not
+// asked again, and one that is closed will not open.
+func (p *Pool) readTwice(r *Request) (err error, again bool) {
+	err = p.read(r)
+	var panicked *PanicError
+	if err == nil || errors.As(err, &panicked) || errors.Is(err, os.ErrClosed) {
+		return err, false
+	}
+	return p.read(r), true
 }
 
 // read calls the Source and turns a panic into an error.

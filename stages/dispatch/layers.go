@@ -131,22 +131,23 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	return nil
 }
 
-// waveResident submits a wave of routed experts, and after the last one the layer's end.
+// waveResident submits a wave of routed experts, and after the last one the layer's end. Each pick's output has a place of its own, and
+// the layer's end sums them in the order of the picks: so waves may have any experts in any order.
 func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	l, err := c.lane(m.Head())
 	if err != nil {
 		return err
 	}
-	if m.Plan == nil || m.Wave < 0 || m.Wave >= len(m.Plan.Waves) || len(m.Slots) != len(m.Plan.Waves[m.Wave].Uses) || m.Layer+1 != l.begun {
-		return fmt.Errorf("dispatch: wave %d of %v with %d slots does not belong to a plan of the layer under way", m.Wave, &m.Step, len(m.Slots))
+	if !fits(m) || m.Layer+1 != l.begun {
+		return fmt.Errorf("dispatch: wave %d of %v with uses %v in slots %v does not belong to a plan of the layer under way", m.Wave, &m.Step, m.Uses, m.Slots)
 	}
 	if l.drain != nil {
 		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
 		return nil
 	}
 	r := c.record()
-	for i, u := range m.Plan.Waves[m.Wave].Uses {
-		r.experts = append(r.experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i]), u.Pairs))
+	for i, u := range m.Uses {
+		r.experts = append(r.experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i]), m.Plan.Uses[u].Pairs))
 	}
 	r.EncodeExperts(gpu.Experts{
 		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Experts: r.experts,
@@ -172,6 +173,19 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step))
 	}
 	return nil
+}
+
+// fits reports whether a wave is one of its plan.
+func fits(m *stages.WaveResident) bool {
+	if m.Plan == nil || len(m.Uses) == 0 || len(m.Slots) != len(m.Uses) {
+		return false
+	}
+	for i, u := range m.Uses {
+		if u < 0 || int(u) >= len(m.Plan.Uses) || i > 0 && u <= m.Uses[i-1] {
+			return false
+		}
+	}
+	return true
 }
 
 // encodeCombine sums the layer's experts and the residual, and runs the next layer's input norm.

@@ -15,21 +15,28 @@ type Config struct {
 	RingDepth       int // most waves sent and not released
 	// Mapped means that slot layer·Experts+expert holds that expert for ever.
 	Mapped bool
+	// Chances is what earlier runs make of the use of each expert by a row, 0 to 1, [Layers·Experts]; nil if nothing is known.
+	Chances []float64
 }
 
 // Core is the stage.
 type Core struct {
 	cfg   Config
 	slots slots
-	queue []*wave // not sent, in order of arrival
+	queue []*load // not sent in full, in order of arrival
 	inUse int     // waves sent and not released
+
+	reading int // reads under way
+	warm    warm
+	resize  resize
 
 	highWater  int
 	waves      int64
 	readErrors int64
 	layers     []stages.LayerStats // the fields that are this stage's
 
-	spareWaves []*wave
+	reads      []stages.Read // memory of the present step's groups of reads
+	spareLoads []*load
 	spareSlots [][]stages.SlotID
 }
 
@@ -43,18 +50,23 @@ func New(cfg Config) (*Core, error) {
 	if cfg.Slots < cfg.WaveSlots {
 		return nil, fmt.Errorf("expertio: %d slots are less than a wave of %d experts", cfg.Slots, cfg.WaveSlots)
 	}
+	if n := cfg.Layers * cfg.Experts; cfg.Chances != nil && len(cfg.Chances) != n {
+		return nil, fmt.Errorf("expertio: chances of %d experts, want those of %d", len(cfg.Chances), n)
+	}
 	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers)}
-	c.slots.init(cfg.Slots, cfg.Layers*cfg.Experts)
-	if cfg.Mapped {
-		for i := range cfg.Slots {
-			c.slots.settle(stages.SlotID(i), i)
-		}
+	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
+		return nil, fmt.Errorf("expertio: %w", err)
+	}
+	c.resize.limit = cfg.Slots
+	if !cfg.Mapped {
+		c.seed()
 	}
 	return c, nil
 }
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	c.reads = c.reads[:0]
 	switch m := in.(type) {
 	case *stages.LayerRouted:
 		if err := c.layerRouted(m); err != nil {
@@ -66,54 +78,29 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		if err := c.expertsRead(m, out); err != nil {
 			return err
 		}
+	case *stages.ReadOverdue:
+		return c.readOverdue(m, out)
 	case *stages.SlotsReleased:
 		if err := c.slotsReleased(m); err != nil {
 			return err
 		}
 	case *stages.DrainStep:
 		c.drainStep(m, out)
+	case *stages.ResizeSlots:
+		c.resizeSlots(m, out)
+	case *shrinkOn:
+		c.resize.going = false
+	case *stages.WarmSlots:
+		c.warm.on = true
 	case *stages.CollectStats:
 		return c.collectStats(m, out)
 	default:
 		return fmt.Errorf("expertio: unexpected message %T", in)
 	}
+	c.shrink(out)
 	c.assign(out)
 	c.send(out)
-	return nil
-}
-
-// prefetch starts speculative reads for experts that have no slot. It leaves a wave's worth of slots to demand.
-func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
-	if m.Layer < 0 || m.Layer >= c.cfg.Layers {
-		return fmt.Errorf("expertio: experts are foretold for %v of a model with %d layers", &m.Step, c.cfg.Layers)
-	}
-	st := &c.layers[m.Layer]
-	var reads []stages.Read
-	for _, e := range m.Experts {
-		if e < 0 || int(e) >= c.cfg.Experts {
-			return fmt.Errorf("expertio: expert %d of %d is foretold for %v", e, c.cfg.Experts, &m.Step)
-		}
-		key := m.Layer*c.cfg.Experts + int(e)
-		if _, ok := c.slots.find(key); ok {
-			continue
-		}
-		if c.slots.spare() <= c.cfg.WaveSlots {
-			st.PrefetchDropped++
-			continue
-		}
-		id, evicted, ok := c.slots.take(key)
-		if !ok {
-			st.PrefetchDropped++
-			continue
-		}
-		c.countEvicted(evicted)
-		s := c.slots.at(id)
-		s.foretold, s.speculative = true, true
-		reads = append(reads, c.readInto(id))
-	}
-	if len(reads) > 0 {
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: m.Step, Reads: reads, Speculative: true})
-	}
+	c.warmUp(out)
 	return nil
 }
 
@@ -126,108 +113,71 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
 		}
+		c.reading--
+		if s.warm {
+			c.warm.reading--
+		}
 		if r.Err != nil {
 			c.readErrors++
 			c.readFailed(r, out)
 			continue
 		}
-		c.layers[s.key/c.cfg.Experts].BytesRead += int64(c.cfg.ExpertBytes)
+		c.countRead(s)
 		for _, w := range s.waiting {
-			w.missing--
+			w.load.ready++
+			w.load.uses[w.use].state = ready
 		}
 		c.slots.filled(r.Slot)
 	}
 	return nil
 }
 
+// countRead counts a read that has ended well.
+func (c *Core) countRead(s *slot) {
+	st, n := &c.layers[s.key/c.cfg.Experts], int64(c.cfg.ExpertBytes)
+	st.BytesRead += n
+	switch {
+	case s.warm:
+		st.BytesWarm += n
+	case s.speculative:
+		st.BytesAhead += n
+	}
+}
+
 // readFailed retries a speculative read that somebody waits for by now as demand, and else fails the steps that wait.
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
-		s.speculative = false
+		s.speculative, s.warm = false, false
 		s.gen++
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: s.waiting[0].step, Reads: []stages.Read{c.readInto(r.Slot)}})
+		c.ask(out, s.waiting[0].load.step, len(c.reads), r.Slot)
 		return
 	}
-	for _, w := range s.waiting {
-		w.missing--
-		if w.failed == nil {
-			w.failed = r.Err
-			out.Send(stages.Sequencer, &stages.StepFailed{Step: w.step, Stage: stages.ExpertIO, Err: r.Err})
-		}
+	if s.warm { // a disk that fails is left alone
+		c.warm.keys = nil
 	}
+	c.fail(s, r.Err, out)
 	c.slots.spoil(r.Slot)
 }
 
-// send passes on every wave that is complete, while the ring has credits. A layer's waves keep their order.
-func (c *Core) send(out *stages.Outbox) {
-	rest := c.queue[:0]
-	for _, w := range c.queue {
-		if c.inUse >= c.cfg.RingDepth || !w.complete() || holds(rest, w.step.ID) {
-			rest = append(rest, w)
-			continue
-		}
-		c.inUse++
-		c.waves++
-		c.highWater = max(c.highWater, c.inUse)
-		out.Send(stages.Dispatch, out.Spent().WaveResident(stages.WaveResident{
-			Step: w.step, Plan: w.plan, Wave: w.index, Last: w.index == len(w.plan.Waves)-1, Slots: w.slots,
-		}))
-		*w = wave{}
-		c.spareWaves = append(c.spareWaves, w)
-	}
-	clear(c.queue[len(rest):])
-	c.queue = rest
+// readInto returns the read of the expert that a slot is for. It is for one read that is asked for.
+func (c *Core) readInto(id stages.SlotID) stages.Read {
+	c.reading++
+	s := c.slots.at(id)
+	return stages.Read{Slot: id, Gen: s.gen, Layer: s.key / c.cfg.Experts, Expert: s.key % c.cfg.Experts}
 }
 
-// holds reports whether a wave of the step is in the list.
-func holds(list []*wave, id stages.StepID) bool {
-	for _, w := range list {
-		if w.step.ID == id {
-			return true
-		}
-	}
-	return false
+// ask makes a group of the reads from first on and of one more.
+func (c *Core) ask(out *stages.Outbox, step stages.Step, first int, id stages.SlotID) {
+	c.reads = append(c.reads, c.readInto(id))
+	c.group(out, step, first, false)
 }
 
-func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
-	if c.inUse == 0 {
-		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
+// group asks for the reads of this step from first on, if there are any.
+func (c *Core) group(out *stages.Outbox, step stages.Step, first int, speculative bool) {
+	if reads := c.reads[first:len(c.reads):len(c.reads)]; len(reads) > 0 {
+		out.Reads = append(out.Reads, stages.ReadGroup{Step: step, Reads: reads, Speculative: speculative})
 	}
-	c.inUse--
-	for _, id := range m.Slots {
-		if !c.slots.has(id) {
-			return fmt.Errorf("expertio: slot %d of wave %d of %v came home, there are %d", id, m.Wave, &m.Step, c.cfg.Slots)
-		}
-		if err := c.slots.unpin(id); err != nil {
-			return err
-		}
-	}
-	if len(c.spareSlots) < c.cfg.RingDepth {
-		c.spareSlots = append(c.spareSlots, m.Slots)
-	}
-	return nil
-}
-
-// drainStep drops the waves of a failed step. What is being read for them stays, and becomes resident.
-func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
-	rest := c.queue[:0]
-	for _, w := range c.queue {
-		if w.step.ID != m.ID {
-			rest = append(rest, w)
-			continue
-		}
-		for _, id := range w.slots {
-			if id != none {
-				c.slots.forget(id, w)
-			}
-		}
-	}
-	clear(c.queue[len(rest):])
-	c.queue = rest
-	m2 := *m
-	m2.Hop = 1
-	out.Send(stages.Dispatch, &m2)
 }
 
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
@@ -235,10 +185,12 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	if s == nil || len(s.Layers) != len(c.layers) {
 		return fmt.Errorf("expertio: figures %+v without those of %d layers", s, len(c.layers))
 	}
-	s.Slots, s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.cfg.Slots, c.readErrors, c.waves, c.highWater
+	s.Slots, s.SlotsUsed, s.SlotsMost = c.slots.live(), c.slots.live()-len(c.slots.empty), len(c.slots.all)
+	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]
-		t.Hits, t.Misses, t.BytesRead = l.Hits, l.Misses, l.BytesRead
+		t.Hits, t.Misses = l.Hits, l.Misses
+		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
 		t.PrefetchHit, t.PrefetchLate = l.PrefetchHit, l.PrefetchLate
 		t.PrefetchWasted, t.PrefetchDropped = l.PrefetchWasted, l.PrefetchDropped
 	}

@@ -6,7 +6,13 @@ import "fmt"
 // pins, slots that neither hold an expert nor can be taken. Tests ask it.
 func (c *Core) AtRest() error {
 	if len(c.queue) != 0 || c.inUse != 0 {
-		return fmt.Errorf("expertio: %d waves wait, %d ring credits never came back", len(c.queue), c.inUse)
+		return fmt.Errorf("expertio: %d loads wait, %d ring credits never came back", len(c.queue), c.inUse)
+	}
+	if c.reading != 0 || c.warm.reading != 0 {
+		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading, c.warm.reading)
+	}
+	if n := c.slots.live(); n != c.resize.limit || len(c.resize.callers) != 0 {
+		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit, len(c.resize.callers))
 	}
 	return c.slots.atRest()
 }
@@ -16,19 +22,15 @@ func (p *slots) atRest() error {
 		s := &p.all[i]
 		switch {
 		case s.pins != 0 || len(s.waiting) != 0:
-			return fmt.Errorf("expertio: slot %d has %d pins and %d waves that wait for it", i, s.pins, len(s.waiting))
+			return fmt.Errorf("expertio: slot %d has %d pins and %d uses that wait for it", i, s.pins, len(s.waiting))
 		case s.state == filling || s.speculative:
 			return fmt.Errorf("expertio: slot %d is being read", i)
-		case (s.state == free) != (s.key < 0) || s.key >= 0 && p.byKey[s.key] != int32(i)+1:
+		case (s.state == free || s.state == gone) != (s.key < 0) || s.key >= 0 && p.byKey[s.key] != int32(i)+1:
 			return fmt.Errorf("expertio: slot %d in state %d holds key %d, which is not found there", i, s.state, s.key)
 		}
 	}
-	linked := 0
-	for i := p.links[p.ring].next; i != p.ring && linked <= len(p.all); i = p.links[i].next {
-		linked++
-	}
-	if linked != len(p.all) || p.n != len(p.all) {
-		return fmt.Errorf("expertio: %d slots can be taken and %d are counted, want all %d", linked, p.n, len(p.all))
+	if n := p.spare(); p.order != nil && n != p.live() {
+		return fmt.Errorf("expertio: %d slots can be taken, want all %d", n, p.live())
 	}
 	return nil
 }

@@ -5,7 +5,11 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/invariants"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 )
+
+// foretoldChance is the chance that a foretold expert is picked: predictors reach 0.2 to 0.8.
+const foretoldChance = 0.5
 
 // state of a slot. A slot is in use while it is resident and pinned.
 type state uint8
@@ -14,40 +18,53 @@ const (
 	free state = iota
 	filling
 	resident
+	gone // given up; its memory is the system's
 )
 
 // slot is one expert's place in memory.
 type slot struct {
 	state       state
-	speculative bool    // being read for a prediction
-	foretold    bool    // read for a prediction and not used since
-	gen         uint32  // counts reads into the slot
-	key         int     // layer·Experts + expert, or -1 when free
-	pins        int     // waves that have it
-	waiting     []*wave // while filling
+	speculative bool     // being read for a prediction, or warm
+	foretold    bool     // read for a prediction and not used since
+	warm        bool     // being read because earlier runs used the expert
+	gen         uint32   // counts reads into the slot
+	key         int      // layer·Experts + expert, or -1 when free or gone
+	pins        int      // uses that have it
+	waiting     []waiter // while filling
 }
 
-// slots is the pool. Free slots and resident ones without pins form the evictable list, the next to go at its end.
+// slots is the pool. A slot can be taken if it is in the list of empty ones or its expert is in the order of those that may leave: a resident
+// one without pins.
 type slots struct {
-	all   []slot
-	byKey []int32 // slot+1 of each key, 0 for none
-	n     int     // evictable
-	ring  int32   // index of the list's sentinel in links
-	links []link  // [slots+1], most recently used first
+	experts   int // of a layer
+	all       []slot
+	byKey     []int32 // slot+1 of each key, 0 for none
+	empty     []stages.SlotID
+	gone      []stages.SlotID
+	order     *policy.Order // nil if nothing ever leaves
+	evictions []int64       // [layers]
 }
 
-type link struct{ prev, next int32 }
-
-func (p *slots) init(n, keys int) {
+// init makes the pool of a model of such a size. With mapped experts every expert has its slot for ever.
+func (p *slots) init(n, layers, experts int, mapped bool) error {
+	p.experts = experts
 	p.all = make([]slot, n)
-	p.byKey = make([]int32, keys)
-	p.links = make([]link, n+1)
-	p.ring = int32(n)
-	p.links[n] = link{p.ring, p.ring}
+	p.byKey = make([]int32, layers*experts)
+	p.evictions = make([]int64, layers)
+	if mapped {
+		for i := range p.all {
+			p.all[i].state, p.all[i].key = resident, i
+			p.byKey[i] = int32(i) + 1
+		}
+		return nil
+	}
 	for i := range p.all {
 		p.all[i].key = -1
-		p.pushFront(int32(i)) // the first is taken first
+		p.empty = append(p.empty, stages.SlotID(n-1-i)) // the first is taken first
 	}
+	var err error
+	p.order, err = policy.New(policy.Config{Layers: layers, Experts: experts})
+	return err
 }
 
 // has reports whether there is such a slot.
@@ -55,94 +72,154 @@ func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.a
 
 func (p *slots) at(id stages.SlotID) *slot { return &p.all[id] }
 
+// live returns how many slots there are, without those that were given up.
+func (p *slots) live() int { return len(p.all) - len(p.gone) }
+
 // spare returns how many slots could be taken now.
-func (p *slots) spare() int { return p.n }
+func (p *slots) spare() int {
+	n := len(p.empty)
+	if p.order != nil {
+		n += p.order.Len()
+	}
+	return n
+}
 
 func (p *slots) find(key int) (stages.SlotID, bool) {
 	i := p.byKey[key]
 	return stages.SlotID(i - 1), i != 0
 }
 
-// settle makes an expert resident without a read.
-func (p *slots) settle(id stages.SlotID, key int) {
-	s := p.at(id)
-	s.state, s.key = resident, key
-	p.byKey[key] = int32(id) + 1
-}
-
-// take empties the least recently used evictable slot for a new expert, which is then filling. evicted is the key
-// of a foretold expert that was thrown out unused, or -1.
-func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
-	i := p.links[p.ring].prev
-	if i == p.ring {
-		return 0, -1, false
+// routed tells the order what a layer's router picked for so many rows.
+func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
+	if p.order == nil {
+		return
 	}
-	p.unlink(i)
-	s := &p.all[i]
-	evicted = -1
-	if s.key >= 0 {
-		p.byKey[s.key] = 0
-		if s.foretold {
-			evicted = s.key
+	p.order.Visit(layer, rows)
+	for _, u := range uses {
+		key := layer*p.experts + int(u.Expert)
+		p.order.Use(key, len(u.Pairs))
+		if _, ok := p.find(key); ok { // until the load has it
+			p.order.Expect(key, 1)
 		}
 	}
-	s.state, s.key, s.foretold, s.speculative = filling, key, false, false
+}
+
+// foretell tells the order that an expert is likely to be picked at its layer's next turn.
+func (p *slots) foretell(key int) {
+	if p.order != nil {
+		p.order.Expect(key, foretoldChance)
+	}
+}
+
+// take empties a slot for a new expert, which is then filling: an empty one, or that of the expert that should leave. evicted is the
+// key of a foretold expert that was thrown out unused, or -1.
+func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
+	if id, evicted, ok = p.vacate(); !ok {
+		return id, evicted, ok
+	}
+	s := p.at(id)
+	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
 	s.gen++
-	p.byKey[key] = i + 1
-	return stages.SlotID(i), evicted, true
+	p.byKey[key] = int32(id) + 1
+	return id, evicted, true
+}
+
+// giveUp takes a slot out of the pool until comeBack. What it returns is as of take.
+func (p *slots) giveUp() (id stages.SlotID, evicted int, ok bool) {
+	if id, evicted, ok = p.vacate(); !ok {
+		return id, evicted, ok
+	}
+	s := p.at(id)
+	s.state, s.key, s.foretold = gone, -1, false
+	p.gone = append(p.gone, id)
+	return id, evicted, true
+}
+
+// comeBack makes the slot that was given up last an empty one.
+func (p *slots) comeBack() {
+	last := len(p.gone) - 1
+	id := p.gone[last]
+	p.gone = p.gone[:last]
+	p.at(id).state = free
+	p.empty = append(p.empty, id)
+}
+
+// vacate finds a slot whose expert, if it holds one, is then nowhere.
+func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
+	if last := len(p.empty) - 1; last >= 0 {
+		id, p.empty = p.empty[last], p.empty[:last]
+		return id, -1, true
+	}
+	if p.order == nil {
+		return none, -1, false
+	}
+	old, ok := p.order.Evict()
+	if !ok {
+		return none, -1, false
+	}
+	id, _ = p.find(old)
+	p.byKey[old] = 0
+	p.evictions[old/p.experts]++
+	if !p.at(id).foretold {
+		old = -1
+	}
+	return id, old, true
 }
 
 // pin keeps a slot's expert where it is.
 func (p *slots) pin(id stages.SlotID) {
 	s := p.at(id)
-	if s.pins == 0 && s.state == resident {
-		p.unlink(int32(id))
+	if s.pins == 0 && p.order != nil {
+		p.order.Remove(s.key)
 	}
 	s.pins++
 }
 
-// unpin takes one pin back; the last makes a resident slot evictable.
+// unpin takes one pin back; the last lets a resident expert leave.
 func (p *slots) unpin(id stages.SlotID) error {
 	s := p.at(id)
 	if s.pins <= 0 {
 		return fmt.Errorf("expertio: slot %d came home twice", id)
 	}
 	s.pins--
-	if s.pins == 0 && s.state == resident {
-		p.pushFront(int32(id))
-	}
-	if s.pins == 0 && s.state == free {
-		p.pushBack(int32(id))
-	}
+	p.rest(id)
 	return nil
+}
+
+// rest puts a slot that nobody has pinned where take finds it.
+func (p *slots) rest(id stages.SlotID) {
+	s := p.at(id)
+	switch {
+	case s.pins > 0 || p.order == nil:
+	case s.state == resident:
+		p.order.Add(s.key)
+	case s.state == free:
+		p.empty = append(p.empty, id)
+	}
 }
 
 // filled makes a slot that was being read resident.
 func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
-	s.state, s.speculative = resident, false
+	s.state, s.speculative, s.warm = resident, false, false
 	s.waiting = dropAll(s.waiting)
-	if s.pins == 0 {
-		p.pushFront(int32(id))
-	}
+	p.rest(id)
 }
 
-// spoil makes a slot free whose read has failed. Waves that have it pinned give it back later.
+// spoil makes a slot free whose read has failed. Loads that have it pinned give it back later.
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative = free, -1, false, false
+	s.state, s.key, s.foretold, s.speculative, s.warm = free, -1, false, false, false
 	s.waiting = dropAll(s.waiting)
-	if s.pins == 0 {
-		p.pushBack(int32(id))
-	}
+	p.rest(id)
 }
 
-// forget takes the pin of a wave that is given up.
-func (p *slots) forget(id stages.SlotID, w *wave) {
+// forget takes the pin of a load that is given up.
+func (p *slots) forget(id stages.SlotID, l *load) {
 	s := p.at(id)
-	for i, q := range s.waiting {
-		if q == w {
+	for i, w := range s.waiting {
+		if w.load == l {
 			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
 			break
 		}
@@ -151,25 +228,8 @@ func (p *slots) forget(id stages.SlotID, w *wave) {
 	invariants.Check(err == nil, "%v", err)
 }
 
-func (p *slots) unlink(i int32) {
-	l := p.links[i]
-	p.links[l.prev].next = l.next
-	p.links[l.next].prev = l.prev
-	p.n--
-}
-
-func (p *slots) pushFront(i int32) { p.insert(i, p.ring, p.links[p.ring].next) }
-func (p *slots) pushBack(i int32)  { p.insert(i, p.links[p.ring].prev, p.ring) }
-
-func (p *slots) insert(i, prev, next int32) {
-	p.links[i] = link{prev, next}
-	p.links[prev].next = i
-	p.links[next].prev = i
-	p.n++
-}
-
 // dropAll empties a list and lets go of what it held.
-func dropAll(w []*wave) []*wave {
+func dropAll(w []waiter) []waiter {
 	clear(w)
 	return w[:0]
 }

@@ -13,7 +13,6 @@ type Config struct {
 	Layers, Experts int
 	TopK            int
 	Rule            Rule
-	WaveSlots       int  // most experts of one wave
 	LastToken       bool // foretell by the row before
 	NextGate        bool // foretell by the next layer's router
 	PrefetchSlots   int  // experts worth foretelling at once; a larger union is not sent

@@ -69,7 +69,7 @@ func define(scores []float32, k int, norm bool) (picks []int32, weights []float6
 func TestDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 2000 {
-		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), Rule: router.Rule{NormTopK: r.IntN(2) == 0}, WaveSlots: 64}
+		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), Rule: router.Rule{NormTopK: r.IntN(2) == 0}}
 		cfg.TopK = 1 + r.IntN(min(cfg.Experts, 10))
 		rows := 1 + r.IntN(4)
 		scores := make([]float32, rows*cfg.Experts)
@@ -94,75 +94,65 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// checkWaves reports what is wrong with a plan's waves: every (row, pick) pair is in exactly one use, that of its expert; experts
-// ascend over all waves and so do the pairs of a use; no wave but the last is less than full.
-func checkWaves(p *stages.RoutePlan, waveSlots int) error {
+// checkUses reports what is wrong with a plan's uses: every (row, pick) pair is in exactly one, that of its expert; experts ascend, and
+// so do the pairs of a use.
+func checkUses(p *stages.RoutePlan) error {
 	seen := make([]bool, len(p.Picks))
 	before := int32(-1)
-	for i, w := range p.Waves {
-		if n := len(w.Uses); n == 0 || n > waveSlots || n < waveSlots && i < len(p.Waves)-1 {
-			return fmt.Errorf("wave %d of %d has %d experts of at most %d", i, len(p.Waves), n, waveSlots)
+	for _, u := range p.Uses {
+		if u.Expert <= before {
+			return fmt.Errorf("expert %d comes after %d", u.Expert, before)
 		}
-		for _, u := range w.Uses {
-			if u.Expert <= before {
-				return fmt.Errorf("expert %d comes after %d", u.Expert, before)
+		before = u.Expert
+		last := int32(-1)
+		for _, pair := range u.Pairs {
+			if pair <= last || int(pair) >= len(seen) || seen[pair] || p.Picks[pair] != u.Expert {
+				return fmt.Errorf("pair %d of expert %d is out of place", pair, u.Expert)
 			}
-			before = u.Expert
-			last := int32(-1)
-			for _, pair := range u.Pairs {
-				if pair <= last || int(pair) >= len(seen) || seen[pair] || p.Picks[pair] != u.Expert {
-					return fmt.Errorf("pair %d of expert %d is out of place", pair, u.Expert)
-				}
-				last, seen[pair] = pair, true
-			}
-			if last < 0 {
-				return fmt.Errorf("nobody wants expert %d", u.Expert)
-			}
+			last, seen[pair] = pair, true
+		}
+		if last < 0 {
+			return fmt.Errorf("nobody wants expert %d", u.Expert)
 		}
 	}
 	if i := slices.Index(seen, false); i >= 0 {
-		return fmt.Errorf("pair %d is in no wave", i)
+		return fmt.Errorf("pair %d is in no use", i)
 	}
 	return nil
 }
 
-// TestWaves checks the property for random plans of all sizes.
-func TestWaves(t *testing.T) {
+// TestUses checks the property for random plans of all sizes.
+func TestUses(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for i := range 1000 {
-		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), WaveSlots: 1 + r.IntN(12)}
+		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40)}
 		cfg.TopK = 1 + r.IntN(min(cfg.Experts, 10))
 		scores := make([]float32, (1+r.IntN(20))*cfg.Experts)
 		for j := range scores {
 			scores[j] = r.Float32()
 		}
 		p := route(t, cfg, scores)
-		if err := checkWaves(p, cfg.WaveSlots); err != nil {
-			t.Fatalf("draw %d, %+v: %v; picks %v, waves %v", i, cfg, err, p.Picks, p.Waves)
+		if err := checkUses(p); err != nil {
+			t.Fatalf("draw %d, %+v: %v; picks %v, uses %v", i, cfg, err, p.Picks, p.Uses)
 		}
 	}
 }
 
-// TestCheckWaves gives the check plans that are wrong: it must see them.
-func TestCheckWaves(t *testing.T) {
+// TestCheckUses gives the check plans that are wrong: it must see them.
+func TestCheckUses(t *testing.T) {
 	use := func(e int32, pairs ...int32) stages.ExpertUse { return stages.ExpertUse{Expert: e, Pairs: pairs} }
 	for _, tc := range []struct {
-		name  string
-		waves [][]stages.ExpertUse
+		name string
+		uses []stages.ExpertUse
 	}{
-		{"missing pair", [][]stages.ExpertUse{{use(1, 0), use(2, 1)}, {use(3, 3)}}},
-		{"pair twice", [][]stages.ExpertUse{{use(1, 0, 2), use(2, 1, 1)}, {use(3, 3)}}},
-		{"another's pair", [][]stages.ExpertUse{{use(1, 0), use(2, 1, 2)}, {use(3, 3)}}},
-		{"descending pairs", [][]stages.ExpertUse{{use(1, 2, 0), use(2, 1)}, {use(3, 3)}}},
-		{"descending experts", [][]stages.ExpertUse{{use(2, 1), use(1, 0, 2)}, {use(3, 3)}}},
-		{"a wave too large", [][]stages.ExpertUse{{use(1, 0, 2), use(2, 1), use(3, 3)}}},
-		{"a wave not full", [][]stages.ExpertUse{{use(1, 0, 2)}, {use(2, 1), use(3, 3)}}},
+		{"missing pair", []stages.ExpertUse{use(1, 0), use(2, 1), use(3, 3)}},
+		{"pair twice", []stages.ExpertUse{use(1, 0, 2), use(2, 1, 1), use(3, 3)}},
+		{"another's pair", []stages.ExpertUse{use(1, 0), use(2, 1, 2), use(3, 3)}},
+		{"descending pairs", []stages.ExpertUse{use(1, 2, 0), use(2, 1), use(3, 3)}},
+		{"descending experts", []stages.ExpertUse{use(2, 1), use(1, 0, 2), use(3, 3)}},
+		{"nobody's expert", []stages.ExpertUse{use(0), use(1, 0, 2), use(2, 1), use(3, 3)}},
 	} {
-		p := &stages.RoutePlan{TopK: 2, Picks: []int32{1, 2, 1, 3}}
-		for _, w := range tc.waves {
-			p.Waves = append(p.Waves, stages.Wave{Uses: w})
-		}
-		if err := checkWaves(p, 2); err == nil {
+		if err := checkUses(&stages.RoutePlan{TopK: 2, Picks: []int32{1, 2, 1, 3}, Uses: tc.uses}); err == nil {
 			t.Errorf("%s: not seen", tc.name)
 		}
 	}
@@ -205,7 +195,7 @@ func TestReference(t *testing.T) {
 				}
 				scores[i] = float32(sum)
 			}
-			p := route(t, router.Config{Layers: 1, Experts: experts, TopK: k, Rule: router.Rule{NormTopK: true}, WaveSlots: 8}, scores)
+			p := route(t, router.Config{Layers: 1, Experts: experts, TopK: k, Rule: router.Rule{NormTopK: true}}, scores)
 			idx, _ := ref.I32(prompt + ".router_idx")
 			weights, _ := ref.F32(prompt + ".router_weight")
 			at := layer * shape[0] * k

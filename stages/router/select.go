@@ -39,7 +39,7 @@ func notFinite(v []float32) int {
 	return -1
 }
 
-// cut groups the plan's picks by expert, ascending, and cuts the experts into waves.
+// cut groups the plan's picks by expert, ascending.
 func (c *Core) cut(plan *stages.RoutePlan) {
 	clear(c.counts)
 	for _, e := range plan.Picks {
@@ -57,11 +57,6 @@ func (c *Core) cut(plan *stages.RoutePlan) {
 	for i, e := range plan.Picks {
 		plan.Pairs[c.counts[e]] = int32(i)
 		c.counts[e]++
-	}
-	for uses := plan.Uses; len(uses) > 0; {
-		n := min(len(uses), c.cfg.WaveSlots)
-		plan.Waves = append(plan.Waves, stages.Wave{Uses: uses[:n:n]})
-		uses = uses[n:]
 	}
 }
 

@@ -63,7 +63,8 @@ func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 		return nil
 	}
 	device := func(*gpu.Commands) error { return fail(errDevice) }
-	f := faults{read: func(stages.Read) error { return fail(errDisk) }, run: device}
+	disk := func(stages.Read) error { return fail(errDisk) }
+	f := faults{read: disk, late: disk, run: device}
 	if x.r.IntN(2) == 0 {
 		f.run, f.submit = f.submit, f.run
 	}
@@ -98,7 +99,7 @@ func (x *rough) live() error {
 
 // atEnd wants everything back.
 func (x *rough) atEnd() error {
-	if err := x.AtRest(); err != nil {
+	if err := x.atRest(); err != nil {
 		return err
 	}
 	x.Post(&stages.CollectStats{Stats: new(stages.Stats), Caller: "stats"})
@@ -114,6 +115,7 @@ func (x *rough) atEnd() error {
 
 // between takes the answers that have come and interrupts something now and then. It reports true to stop.
 func (x *rough) between() bool {
+	x.meddle()
 	for ; x.seen < len(x.Answers); x.seen++ {
 		if err := x.answer(x.Answers[x.seen]); err != nil {
 			x.problem = err
@@ -165,6 +167,8 @@ func (x *rough) ask(t *talker, tokens []int32) {
 
 func (x *rough) answer(a stages.Answer) error {
 	switch m := a.Msg.(type) {
+	case *stages.SlotsResized:
+		x.resized++
 	case *stages.Drained:
 		if x.drained {
 			return errors.New("drained twice")

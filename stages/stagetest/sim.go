@@ -14,7 +14,12 @@ type Config struct {
 	Cores [stages.NumStages]stages.Core
 	Queue *Queue // that the dispatch core submits to
 	// Read fills a slot with an expert's record. It runs when the simulated read ends.
-	Read      func(stages.Read) error
+	Read func(stages.Read) error
+	// Free, if set, is told of a slot whose memory may go back to the system.
+	Free func(stages.SlotID)
+	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is late, and it ends some other time. nil
+	// means never.
+	Late      func(stages.Read) error
 	RingDepth int
 	Rand      *rand.Rand
 }
@@ -23,8 +28,8 @@ type Config struct {
 type Sim struct {
 	cfg     Config
 	links   [stages.NumStages + 1][stages.NumStages][]stages.Message // from, to; callers are the last sender
-	loose   []stages.Send                                            // TicketDone, ExpertsRead and LingerOver, in no order
-	reads   []stages.ReadGroup
+	loose   []stages.Send                                            // TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
+	reads   []stages.ReadGroup                                       // of one read each
 	lingers []uint64
 	watch   watch
 	out     stages.Outbox
@@ -40,8 +45,11 @@ func New(cfg Config) *Sim {
 }
 
 // Post gives a caller's message to the sequencer. Messages of callers keep their order.
-func (s *Sim) Post(m stages.Message) {
-	link := &s.links[stages.NumStages][stages.Sequencer]
+func (s *Sim) Post(m stages.Message) { s.PostTo(stages.Sequencer, m) }
+
+// PostTo gives a caller's message to a stage.
+func (s *Sim) PostTo(to stages.StageID, m stages.Message) {
+	link := &s.links[stages.NumStages][to]
 	*link = append(*link, m)
 }
 
@@ -105,14 +113,21 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	if err := s.cfg.Cores[to].Step(m, &s.out); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
+	for _, id := range s.out.Frees {
+		if err := s.watch.freed(id); err != nil {
+			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		}
+		if s.cfg.Free != nil {
+			s.cfg.Free(id)
+		}
+	}
 	for _, g := range s.out.Reads {
 		for _, r := range g.Reads {
 			if err := s.watch.reading(r.Slot); err != nil {
 				return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 			}
+			s.reads = append(s.reads, stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Speculative: g.Speculative})
 		}
-		g.Reads = append([]stages.Read(nil), g.Reads...)
-		s.reads = append(s.reads, g)
 	}
 	for _, a := range s.out.Awaits {
 		done := s.out.Spent().TicketDone(a.Step, a.ID)
@@ -146,11 +161,19 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	return nil
 }
 
-// endRead fills the slots of a group and tells expert-IO.
+// endRead fills a slot and tells expert-IO.
 func (s *Sim) endRead(i int) {
 	g := s.reads[i]
+	if s.cfg.Late != nil {
+		if err := s.cfg.Late(g.Reads[0]); err != nil {
+			late := &stages.ReadOverdue{Slot: g.Reads[0].Slot, Gen: g.Reads[0].Gen, Err: err}
+			s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: late})
+			return
+		}
+	}
 	s.reads = append(s.reads[:i], s.reads[i+1:]...)
-	done := &stages.ExpertsRead{Step: g.Step}
+	s.watch.read(g.Reads[0].Slot)
+	done := &stages.ExpertsRead{Step: g.Step, Speculative: g.Speculative}
 	for _, r := range g.Reads {
 		done.Results = append(done.Results, stages.ReadResult{Slot: r.Slot, Gen: r.Gen, Err: s.cfg.Read(r)})
 	}

@@ -68,6 +68,8 @@ func openPack(t *testing.T, name string) *pack {
 type tuning struct {
 	depth, slots, waveSlots, steps, chunkRows int
 	lastToken, nextGate                       bool
+	resize                                    bool // to random numbers of slots at random moments
+	warm                                      bool // from random counts of earlier runs
 }
 
 // slotBuffer is slot memory in one buffer.
@@ -86,11 +88,16 @@ type simulation struct {
 	dispatch *dispatch.Core
 	slots    *slotBuffer
 	cores    [stages.NumStages]stages.Core
+
+	tu             tuning
+	r              *rand.Rand
+	asked, resized int // other numbers of slots
 }
 
 // faults decides what fails. A nil function fails nothing.
 type faults struct {
 	read   func(stages.Read) error   // in place of reading
+	late   func(stages.Read) error   // before a read ends
 	run    func(*gpu.Commands) error // in place of running
 	submit func(*gpu.Commands) error // in place of taking
 }
@@ -98,7 +105,7 @@ type faults struct {
 // simulate builds a pipeline.
 func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simulation {
 	t.Helper()
-	s := new(simulation)
+	s := &simulation{tu: tu, r: r}
 	lay := p.experts.Layout()
 	buf, err := p.dev.NewBuffer(tu.slots * lay.Bytes)
 	if err != nil {
@@ -122,8 +129,16 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	queue.Hold()
 	queue.Refuse = f.submit
+	var chances []float64
+	if tu.warm {
+		chances = make([]float64, layers*p.cfg.NumExperts)
+		for i := range chances {
+			chances[i] = max(0, r.Float64()*1.5-0.5)
+		}
+	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
+		Chances: chances,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +149,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
 		}),
 		stages.Router: router.New(router.Config{
-			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb}, WaveSlots: tu.waveSlots,
+			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
 			LastToken: tu.lastToken, NextGate: tu.nextGate, PrefetchSlots: tu.slots - tu.waveSlots,
 		}),
 		stages.ExpertIO: eio,
@@ -143,6 +158,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Rand: r,
+		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {
 				if err := f.read(rd); err != nil {
@@ -152,8 +168,31 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			at := int(rd.Slot) * lay.Bytes
 			return p.experts.ReadExpert(rd.Layer, rd.Expert, buf.Bytes()[at:at+lay.Bytes])
 		},
+		Free: func(id stages.SlotID) {
+			at := int(id) * lay.Bytes
+			clear(buf.Bytes()[at : at+lay.Bytes])
+		},
 	})
+	if tu.warm {
+		s.PostTo(stages.ExpertIO, new(stages.WarmSlots))
+	}
 	return s
+}
+
+// meddle asks for another number of slots now and then.
+func (s *simulation) meddle() {
+	if s.tu.resize && s.r.IntN(40) == 0 {
+		s.asked++
+		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Caller: "resize"})
+	}
+}
+
+// atRest is AtRest, and wants an answer to all that was asked.
+func (s *simulation) atRest() error {
+	if s.asked != s.resized {
+		return fmt.Errorf("%d numbers of slots were asked for, %d answered", s.asked, s.resized)
+	}
+	return s.AtRest()
 }
 
 func (s *simulation) close() {
@@ -182,13 +221,21 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 	}
 	seen := 0
 	for {
-		if err := s.Run(func() bool { return len(s.Answers) > seen }); err != nil {
+		stop := func() bool {
+			s.meddle()
+			return len(s.Answers) > seen
+		}
+		if err := s.Run(stop); err != nil {
 			return nil, nil, err
 		}
 		if len(s.Answers) == seen {
-			return logits, errs, s.AtRest()
+			return logits, errs, s.atRest()
 		}
 		for ; seen < len(s.Answers); seen++ {
+			if _, ok := s.Answers[seen].Msg.(*stages.SlotsResized); ok {
+				s.resized++
+				continue
+			}
 			e := s.Answers[seen].Msg.(*stages.ChunkEvaluated)
 			i := s.Answers[seen].To.(int)
 			if errs[i] = e.Err; e.Err != nil {
@@ -278,7 +325,7 @@ func TestOrders(t *testing.T) {
 func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	tu := tuning{
 		depth: 1 + r.IntN(3), waveSlots: 1 + r.IntN(experts), steps: 1 + r.IntN(3), chunkRows: 1 + r.IntN(12),
-		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0,
+		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0, resize: r.IntN(2) == 0, warm: r.IntN(3) == 0,
 	}
 	tu.slots = tu.waveSlots + r.IntN(experts*layers)
 	if r.IntN(3) == 0 {

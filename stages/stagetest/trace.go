@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -35,9 +36,9 @@ type Traced struct {
 //
 // A scenario begins with an empty core, which open makes of the config line. A command is a message: its type and its fields in
 // lower case; step= and layer= stand for the Step. Lines that are indented are the answer: what the outbox holds, in the order in
-// which a shell performs it, and an error as "error:". Three commands describe what messages share: "step ID lane= rows=" a batch
-// (a row is seq@pos:token, with * if its logits are wanted), "plan NAME topk= picks= weights= waves=" a RoutePlan (a use is
-// expert:pair+pair, waves are parted by |), and whatever Traced.Do knows. With -update answers are written into the files.
+// which a shell performs it, and an error as "error:". "itself" is the message that the core sent to itself last. Three commands describe what messages share: "step ID lane= rows=" a batch
+// (a row is seq@pos:token, with * if its logits are wanted), "plan NAME topk= picks= weights= uses=" a RoutePlan (a use is
+// expert:pair+pair), and whatever Traced.Do knows. With -update answers are written into the files.
 func RunTraces(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Traced) {
 	t.Helper()
 	files, err := filepath.Glob(glob)
@@ -93,6 +94,7 @@ type scenario struct {
 	batches map[stages.StepID]*stages.Batch
 	shown   map[stages.StepID]bool // steps whose batch stands in the trace
 	plans   map[string]*stages.RoutePlan
+	own     stages.Message // what the core sent itself last
 }
 
 // run obeys the lines of a scenario, the first of which is line number first of the file, counted from 0. It returns the lines with the
@@ -140,6 +142,10 @@ func (s *scenario) obey(line string) (got []string, err error) {
 		err = s.declareStep(a)
 	case name == "plan":
 		err = s.declarePlan(a)
+	case name == "itself" && s.own != nil:
+		m := s.own
+		s.own = nil
+		got = s.step(m)
 	case messages[name] != nil:
 		var m stages.Message
 		if m, err = s.message(name, a); err == nil {
@@ -177,6 +183,9 @@ func (s *scenario) step(m stages.Message) (got []string) {
 
 // box shows the outbox in the order in which a shell performs it.
 func (s *scenario) box() (got []string) {
+	for _, id := range s.out.Frees {
+		got = append(got, fmt.Sprintf("free %d", id))
+	}
 	for _, g := range s.out.Reads {
 		line := "read"
 		if g.Speculative {
@@ -188,6 +197,9 @@ func (s *scenario) box() (got []string) {
 		}
 		got = append(got, line)
 	}
+	for _, h := range s.out.Hurries {
+		got = append(got, fmt.Sprintf("hurry %d.%d", h.Slot, h.Gen))
+	}
 	for _, a := range s.out.Awaits {
 		got = append(got, fmt.Sprintf("await %d step=%d layer=%d ticket=%s", a.ID, a.Step.ID, a.Step.Layer, ticketName(a.Ticket)))
 	}
@@ -197,6 +209,9 @@ func (s *scenario) box() (got []string) {
 			got = append(got, formatBatch(h))
 		}
 		got = append(got, fmt.Sprintf("%s: %s", m.To, s.format(m.Msg)))
+		if messages[reflect.TypeOf(m.Msg).Elem().Name()] == nil { // a stage's own, for itself
+			s.own = m.Msg
+		}
 	}
 	for _, a := range s.out.Answers {
 		got = append(got, fmt.Sprintf("answer %v: %s", a.To, s.format(a.Msg)))

@@ -101,21 +101,17 @@ func formatBatch(h *stages.Step) string {
 
 // formatPlan writes a plan as the command plan has it.
 func formatPlan(p *stages.RoutePlan) string {
-	waves := make([]string, len(p.Waves))
-	for i, w := range p.Waves {
-		uses := make([]string, len(w.Uses))
-		for j, u := range w.Uses {
-			uses[j] = fmt.Sprint(u.Expert)
-			for k, pair := range u.Pairs {
-				sep := "+"
-				if k == 0 {
-					sep = ":"
-				}
-				uses[j] += fmt.Sprint(sep, pair)
+	uses := make([]string, len(p.Uses))
+	for i, u := range p.Uses {
+		uses[i] = fmt.Sprint(u.Expert)
+		for k, pair := range u.Pairs {
+			sep := "+"
+			if k == 0 {
+				sep = ":"
 			}
+			uses[i] += fmt.Sprint(sep, pair)
 		}
-		waves[i] = strings.Join(uses, ",")
 	}
-	return fmt.Sprintf("{topk=%d picks=%s weights=%s waves=%s}", p.TopK, formatValue(reflect.ValueOf(p.Picks)),
-		formatValue(reflect.ValueOf(p.Weights)), strings.Join(waves, "|"))
+	return fmt.Sprintf("{topk=%d picks=%s weights=%s uses=%s}", p.TopK, formatValue(reflect.ValueOf(p.Picks)),
+		formatValue(reflect.ValueOf(p.Weights)), strings.Join(uses, ","))
 }

@@ -16,6 +16,7 @@ var messages = func() map[string]reflect.Type {
 	for _, m := range []stages.Message{
 		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
 		new(stages.CloseSequence), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
+		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
 		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
 		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
@@ -165,7 +166,7 @@ func (s *scenario) declareStep(a *Args) error {
 	return nil
 }
 
-// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 waves=0:1|3:0".
+// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 uses=0:1,3:0".
 func (s *scenario) declarePlan(a *Args) error {
 	p := &stages.RoutePlan{TopK: a.Int("topk", 1)}
 	if err := s.set(reflect.ValueOf(&p.Picks).Elem(), a.String("picks", "")); err != nil {
@@ -174,21 +175,17 @@ func (s *scenario) declarePlan(a *Args) error {
 	if err := s.set(reflect.ValueOf(&p.Weights).Elem(), a.String("weights", "")); err != nil {
 		return err
 	}
-	for _, text := range strings.Split(a.String("waves", ""), "|") {
-		var w stages.Wave
-		for _, use := range strings.Split(text, ",") {
-			expert, pairs, _ := strings.Cut(use, ":")
-			e, err := strconv.ParseInt(expert, 10, 32)
-			if err != nil {
-				return err
-			}
-			u := stages.ExpertUse{Expert: int32(e)}
-			if err := s.set(reflect.ValueOf(&u.Pairs).Elem(), strings.ReplaceAll(pairs, "+", ",")); err != nil {
-				return err
-			}
-			w.Uses = append(w.Uses, u)
+	for _, text := range strings.Split(a.String("uses", ""), ",") {
+		expert, pairs, _ := strings.Cut(text, ":")
+		e, err := strconv.ParseInt(expert, 10, 32)
+		if err != nil {
+			return err
 		}
-		p.Waves = append(p.Waves, w)
+		u := stages.ExpertUse{Expert: int32(e)}
+		if err := s.set(reflect.ValueOf(&u.Pairs).Elem(), strings.ReplaceAll(pairs, "+", ",")); err != nil {
+			return err
+		}
+		p.Uses = append(p.Uses, u)
 	}
 	s.plans[a.Word()] = p
 	return nil

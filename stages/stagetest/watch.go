@@ -2,6 +2,7 @@ package stagetest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -14,6 +15,8 @@ type watch struct {
 	steps   map[stages.StepID]*watchedStep  // begun and not drained
 	drained map[stages.StepID]bool
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
+	filling map[stages.SlotID]bool           // is being read into
+	layer   map[waveID]*watchedLayer         // waves sent of a layer, of which wave 0 stands for all
 }
 
 type waveID struct {
@@ -23,10 +26,18 @@ type waveID struct {
 
 type watchedStep struct{ begun, retired int }
 
+// watchedLayer is what was sent of a plan.
+type watchedLayer struct {
+	uses  []bool // [len(Plan.Uses)]
+	waves int
+	last  bool
+}
+
 func newWatch(depth int) watch {
 	return watch{
 		depth: depth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
+		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
 	}
 }
 
@@ -70,20 +81,49 @@ func (w *watch) waveResident(m *stages.WaveResident) error {
 	if w.waves[id] != nil {
 		return fmt.Errorf("wave %d of %v is sent twice", m.Wave, &m.Step)
 	}
-	if len(m.Slots) != len(m.Plan.Waves[m.Wave].Uses) {
-		return fmt.Errorf("wave %d of %v has %d slots for %d experts", m.Wave, &m.Step, len(m.Slots), len(m.Plan.Waves[m.Wave].Uses))
+	if err := w.part(m); err != nil {
+		return err
 	}
 	w.waves[id] = m
 	if len(w.waves) > w.depth {
 		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", len(w.waves), w.depth)
 	}
 	for _, slot := range m.Slots {
+		if w.filling[slot] {
+			return fmt.Errorf("slot %d is in wave %d of %v while it is read into", slot, m.Wave, &m.Step)
+		}
 		if w.inUse[slot] == nil {
 			w.inUse[slot] = make(map[waveID]int)
 		}
 		if w.inUse[slot][id]++; w.inUse[slot][id] > 1 {
 			return fmt.Errorf("slot %d is twice in wave %d of %v", slot, m.Wave, &m.Step)
 		}
+	}
+	return nil
+}
+
+// part checks that the waves of a layer are numbered, that each use of the plan is in one of them, and that the one that ends the
+// uses, and no other, is the last.
+func (w *watch) part(m *stages.WaveResident) error {
+	id := waveID{m.ID, m.Layer, 0}
+	l := w.layer[id]
+	if l == nil {
+		l = &watchedLayer{uses: make([]bool, len(m.Plan.Uses))}
+		w.layer[id] = l
+	}
+	if len(m.Uses) == 0 || len(m.Slots) != len(m.Uses) || m.Wave != l.waves || l.last {
+		return fmt.Errorf("wave %d of %v has uses %v in slots %v, after %d waves, ended: %v", m.Wave, &m.Step, m.Uses, m.Slots, l.waves, l.last)
+	}
+	for _, u := range m.Uses {
+		if l.uses[u] {
+			return fmt.Errorf("wave %d of %v has expert %d, which an earlier one had", m.Wave, &m.Step, m.Plan.Uses[u].Expert)
+		}
+		l.uses[u] = true
+	}
+	l.waves++
+	l.last = !slices.Contains(l.uses, false)
+	if m.Last != l.last {
+		return fmt.Errorf("wave %d of %v: last %v, but all uses are sent: %v", m.Wave, &m.Step, m.Last, l.last)
 	}
 	return nil
 }
@@ -100,10 +140,25 @@ func (w *watch) slotsReleased(m *stages.SlotsReleased) error {
 	return nil
 }
 
-// reading reports an error if a read into a slot begins while a wave has it.
+// reading reports an error if a read into a slot begins while a wave has it, or another read.
 func (w *watch) reading(slot stages.SlotID) error {
 	for id := range w.inUse[slot] {
 		return fmt.Errorf("slot %d is read into while wave %d of step %d layer %d has it", slot, id.wave, id.step, id.layer)
+	}
+	if w.filling[slot] {
+		return fmt.Errorf("slot %d is read into twice at once", slot)
+	}
+	w.filling[slot] = true
+	return nil
+}
+
+// read notes the end of a read.
+func (w *watch) read(slot stages.SlotID) { delete(w.filling, slot) }
+
+// freed reports an error if the memory of a slot is given back while a wave has it, or a read.
+func (w *watch) freed(slot stages.SlotID) error {
+	if len(w.inUse[slot]) > 0 || w.filling[slot] {
+		return fmt.Errorf("slot %d is given back while %d waves have it, being read into: %v", slot, len(w.inUse[slot]), w.filling[slot])
 	}
 	return nil
 }
@@ -137,6 +192,9 @@ func (w *watch) atRest() error {
 	}
 	if w.layers != 0 {
 		return fmt.Errorf("%d layers were begun and never retired", w.layers)
+	}
+	if len(w.filling) > 0 {
+		return fmt.Errorf("%d reads never ended", len(w.filling))
 	}
 	for id, st := range w.steps {
 		if st.begun != st.retired {

@@ -15,12 +15,13 @@ import (
 
 // families are the kinds of loops: each writes all its functions.
 var families = map[string]func(g *generator){
-	"panels": (*generator).panels,
-	"plain":  (*generator).plains,
+	"panels":  (*generator).panels,
+	"plain":   (*generator).plains,
+	"vectors": (*generator).vectors,
 }
 
 func main() {
-	family := flag.String("family", "", "panels or plain")
+	family := flag.String("family", "", "panels, plain or vectors")
 	isa := flag.String("isa", "", "avx512 or avx2")
 	flag.Parse()
 	var g *generator

@@ -1,0 +1,192 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// How the governor weighs what it sees.
+const (
+	governEvery = time.Second
+	calmTicks   = 10  // without a shortage before slots come back
+	growShare   = 16  // of all slots come back at once
+	stallShare  = 10  // tasks that wait for memory for more than a tenth of the time are pressure
+	mostExtra   = 2   // reserves that pressure adds at most
+	slack       = 0.1 // of a reserve may be missing before slots go
+)
+
+// memoryMeter tells how much memory there is; see sysmem.Monitor.
+type memoryMeter interface {
+	Read() (sysmem.Info, error)
+	Close()
+}
+
+// governor keeps the expert slots within the memory that there is: it looks about once a second, gives slots up before the machine swaps or
+// a cgroup's limit kills the process, and takes them back slowly. Other weights count as needed in full, page cache as free. Direct
+// and buffered reads fill memory of the process's own; for mapped experts, which the kernel drops by itself, it only tells.
+type governor struct {
+	meter  memoryMeter
+	held   func() int64    // bytes of slots that take up memory
+	resize func(slots int) // asks for another number of slots
+	log    *slog.Logger
+
+	most, least int   // slots; most is 0 for mapped experts
+	stride      int64 // bytes of a slot
+	need        int64 // bytes of weights; of mapped experts too
+	reserve     int64
+
+	slots   int   // asked for
+	extra   int64 // reserve that pressure has added
+	calm    int   // ticks since the last shortage
+	stalled time.Duration
+	known   bool // stalled is of an earlier tick
+	told    bool // that memory is short although nothing can be given up, until it is not
+	blind   bool // told that memory cannot be read
+
+	stop chan struct{}
+	done sync.WaitGroup
+
+	available, asked, shrunk, grown atomic.Int64 // for Stats
+}
+
+// start looks at memory until close.
+func (g *governor) start(every time.Duration) {
+	g.slots = g.most
+	g.asked.Store(int64(g.slots))
+	g.stop = make(chan struct{})
+	g.done.Go(func() {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-g.stop:
+				return
+			case <-t.C:
+				g.tick(every)
+			}
+		}
+	})
+}
+
+// close ends the looking. A governor that was never started is closed likewise.
+func (g *governor) close() {
+	if g.stop != nil {
+		close(g.stop)
+		g.done.Wait()
+		g.stop = nil
+	}
+	g.meter.Close()
+}
+
+// tick looks once.
+func (g *governor) tick(every time.Duration) {
+	now, err := g.meter.Read()
+	if err != nil {
+		if !g.blind {
+			g.blind = true
+			g.log.Warn("memory cannot be watched, the number of expert slots stays", "error", err)
+		}
+		return
+	}
+	g.available.Store(now.Available)
+	spare := now.Available - g.need
+	pressed := g.pressed(now, every)
+	if pressed && spare < 2*g.reserve {
+		g.extra = min(g.extra+g.reserve/2, mostExtra*g.reserve)
+	} else {
+		g.extra = max(g.extra-g.reserve/growShare, 0)
+	}
+	if g.most == 0 {
+		g.tell(spare < 0, now)
+		return
+	}
+	room := spare - g.reserve - g.extra + g.held() // what slots may take up
+	want := int(min(max(room/g.stride, int64(g.least)), int64(g.most)))
+	missing := int64(g.slots-want) * g.stride
+	switch {
+	case missing > 0 && float64(missing) > slack*float64(g.reserve):
+		g.set(want, now, pressed, "expert slots are given up, memory is short")
+		g.shrunk.Add(1)
+		g.calm = 0
+	case pressed || missing > 0:
+		g.calm = 0
+	case g.slots < g.most:
+		step := min(max(1, g.most/growShare), g.most-g.slots)
+		if g.calm++; g.calm > calmTicks && want >= g.slots+step {
+			g.set(g.slots+step, now, pressed, "expert slots come back")
+			g.grown.Add(1)
+		}
+	}
+	g.tell(want == g.least && room < int64(g.least)*g.stride, now)
+}
+
+// pressed reports whether tasks have waited for memory since the last tick for much of its time.
+func (g *governor) pressed(now sysmem.Info, every time.Duration) bool {
+	waited, known := now.Stalled-g.stalled, g.known
+	g.stalled, g.known = now.Stalled, true
+	return known && waited > every/stallShare
+}
+
+// set asks for another number of slots.
+func (g *governor) set(slots int, now sysmem.Info, pressed bool, why string) {
+	g.log.Info(why, "from", g.slots, "to", slots, "most", g.most, "available_bytes", now.Available, "pressure", pressed)
+	g.slots = slots
+	g.asked.Store(int64(slots))
+	g.resize(slots)
+}
+
+// tell says once that memory is short and nothing is left to give up, and again after it was not.
+func (g *governor) tell(short bool, now sysmem.Info) {
+	switch {
+	case short && !g.told && g.most == 0:
+		g.log.Warn("memory is short: mapped experts will be read from the disk again and again; --expert-io direct keeps to what there is",
+			"available_bytes", now.Available, "needed_bytes", g.need)
+	case short && !g.told:
+		g.log.Warn("memory is short: no more expert slots can be given up", "slots", g.slots, "available_bytes", now.Available, "needed_bytes", g.need)
+	}
+	g.told = short
+}
+
+// openMonitor opens what the governor will look at, and looks at it for the first time.
+func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
+	meter := cfg.memory
+	if meter == nil {
+		m, err := sysmem.NewMonitor()
+		if err != nil {
+			return sysmem.Info{}, fmt.Errorf("actors: %w", err)
+		}
+		meter = m
+	}
+	e.governor = &governor{meter: meter, log: cfg.Logger}
+	mem, err := meter.Read()
+	if err != nil {
+		return mem, fmt.Errorf("actors: %w", err)
+	}
+	return mem, nil
+}
+
+// govern starts the governor of an engine whose stages run.
+func (e *Engine) govern(cfg Config) {
+	g, i := e.governor, &e.info
+	g.need, g.reserve = i.WeightBytes, i.Reserve
+	if i.ExpertIO == ExpertIOMmap {
+		g.need += i.ExpertBytes
+	} else {
+		g.most, g.least, g.stride = i.Slots, i.WaveSlots, int64(i.stride())
+		g.held = e.slots.held
+		g.resize = func(slots int) {
+			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Caller: make(chan stages.Message, 1)}) // nobody need hear of the end
+		}
+	}
+	every := cfg.memoryEvery
+	if every == 0 {
+		every = governEvery
+	}
+	g.start(every)
+}

@@ -1,0 +1,66 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// The reserve is memory that the engine leaves alone: for its heap and scratch, for others, and for what the governor is too
+// late for. A sixteenth of what is available, and no less than leastReserve, unless hardly more than that is there.
+const (
+	reserveShare = 16
+	leastReserve = 256 << 20
+)
+
+// reserveOf returns the reserve of so much memory.
+func reserveOf(available int64) int64 {
+	return min(max(available/reserveShare, leastReserve), available/4)
+}
+
+// MemoryError reports that a model cannot run in the memory that is there. Need is the sum of the fields behind it.
+type MemoryError struct {
+	Need, Available int64 // bytes
+	Weights         int64 // all but the experts
+	State           int64 // of one sequence of one page of positions
+	Slots           int64 // experts of two tokens in one layer
+	Reserve         int64
+}
+
+func (e *MemoryError) Error() string {
+	mib := func(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
+	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d), %d are available, limits "+
+		"counted; free some, raise the limit, or set --expert-memory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
+		mib(e.Reserve), e.Available>>20)
+}
+
+// stride returns the bytes from slot to slot.
+func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign }
+
+// stateShare returns what is kept for the state of a sequence: all of a context that was asked for, else what takes a sixteenth of
+// the memory at most. Longer texts take it from the expert slots later.
+func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
+	positions := or(cfg.Context, m.MaxPositionEmbeddings)
+	share := i.KVBytesPerPos * int64(positions)
+	if cfg.Context == 0 {
+		share = min(share, i.Available/reserveShare)
+	}
+	if cfg.StateMemory > 0 {
+		share = min(share, cfg.StateMemory)
+	}
+	return i.StateBytes + share
+}
+
+// checkLeast reports that not even so many bytes of slots are to be had.
+func (i *Info) checkLeast(slots int64, m *model.Config) error {
+	e := &MemoryError{
+		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + int64(dispatch.PageBytes(m, pageRows)), Slots: slots,
+		Reserve: min(i.Reserve, leastReserve/4),
+	}
+	e.Need = e.Weights + e.State + e.Slots + e.Reserve
+	if e.Need > e.Available {
+		return e
+	}
+	return nil
+}

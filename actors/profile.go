@@ -1,0 +1,85 @@
+package actors
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/moeflux/moeflux-actor/io/profile"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// usage is the profile of the open model. The zero value keeps none.
+type usage struct {
+	path string
+	of   profile.Fingerprint
+}
+
+// ProfilePath returns where the profile of the packed model in a directory lies under a folder of profiles, for Config.Profile.
+func ProfilePath(folder, model string) (string, error) {
+	of, err := profile.Of(model)
+	if err != nil {
+		return "", err
+	}
+	return profile.Path(folder, of), nil
+}
+
+// openProfile returns the share of earlier rows that used each expert, [layers·experts], or nil if that is not known. A profile that
+// cannot be used is worth a line in the log and nothing more.
+func (e *Engine) openProfile(cfg Config) []float64 {
+	if cfg.Profile == "" || len(e.model.MoELayers()) == 0 {
+		return nil
+	}
+	of, err := profile.Of(cfg.Model)
+	if err != nil {
+		e.notice("no profile of the use of experts is kept", err)
+		return nil
+	}
+	e.profile = usage{path: cfg.Profile, of: of}
+	p, err := profile.Load(cfg.Profile, of, len(e.model.Layers), e.model.NumExperts)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		e.notice("the profile of the use of experts is of no use and will be replaced", err)
+		return nil
+	}
+	chances := make([]float64, len(p.Uses))
+	for k := range chances {
+		chances[k] = p.Share(k)
+	}
+	return chances
+}
+
+// saveProfile adds this run's uses to the profile. No step is in flight.
+func (e *Engine) saveProfile() {
+	if e.profile.path == "" {
+		return
+	}
+	reply := make(chan stages.Message, 1)
+	e.sendTo(stages.Sequencer, &stages.CollectStats{Stats: new(Stats), Caller: reply})
+	var st *Stats
+	select {
+	case a := <-reply:
+		st = a.(*stages.CollectStats).Stats
+	case <-e.broken:
+		return
+	}
+	if st.Rows == 0 {
+		return
+	}
+	experts := e.model.NumExperts
+	uses := make([]int64, len(st.Layers)*experts)
+	for i := range st.Layers {
+		copy(uses[i*experts:(i+1)*experts], st.Layers[i].Uses)
+	}
+	if err := profile.Update(e.profile.path, e.profile.of, len(st.Layers), experts, st.Rows, uses); err != nil {
+		e.notice("the use of experts is not kept for the next run", err)
+	}
+}
+
+// notice logs what costs speed alone.
+func (e *Engine) notice(what string, err error) {
+	if e.log != nil {
+		e.log.Warn(what, "error", err)
+	}
+}

@@ -1,0 +1,40 @@
+package actors
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// readTag names a read: which slot, and which of the reads into it.
+func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot))<<32 | uint64(gen) }
+
+// readOverdue tells expert-IO of a read that does not end. The pool calls it.
+func (e *Engine) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
+	e.log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
+	e.sendTo(stages.ExpertIO, &stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err})
+}
+
+// addReads adds what only the engine knows to the stages' figures.
+func (e *Engine) addReads(s *stages.Stats) {
+	p := e.pool.Stats()
+	s.Reads = stages.ReadStats{
+		Source: string(e.info.ExpertIO), Ended: p.Reads, Speculative: p.Speculative, Hurried: p.Hurried, Bytes: p.Bytes, Failed: p.Errors,
+		Retried: p.Retried, Overdue: p.Overdue, WorkerTime: p.Time, BusyTime: p.Busy, QueuedHigh: p.QueuedHigh, RunningHigh: p.RunningHigh,
+		MajorFaults: majorFaults() - e.faultsAtOpen,
+	}
+	g := e.governor
+	s.Memory = stages.MemoryStats{
+		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),
+	}
+}
+
+// majorFaults returns how often this process has waited for the disk because mapped memory was not there.
+func majorFaults() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return int64(u.Majflt)
+}

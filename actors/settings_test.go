@@ -1,0 +1,160 @@
+package actors
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/io/synth"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// namedDevice is a device that settle asks for its name only.
+type namedDevice struct{ gpu.Device }
+
+func (namedDevice) Name() string { return "test" }
+
+// published is a model of published shape: its configuration and the sizes of its files.
+type published struct {
+	cfg   *model.Config
+	files files
+}
+
+func shape(t *testing.T, name string) published {
+	t.Helper()
+	s, err := synth.Named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := synth.Outline(dir, synth.Options{Shape: s}); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := weights.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := published{cfg: cfg, files: files{moeLayers: len(cfg.MoELayers()), direct: func() error { return nil }}}
+	switch name { // kernels' byte tables, as TestInspectShapes of the command holds them
+	case "qwen3-30b-a3b":
+		p.files.expertBytes, p.files.weightBytes = 2654208, 870e6
+	case "qwen3.5-35b-a3b":
+		p.files.expertBytes, p.files.weightBytes = 1769472, 1390e6
+	case "qwen3.5-122b-a10b":
+		p.files.expertBytes, p.files.weightBytes = 5308416, 3480e6
+	}
+	return p
+}
+
+// What fits is mapped, what does not is read past the page cache, with slots for what is left.
+func TestSettleMemory(t *testing.T) {
+	const gb = 1_000_000_000
+	for _, c := range []struct {
+		shape       string
+		available   int64
+		want        ExpertIO
+		least, most int64 // bytes of slots
+	}{
+		{"qwen3-30b-a3b", 23 * gb, ExpertIOMmap, 0, 0},
+		{"qwen3.5-35b-a3b", 23 * gb, ExpertIOMmap, 0, 0},
+		{"qwen3-30b-a3b", 19 * gb, ExpertIODirect, 15 * gb, 16 * gb},
+		{"qwen3-30b-a3b", 8.6 * gb, ExpertIODirect, 6.6 * gb, 6.7 * gb},
+		{"qwen3-30b-a3b", 4.3 * gb, ExpertIODirect, 2.8 * gb, 2.95 * gb},
+		{"qwen3.5-35b-a3b", 4.9 * gb, ExpertIODirect, 2.7 * gb, 2.9 * gb},
+		{"qwen3.5-122b-a10b", 23 * gb, ExpertIODirect, 16 * gb, 17 * gb},
+	} {
+		p := shape(t, c.shape)
+		i, err := settle(Config{Device: namedDevice{}}, p.cfg, p.files, sysmem.Info{Total: 24 * gb, Available: c.available})
+		if err != nil || i.ExpertIO != c.want {
+			t.Errorf("%s in %d bytes: %s, %v; want %s", c.shape, c.available, i.ExpertIO, err, c.want)
+			continue
+		}
+		slots := int64(i.Slots) * int64(i.stride())
+		if c.want == ExpertIODirect && (slots < c.least || slots > c.most || i.ReadWorkers != directWorkers) {
+			t.Errorf("%s in %d bytes: %d bytes of slots and %d workers, want %d to %d and %d", c.shape, c.available, slots, i.ReadWorkers, c.least, c.most, directWorkers)
+		}
+		if sum := i.WeightBytes + slots + i.Reserve; c.want == ExpertIODirect && sum > c.available {
+			t.Errorf("%s in %d bytes: weights, slots and reserve are %d", c.shape, c.available, sum)
+		}
+	}
+}
+
+// Wishes go before what seems right.
+func TestSettleWishes(t *testing.T) {
+	const gb = 1_000_000_000
+	p := shape(t, "qwen3-30b-a3b")
+	mem := sysmem.Info{Total: 24 * gb, Available: 23 * gb}
+	for _, c := range []struct {
+		name    string
+		cfg     Config
+		want    ExpertIO
+		slots   int
+		workers int
+	}{
+		{"expert memory for some", Config{ExpertMemory: 2654208 * 100}, ExpertIODirect, 100, 4},
+		{"expert memory for all", Config{ExpertMemory: 17 * gb}, ExpertIOMmap, 48 * 128, 8},
+		{"buffered", Config{ExpertIO: ExpertIOBuffered, ExpertMemory: 2654208*100 + 5}, ExpertIOBuffered, 100, 8},
+		{"direct with all in slots", Config{ExpertIO: ExpertIODirect}, ExpertIODirect, 48 * 128, 4},
+		{"workers", Config{ExpertIO: ExpertIODirect, ReadWorkers: 3}, ExpertIODirect, 48 * 128, 3},
+		{"a long context", Config{Context: 40960, StateMemory: 20 * gb}, ExpertIODirect, 4762, 4},
+	} {
+		c.cfg.Device = namedDevice{}
+		i, err := settle(c.cfg, p.cfg, p.files, mem)
+		if err != nil || i.ExpertIO != c.want || i.Slots != c.slots || i.ReadWorkers != c.workers {
+			t.Errorf("%s: %s, %d slots, %d workers, %v; want %s, %d, %d", c.name, i.ExpertIO, i.Slots, i.ReadWorkers, err, c.want, c.slots, c.workers)
+		}
+	}
+}
+
+// Where direct reads cannot be, the page cache serves, and the log says why: loudly if they were asked for.
+func TestSettleFallsBack(t *testing.T) {
+	p := shape(t, "qwen3-30b-a3b")
+	p.files.direct = func() error { return errors.New("the disk is round") }
+	for _, c := range []struct {
+		io    ExpertIO
+		level string
+	}{{ExpertIOAuto, "level=INFO"}, {ExpertIODirect, "level=WARN"}} {
+		var log bytes.Buffer
+		cfg := Config{Device: namedDevice{}, ExpertIO: c.io, ExpertMemory: 1 << 30, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		i, err := settle(cfg, p.cfg, p.files, sysmem.Info{Available: 8 << 30})
+		if err != nil || i.ExpertIO != ExpertIOBuffered || i.ReadWorkers != 8 {
+			t.Errorf("%s: %s, %d workers, %v; want buffered and 8", c.io, i.ExpertIO, i.ReadWorkers, err)
+		}
+		if got := log.String(); !strings.Contains(got, c.level) || !strings.Contains(got, "the disk is round") {
+			t.Errorf("%s: the log says %q, want %s and why", c.io, got, c.level)
+		}
+	}
+}
+
+// A model for which there is not enough memory is refused with what it needs, unless somebody insists.
+func TestSettleTooLittle(t *testing.T) {
+	p := shape(t, "qwen3-30b-a3b")
+	mem := sysmem.Info{Total: 1 << 30, Available: 900 << 20}
+	_, err := settle(Config{Device: namedDevice{}}, p.cfg, p.files, mem)
+	var few *MemoryError
+	if !errors.As(err, &few) || few.Available != mem.Available || few.Weights != p.files.weightBytes || few.Slots != 16*2654208 ||
+		few.Need != few.Weights+few.State+few.Slots+few.Reserve || few.Need <= few.Available {
+		t.Fatalf("got %+v, want a *MemoryError", err)
+	}
+	for _, part := range []string{"947 MiB", "900 are available", "--expert-memory"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+	mem.Available = few.Need
+	i, err := settle(Config{Device: namedDevice{}}, p.cfg, p.files, mem)
+	if err != nil || i.Slots != 16 {
+		t.Errorf("in just what is needed: %d slots, %v; want 16", i.Slots, err)
+	}
+	mem.Available = 100 << 20
+	i, err = settle(Config{Device: namedDevice{}, ExpertMemory: 20 * 2654208, Context: 64, StateMemory: 1 << 30}, p.cfg, p.files, mem)
+	if err != nil || i.Slots != 20 {
+		t.Errorf("with --expert-memory: %d slots, %v; want 20", i.Slots, err)
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/actors"
+)
+
+// The values of --profile that name no file.
+const (
+	profileOff  = "off"
+	profileAuto = "auto"
+)
+
+// profilePath returns the file that --profile means for a model, "" for none. Without a folder to keep it in auto means none: a profile
+// costs no more than a slower start.
+func (f *engineFlags) profilePath(inv *invocation, model string) (string, error) {
+	switch f.Profile {
+	case "", profileOff:
+		return "", nil
+	case profileAuto:
+		cache, _, err := findCache(inv, f.CacheDir)
+		if err != nil {
+			return "", nil
+		}
+		return actors.ProfilePath(filepath.Join(cache, "profiles"), model)
+	}
+	return f.Profile, nil
+}

@@ -1,0 +1,76 @@
+package host
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// appendTask writes rows to caches; a chunk is some rows of a segment.
+type appendTask struct {
+	k, v             []float32 // v is nil if values are a part of the keys
+	kStride, vStride int
+	dim              int
+	segments         []gpu.KVSegment
+	per              int // rows in a chunk
+}
+
+func (t *appendTask) do(_ *scratch, chunk int) {
+	for i := range t.segments {
+		s := &t.segments[i]
+		if n := chunks(s.Rows, t.per); chunk >= n {
+			chunk -= n
+			continue
+		}
+		for r := chunk * t.per; r < min((chunk+1)*t.per, s.Rows); r++ {
+			page, at := (s.Pos+r)/s.KV.PageRows, (s.Pos+r)%s.KV.PageRows*t.dim
+			copy(keys(&s.KV, page)[at:at+t.dim], t.k[(s.Row+r)*t.kStride:])
+			if t.v != nil {
+				copy(values(&s.KV, page)[at:at+t.dim], t.v[(s.Row+r)*t.vStride:])
+			}
+		}
+		return
+	}
+}
+
+func (x *executor) runAppendKV(o *gpu.AppendKV) {
+	rows, count := 0, 0
+	for i := range o.Segments {
+		rows = max(rows, o.Segments[i].Row+o.Segments[i].Rows)
+		count += o.Segments[i].Rows
+	}
+	t := &x.append
+	dim := o.Segments[0].KV.Dim
+	*t = appendTask{kStride: or(o.KStride, dim), vStride: or(o.VStride, dim), dim: dim, segments: o.Segments, per: x.width(count, 1)}
+	t.k = floatsAt(o.K, (rows-1)*t.kStride+dim)
+	if !o.V.IsZero() {
+		t.v = floatsAt(o.V, (rows-1)*t.vStride+dim)
+	}
+	n := 0
+	for i := range o.Segments {
+		n += chunks(o.Segments[i].Rows, t.per)
+	}
+	x.parallel(t, n, x.vectors.moving(2*count*dim))
+	*t = appendTask{}
+}
+
+// copyTask copies vectors from stride to stride; a chunk is some rows.
+type copyTask struct {
+	x, y                                     []float32
+	rows, heads, dim, xRow, xHead, yRow, per int
+	yHead                                    int
+}
+
+func (t *copyTask) do(_ *scratch, chunk int) {
+	for r := chunk * t.per; r < min((chunk+1)*t.per, t.rows); r++ {
+		for h := range t.heads {
+			copy(t.y[r*t.yRow+h*t.yHead:][:t.dim], t.x[r*t.xRow+h*t.xHead:])
+		}
+	}
+}
+
+func (x *executor) runCopyHeads(o *gpu.CopyHeads) {
+	t := &x.copying
+	*t = copyTask{rows: o.Rows, heads: o.Heads, dim: o.Dim, xRow: o.XRowStride, xHead: o.XHeadStride, yRow: o.YRowStride,
+		yHead: o.YHeadStride, per: x.width(o.Rows, 1)}
+	t.x = floatsAt(o.X, (o.Rows-1)*o.XRowStride+(o.Heads-1)*o.XHeadStride+o.Dim)
+	t.y = floatsAt(o.Y, (o.Rows-1)*o.YRowStride+(o.Heads-1)*o.YHeadStride+o.Dim)
+	x.parallel(t, chunks(o.Rows, t.per), x.vectors.moving(o.Rows*o.Heads*o.Dim))
+	*t = copyTask{}
+}

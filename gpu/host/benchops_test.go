@@ -1,0 +1,177 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// opCase is one operation of a step: n rows after as many positions as there are, and what it costs.
+type opCase struct {
+	name       string
+	encode     func(b *testing.B, d *Device, c *gpu.Commands)
+	multiplies int // fused multiply-adds, 0 where bytes tell more
+	bytes      int // read and written
+}
+
+// benchCache returns pages of 256 positions for n positions.
+func benchCache(b *testing.B, d *Device, n, dim int) gpu.KV {
+	const page = 256
+	kv := gpu.KV{PageRows: page, Dim: dim, VOffset: page * dim * 4}
+	for p := 0; p < n; p += page {
+		kv.Pages = append(kv.Pages, benchFloats(b, d, 2*page*dim))
+	}
+	return kv
+}
+
+func attentionCase(name string, rows, pos, heads, kvHeads, dim int) opCase {
+	looks := 0
+	for r := range rows {
+		looks += pos + r + 1
+	}
+	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
+		c.EncodeAttention(gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim,
+			QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11,
+			Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: benchCache(b, d, pos+rows, kvHeads*dim)}}})
+	}, 2 * looks * heads * dim, (pos + rows) * kvHeads * dim * 8}
+}
+
+func deltaCase(rows int) opCase {
+	const keyHeads, valueHeads, dim = 16, 32, 128
+	return opCase{"deltarule", func(b *testing.B, d *Device, c *gpu.Commands) {
+		c.EncodeDeltaRule(gpu.DeltaRule{QKV: benchFloats(b, d, rows*(2*keyHeads+valueHeads)*dim),
+			Alpha: benchFloats(b, d, rows*valueHeads), Beta: benchFloats(b, d, rows*valueHeads),
+			ALog: benchFloats(b, d, valueHeads), DtBias: benchFloats(b, d, valueHeads),
+			Y: benchFloats(b, d, rows*valueHeads*dim), KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim,
+			Segments: []gpu.StateSegment{{Rows: rows, State: benchFloats(b, d, valueHeads*dim*dim)}}})
+	}, 4 * rows * valueHeads * dim * dim, 2 * valueHeads * dim * dim * 4}
+}
+
+// rowCases are the operations whose cost grows with rows alone: H = 2048, 32 query and 4 key-value heads of 128, 8 experts picked;
+// the gate of 16 heads of 256, a convolution of 8192 channels, a gated norm of 32 heads of 128.
+func rowCases(rows int) []opCase {
+	const dim = 2048
+	vec := func(name string, n, streams int, encode func(f func(n int) gpu.View, c *gpu.Commands)) opCase {
+		return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
+			encode(func(n int) gpu.View { return benchFloats(b, d, n) }, c)
+		}, 0, rows * n * streams * 4}
+	}
+	type view = func(n int) gpu.View
+	return []opCase{
+		vec("rmsnorm", dim, 2, func(f view, c *gpu.Commands) {
+			c.EncodeRMSNorm(gpu.RMSNorm{X: f(rows * dim), W: f(dim), Y: f(rows * dim), Vectors: rows, Dim: dim, Eps: 1e-6})
+		}),
+		vec("headnorm", 32*128, 2, func(f view, c *gpu.Commands) {
+			x := f(rows * 32 * 128)
+			c.EncodeRMSNorm(gpu.RMSNorm{X: x, W: f(128), Y: x, Vectors: rows * 32, Dim: 128, Eps: 1e-6})
+		}),
+		vec("gatednorm", 32*128, 3, func(f view, c *gpu.Commands) {
+			c.EncodeGatedNorm(gpu.GatedNorm{X: f(rows * 32 * 128), W: f(128), Z: f(rows * 32 * 128), Y: f(rows * 32 * 128), Vectors: rows * 32, Dim: 128, Eps: 1e-6})
+		}),
+		vec("rope", 32*128, 2, func(f view, c *gpu.Commands) {
+			c.EncodeRope(gpu.Rope{X: f(rows * 32 * 128), Table: f(rows * 128), Rows: rows, Heads: 32, Rotary: 128, RowStride: 32 * 128, HeadStride: 128})
+		}),
+		vec("swiglu", 8*768, 3, func(f view, c *gpu.Commands) {
+			n := rows * 8 * 768
+			c.EncodeSwiGLU(gpu.SwiGLU{Gate: f(n), Up: f(n), Y: f(n), Rows: rows, Dim: 8 * 768})
+		}),
+		vec("sigmoidgate", 16*256, 3, func(f view, c *gpu.Commands) {
+			c.EncodeSigmoidGate(gpu.SigmoidGate{X: f(rows * 16 * 256), G: f(rows * 16 * 256), Rows: rows, Heads: 16, Dim: 256, GRowStride: 16 * 256, GHeadStride: 256})
+		}),
+		vec("add", dim, 3, func(f view, c *gpu.Commands) {
+			c.EncodeAdd(gpu.Add{A: f(rows * dim), B: f(rows * dim), Y: f(rows * dim), N: rows * dim})
+		}),
+		vec("combine", dim, 11, func(f view, c *gpu.Commands) {
+			c.EncodeCombine(gpu.Combine{Routed: f(rows * 8 * dim), Shared: f(rows * dim), SharedGate: f(rows), Residual: f(rows * dim),
+				Y: f(rows * dim), Weights: make([]float32, rows*8), Rows: rows, TopK: 8, Dim: dim})
+		}),
+		vec("causalconv", 8192, 2, func(f view, c *gpu.Commands) {
+			c.EncodeCausalConv(gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,
+				Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * 8192)}}})
+		}),
+		{"embed", func(b *testing.B, d *Device, c *gpu.Commands) {
+			c.EncodeEmbed(gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
+		}, 0, rows * dim * 4},
+		{"appendkv", func(b *testing.B, d *Device, c *gpu.Commands) {
+			c.EncodeAppendKV(gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
+				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512)}}})
+		}, 0, rows * 512 * 4 * 4},
+	}
+}
+
+func opCases(rows int) []opCase {
+	list := append(rowCases(rows), deltaCase(rows))
+	if rows == 1 {
+		return append(list,
+			attentionCase("attention/heads=32,4x128/positions=128", 1, 127, 32, 4, 128),
+			attentionCase("attention/heads=32,4x128/positions=1024", 1, 1023, 32, 4, 128),
+			attentionCase("attention/heads=16,2x256/positions=1024", 1, 1023, 16, 2, 256),
+			attentionCase("attention/heads=16,2x256/positions=16384", 1, 16383, 16, 2, 256))
+	}
+	return append(list, attentionCase("attention/heads=32,4x128", rows, 0, 32, 4, 128), attentionCase("attention/heads=16,2x256", rows, 0, 16, 2, 256))
+}
+
+// threadTime is the processor time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// bestOf returns the seconds of c's quickest run: what others on the machine take falls on the slower ones. With one thread it
+// is processor time.
+func bestOf(b *testing.B, d *Device, c *gpu.Commands) float64 {
+	b.Helper()
+	start := time.Now()
+	clock := func() time.Duration { return time.Since(start) }
+	if d.Threads() == 1 {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		clock = threadTime
+	}
+	best := math.Inf(1)
+	for b.Loop() {
+		from := clock()
+		if err := d.Run(c); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, (clock() - from).Seconds())
+	}
+	return best
+}
+
+// BenchmarkOps runs each operation beside matrix products, at the sizes of qwen3-30b-a3b and qwen3.5-35b-a3b, for one row and for
+// a prompt. Shares of the peak follow from GMAC/s and GB/s.
+func BenchmarkOps(b *testing.B) {
+	counts := []int{1}
+	if n := runtime.GOMAXPROCS(0); n > 1 {
+		counts = append(counts, n)
+	}
+	for _, rows := range []int{1, 512} {
+		for _, o := range opCases(rows) {
+			for _, variant := range Variants() {
+				for _, threads := range counts {
+					b.Run(fmt.Sprintf("op=%s/rows=%d/variant=%s/threads=%d", o.name, rows, variant, threads), func(b *testing.B) {
+						d := openVariant(b, threads, variant)
+						var c gpu.Commands
+						o.encode(b, d, &c)
+						best := bestOf(b, d, &c)
+						b.ReportMetric(best*1e9, "best-ns")
+						b.ReportMetric(float64(o.bytes)/best/1e9, "GB/s")
+						if o.multiplies > 0 {
+							b.ReportMetric(float64(o.multiplies)/best/1e9, "GMAC/s")
+						}
+					})
+				}
+			}
+		}
+	}
+}

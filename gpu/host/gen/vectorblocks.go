@@ -1,0 +1,290 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// transpose takes as many rows as there are lanes and four columns at a time: lane block i of register r holds row 4i+r,
+// and four such registers are transposed within their blocks.
+func (g *vectorGenerator) transpose() {
+	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, rows, columns int)",
+		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", g.lanes))
+	dsts, src := base("dst"), base("src")
+	ds, ss, ss3 := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64()), GP64()
+	left := Load(Param("rows"), GP64())
+	SHLQ(U8(2), ds)
+	SHLQ(U8(2), ss)
+	Label("rows")
+	dst, columns := GP64(), Load(Param("columns"), GP64())
+	MOVQ(dsts, dst)
+	var rows [4]reg.Register
+	for i := range rows {
+		rows[i] = GP64()
+		if i == 0 {
+			MOVQ(src, rows[0])
+		} else {
+			LEAQ(Mem{Base: rows[i-1], Index: ss, Scale: 1}, rows[i])
+		}
+	}
+	SHLQ(U8(2), ss) // four rows
+	LEAQ(Mem{Base: ss, Index: ss, Scale: 2}, ss3)
+	Label("loop")
+	var v [4]reg.VecVirtual
+	for i, r := range rows {
+		v[i] = g.vec()
+		VMOVUPS(at(r, 0), v[i].AsX())
+		if g.lanes == 16 {
+			VINSERTF32X4(U8(1), Mem{Base: r, Index: ss, Scale: 1}, v[i], v[i])
+			VINSERTF32X4(U8(2), Mem{Base: r, Index: ss, Scale: 2}, v[i], v[i])
+			VINSERTF32X4(U8(3), Mem{Base: r, Index: ss3, Scale: 1}, v[i], v[i])
+		} else {
+			VINSERTF128(U8(1), Mem{Base: r, Index: ss, Scale: 1}, v[i], v[i])
+		}
+		ADDQ(U8(16), r)
+	}
+	var t [4]reg.VecVirtual
+	for i := range t {
+		t[i] = g.vec()
+	}
+	VUNPCKLPS(v[1], v[0], t[0])
+	VUNPCKHPS(v[1], v[0], t[1])
+	VUNPCKLPS(v[3], v[2], t[2])
+	VUNPCKHPS(v[3], v[2], t[3])
+	for i := range v {
+		if i%2 == 0 {
+			VUNPCKLPD(t[2+i/2], t[i/2], v[i])
+		} else {
+			VUNPCKHPD(t[2+i/2], t[i/2], v[i])
+		}
+		VMOVUPS(v[i], at(dst, 0))
+		ADDQ(ds, dst)
+	}
+	SUBQ(U8(4), columns)
+	JNZ(LabelRef("loop"))
+	LEAQ(Mem{Base: src, Index: ss, Scale: uint8(g.lanes / 4)}, src)
+	SHRQ(U8(2), ss)
+	ADDQ(U8(4*g.lanes), dsts)
+	SUBQ(U8(g.lanes), left)
+	JNZ(LabelRef("rows"))
+	leave()
+}
+
+// multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
+// multiply-adds over the depth.
+func (g *vectorGenerator) multiply() {
+	g.text("multiply", "func(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)",
+		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
+	rows, left := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
+	MOVQ(Load(Param("rows"), GP64()), rows)
+	a, c := base("a"), base("c")
+	as, bs := Load(Param("aStride"), GP64()), Load(Param("bStride"), GP64())
+	SHLQ(U8(2), as)
+	SHLQ(U8(2), bs)
+	for n := g.lanes / 2; n > 0; n /= 2 {
+		Label(fmt.Sprintf("rows%d", n))
+		CMPQ(rows, U32(uint32(n)))
+		JB(LabelRef(fmt.Sprintf("below%d", n)))
+		g.band(n, a, b{as, bs, left}, c)
+		advance := GP64()
+		MOVQ(as, advance)
+		IMUL3Q(U32(uint32(n)), advance, advance)
+		ADDQ(advance, a)
+		advance = GP64()
+		Load(Param("cStride"), advance)
+		IMUL3Q(U32(uint32(4*n)), advance, advance)
+		ADDQ(advance, c)
+		SUBQ(U32(uint32(n)), rows)
+		JMP(LabelRef(fmt.Sprintf("rows%d", n)))
+		Label(fmt.Sprintf("below%d", n))
+	}
+	leave()
+}
+
+// b are the strides of a and b, in bytes, and the columns left to do.
+type b struct {
+	as, bs reg.Register
+	left   Mem
+}
+
+// band is n rows and all columns.
+func (g *vectorGenerator) band(n int, a reg.Register, s b, c reg.Register) {
+	left := s.left
+	MOVQ(Load(Param("columns"), GP64()), left)
+	bc, cc := base("b"), GP64()
+	MOVQ(c, cc)
+	name := func(part string) string { return fmt.Sprintf("band%d_%s", n, part) }
+	CMPQ(left, U32(uint32(2*g.lanes)))
+	JB(LabelRef(name("tail")))
+	Label(name("columns"))
+	g.tile(name("whole"), n, a, bc, cc, s, [2]*tail{})
+	ADDQ(U32(uint32(8*g.lanes)), bc)
+	ADDQ(U32(uint32(8*g.lanes)), cc)
+	SUBQ(U32(uint32(2*g.lanes)), left)
+	CMPQ(left, U32(uint32(2*g.lanes)))
+	JAE(LabelRef(name("columns")))
+	Label(name("tail"))
+	CMPQ(left, U8(0))
+	JE(LabelRef(name("done")))
+	first, second, lanes := GP64(), GP64(), GP64()
+	MOVQ(U32(uint32(g.lanes)), lanes)
+	MOVQ(left, first)
+	CMPQ(first, lanes)
+	CMOVQHI(lanes, first)
+	MOVQ(left, second)
+	SUBQ(first, second)
+	g.tile(name("part"), n, a, bc, cc, s, [2]*tail{g.tail(first), g.tail(second)})
+	Label(name("done"))
+}
+
+// strided returns the places of n rows, in groups of four.
+func strided(p, stride reg.Register, n int) []Mem {
+	var places []Mem
+	var triple reg.Register
+	if n > 3 {
+		triple = GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, triple)
+	}
+	bases := []reg.Register{p}
+	if n > 4 {
+		far := GP64()
+		LEAQ(Mem{Base: p, Index: stride, Scale: 4}, far)
+		bases = append(bases, far)
+	}
+	for i := range n {
+		m := Mem{Base: bases[i/4]}
+		switch i % 4 {
+		case 1, 2:
+			m.Index, m.Scale = stride, uint8(i%4)
+		case 3:
+			m.Index, m.Scale = triple, 1
+		}
+		places = append(places, m)
+	}
+	return places
+}
+
+func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*tail) {
+	acc := make([][2]reg.VecVirtual, n)
+	for i := range acc {
+		acc[i] = [2]reg.VecVirtual{g.zeros(), g.zeros()}
+	}
+	next := func(m Mem) Mem {
+		m.Disp = 4 * g.lanes
+		return m
+	}
+	sum := GP8()
+	Load(Param("sum"), sum)
+	TESTB(sum, sum)
+	JZ(LabelRef(name + "_begin"))
+	cs := Load(Param("cStride"), GP64())
+	SHLQ(U8(2), cs)
+	for i, m := range strided(cc, cs, n) {
+		for j, place := range []Mem{m, next(m)} {
+			switch {
+			case t[j] == nil:
+				VMOVUPS(place, acc[i][j])
+			case g.lanes == 16:
+				VMOVUPS_Z(place, t[j].mask, acc[i][j])
+			default:
+				VMASKMOVPS(place, t[j].mask, acc[i][j])
+			}
+		}
+	}
+	Label(name + "_begin")
+	ap, bp, depth := GP64(), GP64(), Load(Param("depth"), GP64())
+	MOVQ(a, ap)
+	MOVQ(bc, bp)
+	places := strided(ap, s.as, n)
+	Label(name + "_depth")
+	b0 := g.loadVec(at(bp, 0), t[0])
+	b1 := g.loadVec(at(bp, 4*g.lanes), t[1])
+	for i, m := range places {
+		v := g.broadcast(m)
+		VFMADD231PS(b0, v, acc[i][0])
+		VFMADD231PS(b1, v, acc[i][1])
+	}
+	ADDQ(U8(4), ap)
+	if n > 4 {
+		ADDQ(U8(4), places[4].Base)
+	}
+	ADDQ(s.bs, bp)
+	DECQ(depth)
+	JNZ(LabelRef(name + "_depth"))
+	cs = Load(Param("cStride"), GP64())
+	SHLQ(U8(2), cs)
+	for i, m := range strided(cc, cs, n) {
+		g.storeVec(acc[i][0], m, t[0])
+		g.storeVec(acc[i][1], next(m), t[1])
+	}
+}
+
+// softmaxPositions is how many scores a block has.
+const softmaxPositions = 64
+
+func (g *vectorGenerator) softmax() {
+	g.text("softmax", "func(scores, stats, acc []float32, dim int)",
+		"turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.")
+	g.useExp()
+	scores, stats, acc, rows := base("scores"), base("stats"), base("acc"), length("stats")
+	SHRQ(U8(1), rows)
+	dim := Load(Param("dim"), GP64())
+	n := softmaxPositions / g.lanes
+	Label("rows")
+	top := g.vec()
+	for i := range n {
+		if i == 0 {
+			VMOVUPS(at(scores, 0), top)
+		} else {
+			VMAXPS(at(scores, 4*i*g.lanes), top, top)
+		}
+	}
+	high := g.fold(top, VMAXPS4)
+	before := XMM()
+	VMOVSS(at(stats, 0), before)
+	VMAXSS(before, high, high)
+	VUCOMISS(before, high)
+	JE(LabelRef("same"))
+	{ // scale what there is by e^(before - max)
+		d, f := XMM(), g.vec()
+		VSUBSS(high, before, d)
+		VBROADCASTSS(d, f)
+		f = g.exp(f)
+		s := XMM()
+		VMULSS(at(stats, 4), f.AsX(), s)
+		VMOVSS(s, at(stats, 4))
+		VMOVSS(high, at(stats, 0))
+		p, left := GP64(), GP64()
+		MOVQ(acc, p)
+		MOVQ(dim, left)
+		g.each("scale", left, []reg.Register{p}, func(t *tail) {
+			v := g.loadVec(at(p, 0), t)
+			VMULPS(f, v, v)
+			g.storeVec(v, at(p, 0), t)
+		})
+	}
+	Label("same")
+	topAll := g.vec()
+	VBROADCASTSS(at(stats, 0), topAll)
+	sums := []reg.VecVirtual{g.zeros(), g.zeros()}
+	for i := range n {
+		v := g.loadVec(at(scores, 4*i*g.lanes), nil)
+		VSUBPS(topAll, v, v)
+		e := g.exp(v)
+		g.storeVec(e, at(scores, 4*i*g.lanes), nil)
+		VADDPS(e, sums[i%2], sums[i%2])
+	}
+	VADDPS(sums[1], sums[0], sums[0])
+	sum := g.fold(sums[0], VADDPS4)
+	VADDSS(at(stats, 4), sum, sum)
+	VMOVSS(sum, at(stats, 4))
+	ADDQ(U32(4*softmaxPositions), scores)
+	ADDQ(U8(8), stats)
+	LEAQ(Mem{Base: acc, Index: dim, Scale: 4}, acc)
+	DECQ(rows)
+	JNZ(LabelRef("rows"))
+	leave()
+}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/gotypes"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+type gotypesComponent = gotypes.Component
+
+// elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f makes one of y.
+func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
+	n := length(y)
+	pointers := []reg.Register{base(y)}
+	for _, o := range operands {
+		pointers = append(pointers, base(o))
+	}
+	g.each("each", n, pointers, func(t *tail) {
+		var places []Mem
+		for _, p := range pointers[1:] {
+			places = append(places, at(p, 0))
+		}
+		g.storeVec(f(t, places), at(pointers[0], 0), t)
+	})
+	leave()
+}
+
+// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four; the first takes the rest.
+func (g *vectorGenerator) dot() {
+	g.text("dot", "func(x, y []float32) (sum float32)", "returns Σ x·y.")
+	n, x, y := length("x"), base("x"), base("y")
+	sums := []reg.VecVirtual{g.zeros(), g.zeros(), g.zeros(), g.zeros()}
+	step := 4 * g.lanes
+	CMPQ(n, U32(uint32(step)))
+	JB(LabelRef("rest"))
+	Label("loop")
+	for i, s := range sums {
+		VFMADD231PS(at(y, 4*i*g.lanes), g.loadVec(at(x, 4*i*g.lanes), nil), s)
+	}
+	ADDQ(U32(uint32(4*step)), x)
+	ADDQ(U32(uint32(4*step)), y)
+	SUBQ(U32(uint32(step)), n)
+	CMPQ(n, U32(uint32(step)))
+	JAE(LabelRef("loop"))
+	Label("rest")
+	g.each("each", n, []reg.Register{x, y}, func(t *tail) {
+		VFMADD231PS(g.loadVec(at(y, 0), t), g.loadVec(at(x, 0), t), sums[0])
+	})
+	VADDPS(sums[1], sums[0], sums[0])
+	VADDPS(sums[3], sums[2], sums[2])
+	VADDPS(sums[2], sums[0], sums[0])
+	sum := g.fold(sums[0], VADDPS4)
+	VZEROUPPER()
+	Store(sum, Return("sum"))
+	RET()
+}
+
+// VADDPS4 and VMAXPS4 are the instructions without masks.
+func VADDPS4(a, b, c Op) { VADDPS(a, b, c) }
+func VMAXPS4(a, b, c Op) { VMAXPS(a, b, c) }
+
+func (g *vectorGenerator) norm() {
+	g.text("norm", "func(y, x, w []float32, r float32)", "writes w·(x·r) to y, or x·r if w is empty.")
+	r := g.broadcast(address(Param("r")))
+	n, y, x, w := length("y"), base("y"), base("x"), base("w")
+	TESTQ(w, w)
+	JZ(LabelRef("bare"))
+	g.each("each", n, []reg.Register{y, x, w}, func(t *tail) {
+		v := g.loadVec(at(x, 0), t)
+		VMULPS(r, v, v)
+		VMULPS(g.loadVec(at(w, 0), t), v, v)
+		g.storeVec(v, at(y, 0), t)
+	})
+	leave()
+	Label("bare")
+	g.each("bare", n, []reg.Register{y, x}, func(t *tail) {
+		v := g.loadVec(at(x, 0), t)
+		VMULPS(r, v, v)
+		g.storeVec(v, at(y, 0), t)
+	})
+	leave()
+}
+
+func (g *vectorGenerator) gatedNorm() {
+	g.text("gatedNorm", "func(y, x, w, z []float32, r float32)", "writes w·(x·r)·silu(z) to y.")
+	g.useExp()
+	r := g.broadcast(address(Param("r")))
+	g.elementwise("y", []string{"x", "w", "z"}, func(t *tail, m []Mem) reg.VecVirtual {
+		z := g.loadVec(m[2], t)
+		s := g.sigmoid(z)
+		VMULPS(z, s, s)
+		v := g.loadVec(m[0], t)
+		VMULPS(r, v, v)
+		VMULPS(g.loadVec(m[1], t), v, v)
+		VMULPS(s, v, v)
+		return v
+	})
+}
+
+func (g *vectorGenerator) add() {
+	g.text("add", "func(y, a, b []float32)", "writes a + b to y.")
+	g.elementwise("y", []string{"a", "b"}, func(t *tail, m []Mem) reg.VecVirtual {
+		v := g.loadVec(m[0], t)
+		VADDPS(g.loadVec(m[1], t), v, v)
+		return v
+	})
+}
+
+func (g *vectorGenerator) axpy() {
+	g.text("axpy", "func(y, x []float32, f float32)", "adds f·x to y.")
+	f := g.broadcast(address(Param("f")))
+	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
+		v := g.loadVec(m[0], t)
+		VFMADD231PS(g.loadVec(m[1], t), f, v)
+		return v
+	})
+}
+
+func (g *vectorGenerator) merge() {
+	g.text("merge", "func(y, x []float32, f, h float32)", "writes f·y + h·x to y.")
+	f, h := g.broadcast(address(Param("f"))), g.broadcast(address(Param("h")))
+	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
+		v := g.loadVec(m[0], t)
+		VMULPS(f, v, v)
+		VFMADD231PS(g.loadVec(m[1], t), h, v)
+		return v
+	})
+}
+
+func (g *vectorGenerator) swiglu() {
+	g.text("swiglu", "func(y, gate, up []float32)", "writes silu(gate)·up to y.")
+	g.useExp()
+	g.elementwise("y", []string{"gate", "up"}, func(t *tail, m []Mem) reg.VecVirtual {
+		x := g.loadVec(m[0], t)
+		s := g.sigmoid(x)
+		VMULPS(x, s, s)
+		VMULPS(g.loadVec(m[1], t), s, s)
+		return s
+	})
+}
+
+func (g *vectorGenerator) gate() {
+	g.text("gate", "func(x, gate []float32)", "multiplies x by σ(gate).")
+	g.useExp()
+	g.elementwise("x", []string{"x", "gate"}, func(t *tail, m []Mem) reg.VecVirtual {
+		s := g.sigmoid(g.loadVec(m[1], t))
+		VMULPS(g.loadVec(m[0], t), s, s)
+		return s
+	})
+}
+
+func (g *vectorGenerator) combine() {
+	g.text("combine", "func(y, residual, routed, weights, shared []float32, scale float32)",
+		"writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.")
+	n, stride := length("y"), length("y")
+	SHLQ(U8(2), stride)
+	y, residual, routed, shared, weights := base("y"), base("residual"), base("routed"), base("shared"), base("weights")
+	scale := g.broadcast(address(Param("scale")))
+	i := 0
+	g.each("each", n, []reg.Register{y, residual, routed}, func(t *tail) {
+		i++
+		label := func(s string) string { return fmt.Sprintf("%s%d", s, i) }
+		acc := g.zeros()
+		row, w, count := GP64(), GP64(), length("weights")
+		MOVQ(routed, row)
+		MOVQ(weights, w)
+		Label(label("pick"))
+		VFMADD231PS(g.loadVec(at(row, 0), t), g.broadcast(at(w, 0)), acc)
+		ADDQ(stride, row)
+		ADDQ(U8(4), w)
+		DECQ(count)
+		JNZ(LabelRef(label("pick")))
+		TESTQ(shared, shared)
+		JZ(LabelRef(label("own")))
+		VFMADD231PS(g.loadVec(at(shared, 0), t), scale, acc)
+		ADDQ(U32(uint32(4*g.lanes)), shared)
+		Label(label("own"))
+		VADDPS(g.loadVec(at(residual, 0), t), acc, acc)
+		g.storeVec(acc, at(y, 0), t)
+	})
+	leave()
+}
+
+func (g *vectorGenerator) conv() {
+	g.text("conv", "func(y, w, x0, x1, x2, x3 []float32)", "writes silu(Σ w[j]·xj) to y [n], w being [4, n].")
+	g.useExp()
+	n, stride := length("y"), length("y")
+	SHLQ(U8(2), stride)
+	y, w := base("y"), base("w")
+	xs := []reg.Register{base("x0"), base("x1"), base("x2"), base("x3")}
+	g.each("each", n, append([]reg.Register{y, w}, xs...), func(t *tail) {
+		acc := g.loadVec(at(xs[0], 0), t)
+		VMULPS(g.loadVec(at(w, 0), t), acc, acc)
+		tap := GP64()
+		MOVQ(w, tap)
+		for _, x := range xs[1:] {
+			ADDQ(stride, tap)
+			VFMADD231PS(g.loadVec(at(tap, 0), t), g.loadVec(at(x, 0), t), acc)
+		}
+		s := g.sigmoid(acc)
+		VMULPS(acc, s, s)
+		g.storeVec(s, at(y, 0), t)
+	})
+	leave()
+}
+
+// rope takes whole vectors of pairs.
+func (g *vectorGenerator) rope() {
+	g.text("rope", "func(x, table []float32, heads, stride int)", "rotates channels i and i+n/2 of heads whose first n lie stride floats apart.")
+	g.use("even", "odd")
+	table, n := base("table"), length("table")
+	half := GP64()
+	LEAQ(Mem{Base: n, Index: n, Scale: 1}, half) // bytes of n/2 floats
+	stride := Load(Param("stride"), GP64())
+	SHLQ(U8(2), stride)
+	x := base("x")
+	Label("pairs")
+	cos, sin := g.vec(), g.vec()
+	if g.lanes == 16 {
+		first, last := g.loadVec(at(table, 0), nil), g.loadVec(at(table, 64), nil)
+		VMOVUPS(g.c("even"), cos)
+		VMOVUPS(g.c("odd"), sin)
+		VPERMI2PS(last, first, cos)
+		VPERMI2PS(last, first, sin)
+	} else {
+		first, last := g.loadVec(at(table, 0), nil), g.loadVec(at(table, 32), nil)
+		VSHUFPS(U8(0x88), last, first, cos)
+		VSHUFPS(U8(0xdd), last, first, sin)
+		VPERMPD(U8(0xd8), cos, cos)
+		VPERMPD(U8(0xd8), sin, sin)
+	}
+	head, heads := GP64(), Load(Param("heads"), GP64())
+	MOVQ(x, head)
+	Label("heads")
+	a, b := g.loadVec(at(head, 0), nil), g.loadVec(Mem{Base: head, Index: half, Scale: 1}, nil)
+	u, v := g.vec(), g.vec()
+	VMULPS(sin, b, u)
+	VFMSUB231PS(cos, a, u)
+	VMULPS(sin, a, v)
+	VFMADD231PS(cos, b, v)
+	VMOVUPS(u, at(head, 0))
+	VMOVUPS(v, Mem{Base: head, Index: half, Scale: 1})
+	ADDQ(stride, head)
+	DECQ(heads)
+	JNZ(LabelRef("heads"))
+	ADDQ(U32(uint32(8*g.lanes)), table)
+	ADDQ(U32(uint32(4*g.lanes)), x)
+	SUBQ(U32(uint32(2*g.lanes)), n)
+	JNZ(LabelRef("pairs"))
+	leave()
+}
+
+func (g *vectorGenerator) ropePairs() {
+	g.text("ropePairs", "func(x, table []float32, heads, stride int)", "rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart.")
+	table, n := base("table"), length("table")
+	stride := Load(Param("stride"), GP64())
+	SHLQ(U8(2), stride)
+	x := base("x")
+	Label("pairs")
+	cos, sin := g.vec(), g.vec()
+	VMOVSLDUP(at(table, 0), cos)
+	VMOVSHDUP(at(table, 0), sin)
+	head, heads := GP64(), Load(Param("heads"), GP64())
+	MOVQ(x, head)
+	Label("heads")
+	a, swapped := g.loadVec(at(head, 0), nil), g.vec()
+	VPERMILPS(U8(0xb1), a, swapped)
+	VMULPS(sin, swapped, swapped)
+	VFMADDSUB213PS(swapped, cos, a)
+	VMOVUPS(a, at(head, 0))
+	ADDQ(stride, head)
+	DECQ(heads)
+	JNZ(LabelRef("heads"))
+	ADDQ(U32(uint32(4*g.lanes)), table)
+	ADDQ(U32(uint32(4*g.lanes)), x)
+	SUBQ(U32(uint32(g.lanes)), n)
+	JNZ(LabelRef("pairs"))
+	leave()
+}
+
+// dequantise takes eight lanes in both instruction sets, as many as a word of 4-bit codes has.
+func (g *vectorGenerator) dequantise(bits int) {
+	g.text(fmt.Sprintf("dequantise%d", bits), "func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)",
+		"writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.")
+	n, dst, words, scales, biases, shifts := length("dst"), base("dst"), base("words"), base("scales"), base("biases"), base("shifts")
+	wordStride, groupStride := Load(Param("wordStride"), GP64()), Load(Param("groupStride"), GP64())
+	newVec := YMM
+	if bits == 8 {
+		newVec = XMM
+	}
+	perWord := 32 / bits
+	parts := max(1, perWord/8)
+	mask := newVec()
+	VMOVUPS(g.data[fmt.Sprintf("mask%d", bits)], mask)
+	var shift []reg.VecVirtual
+	for i := range parts {
+		v := newVec()
+		VMOVUPS(at(shifts, 32*i), v)
+		shift = append(shift, v)
+	}
+	Label("groups")
+	scale, bias := newVec(), newVec()
+	VPBROADCASTW(at(scales, 0), scale)
+	VPSLLD(U8(16), scale, scale)
+	VPBROADCASTW(at(biases, 0), bias)
+	VPSLLD(U8(16), bias, bias)
+	left := Load(Param("group"), GP64())
+	SUBQ(left, n)
+	Label("words")
+	for i, s := range shift {
+		v := newVec()
+		VPBROADCASTD(at(words, 0), v)
+		VPSRLVD(s, v, v)
+		VPAND(mask, v, v)
+		VCVTDQ2PS(v, v)
+		VMULPS(scale, v, v)
+		VADDPS(bias, v, v)
+		VMOVUPS(v, at(dst, 32*i))
+	}
+	ADDQ(wordStride, words)
+	ADDQ(U32(uint32(4*perWord)), dst)
+	SUBQ(U32(uint32(perWord)), left)
+	JNZ(LabelRef("words"))
+	ADDQ(groupStride, scales)
+	ADDQ(groupStride, biases)
+	TESTQ(n, n)
+	JNZ(LabelRef("groups"))
+	leave()
+}
+
+// widen takes whole vectors.
+func (g *vectorGenerator) widen() {
+	g.text("widen", "func(dst []float32, row []byte)", "writes bf16 as float32; len(dst) is a multiple of the lanes.")
+	n, dst, row := length("dst"), base("dst"), base("row")
+	Label("loop")
+	v := g.vec()
+	VPMOVZXWD(at(row, 0), v)
+	VPSLLD(U8(16), v, v)
+	VMOVUPS(v, at(dst, 0))
+	ADDQ(U32(uint32(4*g.lanes)), dst)
+	ADDQ(U32(uint32(2*g.lanes)), row)
+	SUBQ(U32(uint32(g.lanes)), n)
+	JNZ(LabelRef("loop"))
+	leave()
+}

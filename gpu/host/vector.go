@@ -1,0 +1,138 @@
+package host
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// vectors are the primitives of all operations but the products with weights, in one variant. Slices of one length are as long as
+// the first of them; lengths are the caller's to get right, and never zero. No result depends on what else is
+// computed, nor on where in memory it is. The portable forms below are the definitions; the assembly fuses products
+// with sums, has lanes sums where a sum is over neighbours, and e^x to 2 units in the last place.
+type vectors struct {
+	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of, transpose rows of, and the rows of state that delta takes if they have a multiple of lanes too.
+	lanes int
+	// How many multiply-adds, elements that are moved, and exponentials one thread does in a nanosecond, times 16, for
+	// the choice between one thread and all.
+	multiplyRate, moveRate, expRate int
+
+	dot       func(x, y []float32) float32                                          // Σ x·y
+	norm      func(y, x, w []float32, r float32)                                    // y = w·(x·r); y = x·r if w is empty
+	gatedNorm func(y, x, w, z []float32, r float32)                                 // y = w·(x·r)·silu(z)
+	add       func(y, a, b []float32)                                               // y = a + b
+	axpy      func(y, x []float32, f float32)                                       // y += f·x
+	merge     func(y, x []float32, f, h float32)                                    // y = f·y + h·x
+	swiglu    func(y, gate, up []float32)                                           // y = silu(gate)·up; y may be either
+	gate      func(x, gate []float32)                                               // x *= σ(gate)
+	combine   func(y, residual, routed, weights, shared []float32, scale float32)   // y = residual + (Σ weights[k]·routed[k, :] + scale·shared)
+	conv      func(y, w, x0, x1, x2, x3 []float32)                                  // y = silu(Σ w[j, :]·xj), w [4, len(y)]
+	rope      func(x, table []float32, heads, stride int)                           // channels i and i+len(table)/2 of each head, see gpu.Rope
+	ropePairs func(x, table []float32, heads, stride int)                           // channels 2i and 2i+1
+	widen     func(dst []float32, row []byte)                                       // bf16 to float32
+	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)     // dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
+	softmax   func(scores, stats, acc []float32, dim int)                           // see portableSoftmax
+	delta     func(state, keys, gates, v, y []float32, vStride, yStride int)        // see portableDelta
+	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)  // c = a·b, or c += a·b if sum, with strides; depth ascending
+	codes     [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, // dst = q·scale + bias, each step rounded, of
+		group, wordStride, groupStride int) // codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
+}
+
+var portableVectors = vectors{
+	lanes: 1, multiplyRate: 24, moveRate: 16, expRate: 2,
+	dot: dotBlocks, norm: portableNorm, gatedNorm: portableGatedNorm, add: portableAdd, axpy: addTimes, merge: portableMerge,
+	swiglu: swiglu, gate: portableGate, combine: portableCombine, conv: portableConv,
+	rope:      func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, false) },
+	ropePairs: func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, true) },
+	widen:     portableWiden, transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
+	codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
+		portableCodes2, portableCodes4, portableCodes8},
+}
+
+// multiplying, moving and computing exponentials are estimates in nanoseconds of one thread.
+func (v *vectors) multiplying(n int) int { return n * 16 / v.multiplyRate }
+func (v *vectors) moving(n int) int      { return n * 16 / v.moveRate }
+func (v *vectors) exponentials(n int) int {
+	return n * 16 / v.expRate
+}
+
+// inverseRMS returns 1/sqrt(mean(x²)+eps).
+func (v *vectors) inverseRMS(x []float32, eps float32) float32 {
+	mean := v.dot(x, x) / float32(len(x))
+	return float32(1 / math.Sqrt(float64(mean+eps)))
+}
+
+// transposeAll is transpose of any number of rows and columns. The rest of either goes one by one.
+func (v *vectors) transposeAll(dst, src []float32, dstStride, srcStride, rows, columns int) {
+	whole, fours := rows/v.lanes*v.lanes, columns&^3
+	if whole > 0 && fours > 0 {
+		v.transpose(dst, src, dstStride, srcStride, whole, fours)
+	}
+	for r := range rows {
+		first := fours
+		if r >= whole {
+			first = 0
+		}
+		for c := first; c < columns; c++ {
+			dst[c*dstStride+r] = src[r*srcStride+c]
+		}
+	}
+}
+
+// row writes row o of m, dequantised, to dst [m.cols].
+func (v *vectors) row(dst []float32, m *matrix, o int) {
+	f := m.format
+	switch f.Kind {
+	case quant.F32:
+		copy(dst, gpu.Floats(m.row(o), m.cols))
+		return
+	case quant.BF16:
+		row, whole := m.row(o), len(dst)/v.lanes*v.lanes
+		if whole > 0 {
+			v.widen(dst[:whole], row)
+		}
+		portableWiden(dst[whole:], row[2*whole:])
+		return
+	}
+	rowBytes, groupBytes := m.rowBytes, m.cols/f.Group*2
+	word, group := o*rowBytes, o*groupBytes
+	wordStride, groupStride, order := 4, 2, 0
+	if f.Layout == quant.Panels {
+		panel, lane := o/quant.PanelRows, o%quant.PanelRows
+		word, group = panel*quant.PanelRows*rowBytes+4*lane, panel*quant.PanelRows*groupBytes+2*lane
+		wordStride, groupStride, order = 4*quant.PanelRows, 2*quant.PanelRows, 1
+	}
+	i := f.Bits / 4 // 0, 1, 2
+	v.codes[i](dst, m.weight[word:], m.scales[group:], m.biases[group:], codeShifts[order][i][:], f.Group, wordStride, groupStride)
+}
+
+// codeShifts are the first bits of a word's codes in the layouts of rows and of panels, for 2, 4 and 8 bits.
+var codeShifts = makeCodeShifts()
+
+func makeCodeShifts() (t [2][3][16]uint32) {
+	for i, bits := range []int{2, 4, 8} {
+		for j := range 32 / bits {
+			t[0][i][j] = uint32(j * bits)
+			t[1][i][j] = uint32(j%4*8 + j/4*bits)
+		}
+	}
+	return t
+}
+
+// floats returns n float32 of mem and the rest of it.
+func floats(mem *[]float32, n int) []float32 {
+	part := (*mem)[:n:n]
+	*mem = (*mem)[n:]
+	return part
+}
+
+// lineUp returns n rounded up to whole cache lines of float32.
+func lineUp(n int) int { return (n + lineFloats - 1) / lineFloats * lineFloats }
+
+// aligned returns a part of mem that begins a cache line; mem has lineFloats to spare.
+func aligned(mem []float32) []float32 {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	return mem[(-at&63)/4:]
+}

@@ -1,0 +1,34 @@
+//go:build amd64 && !noasm
+
+package host
+
+var (
+	avx512Vectors = vectors{
+		lanes: 16, multiplyRate: 16 * 50, moveRate: 16 * 8, expRate: 16 * 4,
+		dot: dotAVX512, norm: normAVX512, gatedNorm: gatedNormAVX512, add: addAVX512, axpy: axpyAVX512, merge: mergeAVX512,
+		swiglu: swigluAVX512, gate: gateAVX512, combine: combineAVX512, conv: convAVX512, rope: ropeAVX512, ropePairs: ropePairsAVX512,
+		widen: widenAVX512, transpose: transposeAVX512, softmax: softmaxAVX512, delta: deltaAVX512, multiply: multiplyAVX512,
+		codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
+			dequantise2AVX512, dequantise4AVX512, dequantise8AVX512},
+	}
+	avx2Vectors = vectors{
+		lanes: 8, multiplyRate: 16 * 25, moveRate: 16 * 6, expRate: 16 * 2,
+		dot: dotAVX2, norm: normAVX2, gatedNorm: gatedNormAVX2, add: addAVX2, axpy: axpyAVX2, merge: mergeAVX2,
+		swiglu: swigluAVX2, gate: gateAVX2, combine: combineAVX2, conv: convAVX2, rope: ropeAVX2, ropePairs: ropePairsAVX2,
+		widen: widenAVX2, transpose: transposeAVX2, softmax: softmaxAVX2, delta: deltaAVX2, multiply: multiplyAVX2,
+		codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
+			dequantise2AVX2, dequantise4AVX2, dequantise8AVX2},
+	}
+)
+
+// vectorsOf returns the primitives of a variant of available.
+func vectorsOf(variant string) *vectors {
+	switch variant {
+	case "avx512":
+		return &avx512Vectors
+	case "avx2":
+		return &avx2Vectors
+	default:
+		return &portableVectors
+	}
+}

@@ -1,0 +1,76 @@
+package expertfile
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// DirectAlign is what direct reads go by: where they begin in the file, how long they are and where they are put
+// are multiples of it. It is a page, and no disk or file system in use asks for more.
+const DirectAlign = 4096
+
+// DirectError says why a model's files cannot be read past the page cache. Reads through it still work.
+type DirectError struct {
+	Path string // "" if no file is at fault but the model
+	Why  string
+	Err  error // cause, if another error is one
+}
+
+func (e *DirectError) Error() string {
+	if e.Path == "" {
+		return "expertfile: no direct reads: " + e.Why
+	}
+	return fmt.Sprintf("expertfile: no direct reads of %s: %s", e.Path, e.Why)
+}
+
+func (e *DirectError) Unwrap() error { return e.Err }
+
+// UseDirect makes ReadExpert read past the page cache from now on, for memory that begins at a multiple of DirectAlign; other memory
+// gets an error. It must be called before the first ReadExpert. The error is a *DirectError, where records are no multiples of
+// DirectAlign long or a file system refuses; reads go through the page cache then, as before.
+func (f *File) UseDirect() error {
+	if f.layout.Bytes%DirectAlign != 0 {
+		return &DirectError{Why: fmt.Sprintf("records are %d bytes long, which is no multiple of %d", f.layout.Bytes, DirectAlign)}
+	}
+	for i, layer := range f.layers {
+		l := f.files[layer]
+		err := l.setDirect(true)
+		if err == nil && i == 0 {
+			err = l.tryDirect(f.layout.Bytes)
+		}
+		if err == nil {
+			continue
+		}
+		for _, back := range f.layers[:i+1] {
+			_ = f.files[back].setDirect(false) // refused where it was never set
+		}
+		return &DirectError{Path: l.path, Why: fmt.Sprintf("the file system refuses: %v", err), Err: err}
+	}
+	f.direct = true
+	return nil
+}
+
+// Direct reports whether reads go past the page cache.
+func (f *File) Direct() bool { return f.direct }
+
+// setDirect makes reads of the open file go past the page cache or through it. The descriptor stays the same, so that a
+// file which has been replaced since Open is not mixed with its successor.
+func (l *layerFile) setDirect(on bool) (err error) {
+	cerr := l.control(func(fd int) { err = setDirect(fd, on) })
+	if cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// tryDirect reads one record: some file systems take the flag and refuse the reads.
+func (l *layerFile) tryDirect(record int) error {
+	mem, err := unix.Mmap(-1, 0, record, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(mem)
+	_, err = readFull(l.read, mem, 0, DirectAlign)
+	return err
+}

@@ -1,0 +1,17 @@
+package expertfile
+
+import "golang.org/x/sys/unix"
+
+// setDirect sets or clears O_DIRECT of an open file.
+func setDirect(fd int, on bool) error {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	flags &^= unix.O_DIRECT
+	if on {
+		flags |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+	return err
+}

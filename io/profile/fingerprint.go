@@ -1,0 +1,62 @@
+package profile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Fingerprint names a packed model, wherever its directory lies.
+type Fingerprint [sha256.Size]byte
+
+// String returns it in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
+// maxText is the size up to which a file's content counts.
+const maxText = 64 << 20
+
+// Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and of the content of those that describe the
+// others, *.json. Weights are not read: a pack with checksums.json names theirs there.
+func Of(dir string) (Fingerprint, error) {
+	h := sha256.New()
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Fingerprint{}, fmt.Errorf("profile: fingerprint: %w", err)
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		s, err := os.Stat(path) // files may be links
+		if err != nil {
+			return err
+		}
+		if !s.Mode().IsRegular() {
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %d\n", filepath.ToSlash(name), s.Size())
+		if !strings.HasSuffix(name, ".json") || s.Size() > maxText {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(h, io.LimitReader(f, maxText))
+		return err
+	})
+	if err != nil {
+		return Fingerprint{}, fmt.Errorf("profile: fingerprint of %s: %w", dir, err)
+	}
+	return Fingerprint(h.Sum(nil)), nil
+}

@@ -1,0 +1,258 @@
+package readpool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A read that fails once is read again and counted, one that fails twice has failed.
+func TestRetry(t *testing.T) {
+	for _, kind := range []FaultKind{Fail, Short} {
+		for again := range 3 {
+			f := NewFaulty(stamp{}, Fault{Read: 2, Kind: kind, Again: again})
+			p := New(f, Config{Workers: 1})
+			reqs := requests(3, 4)
+			errs := readAll(p, reqs, false)
+			p.Close()
+			for i := range reqs {
+				failed := errs[i] != nil
+				if failed != (i == 1 && again > 0) {
+					t.Errorf("%v %d times: request %d: %v", kind, again+1, i, errs[i])
+				}
+				if !failed && !slices.Equal(reqs[i].Dst, want(3, i, 64)) {
+					t.Errorf("%v %d times: request %d has other bytes", kind, again+1, i)
+				}
+			}
+			if s := p.Stats(); s.Retried != 1 || s.Reads != 4 || s.Errors != int64(min(again, 1)) {
+				t.Errorf("%v %d times: stats %+v, want 4 reads, 1 retry, %d errors", kind, again+1, s, min(again, 1))
+			}
+		}
+	}
+	p := New(NewFaulty(stamp{}, Fault{Read: 1, Kind: Short, Again: 1}), Config{})
+	defer p.Close()
+	if errs := readAll(p, requests(0, 1), false); !errors.Is(errs[0], io.ErrUnexpectedEOF) {
+		t.Errorf("short twice: %v, want io.ErrUnexpectedEOF", errs[0])
+	}
+}
+
+// recorder is a Source that notes the order of reads, each of which waits for its turn.
+type recorder struct {
+	mu    sync.Mutex
+	order []string
+	step  chan struct{}
+}
+
+func (r *recorder) ReadExpert(layer, expert int, _ []byte) error {
+	r.mu.Lock()
+	r.order = append(r.order, fmt.Sprintf("%d.%d", layer, expert))
+	r.mu.Unlock()
+	<-r.step
+	return nil
+}
+
+func (r *recorder) begun() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.order, " ")
+}
+
+// tagged gives requests tags: layer·100 + expert.
+func tagged(layer, n int) []Request {
+	reqs := requests(layer, n)
+	for i := range reqs {
+		reqs[i].Tag = uint64(100*layer + i)
+	}
+	return reqs
+}
+
+// Guesses never take all workers: demand finds one free, and guesses begin only while few reads run.
+func TestSpeculationLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{step: make(chan struct{})}
+		p := New(r, Config{Workers: 4, Speculative: 2})
+		nothing := func([]error) {}
+		check := func(running int, order string) {
+			t.Helper()
+			synctest.Wait()
+			if s := p.Stats(); s.Running != running || r.begun() != order {
+				t.Errorf("%d running, order %q; want %d and %q", s.Running, r.begun(), running, order)
+			}
+		}
+		p.Submit(tagged(1, 5), true, nothing)
+		check(2, "1.0 1.1")
+		p.Submit(tagged(2, 1), false, nothing)
+		check(3, "1.0 1.1 2.0")
+		r.step <- struct{}{} // any of the three ends: two run, which is as many as guesses may be
+		check(2, "1.0 1.1 2.0")
+		r.step <- struct{}{}
+		check(2, "1.0 1.1 2.0 1.2")
+		p.Submit(tagged(3, 3), false, nothing)
+		synctest.Wait()
+		if s := p.Stats(); s.Running != 4 || s.RunningHigh != 4 {
+			t.Errorf("%d running, at most %d; want 4", s.Running, s.RunningHigh)
+		}
+		for range 4 {
+			r.step <- struct{}{}
+		}
+		check(2, r.begun()) // the last of the demand, and a guess; or two guesses
+		close(r.step)
+		synctest.Wait()
+		if s := p.Stats(); s.Reads != 9 || s.Queued != 0 || s.QueuedHigh < 5 {
+			t.Errorf("stats %+v, want 9 reads and nothing left", s)
+		}
+		p.Close()
+	})
+}
+
+// A guess that somebody waits for by now overtakes everything; hurrying what runs, has ended or never was changes nothing.
+func TestHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{step: make(chan struct{})}
+		p := New(r, Config{Workers: 1})
+		ended := map[int][]error{}
+		var mu sync.Mutex
+		submit := func(layer, n int, speculative bool) {
+			p.Submit(tagged(layer, n), speculative, func(errs []error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if ended[layer] != nil {
+					t.Errorf("group %d ended twice", layer)
+				}
+				ended[layer] = slices.Clone(errs)
+			})
+		}
+		submit(1, 4, true)
+		synctest.Wait() // 1.0 is being read
+		submit(2, 1, true)
+		submit(3, 1, false)
+		p.Hurry(100) // is being read
+		p.Hurry(103)
+		p.Hurry(103) // once is enough
+		p.Hurry(200) // a whole group
+		p.Hurry(300) // is demand already
+		p.Hurry(999) // never was
+		for range 6 {
+			r.step <- struct{}{}
+			synctest.Wait()
+		}
+		if want := "1.0 1.3 2.0 3.0 1.1 1.2"; r.begun() != want {
+			t.Errorf("order of reads\n got %s\nwant %s", r.begun(), want)
+		}
+		if s := p.Stats(); s.Hurried != 2 || s.Reads != 6 || s.Queued != 0 || len(ended) != 3 {
+			t.Errorf("stats %+v and %d groups ended, want 2 hurried of 6 reads and 3 groups", s, len(ended))
+		}
+		p.Close()
+	})
+}
+
+// Closing ends hurried requests like others, and every group once.
+func TestHurryAndClose(t *testing.T) {
+	for hurried := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			r := &recorder{step: make(chan struct{})}
+			p := New(r, Config{Workers: 1})
+			calls, unread := 0, 0
+			p.Submit(tagged(0, 1), false, func([]error) {})
+			synctest.Wait()
+			p.Submit(tagged(1, 3), true, func(errs []error) {
+				calls++
+				for _, err := range errs {
+					if errors.Is(err, ErrClosed) {
+						unread++
+					}
+				}
+			})
+			for i := range hurried {
+				p.Hurry(uint64(100 + i))
+			}
+			go p.Close()
+			synctest.Wait()
+			close(r.step)
+			p.Close()
+			if s := p.Stats(); calls != 1 || unread != 3 || s.Unread != 3 || s.Queued != 0 {
+				t.Errorf("%d hurried: done called %d times with %d unread, stats %+v; want once with 3", hurried, calls, unread, s)
+			}
+		})
+	}
+}
+
+// Late requests are reported once a timeout, whether they run or wait for a worker; guesses that have not begun are not late.
+// Their memory stays with the pool until they end.
+func TestOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		var told []string
+		p := New(NewFaulty(stamp{}, Fault{Kind: Slow, Release: release}), Config{
+			Workers: 1, Timeout: 8 * time.Second,
+			Overdue: func(r Request, err *TimeoutError) {
+				mu.Lock()
+				defer mu.Unlock()
+				if err.Expert != r.Expert || r.Tag != uint64(100*r.Layer+r.Expert) {
+					t.Errorf("request %+v with %v", r, err)
+				}
+				told = append(told, fmt.Sprintf("%d.%d after %v begun %v", r.Layer, r.Expert, err.Waited, err.Begun))
+			},
+		})
+		var ended []error
+		p.Submit(tagged(1, 1), false, func(errs []error) { ended = slices.Clone(errs) })
+		synctest.Wait()
+		p.Submit(tagged(2, 1), true, func([]error) {})
+		time.Sleep(4 * time.Second)
+		p.Submit(tagged(3, 1), false, func([]error) {})
+		time.Sleep(9 * time.Second)
+		p.Hurry(200)
+		time.Sleep(9500 * time.Millisecond) // 22.5 s
+		want := []string{"1.0 after 8s begun true", "3.0 after 8s begun false", "1.0 after 16s begun true", "3.0 after 16s begun false", "2.0 after 9s begun false"}
+		mu.Lock()
+		got := slices.Clone(told)
+		mu.Unlock()
+		if !slices.Equal(got, want) {
+			t.Errorf("reports\n got %q\nwant %q", got, want)
+		}
+		if s := p.Stats(); s.Overdue != int64(len(want)) || ended != nil {
+			t.Errorf("stats %+v, ended %v; want %d reports and nothing ended", s, ended, len(want))
+		}
+		close(release)
+		p.Close()
+		if len(ended) != 1 || ended[0] != nil {
+			t.Errorf("the late read ended with %v, want none", ended)
+		}
+		time.Sleep(time.Hour) // nothing is told of a closed pool
+		if !slices.Equal(told, got) {
+			t.Errorf("after Close: %q", told[len(got):])
+		}
+	})
+}
+
+// A pool that answers in time arms its timer now and then and tells nothing.
+func TestNotOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(NewFaulty(stamp{}, Fault{Kind: Slow, Delay: time.Second}), Config{
+			Workers: 2, Timeout: 8 * time.Second, Overdue: func(r Request, err *TimeoutError) { t.Errorf("%+v: %v", r, err) },
+		})
+		for range 49 {
+			if errs := readAll(p, tagged(0, 1), false); errs[0] != nil {
+				t.Error(errs[0])
+			}
+		}
+		p.mu.Lock()
+		armed := p.watching
+		p.mu.Unlock()
+		time.Sleep(3 * time.Second)
+		p.mu.Lock()
+		idle := p.watching
+		p.mu.Unlock()
+		if !armed || idle {
+			t.Errorf("timer armed %v while reading and %v at rest, want true and false", armed, idle)
+		}
+		p.Close()
+	})
+}

@@ -1,0 +1,178 @@
+package expertio
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// load is the experts of one layer of one step on their way to dispatch.
+type load struct {
+	step   stages.Step
+	plan   *stages.RoutePlan
+	uses   []use // of plan.Uses
+	left   int   // uses without a slot
+	ready  int   // uses in memory and not sent
+	unsent int   // uses not sent
+	waves  int   // sent
+	failed error // a read that the load needs has failed
+}
+
+// use is one expert of a load.
+type use struct {
+	slot  stages.SlotID // none until there is one
+	state useState
+}
+
+type useState uint8
+
+const (
+	wanted useState = iota // without a slot, or its slot is being read into
+	ready
+	sent
+)
+
+// none is no slot.
+const none stages.SlotID = -1
+
+// waiter is a use that waits for the read into a slot.
+type waiter struct {
+	load *load
+	use  int
+}
+
+// newLoad returns a load in the memory of one that was sent.
+func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
+	var l *load
+	if n := len(c.spareLoads) - 1; n >= 0 {
+		l, c.spareLoads = c.spareLoads[n], c.spareLoads[:n]
+	} else {
+		l = new(load)
+	}
+	n := len(plan.Uses)
+	*l = load{step: s, plan: plan, uses: l.uses[:0], left: n, unsent: n}
+	for range n {
+		l.uses = append(l.uses, use{slot: none})
+	}
+	return l
+}
+
+// over takes back the memory of a load.
+func (c *Core) over(l *load) {
+	*l = load{uses: l.uses[:0]}
+	c.spareLoads = append(c.spareLoads, l)
+}
+
+func (c *Core) layerRouted(m *stages.LayerRouted) error {
+	if err := c.checkPlan(m); err != nil {
+		return err
+	}
+	c.slots.routed(m.Layer, len(m.Batch.Rows), m.Plan.Uses)
+	c.queue = append(c.queue, c.newLoad(m.Step, m.Plan))
+	return nil
+}
+
+// checkPlan reports a plan that could never be served.
+func (c *Core) checkPlan(m *stages.LayerRouted) error {
+	if m.Plan == nil || m.Batch == nil {
+		return fmt.Errorf("expertio: %v is routed without a plan or a batch", &m.Step)
+	}
+	if m.Layer < 0 || m.Layer >= c.cfg.Layers {
+		return fmt.Errorf("expertio: a plan for %v of a model with %d layers", &m.Step, c.cfg.Layers)
+	}
+	if len(m.Plan.Uses) == 0 {
+		return fmt.Errorf("expertio: the plan for %v has no experts", &m.Step)
+	}
+	before := int32(-1)
+	for _, u := range m.Plan.Uses {
+		if u.Expert <= before || int(u.Expert) >= c.cfg.Experts {
+			return fmt.Errorf("expertio: the plan for %v has expert %d after %d, want them ascending and below %d",
+				&m.Step, u.Expert, before, c.cfg.Experts)
+		}
+		before = u.Expert
+	}
+	return nil
+}
+
+// assign gives loads their slots, in order of arrival, and asks for the reads that are needed. It runs ahead of what is computed as far as
+// there are slots.
+func (c *Core) assign(out *stages.Outbox) {
+	for _, l := range c.queue {
+		if l.failed == nil && l.left > 0 && !c.assignLoad(l, out) {
+			return
+		}
+	}
+}
+
+// assignLoad reports whether the load has all its slots. What is in memory is pinned before anything is evicted; the others are read in
+// the order in which they lie in the file.
+func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
+	st := &c.layers[l.step.Layer]
+	for i := range l.uses {
+		if l.uses[i].slot != none {
+			continue
+		}
+		if id, ok := c.slots.find(c.keyOf(l, i)); ok {
+			c.countHit(id, st)
+			c.hurry(id, out)
+			c.hold(l, i, id)
+		}
+	}
+	first := len(c.reads)
+	for i := range l.uses {
+		if l.left == 0 {
+			break
+		}
+		if l.uses[i].slot != none {
+			continue
+		}
+		id, evicted, ok := c.slots.take(c.keyOf(l, i))
+		if !ok {
+			break
+		}
+		c.countEvicted(evicted)
+		st.Misses++
+		c.hold(l, i, id)
+		c.reads = append(c.reads, c.readInto(id))
+	}
+	c.group(out, l.step, first, false)
+	return l.left == 0
+}
+
+func (c *Core) keyOf(l *load, use int) int {
+	return l.step.Layer*c.cfg.Experts + int(l.plan.Uses[use].Expert)
+}
+
+// hold gives a load the slot for one of its uses.
+func (c *Core) hold(l *load, use int, id stages.SlotID) {
+	c.slots.pin(id)
+	l.uses[use].slot = id
+	l.left--
+	if s := c.slots.at(id); s.state == filling {
+		s.waiting = append(s.waiting, waiter{l, use})
+	} else {
+		l.uses[use].state = ready
+		l.ready++
+	}
+}
+
+// countHit counts a pick whose expert is in memory or on its way there.
+func (c *Core) countHit(id stages.SlotID, st *stages.LayerStats) {
+	st.Hits++
+	s := c.slots.at(id)
+	if s.foretold {
+		s.foretold = false
+		if s.state == filling {
+			st.PrefetchLate++
+		} else {
+			st.PrefetchHit++
+		}
+	}
+}
+
+// countEvicted counts a speculative read that nobody used. key is what the slot held, or -1.
+func (c *Core) countEvicted(key int) {
+	if key >= 0 {
+		c.layers[key/c.cfg.Experts].PrefetchWasted++
+	}
+}

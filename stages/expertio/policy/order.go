@@ -1,0 +1,266 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	defaultShort, defaultLong = 6, 64
+	minHalfLife, maxHalfLife  = 0.125, 1 << 20
+	// maxKeys bounds layers times experts: keys are int32 in the heaps.
+	maxKeys = 1 << 30
+	// least is the chance that stands for all smaller ones. Its inverse and a distance still add up exactly enough.
+	least = 1e-9
+	// better is how far below the other one's error an estimate's must be to take its place.
+	better = 0.99
+)
+
+// Config sizes an Order.
+type Config struct {
+	// Layers is the layers with routed experts, Experts the experts of each.
+	Layers, Experts int
+	// Short and Long are the rows after which a use counts half, in the estimate that forgets soon and in the one that remembers.
+	// 0 means 6 and 64. Shorter follows a change of subject sooner, longer tells experts that are popular throughout
+	// better from those that are not. Both the same make one estimate.
+	Short, Long float64
+}
+
+// Validate reports every field that cannot be, in one error.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Layers < 1 || c.Experts < 1 || c.Layers > maxKeys/max(1, c.Experts) {
+		errs = append(errs, fmt.Errorf("policy: %d layers of %d experts, want 1 or more of each and %d together at most", c.Layers, c.Experts, maxKeys))
+	}
+	for _, h := range []float64{c.Short, c.Long} {
+		if h != 0 && !(h >= minHalfLife && h <= maxHalfLife) {
+			errs = append(errs, fmt.Errorf("policy: half-life of %g rows, want %g to %d", h, minHalfLife, maxHalfLife))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Order holds the experts that may leave their slots, keyed layer·Experts + expert, and what is known of the use of all. It takes the same
+// decisions for the same calls, and allocates nothing after New. It is not for several goroutines at once. A key outside the
+// range panics.
+type Order struct {
+	experts int
+	of      []estimate // one or two
+	by      *estimate  // the one that counts
+	now     int        // layer that was visited last
+	n       int        // experts that may leave
+	layers  []layer
+	hope    []float64 // [layers·experts]: the chance that Expect lends
+	lent    []bool    // [layers·experts]: is in its layer's list of expected ones
+	place   []int32   // [layers·experts]: where in its layer's heap, -1 for not in it
+	// wait is of each layer the passes that its first expert is expected to wait, after the layer's next visit; -1 for none. Kept
+	// apart from the layers, for Evict runs through all of it.
+	wait []float64
+	turn []float64 // [layers]: passes until the next visit of the layer so many behind the next one
+}
+
+// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones as a rule the smaller key.
+type layer struct {
+	heap     []int32 // keys
+	rows     float64 // of the last visit
+	expected []int32 // keys that Expect lent to
+}
+
+// New returns an Order that holds nothing and knows nothing.
+func New(c Config) (*Order, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Short == 0 {
+		c.Short = defaultShort
+	}
+	if c.Long == 0 {
+		c.Long = defaultLong
+	}
+	keys := c.Layers * c.Experts
+	o := &Order{
+		experts: c.Experts, now: c.Layers - 1, layers: make([]layer, c.Layers),
+		hope: make([]float64, keys), lent: make([]bool, keys), place: make([]int32, keys),
+		wait: make([]float64, c.Layers), turn: make([]float64, c.Layers),
+	}
+	o.of = append(o.of, newEstimate(c.Layers, c.Experts, c.Short))
+	if c.Long != c.Short {
+		o.of = append(o.of, newEstimate(c.Layers, c.Experts, c.Long))
+	}
+	o.by = &o.of[0]
+	for i := range o.layers {
+		o.layers[i] = layer{heap: make([]int32, 0, c.Experts), expected: make([]int32, 0, c.Experts), rows: 1}
+		o.wait[i] = -1
+		o.turn[i] = float64(i+1) / float64(c.Layers)
+	}
+	for k := range o.place {
+		o.place[k] = -1
+	}
+	return o, nil
+}
+
+// Visit says that the layer's router has picked for so many rows, 1 or more: earlier uses of the layer's experts age by that many rows, and what
+// Expect said of them is over. The picks follow by Use.
+func (o *Order) Visit(at, rows int) {
+	if at <= o.now {
+		o.choose()
+	}
+	o.now = at
+	l := &o.layers[at]
+	for _, k := range l.expected {
+		o.hope[k], o.lent[k] = 0, false
+		if i := o.place[k]; i >= 0 {
+			o.up(at, int(i))
+		}
+	}
+	l.expected = l.expected[:0]
+	l.rows = float64(max(1, rows))
+	for i := range o.of {
+		o.of[i].visit(at, l.rows)
+	}
+	o.look(at)
+}
+
+// choose makes the estimate count that foretold the latest picks best.
+func (o *Order) choose() {
+	best := o.by
+	for i := range o.of {
+		if o.of[i].loss < better*best.loss {
+			best = &o.of[i]
+		}
+	}
+	if best == o.by {
+		return
+	}
+	o.by = best
+	for at := range o.layers {
+		o.heapify(at)
+		o.look(at)
+	}
+}
+
+// Use says that so many of the rows of its layer's last visit, 1 or more, picked the expert, whether or not it may leave or is in memory at all. It is
+// called once a visit for each expert that was picked.
+func (o *Order) Use(key, rows int) {
+	at := key / o.experts
+	share := min(1, float64(max(1, rows))/o.layers[at].rows)
+	for i := range o.of {
+		o.of[i].use(at, key, share)
+	}
+	o.raised(at, key)
+}
+
+// Expect says that the expert will be wanted soon with this chance, 0 to 1. It counts as that much until Remove or its layer's next Visit, and
+// then as if nothing had been said. That keeps an expert that was read ahead until its turn, and one that a later wave of a prompt
+// wants until that wave has it.
+func (o *Order) Expect(key int, chance float64) {
+	if !(chance > 0) {
+		return
+	}
+	at := key / o.experts
+	if !o.lent[key] {
+		o.lent[key] = true
+		l := &o.layers[at]
+		l.expected = append(l.expected, int32(key))
+	}
+	o.hope[key] = max(o.hope[key], min(1, chance))
+	o.raised(at, key)
+}
+
+// Seed sets what is known of an expert to a chance of use, 0 to 1, that an earlier run has left; that ages like all else.
+func (o *Order) Seed(key int, chance float64) {
+	if !(chance >= 0) {
+		chance = 0
+	}
+	at := key / o.experts
+	for i := range o.of {
+		o.of[i].set(at, key, min(1, chance)*o.of[i].layers[at].weight)
+	}
+	if i := o.place[key]; i >= 0 {
+		o.up(at, int(i))
+	}
+	o.raised(at, key)
+}
+
+// Chance returns the estimate that the next row of the expert's layer picks it, 0 to 1.
+func (o *Order) Chance(key int) float64 {
+	at := key / o.experts
+	return min(1, o.value(at, int32(key))/o.by.layers[at].weight)
+}
+
+// Len returns how many experts may leave.
+func (o *Order) Len() int { return o.n }
+
+// Add says that the expert may leave: its slot holds it and nobody uses it. One that may leave already stays as it is.
+func (o *Order) Add(key int) {
+	if o.place[key] >= 0 {
+		return
+	}
+	at := key / o.experts
+	l := &o.layers[at]
+	o.place[key] = int32(len(l.heap))
+	l.heap = append(l.heap, int32(key))
+	o.n++
+	o.up(at, len(l.heap)-1)
+	o.look(at)
+}
+
+// Remove says that the expert must stay, or is gone, and that nothing is expected of it any longer.
+func (o *Order) Remove(key int) {
+	at, i := key/o.experts, int(o.place[key])
+	hoped := o.hope[key] > 0
+	o.hope[key] = 0
+	if i < 0 {
+		return
+	}
+	if hoped {
+		o.up(at, i) // where it belongs without
+		i = int(o.place[key])
+	}
+	l := &o.layers[at]
+	last := len(l.heap) - 1
+	moved := l.heap[last]
+	l.heap = l.heap[:last]
+	o.place[key] = -1
+	o.n--
+	if i < last {
+		l.heap[i], o.place[moved] = moved, int32(i)
+		o.down(at, i)
+		o.up(at, int(o.place[moved]))
+	}
+	o.look(at)
+}
+
+// Evict removes the expert that should leave and returns its key; false if none may.
+func (o *Order) Evict() (key int, ok bool) {
+	best, longest := -1, -1.0
+	// The layers after the one visited last have their turn first; that one itself waits a whole pass.
+	next := o.now + 1
+	for i, d := range o.turn[:len(o.wait)-next] {
+		if w := o.wait[next+i]; w >= 0 && w+d > longest {
+			best, longest = next+i, w+d
+		}
+	}
+	for i, d := range o.turn[len(o.wait)-next:] {
+		if w := o.wait[i]; w >= 0 && w+d > longest {
+			best, longest = i, w+d
+		}
+	}
+	if best < 0 {
+		return -1, false
+	}
+	key = int(o.layers[best].heap[0])
+	o.Remove(key)
+	return key, true
+}
+
+// look brings a layer's wait up to date.
+func (o *Order) look(at int) {
+	h := o.layers[at].heap
+	if len(h) == 0 {
+		o.wait[at] = -1
+		return
+	}
+	p := min(1, o.value(at, h[0])/o.by.layers[at].weight)
+	o.wait[at] = 1/max(p, least) - 1
+}

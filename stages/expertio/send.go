@@ -1,0 +1,95 @@
+package expertio
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// send passes on the waves that are due, while the ring has credits.
+func (c *Core) send(out *stages.Outbox) {
+	rest := c.queue[:0]
+	for _, l := range c.queue {
+		for c.inUse < c.cfg.RingDepth && c.due(l) {
+			c.sendWave(l, out)
+		}
+		if l.unsent > 0 {
+			rest = append(rest, l)
+		} else {
+			c.over(l)
+		}
+	}
+	clear(c.queue[len(rest):])
+	c.queue = rest
+}
+
+// due reports whether a wave of the load should go now: the rest of it, a full wave, or, if the device has no experts to compute, whatever is
+// there. So a layer whose experts are in memory is one wave; where some are missing the others are computed meanwhile; and while the
+// device is busy what arrives gathers, so that quick reads do not make many small waves.
+func (c *Core) due(l *load) bool {
+	return l.failed == nil && l.ready > 0 && (c.inUse == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
+}
+
+// sendWave makes a wave of what is ready, up to the size of one.
+func (c *Core) sendWave(l *load, out *stages.Outbox) {
+	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
+	var slots []stages.SlotID
+	if n := len(c.spareSlots) - 1; n >= 0 {
+		slots, c.spareSlots = c.spareSlots[n][:0], c.spareSlots[:n]
+	}
+	for i := range l.uses {
+		if u := &l.uses[i]; u.state == ready && len(slots) < c.cfg.WaveSlots {
+			u.state = sent
+			m.Uses, slots = append(m.Uses, int32(i)), append(slots, u.slot)
+		}
+	}
+	l.ready -= len(slots)
+	l.unsent -= len(slots)
+	l.waves++
+	m.Slots, m.Last = slots, l.unsent == 0
+	c.inUse++
+	c.waves++
+	c.highWater = max(c.highWater, c.inUse)
+	out.Send(stages.Dispatch, m)
+}
+
+func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
+	if c.inUse == 0 {
+		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
+	}
+	c.inUse--
+	for _, id := range m.Slots {
+		if !c.slots.has(id) {
+			return fmt.Errorf("expertio: slot %d of wave %d of %v came home, there are %d", id, m.Wave, &m.Step, c.cfg.Slots)
+		}
+		if err := c.slots.unpin(id); err != nil {
+			return err
+		}
+	}
+	if len(c.spareSlots) < c.cfg.RingDepth {
+		c.spareSlots = append(c.spareSlots, m.Slots)
+	}
+	return nil
+}
+
+// drainStep drops the loads of a failed step. What is being read for them stays, and becomes resident; waves that were sent come home.
+func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
+	rest := c.queue[:0]
+	for _, l := range c.queue {
+		if l.step.ID != m.ID {
+			rest = append(rest, l)
+			continue
+		}
+		for _, u := range l.uses {
+			if u.slot != none && u.state != sent {
+				c.slots.forget(u.slot, l)
+			}
+		}
+		c.over(l)
+	}
+	clear(c.queue[len(rest):])
+	c.queue = rest
+	m2 := *m
+	m2.Hop = 1
+	out.Send(stages.Dispatch, &m2)
+}

@@ -1,0 +1,62 @@
+package expertio
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// warmAtOnce is how many experts are read at once for a warm start: enough to keep a disk busy, few enough that a read that somebody
+// waits for, which goes before all that have not begun, waits for little.
+const warmAtOnce = 4
+
+// warm is the experts that earlier runs used most.
+type warm struct {
+	keys    []int32 // not read yet, most used first
+	on      bool
+	reading int
+}
+
+// seed takes over what is known from earlier runs.
+func (c *Core) seed() {
+	for k, p := range c.cfg.Chances {
+		c.slots.order.Seed(k, p)
+		if p > 0 {
+			c.warm.keys = append(c.warm.keys, int32(k))
+		}
+	}
+	slices.SortStableFunc(c.warm.keys, func(a, b int32) int { return cmp.Compare(c.cfg.Chances[b], c.cfg.Chances[a]) })
+	c.warm.keys = c.warm.keys[:min(len(c.warm.keys), c.cfg.Slots)]
+}
+
+// warmUp reads the most used experts into empty slots while nothing else is being read, and leaves a wave's worth of slots to demand.
+func (c *Core) warmUp(out *stages.Outbox) {
+	if !c.warm.on {
+		return
+	}
+	for len(c.warm.keys) > 0 && c.reading == c.warm.reading && c.warm.reading < warmAtOnce {
+		if len(c.slots.empty) == 0 || c.slots.spare() <= c.cfg.WaveSlots {
+			c.warm.keys = nil
+			break
+		}
+		key := int(c.warm.keys[0])
+		c.warm.keys = c.warm.keys[1:]
+		if _, ok := c.slots.find(key); ok {
+			continue
+		}
+		id, _, ok := c.slots.take(key)
+		if !ok {
+			break
+		}
+		s := c.slots.at(id)
+		s.speculative, s.warm = true, true
+		c.warm.reading++
+		first := len(c.reads)
+		c.reads = append(c.reads, c.readInto(id))
+		c.group(out, stages.Step{Layer: key / c.cfg.Experts}, first, true)
+	}
+	if len(c.warm.keys) == 0 {
+		c.warm.on, c.warm.keys = false, nil
+	}
+}
