@@ -31,7 +31,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 	}
 	of, err := profile.Of(cfg.Model)
 	if err != nil {
-		e.notice("no profile of the use of experts is kept", err)
+		e.log.Warn("no profile of the use of experts is kept", "error", err)
 		return nil
 	}
 	e.profile = usage{path: cfg.Profile, of: of}
@@ -40,7 +40,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		e.notice("the profile of the use of experts is of no use and will be replaced", err)
+		e.log.Warn("the profile of the use of experts is of no use and will be replaced", "error", err)
 		return nil
 	}
 	chances := make([]float64, len(p.Uses))
@@ -73,13 +73,6 @@ func (e *Engine) saveProfile() {
 		copy(uses[i*experts:(i+1)*experts], st.Layers[i].Uses)
 	}
 	if err := profile.Update(e.profile.path, e.profile.of, len(st.Layers), experts, st.Rows, uses); err != nil {
-		e.notice("the use of experts is not kept for the next run", err)
-	}
-}
-
-// notice logs what costs speed alone.
-func (e *Engine) notice(what string, err error) {
-	if e.log != nil {
-		e.log.Warn(what, "error", err)
+		e.log.Warn("the use of experts is not kept for the next run", "error", err)
 	}
 }

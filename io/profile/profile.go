@@ -17,7 +17,7 @@ const (
 
 // Profile is how many of some rows used each expert. The counts fade together, so they are shares of rows with some precision.
 type Profile struct {
-	Layers, Experts int      // layers with routed experts, experts of each
+	Layers, Experts int      // layers, those without experts have zeros, and experts of each
 	Rows            uint32   // that the counts are of
 	Uses            []uint32 // [layers, experts]: rows that picked it, at most Rows
 }

@@ -36,7 +36,10 @@ func (c *Core) warmUp(out *stages.Outbox) {
 		return
 	}
 	for len(c.warm.keys) > 0 && c.reading == c.warm.reading && c.warm.reading < warmAtOnce {
-		if len(c.slots.empty) == 0 || c.slots.spare() <= c.cfg.WaveSlots {
+		if c.slots.spare() <= c.cfg.WaveSlots {
+			return
+		}
+		if len(c.slots.empty) == 0 {
 			c.warm.keys = nil
 			break
 		}

@@ -1,0 +1,31 @@
+package actors
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing"
+)
+
+// TestGatherParts gives the records of two layers, one of which took three waves, and reads that ended one by one.
+func TestGatherParts(t *testing.T) {
+	rec := func(kind tracing.Kind, layer, wave, count, miss int32, ended, bytes int64) tracing.Record {
+		return tracing.Record{Step: 1, Layer: layer, Wave: wave, Stage: stages.ExpertIO, Kind: kind, BeganNS: ended - 1, EndedNS: ended, Count: count, Miss: miss, Bytes: bytes}
+	}
+	scores, resident, read := tracing.KindScoresReady, tracing.KindWaveResident, tracing.KindExpertsRead
+	got := gatherParts([]tracing.Record{
+		rec(scores, 0, 0, 4, 0, 10, 0), rec(scores, 1, 0, 1, 0, 50, 0),
+		rec(read, 0, 0, 1, 0, 11, 100), rec(read, 0, aheadReads, 1, 0, 12, 100), rec(read, 0, 0, 1, 1, 13, 0), rec(read, 0, aheadReads, 1, 0, 14, 100),
+		rec(read, 1, aheadReads, 1, 0, 15, 100), rec(read, 0, 0, 1, 0, 16, 100),
+		rec(resident, 0, 0, 2, 0, 20, 0), rec(resident, 0, 1, 1, 0, 21, 0), rec(resident, 0, 2, 1, lastOfLayer, 22, 0), rec(resident, 1, 0, 1, lastOfLayer, 60, 0),
+	})
+	want := []tracing.Record{
+		rec(scores, 0, 0, 4, 3, 10, 0), rec(scores, 1, 0, 1, 1, 50, 0),
+		rec(read, 0, 0, 3, 1, 16, 200), rec(read, 0, 0, 2, 0, 14, 200), rec(read, 1, 0, 1, 0, 15, 100),
+		rec(resident, 0, 0, 2, 0, 20, 0), rec(resident, 0, 1, 1, 0, 21, 0), rec(resident, 0, 2, 1, 0, 22, 0), rec(resident, 1, 0, 1, 0, 60, 0),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
