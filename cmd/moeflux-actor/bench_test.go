@@ -174,7 +174,7 @@ const settingKeys = "activations architecture chunk_rows device expert_io expert
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are what an engine counts.
-const countKeys = "bytes_read compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_dropped " +
+const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_dropped " +
 	"prefetch_hits prefetch_late prefetch_wasted read_seconds"
 
 // sortedWords sorts the words of some lists into one.
@@ -188,7 +188,7 @@ func TestBenchJSON(t *testing.T) {
 	counts := countKeys + " bytes_touched steps tokens"
 	for _, c := range []struct{ path, want string }{
 		{"", sortedWords(settingKeys, "cases disk forecast gen_tokens interrupted memory optimum repeat")},
-		{"memory", "bytes loop max median min threads"},
+		{"memory", "bytes first loop max median min threads"},
 		{"cases", "decode prefill prompt_tokens runs sequences state_per_token"},
 		{"cases decode", sortedWords(counts, "bandwidth_share forecast_share multiply_adds_per_second tokens_per_second")},
 		{"cases decode tokens_per_second", "max median min"},

@@ -11,6 +11,7 @@ import (
 
 const (
 	sweepRepeat = 3
+	sweepTokens = 32  // of a text, and of its warm-up
 	sweepMost   = 256 // settings
 )
 

@@ -32,8 +32,12 @@ func (r *benchResult) text() string {
 	if m := r.Memory; m == nil {
 		figureLine(&b, "memory", "not measured")
 	} else {
-		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads, measured before every run",
-			m.Median/1e9, m.Min/1e9, m.Max/1e9, m.Threads, m.Loop)
+		when := "before every run"
+		if m.First {
+			when = "before the model was opened"
+		}
+		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads, measured %s",
+			m.Median/1e9, m.Min/1e9, m.Max/1e9, m.Threads, m.Loop, when)
 	}
 	for _, d := range r.Disk {
 		figureLine(&b, "disk", "%.2f GB/s (%.2f to %.2f), %d %s reads of a record at once", d.Median/1e9, d.Min/1e9, d.Max/1e9, d.Depth, d.Mode)

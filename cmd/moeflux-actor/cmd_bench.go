@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/diskbw"
 )
 
 const (
 	benchGen    = 128 // tokens decoded after a prompt
 	benchRepeat = 5
+	benchWarmup = 100
 	soakGen     = 256 // likewise in a soak
 	benchMost   = 1 << 20
 )
 
 type benchCmd struct {
 	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt; several lengths are measured one beside the other. Default: 128."`
-	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --soak 256 or what the context leaves."`
+	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --sweep 32, with --soak 256 or what the context leaves."`
 	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5, with --cold 1, with --sweep 3."`
 	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured one beside the other. Default: 1."`
-	Warmup       int           `default:"100" placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, or what the context leaves."`
+	Warmup       *int          `placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, with --sweep 32, or what the context leaves."`
 	Cold         bool          `help:"One run without a warm-up, with expert slots that are empty at its start, and what the best possible cache of their number would have had to read. Files that the system has cached stay so: dropping them is the caller's."`
 	Sweep        bool          `help:"In place of runs, try all combinations of the settings that --grid names, or of a few usual ones, and print the best."`
 	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. What is not named stays as its flag says. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,last-token."`
@@ -43,7 +45,8 @@ func (benchCmd) Help() string {
     moeflux-actor bench --model DIR --sweep --grid read-workers=2,4,8 --grid expert-memory=2GiB,4GiB
     moeflux-actor bench --model DIR --soak 20m --sequences 4
 
-It warms up and then measures R runs; before each it measures the memory's bandwidth with the device's threads. So the figures are those of a
+It warms up and then measures R runs; before each it measures the memory's bandwidth with the device's threads, or where experts are read into slots,
+which take all memory that is free, before the model is opened. So the figures are those of a
 warm engine: nothing is thrown out of caches between runs. Several lengths of prompts are measured with the first number of texts, and several
 numbers of texts with the first length; a run goes through all of these cases. Prompts are random ids, the same in every bench; with a model that
 synth made they are pieces of its chain, so that experts are used by the model's law. Decoding does not stop at an end of text. Ctrl-C ends
@@ -79,15 +82,38 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Sweep {
 		return c.sweep(ctx, inv)
 	}
+	measure := c.soak
+	if c.Soak == 0 {
+		memory, err := c.memoryFirst(ctx, inv)
+		if err != nil {
+			return err
+		}
+		measure = func(ctx context.Context, inv *invocation, s *session) error { return c.bench(ctx, inv, s, memory) }
+	}
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err
 	}
-	measure := c.bench
-	if c.Soak > 0 {
-		measure = c.soak
-	}
 	return errors.Join(measure(ctx, inv, s), s.close())
+}
+
+// memoryFirst measures memory before the model is opened, if that will take all there is for expert slots; else it returns nil.
+func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemory, error) {
+	p, err := planSession(ctx, inv, &c.engineFlags)
+	if err != nil || p.info.ExpertIO == actors.ExpertIOMmap {
+		return nil, err
+	}
+	m, err := newBenchMemory(inv, p.threads)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	m.First = true
+	for range memoryFirstPasses {
+		if err := m.measure(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // checkCounts reports numbers that no model can change.
@@ -98,7 +124,7 @@ func (c *benchCmd) checkCounts() error {
 		least  int
 	}{
 		{"--prompt-tokens", c.PromptTokens, 1}, {"--gen-tokens", []int{c.GenTokens}, 0}, {"--repeat", []int{c.repeat()}, 1},
-		{"--sequences", c.Sequences, 1}, {"--warmup", []int{c.Warmup}, 0},
+		{"--sequences", c.Sequences, 1}, {"--warmup", []int{c.warmup()}, 0},
 	} {
 		for i, v := range f.values {
 			if v < f.least || v > benchMost {
@@ -145,25 +171,39 @@ func (c *benchCmd) repeat() int {
 	return benchRepeat
 }
 
+// warmup returns what --warmup means.
+func (c *benchCmd) warmup() int {
+	switch {
+	case c.Warmup != nil:
+		return *c.Warmup
+	case c.Sweep:
+		return sweepTokens
+	}
+	return benchWarmup
+}
+
 // fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and returns how many tokens the
 // warm-up reads and decodes.
 func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
 	if c.GenTokens == 0 {
-		if c.GenTokens = benchGen; c.Soak > 0 {
+		switch c.GenTokens = benchGen; {
+		case c.Soak > 0:
 			c.GenTokens = max(1, min(soakGen, info.Context-longest))
+		case c.Sweep:
+			c.GenTokens = sweepTokens
 		}
 	}
 	if longest+c.GenTokens > info.Context {
 		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d, but a sequence has %d positions", longest, c.GenTokens, info.Context)
 	}
 	prompt = min(slices.Min(c.PromptTokens), info.ChunkRows)
-	return prompt, min(c.Warmup, info.Context-prompt), nil
+	return prompt, min(c.warmup(), info.Context-prompt), nil
 }
 
 // bench measures an opened model and prints the figures.
-func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session) error {
-	r := &benchResult{Repeat: c.repeat()}
+func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session, memory *benchMemory) error {
+	r := &benchResult{Repeat: c.repeat(), Memory: memory}
 	if err := c.measure(ctx, inv, s, r); err != nil {
 		if !stopped(ctx, err) || len(r.Cases) == 0 || len(r.Cases[0].Runs) == 0 {
 			return err
@@ -226,8 +266,10 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 		return err
 	}
 	r.Prompts, r.WarmupTokens = prompts.kind, warm
-	if r.Memory, err = newBenchMemory(inv, r.Threads); err != nil {
-		return err
+	if s.engine.Info().ExpertIO == actors.ExpertIOMmap {
+		if r.Memory, err = newBenchMemory(inv, r.Threads); err != nil {
+			return err
+		}
 	}
 	most := slices.Max(c.Sequences)
 	b, err := newBenchRunner(ctx, inv, s, &r.benchSetting, most)
@@ -258,7 +300,7 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 // runs does all runs of all cases. next is the first prompt's number.
 func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
 	for i := range c.repeat() { // no prompt is used twice, so that no case finds another one's experts
-		if r.Memory != nil {
+		if r.Memory != nil && !r.Memory.First {
 			if err := r.Memory.measure(ctx); err != nil {
 				return err
 			}
@@ -279,7 +321,9 @@ func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPromp
 func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
 	info := s.engine.Info()
 	if info.ExpertIO != actors.ExpertIOMmap {
-		if r.Disk, err = measureDisk(ctx, s.dir, info.ExpertIO, info.ReadWorkers); err != nil {
+		var unknown *diskbw.UnsupportedError
+		r.Disk, err = measureDisk(ctx, s.dir, info.ExpertIO, info.ReadWorkers)
+		if err != nil && !errors.As(err, &unknown) {
 			return err
 		}
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// doctorPasses is how often memory is measured.
-const doctorPasses = 3
-
 type doctorCmd struct {
 	Dir  string `arg:"" optional:"" name:"DIR" help:"The packed model directory. Default: that of --model, or the demo model."`
 	JSON bool   `name:"json" help:"Print one JSON object: machine, memory, disk, plan, forecast and why."`
@@ -63,6 +60,7 @@ type doctorPlan struct {
 	Variant      string  `json:"variant"` // of the host device's kernels
 	Threads      int     `json:"threads"`
 	ExpertMemory int64   `json:"expert_memory"` // of all slots; 0 where experts are mapped
+	Profile      string  `json:"profile"`       // of the use of experts, "" for none
 	SlotShare    float64 `json:"slot_share"`    // of all experts
 	Resident     int64   `json:"resident"`      // weights that stay in memory
 	Streamed     int64   `json:"streamed"`      // all experts
@@ -78,6 +76,9 @@ func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	if c.Dir != "" {
 		c.Model = c.Dir
+	}
+	if c.Profile == "" { // as run has it
+		c.Profile = profileAuto
 	}
 	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 	if r.Memory, err = newBenchMemory(inv, r.Plan.Threads); err != nil {
 		return nil, err
 	}
-	for range doctorPasses {
+	for range memoryFirstPasses {
 		if r.Memory == nil {
 			break
 		}
@@ -153,7 +154,10 @@ func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorR
 	if err != nil {
 		return nil, err
 	}
-	cfg.Model, cfg.Device = dir, dev
+	if r.Plan.Profile, err = c.profilePath(inv, dir); err != nil {
+		return nil, err
+	}
+	cfg.Model, cfg.Device, cfg.Profile = dir, dev, r.Plan.Profile
 	if err := cfg.Validate(); err != nil {
 		return nil, &usageError{err.Error()}
 	}
@@ -197,7 +201,7 @@ func (r *doctorResult) examineDisk(ctx context.Context, dir string) error {
 
 // foretell sets the forecast.
 func (r *doctorResult) foretell(dir string, i *actors.Info, described *inspectResult) error {
-	hits, err := expectHits(dir, i, r.Machine.Memory-i.WeightBytes, tokensAhead{})
+	hits, err := expectHits(dir, i, r.Machine.Memory-i.WeightBytes, tokensAhead{profile: r.Plan.Profile})
 	if err != nil || r.Memory == nil {
 		return err
 	}

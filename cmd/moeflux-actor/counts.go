@@ -14,6 +14,8 @@ type engineCounts struct {
 	ExpertMisses  int64   `json:"expert_misses"`
 	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
 	BytesRead     int64   `json:"bytes_read"`
+	BytesAhead    int64   `json:"bytes_read_ahead"` // of these, in speculative reads
+	BytesWarm     int64   `json:"bytes_read_warm"`  // of these, of experts that earlier runs used most
 
 	// Speculative reads: used, used while still being read, thrown out unused, and not begun for want of room.
 	PrefetchHits    int64 `json:"prefetch_hits"`
@@ -70,11 +72,13 @@ func layersBetween(before, after *actors.Stats) []layerCounts {
 		if before != nil {
 			b := before.Layers[i]
 			l.Hits, l.Misses, l.BytesRead, l.Times = l.Hits-b.Hits, l.Misses-b.Misses, l.BytesRead-b.BytesRead, l.Times.Since(b.Times)
+			l.BytesAhead, l.BytesWarm = l.BytesAhead-b.BytesAhead, l.BytesWarm-b.BytesWarm
 			l.PrefetchHit, l.PrefetchLate = l.PrefetchHit-b.PrefetchHit, l.PrefetchLate-b.PrefetchLate
 			l.PrefetchWasted, l.PrefetchDropped = l.PrefetchWasted-b.PrefetchWasted, l.PrefetchDropped-b.PrefetchDropped
 		}
 		out[i] = layerCounts{i, engineCounts{
-			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
+			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
+			PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
 			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, timeCounts: timesOf(l.Times),
 		}}
 		out[i].setRate()
@@ -87,6 +91,8 @@ func (c *engineCounts) addCounts(d *engineCounts) {
 	c.ExpertHits += d.ExpertHits
 	c.ExpertMisses += d.ExpertMisses
 	c.BytesRead += d.BytesRead
+	c.BytesAhead += d.BytesAhead
+	c.BytesWarm += d.BytesWarm
 	c.PrefetchHits += d.PrefetchHits
 	c.PrefetchLate += d.PrefetchLate
 	c.PrefetchWasted += d.PrefetchWasted

@@ -26,7 +26,7 @@ func mustDoctor(t *testing.T, e env, args ...string) *doctorResult {
 func TestDoctor(t *testing.T) {
 	e := benchEnv()
 	e.memoryLimit = func() int64 { return 1 << 30 }
-	r := mustDoctor(t, e, "--expert-io", "buffered", "--expert-memory", "3MiB", "--read-workers", "4", "--threads", "2")
+	r := mustDoctor(t, e, "--expert-io", "buffered", "--expert-memory", "3MiB", "--read-workers", "4", "--threads", "2", "--profile", "off")
 	inspected := mustInspect(t)
 	p := r.Plan
 	if p.ExpertIO != "buffered" || p.ReadWorkers != 4 || p.Threads != 2 || p.Slots == 0 || p.ExpertMemory > 3<<20 || p.Error != "" ||
@@ -56,6 +56,17 @@ func TestDoctor(t *testing.T) {
 		if !strings.Contains(why, want) {
 			t.Errorf("why lacks %q:\n%s", want, why)
 		}
+	}
+}
+
+// TestDoctorProfile foretells hits from what an earlier run used.
+func TestDoctorProfile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "uses")
+	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", file}
+	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "8"}, flags...)...)
+	f := mustDoctor(t, benchEnv(), flags...).Forecast
+	if f == nil || !strings.Contains(f.HitRateFrom, "rows of "+file) || f.HitRate <= 0 || f.HitRate >= 1 {
+		t.Errorf("forecast %+v, want hits by the profile", f)
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(str
 		return
 	}
 	if c.ExpertMemory == (size{}) {
-		why("%s for %d expert slots, a share of the %s that are free; --expert-memory sets it", formatBytes(slotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
+		why("%s for %d expert slots, of the %s that are free; --expert-memory sets it", formatBytes(slotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
 	}
 	direct, buffered := best(r.Disk, diskbw.Direct), best(r.Disk, diskbw.Buffered)
 	if direct != nil && buffered != nil {

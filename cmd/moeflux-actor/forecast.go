@@ -10,7 +10,9 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/cachesim"
+	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/synth"
+	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
 // forecast is how fast one text should decode: as fast as the slower of memory and disk lets it, everything overlapped.
@@ -60,6 +62,8 @@ type tokensAhead struct {
 	from, prompt, gen int
 	chunk             int  // rows of the prompt that are read together
 	cold              bool // slots are empty at the first token
+
+	profile string // of the use of experts, "" for none
 }
 
 // warmTokens is how much of its chain a model that synth made is asked about; the second half counts.
@@ -91,8 +95,41 @@ func expectHits(dir string, i *actors.Info, free int64, t tokensAhead) (expected
 	case !errors.Is(err, fs.ErrNotExist):
 		return expectedHits{}, err
 	}
+	if t.profile != "" {
+		hits, ok, err := profileHits(dir, t.profile, i)
+		if ok || err != nil {
+			return hits, err
+		}
+	}
 	share := min(1, float64(i.Slots)/float64(all))
 	return expectedHits{trainedHits(share), fmt.Sprintf("assumed: what trained routers leave to a warm cache of %.0f%% of all experts", 100*share)}, nil
+}
+
+// profileHits is what slots would hit that hold the experts that earlier runs used most; false if there is no profile of use.
+func profileHits(dir, path string, i *actors.Info) (h expectedHits, ok bool, err error) {
+	cfg, err := weights.ReadConfig(dir)
+	if err != nil {
+		return h, false, err
+	}
+	of, err := profile.Of(dir)
+	if err != nil {
+		return h, false, err
+	}
+	p, err := profile.Load(path, of, len(cfg.Layers), cfg.NumExperts)
+	if err != nil {
+		return h, false, nil // the engine does without, too, and says so
+	}
+	held, all := 0.0, 0.0
+	for _, uses := range p.Uses {
+		all += float64(uses)
+	}
+	for _, key := range p.Hottest(i.Slots) {
+		held += float64(p.Uses[key])
+	}
+	if all == 0 {
+		return h, false, nil
+	}
+	return expectedHits{held / all, fmt.Sprintf("if slots hold what the %d rows of %s used most", p.Rows, path)}, true, nil
 }
 
 // trainedHits interpolates.
