@@ -16,7 +16,8 @@ import (
 type meter struct {
 	now func() int64 // the engine's clock
 
-	submitting int // layer of what dispatch handles; only the line looks at it
+	submitting int  // layer of what dispatch handles; only the line looks at it
+	watched    bool // the queue tells when it works; without, only reads are timed
 
 	mu        sync.Mutex // guards the rest
 	until     int64      // what was before is counted
@@ -49,6 +50,7 @@ func (m *meter) count() {
 		m.readNS += d
 	}
 	switch {
+	case !m.watched:
 	case m.working:
 		t := &m.layers[m.layer]
 		t.ComputeNS += d
@@ -159,6 +161,7 @@ func (m *meter) measured(q gpu.Queue) gpu.Queue {
 	if !ok {
 		return q
 	}
+	m.watched = true
 	w.Watch(m.work)
 	return &measuredQueue{q, m}
 }

@@ -115,6 +115,23 @@ func TestMeterGivenUp(t *testing.T) {
 	}
 }
 
+// TestMeterUnwatched holds that nothing is guessed of a device that does not tell when it works.
+func TestMeterUnwatched(t *testing.T) {
+	var clock int64
+	m := newMeter(1, func() int64 { return clock })
+	q := struct{ gpu.Queue }{}
+	if m.measured(q) != gpu.Queue(q) {
+		t.Error("the queue is not the same")
+	}
+	m.after(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 3}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
+	clock += 10
+	s := stages.Stats{Layers: make([]stages.LayerStats, 1)}
+	m.report(&s)
+	if want := (stages.Times{ReadNS: 10}); s.Times != want {
+		t.Errorf("got %+v, want %+v", s.Times, want)
+	}
+}
+
 // TestMeterNeverIdle holds that a device that always has work does not make the meter's memory grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := newMeter(1, func() int64 { return 0 })

@@ -181,9 +181,12 @@ func lawVisits(m *synth.Model, tokens []int32, prompt, chunk int, i *actors.Info
 		} else if at == prompt {
 			first = len(visits)
 		}
-		picks := make([][]int32, len(m.Routing(tokens[at])))
+		var picks [][]int32 // [layers with experts]
 		for _, token := range tokens[at : at+rows] {
 			for layer, r := range m.Routing(token) {
+				if layer == len(picks) {
+					picks = append(picks, nil)
+				}
 				picks[layer] = append(picks[layer], r.Experts[:min(i.TopK, len(r.Experts))]...)
 			}
 		}
