@@ -26,7 +26,7 @@ func (t *routingTrace) add(r *actors.Evaluated, i *actors.Info, experts int) {
 		to := min(r.Rows, from+i.ChunkRows)
 		for layer := range layers {
 			at := layer * r.Rows
-			t.visits = appendVisits(t.visits, layer*experts, r.Picks[(at+from)*i.TopK:(at+to)*i.TopK], i.WaveSlots)
+			t.visits = appendVisits(t.visits, layer*experts, r.Picks[(at+from)*i.TopK:(at+to)*i.TopK], i)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestSweep(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
 		t.Fatalf("exit %d, stdout %q, stderr %q, %v", o.code, o.stdout, o.stderr, err)
 	}
-	seen := map[string]bool{}
+	seen, slots := map[string]bool{}, map[string]int{}
 	for i, s := range r.Settings {
 		seen[s.Flags["ring-depth"]+" "+s.Flags["expert-memory"]] = true
 		if len(s.Runs) != 2 || s.Decode.Tokens != 6 || s.Prefill.Tokens != 10 || s.Seconds.Median <= 0 || s.Slots == 0 {
@@ -30,12 +31,10 @@ func TestSweep(t *testing.T) {
 		if i > 0 && s.Seconds.Median < r.Settings[i-1].Seconds.Median {
 			t.Errorf("setting %d takes %g s, the one before it %g s", i, s.Seconds.Median, r.Settings[i-1].Seconds.Median)
 		}
-		if more, less := s.Flags["expert-memory"] == "5MiB", 3<<20/10000; more && s.Slots < less {
-			t.Errorf("%v has %d slots", s.Flags, s.Slots)
-		}
+		slots[s.Flags["expert-memory"]] = s.Slots
 	}
-	if len(seen) != 4 {
-		t.Errorf("settings %v, want four", seen)
+	if len(seen) != 4 || slots["3MiB"] >= slots["5MiB"] {
+		t.Errorf("settings %v, slots %v; want four settings, and more slots in more memory", seen, slots)
 	}
 	want := " --ring-depth " + r.Settings[0].Flags["ring-depth"] + " --expert-memory " + r.Settings[0].Flags["expert-memory"]
 	if !strings.HasPrefix(r.Best, "moeflux-actor run --model ") || !strings.HasSuffix(r.Best, want) {
@@ -83,8 +82,8 @@ func TestBenchCold(t *testing.T) {
 	for _, c := range []struct {
 		memory string
 		enough bool
-	}{{"200KiB", false}, {"1GiB", true}} {
-		r := mustBench(t, benchEnv(), "--model", dir, "--cold", "--prompt-tokens", "4", "--gen-tokens", "9", "--expert-io", "buffered",
+	}{{"26MiB", false}, {"1GiB", true}} { // for 10 of 12 experts, and for all
+		r := mustBench(t, benchEnv(), "--model", dir, "--cold", "--prompt-tokens", "1", "--gen-tokens", "9", "--expert-io", "buffered",
 			"--expert-memory", c.memory, "--prefetch", "off")
 		if r.State != stateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || r.Optimum == nil || len(r.Disk) != 1 {
 			t.Fatalf("%s: %+v", c.memory, r)
@@ -97,7 +96,7 @@ func TestBenchCold(t *testing.T) {
 		if f == nil || f.TokensPerSecond <= 0 || !strings.Contains(f.HitRateFrom, "from empty slots") || d.ForecastShare == nil {
 			t.Errorf("%s: forecast %+v, share %v", c.memory, f, d.ForecastShare)
 		}
-		if c.enough && f != nil && f.HitRate != d.ExpertHitRate {
+		if c.enough && f != nil && math.Abs(f.HitRate-d.ExpertHitRate) > 1e-12 {
 			t.Errorf("%s: hits of %g were foretold, there were %g", c.memory, f.HitRate, d.ExpertHitRate)
 		}
 	}

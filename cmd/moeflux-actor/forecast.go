@@ -191,22 +191,25 @@ func lawVisits(m *synth.Model, tokens []int32, prompt, chunk int, i *actors.Info
 			}
 		}
 		for layer, p := range picks {
-			visits = appendVisits(visits, layer*experts, p, i.WaveSlots)
+			visits = appendVisits(visits, layer*experts, p, i)
 		}
 		at += rows
 	}
 	return visits, first
 }
 
-// appendVisits adds the visits of one layer: each expert of picks once, in waves.
-func appendVisits(visits []cachesim.Visit, firstKey int, picks []int32, wave int) []cachesim.Visit {
+// appendVisits adds the visits of one layer: each expert of picks once, all together if there are slots for them, else in waves.
+func appendVisits(visits []cachesim.Visit, firstKey int, picks []int32, i *actors.Info) []cachesim.Visit {
 	union := slices.Clone(picks)
 	slices.Sort(union)
 	union = slices.Compact(union)
 	for k := range union {
 		union[k] += int32(firstKey)
 	}
-	for part := range slices.Chunk(union, max(1, wave)) {
+	if len(union) <= i.Slots {
+		return append(visits, union)
+	}
+	for part := range slices.Chunk(union, max(1, i.WaveSlots)) {
 		visits = append(visits, part)
 	}
 	return visits
