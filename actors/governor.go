@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -111,7 +112,7 @@ func (g *governor) tick(every time.Duration) {
 	missing := int64(g.slots-want) * g.stride
 	switch {
 	case missing > 0 && float64(missing) > slack*float64(g.reserve):
-		g.set(want, now, pressed, "expert slots are given up, memory is short")
+		g.set(want, now, pressed, slog.LevelWarn, "expert slots are given up, memory is short")
 		g.shrunk.Add(1)
 		g.calm = 0
 	case pressed || missing > 0:
@@ -119,7 +120,7 @@ func (g *governor) tick(every time.Duration) {
 	case g.slots < g.most:
 		step := min(max(1, g.most/growShare), g.most-g.slots)
 		if g.calm++; g.calm > calmTicks && want >= g.slots+step {
-			g.set(g.slots+step, now, pressed, "expert slots come back")
+			g.set(g.slots+step, now, pressed, slog.LevelInfo, "expert slots come back")
 			g.grown.Add(1)
 		}
 	}
@@ -134,8 +135,8 @@ func (g *governor) pressed(now sysmem.Info, every time.Duration) bool {
 }
 
 // set asks for another number of slots.
-func (g *governor) set(slots int, now sysmem.Info, pressed bool, why string) {
-	g.log.Info(why, "from", g.slots, "to", slots, "most", g.most, "available_bytes", now.Available, "pressure", pressed)
+func (g *governor) set(slots int, now sysmem.Info, pressed bool, level slog.Level, why string) {
+	g.log.Log(context.Background(), level, why, "from", g.slots, "to", slots, "most", g.most, "available_bytes", now.Available, "pressure", pressed)
 	g.slots = slots
 	g.asked.Store(int64(slots))
 	g.resize(slots)

@@ -130,6 +130,7 @@ func TestBadUsage(t *testing.T) {
 		{"log level", []string{"run", "-p", "x", "--log-level", "loud"}, "--log-level loud is unknown"},
 		{"log format", []string{"run", "-p", "x", "--log-format", "xml"}, "--log-format xml is unknown"},
 		{"size", []string{"run", "-p", "x", "--expert-memory", "8G"}, `want a size like 8GiB`},
+		{"read timeout", []string{"run", "-p", "x", "--read-timeout=-1s"}, "--read-timeout -1s, want more than 0"},
 		{"threads", []string{"run", "-p", "x", "--threads", "-2"}, "--threads -2"},
 		{"convert without arguments", []string{"convert"}, "SRC"},
 		{"convert without destination", []string{"convert", "a"}, "DST"},

@@ -64,8 +64,12 @@ func TestConformance(t *testing.T) {
 // TestRounded tests int8 activations: the same bits from all variants and numbers of threads.
 func TestRounded(t *testing.T) {
 	var want map[string][]float32
+	counts := []int{1, 5}
+	if testing.Short() {
+		counts = counts[1:]
+	}
 	for _, variant := range Variants() {
-		for _, threads := range []int{1, 5} {
+		for _, threads := range counts {
 			d := openConfig(t, Config{Threads: threads, Variant: variant, Activations: Int8})
 			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) { gputest.RunRounded(t, d) })
 			got := gputest.OutputsRounded(t, d)
@@ -81,7 +85,7 @@ func TestRounded(t *testing.T) {
 					continue // not rounded
 				}
 				if err := numcmp.Equal(got[name], w); err != nil {
-					t.Errorf("%s: %s, %d threads against %s and one: %v", variant, name, threads, Variants()[0], err)
+					t.Errorf("%s: %s, %d threads against %s, %d: %v", variant, name, threads, Variants()[0], counts[0], err)
 				}
 			}
 		}

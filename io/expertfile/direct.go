@@ -57,7 +57,7 @@ func (f *File) Direct() bool { return f.direct }
 // setDirect makes reads of the open file go past the page cache or through it. The descriptor stays the same, so that a
 // file which has been replaced since Open is not mixed with its successor.
 func (l *layerFile) setDirect(on bool) (err error) {
-	cerr := l.control(func(fd int) { err = setDirect(fd, on) })
+	cerr := l.control(func(fd uintptr) { err = setDirect(fd, on) })
 	if cerr != nil {
 		return cerr
 	}

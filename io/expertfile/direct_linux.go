@@ -3,8 +3,8 @@ package expertfile
 import "golang.org/x/sys/unix"
 
 // setDirect sets or clears O_DIRECT of an open file.
-func setDirect(fd int, on bool) error {
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+func setDirect(fd uintptr, on bool) error {
+	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
 	if err != nil {
 		return err
 	}
@@ -12,6 +12,6 @@ func setDirect(fd int, on bool) error {
 	if on {
 		flags |= unix.O_DIRECT
 	}
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+	_, err = unix.FcntlInt(fd, unix.F_SETFL, flags)
 	return err
 }

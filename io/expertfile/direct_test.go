@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/moeflux/moeflux-actor/internal/invariants"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -176,5 +177,24 @@ func TestDirectRefused(t *testing.T) {
 	x.files[1].file.Close()
 	if err := x.UseDirect(); !errors.As(err, &refused) || refused.Path != x.files[1].path || !errors.Is(err, os.ErrClosed) || x.Direct() {
 		t.Errorf("a file that is closed: %v, direct %v", err, x.Direct())
+	}
+}
+
+// A read allocates nothing in the steady state, past the page cache or through it.
+func TestReadAllocatesNothing(t *testing.T) {
+	x, _, size, _ := openDirect(t)
+	got := aligned(t, size)
+	for _, direct := range []bool{x.direct, false} {
+		if err := x.files[0].setDirect(direct); err != nil {
+			t.Fatal(err)
+		}
+		x.direct = direct
+		if n := testing.AllocsPerRun(50, func() {
+			if err := x.ReadExpert(0, 1, got); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 && !invariants.Enabled { // the race detector empties pools of memory at random
+			t.Errorf("direct %v: %v allocations a read, want none", direct, n)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,9 @@ type layerFile struct {
 	path string
 	file *os.File
 	read io.ReaderAt // the file; tests put a failing one in front
+	raw  syscall.RawConn
+	// Calls of pread are kept, so that a read allocates nothing.
+	calls sync.Pool // of *pread
 
 	mu      sync.Mutex
 	closed  bool
@@ -110,7 +114,12 @@ func (f *File) open(layer int, path string) (int64, error) {
 		file.Close()
 		return -1, fmt.Errorf("expertfile: %w", err)
 	}
-	l := &layerFile{path: path, file: file}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		file.Close()
+		return -1, fmt.Errorf("expertfile: %w", err)
+	}
+	l := &layerFile{path: path, file: file, raw: raw}
 	l.read = l
 	f.files[layer] = l
 	return info.Size(), nil
@@ -119,9 +128,18 @@ func (f *File) open(layer int, path string) (int64, error) {
 // ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the page cache the next
 // read would begin where none may.
 func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
-	if cerr := l.control(func(fd int) { n, err = unix.Pread(fd, p, at) }); cerr != nil {
-		return 0, cerr
+	c, _ := l.calls.Get().(*pread)
+	if c == nil {
+		c = new(pread)
+		c.run = c.do
 	}
+	c.p, c.at = p, at
+	err = l.control(c.run)
+	if err == nil {
+		n, err = c.n, c.err
+	}
+	c.p, c.err = nil, nil
+	l.calls.Put(c)
 	switch {
 	case err != nil:
 		return 0, err
@@ -131,13 +149,20 @@ func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
 	return n, nil
 }
 
+// pread is one call of it.
+type pread struct {
+	p   []byte
+	at  int64
+	n   int
+	err error
+	run func(fd uintptr) // do
+}
+
+func (c *pread) do(fd uintptr) { c.n, c.err = unix.Pread(int(fd), c.p, c.at) }
+
 // control runs f with the file's descriptor, which stays open meanwhile.
-func (l *layerFile) control(f func(fd int)) error {
-	raw, err := l.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if raw.Control(func(fd uintptr) { f(int(fd)) }) != nil {
+func (l *layerFile) control(f func(fd uintptr)) error {
+	if l.raw.Control(f) != nil {
 		return os.ErrClosed // the only error there is
 	}
 	return nil
