@@ -19,8 +19,8 @@ type Prefetch string
 const (
 	PrefetchOff       Prefetch = "off"
 	PrefetchLastToken Prefetch = "last-token" // the experts that the same layer used for the row before
-	PrefetchNextGate  Prefetch = "next-gate"  // the next layer's router applied to this layer's router input
-	PrefetchBoth      Prefetch = "both"       // the union of the two
+	PrefetchNextGate  Prefetch = "next-gate"  // the next layers' routers applied to this layer's router input
+	PrefetchBoth      Prefetch = "both"       // the two together
 )
 
 // ExpertIO says how experts come into memory.
@@ -45,8 +45,11 @@ type Config struct {
 	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every
 	// layer wait for the device; above 2 only prefill and several sequences gain.
 	RingDepth int
-	// Prefetch is the predictor of speculative reads. "" means last-token. With mapped experts nothing is read ahead.
+	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is read ahead.
 	Prefetch Prefetch
+	// PrefetchLayers is how many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2
+	// leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer.
+	PrefetchLayers int
 	// ExpertIO says how experts are read. "" means auto.
 	ExpertIO ExpertIO
 	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the
@@ -78,8 +81,8 @@ type Config struct {
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
 	ExpertsPerToken int
 
-	// CountAhead makes the engine count how well the next layer's router foretells its picks (Stats). It costs one small
-	// matrix multiplication a layer; the predictors next-gate and both imply it.
+	// CountAhead makes the engine count how well the routers of the next two layers foretell their picks (Stats), for every row. It
+	// costs two small matrix multiplications a layer; the predictors next-gate and both count what they look at anyway.
 	CountAhead bool
 	// Verify compares every file of the model with its checksum manifest at Open. It reads the whole model.
 	Verify bool
@@ -111,6 +114,7 @@ func (c Config) Validate() error {
 	default:
 		bad(true, "prefetch %q, want off, last-token, next-gate or both", c.Prefetch)
 	}
+	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "prefetch of %d layers ahead, want 1 or 2", c.PrefetchLayers)
 	switch c.ExpertIO {
 	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:
 	default:

@@ -62,7 +62,10 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 	slot := int64(base.Info().SlotBytes+4095) / 4096 * 4096
 	runs := 0
 	for _, depth := range []int{1, 2, 3} {
-		for _, prefetch := range []actors.Prefetch{actors.PrefetchOff, actors.PrefetchLastToken, actors.PrefetchBoth} {
+		for _, prefetch := range []struct {
+			by     actors.Prefetch
+			layers int
+		}{{actors.PrefetchOff, 0}, {actors.PrefetchLastToken, 2}, {actors.PrefetchNextGate, 1}, {actors.PrefetchBoth, 2}} {
 			for _, io := range []struct {
 				mode              actors.ExpertIO
 				slots, waves, wrk int
@@ -73,11 +76,11 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 			} {
 				for _, way := range []string{"alone", "beside another", "while slots come and go"} {
 					cfg := actors.Config{
-						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
+						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
 						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 					}
 					if err := sameConversation(cfg, first, second, want, way); err != nil {
-						t.Fatalf("depth %d, prefetch %s, %+v, %s: %v", depth, prefetch, io, way, err)
+						t.Fatalf("depth %d, prefetch %v, %+v, %s: %v", depth, prefetch, io, way, err)
 					}
 					runs++
 				}

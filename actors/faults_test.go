@@ -429,6 +429,7 @@ func TestImpossibleSettings(t *testing.T) {
 		{actors.Config{Device: dev}, "Config.Model is empty"},
 		{actors.Config{Model: dir, Device: dev, RingDepth: -1, ReadWorkers: -1}, "-1 read workers"},
 		{actors.Config{Model: dir, Device: dev, Prefetch: "guess"}, `prefetch "guess", want off`},
+		{actors.Config{Model: dir, Device: dev, PrefetchLayers: 3}, `prefetch of 3 layers ahead, want 1 or 2`},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: "tape"}, `expert I/O "tape"`},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 100}, "raise --expert-memory"},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 17, WaveSlots: 8}, "raise --expert-memory"},

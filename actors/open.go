@@ -137,7 +137,6 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.meter = newMeter(len(m.Layers), e.now)
 	e.queue = e.meter.measured(e.queue)
-	nextGate := i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
@@ -146,10 +145,11 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if err != nil {
 		return cores, err
 	}
+	ahead := i.lookAhead(cfg, m)
 	cores[stages.Router] = router.New(router.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, Rule: rule,
-		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: nextGate,
-		PrefetchSlots: i.Slots - i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, TopK: i.TopK, Rule: rule,
+		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: i.nextGate(),
+		Ahead: i.PrefetchLayers, AheadRows: ahead.rows, PrefetchSlots: i.Slots - i.WaveSlots,
 	})
 	chances := e.openProfile(cfg)
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
@@ -160,7 +160,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
-		MaxPages: i.kvPages, Ahead: cfg.CountAhead || nextGate,
+		MaxPages: i.kvPages, Ahead: ahead.gates, AheadRows: ahead.gateRows,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
 		return cores, err
 	}

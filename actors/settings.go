@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
@@ -21,26 +22,28 @@ const directWorkers = 4
 
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
-	Device        string
-	ExpertIO      ExpertIO // mmap, direct or buffered
-	Prefetch      Prefetch
-	Slots         int   // expert slots
-	SlotBytes     int   // of one expert's record
-	ExpertBytes   int64 // all experts' records
-	WeightBytes   int64 // all other weights; resident
-	RingDepth     int
-	ReadWorkers   int
-	ReadTimeout   time.Duration
-	ChunkRows     int
-	WaveSlots     int
-	StepsInFlight int
-	Context       int
-	TopK          int
-	StateBytes    int64 // fixed, per sequence
-	KVBytesPerPos int64 // per position of a sequence
-	Available     int64 // bytes of memory that could be had at Open
-	Reserve       int64 // bytes of these that are left alone
-	kvPages       int
+	Device   string
+	ExpertIO ExpertIO // mmap, direct or buffered
+	Prefetch Prefetch
+	// PrefetchLayers is how many layers ahead experts are foretold; 0 if Prefetch is off.
+	PrefetchLayers int
+	Slots          int   // expert slots
+	SlotBytes      int   // of one expert's record
+	ExpertBytes    int64 // all experts' records
+	WeightBytes    int64 // all other weights; resident
+	RingDepth      int
+	ReadWorkers    int
+	ReadTimeout    time.Duration
+	ChunkRows      int
+	WaveSlots      int
+	StepsInFlight  int
+	Context        int
+	TopK           int
+	StateBytes     int64 // fixed, per sequence
+	KVBytesPerPos  int64 // per position of a sequence
+	Available      int64 // bytes of memory that could be had at Open
+	Reserve        int64 // bytes of these that are left alone
+	kvPages        int
 }
 
 // files is what settle has to know of a model's files.
@@ -63,13 +66,16 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
 	}
 	if i.Prefetch == "" {
-		i.Prefetch = PrefetchLastToken
+		i.Prefetch = PrefetchBoth
 	}
 	if i.ReadTimeout == 0 {
 		i.ReadTimeout = readpool.DefaultTimeout
 	}
 	if err := i.settleExperts(cfg, m, f); err != nil {
 		return Info{}, err
+	}
+	if i.Prefetch != PrefetchOff {
+		i.PrefetchLayers = or(cfg.PrefetchLayers, 2)
 	}
 	return i, i.settleState(cfg, m, mem)
 }
@@ -157,6 +163,36 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 		i.Context = i.kvPages * pageRows
 	}
 	return nil
+}
+
+// lookAhead is how far router and dispatch look ahead.
+type lookAhead struct {
+	first    int // layer with a router
+	rows     int // most rows of a step that are looked at one by one
+	gates    int // layers whose routers are asked ahead
+	gateRows int // most rows of a step for which they are asked
+}
+
+// nextGate reports whether routers are asked ahead to foretell.
+func (i *Info) nextGate() bool { return i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth }
+
+// lookAhead looks at rows one by one up to so many as use seven of eight of a layer's experts if all are used alike: of more rows nearly all
+// of a layer is wanted, and what single rows want tells little.
+func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
+	a := lookAhead{rows: 1}
+	if moe := m.MoELayers(); len(moe) > 0 {
+		a.first = moe[0]
+	}
+	if i.TopK < m.NumExperts {
+		a.rows = int(math.Ceil(math.Log(1.0/8) / math.Log(1-float64(i.TopK)/float64(m.NumExperts))))
+	}
+	if i.nextGate() {
+		a.gates, a.gateRows = i.PrefetchLayers, a.rows
+	}
+	if cfg.CountAhead {
+		a.gates, a.gateRows = 2, i.ChunkRows
+	}
+	return a
 }
 
 func or(v, otherwise int) int {

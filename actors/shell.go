@@ -122,6 +122,11 @@ func (s *shell) perform() {
 		}
 		s.e.answer(a.To, a.Msg)
 	}
+	for _, n := range s.out.Notes {
+		if s.e.log != nil {
+			s.e.log.Debug(n.Text, n.Args...)
+		}
+	}
 	if round := s.out.Linger; round != 0 {
 		s.e.timers.Add(1)
 		time.AfterFunc(lingerTime, func() {
@@ -131,9 +136,10 @@ func (s *shell) perform() {
 	}
 }
 
-// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of sending.
+// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of sending, and so do those for
+// expert-IO, which has no other clock.
 func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
-	if h := m.Head(); h != nil && h.Batch != nil && h.Batch.Traced {
+	if h := m.Head(); h != nil && (to == stages.ExpertIO || h.Batch != nil && h.Batch.Traced) {
 		h.SentNS = e.now()
 	}
 	e.system.Root.Send(e.pids[to], m)

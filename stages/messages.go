@@ -156,18 +156,21 @@ type LingerOver struct {
 // BeginLayer starts one layer of a step. Sequencer to router (which may predict) and to dispatch.
 type BeginLayer struct{ Step }
 
-// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint.
+// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A layer may get several, the later
+// ones with more to go by.
 type PrefetchExperts struct {
-	Step            // Layer is the layer that will need them
-	Experts []int32 // ascending, without repeats
+	Step              // Layer is the layer that will need them: of this step, or of its sequences' next one if it lies behind
+	Ahead   int       // layers from the one that the step has come to
+	Experts []int32   // the likeliest first, of equal ones the lower; without repeats
+	Chances []float32 // [len(Experts)] that at least one row picks the expert, above 0 and at most 1
 }
 
 // ScoresReady carries the router's raw outputs. Dispatch to router.
 type ScoresReady struct {
 	Step
 	Scores []float32 // [rows, experts]; passes to the router
-	// Ahead is the next layer's router applied to this layer's router input, [rows, experts]; nil unless
-	// it was asked for. Passes to the router.
+	// Ahead is the routers of the next layers applied to this layer's router input, [layers ahead, rows, experts]; empty unless
+	// that was asked for. Passes to the router.
 	Ahead []float32
 }
 

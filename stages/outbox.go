@@ -19,6 +19,7 @@ type Outbox struct {
 	Sends   []Send
 	Answers []Answer
 	Ended   []Ended // traced steps that are over
+	Notes   []Note  // to be logged at debug level
 	Linger  uint64  // if not 0, send LingerOver with this Round after the linger time
 	spent   *Spent
 }
@@ -27,6 +28,12 @@ type Outbox struct {
 type Ended struct {
 	Step Step
 	Err  error
+}
+
+// Note is something rare that helps whoever looks for the reason of a speed: a text and keys with values, as for a slog.Logger.
+type Note struct {
+	Text string
+	Args []any
 }
 
 // Send is a message for another stage.
@@ -93,9 +100,10 @@ func (o *Outbox) Reset() {
 	clear(o.Sends)
 	clear(o.Answers)
 	clear(o.Ended)
+	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
 	o.Hurries = o.Hurries[:0]
-	o.Answers, o.Ended = o.Answers[:0], o.Ended[:0]
+	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
 	o.Linger = 0
 }
 

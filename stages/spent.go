@@ -51,18 +51,18 @@ func (s *Spent) BeginLayer(step Step) *BeginLayer {
 	return m
 }
 
-// PrefetchExperts returns a message with memory for Experts.
-func (s *Spent) PrefetchExperts(step Step) *PrefetchExperts {
+// PrefetchExperts returns a message with memory for Experts and Chances.
+func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	m := s.prefetch.take()
-	m.Step = step
+	m.Step, m.Ahead = step, ahead
 	return m
 }
 
-// ScoresReady returns a message with n Scores, their values undefined.
-func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
+// ScoresReady returns a message with n Scores and so many Ahead, their values undefined.
+func (s *Spent) ScoresReady(step Step, n, ahead int) *ScoresReady {
 	m := s.scores.take()
 	m.Step = step
-	m.Scores = resize(m.Scores, n)
+	m.Scores, m.Ahead = resize(m.Scores, n), resize(m.Ahead, ahead)
 	return m
 }
 
@@ -197,10 +197,10 @@ func (s *Spent) Handled(m Message) {
 		*m = BeginLayer{}
 		s.begins.put(m)
 	case *PrefetchExperts:
-		*m = PrefetchExperts{Experts: m.Experts[:0]}
+		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
 		s.prefetch.put(m)
 	case *ScoresReady:
-		*m = ScoresReady{Scores: m.Scores[:0]}
+		*m = ScoresReady{Scores: m.Scores[:0], Ahead: m.Ahead[:0]}
 		s.scores.put(m)
 	case *LayerRouted:
 		*m = LayerRouted{}

@@ -28,9 +28,15 @@ type LayerStats struct {
 	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
 	Evictions    int64 // experts that lost their slots
 
-	// Outcomes of speculative reads: used after they had ended, used while still being read, thrown out unused, and
-	// hints dropped because no slot was spare.
-	PrefetchHit, PrefetchLate, PrefetchWasted, PrefetchDropped int64
+	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended), Late (used while still being read) and
+	// Wasted (thrown out unused, or failed before anybody wanted it); PrefetchHeld are those that may still become one of them, read or
+	// being read and not used yet. So Issued = Hit + Late + Wasted + Held.
+	PrefetchIssued, PrefetchHit, PrefetchLate, PrefetchWasted, PrefetchHeld int64
+	// What was foretold, not in memory, and not read: Dropped because no slot was spare, Declined because time or chance spoke against
+	// it, Skipped because the layer's speculation was paused. An expert counts each time that it is foretold.
+	PrefetchDropped, PrefetchDeclined, PrefetchSkipped int64
+	PrefetchPauses                                     int64 // how often speculation was paused because it cost more than it saved
+	PrefetchPaused                                     bool  // it is now
 
 	Uses []int64 // [experts] picks of each
 
@@ -38,8 +44,9 @@ type LayerStats struct {
 	// row had picked in this layer too.
 	Picks, SamePicks int64
 	// AheadPicks counts picks that this layer's router, applied to the previous layer's router input, was asked to
-	// foretell, AheadHits those it did.
-	AheadPicks, AheadHits int64
+	// foretell, AheadHits those it did; TwoAheadPicks and TwoAheadHits are of the input before that.
+	AheadPicks, AheadHits       int64
+	TwoAheadPicks, TwoAheadHits int64
 
 	Times // work of the device for this layer, and waiting for its experts
 }

@@ -77,7 +77,7 @@ type Step struct {
 	ID     StepID
 	Layer  int
 	Batch  *Batch // shared, read-only
-	SentNS int64  // when it was sent, on the engine's clock; only set for traced steps
+	SentNS int64  // when it was sent, on the engine's clock; only set for traced steps, and for all that goes to expert-IO
 }
 
 // Head returns the step; every pipeline message has it by embedding.

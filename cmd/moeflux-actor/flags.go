@@ -24,7 +24,8 @@ type engineFlags struct {
 	Activations string `default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
 	RingDepth       int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
-	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: last-token. With mapped experts nothing is read ahead. Others: off, next-gate, both."`
+	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
+	PrefetchLayers  int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer."`
 	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto (mmap if everything fits in memory, else direct, past the page cache, or buffered where records or file system do not allow that). Others: mmap, direct, buffered."`
 	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	Profile         string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
@@ -120,7 +121,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 		return actors.Config{}, err
 	}
 	return actors.Config{
-		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
+		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
 		ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, ChunkRows: f.ChunkRows, Context: f.Ctx, ExpertsPerToken: f.ExpertsPerToken,
 		Logger: f.logger(inv.stderr),
 	}, nil

@@ -15,10 +15,12 @@ type Config struct {
 	Layout    model.ExpertLayout
 	TopK      int
 	ChunkRows int
-	Lanes     int  // steps in flight
-	PageRows  int  // positions of one key-value page
-	MaxPages  int  // of all sequences together
-	Ahead     bool // also apply the next layer's router to each layer's router input
+	Lanes     int // steps in flight
+	PageRows  int // positions of one key-value page
+	MaxPages  int // of all sequences together
+	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
+	// the most rows of a step for which that is done.
+	Ahead, AheadRows int
 }
 
 // Slots resolves slots to memory.

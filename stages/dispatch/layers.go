@@ -48,13 +48,15 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 // submission of its own.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	layer := &c.net.layers[m.Layer]
-	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, l.rows*c.cfg.Model.NumExperts)}
-	r.EncodeMatMul(gpu.MatMul{W: layer.router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores.Scores)})
-	if c.cfg.Ahead && m.Layer+1 < len(c.net.layers) && c.net.layers[m.Layer+1].dense == nil {
-		a.scores.Ahead = make([]float32, len(a.scores.Scores))
-		r.EncodeMatMul(gpu.MatMul{W: c.net.layers[m.Layer+1].router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.scores.Ahead)})
+	n, ahead := l.rows*c.cfg.Model.NumExperts, c.ahead(l, m.Layer)
+	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, n, ahead*n)}
+	score := func(router gpu.Matrix, dst []float32) {
+		r.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
+		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(dst)})
+	}
+	score(layer.router, a.scores.Scores)
+	for i := range ahead {
+		score(c.net.layers[m.Layer+1+i].router, a.scores.Ahead[i*n:(i+1)*n])
 	}
 	if err := c.await(r, a, out); err != nil || layer.shared == nil {
 		return err
@@ -64,6 +66,15 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	t, err := c.submit(r)
 	l.sharedDone = t
 	return err
+}
+
+// ahead returns how many of the layers behind one are asked for their scores: those next to it that have routers.
+func (c *Core) ahead(l *lane, layer int) int {
+	n := 0
+	for l.rows <= c.cfg.AheadRows && n < c.cfg.Ahead && layer+1+n < len(c.net.layers) && c.net.layers[layer+1+n].dense == nil {
+		n++
+	}
+	return n
 }
 
 // submitDense ends a layer without routed experts. Combine retires it like the last wave of any other, with no slots.

@@ -12,7 +12,7 @@ import (
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		b, err := open(t, dispatch.Config{
-			ChunkRows: a.Int("chunk", 4), Lanes: a.Int("lanes", 2), PageRows: 4, MaxPages: a.Int("pages", 8), Ahead: a.Bool("ahead"),
+			ChunkRows: a.Int("chunk", 4), Lanes: a.Int("lanes", 2), PageRows: 4, MaxPages: a.Int("pages", 8), Ahead: a.Int("ahead", 0), AheadRows: a.Int("aheadrows", 4),
 		}, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -35,6 +35,9 @@ type Core struct {
 	readErrors int64
 	layers     []stages.LayerStats // the fields that are this stage's
 
+	pace   pace
+	pauses []pause // [layers]
+
 	reads      []stages.Read // memory of the present step's groups of reads
 	spareLoads []*load
 	spareSlots [][]stages.SlotID
@@ -53,7 +56,7 @@ func New(cfg Config) (*Core, error) {
 	if n := cfg.Layers * cfg.Experts; cfg.Chances != nil && len(cfg.Chances) != n {
 		return nil, fmt.Errorf("expertio: chances of %d experts, want those of %d", len(cfg.Chances), n)
 	}
-	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers)}
+	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
@@ -67,13 +70,17 @@ func New(cfg Config) (*Core, error) {
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.reads = c.reads[:0]
+	c.pace.tick(in.Head())
 	switch m := in.(type) {
 	case *stages.LayerRouted:
 		if err := c.layerRouted(m); err != nil {
 			return err
 		}
+		c.judge(m, out)
 	case *stages.PrefetchExperts:
-		return c.prefetch(m, out)
+		if err := c.prefetch(m, out); err != nil {
+			return err
+		}
 	case *stages.ExpertsRead:
 		if err := c.expertsRead(m, out); err != nil {
 			return err
@@ -101,6 +108,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.assign(out)
 	c.send(out)
 	c.warmUp(out)
+	c.pace.asked(out.Reads)
 	return nil
 }
 
@@ -113,6 +121,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
 		}
+		c.pace.ended(s.speculative)
 		c.reading--
 		if s.warm {
 			c.warm.reading--
@@ -156,6 +165,7 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	if s.warm { // a disk that fails is left alone
 		c.warm.keys = nil
 	}
+	c.countUnused(r.Slot)
 	c.fail(s, r.Err, out)
 	c.slots.spoil(r.Slot)
 }
@@ -191,8 +201,14 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		t := &s.Layers[i]
 		t.Hits, t.Misses = l.Hits, l.Misses
 		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
-		t.PrefetchHit, t.PrefetchLate = l.PrefetchHit, l.PrefetchLate
-		t.PrefetchWasted, t.PrefetchDropped = l.PrefetchWasted, l.PrefetchDropped
+		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
+		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped
+		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].on()
+	}
+	for i := range c.slots.all {
+		if f := &c.slots.all[i]; f.foretold {
+			s.Layers[f.key/c.cfg.Experts].PrefetchHeld++
+		}
 	}
 	out.Send(stages.Dispatch, m)
 	return nil

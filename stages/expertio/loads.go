@@ -130,7 +130,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		if !ok {
 			break
 		}
-		c.countEvicted(evicted)
+		c.countWasted(evicted)
 		st.Misses++
 		c.hold(l, i, id)
 		c.reads = append(c.reads, c.readInto(id))
@@ -159,20 +159,5 @@ func (c *Core) hold(l *load, use int, id stages.SlotID) {
 // countHit counts a pick whose expert is in memory or on its way there.
 func (c *Core) countHit(id stages.SlotID, st *stages.LayerStats) {
 	st.Hits++
-	s := c.slots.at(id)
-	if s.foretold {
-		s.foretold = false
-		if s.state == filling {
-			st.PrefetchLate++
-		} else {
-			st.PrefetchHit++
-		}
-	}
-}
-
-// countEvicted counts a speculative read that nobody used. key is what the slot held, or -1.
-func (c *Core) countEvicted(key int) {
-	if key >= 0 {
-		c.layers[key/c.cfg.Experts].PrefetchWasted++
-	}
+	c.countUsed(id, st)
 }

@@ -42,7 +42,7 @@ func (c *Core) shrink(out *stages.Outbox) {
 		if !ok {
 			return
 		}
-		c.countEvicted(evicted)
+		c.countWasted(evicted)
 		out.Frees = append(out.Frees, id)
 	}
 	c.answerResized(out)

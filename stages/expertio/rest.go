@@ -11,6 +11,9 @@ func (c *Core) AtRest() error {
 	if c.reading != 0 || c.warm.reading != 0 {
 		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading, c.warm.reading)
 	}
+	if c.pace.reads != 0 || c.pace.demand != 0 {
+		return fmt.Errorf("expertio: %d reads are timed as under way, %d of them on demand", c.pace.reads, c.pace.demand)
+	}
 	if n := c.slots.live(); n != c.resize.limit || len(c.resize.callers) != 0 {
 		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit, len(c.resize.callers))
 	}

@@ -8,9 +8,6 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 )
 
-// foretoldChance is the chance that a foretold expert is picked: predictors reach 0.2 to 0.8.
-const foretoldChance = 0.5
-
 // state of a slot. A slot is in use while it is resident and pinned.
 type state uint8
 
@@ -84,6 +81,19 @@ func (p *slots) spare() int {
 	return n
 }
 
+// spareFor reports whether a slot is empty, or the expert that should leave is less likely to be picked at its layer's next turn than
+// by this chance.
+func (p *slots) spareFor(chance float64) bool {
+	if len(p.empty) > 0 {
+		return true
+	}
+	if p.order == nil {
+		return false
+	}
+	next, ok := p.order.Next()
+	return ok && p.order.Chance(next) < chance
+}
+
 func (p *slots) find(key int) (stages.SlotID, bool) {
 	i := p.byKey[key]
 	return stages.SlotID(i - 1), i != 0
@@ -104,10 +114,10 @@ func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
 	}
 }
 
-// foretell tells the order that an expert is likely to be picked at its layer's next turn.
-func (p *slots) foretell(key int) {
+// foretell tells the order with which chance an expert is picked at its layer's next turn.
+func (p *slots) foretell(key int, chance float32) {
 	if p.order != nil {
-		p.order.Expect(key, foretoldChance)
+		p.order.Expect(key, float64(chance))
 	}
 }
 

@@ -3,7 +3,6 @@ package router
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -11,11 +10,17 @@ import (
 // Config sizes the stage.
 type Config struct {
 	Layers, Experts int
+	First           int // the first layer with a router; those behind it all have one
 	TopK            int
 	Rule            Rule
 	LastToken       bool // foretell by the row before
-	NextGate        bool // foretell by the next layer's router
-	PrefetchSlots   int  // experts worth foretelling at once; a larger union is not sent
+	NextGate        bool // foretell by the next layers' routers
+	// Ahead is how many layers ahead experts are foretold, 1 or 2; 0 means 1.
+	Ahead int
+	// AheadRows is the most rows of a step that are looked at one by one. Of more, most experts of a layer are wanted by some row, and
+	// whole layers are foretold.
+	AheadRows     int
+	PrefetchSlots int // most experts that one hint names
 }
 
 // Core is the stage.
@@ -24,33 +29,45 @@ type Core struct {
 	past map[stages.SeqID]*past
 	rule chooser
 
-	layers []stages.LayerStats // the fields that are the router's
-	ahead  map[stages.StepID]*foretold
-	mark   []bool  // [experts], all false between calls
-	counts []int32 // [experts]
+	last  *lastToken
+	gates [2]predictor // by the router input one and two layers before
+	open  []*foretold  // of layers that are not routed yet
+	spare []*foretold
+
+	layers  []stages.LayerStats // the fields that are the router's
+	rows    []int64             // [layers] that were routed
+	union   union
+	guesses []guess
+	mark    []bool  // [experts], all false between calls
+	counts  []int32 // [experts]
 }
 
 // past is what a sequence's last row picked.
 type past struct {
-	picks [][]int32 // [layers]; nil before the first row
-}
-
-// foretold is what the layer before foretold for the next layer of a step.
-type foretold struct {
+	picks [][]int32     // [layers]; nil before the first row
+	step  stages.StepID // the last that was routed, and its layer
 	layer int
-	picks []int32 // [rows, TopK]
 }
 
 var _ stages.Core = (*Core)(nil)
 
 // New returns the stage without predictions.
 func New(cfg Config) *Core {
+	cfg.Ahead = max(1, cfg.Ahead)
 	c := &Core{
-		cfg: cfg, rule: chooser{Rule: cfg.Rule}, past: make(map[stages.SeqID]*past), ahead: make(map[stages.StepID]*foretold),
-		layers: make([]stages.LayerStats, cfg.Layers), mark: make([]bool, cfg.Experts), counts: make([]int32, cfg.Experts),
+		cfg: cfg, rule: chooser{Rule: cfg.Rule}, past: make(map[stages.SeqID]*past), layers: make([]stages.LayerStats, cfg.Layers),
+		rows: make([]int64, cfg.Layers), union: newUnion(cfg.Experts), mark: make([]bool, cfg.Experts), counts: make([]int32, cfg.Experts),
+		last: newLastToken(cfg.Layers, cfg.TopK),
 	}
 	for i := range c.layers {
 		c.layers[i].Uses = make([]int64, cfg.Experts)
+	}
+	for i := range c.gates {
+		if cfg.LastToken {
+			c.gates[i] = newBoth(cfg.Layers, cfg.Experts, cfg.TopK, i+1, &c.rule)
+		} else {
+			c.gates[i] = newNextGate(cfg.Layers, cfg.Experts, cfg.TopK, i+1, &c.rule)
+		}
 	}
 	return c
 }
@@ -65,7 +82,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
 	case *stages.DrainStep:
-		delete(c.ahead, m.ID)
+		c.settle(m.ID, -1, nil)
 		out.Send(stages.ExpertIO, m)
 	case *stages.CollectStats:
 		return c.collectStats(m, out)
@@ -75,51 +92,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-// beginLayer foretells the layer's experts by the row before of each sequence.
-func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
-	if err := c.check(m.Head()); err != nil || !c.cfg.LastToken {
-		return err
-	}
-	hint := out.Spent().PrefetchExperts(m.Step)
-	for _, g := range m.Batch.Segments {
-		if p := c.past[g.Seq]; p != nil {
-			hint.Experts = c.unite(hint.Experts, p.picks[m.Layer])
-		}
-	}
-	c.foretell(hint, c.cfg.LastToken, out)
-	return nil
-}
-
 // check reports a message about a layer that there is not.
 func (c *Core) check(s *stages.Step) error {
 	if s.Batch == nil || s.Layer < 0 || s.Layer >= c.cfg.Layers {
 		return fmt.Errorf("router: message for %v of a model with %d layers", s, c.cfg.Layers)
 	}
 	return nil
-}
-
-// foretell sends a hint if it is wanted and that many experts can be held. They were united.
-func (c *Core) foretell(hint *stages.PrefetchExperts, wanted bool, out *stages.Outbox) {
-	for _, e := range hint.Experts {
-		c.mark[e] = false
-	}
-	if n := len(hint.Experts); !wanted || n == 0 || n > c.cfg.PrefetchSlots {
-		out.Spent().Handled(hint)
-		return
-	}
-	slices.Sort(hint.Experts)
-	out.Send(stages.ExpertIO, hint)
-}
-
-// unite appends the experts that dst does not have yet, and marks them until foretell.
-func (c *Core) unite(dst, experts []int32) []int32 {
-	for _, e := range experts {
-		if !c.mark[e] {
-			c.mark[e] = true
-			dst = append(dst, e)
-		}
-	}
-	return dst
 }
 
 func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
@@ -138,6 +116,9 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 	c.cut(plan)
 	c.remember(m, plan)
 	out.Send(stages.ExpertIO, out.Spent().LayerRouted(m.Step, plan))
+	if m.Layer == c.cfg.Layers-1 {
+		c.again(m, out)
+	}
 	return c.lookAhead(m, out)
 }
 
@@ -154,19 +135,14 @@ func (c *Core) pick(layer int, scores []float32, plan *stages.RoutePlan) error {
 	return nil
 }
 
-// remember counts, and keeps each sequence's last picks for its next row.
+// remember counts, learns, and keeps each sequence's last picks for its next row.
 func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 	k, st := c.cfg.TopK, &c.layers[m.Layer]
+	c.rows[m.Layer] += int64(len(m.Batch.Rows))
 	for _, e := range plan.Picks {
 		st.Uses[e]++
 	}
-	if f := c.ahead[m.ID]; f != nil && f.layer == m.Layer {
-		for r := 0; r*k < len(plan.Picks); r++ {
-			st.AheadPicks += int64(k)
-			st.AheadHits += c.common(f.picks[r*k:(r+1)*k], plan.Picks[r*k:(r+1)*k])
-		}
-		delete(c.ahead, m.ID)
-	}
+	c.settle(m.ID, m.Layer, func(f *foretold) { c.learnAhead(f, plan) })
 	for _, g := range m.Batch.Segments {
 		p := c.past[g.Seq]
 		if p == nil {
@@ -178,35 +154,61 @@ func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 			now := plan.Picks[r*k : (r+1)*k]
 			if before != nil {
 				st.Picks += int64(k)
-				st.SamePicks += c.common(before, now)
+				st.SamePicks += c.learnPast(m.Layer, before, now)
 			}
 			before = now
 		}
 		p.picks[m.Layer] = append(p.picks[m.Layer][:0], before...)
+		p.step, p.layer = m.ID, m.Layer
 	}
 }
 
-// lookAhead foretells the next layer's experts by that layer's own router.
-func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
-	if m.Ahead == nil {
-		return nil
+// learnPast learns from one row and returns how many experts it shares with the row before.
+func (c *Core) learnPast(layer int, before, now []int32) (same int64) {
+	c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: before})
+	c.marked(now, func() {
+		c.last.learn(layer, c.guesses, c.mark)
+		for _, e := range before {
+			if c.mark[e] {
+				same++
+			}
+		}
+	})
+	return same
+}
+
+// learnAhead learns from what was foretold for a layer, row by row.
+func (c *Core) learnAhead(f *foretold, plan *stages.RoutePlan) {
+	k, st := c.cfg.TopK, &c.layers[f.layer]
+	tried, right := &st.AheadPicks, &st.AheadHits
+	if f.ahead == 2 {
+		tried, right = &st.TwoAheadPicks, &st.TwoAheadHits
 	}
-	rows, k, e := len(m.Batch.Rows), c.cfg.TopK, c.cfg.Experts
-	if len(m.Ahead) != rows*e || m.Layer+1 == c.cfg.Layers {
-		return fmt.Errorf("router: %d scores ahead for %v, want %d and a next layer", len(m.Ahead), &m.Step, rows*e)
+	from := 0
+	for r, end := range f.ends {
+		guesses := f.guesses[from:end]
+		from = end
+		c.marked(plan.Picks[r*k:(r+1)*k], func() {
+			c.gates[f.ahead-1].learn(f.layer, guesses, c.mark)
+			for _, g := range guesses {
+				if int(g.rank) < k && c.mark[g.expert] {
+					*right++
+				}
+			}
+		})
+		*tried += int64(k)
 	}
-	f := &foretold{layer: m.Layer + 1, picks: make([]int32, rows*k)}
-	next := m.Step
-	next.Layer++
-	hint := out.Spent().PrefetchExperts(next)
-	for r := range rows {
-		picks := f.picks[r*k : (r+1)*k]
-		c.rule.choose(m.Layer+1, m.Ahead[r*e:(r+1)*e], picks, nil)
-		hint.Experts = c.unite(hint.Experts, picks)
+}
+
+// marked calls f with the experts marked.
+func (c *Core) marked(experts []int32, f func()) {
+	for _, e := range experts {
+		c.mark[e] = true
 	}
-	c.ahead[m.ID] = f
-	c.foretell(hint, c.cfg.NextGate, out)
-	return nil
+	f()
+	for _, e := range experts {
+		c.mark[e] = false
+	}
 }
 
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {

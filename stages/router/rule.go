@@ -23,6 +23,7 @@ type chooser struct {
 	Rule
 	keys   []float32 // what the choice goes by
 	groups []float32
+	kept   []int32
 }
 
 // choose fills picks, heaviest first, and weights, which may be nil. The scores are finite.
@@ -86,10 +87,10 @@ func (c *chooser) dropGroups() {
 		}
 		c.groups = append(c.groups, first+second)
 	}
-	kept := make([]int32, c.TopKGroup)
-	topK(c.groups, kept)
+	c.kept = slices.Grow(c.kept[:0], c.TopKGroup)[:c.TopKGroup]
+	topK(c.groups, c.kept)
 	for g := range c.NGroup {
-		if !slices.Contains(kept, int32(g)) {
+		if !slices.Contains(c.kept, int32(g)) {
 			for i := g * size; i < (g+1)*size; i++ {
 				c.keys[i] = float32(math.Inf(-1))
 			}

@@ -59,20 +59,3 @@ func (c *Core) cut(plan *stages.RoutePlan) {
 		c.counts[e]++
 	}
 }
-
-// common counts the experts that a and b share; each holds an expert once.
-func (c *Core) common(a, b []int32) int64 {
-	n := int64(0)
-	for _, e := range a {
-		c.mark[e] = true
-	}
-	for _, e := range b {
-		if c.mark[e] {
-			n++
-		}
-	}
-	for _, e := range a {
-		c.mark[e] = false
-	}
-	return n
-}

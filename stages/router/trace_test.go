@@ -12,7 +12,8 @@ func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		c := router.New(router.Config{
 			Layers: a.Int("layers", 2), Experts: a.Int("experts", 4), TopK: a.Int("topk", 2), Rule: router.Rule{NormTopK: a.Bool("norm")},
-			LastToken: a.Bool("lasttoken"), NextGate: a.Bool("nextgate"), PrefetchSlots: a.Int("prefetch", 4),
+			LastToken: a.Bool("lasttoken"), NextGate: a.Bool("nextgate"), First: a.Int("first", 0),
+			Ahead: a.Int("layersahead", 1), AheadRows: a.Int("rowsahead", 8), PrefetchSlots: a.Int("prefetch", 4),
 		})
 		// rest shows whether the core holds anything of a step that is over.
 		rest := func(command string, _ *stagetest.Args) ([]string, error) {

@@ -39,6 +39,9 @@ type Sim struct {
 	Events int
 }
 
+// eventNS is the simulated time from event to event, in nanoseconds.
+const eventNS = 50_000
+
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
 	return &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth)}
@@ -107,6 +110,9 @@ func (s *Sim) deliverLoose(i int) error {
 
 // handle runs a core on a message and takes what it asks for.
 func (s *Sim) handle(to stages.StageID, m stages.Message) error {
+	if h := m.Head(); h != nil && to == stages.ExpertIO {
+		h.SentNS = int64(s.Events) * eventNS
+	}
 	if err := s.watch.received(to, m); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}

@@ -68,8 +68,17 @@ func openPack(t *testing.T, name string) *pack {
 type tuning struct {
 	depth, slots, waveSlots, steps, chunkRows int
 	lastToken, nextGate                       bool
+	ahead, aheadRows                          int  // layers, rows
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
+}
+
+// gates is how many layers' routers dispatch asks ahead.
+func (tu tuning) gates() int {
+	if tu.nextGate {
+		return tu.ahead
+	}
+	return 0
 }
 
 // slotBuffer is slot memory in one buffer.
@@ -122,7 +131,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: 64, Ahead: tu.nextGate,
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: 64, Ahead: tu.gates(), AheadRows: tu.chunkRows,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +159,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
-			LastToken: tu.lastToken, NextGate: tu.nextGate, PrefetchSlots: tu.slots - tu.waveSlots,
+			LastToken: tu.lastToken, NextGate: tu.nextGate, Ahead: tu.ahead, AheadRows: tu.aheadRows, PrefetchSlots: tu.slots - tu.waveSlots,
 		}),
 		stages.ExpertIO: eio,
 		stages.Dispatch: s.dispatch,
@@ -249,6 +258,30 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 	}
 }
 
+// stats asks for the figures; whatever else is under way goes on meanwhile.
+func (s *simulation) stats() (*stages.Stats, error) {
+	st := new(stages.Stats)
+	s.Post(&stages.CollectStats{Stats: st, Caller: "stats"})
+	answered := func() bool {
+		return slices.ContainsFunc(s.Answers, func(a stages.Answer) bool { m, ok := a.Msg.(*stages.CollectStats); return ok && m.Stats == st })
+	}
+	if err := s.Run(answered); err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// conserved reports a layer whose speculative reads do not end as one of hit, late and wasted each, or are not there yet.
+func conserved(s *stages.Stats) error {
+	for i, l := range s.Layers {
+		if l.PrefetchIssued != l.PrefetchHit+l.PrefetchLate+l.PrefetchWasted+l.PrefetchHeld {
+			return fmt.Errorf("layer %d: %d speculative reads became %d hits, %d late, %d wasted, and %d are held",
+				i, l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted, l.PrefetchHeld)
+		}
+	}
+	return nil
+}
+
 func argmax(v []float32) int32 {
 	best := 0
 	for i := range v {
@@ -325,7 +358,8 @@ func TestOrders(t *testing.T) {
 func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	tu := tuning{
 		depth: 1 + r.IntN(3), waveSlots: 1 + r.IntN(experts), steps: 1 + r.IntN(3), chunkRows: 1 + r.IntN(12),
-		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0, resize: r.IntN(2) == 0, warm: r.IntN(3) == 0,
+		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0, ahead: 1 + r.IntN(2), aheadRows: r.IntN(12),
+		resize: r.IntN(2) == 0, warm: r.IntN(3) == 0,
 	}
 	tu.slots = tu.waveSlots + r.IntN(experts*layers)
 	if r.IntN(3) == 0 {
@@ -346,6 +380,89 @@ func sameBits(got, want [][][]float32) error {
 		}
 	}
 	return nil
+}
+
+// TestSpeculation counts what becomes of speculative reads under many orders and settings, some of whose reads fail, in the midst of
+// conversations and after them: nothing is lost, and each end occurs.
+func TestSpeculation(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	all := scripts(p.cfg.VocabSize)
+	n := *orders / 5
+	if testing.Short() {
+		n = 50
+	}
+	var sum stages.LayerStats
+	for sd := range uint64(n) {
+		r := rand.New(rand.NewPCG(sd, 5))
+		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		s := p.simulate(t, tu, r, faults{read: func(rd stages.Read) error {
+			if sd%2 == 0 && r.IntN(200) == 0 {
+				return errDisk
+			}
+			return nil
+		}})
+		if err := s.countSpeculation(r, all, &sum); err != nil {
+			t.Fatalf("seed %d, %+v: %v", sd, tu, err)
+		}
+		s.close()
+	}
+	for what, n := range map[string]int64{
+		"hits": sum.PrefetchHit, "late": sum.PrefetchLate, "wasted": sum.PrefetchWasted, "held": sum.PrefetchHeld,
+		"dropped": sum.PrefetchDropped, "declined": sum.PrefetchDeclined,
+	} {
+		if n == 0 {
+			t.Errorf("%s: none, the test shows nothing of them", what)
+		}
+	}
+	t.Logf("%d orders: %d speculative reads, %d hits, %d late, %d wasted, %d held; %d dropped, %d declined, %d skipped in %d pauses", n,
+		sum.PrefetchIssued, sum.PrefetchHit, sum.PrefetchLate, sum.PrefetchWasted, sum.PrefetchHeld, sum.PrefetchDropped, sum.PrefetchDeclined,
+		sum.PrefetchSkipped, sum.PrefetchPauses)
+}
+
+// countSpeculation plays the scripts once and looks at the figures now and then.
+func (s *simulation) countSpeculation(r *rand.Rand, all []script, sum *stages.LayerStats) error {
+	for i := range all {
+		s.Post(&stages.OpenSequence{Seq: stages.SeqID(i + 1), Caller: i})
+	}
+	for round := range 4 {
+		for i, sc := range all {
+			tokens := sc.prompt
+			if round > 0 {
+				tokens = sc.prompt[:1]
+			}
+			s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: slices.Clone(tokens), Caller: i})
+		}
+		until := s.Events + r.IntN(400)
+		if err := s.Run(func() bool { return s.Events >= until }); err != nil {
+			return err
+		}
+		st, err := s.stats()
+		if err == nil {
+			err = conserved(st)
+		}
+		if err == nil {
+			err = s.Run(nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	st, err := s.stats()
+	if err != nil {
+		return err
+	}
+	for _, l := range st.Layers {
+		sum.PrefetchIssued += l.PrefetchIssued
+		sum.PrefetchHit += l.PrefetchHit
+		sum.PrefetchLate += l.PrefetchLate
+		sum.PrefetchWasted += l.PrefetchWasted
+		sum.PrefetchHeld += l.PrefetchHeld
+		sum.PrefetchDropped += l.PrefetchDropped
+		sum.PrefetchDeclined += l.PrefetchDeclined
+		sum.PrefetchSkipped += l.PrefetchSkipped
+		sum.PrefetchPauses += l.PrefetchPauses
+	}
+	return errors.Join(conserved(st), s.AtRest())
 }
 
 // TestFailingReads lets reads fail at random: conversations that were hit get the read's error and are poisoned, the others

@@ -35,7 +35,7 @@ type Traced struct {
 //	  dispatch: OpenSequence seq=1 caller=a
 //
 // A scenario begins with an empty core, which open makes of the config line. A command is a message: its type and its fields in
-// lower case; step= and layer= stand for the Step. Lines that are indented are the answer: what the outbox holds, in the order in
+// lower case; step=, layer= and atus= (when it was sent, in microseconds) stand for the Step. Lines that are indented are the answer: what the outbox holds, in the order in
 // which a shell performs it, and an error as "error:". "itself" is the message that the core sent to itself last. Three commands describe what messages share: "step ID lane= rows=" a batch
 // (a row is seq@pos:token, with * if its logits are wanted), "plan NAME topk= picks= weights= uses=" a RoutePlan (a use is
 // expert:pair+pair), and whatever Traced.Do knows. With -update answers are written into the files.
@@ -220,6 +220,13 @@ func (s *scenario) box() (got []string) {
 		line := fmt.Sprintf("ended step=%d", e.Step.ID)
 		if e.Err != nil {
 			line += fmt.Sprintf(" err=%q", e.Err)
+		}
+		got = append(got, line)
+	}
+	for _, n := range s.out.Notes {
+		line := "note: " + n.Text
+		for i := 0; i+1 < len(n.Args); i += 2 {
+			line += fmt.Sprintf(" %v=%v", n.Args[i], n.Args[i+1])
 		}
 		got = append(got, line)
 	}

@@ -41,7 +41,7 @@ func (s *scenario) message(name string, a *Args) (stages.Message, error) {
 	m := p.Interface().(stages.Message)
 	if h := m.Head(); h != nil {
 		h.ID, h.Layer = stages.StepID(a.Int("step", 0)), a.Int("layer", 0)
-		h.Batch = s.batches[h.ID]
+		h.Batch, h.SentNS = s.batches[h.ID], int64(a.Int("atus", 0))*1000
 	}
 	v := p.Elem()
 	for i := range v.NumField() {

@@ -233,6 +233,14 @@ func (o *Order) Remove(key int) {
 
 // Evict removes the expert that should leave and returns its key; false if none may.
 func (o *Order) Evict() (key int, ok bool) {
+	if key, ok = o.Next(); ok {
+		o.Remove(key)
+	}
+	return key, ok
+}
+
+// Next returns the expert that Evict would remove; false if none may leave.
+func (o *Order) Next() (key int, ok bool) {
 	best, longest := -1, -1.0
 	// The layers after the one visited last have their turn first; that one itself waits a whole pass.
 	next := o.now + 1
@@ -249,9 +257,7 @@ func (o *Order) Evict() (key int, ok bool) {
 	if best < 0 {
 		return -1, false
 	}
-	key = int(o.layers[best].heap[0])
-	o.Remove(key)
-	return key, true
+	return int(o.layers[best].heap[0]), true
 }
 
 // look brings a layer's wait up to date.

@@ -1,0 +1,70 @@
+package expertio
+
+import "github.com/moeflux/moeflux-actor/stages"
+
+const (
+	// pauseRows is the rows of one of the two halves of the window that speculation is judged by.
+	pauseRows = 32
+	// A pause lasts so many rows at first, and twice as many each time that the trial after it fails.
+	firstPause, longestPause = 64, 2048
+	// fewWasted is how many wasted reads are too few to judge by.
+	fewWasted = 4
+	// lateSaves is what a read saves, of its time, that is wanted while it is under way.
+	lateSaves = 0.5
+)
+
+// pause keeps one layer's speculation from costing more than it saves.
+type pause struct {
+	rows          int        // of the window's newer half
+	saved, wasted [2]float64 // reads, in the newer and in the older half
+	left          int        // rows that are still to pass without speculation
+	next          int        // how long the next pause will be; 0 means firstPause
+}
+
+// on reports whether speculation is paused.
+func (p *pause) on() bool { return p.left > 0 }
+
+// visit notes that the layer was routed for so many rows and reports whether a pause begins or ends with that. cost is what a wasted
+// read takes from others, in reads.
+func (p *pause) visit(rows int, cost float64) (begins, ends bool) {
+	if p.left > 0 {
+		p.left = max(0, p.left-rows)
+		if p.left == 0 {
+			p.rows, p.saved, p.wasted = 0, [2]float64{}, [2]float64{}
+		}
+		return false, p.left == 0
+	}
+	if p.rows += rows; p.rows < pauseRows {
+		return false, false
+	}
+	saved, wasted := p.saved[0]+p.saved[1], p.wasted[0]+p.wasted[1]
+	p.rows, p.saved, p.wasted = 0, [2]float64{0, p.saved[0]}, [2]float64{0, p.wasted[0]}
+	switch {
+	case wasted >= fewWasted && wasted*cost > saved:
+		p.left = max(firstPause, p.next)
+		p.next = min(2*p.left, longestPause)
+		return true, false
+	case saved > 0:
+		p.next = 0
+	}
+	return false, false
+}
+
+// judge notes that a layer is due, and pauses its speculation or tries it again.
+func (c *Core) judge(m *stages.LayerRouted, out *stages.Outbox) {
+	p, st := &c.pauses[m.Layer], &c.layers[m.Layer]
+	c.pace.routed(m, st.Misses)
+	if c.cfg.Mapped || m.Batch == nil {
+		return
+	}
+	saved, wasted, cost := p.saved[0]+p.saved[1], p.wasted[0]+p.wasted[1], c.pace.cost()
+	switch begins, ends := p.visit(len(m.Batch.Rows), cost); {
+	case begins:
+		st.PrefetchPauses++
+		out.Notes = append(out.Notes, stages.Note{Text: "speculation paused", Args: []any{
+			"layer", m.Layer, "rows", p.left, "reads_saved", saved, "reads_wasted", wasted, "cost_of_one", cost,
+		}})
+	case ends:
+		out.Notes = append(out.Notes, stages.Note{Text: "speculation is tried again", Args: []any{"layer", m.Layer}})
+	}
+}

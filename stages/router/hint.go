@@ -1,0 +1,223 @@
+package router
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// leastChance is what is worth a message: less is not read, and protects next to nothing.
+const leastChance = 1.0 / 16
+
+// union is the chances of one layer's experts over all rows of a step, taken as independent of each other.
+type union struct {
+	miss []float32 // [experts] the chance that no row picks it; 1 for those that are not listed
+	list []likely
+}
+
+// likely is an expert that some row may pick.
+type likely struct {
+	expert int32
+	chance float32
+}
+
+func newUnion(experts int) union {
+	u := union{miss: make([]float32, experts)}
+	for e := range u.miss {
+		u.miss[e] = 1
+	}
+	return u
+}
+
+// add adds the guesses of one row.
+func (u *union) add(guesses []guess) {
+	for _, g := range guesses {
+		u.one(g.expert, g.chance)
+	}
+}
+
+func (u *union) one(expert int32, chance float32) {
+	if chance < leastChance {
+		return
+	}
+	if u.miss[expert] == 1 {
+		u.list = append(u.list, likely{expert: expert})
+	}
+	u.miss[expert] *= 1 - min(1, chance)
+}
+
+// fill puts the likeliest experts into a hint, at most so many, and empties the union.
+func (u *union) fill(hint *stages.PrefetchExperts, most int) {
+	for i, l := range u.list {
+		u.list[i].chance = 1 - u.miss[l.expert]
+		u.miss[l.expert] = 1
+	}
+	slices.SortFunc(u.list, func(a, b likely) int {
+		if c := cmp.Compare(b.chance, a.chance); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.expert, b.expert)
+	})
+	for _, l := range u.list[:min(most, len(u.list))] {
+		hint.Experts = append(hint.Experts, l.expert)
+		hint.Chances = append(hint.Chances, l.chance)
+	}
+	u.list = u.list[:0]
+}
+
+// send sends what the union holds as a hint for a layer, if it holds anything.
+func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
+	s.Layer = layer
+	hint := out.Spent().PrefetchExperts(s, ahead)
+	c.union.fill(hint, c.cfg.PrefetchSlots)
+	if len(hint.Experts) == 0 {
+		out.Spent().Handled(hint)
+		return
+	}
+	out.Send(stages.ExpertIO, hint)
+}
+
+// beginLayer foretells what can be foretold without scores: Config.Ahead layers on, and when a step begins all up to there.
+func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
+	if err := c.check(m.Head()); err != nil {
+		return err
+	}
+	if !c.cfg.LastToken && !c.cfg.NextGate {
+		return nil
+	}
+	from := m.Layer + c.cfg.Ahead
+	if m.Layer == 0 {
+		from = 0
+	}
+	many := len(m.Batch.Rows) > c.cfg.AheadRows
+	for layer := max(from, c.cfg.First); layer <= m.Layer+c.cfg.Ahead && layer < c.cfg.Layers; layer++ {
+		switch {
+		case many:
+			c.popular(layer, len(m.Batch.Rows))
+		case c.cfg.LastToken && (!c.cfg.NextGate || layer < c.cfg.First+c.cfg.Ahead):
+			c.asBefore(m.Head(), layer)
+		}
+		c.send(m.Step, layer, layer-m.Layer, out)
+	}
+	return nil
+}
+
+// asBefore foretells a layer by the row before of each sequence, unless that layer of the step is routed already.
+func (c *Core) asBefore(s *stages.Step, layer int) {
+	for _, g := range s.Batch.Segments {
+		p := c.past[g.Seq]
+		if p == nil || p.step > s.ID || p.step == s.ID && p.layer >= layer {
+			continue
+		}
+		c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: p.picks[layer]})
+		c.union.add(c.guesses)
+	}
+}
+
+// popular foretells a layer for so many rows that most of its experts will be wanted by one or another: by how often each was
+// picked until now.
+func (c *Core) popular(layer, rows int) {
+	const weight = 16 // rows that the opinion that all are alike weighs
+	st := &c.layers[layer]
+	alike := float64(weight*c.cfg.TopK) / float64(c.cfg.Experts)
+	for e, n := range st.Uses {
+		p := min(1, (float64(n)+alike)/float64(c.rows[layer]+weight))
+		c.union.one(int32(e), float32(1-math.Pow(1-p, float64(rows))))
+	}
+}
+
+// again foretells the first layers of the next row of the step's sequences: what this row picked there.
+func (c *Core) again(m *stages.ScoresReady, out *stages.Outbox) {
+	if !c.cfg.LastToken {
+		return
+	}
+	for layer := c.cfg.First; layer < min(c.cfg.First+c.cfg.Ahead, c.cfg.Layers); layer++ {
+		for _, g := range m.Batch.Segments {
+			c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: c.past[g.Seq].picks[layer]})
+			c.union.add(c.guesses)
+		}
+		c.send(m.Step, layer, c.cfg.Layers-m.Layer+layer, out)
+	}
+}
+
+// foretold is what scores ahead foretold for one layer of a step, kept until that layer is routed.
+type foretold struct {
+	step    stages.StepID
+	layer   int
+	ahead   int // layers, 1 or 2
+	guesses []guess
+	ends    []int // [rows] in guesses
+}
+
+// lookAhead foretells the next layers by their own routers' scores.
+func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
+	if len(m.Ahead) == 0 {
+		return nil
+	}
+	n := max(1, len(m.Batch.Rows)*c.cfg.Experts)
+	layers := len(m.Ahead) / n
+	if len(m.Ahead)%n != 0 || layers > len(c.gates) || m.Layer+layers >= c.cfg.Layers {
+		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers behind it", len(m.Ahead), &m.Step, n, len(c.gates))
+	}
+	for i := range layers {
+		f := c.newForetold()
+		f.step, f.layer, f.ahead = m.ID, m.Layer+1+i, 1+i
+		wanted := c.cfg.NextGate && i < c.cfg.Ahead && len(m.Batch.Rows) <= c.cfg.AheadRows
+		c.foretell(f, m.Batch, m.Ahead[i*n:(i+1)*n], wanted)
+		c.open = append(c.open, f)
+		if wanted {
+			c.send(m.Step, f.layer, f.ahead, out)
+		}
+	}
+	return nil
+}
+
+// foretell guesses row by row and unites what is wanted.
+func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted bool) {
+	e := c.cfg.Experts
+	for _, g := range b.Segments {
+		for r := g.Row; r < g.Row+g.Rows; r++ {
+			s := sight{layer: f.layer, scores: scores[r*e : (r+1)*e]}
+			if p := c.past[g.Seq]; p != nil && r == g.Row {
+				s.past = p.picks[f.layer]
+			}
+			from := len(f.guesses)
+			f.guesses = c.gates[f.ahead-1].foretell(f.guesses, s)
+			f.ends = append(f.ends, len(f.guesses))
+			if wanted {
+				c.union.add(f.guesses[from:])
+			}
+		}
+	}
+}
+
+func (c *Core) newForetold() *foretold {
+	n := len(c.spare) - 1
+	if n < 0 {
+		return new(foretold)
+	}
+	f := c.spare[n]
+	c.spare = c.spare[:n]
+	f.guesses, f.ends = f.guesses[:0], f.ends[:0]
+	return f
+}
+
+// settle removes what was foretold for a layer of a step, or for all its layers if layer is negative, and tells f of it first.
+func (c *Core) settle(id stages.StepID, layer int, f func(*foretold)) {
+	rest := c.open[:0]
+	for _, o := range c.open {
+		if o.step != id || layer >= 0 && o.layer != layer {
+			rest = append(rest, o)
+			continue
+		}
+		if f != nil {
+			f(o)
+		}
+		c.spare = append(c.spare, o)
+	}
+	clear(c.open[len(rest):])
+	c.open = rest
+}

@@ -1,0 +1,125 @@
+package router
+
+import "slices"
+
+// predictor foretells what a row of a layer will pick.
+type predictor interface {
+	// foretell appends the experts that the row may pick, each once, with the chance that it does.
+	foretell(dst []guess, s sight) []guess
+	// learn takes note of what became of one row's guesses; picked is [experts].
+	learn(layer int, guesses []guess, picked []bool)
+}
+
+// sight is what is known of a row before its layer is routed.
+type sight struct {
+	layer  int
+	scores []float32 // [experts] of the layer's router, applied to the router input of a layer before
+	past   []int32   // [TopK] what the row before picked in this layer, heaviest first; nil if that is not known
+}
+
+// guess is an expert that a row may pick.
+type guess struct {
+	expert int32
+	kind   int16 // of the evidence, as the predictor's experience counts it
+	rank   int16 // among the scores, 0 for the best; of an expert that is not among those looked at, their number
+	chance float32
+}
+
+// lastToken foretells the experts that the row before picked in the same layer. The evidence is how heavy the pick was.
+type lastToken struct{ experience }
+
+// nextGate foretells the experts for which the layer's router gives the best scores on the router input of a layer before. The evidence is
+// the rank, twice as many as are picked: among those just behind, one in four is.
+type nextGate struct {
+	experience
+	rule *chooser
+	top  []int32
+}
+
+// both is nextGate whose evidence is also whether the row before picked the expert, which sets ranks far apart; and it
+// foretells the others of that row too.
+type both struct{ nextGate }
+
+var (
+	_ predictor = (*lastToken)(nil)
+	_ predictor = (*nextGate)(nil)
+	_ predictor = (*both)(nil)
+)
+
+// What both knows of the row before; the kind of evidence is three times the rank and this.
+const (
+	pastUnknown = iota
+	notPicked
+	picked
+	pastKinds
+)
+
+func newLastToken(layers, k int) *lastToken {
+	prior := make([]float32, k)
+	for i := range prior {
+		prior[i] = lastPrior[i*len(lastPrior)/k]
+	}
+	return &lastToken{newExperience(layers, prior)}
+}
+
+// newNextGate returns the predictor by the router input so many layers before, 1 or 2.
+func newNextGate(layers, experts, k, ahead int, rule *chooser) *nextGate {
+	p := &nextGate{rule: rule, top: make([]int32, min(2*k, experts))}
+	var prior []float32
+	for rank := range p.top {
+		prior = append(prior, gatePriors[ahead-1][pastUnknown][rank*priorRanks/(2*k)])
+	}
+	p.experience = newExperience(layers, prior)
+	return p
+}
+
+// newBoth is newNextGate with the row before.
+func newBoth(layers, experts, k, ahead int, rule *chooser) *both {
+	p := &both{nextGate{rule: rule, top: make([]int32, min(2*k, experts))}}
+	var prior []float32
+	for rank := range p.top {
+		for past := range pastKinds {
+			prior = append(prior, gatePriors[ahead-1][past][rank*priorRanks/(2*k)])
+		}
+	}
+	for range pastKinds { // of an expert of the row before that is not among the ranks
+		prior = append(prior, unrankedPriors[ahead-1])
+	}
+	p.experience = newExperience(layers, prior)
+	return p
+}
+
+func (p *lastToken) foretell(dst []guess, s sight) []guess {
+	for rank, e := range s.past {
+		dst = append(dst, p.guess(s.layer, e, rank, rank))
+	}
+	return dst
+}
+
+func (p *nextGate) foretell(dst []guess, s sight) []guess {
+	topK(p.rule.rank(s.layer, s.scores), p.top)
+	for rank, e := range p.top {
+		dst = append(dst, p.guess(s.layer, e, rank, rank))
+	}
+	return dst
+}
+
+func (p *both) foretell(dst []guess, s sight) []guess {
+	topK(p.rule.rank(s.layer, s.scores), p.top)
+	for rank, e := range p.top {
+		past := notPicked
+		switch {
+		case s.past == nil:
+			past = pastUnknown
+		case slices.Contains(s.past, e):
+			past = picked
+		}
+		dst = append(dst, p.guess(s.layer, e, pastKinds*rank+past, rank))
+	}
+	for _, e := range s.past {
+		if n := len(p.top); !slices.Contains(p.top, e) {
+			dst = append(dst, p.guess(s.layer, e, pastKinds*n+picked, n))
+		}
+	}
+	return dst
+}
