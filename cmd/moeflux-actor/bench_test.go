@@ -174,8 +174,8 @@ const settingKeys = "activations architecture chunk_rows device expert_io expert
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are what an engine counts.
-const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_dropped " +
-	"prefetch_hits prefetch_late prefetch_wasted read_seconds"
+const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
+	"prefetch_hits prefetch_issued prefetch_late prefetch_skipped prefetch_wasted read_seconds"
 
 // sortedWords sorts the words of some lists into one.
 func sortedWords(lists ...string) string {

@@ -23,7 +23,7 @@ type sweepAxis struct {
 
 // defaultGrid is what is tried if nothing is named.
 var defaultGrid = []sweepAxis{
-	{"ring-depth", []string{"1", "2"}}, {"read-workers", []string{"4", "8"}}, {"prefetch", []string{"off", "last-token"}},
+	{"ring-depth", []string{"1", "2"}}, {"read-workers", []string{"4", "8"}}, {"prefetch", []string{"off", "both"}},
 }
 
 // sweepResult is what bench --sweep prints.

@@ -28,7 +28,7 @@ type benchCmd struct {
 	Warmup       *int          `placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, with --sweep 32, or what the context leaves."`
 	Cold         bool          `help:"One run without a warm-up, with expert slots that are empty at its start, and what the best possible cache of their number would have had to read. Files that the system has cached stay so: dropping them is the caller's."`
 	Sweep        bool          `help:"In place of runs, try all combinations of the settings that --grid names, or of a few usual ones, and print the best."`
-	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. What is not named stays as its flag says. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,last-token."`
+	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. What is not named stays as its flag says. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
 	Soak         time.Duration `placeholder:"DURATION" help:"In place of runs, decode for so long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, memory bandwidth, and for every case prefill and decode with median, minimum and maximum and every run. With --soak: every minute and the verdict."`
 

@@ -17,11 +17,15 @@ type engineCounts struct {
 	BytesAhead    int64   `json:"bytes_read_ahead"` // of these, in speculative reads
 	BytesWarm     int64   `json:"bytes_read_warm"`  // of these, of experts that earlier runs used most
 
-	// Speculative reads: used, used while still being read, thrown out unused, and not begun for want of room.
-	PrefetchHits    int64 `json:"prefetch_hits"`
-	PrefetchLate    int64 `json:"prefetch_late"`
-	PrefetchWasted  int64 `json:"prefetch_wasted"`
-	PrefetchDropped int64 `json:"prefetch_dropped"`
+	// Speculative reads: begun, used, used while still being read, thrown out unused; and what was foretold and not read, for want of room, because
+	// time or chance spoke against it, or because guessing was paused. See stages.LayerStats.
+	PrefetchIssued   int64 `json:"prefetch_issued"`
+	PrefetchHits     int64 `json:"prefetch_hits"`
+	PrefetchLate     int64 `json:"prefetch_late"`
+	PrefetchWasted   int64 `json:"prefetch_wasted"`
+	PrefetchDropped  int64 `json:"prefetch_dropped"`
+	PrefetchDeclined int64 `json:"prefetch_declined"`
+	PrefetchSkipped  int64 `json:"prefetch_skipped"`
 
 	timeCounts
 }
@@ -75,11 +79,14 @@ func layersBetween(before, after *actors.Stats) []layerCounts {
 			l.BytesAhead, l.BytesWarm = l.BytesAhead-b.BytesAhead, l.BytesWarm-b.BytesWarm
 			l.PrefetchHit, l.PrefetchLate = l.PrefetchHit-b.PrefetchHit, l.PrefetchLate-b.PrefetchLate
 			l.PrefetchWasted, l.PrefetchDropped = l.PrefetchWasted-b.PrefetchWasted, l.PrefetchDropped-b.PrefetchDropped
+			l.PrefetchIssued, l.PrefetchDeclined = l.PrefetchIssued-b.PrefetchIssued, l.PrefetchDeclined-b.PrefetchDeclined
+			l.PrefetchSkipped -= b.PrefetchSkipped
 		}
 		out[i] = layerCounts{i, engineCounts{
 			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
 			PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
-			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, timeCounts: timesOf(l.Times),
+			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, PrefetchIssued: l.PrefetchIssued, PrefetchDeclined: l.PrefetchDeclined,
+			PrefetchSkipped: l.PrefetchSkipped, timeCounts: timesOf(l.Times),
 		}}
 		out[i].setRate()
 	}
@@ -97,6 +104,9 @@ func (c *engineCounts) addCounts(d *engineCounts) {
 	c.PrefetchLate += d.PrefetchLate
 	c.PrefetchWasted += d.PrefetchWasted
 	c.PrefetchDropped += d.PrefetchDropped
+	c.PrefetchIssued += d.PrefetchIssued
+	c.PrefetchDeclined += d.PrefetchDeclined
+	c.PrefetchSkipped += d.PrefetchSkipped
 }
 
 func (c *engineCounts) setRate() {
