@@ -65,8 +65,8 @@ const program = `#!/bin/sh
 echo "$@" >>%[1]s/calls
 case $1 in
 synth) for last; do :; done; mkdir -p "$last" && head -c 1000 /dev/zero >"$last/weights" ;;
-doctor) cat %[1]s/limits/moeflux-*/memory.limit_in_bytes >>%[1]s/seen; echo '{"memory":{"median":1e9},"disk":[{"mode":"direct","median":2e6},{"mode":"buffered","median":1e6}],"forecast":{"tokens_per_second":4}}' ;;
-bench) echo '{"experts_per_token":8,"touched_per_token":1000000,"optimum":{"expert_misses":4,"expert_hit_rate":0.9,"bytes_read":4000000},"cases":[{"runs":[{"decode":{"tokens":8,"seconds":4,"tokens_per_second":2,"expert_hit_rate":0.8,"bytes_read":5000000}}]}]}' ;;
+doctor) cat %[1]s/limits/moeflux-*/memory.limit_in_bytes >>%[1]s/seen; echo '{"memory":{"median":1e9},"disk":[{"mode":"direct","median":2e6},{"mode":"buffered","median":1e6}]}' ;;
+bench) echo '{"forecast":{"tokens_per_second":4},"experts_per_token":8,"touched_per_token":1000000,"optimum":{"expert_misses":4,"expert_hit_rate":0.9,"bytes_read":4000000},"cases":[{"runs":[{"decode":{"tokens":8,"seconds":4,"tokens_per_second":2,"expert_hit_rate":0.8,"bytes_read":5000000}}]}]}' ;;
 esac
 rm -f %[1]s/limits/moeflux-*/*
 `

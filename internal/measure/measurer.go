@@ -47,9 +47,6 @@ type doctor struct {
 		Depth  int     `json:"depth"`
 		Median float64 `json:"median"`
 	} `json:"disk"`
-	Forecast *struct {
-		TokensPerSecond float64 `json:"tokens_per_second"`
-	} `json:"forecast"`
 }
 
 // benchRun is what of bench --cold --json counts here, and what the system says of it.
@@ -63,6 +60,9 @@ type benchRun struct {
 		HitRate float64 `json:"expert_hit_rate"`
 		Bytes   int64   `json:"bytes_read"`
 	} `json:"optimum"`
+	Forecast *struct {
+		TokensPerSecond float64 `json:"tokens_per_second"`
+	} `json:"forecast"`
 	Cases []struct {
 		Runs []struct {
 			Decode struct {

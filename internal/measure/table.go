@@ -77,7 +77,7 @@ type summary struct {
 	TimesBest  *float64 `json:"times_best_peer"` // null if there is none
 	Limit      *limit   `json:"limit"`           // null if it is not known
 	LimitShare *float64 `json:"limit_share"`
-	Forecast   *float64 `json:"forecast_share"` // the speed, of what doctor foretold
+	Forecast   *float64 `json:"forecast_share"` // the speed, of what bench foretold
 }
 
 func (r *row) summary() summary {
@@ -102,7 +102,7 @@ func (r *row) summary() summary {
 	if l, ok := limitOf(r.Doctor, m); ok {
 		s.Limit, s.LimitShare = &l, share(l.Speed)
 	}
-	if f := r.Doctor.Forecast; f != nil && f.TokensPerSecond > 0 {
+	if f := m.Forecast; f != nil && f.TokensPerSecond > 0 {
 		s.Forecast = share(f.TokensPerSecond)
 	}
 	return s
@@ -127,7 +127,7 @@ func writeTable(w io.Writer, o *options, rows []*row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(w, "| model, routing | limit | K | tokens/s | hits | best cache | read | most memory | llama.cpp, mmap | ik_llama.cpp, deferred experts | times the best | limit of speed: disk, compute | share of it | of doctor's forecast |\n"+
+	if _, err := fmt.Fprint(w, "| model, routing | limit | K | tokens/s | hits | best cache | read | most memory | llama.cpp, mmap | ik_llama.cpp, deferred experts | times the best | limit of speed: disk, compute | share of it | of bench's forecast |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"); err != nil {
 		return err
 	}
