@@ -118,7 +118,7 @@ func TestBenchSequences(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
 	r := mustBench(t, e, "--prompt-tokens", "5,9", "--gen-tokens", "2", "--repeat", "1", "--sequences", "3,1", "--warmup", "1",
-		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB")
+		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB", "--prefetch", "off")
 	var got [][2]int
 	for _, c := range r.Cases {
 		got = append(got, [2]int{c.PromptTokens, c.Sequences})
