@@ -236,12 +236,40 @@ func (r *sweepResult) rank(settings []*sweepSetting) {
 		return 0
 	})
 	if len(r.Settings) > 0 {
+		best := r.Settings[0]
 		r.Best = fmt.Sprintf("%s run --model %s", program, quoted(r.Model))
-		for _, a := range r.Settings[0].args {
+		for _, a := range slices.Concat(best.set.beside(best.Flags), best.args) {
 			name, value, _ := strings.Cut(a, "=")
 			r.Best += fmt.Sprintf(" --%s %s", name, quoted(value))
 		}
 	}
+}
+
+// beside returns the engine's flags that were given and are none of swept, as name=value.
+func (f *engineFlags) beside(swept map[string]string) (args []string) {
+	add := func(name, value string, given bool) {
+		if _, there := swept[name]; given && !there {
+			args = append(args, name+"="+value)
+		}
+	}
+	number := func(name string, n int) { add(name, strconv.Itoa(n), n != 0) }
+	number("threads", f.Threads)
+	add("activations", f.Activations, f.Activations != "int8")
+	number("ring-depth", f.RingDepth)
+	add("prefetch", f.Prefetch, f.Prefetch != "")
+	number("prefetch-layers", f.PrefetchLayers)
+	add("expert-io", f.ExpertIO, f.ExpertIO != "")
+	memory := strconv.FormatInt(f.ExpertMemory.bytes, 10)
+	if f.ExpertMemory.percent > 0 {
+		memory = strconv.FormatFloat(f.ExpertMemory.percent, 'f', -1, 64) + "%"
+	}
+	add("expert-memory", memory, f.ExpertMemory != size{})
+	add("profile", f.Profile, f.Profile != "")
+	number("read-workers", f.ReadWorkers)
+	number("chunk-rows", f.ChunkRows)
+	number("ctx", f.Ctx)
+	number("experts-per-token", f.ExpertsPerToken)
+	return args
 }
 
 // quoted writes a word as a shell reads it.

@@ -36,7 +36,7 @@ func TestSweep(t *testing.T) {
 	if len(seen) != 4 || slots["3MiB"] >= slots["5MiB"] {
 		t.Errorf("settings %v, slots %v; want four settings, and more slots in more memory", seen, slots)
 	}
-	want := " --ring-depth " + r.Settings[0].Flags["ring-depth"] + " --expert-memory " + r.Settings[0].Flags["expert-memory"]
+	want := " --expert-io buffered --ring-depth " + r.Settings[0].Flags["ring-depth"] + " --expert-memory " + r.Settings[0].Flags["expert-memory"]
 	if !strings.HasPrefix(r.Best, "moeflux-actor run --model ") || !strings.HasSuffix(r.Best, want) {
 		t.Errorf("best %q, want it to end with %q", r.Best, want)
 	}
