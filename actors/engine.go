@@ -22,6 +22,9 @@ import (
 // Stats is what an engine counted since it was opened.
 type Stats = stages.Stats
 
+// Times is where the time of an engine, or of a layer, went.
+type Times = stages.Times
+
 // Engine is an open model. Its methods may be called from many goroutines.
 type Engine struct {
 	model *model.Config
@@ -33,6 +36,7 @@ type Engine struct {
 	experts  *expertfile.File
 	slots    *slotMemory
 	queue    gpu.Queue
+	meter    *meter
 	pool     *readpool.Pool
 	governor *governor
 	reads    []*slotRead // [slots]; nil where none was read into yet

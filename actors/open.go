@@ -76,13 +76,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := e.openModel(cfg); err != nil {
 		return e, err
 	}
-	mem, err := e.openMonitor(cfg)
-	if err != nil {
-		return e, err
-	}
-	if e.info, err = settle(cfg, e.model, files{
-		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
-	}, mem); err != nil {
+	if err := e.settle(cfg); err != nil {
 		return e, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -114,6 +108,18 @@ func (e *Engine) openModel(cfg Config) (err error) {
 	return err
 }
 
+// settle chooses settings by what the opened files and the memory are.
+func (e *Engine) settle(cfg Config) error {
+	mem, err := e.openMonitor(cfg)
+	if err != nil {
+		return err
+	}
+	e.info, err = settle(cfg, e.model, files{
+		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
+	}, mem)
+	return err
+}
+
 // build makes the memory, the queue and the five cores.
 func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
@@ -129,6 +135,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
+	e.meter = newMeter(len(m.Layers), e.now)
+	e.queue = e.meter.measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,

@@ -79,9 +79,11 @@ func (s *shell) handle(m stages.Message) {
 	if traced {
 		began = s.e.now()
 	}
+	s.e.meter.before(s.id, head)
 	if err := s.core.Step(m, &s.out); err != nil {
 		panic(&stageError{s.id, err})
 	}
+	s.e.meter.after(s.id, m, &s.out)
 	var rec tracing.Record
 	if traced {
 		rec = s.record(m, head, began)

@@ -28,6 +28,12 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 		Step: head.ID, Layer: int32(head.Layer), Stage: s.id, Kind: tracing.KindOf(m), QueuedNS: head.SentNS, BeganNS: began,
 	}
 	switch m := m.(type) {
+	case *stages.BeginLayer:
+		if s.id == stages.Dispatch {
+			r.Times = s.e.meter.of(head.Layer)
+		}
+	case *stages.LayerRetired, *stages.ReadLogits, *stages.LogitsReady:
+		r.Times = s.e.meter.of(head.Layer)
 	case *stages.PrefetchExperts:
 		r.Count = int32(s.reads(head.ID, true))
 		r.Miss = int32(len(m.Experts)) - r.Count

@@ -46,6 +46,13 @@ type Queue interface {
 	Close() error
 }
 
+// Watched is a Queue that tells when it works, so that time spent working can be told from time spent waiting.
+type Watched interface {
+	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it, in the order of the Submits,
+	// and before a ticket tells that it is done. f must not block and not call the queue. Watch is called once, before the first Submit.
+	Watch(f func(working bool))
+}
+
 // Ticket is the completion of one Submit.
 type Ticket interface {
 	// OnDone calls f once when the work is complete, with nil or what failed: at once, if it is

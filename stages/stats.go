@@ -15,6 +15,8 @@ type Stats struct {
 	PagesUsed, PagesMax      int // key-value pages
 	Reads                    ReadStats
 	Memory                   MemoryStats
+
+	Times // of all layers, of the head, and of what belongs to no layer
 }
 
 // LayerStats is one layer's part of Stats. Hits and misses count experts per step; a pick that finds its expert
@@ -45,6 +47,8 @@ type LayerStats struct {
 	// foretell, AheadHits those it did; TwoAheadPicks and TwoAheadHits are of the input before that.
 	AheadPicks, AheadHits       int64
 	TwoAheadPicks, TwoAheadHits int64
+
+	Times // work of the device for this layer, and waiting for its experts
 }
 
 // ReadStats is what the engine's reads of experts cost.

@@ -108,6 +108,27 @@ func (s *stepRecords) reset() {
 	s.dispatchDone, s.released = s.dispatchDone[:0], s.released[:0]
 }
 
+// times returns the times of all layers and of the head, or false if a record of them is missing.
+func (s *stepRecords) times() (t stages.Times, ok bool) {
+	for i := range s.layers[:s.n] {
+		l := &s.layers[i]
+		if s.readLogits != nil && i == int(s.readLogits.Layer) { // not a layer, but the head
+			continue
+		}
+		if l.begin == nil || l.retired == nil {
+			return t, false
+		}
+		t.Add(l.retired.Times.Since(l.begin.Times))
+	}
+	switch {
+	case s.readLogits != nil && s.logitsReady != nil:
+		t.Add(s.logitsReady.Times.Since(s.readLogits.Times))
+	case s.readLogits != nil || s.logitsReady != nil:
+		return t, false
+	}
+	return t, true
+}
+
 // waves reports whether the k-th ticket of the layer belongs to its k-th wave: a queue ends its work in order, so that is so
 // if no record of either kind is missing.
 func (l *layerRecords) waves() bool {

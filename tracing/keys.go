@@ -23,7 +23,13 @@ const (
 	// home: they waited for a ring credit or for room.
 	KeyWavesWaited = attribute.Key("moeflux.waves_waited")
 
-	KeyDeviceNS   = attribute.Key("moeflux.device_ns")
+	KeyDeviceNS = attribute.Key("moeflux.device_ns")
+	// Of the layer or the head that the span is of; of an eval, of all of these together. If several steps are in flight, what of the time
+	// lies inside the span.
+	KeyComputeNS  = attribute.Key("moeflux.compute_ns")   // the device worked for it
+	KeyOverlapNS  = attribute.Key("moeflux.overlap_ns")   // of that, while experts were being read
+	KeyDiskWaitNS = attribute.Key("moeflux.disk_wait_ns") // the device had nothing to do because experts of the layer were missing
+
 	KeyRingLength = attribute.Key("moeflux.ring_length")
 
 	KeyPrefetchIssued  = attribute.Key("moeflux.prefetch_issued")

@@ -80,6 +80,9 @@ func (r *Replayer) Emit(c Chunk, records []Record) {
 	}
 	r.recs.collect(c.Step, records)
 	defer r.recs.reset()
+	if t, ok := r.recs.times(); ok {
+		root.SetAttributes(timesOf(t)...)
+	}
 	for i := range r.recs.layers[:r.recs.n] {
 		r.layer(ctx, int32(i))
 	}
@@ -96,6 +99,7 @@ func (r *Replayer) layer(ctx context.Context, layer int32) {
 		if int(layer) < len(r.LayerKinds) {
 			attrs = append(attrs, KeyLayerKind.String(r.LayerKinds[layer]))
 		}
+		attrs = append(attrs, timesOf(l.retired.Times.Since(b.Times))...)
 		began, ended := r.times(b.QueuedNS, l.retired.BeganNS)
 		var span trace.Span
 		parent, span = r.tracer.Start(ctx, SpanLayer, trace.WithTimestamp(began), trace.WithAttributes(attrs...))
@@ -167,7 +171,7 @@ func (r *Replayer) head(ctx context.Context) {
 	if b == nil || e == nil || e.QueuedNS == 0 {
 		return
 	}
-	attrs := r.start(b)
+	attrs := append(r.start(b), timesOf(e.Times.Since(b.Times))...)
 	if t := r.recs.dispatched(b.BeganNS, e.QueuedNS); t != nil {
 		attrs = append(attrs, KeyDeviceNS.Int64(t.DeviceNS))
 	}
@@ -181,6 +185,11 @@ func (r *Replayer) start(rec *Record, attrs ...attribute.KeyValue) []attribute.K
 		r.attrs = append(r.attrs, KeyQueueNS.Int64(max(0, rec.BeganNS-rec.QueuedNS)))
 	}
 	return r.attrs
+}
+
+// timesOf returns the attributes of where time went.
+func timesOf(t stages.Times) []attribute.KeyValue {
+	return []attribute.KeyValue{KeyComputeNS.Int64(t.ComputeNS), KeyOverlapNS.Int64(t.OverlapNS), KeyDiskWaitNS.Int64(t.DiskWaitNS)}
 }
 
 // span emits one span; attrs are copied.

@@ -26,9 +26,13 @@ type Record struct {
 	Count, Miss int32
 	Bytes       int64
 	DeviceNS    int64
+
+	// Times are those of the layer, or of the head, until then: of dispatch's BeginLayer and ReadLogits, of the sequencer's LayerRetired and
+	// LogitsReady.
+	Times stages.Times
 }
 
-// DefaultRingRecords is the capacity of a ring that was asked for none: 4,096 records, 288 KiB, hold what
+// DefaultRingRecords is the capacity of a ring that was asked for none: 4,096 records, 416 KiB, hold what
 // expert-IO does in ten tokens of 61 layers.
 const DefaultRingRecords = 4096
 
@@ -45,7 +49,7 @@ type Ring struct {
 }
 
 // NewRing makes a ring of that many records; less than 1 means DefaultRingRecords. Too few lose records of long steps and
-// with them spans; each costs 72 bytes.
+// with them spans; each costs 104 bytes.
 func NewRing(capacity int) *Ring {
 	if capacity < 1 {
 		capacity = DefaultRingRecords

@@ -80,14 +80,16 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 	)
 	for i, run := range runs {
 		p := part(run)
-		if p.Tokens != tokens || p.Seconds <= 0 || math.Abs(p.TokensPerSecond*p.Seconds-float64(tokens)) > 1e-6 || p.Hits+p.Misses == 0 {
+		if p.Tokens != tokens || p.Seconds <= 0 || math.Abs(p.TokensPerSecond*p.Seconds-float64(tokens)) > 1e-6 || p.ExpertHits+p.ExpertMisses == 0 {
 			t.Errorf("%s of run %d: %+v, want %d tokens, their speed and experts used", name, i, p, tokens)
 		}
 		if v := p.TokensPerSecond; v < s.TokensPerSecond.Min || v > s.TokensPerSecond.Max {
 			t.Errorf("%s of run %d: %g tokens a second, outside of %+v", name, i, v, s.TokensPerSecond)
 		}
-		sum.Tokens, sum.Steps, sum.Hits, sum.Misses = sum.Tokens+p.Tokens, sum.Steps+p.Steps, sum.Hits+p.Hits, sum.Misses+p.Misses
-		sum.Bytes, sum.Touched = sum.Bytes+p.Bytes, sum.Touched+p.Touched
+		sum.Tokens, sum.Steps = sum.Tokens+p.Tokens, sum.Steps+p.Steps
+		sum.Touched += p.Touched
+		sum.addCounts(&p.engineCounts)
+		sum.timeCounts.add(p.timeCounts)
 		work, touched = append(work, float64(p.MultiplyAdds)/p.Seconds), append(touched, float64(p.Touched)/p.Seconds)
 	}
 	sum.setRate()
@@ -116,13 +118,13 @@ func TestBenchSequences(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
 	r := mustBench(t, e, "--prompt-tokens", "5,9", "--gen-tokens", "2", "--repeat", "1", "--sequences", "3,1", "--warmup", "1",
-		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB")
+		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB", "--prefetch", "off")
 	var got [][2]int
 	for _, c := range r.Cases {
 		got = append(got, [2]int{c.PromptTokens, c.Sequences})
 		checkSummary(t, "prefill", r, c.Prefill, c.Runs, c.PromptTokens*c.Sequences, func(run benchRun) benchPart { return run.Prefill })
 		checkSummary(t, "decode", r, c.Decode, c.Runs, 2*c.Sequences, func(run benchRun) benchPart { return run.Decode })
-		if c.Prefill.Bytes == 0 || c.Prefill.Misses == 0 {
+		if c.Prefill.BytesRead == 0 || c.Prefill.ExpertMisses == 0 {
 			t.Errorf("%d tokens, %d texts: %+v, want reads into slots", c.PromptTokens, c.Sequences, c.Prefill)
 		}
 	}
@@ -167,8 +169,13 @@ func keysOf(t *testing.T, v any, path ...string) string {
 }
 
 // settingKeys are in what bench prints, with --soak and without.
-const settingKeys = "activations architecture device expert_io experts_per_token model multiply_adds_head multiply_adds_per_token prefetch " +
-	"prompts slots state threads touched_per_token touched_per_token_experts touched_per_token_resident warmup_tokens"
+const settingKeys = "activations architecture chunk_rows device expert_io expert_memory experts_per_token memory_limit model multiply_adds_head " +
+	"multiply_adds_per_token prefetch prompts read_workers ring_depth slots state threads touched_per_token touched_per_token_experts " +
+	"touched_per_token_resident warmup_tokens"
+
+// countKeys are what an engine counts.
+const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
+	"prefetch_hits prefetch_issued prefetch_late prefetch_skipped prefetch_wasted read_seconds"
 
 // sortedWords sorts the words of some lists into one.
 func sortedWords(lists ...string) string {
@@ -178,12 +185,12 @@ func sortedWords(lists ...string) string {
 // The names that scripts rely on.
 func TestBenchJSON(t *testing.T) {
 	r := &benchResult{Memory: &benchMemory{}, Cases: []*benchCase{{Runs: []benchRun{{}}}}}
-	counts := "bytes_read bytes_touched expert_hit_rate expert_hits expert_misses steps tokens"
+	counts := countKeys + " bytes_touched steps tokens"
 	for _, c := range []struct{ path, want string }{
-		{"", sortedWords(settingKeys, "cases gen_tokens interrupted memory repeat")},
-		{"memory", "bytes loop max median min threads"},
+		{"", sortedWords(settingKeys, "cases disk forecast gen_tokens interrupted memory optimum repeat")},
+		{"memory", "bytes first loop max median min threads"},
 		{"cases", "decode prefill prompt_tokens runs sequences state_per_token"},
-		{"cases decode", sortedWords(counts, "bandwidth_share multiply_adds_per_second tokens_per_second")},
+		{"cases decode", sortedWords(counts, "bandwidth_share forecast_share multiply_adds_per_second tokens_per_second")},
 		{"cases decode tokens_per_second", "max median min"},
 		{"cases runs prefill", sortedWords(counts, "multiply_adds seconds tokens_per_second")},
 	} {
@@ -289,12 +296,30 @@ func TestSpreadOf(t *testing.T) {
 
 // Counts are those between two moments, over all layers.
 func TestBenchCount(t *testing.T) {
-	layer := func(h, m, b int64) stages.LayerStats { return stages.LayerStats{Hits: h, Misses: m, BytesRead: b} }
+	layer := func(h, m, b int64) stages.LayerStats {
+		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h + 1, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
+	}
 	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
-	got.count(&actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}},
-		&actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}}, &setting)
-	if want := (benchCounts{Steps: 2, Hits: 6, Misses: 2, HitRate: 0.75, Bytes: 55, Touched: 2056}); got != want {
+	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9}}
+	after := &actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}, Times: stages.Times{
+		ComputeNS: 3e9, OverlapNS: 25e7, DiskWaitNS: 5e8, ReadNS: 175e7,
+	}}
+	got.count(before, after, &setting)
+	want := benchCounts{Steps: 2, Touched: 2056, engineCounts: engineCounts{
+		ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, BytesRead: 55, PrefetchLate: 6, PrefetchWasted: 12, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
+	}}
+	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	layers := layersBetween(before, after)
+	if l := layers[0]; l.Layer != 0 || l.ExpertHits != 5 || l.Compute != 5 || len(layers) != 2 {
+		t.Errorf("layers %+v", layers)
+	}
+	if all := countsBetween(nil, after); all.ExpertHits != 17 || all.Read != 1.75 {
+		t.Errorf("since the beginning: %+v", all)
+	}
+	if s := want.perToken(2); s != "a token computes for 1500.0 ms, waits 250.0 ms for the disk, reads for 375.0 ms (33% of it while computing)" {
+		t.Errorf("for people: %s", s)
 	}
 }
 
@@ -330,6 +355,21 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--sequences", "0"}, "--sequences 0"},
 		{[]string{"--sequences", "2000000"}, "--sequences 2000000"},
 		{[]string{"--warmup", "-1"}, "--warmup -1"},
+		{[]string{"--cold", "--repeat", "2"}, "--cold is one run"},
+		{[]string{"--cold", "--sequences", "2"}, "--cold is one run"},
+		{[]string{"--cold", "--soak", "1m"}, "exclude each other"},
+		{[]string{"--sweep", "--cold"}, "exclude each other"},
+		{[]string{"--sweep", "--prompt-tokens", "1,2"}, "--sweep takes one"},
+		{[]string{"--grid", "ring-depth=1,2"}, "--grid does nothing without --sweep"},
+		{[]string{"--sweep", "--grid", "ring-depth"}, "want NAME=VALUE,VALUE"},
+		{[]string{"--sweep", "--grid", "ring-depth=1,"}, "want NAME=VALUE,VALUE"},
+		{[]string{"--sweep", "--grid", "ring-depth=1,1"}, "names 1 twice"},
+		{[]string{"--sweep", "--grid", "ring-depth=1", "--grid", "ring-depth=2"}, "names ring-depth twice"},
+		{[]string{"--sweep", "--grid", "ring-depth=0"}, "--grid ring-depth=0: want 1 or more"},
+		{[]string{"--sweep", "--grid", "ring-depth=two"}, "--grid ring-depth=two"},
+		{[]string{"--sweep", "--grid", "prefetch=guess"}, "--prefetch guess is unknown"},
+		{[]string{"--sweep", "--grid", "expert-memory=8G"}, "want a size like 8GiB"},
+		{[]string{"--sweep", "--grid", "threads=1,2"}, "is not a setting that is swept"},
 		{[]string{"--soak", "-1s"}, "--soak -1s"},
 		{[]string{"--soak", "1ms"}, "--soak 1ms, want 1s"},
 		{[]string{"--soak", "soon"}, "--soak"},

@@ -5,7 +5,14 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
+)
+
+// What a bench finds in the slots.
+const (
+	stateWarm = "warm"
+	stateCold = "cold"
 )
 
 // benchSetting is what bench ran with.
@@ -19,8 +26,13 @@ type benchSetting struct {
 	Slots       int        `json:"slots"`
 	Prefetch    string     `json:"prefetch"`
 	TopK        int        `json:"experts_per_token"`
-	Prompts     string     `json:"prompts"` // chain, of a model that synth made, or random
-	State       string     `json:"state"`   // warm
+	Prompts     string     `json:"prompts"`       // chain, of a model that synth made, or random
+	State       string     `json:"state"`         // warm, or cold: no expert in its slots at the start
+	MemoryLimit int64      `json:"memory_limit"`  // of the cgroup, in bytes; 0 for none
+	ExpertBytes int64      `json:"expert_memory"` // of all slots
+	RingDepth   int        `json:"ring_depth"`
+	ReadWorkers int        `json:"read_workers"`
+	ChunkRows   int        `json:"chunk_rows"`
 
 	WarmupTokens int `json:"warmup_tokens"` // decoded by each sequence before anything was measured
 
@@ -44,18 +56,27 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	b := described.touched(info.TopK)
 	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
 	return benchSetting{
-		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.Activations, Threads: deviceThreads(s),
-		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), TopK: info.TopK, State: "warm",
+		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.Activations, Threads: threadsOf(s.device),
+		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), TopK: info.TopK, State: stateWarm,
 		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
-		MACLayers: layers, MACHead: head, expertBytes: b.Expert,
+		MACLayers: layers, MACHead: head, expertBytes: b.Expert, MemoryLimit: s.memoryLimit, ExpertBytes: slotBytes(&info),
+		RingDepth: info.RingDepth, ReadWorkers: info.ReadWorkers, ChunkRows: info.ChunkRows,
 	}, nil
 }
 
-// deviceThreads returns the compute threads of the device that the flags opened.
-func deviceThreads(s *session) int {
-	d, ok := s.device.(interface{ Threads() int })
+// slotBytes returns the memory of all slots, 0 if they lie in mapped files.
+func slotBytes(i *actors.Info) int64 {
+	if i.ExpertIO == actors.ExpertIOMmap {
+		return 0
+	}
+	return int64(i.Slots) * int64(i.SlotBytes)
+}
+
+// threadsOf returns the compute threads of a device that the flags opened.
+func threadsOf(dev gpu.Device) int {
+	d, ok := dev.(interface{ Threads() int })
 	if !ok {
-		panic(fmt.Sprintf("device %s does not tell its threads", s.device.Name()))
+		panic(fmt.Sprintf("device %s does not tell its threads", dev.Name()))
 	}
 	return d.Threads()
 }
@@ -67,7 +88,10 @@ type benchResult struct {
 	Repeat      int  `json:"repeat"`     // runs that were asked for
 	Interrupted bool `json:"interrupted"`
 
-	Memory *benchMemory `json:"memory"` // null if memory was too short to measure it
+	Memory   *benchMemory  `json:"memory"`   // null if memory was too short to measure it
+	Disk     []diskRate    `json:"disk"`     // as the engine reads; null where experts are mapped, or if it was interrupted
+	Forecast *forecast     `json:"forecast"` // of one text that decodes; null if something that matters is not known
+	Optimum  *benchOptimum `json:"optimum"`  // with --cold, where experts have slots
 
 	Cases []*benchCase `json:"cases"`
 }
@@ -88,6 +112,7 @@ type benchSummary struct {
 	TokensPerSecond spread   `json:"tokens_per_second"`
 	MultiplyAdds    float64  `json:"multiply_adds_per_second"` // of weight matrices, the median
 	BandwidthShare  *float64 `json:"bandwidth_share"`          // touched bytes a second, the median, of the memory's; null if that is unknown
+	ForecastShare   *float64 `json:"forecast_share"`           // tokens a second, the median, of the forecast's; null without one, of prompts and of several texts
 	benchCounts
 }
 
@@ -112,34 +137,19 @@ type benchPart struct {
 	benchCounts
 }
 
-// benchCounts are what the engine counted. Hits and misses are experts per wave, as in stages.LayerStats; mapped experts are
-// always hits, and what the system reads for them is not counted.
+// benchCounts are what the engine counted.
 type benchCounts struct {
-	Tokens  int     `json:"tokens"`
-	Steps   int64   `json:"steps"` // passes through the model; sequences that decode together share them
-	Hits    int64   `json:"expert_hits"`
-	Misses  int64   `json:"expert_misses"`
-	HitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
-	Bytes   int64   `json:"bytes_read"`
-	Touched int64   `json:"bytes_touched"` // weights that steps had to read from memory, each once a step
+	Tokens  int   `json:"tokens"`
+	Steps   int64 `json:"steps"`         // passes through the model; sequences that decode together share them
+	Touched int64 `json:"bytes_touched"` // weights that steps had to read from memory, each once a step
+	engineCounts
 }
 
 // count sets what was counted between two moments.
 func (c *benchCounts) count(before, after *actors.Stats, s *benchSetting) {
 	c.Steps = after.Steps - before.Steps
-	for i, l := range after.Layers {
-		c.Hits += l.Hits - before.Layers[i].Hits
-		c.Misses += l.Misses - before.Layers[i].Misses
-		c.Bytes += l.BytesRead - before.Layers[i].BytesRead
-	}
-	c.Touched = c.Steps*s.TouchedDense + (c.Hits+c.Misses)*s.expertBytes
-	c.setRate()
-}
-
-func (c *benchCounts) setRate() {
-	if all := c.Hits + c.Misses; all > 0 {
-		c.HitRate = float64(c.Hits) / float64(all)
-	}
+	c.engineCounts = countsBetween(before, after)
+	c.Touched = c.Steps*s.TouchedDense + (c.ExpertHits+c.ExpertMisses)*s.expertBytes
 }
 
 // summarise fills in what follows from the runs and drops cases that have none.
@@ -148,6 +158,10 @@ func (r *benchResult) summarise() {
 	for _, c := range r.Cases {
 		c.Prefill = summary(c.Runs, r.Memory, func(run benchRun) benchPart { return run.Prefill })
 		c.Decode = summary(c.Runs, r.Memory, func(run benchRun) benchPart { return run.Decode })
+		if r.Forecast != nil && c.Sequences == 1 {
+			share := c.Decode.TokensPerSecond.Median / r.Forecast.TokensPerSecond
+			c.Decode.ForecastShare = &share
+		}
 	}
 }
 
@@ -164,10 +178,9 @@ func summary(runs []benchRun, memory *benchMemory, part func(benchRun) benchPart
 		touched = append(touched, float64(p.Touched)/seconds)
 		s.Tokens += p.Tokens
 		s.Steps += p.Steps
-		s.Hits += p.Hits
-		s.Misses += p.Misses
-		s.Bytes += p.Bytes
 		s.Touched += p.Touched
+		s.addCounts(&p.engineCounts)
+		s.timeCounts.add(p.timeCounts)
 	}
 	s.setRate()
 	s.TokensPerSecond, s.MultiplyAdds = spreadOf(speeds), spreadOf(work).Median

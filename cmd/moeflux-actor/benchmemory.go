@@ -8,16 +8,18 @@ import (
 )
 
 const (
-	bandwidthBytes    = 1 << 30   // read in a pass
+	bandwidthBytes    = 1 << 30 // read in a pass
+	memoryFirstPasses = 3
 	bandwidthMinBytes = 128 << 20 // below that caches would be measured
 )
 
-// benchMemory is the memory's bandwidth, measured before every run.
+// benchMemory is the memory's bandwidth, measured before every run or before the model was opened.
 type benchMemory struct {
 	spread         // bytes a second
 	Threads int    `json:"threads"`
 	Bytes   int    `json:"bytes"` // of a pass; a measurement is the median of several
 	Loop    string `json:"loop"`  // which loads read
+	First   bool   `json:"first"` // measured before the model was opened, not before every run
 
 	rates []float64
 }

@@ -13,6 +13,7 @@ import (
 // benchPrompts hands out prompts, by their number.
 type benchPrompts struct {
 	kind   string                 // chain or random
+	stride int                    // of a chain: tokens from one prompt to the next
 	prompt func(k, n int) []int32 // the first n tokens of prompt k
 }
 
@@ -34,7 +35,7 @@ func newBenchPrompts(s *session, stride int) (*benchPrompts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &benchPrompts{kind: "chain", prompt: func(k, n int) []int32 {
+	return &benchPrompts{kind: "chain", stride: stride, prompt: func(k, n int) []int32 {
 		from := k * stride % vocab
 		return m.Chain(from + n)[from:]
 	}}, nil

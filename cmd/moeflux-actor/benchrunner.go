@@ -16,7 +16,8 @@ type benchRunner struct {
 	setting     *benchSetting
 	seqs        []*actors.Sequence
 	bar         *progress
-	done, total int64 // tokens of one sequence, for the bar
+	trace       *routingTrace // of the only text, nil if nobody asks
+	done, total int64         // tokens of one sequence, for the bar
 }
 
 // newBenchRunner opens the sequences; close ends them.
@@ -52,12 +53,15 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 	var r benchRun
 	logits := make([][]float32, len(prompts))
 	err := b.part(ctx, &r.Prefill, len(prompts), len(prompts[0]), 1, func(ctx context.Context, i int) (err error) {
-		logits[i], err = b.seqs[i].Eval(ctx, prompts[i])
+		logits[i], err = b.eval(ctx, i, prompts[i])
 		b.progress(i, len(prompts[i]))
 		return err
 	})
 	if err != nil || n == 0 {
 		return &r, err
+	}
+	if b.trace != nil {
+		b.trace.decode = len(b.trace.visits)
 	}
 	err = b.part(ctx, &r.Decode, len(prompts), n, n, func(ctx context.Context, i int) error {
 		greedy := sample.New(sample.Options{})
@@ -66,7 +70,7 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 			if err != nil {
 				return err
 			}
-			if logits[i], err = b.seqs[i].Eval(ctx, []int32{next}); err != nil {
+			if logits[i], err = b.eval(ctx, i, []int32{next}); err != nil {
 				return err
 			}
 			b.progress(i, 1)
@@ -74,6 +78,20 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 		return nil
 	})
 	return &r, err
+}
+
+// eval appends tokens to a sequence and returns the last logits.
+func (b *benchRunner) eval(ctx context.Context, i int, tokens []int32) ([]float32, error) {
+	if b.trace == nil {
+		return b.seqs[i].Eval(ctx, tokens)
+	}
+	r, err := b.seqs[i].EvalChunk(ctx, actors.Chunk{Tokens: tokens, Routing: true})
+	if err != nil {
+		return nil, err
+	}
+	info := b.s.engine.Info()
+	b.trace.add(r, &info, b.s.engine.Model().NumExperts)
+	return r.Logits, nil
 }
 
 // progress counts tokens of the first sequence, by whose goroutine alone the bar is used.

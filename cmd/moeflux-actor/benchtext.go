@@ -15,6 +15,12 @@ func (s *benchSetting) head(b *strings.Builder) {
 	figureLine(b, "model", "%s (%s)", s.Model, s.Arch)
 	figureLine(b, "setting", "device %s, %s activations, expert I/O %s, %d slots, prefetch %s, %d experts per token",
 		s.Device, s.Activations, s.ExpertIO, s.Slots, s.Prefetch, s.TopK)
+	if s.ExpertBytes > 0 {
+		figureLine(b, "streaming", "%s of slots, ring depth %d, %d read workers, chunks of %d rows", formatBytes(s.ExpertBytes), s.RingDepth, s.ReadWorkers, s.ChunkRows)
+	}
+	if s.MemoryLimit > 0 {
+		figureLine(b, "limit", "%s of memory for this process's cgroup, cached file pages included", formatBytes(s.MemoryLimit))
+	}
 	figureLine(b, "per token", "%s touched: %s resident, %s experts; %.3g G multiply-adds and %.3g G in the head",
 		formatBytes(s.TouchedToken), formatBytes(s.TouchedDense), formatBytes(s.TouchedExp), float64(s.MACLayers)/1e9, float64(s.MACHead)/1e9)
 }
@@ -26,8 +32,15 @@ func (r *benchResult) text() string {
 	if m := r.Memory; m == nil {
 		figureLine(&b, "memory", "not measured")
 	} else {
-		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads, measured before every run",
-			m.Median/1e9, m.Min/1e9, m.Max/1e9, m.Threads, m.Loop)
+		when := "before every run"
+		if m.First {
+			when = "before the model was opened"
+		}
+		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads, measured %s",
+			m.Median/1e9, m.Min/1e9, m.Max/1e9, m.Threads, m.Loop, when)
+	}
+	for _, d := range r.Disk {
+		figureLine(&b, "disk", "%.2f GB/s (%.2f to %.2f), %d %s reads of a record at once", d.Median/1e9, d.Min/1e9, d.Max/1e9, d.Depth, d.Mode)
 	}
 	runs := 0
 	for _, c := range r.Cases {
@@ -48,8 +61,30 @@ func (r *benchResult) text() string {
 				share = fmt.Sprintf("%.1f%%", 100**p.s.BandwidthShare)
 			}
 			fmt.Fprintf(&b, "%-8s%8d%7d%6d%11.2f%10.2f%10.2f%9.1f%8s%7.1f%%%12s\n", p.name, c.PromptTokens, c.Sequences, len(c.Runs),
-				t.Median, t.Min, t.Max, p.s.MultiplyAdds/1e9, share, 100*p.s.HitRate, formatBytes(p.s.Bytes))
+				t.Median, t.Min, t.Max, p.s.MultiplyAdds/1e9, share, 100*p.s.ExpertHitRate, formatBytes(p.s.BytesRead))
 		}
 	}
+	b.WriteByte('\n')
+	for _, c := range r.Cases {
+		figureLine(&b, "time", "%d texts, prompts of %d tokens: %s", c.Sequences, c.PromptTokens, c.Prefill.perToken(c.Prefill.Tokens))
+		figureLine(&b, "", "decoding: %s", c.Decode.perToken(c.Decode.Tokens))
+	}
+	r.limits(&b)
 	return b.String()
+}
+
+// limits holds the figures against what could be.
+func (r *benchResult) limits(b *strings.Builder) {
+	if o := r.Optimum; o != nil {
+		figureLine(b, "best cache", "%.1f%% hits of decoded tokens and %s read, knowing the future, with as many slots", 100*o.HitRate, formatBytes(o.Bytes))
+	}
+	if r.Forecast == nil {
+		return
+	}
+	figureLine(b, "forecast", "%s", r.Forecast.text())
+	for _, c := range r.Cases {
+		if c.Decode.ForecastShare != nil {
+			figureLine(b, "", "measured: %.0f%% of it after prompts of %d tokens", 100**c.Decode.ForecastShare, c.PromptTokens)
+		}
+	}
 }

@@ -7,20 +7,28 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/diskbw"
 )
 
 const (
-	benchGen  = 128 // tokens decoded after a prompt
-	soakGen   = 256 // likewise in a soak
-	benchMost = 1 << 20
+	benchGen    = 128 // tokens decoded after a prompt
+	benchRepeat = 5
+	benchWarmup = 100
+	soakGen     = 256 // likewise in a soak
+	benchMost   = 1 << 20
 )
 
 type benchCmd struct {
 	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt; several lengths are measured one beside the other. Default: 128."`
-	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --soak 256 or what the context leaves."`
-	Repeat       int           `default:"5" placeholder:"R" help:"Runs, each with other prompts. Default: 5."`
+	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --sweep 32, with --soak 256 or what the context leaves."`
+	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5, with --cold 1, with --sweep 3."`
 	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured one beside the other. Default: 1."`
-	Warmup       int           `default:"100" placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, or what the context leaves."`
+	Warmup       *int          `placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, with --sweep 32, or what the context leaves."`
+	Cold         bool          `help:"One run without a warm-up, with expert slots that are empty at its start, and what the best possible cache of their number would have had to read. Files that the system has cached stay so: dropping them is the caller's."`
+	Sweep        bool          `help:"In place of runs, try all combinations of the settings that --grid names, or of a few usual ones, and print the best."`
+	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. What is not named stays as its flag says. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
 	Soak         time.Duration `placeholder:"DURATION" help:"In place of runs, decode for so long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, memory bandwidth, and for every case prefill and decode with median, minimum and maximum and every run. With --soak: every minute and the verdict."`
 
@@ -33,9 +41,12 @@ func (benchCmd) Help() string {
 
     moeflux-actor bench --model DIR --prompt-tokens 128,512 --gen-tokens 128 --repeat 5 --json
     moeflux-actor bench --model DIR --sequences 1,2,4,8,16
+    moeflux-actor bench --model DIR --cold --prompt-tokens 8 --gen-tokens 64 --json
+    moeflux-actor bench --model DIR --sweep --grid read-workers=2,4,8 --grid expert-memory=2GiB,4GiB
     moeflux-actor bench --model DIR --soak 20m --sequences 4
 
-It warms up and then measures R runs; before each it measures the memory's bandwidth with the device's threads. So the figures are those of a
+It warms up and then measures R runs; before each it measures the memory's bandwidth with the device's threads, or where experts are read into slots,
+which take all memory that is free, before the model is opened. So the figures are those of a
 warm engine: nothing is thrown out of caches between runs. Several lengths of prompts are measured with the first number of texts, and several
 numbers of texts with the first length; a run goes through all of these cases. Prompts are random ids, the same in every bench; with a model that
 synth made they are pieces of its chain, so that experts are used by the model's law. Decoding does not stop at an end of text. Ctrl-C ends
@@ -44,6 +55,14 @@ it, and what was measured until then is printed.
 "Touched per token" is what inspect shows, for the K in use: all resident weights that a token needs and its experts. The column memory is the
 share of the memory's bandwidth: the weights that steps had to read, each once a step however many texts it serves, a second. GMAC/s is billions of
 multiply-adds of weight matrices a second. Both leave out attention over what was read before, and its keys and values.
+
+Where experts are read from disk, the disk is measured too, after the runs, with records of this model and as the engine reads; what the page cache held
+of the model's experts is given up by that. "forecast" is the speed of one text that memory and disk would allow, everything overlapped, with
+the hits that were to be expected, and how much of it was measured. Below the table stands where the time of a token went: the device computed, or had nothing to do
+because experts were missing; reading goes on beside both.
+
+A sweep opens the model anew for each setting, in another order each round, so that what disturbs the machine meets all alike. It takes one length of
+prompts and one number of texts; the best setting is the one whose prompt and text take the least time, by the median.
 
 A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more, which by default is 256 or what its
 context leaves, is emptied and begins with the next prompt; G may be as much as fills the context. The first texts are shorter, each in another
@@ -60,15 +79,41 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if c.Sweep {
+		return c.sweep(ctx, inv)
+	}
+	measure := c.soak
+	if c.Soak == 0 {
+		memory, err := c.memoryFirst(ctx, inv)
+		if err != nil {
+			return err
+		}
+		measure = func(ctx context.Context, inv *invocation, s *session) error { return c.bench(ctx, inv, s, memory) }
+	}
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err
 	}
-	measure := c.bench
-	if c.Soak > 0 {
-		measure = c.soak
-	}
 	return errors.Join(measure(ctx, inv, s), s.close())
+}
+
+// memoryFirst measures memory before the model is opened, if that will take all there is for expert slots; else it returns nil.
+func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemory, error) {
+	p, err := planSession(ctx, inv, &c.engineFlags)
+	if err != nil || p.info.ExpertIO == actors.ExpertIOMmap {
+		return nil, err
+	}
+	m, err := newBenchMemory(inv, p.threads)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	m.First = true
+	for range memoryFirstPasses {
+		if err := m.measure(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // checkCounts reports numbers that no model can change.
@@ -78,8 +123,8 @@ func (c *benchCmd) checkCounts() error {
 		values []int
 		least  int
 	}{
-		{"--prompt-tokens", c.PromptTokens, 1}, {"--gen-tokens", []int{c.GenTokens}, 0}, {"--repeat", []int{c.Repeat}, 1},
-		{"--sequences", c.Sequences, 1}, {"--warmup", []int{c.Warmup}, 0},
+		{"--prompt-tokens", c.PromptTokens, 1}, {"--gen-tokens", []int{c.GenTokens}, 0}, {"--repeat", []int{c.repeat()}, 1},
+		{"--sequences", c.Sequences, 1}, {"--warmup", []int{c.warmup()}, 0},
 	} {
 		for i, v := range f.values {
 			if v < f.least || v > benchMost {
@@ -93,15 +138,48 @@ func (c *benchCmd) checkCounts() error {
 			return usagef("%s is empty, want a number or several with commas between", f.name)
 		}
 	}
+	one := len(c.PromptTokens) == 1 && len(c.Sequences) == 1
 	switch {
+	case c.Cold && (c.Sweep || c.Soak > 0) || c.Sweep && c.Soak > 0:
+		return usagef("--cold, --sweep and --soak exclude each other")
+	case len(c.Grid) > 0 && !c.Sweep:
+		return usagef("--grid does nothing without --sweep")
+	case c.Cold && (!one || c.Sequences[0] != 1 || c.repeat() != 1):
+		return usagef("--cold is one run of one text; start it again for another, for the next run would find what this one read")
+	case c.Sweep && !one:
+		return usagef("--sweep takes one length of prompts and one number of sequences")
 	case c.Soak < 0:
 		return usagef("--soak %v, want a time like 20m", c.Soak)
 	case c.Soak > 0 && c.Soak < soakLeast:
 		return usagef("--soak %v, want %v or more", c.Soak, soakLeast)
-	case c.Soak > 0 && (len(c.PromptTokens) > 1 || len(c.Sequences) > 1):
+	case c.Soak > 0 && !one:
 		return usagef("--soak takes one length of prompts and one number of sequences")
 	}
 	return nil
+}
+
+// repeat returns what --repeat means.
+func (c *benchCmd) repeat() int {
+	switch {
+	case c.Repeat != nil:
+		return *c.Repeat
+	case c.Cold:
+		return 1
+	case c.Sweep:
+		return sweepRepeat
+	}
+	return benchRepeat
+}
+
+// warmup returns what --warmup means.
+func (c *benchCmd) warmup() int {
+	switch {
+	case c.Warmup != nil:
+		return *c.Warmup
+	case c.Sweep:
+		return sweepTokens
+	}
+	return benchWarmup
 }
 
 // fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and returns how many tokens the
@@ -109,20 +187,23 @@ func (c *benchCmd) checkCounts() error {
 func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
 	if c.GenTokens == 0 {
-		if c.GenTokens = benchGen; c.Soak > 0 {
+		switch c.GenTokens = benchGen; {
+		case c.Soak > 0:
 			c.GenTokens = max(1, min(soakGen, info.Context-longest))
+		case c.Sweep:
+			c.GenTokens = sweepTokens
 		}
 	}
 	if longest+c.GenTokens > info.Context {
 		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d, but a sequence has %d positions", longest, c.GenTokens, info.Context)
 	}
 	prompt = min(slices.Min(c.PromptTokens), info.ChunkRows)
-	return prompt, min(c.Warmup, info.Context-prompt), nil
+	return prompt, min(c.warmup(), info.Context-prompt), nil
 }
 
 // bench measures an opened model and prints the figures.
-func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session) error {
-	r := &benchResult{Repeat: c.Repeat}
+func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session, memory *benchMemory) error {
+	r := &benchResult{Repeat: c.repeat(), Memory: memory}
 	if err := c.measure(ctx, inv, s, r); err != nil {
 		if !stopped(ctx, err) || len(r.Cases) == 0 || len(r.Cases[0].Runs) == 0 {
 			return err
@@ -185,8 +266,10 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 		return err
 	}
 	r.Prompts, r.WarmupTokens = prompts.kind, warm
-	if r.Memory, err = newBenchMemory(inv, r.Threads); err != nil {
-		return err
+	if s.engine.Info().ExpertIO == actors.ExpertIOMmap {
+		if r.Memory, err = newBenchMemory(inv, r.Threads); err != nil {
+			return err
+		}
 	}
 	most := slices.Max(c.Sequences)
 	b, err := newBenchRunner(ctx, inv, s, &r.benchSetting, most)
@@ -194,17 +277,30 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 		return err
 	}
 	defer b.close()
-	b.total = int64(warmPrompt + warm)
-	for _, k := range r.Cases {
-		b.total += int64(c.Repeat * (k.PromptTokens + c.GenTokens))
+	if c.Cold {
+		r.State, r.WarmupTokens, b.trace = stateCold, 0, new(routingTrace)
+	} else {
+		b.total = int64(warmPrompt + warm)
 	}
-	// All sequences that any case uses are warmed at once.
-	if err := b.warmUp(ctx, prompts.of(0, most, warmPrompt), warm); err != nil {
+	for _, k := range r.Cases {
+		b.total += int64(c.repeat() * (k.PromptTokens + c.GenTokens))
+	}
+	if !c.Cold { // all sequences that any case uses are warmed at once
+		if err := b.warmUp(ctx, prompts.of(0, most, warmPrompt), warm); err != nil {
+			return err
+		}
+	}
+	if err := c.runs(ctx, b, prompts, r, most); err != nil {
 		return err
 	}
-	next := most // no prompt is used twice, so that no case finds another one's experts
-	for i := range c.Repeat {
-		if r.Memory != nil {
+	b.bar.clear()
+	return c.foretell(ctx, inv, s, prompts, b.trace, r)
+}
+
+// runs does all runs of all cases. next is the first prompt's number.
+func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
+	for i := range c.repeat() { // no prompt is used twice, so that no case finds another one's experts
+		if r.Memory != nil && !r.Memory.First {
 			if err := r.Memory.measure(ctx); err != nil {
 				return err
 			}
@@ -218,5 +314,38 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 			next += k.Sequences
 		}
 	}
+	return nil
+}
+
+// foretell measures the disk where experts come from there, and sets what one text's speed should have been.
+func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
+	info := s.engine.Info()
+	if info.ExpertIO != actors.ExpertIOMmap {
+		var unknown *diskbw.UnsupportedError
+		r.Disk, err = measureDisk(ctx, s.dir, info.ExpertIO, info.ReadWorkers)
+		if err != nil && !errors.As(err, &unknown) {
+			return err
+		}
+	}
+	if t != nil && info.ExpertIO != actors.ExpertIOMmap {
+		if r.Optimum, err = t.optimum(&info); err != nil {
+			return err
+		}
+	}
+	total, err := inv.env.memory()
+	if err != nil {
+		return fmt.Errorf("cannot tell the machine's memory: %w", err)
+	}
+	hits, err := expectHits(s.dir, &info, total-info.WeightBytes, tokensAhead{
+		from: prompts.stride, prompt: c.PromptTokens[0], gen: c.GenTokens, chunk: info.ChunkRows, cold: c.Cold,
+	})
+	if err != nil || r.Memory == nil {
+		return err
+	}
+	disk := 0.0
+	if len(r.Disk) > 0 {
+		disk = r.Disk[0].Median
+	}
+	r.Forecast = newForecast(r.TouchedToken, r.TouchedExp, hits, r.Memory.Median, disk)
 	return nil
 }

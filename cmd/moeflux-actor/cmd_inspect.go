@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
@@ -219,12 +220,17 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	}
 	i := s.engine.Info()
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
-	r.Here = hereSettings{
-		Device: i.Device, Activations: c.Activations, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
+	r.Here = hereOf(&i, c.Activations)
+	return s.close()
+}
+
+// hereOf returns an engine's settings.
+func hereOf(i *actors.Info, activations string) hereSettings {
+	return hereSettings{
+		Device: i.Device, Activations: activations, ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
 		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
 	}
-	return s.close()
 }
 
 // layers lists the kinds of layers that there are.

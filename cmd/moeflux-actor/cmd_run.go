@@ -173,7 +173,7 @@ func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, 
 func (c *runCmd) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, options sample.Options) *generation {
 	return &generation{
 		s: s, seq: seq, tok: tok, sampling: options, maxTokens: c.maxTokens(), stops: c.Stop, logProbs: c.LogProbs,
-		clock: runClock{now: inv.env.now, processStart: inv.env.start},
+		clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats,
 	}
 }
 

@@ -22,6 +22,8 @@ type synthCmd struct {
 	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the floor for caches), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
 	Layout  string `placeholder:"NAME" help:"How matrices are stored: panels (16 rows together, what the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 
+	ExpertsOf string `placeholder:"DIR" help:"A model that synth made with the same flags but for --route: DST gets links to its expert files, which do not depend on the route, in place of copies."`
+
 	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: greedy decoding after the first must emit the others."`
 	Simulate int    `placeholder:"N" help:"Route N tokens of the chain and print what a cache of experts would see."`
 	Routing  string `placeholder:"FILE" help:"With --simulate: write the routing there, a line for each token: number, token, and the experts of each layer."`
@@ -39,6 +41,7 @@ func (synthCmd) Help() string {
 	return `Example:
 
     moeflux-actor synth --shape qwen3.5-35b-a3b ~/models/synth-35b
+    moeflux-actor synth --shape qwen3.5-35b-a3b --route uniform --experts-of ~/models/synth-35b ~/models/synth-35b-uniform
     moeflux-actor synth --check ~/models/synth-35b --expert-memory 4GiB
     moeflux-actor synth --shape qwen3-30b-a3b --layers 4 --vocab 8192 small
     moeflux-actor synth --shape deepseek-v3 --simulate 256 --routing routing.txt
@@ -74,8 +77,8 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	m, err := synth.New(synth.Options{
-		RowOrder: rowOrder,
-		Shape:    shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
+		RowOrder: rowOrder, ExpertsOf: c.ExpertsOf,
+		Shape: shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
 	})
 	var bad *synth.OptionError
 	if errors.As(err, &bad) {
@@ -113,6 +116,8 @@ func (c *synthCmd) checkUsage() error {
 		return usagef("no --shape, want one of %s", strings.Join(synth.Names(), ", "))
 	case c.Check == "" && c.Dst == "" && c.Chain == 0 && c.Simulate == 0:
 		return usagef("nothing to do: give DST, --chain N or --simulate N")
+	case c.ExpertsOf != "" && c.Dst == "":
+		return usagef("--experts-of does nothing without DST")
 	case c.Routing != "" && c.Simulate == 0:
 		return usagef("--routing goes with --simulate N")
 	case c.Chain < 0:

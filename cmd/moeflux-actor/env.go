@@ -23,7 +23,8 @@ type env struct {
 	memory   func() (totalBytes int64, _ error) // see sysmem.Info
 	seed     func() uint64                      // a random seed
 
-	freeMemory func() (bytes int64, _ error) // that can be taken without swapping
+	freeMemory  func() (bytes int64, _ error) // that can be taken without swapping
+	memoryLimit func() (bytes int64)          // of the cgroup; 0 for none
 
 	cpu        string      // kernels of the host device, "" for the best; see cpuVariable
 	interrupts *interrupts // Ctrl-C
@@ -35,7 +36,7 @@ type env struct {
 func systemEnv(start time.Time) env {
 	return env{
 		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
-		freeMemory: freeMemory, cpu: os.Getenv(cpuVariable),
+		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
 		interrupts: &interrupts{}, editor: newLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
@@ -70,6 +71,14 @@ func totalMemory() (int64, error) {
 func freeMemory() (int64, error) {
 	info, err := sysmem.Read()
 	return info.Available, err
+}
+
+// memoryLimit returns what a cgroup allows this process, or 0.
+func memoryLimit() int64 {
+	if limit, ok := sysmem.Limit(); ok {
+		return limit
+	}
+	return 0
 }
 
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.

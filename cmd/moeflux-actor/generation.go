@@ -36,6 +36,10 @@ type generation struct {
 	ids    []int32 // the whole prompt
 	reused int     // tokens of it that the sequence holds already
 
+	// counts is asked for what the engine has counted when the prompt has been read; nil for not at all.
+	counts       func(context.Context) (*actors.Stats, error)
+	promptCounts *actors.Stats // its answer
+
 	clock  runClock
 	newIDs []int32
 	stream *tokenizer.Stream
@@ -59,13 +63,16 @@ func (g *generation) run(ctx context.Context) (*runResult, error) {
 		return r, nil
 	}
 	o := actors.GenerateOptions{
-		MaxTokens: g.maxTokens, Sampling: g.sampling, StopReason: &r.StopReason, FirstToken: g.clock.promptRead,
+		MaxTokens: g.maxTokens, Sampling: g.sampling, StopReason: &r.StopReason, FirstToken: func() { err = g.promptRead(ctx) },
 		Earlier: g.ids[:len(g.ids)-len(rest)],
 	}
 	if g.logProbs != nil {
 		o.LogProbs, o.TopLogProbs = new(sample.LogProbs), *g.logProbs
 	}
-	for id, err := range g.seq.Generate(ctx, rest, o) {
+	for id, failed := range g.seq.Generate(ctx, rest, o) {
+		if failed != nil {
+			return r, failed
+		}
 		if err != nil {
 			return r, err
 		}
@@ -91,6 +98,15 @@ func (g *generation) run(ctx context.Context) (*runResult, error) {
 		}
 	}
 	return r, nil
+}
+
+// promptRead notes when the prompt had been read, and what had been counted by then.
+func (g *generation) promptRead(ctx context.Context) (err error) {
+	g.clock.promptEnd = g.clock.now()
+	if g.counts != nil {
+		g.promptCounts, err = g.counts(ctx)
+	}
+	return err
 }
 
 // read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If the text shall end
@@ -157,8 +173,6 @@ type runClock struct {
 	now                                                         func() time.Time
 	processStart, promptStart, promptEnd, firstToken, lastToken time.Time
 }
-
-func (c *runClock) promptRead() { c.promptEnd = c.now() }
 
 func (c *runClock) token() {
 	c.lastToken = c.now()

@@ -14,7 +14,7 @@ const (
 )
 
 // progress shows how far long work has come: a bar on a terminal, a plain line now and then elsewhere. It is not for
-// concurrent use.
+// concurrent use. A nil one shows nothing.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -35,6 +35,9 @@ func newProgress(inv *invocation) *progress {
 
 // update tells that done of total units are finished; what says of which work, amount how to write a number of units.
 func (p *progress) update(what string, done, total int64, amount func(int64) string) {
+	if p == nil {
+		return
+	}
 	interval := lineInterval
 	if p.terminal {
 		interval = barInterval
@@ -79,6 +82,9 @@ func (p *progress) timeLeft(now time.Time, share float64) time.Duration {
 
 // clear takes the bar off the terminal; call it before anything else is printed and at the end.
 func (p *progress) clear() {
+	if p == nil {
+		return
+	}
 	if p.last != "" {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.last = ""

@@ -85,8 +85,11 @@ func checkFigures(t *testing.T, stderr string, r runResult) {
 		s.TimeToFirstTokenSeconds <= s.PromptSeconds || s.ExpertHits+s.ExpertMisses == 0 || s.ExpertHitRate < 0 || s.ExpertHitRate > 1 || s.Seed != nil {
 		t.Errorf("figures %+v do not fit %d and %d tokens", s, len(r.PromptIDs), len(r.NewIDs))
 	}
-	if (s.ExpertMisses > 0) != (s.BytesRead > 0) {
-		t.Errorf("%d misses and %d bytes read, want both or none", s.ExpertMisses, s.BytesRead)
+	if demanded := s.BytesRead - s.BytesAhead - s.BytesWarm; (s.ExpertMisses > 0) != (demanded > 0) {
+		t.Errorf("%d misses and %d bytes read for them, want both or none", s.ExpertMisses, demanded)
+	}
+	if s.Compute <= 0 || s.Decode == nil || s.Decode.Compute >= s.Compute || len(s.Layers) == 0 {
+		t.Errorf("times %+v, of decoding %+v, of %d layers", s.timeCounts, s.Decode, len(s.Layers))
 	}
 	if stderr != s.line()+"\n" || !strings.Contains(stderr, "tokens/s") {
 		t.Errorf("stderr %q, want the line %q", stderr, s.line())

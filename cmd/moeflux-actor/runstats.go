@@ -57,10 +57,12 @@ type runFigures struct {
 
 	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"` // from the start of the process; 0 if there was none
 
-	ExpertHits    int64   `json:"expert_hits"`
-	ExpertMisses  int64   `json:"expert_misses"`
-	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
-	BytesRead     int64   `json:"bytes_read"`
+	engineCounts                 // since the engine was opened
+	Decode       *engineCounts   `json:"decode"`       // since the prompt had been read; null if it was not
+	Layers       []layerCounts   `json:"layers"`       // since the engine was opened
+	MemoryLimit  int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
+	ExpertIO     actors.ExpertIO `json:"expert_io"`
+	Slots        int             `json:"slots"`
 
 	Seed *uint64 `json:"seed"` // null if greedy
 }
@@ -78,14 +80,13 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	if !c.firstToken.IsZero() {
 		f.TimeToFirstTokenSeconds = c.firstToken.Sub(c.processStart).Seconds()
 	}
-	for _, l := range counts.Layers {
-		f.ExpertHits += l.Hits
-		f.ExpertMisses += l.Misses
-		f.BytesRead += l.BytesRead
+	f.engineCounts, f.Layers = countsBetween(nil, counts), layersBetween(nil, counts)
+	if g.promptCounts != nil {
+		decode := countsBetween(g.promptCounts, counts)
+		f.Decode = &decode
 	}
-	if all := f.ExpertHits + f.ExpertMisses; all > 0 {
-		f.ExpertHitRate = float64(f.ExpertHits) / float64(all)
-	}
+	info := g.s.engine.Info()
+	f.MemoryLimit, f.ExpertIO, f.Slots = g.s.memoryLimit, info.ExpertIO, info.Slots
 	if g.sampling.Temperature > 0 {
 		f.Seed = &g.sampling.Seed
 	}
@@ -110,6 +111,12 @@ func (f *runFigures) line() string {
 	s := fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; decode %d tokens, %.1f tokens/s; first token after %.2f s; expert hits %.1f%%; %s read",
 		f.PromptTokens, reused, f.PromptTokensPerSecond, f.DecodeTokens, f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds,
 		100*f.ExpertHitRate, formatBytes(f.BytesRead))
+	if f.Decode != nil && f.DecodeTokens > 0 {
+		s += "; " + f.Decode.perToken(f.DecodeTokens)
+	}
+	if f.MemoryLimit > 0 {
+		s += fmt.Sprintf("; under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots)
+	}
 	if f.Seed != nil {
 		s += fmt.Sprintf("; seed %d", *f.Seed)
 	}

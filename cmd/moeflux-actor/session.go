@@ -18,6 +18,8 @@ type session struct {
 	engine   *actors.Engine
 	exporter *export.Exporter // nil if nothing is traced
 	say      func(format string, args ...any)
+
+	memoryLimit int64 // of the cgroup; 0 for none
 }
 
 // openSession opens the model that the flags name, or the demo model. The flags have passed check.
@@ -26,7 +28,7 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	if err != nil {
 		return nil, err
 	}
-	s := &session{say: inv.say}
+	s := &session{say: inv.say, memoryLimit: inv.env.memoryLimit()}
 	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return nil, err
 	}
@@ -82,4 +84,33 @@ func (s *session) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sessionPlan is what openSession would come to.
+type sessionPlan struct {
+	info    actors.Info
+	threads int
+}
+
+// planSession tells what openSession would open, and takes no memory for it.
+func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessionPlan, err error) {
+	cfg, err := f.config(inv)
+	if err != nil {
+		return p, err
+	}
+	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
+		return p, err
+	}
+	if cfg.Device, err = f.openDevice(&inv.env); err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
+	if err := cfg.Validate(); err != nil {
+		return p, &usageError{err.Error()}
+	}
+	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // openSession will say it
+	if p.info, err = actors.Plan(cfg); err != nil {
+		return p, fmt.Errorf("the model in %s cannot be opened: %w", cfg.Model, err)
+	}
+	return p, nil
 }

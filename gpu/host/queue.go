@@ -18,11 +18,15 @@ type queue struct {
 	first   int // of waiting
 	closed  bool
 	spare   []*ticket     // whose callbacks have returned
+	watch   func(bool)    // or nil; see gpu.Watched
 	wake    chan struct{} // one token says: look at waiting or closed
 	ended   chan struct{}
 }
 
-var _ gpu.Queue = (*queue)(nil)
+var (
+	_ gpu.Queue   = (*queue)(nil)
+	_ gpu.Watched = (*queue)(nil)
+)
 
 // NewQueue starts a queue; its Close ends it.
 func (d *Device) NewQueue() (gpu.Queue, error) {
@@ -35,6 +39,13 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	q := &queue{d: d, x: d.executorLocked(), wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go q.serve()
 	return q, nil
+}
+
+// Watch makes the queue tell when it works, see gpu.Watched.
+func (q *queue) Watch(f func(working bool)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.watch = f
 }
 
 func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
@@ -103,12 +114,19 @@ func (q *queue) Close() error {
 func (q *queue) serve() {
 	defer close(q.ended)
 	for {
-		t, closed := q.take()
+		t, watch, closed := q.take()
 		switch {
 		case t != nil:
+			if watch != nil {
+				watch(true)
+			}
 			began := time.Now()
 			err := q.x.run(t.commands)
-			t.complete(err, time.Since(began))
+			took := time.Since(began)
+			if watch != nil {
+				watch(false)
+			}
+			t.complete(err, took)
 		case closed:
 			return
 		default:
@@ -117,14 +135,14 @@ func (q *queue) serve() {
 	}
 }
 
-// take returns the oldest ticket, or nil and whether there will be no more.
-func (q *queue) take() (*ticket, bool) {
+// take returns the oldest ticket and who watches, or nil and whether there will be no more.
+func (q *queue) take() (t *ticket, watch func(bool), closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.first == len(q.waiting) {
-		return nil, q.closed
+		return nil, nil, q.closed
 	}
-	t := q.waiting[q.first]
+	t = q.waiting[q.first]
 	q.waiting[q.first] = nil
 	q.first++
 	switch {
@@ -136,7 +154,7 @@ func (q *queue) take() (*ticket, bool) {
 		clear(q.waiting[n:])
 		q.waiting, q.first = q.waiting[:n], 0
 	}
-	return t, false
+	return t, q.watch, false
 }
 
 // ticket is the completion of one Submit.

@@ -69,6 +69,10 @@ type Options struct {
 	// that divide into them, but for those that are multiplied head by head. The numbers are the same.
 	RowOrder bool
 
+	// ExpertsOf is the directory of a model that Write made with the same options but for Route, Topics and Run. The bytes of experts are the same
+	// then, and the new directory gets links to those files in place of copies. "" writes them.
+	ExpertsOf string
+
 	// Workers is how many goroutines make the bytes. 0 means the processors in use, at most 16. Each holds 8 MiB.
 	Workers int
 	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.

@@ -52,11 +52,19 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 		return fmt.Errorf("synth: %w", err)
 	}
 	dense, tensors := m.weightsImage()
-	files := []*image{dense}
-	total := dense.size()
+	files, shared := []*image{dense}, []*image(nil)
 	for _, layer := range m.layers() {
-		f := m.expertImage(layer)
-		files, total = append(files, f), total+f.size()
+		files = append(files, m.expertImage(layer))
+	}
+	if m.o.ExpertsOf != "" {
+		files, shared = files[:1], files[1:]
+		if err := m.checkExpertsOf(shared); err != nil {
+			return err
+		}
+	}
+	total := int64(0)
+	for _, f := range files {
+		total += f.size()
 	}
 	if err := m.checkSpace(parent, total); err != nil {
 		return err
@@ -79,6 +87,9 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 	}
 	w := &writer{dir: tmp, total: total, progress: progress, workers: m.o.Workers}
 	if err := w.write(ctx, files); err != nil {
+		return err
+	}
+	if err := m.linkExperts(tmp, shared); err != nil {
 		return err
 	}
 	if err := m.writeSmall(tmp, tensors); err != nil {

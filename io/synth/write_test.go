@@ -438,3 +438,47 @@ func TestLoad(t *testing.T) {
 		t.Errorf("of an empty directory: %v, want a *FormatError about a missing file", err)
 	}
 }
+
+// TestExpertsOf holds a model that shares the expert files of one with another route against one that was written whole: the same bytes, and of
+// experts the very files. That is what makes sharing right, for every family.
+func TestExpertsOf(t *testing.T) {
+	ctx := context.Background()
+	for name := range tinyShapes {
+		t.Run(name, func(t *testing.T) {
+			o := tiny(t, name)
+			dir := t.TempDir()
+			mild, whole, shared := filepath.Join(dir, "mild"), filepath.Join(dir, "whole"), filepath.Join(dir, "shared")
+			o.Route = synth.Mild
+			if err := synth.Write(ctx, mild, o, nil); err != nil {
+				t.Fatal(err)
+			}
+			o.Route = synth.Uniform
+			if err := synth.Write(ctx, whole, o, nil); err != nil {
+				t.Fatal(err)
+			}
+			o.ExpertsOf = mild
+			if err := synth.Write(ctx, shared, o, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := digest(t, shared), digest(t, whole); !maps.Equal(got, want) {
+				t.Errorf("the files differ: %v, want %v", got, want)
+			}
+			experts, err := os.ReadDir(filepath.Join(mild, expertfile.DirName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range experts {
+				a, aerr := os.Stat(filepath.Join(shared, expertfile.DirName, e.Name()))
+				b, berr := e.Info()
+				if same := os.SameFile(a, b); aerr != nil || berr != nil || same == (e.Name() == expertfile.LayoutName) {
+					t.Errorf("%s is shared: %v (%v, %v)", e.Name(), same, aerr, berr)
+				}
+			}
+			o.Seed++
+			var bad *synth.OptionError
+			if err := synth.Write(ctx, filepath.Join(dir, "other"), o, nil); !errors.As(err, &bad) {
+				t.Errorf("another seed: %v, want an OptionError", err)
+			}
+		})
+	}
+}

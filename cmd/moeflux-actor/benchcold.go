@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/cachesim"
+)
+
+// routingTrace is which experts a cold run used, in order.
+type routingTrace struct {
+	visits []cachesim.Visit
+	decode int // where the visits of decoded tokens begin
+}
+
+// benchOptimum is what the best cache of as many slots would have read for the decoded tokens: it knows which expert is used when,
+// and is as empty at the start.
+type benchOptimum struct {
+	Misses  int64   `json:"expert_misses"`
+	HitRate float64 `json:"expert_hit_rate"`
+	Bytes   int64   `json:"bytes_read"`
+}
+
+// add notes what an evaluation picked.
+func (t *routingTrace) add(r *actors.Evaluated, i *actors.Info, experts int) {
+	layers := len(r.Picks) / max(1, r.Rows*i.TopK)
+	for from := 0; from < r.Rows; from += i.ChunkRows {
+		to := min(r.Rows, from+i.ChunkRows)
+		for layer := range layers {
+			at := layer * r.Rows
+			t.visits = appendVisits(t.visits, layer*experts, r.Picks[(at+from)*i.TopK:(at+to)*i.TopK], i)
+		}
+	}
+}
+
+// optimum holds the decoded tokens against the best cache.
+func (t *routingTrace) optimum(i *actors.Info) (*benchOptimum, error) {
+	misses, err := cachesim.Optimum(t.visits, i.Slots)
+	if err != nil {
+		return nil, err
+	}
+	uses := 0
+	for _, v := range t.visits[t.decode:] {
+		uses += len(v)
+	}
+	n := int64(misses.Sum(t.decode))
+	return &benchOptimum{Misses: n, HitRate: 1 - float64(n)/float64(max(1, uses)), Bytes: n * int64(i.SlotBytes)}, nil
+}

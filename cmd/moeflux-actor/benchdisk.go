@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/diskbw"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/weights"
+)
+
+// diskRate is how fast the disk gives records of the model's experts, in bytes a second.
+type diskRate struct {
+	Mode        string  `json:"mode"`  // direct, past the page cache, or buffered, through it
+	Depth       int     `json:"depth"` // reads at once
+	spread              // of several turns
+	ReadSeconds float64 `json:"read_seconds"` // of one read, the mean
+}
+
+// measureDisk reads records of the packed files in dir: in all modes and depths that make sense, or with depth, in the mode that an engine
+// uses and so many at once. What the page cache holds of them is given up.
+func measureDisk(ctx context.Context, dir string, io actors.ExpertIO, depth int) ([]diskRate, error) {
+	cfg, err := weights.ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := expertfile.Open(dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c := diskbw.Config{RecordBytes: f.Layout().Bytes, Seed: 1}
+	for _, layer := range f.Layers() {
+		c.Files = append(c.Files, f.Path(layer))
+	}
+	if depth > 0 {
+		c.Depths, c.Modes = []int{depth}, []diskbw.Mode{diskMode(io)}
+	}
+	rates, err := diskbw.Measure(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var out []diskRate
+	for _, r := range rates {
+		out = append(out, diskRate{string(r.Mode), r.Depth, spread{r.Median, r.Min, r.Max}, r.PerRead.Seconds()})
+	}
+	return out, nil
+}
+
+// diskMode returns the mode that an engine reads in.
+func diskMode(io actors.ExpertIO) diskbw.Mode {
+	if io == actors.ExpertIODirect {
+		return diskbw.Direct
+	}
+	return diskbw.Buffered
+}
+
+// rateAt returns the measured rate of a mode nearest to so many reads at once, nil if there is none.
+func rateAt(rates []diskRate, mode diskbw.Mode, depth int) *diskRate {
+	var near *diskRate
+	for i := range rates {
+		r := &rates[i]
+		if r.Mode == string(mode) && (near == nil || max(r.Depth-depth, depth-r.Depth) < max(near.Depth-depth, depth-near.Depth)) {
+			near = r
+		}
+	}
+	return near
+}
+
+// best returns the fastest rate of a mode, "" for any; nil if there is none.
+func best(rates []diskRate, mode diskbw.Mode) *diskRate {
+	var top *diskRate
+	for i := range rates {
+		if r := &rates[i]; (mode == "" || r.Mode == string(mode)) && (top == nil || r.Median > top.Median) {
+			top = r
+		}
+	}
+	return top
+}

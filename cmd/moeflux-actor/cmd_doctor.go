@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/diskbw"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+type doctorCmd struct {
+	Dir  string `arg:"" optional:"" name:"DIR" help:"The packed model directory. Default: that of --model, or the demo model."`
+	JSON bool   `name:"json" help:"Print one JSON object: machine, memory, disk, plan, forecast and why."`
+
+	engineFlags `group:"Engine:"`
+}
+
+// Help is shown by --help.
+func (doctorCmd) Help() string {
+	return `Example:
+
+    moeflux-actor doctor DIR
+    moeflux-actor doctor DIR --expert-memory 4GiB --json
+
+It measures how fast the device's threads read memory, and how fast the disk gives records of this model's experts, by so many reads at once, past the
+page cache (direct) and through it (buffered), at random places of the model's own files. What the page cache holds of them is given up by that, so
+that the disk is measured and not memory; another engine on the same files will have to read them again. Then it tells what the engine would run with
+here, given the flags, and why, and how fast one text should decode: as fast as the slower of memory and disk lets it, everything
+overlapped. bench measures how much of that there is.`
+}
+
+// doctorResult is what doctor prints.
+type doctorResult struct {
+	Model    string       `json:"model"`
+	Arch     model.Arch   `json:"architecture"`
+	Machine  machine      `json:"machine"`
+	Memory   *benchMemory `json:"memory"`              // null if memory was too short to measure it
+	Disk     []diskRate   `json:"disk"`                // records of the experts, by mode and depth
+	DiskNote string       `json:"disk_note,omitempty"` // what could not be measured
+	Plan     doctorPlan   `json:"plan"`
+	Forecast *forecast    `json:"forecast"` // of one text that decodes; null if something that matters is not known
+	Why      []string     `json:"why"`
+}
+
+// machine is what is there, in bytes.
+type machine struct {
+	Memory      int64 `json:"memory"`       // that this process may use: the machine's, or the cgroup's limit
+	Free        int64 `json:"free"`         // of it, cached file pages counted as free
+	MemoryLimit int64 `json:"memory_limit"` // of the cgroup; 0 for none
+}
+
+// doctorPlan is what the engine would run with, or why it would not.
+type doctorPlan struct {
+	hereSettings
+	Variant      string  `json:"variant"` // of the host device's kernels
+	Threads      int     `json:"threads"`
+	ExpertMemory int64   `json:"expert_memory"` // of all slots; 0 where experts are mapped
+	Profile      string  `json:"profile"`       // of the use of experts, "" for none
+	SlotShare    float64 `json:"slot_share"`    // of all experts
+	Resident     int64   `json:"resident"`      // weights that stay in memory
+	Streamed     int64   `json:"streamed"`      // all experts
+}
+
+// Run measures, plans and foretells.
+func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
+	if c.Dir != "" && c.Model != "" && c.Dir != c.Model {
+		return usagef("DIR and --model name two directories; give one")
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Dir != "" {
+		c.Model = c.Dir
+	}
+	if c.Profile == "" { // as run has it
+		c.Profile = profileAuto
+	}
+	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	if err != nil {
+		return err
+	}
+	r, err := c.examine(ctx, inv, dir)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	_, err = io.WriteString(inv.stdout, r.text())
+	return err
+}
+
+// examine does all but printing.
+func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_ *doctorResult, err error) {
+	described, err := readModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &doctorResult{Model: dir, Arch: described.Arch, Disk: []diskRate{}, Why: []string{}}
+	if r.Machine, err = examineMachine(inv); err != nil {
+		return nil, err
+	}
+	dev, err := c.openDevice(&inv.env)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	info, err := c.plan(inv, dir, dev, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Memory, err = newBenchMemory(inv, r.Plan.Threads); err != nil {
+		return nil, err
+	}
+	for range memoryFirstPasses {
+		if r.Memory == nil {
+			break
+		}
+		if err := r.Memory.measure(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.examineDisk(ctx, dir); err != nil {
+		return nil, err
+	}
+	if r.Plan.Error == "" {
+		if err := r.foretell(dir, info, described); err != nil {
+			return nil, err
+		}
+	}
+	r.explain(c, info)
+	return r, nil
+}
+
+func examineMachine(inv *invocation) (m machine, err error) {
+	if m.Memory, err = inv.env.memory(); err == nil {
+		m.Free, err = inv.env.freeMemory()
+	}
+	if err != nil {
+		return m, fmt.Errorf("cannot tell the machine's memory: %w", err)
+	}
+	m.MemoryLimit = inv.env.memoryLimit()
+	return m, nil
+}
+
+// plan asks the engine what it would run with. That it would not run is part of the result; bad flags are an error.
+func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorResult) (*actors.Info, error) {
+	cfg, err := c.config(inv)
+	if err != nil {
+		return nil, err
+	}
+	if r.Plan.Profile, err = c.profilePath(inv, dir); err != nil {
+		return nil, err
+	}
+	cfg.Model, cfg.Device, cfg.Profile = dir, dev, r.Plan.Profile
+	if err := cfg.Validate(); err != nil {
+		return nil, &usageError{err.Error()}
+	}
+	if r.Plan.Variant, err = inv.env.kernels(); err != nil {
+		return nil, err
+	}
+	r.Plan.Threads = threadsOf(dev)
+	i, err := actors.Plan(cfg)
+	if err != nil {
+		r.Plan.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		return &i, nil
+	}
+	r.Plan.hereSettings = hereOf(&i, c.Activations)
+	r.Plan.ExpertMemory, r.Plan.Resident, r.Plan.Streamed = slotBytes(&i), i.WeightBytes, i.ExpertBytes
+	r.Plan.SlotShare = 1
+	if i.ExpertIO != actors.ExpertIOMmap && i.ExpertBytes > 0 {
+		r.Plan.SlotShare = min(1, float64(slotBytes(&i))/float64(i.ExpertBytes))
+	}
+	return &i, nil
+}
+
+// examineDisk measures all modes that there are.
+func (r *doctorResult) examineDisk(ctx context.Context, dir string) error {
+	rates, err := measureDisk(ctx, dir, "", 0)
+	var no *diskbw.UnsupportedError
+	switch {
+	case errors.As(err, &no):
+		r.DiskNote = no.Error()
+		return nil
+	case err != nil:
+		return err
+	}
+	r.Disk = rates
+	for _, mode := range []diskbw.Mode{diskbw.Direct, diskbw.Buffered} {
+		if best(rates, mode) == nil {
+			r.DiskNote = fmt.Sprintf("%s reads cannot be measured on this file system", mode)
+		}
+	}
+	return nil
+}
+
+// foretell sets the forecast.
+func (r *doctorResult) foretell(dir string, i *actors.Info, described *inspectResult) error {
+	hits, err := expectHits(dir, i, r.Machine.Memory-i.WeightBytes, tokensAhead{profile: r.Plan.Profile})
+	if err != nil || r.Memory == nil {
+		return err
+	}
+	disk := 0.0
+	if rate := rateAt(r.Disk, diskMode(i.ExpertIO), i.ReadWorkers); rate != nil {
+		disk = rate.Median
+	}
+	b := described.touched(i.TopK)
+	r.Forecast = newForecast(b.TouchedToken, b.TouchedExp, hits, r.Memory.Median, disk)
+	return nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/actors"
+)
+
+// engineCounts are what an engine counted between two moments. Hits and misses are experts per wave, as in stages.LayerStats; mapped
+// experts are always hits, and what the system reads for them is not counted.
+type engineCounts struct {
+	ExpertHits    int64   `json:"expert_hits"`
+	ExpertMisses  int64   `json:"expert_misses"`
+	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
+	BytesRead     int64   `json:"bytes_read"`
+	BytesAhead    int64   `json:"bytes_read_ahead"` // of these, in speculative reads
+	BytesWarm     int64   `json:"bytes_read_warm"`  // of these, of experts that earlier runs used most
+
+	// Speculative reads: begun, used, used while still being read, thrown out unused; and what was foretold and not read, for want of room, because
+	// time or chance spoke against it, or because guessing was paused. See stages.LayerStats.
+	PrefetchIssued   int64 `json:"prefetch_issued"`
+	PrefetchHits     int64 `json:"prefetch_hits"`
+	PrefetchLate     int64 `json:"prefetch_late"`
+	PrefetchWasted   int64 `json:"prefetch_wasted"`
+	PrefetchDropped  int64 `json:"prefetch_dropped"`
+	PrefetchDeclined int64 `json:"prefetch_declined"`
+	PrefetchSkipped  int64 `json:"prefetch_skipped"`
+
+	timeCounts
+}
+
+// timeCounts are where time went, in seconds; see stages.Times.
+type timeCounts struct {
+	Compute  float64 `json:"compute_seconds"`   // the device worked
+	Overlap  float64 `json:"overlap_seconds"`   // of that, while experts were being read
+	DiskWait float64 `json:"disk_wait_seconds"` // the device had nothing to do because experts were missing
+	Read     float64 `json:"read_seconds"`      // experts were being read
+}
+
+// layerCounts are those of one layer; its read_seconds are always 0, since what is read at once may be for several layers.
+type layerCounts struct {
+	Layer int `json:"layer"`
+	engineCounts
+}
+
+func timesOf(t actors.Times) timeCounts {
+	const second = 1e9
+	return timeCounts{float64(t.ComputeNS) / second, float64(t.OverlapNS) / second, float64(t.DiskWaitNS) / second, float64(t.ReadNS) / second}
+}
+
+func (t *timeCounts) add(u timeCounts) {
+	t.Compute += u.Compute
+	t.Overlap += u.Overlap
+	t.DiskWait += u.DiskWait
+	t.Read += u.Read
+}
+
+// countsBetween returns what was counted between two moments; before is nil for since the engine was opened.
+func countsBetween(before, after *actors.Stats) engineCounts {
+	c := engineCounts{timeCounts: timesOf(after.Times)}
+	if before != nil {
+		c.timeCounts = timesOf(after.Times.Since(before.Times))
+	}
+	for _, l := range layersBetween(before, after) {
+		c.addCounts(&l.engineCounts)
+	}
+	c.setRate()
+	return c
+}
+
+// layersBetween returns the same, layer by layer.
+func layersBetween(before, after *actors.Stats) []layerCounts {
+	out := make([]layerCounts, len(after.Layers))
+	for i, l := range after.Layers {
+		if before != nil {
+			b := before.Layers[i]
+			l.Hits, l.Misses, l.BytesRead, l.Times = l.Hits-b.Hits, l.Misses-b.Misses, l.BytesRead-b.BytesRead, l.Times.Since(b.Times)
+			l.BytesAhead, l.BytesWarm = l.BytesAhead-b.BytesAhead, l.BytesWarm-b.BytesWarm
+			l.PrefetchHit, l.PrefetchLate = l.PrefetchHit-b.PrefetchHit, l.PrefetchLate-b.PrefetchLate
+			l.PrefetchWasted, l.PrefetchDropped = l.PrefetchWasted-b.PrefetchWasted, l.PrefetchDropped-b.PrefetchDropped
+			l.PrefetchIssued, l.PrefetchDeclined = l.PrefetchIssued-b.PrefetchIssued, l.PrefetchDeclined-b.PrefetchDeclined
+			l.PrefetchSkipped -= b.PrefetchSkipped
+		}
+		out[i] = layerCounts{i, engineCounts{
+			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
+			PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
+			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, PrefetchIssued: l.PrefetchIssued, PrefetchDeclined: l.PrefetchDeclined,
+			PrefetchSkipped: l.PrefetchSkipped, timeCounts: timesOf(l.Times),
+		}}
+		out[i].setRate()
+	}
+	return out
+}
+
+// addCounts adds all but times and the rate.
+func (c *engineCounts) addCounts(d *engineCounts) {
+	c.ExpertHits += d.ExpertHits
+	c.ExpertMisses += d.ExpertMisses
+	c.BytesRead += d.BytesRead
+	c.BytesAhead += d.BytesAhead
+	c.BytesWarm += d.BytesWarm
+	c.PrefetchHits += d.PrefetchHits
+	c.PrefetchLate += d.PrefetchLate
+	c.PrefetchWasted += d.PrefetchWasted
+	c.PrefetchDropped += d.PrefetchDropped
+	c.PrefetchIssued += d.PrefetchIssued
+	c.PrefetchDeclined += d.PrefetchDeclined
+	c.PrefetchSkipped += d.PrefetchSkipped
+}
+
+func (c *engineCounts) setRate() {
+	if all := c.ExpertHits + c.ExpertMisses; all > 0 {
+		c.ExpertHitRate = float64(c.ExpertHits) / float64(all)
+	}
+}
+
+// perToken says for people where the time of a token went.
+func (t *timeCounts) perToken(tokens int) string {
+	ms := func(seconds float64) string { return fmt.Sprintf("%.1f ms", 1e3*seconds/float64(max(1, tokens))) }
+	var b strings.Builder
+	fmt.Fprintf(&b, "a token computes for %s", ms(t.Compute))
+	if t.Read > 0 {
+		fmt.Fprintf(&b, ", waits %s for the disk, reads for %s (%.0f%% of it while computing)", ms(t.DiskWait), ms(t.Read), 100*t.Overlap/t.Read)
+	}
+	return b.String()
+}

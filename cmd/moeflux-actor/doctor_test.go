@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+)
+
+// mustDoctor examines and returns what --json prints.
+func mustDoctor(t *testing.T, e env, args ...string) *doctorResult {
+	t.Helper()
+	args = append([]string{"doctor", "--json"}, args...)
+	o := callWith(t.Context(), e, "", args...)
+	var r doctorResult
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
+		t.Fatalf("%q: exit %d, stdout %q, stderr %q, %v", args, o.code, o.stdout, o.stderr, err)
+	}
+	return &r
+}
+
+// TestDoctor holds the figures against each other and against inspect.
+func TestDoctor(t *testing.T) {
+	e := benchEnv()
+	e.memoryLimit = func() int64 { return 1 << 30 }
+	r := mustDoctor(t, e, "--expert-io", "buffered", "--expert-memory", "3MiB", "--read-workers", "4", "--threads", "2", "--profile", "off")
+	inspected := mustInspect(t)
+	p := r.Plan
+	if p.ExpertIO != "buffered" || p.ReadWorkers != 4 || p.Threads != 2 || p.Slots == 0 || p.ExpertMemory > 3<<20 || p.Error != "" ||
+		p.Streamed != inspected.Bytes.Streamed || p.Resident != inspected.Bytes.Resident || p.Variant == "" {
+		t.Errorf("plan %+v", p)
+	}
+	if want := float64(p.ExpertMemory) / float64(p.Streamed); math.Abs(p.SlotShare-want) > 1e-9 {
+		t.Errorf("slots for %g of all experts, want %g", p.SlotShare, want)
+	}
+	depths := map[string]int{}
+	for _, d := range r.Disk {
+		depths[d.Mode]++
+		if !(d.Min > 0 && d.Min <= d.Median && d.Median <= d.Max) || d.ReadSeconds <= 0 {
+			t.Errorf("disk %+v", d)
+		}
+	}
+	if depths["buffered"] != 4 || depths["direct"] != 4 && r.DiskNote == "" {
+		t.Errorf("disk %v, note %q; want depths 1, 2, 4 and 8 of both modes", depths, r.DiskNote)
+	}
+	f := r.Forecast
+	if f == nil || f.HitRate <= 0 || f.HitRate >= 1 || !strings.HasPrefix(f.HitRateFrom, "assumed") ||
+		math.Abs(f.TokensPerSecond*max(f.DiskSeconds, f.ComputeSeconds)-1) > 1e-9 {
+		t.Errorf("forecast %+v", f)
+	}
+	why := strings.Join(r.Why, "\n")
+	for _, want := range []string{"kernels ", "a cgroup allows 1.00 GiB", "as --expert-io says"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("why lacks %q:\n%s", want, why)
+		}
+	}
+}
+
+// TestDoctorProfile foretells hits from what an earlier run used.
+func TestDoctorProfile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "uses")
+	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", file}
+	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "8"}, flags...)...)
+	f := mustDoctor(t, benchEnv(), flags...).Forecast
+	if f == nil || !strings.Contains(f.HitRateFrom, "rows of "+file) || f.HitRate <= 0 || f.HitRate >= 1 {
+		t.Errorf("forecast %+v, want hits by the profile", f)
+	}
+}
+
+// TestDoctorText shows everything to people, also a plan that would not run.
+func TestDoctorText(t *testing.T) {
+	o := callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "mmap")
+	for _, want := range []string{"\nmemory ", "\ndisk buffered", "\nplan ", "hits 100.0%, since all experts are in memory", "\nwhy "} {
+		if !strings.Contains(o.stdout, want) || o.code != exitOK {
+			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
+		}
+	}
+	o = callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "buffered", "--expert-memory", "1KB")
+	if o.code != exitOK || !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "\nforecast      none") {
+		t.Errorf("exit %d, stdout %q", o.code, o.stdout)
+	}
+	for _, args := range [][]string{{"doctor", "a", "--model", "b"}, {"doctor", "--prefetch", "guess"}} {
+		if o := call(t, "", args...); o.code != exitUsage {
+			t.Errorf("%q: exit %d", args, o.code)
+		}
+	}
+	if o := call(t, "", "doctor", filepath.Join(t.TempDir(), "none")); o.code != exitFailed {
+		t.Errorf("no directory: exit %d", o.code)
+	}
+}
+
+func TestForecast(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		hits         expectedHits
+		memory, disk float64
+		want         *forecast
+	}{
+		{"all there", expectedHits{1, "x"}, 50e9, 0, &forecast{TokensPerSecond: 50, Bound: "memory", ComputeSeconds: 0.02, HitRate: 1, HitRateFrom: "x", MemoryBandwidth: 50e9}},
+		{"the disk is slower", expectedHits{0.75, "x"}, 50e9, 2e9, &forecast{TokensPerSecond: 20, Bound: "disk", ComputeSeconds: 0.02, DiskSeconds: 0.05, HitRate: 0.75,
+			HitRateFrom: "x", MemoryBandwidth: 50e9, DiskBandwidth: 2e9}},
+		{"unknown hits", expectedHits{}, 50e9, 2e9, nil},
+		{"unknown disk", expectedHits{0.5, "x"}, 50e9, 0, nil},
+		{"unknown memory", expectedHits{0.5, "x"}, 0, 1e9, nil},
+	} {
+		got := newForecast(1e9, 4e8, c.hits, c.memory, c.disk)
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	for _, c := range []struct{ share, want float64 }{{0, 0}, {0.25, 0.7}, {0.375, 0.8145}, {1, 1}} {
+		if got := trainedHits(c.share); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("share %g: got %g, want %g", c.share, got, c.want)
+		}
+	}
+	i := actors.Info{ExpertIO: actors.ExpertIOMmap, ExpertBytes: 100, SlotBytes: 10}
+	if got, err := expectHits(t.TempDir(), &i, 50, tokensAhead{}); err != nil || got.from != "" {
+		t.Errorf("mapped experts that do not fit: got %+v, %v", got, err)
+	}
+}

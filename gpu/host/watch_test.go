@@ -1,0 +1,60 @@
+package host
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// TestWatch holds that whoever watches a queue hears of the beginning and the end of each submission, in order, and of the end before the ticket
+// tells of it.
+func TestWatch(t *testing.T) {
+	d := open(t, 2)
+	buf, err := d.NewBuffer(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Release()
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	var (
+		mu  sync.Mutex
+		log []string
+	)
+	note := func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		log = append(log, s)
+	}
+	q.(gpu.Watched).Watch(func(working bool) {
+		note(map[bool]string{true: "begin", false: "end"}[working])
+	})
+	done := make(chan error)
+	var want []string
+	for range 3 {
+		var c gpu.Commands
+		c.EncodeFill(gpu.Fill{Dst: gpu.View{Buf: buf}, Bytes: 1 << 20})
+		ticket, err := q.Submit(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket.OnDone(func(err error) {
+			note("told")
+			done <- err
+		})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "begin", "end", "told")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(log, want) {
+		t.Errorf("got %v, want %v", log, want)
+	}
+}

@@ -1,0 +1,108 @@
+package diskbw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// turn reads random records in one mode, so many at once, until the time is over. It returns how many, how long that took, and the time of
+// all reads together.
+func (t *turns) turn(ctx context.Context, c Config, mode Mode, depth int) (reads int, took, waited time.Duration, err error) {
+	order := t.random.Perm(len(t.records))
+	if mode == Buffered {
+		// A turn reads no record that another one of its reads brought in, as long as there are enough of them.
+		for i := range t.files[mode] {
+			if err := forget(t.files[mode][i]); err != nil {
+				return 0, 0, 0, fmt.Errorf("diskbw: %s: giving up cached pages: %w", c.Files[i], err)
+			}
+		}
+	}
+	var (
+		next, done, ns atomic.Int64
+		wg             sync.WaitGroup
+		errs           = make([]error, depth)
+	)
+	began := time.Now()
+	for w := range depth {
+		wg.Go(func() {
+			for first := true; first || time.Since(began) < c.Time; first = false {
+				i := int(next.Add(1) - 1)
+				if i >= len(order) || ctx.Err() != nil || errs[w] != nil {
+					return
+				}
+				from := time.Now()
+				errs[w] = t.read(t.records[order[i]], mode, t.pool.of(w), c.RecordBytes)
+				ns.Add(int64(time.Since(from)))
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	took = time.Since(began)
+	if ctx.Err() != nil {
+		return 0, 0, 0, fmt.Errorf("diskbw: %w", context.Cause(ctx))
+	}
+	return int(done.Load()), took, time.Duration(ns.Load()), errors.Join(errs...)
+}
+
+// read reads a record. Direct reads begin and end where they may, so that a record that is not aligned brings a little more with it.
+func (t *turns) read(r record, mode Mode, buf []byte, bytes int) error {
+	f := t.files[mode][r.file]
+	from, to := r.offset, r.offset+int64(bytes)
+	if mode == Direct {
+		from, to = from/Align*Align, (to+Align-1)/Align*Align
+	}
+	return readFull(f, buf[:to-from], from, int(r.offset+int64(bytes)-from))
+}
+
+// readFull reads until least bytes are there; the end of the file may come between least and len(buf).
+func readFull(f *os.File, buf []byte, at int64, least int) error {
+	for got := 0; got < least; {
+		n, err := unix.Pread(int(f.Fd()), buf[got:], at+int64(got))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("diskbw: reading %s at %d: %w", f.Name(), at, err)
+		case n == 0:
+			return fmt.Errorf("diskbw: reading %s at %d: %w", f.Name(), at, io.ErrUnexpectedEOF)
+		}
+		got += n
+	}
+	return nil
+}
+
+// buffers is memory to read into, aligned, outside the Go heap.
+type buffers struct {
+	mapping []byte
+	each    int
+}
+
+// newBuffers makes n buffers for records of so many bytes and what alignment adds.
+func newBuffers(n, bytes int) (*buffers, error) {
+	each := (bytes + Align - 1 + Align) / Align * Align
+	m, err := unix.Mmap(-1, 0, n*each, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("diskbw: no memory for %d reads of %d bytes: %w", n, bytes, err)
+	}
+	for i := 0; i < len(m); i += Align { // so that no turn pays for the first touch
+		m[i] = 1
+	}
+	return &buffers{m, each}, nil
+}
+
+func (b *buffers) of(i int) []byte { return b.mapping[i*b.each : (i+1)*b.each] }
+
+func (b *buffers) release() {
+	if err := unix.Munmap(b.mapping); err != nil {
+		panic(fmt.Sprintf("diskbw: a mapping of ours cannot be given back: %v", err))
+	}
+}

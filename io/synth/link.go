@@ -1,0 +1,45 @@
+package synth
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// checkExpertsOf holds the model in ExpertsOf against this one: what makes the bytes of experts must be the same.
+func (m *Model) checkExpertsOf(files []*image) error {
+	dir := m.o.ExpertsOf
+	other, err := Load(dir)
+	if err != nil {
+		return err
+	}
+	r, mine := other.record(), m.record()
+	r.Route, r.Topics, r.Run, r.Shape = mine.Route, mine.Topics, mine.Run, mine.Shape
+	if r != mine || !bytes.Equal(other.config, m.config) {
+		return &OptionError{
+			What: fmt.Sprintf("experts of %s", dir),
+			Want: "a model of the same shape, layers, vocabulary, experts, seed and layout: only the route may differ",
+		}
+	}
+	for _, f := range files {
+		info, err := os.Stat(filepath.Join(dir, f.name))
+		if err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
+		if info.Size() != f.size() {
+			return &FormatError{Path: filepath.Join(dir, f.name), Why: fmt.Sprintf("has %d bytes, want %d", info.Size(), f.size())}
+		}
+	}
+	return nil
+}
+
+// linkExperts gives the expert files of the model in ExpertsOf a second name in dir.
+func (m *Model) linkExperts(dir string, files []*image) error {
+	for _, f := range files {
+		if err := os.Link(filepath.Join(m.o.ExpertsOf, f.name), filepath.Join(dir, f.name)); err != nil {
+			return fmt.Errorf("synth: both models must be on one file system that has hard links: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package stages
+
+// Times is where an engine's time went, in nanoseconds since it was opened. A device whose queue does not tell when it works
+// (gpu.Watched) leaves all but ReadNS at 0.
+//
+// ComputeNS and DiskWaitNS never run at once, so a step takes both of them, and what is neither: choosing tokens, and the
+// stages' own work.
+type Times struct {
+	ComputeNS  int64 `json:"compute_ns"`   // the device worked
+	OverlapNS  int64 `json:"overlap_ns"`   // of ComputeNS: experts were being read meanwhile
+	DiskWaitNS int64 `json:"disk_wait_ns"` // the device had nothing to do, because experts that a layer's router had picked were missing
+	ReadNS     int64 `json:"read_ns"`      // experts were being read, one or more; not counted by the layer
+}
+
+// Add adds u to t.
+func (t *Times) Add(u Times) {
+	t.ComputeNS += u.ComputeNS
+	t.OverlapNS += u.OverlapNS
+	t.DiskWaitNS += u.DiskWaitNS
+	t.ReadNS += u.ReadNS
+}
+
+// Since returns what was added to t since it was u.
+func (t Times) Since(u Times) Times {
+	return Times{t.ComputeNS - u.ComputeNS, t.OverlapNS - u.OverlapNS, t.DiskWaitNS - u.DiskWaitNS, t.ReadNS - u.ReadNS}
+}
