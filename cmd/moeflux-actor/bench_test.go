@@ -122,7 +122,7 @@ func TestBenchSequences(t *testing.T) {
 		got = append(got, [2]int{c.PromptTokens, c.Sequences})
 		checkSummary(t, "prefill", r, c.Prefill, c.Runs, c.PromptTokens*c.Sequences, func(run benchRun) benchPart { return run.Prefill })
 		checkSummary(t, "decode", r, c.Decode, c.Runs, 2*c.Sequences, func(run benchRun) benchPart { return run.Decode })
-		if c.Prefill.Bytes == 0 || c.Prefill.Misses == 0 {
+		if c.Prefill.Bytes == 0 { // what was read ahead is no miss
 			t.Errorf("%d tokens, %d texts: %+v, want reads into slots", c.PromptTokens, c.Sequences, c.Prefill)
 		}
 	}
