@@ -30,9 +30,10 @@ func (c *Core) fail(s *slot, err error, out *stages.Outbox) {
 	}
 }
 
-// hurry asks that a read on a guess, which somebody waits for by now, goes before the others.
+// hurry asks that a read on a guess, which somebody waits for by now, goes before the others. It asks once: whoever waited may have
+// been drained, and another come.
 func (c *Core) hurry(id stages.SlotID, out *stages.Outbox) {
-	if s := c.slots.at(id); s.state == filling && s.speculative && len(s.waiting) == 0 {
+	if s := c.slots.at(id); s.state == filling && s.speculative && !s.urgent {
 		s.urgent = true
 		c.pace.urged()
 		out.Hurries = append(out.Hurries, stages.Hurry{Slot: id, Gen: s.gen})
