@@ -2,6 +2,8 @@ package actors_test
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -114,4 +116,48 @@ func reads(t *testing.T, e *actors.Engine) int64 {
 		n += l.Misses
 	}
 	return n
+}
+
+// TestNoAllocationsTogether decodes four texts at once: waiting for one another allocates nothing either.
+func TestNoAllocationsTogether(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector and the checks allocate")
+	}
+	const texts, warm, short, long = 4, 32, 4, 24 // 60 tokens: within one page of positions
+	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: actors.ExpertIOMmap})
+	decoders := make([]func(n int), texts)
+	for i := range decoders {
+		s, tokens := sequence(t, e), []int32{int32(7 + i)}
+		use := func(logits []float32) error {
+			tokens[0] = argmax(logits)
+			return nil
+		}
+		decoders[i] = func(n int) {
+			for range n {
+				if err := s.Use(context.Background(), tokens, use); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}
+	all := func(n int) {
+		var wg sync.WaitGroup
+		for _, d := range decoders {
+			wg.Go(func() { d(n) })
+		}
+		wg.Wait()
+	}
+	allocations := func(n int) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		all(n)
+		runtime.ReadMemStats(&after)
+		return int(after.Mallocs - before.Mallocs)
+	}
+	all(warm)
+	// Starting goroutines takes some. How many texts meet in a step, so how much memory it needs, is chance, which may want a little more late: a few in all, where each step wanting some would be dozens.
+	if few, many := allocations(short), allocations(long); many-few > 4*texts {
+		t.Errorf("%d allocations for %d tokens, %d for %d", few, texts*short, many, texts*long)
+	}
 }

@@ -61,7 +61,7 @@ type Engine struct {
 	broken   chan struct{} // closed when the engine has stopped by itself
 	reason   error         // why; set before broken is closed
 
-	timers sync.WaitGroup // running linger timers
+	linger linger
 
 	closing  sync.Once
 	closed   atomic.Bool   // nothing new is asked
@@ -210,7 +210,7 @@ func (e *Engine) release() error {
 	if e.queue != nil {
 		keep(e.queue.Close())
 	}
-	e.timers.Wait()
+	e.linger.wait()
 	if e.top != nil {
 		e.flushSpans()
 		e.system.Root.Poison(e.top)

@@ -10,10 +10,6 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing"
 )
 
-// lingerTime is how long the sequencer waits for sequences that are about to ask for their next token. Choosing a token
-// takes a caller some 10 to 100 µs; a token itself takes milliseconds.
-const lingerTime = 200 * time.Microsecond
-
 // shell is the actor of one stage.
 type shell struct {
 	e    *Engine
@@ -128,11 +124,10 @@ func (s *shell) perform() {
 		}
 	}
 	if round := s.out.Linger; round != 0 {
-		s.e.timers.Add(1)
-		time.AfterFunc(lingerTime, func() {
-			defer s.e.timers.Done()
-			s.e.sendTo(stages.Sequencer, &stages.LingerOver{Round: round})
-		})
+		spent := s.out.Spent()
+		if unsent := s.e.linger.begin(spent.LingerOver(round), s.e); unsent != nil {
+			spent.Handled(unsent)
+		}
 	}
 }
 

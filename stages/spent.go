@@ -15,6 +15,7 @@ type Spent struct {
 	releases  free[SlotsReleased]
 	retired   free[LayerRetired]
 	reads     free[ReadLogits]
+	lingers   free[LingerOver]
 	logits    free[LogitsReady]
 	answers   free[ChunkEvaluated]
 	plans     free[RoutePlan]
@@ -122,6 +123,13 @@ func (s *Spent) ReadLogits(step Step) *ReadLogits {
 	return m
 }
 
+// LingerOver returns a message.
+func (s *Spent) LingerOver(round uint64) *LingerOver {
+	m := s.lingers.take()
+	m.Round = round
+	return m
+}
+
 // LogitsReady returns a message with n Logits, their values undefined.
 func (s *Spent) LogitsReady(step Step, n int) *LogitsReady {
 	m := s.logits.take()
@@ -223,6 +231,9 @@ func (s *Spent) Handled(m Message) {
 	case *LayerRetired:
 		*m = LayerRetired{}
 		s.retired.put(m)
+	case *LingerOver:
+		*m = LingerOver{}
+		s.lingers.put(m)
 	case *ReadLogits:
 		*m = ReadLogits{}
 		s.reads.put(m)

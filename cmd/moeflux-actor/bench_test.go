@@ -259,8 +259,8 @@ func TestBenchOfTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.close()
-	if _, err := b.run(t.Context(), [][]int32{made.Chain[:4]}, 2); err != nil || b.seqs[0].Len() != 6 || b.seqs[1].Len() != 0 {
-		t.Errorf("a run of 4 and 2 tokens leaves %d and %d positions, %v; want 6 and 0", b.seqs[0].Len(), b.seqs[1].Len(), err)
+	if _, err := b.run(t.Context(), [][]int32{made.Chain[:4]}, 2); err != nil || b.texts[0].Len() != 6 || b.texts[1].Len() != 0 {
+		t.Errorf("a run of 4 and 2 tokens leaves %d and %d positions, %v; want 6 and 0", b.texts[0].Len(), b.texts[1].Len(), err)
 	}
 }
 

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-
-	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 // benchRunner runs texts with some sequences at once.
@@ -14,7 +11,7 @@ type benchRunner struct {
 	inv         *invocation
 	s           *session
 	setting     *benchSetting
-	seqs        []*actors.Sequence
+	texts       []*benchText
 	bar         *progress
 	trace       *routingTrace // of the only text, nil if nobody asks
 	done, total int64         // tokens of one sequence, for the bar
@@ -29,15 +26,15 @@ func newBenchRunner(ctx context.Context, inv *invocation, s *session, setting *b
 			b.close()
 			return nil, err
 		}
-		b.seqs = append(b.seqs, seq)
+		b.texts = append(b.texts, newBenchText(seq))
 	}
 	return b, nil
 }
 
 func (b *benchRunner) close() {
 	b.bar.clear()
-	for _, seq := range b.seqs {
-		seq.Close()
+	for _, t := range b.texts {
+		t.Close()
 	}
 }
 
@@ -45,15 +42,14 @@ func (b *benchRunner) close() {
 func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*benchRun, error) {
 	ctx, end := b.s.span(ctx, "moeflux.bench")
 	defer end()
-	for _, seq := range b.seqs {
-		if err := seq.Reset(ctx); err != nil {
+	for _, t := range b.texts {
+		if err := t.Reset(ctx); err != nil {
 			return nil, err
 		}
 	}
 	var r benchRun
-	logits := make([][]float32, len(prompts))
-	err := b.part(ctx, &r.Prefill, len(prompts), len(prompts[0]), 1, func(ctx context.Context, i int) (err error) {
-		logits[i], err = b.eval(ctx, i, prompts[i])
+	err := b.part(ctx, &r.Prefill, len(prompts), len(prompts[0]), 1, func(ctx context.Context, i int) error {
+		err := b.read(ctx, i, prompts[i])
 		b.progress(i, len(prompts[i]))
 		return err
 	})
@@ -64,13 +60,8 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 		b.trace.decode = len(b.trace.visits)
 	}
 	err = b.part(ctx, &r.Decode, len(prompts), n, n, func(ctx context.Context, i int) error {
-		greedy := sample.New(sample.Options{})
 		for range n {
-			next, err := greedy.Next(logits[i], nil, nil)
-			if err != nil {
-				return err
-			}
-			if logits[i], err = b.eval(ctx, i, []int32{next}); err != nil {
+			if err := b.read(ctx, i, b.texts[i].next); err != nil {
 				return err
 			}
 			b.progress(i, 1)
@@ -80,18 +71,18 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 	return &r, err
 }
 
-// eval appends tokens to a sequence and returns the last logits.
-func (b *benchRunner) eval(ctx context.Context, i int, tokens []int32) ([]float32, error) {
+// read appends tokens to a text, and notes their routing if somebody asks.
+func (b *benchRunner) read(ctx context.Context, i int, tokens []int32) error {
 	if b.trace == nil {
-		return b.seqs[i].Eval(ctx, tokens)
+		return b.texts[i].read(ctx, tokens)
 	}
-	r, err := b.seqs[i].EvalChunk(ctx, actors.Chunk{Tokens: tokens, Routing: true})
+	r, err := b.texts[i].readTraced(ctx, tokens)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	info := b.s.engine.Info()
 	b.trace.add(r, &info, b.s.engine.Model().NumExperts)
-	return r.Logits, nil
+	return nil
 }
 
 // progress counts tokens of the first sequence, by whose goroutine alone the bar is used.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 const (
@@ -65,7 +64,6 @@ type soaker struct {
 	prompts *benchPrompts
 	json    bool
 
-	logits            [][]float32  // of each sequence, after its last token; by its goroutine alone
 	next              atomic.Int64 // prompt to take
 	decoded, prompted atomic.Int64 // tokens since the last window ended
 	texts             atomic.Int64 // that have ended
@@ -121,19 +119,18 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 
 // begin reads the first prompts, all before the time begins.
 func (k *soaker) begin(ctx context.Context) error {
-	k.logits = make([][]float32, k.r.Sequences)
 	err := together(ctx, k.r.Sequences, k.prompt)
 	k.prompted.Store(0)
 	return err
 }
 
 // prompt empties sequence i and reads the next prompt with it.
-func (k *soaker) prompt(ctx context.Context, i int) (err error) {
-	seq := k.b.seqs[i]
-	if err := seq.Reset(ctx); err != nil {
+func (k *soaker) prompt(ctx context.Context, i int) error {
+	t := k.b.texts[i]
+	if err := t.Reset(ctx); err != nil {
 		return err
 	}
-	if k.logits[i], err = seq.Eval(ctx, k.prompts.prompt(int(k.next.Add(1)-1), k.r.PromptTokens)); err != nil {
+	if err := t.read(ctx, k.prompts.prompt(int(k.next.Add(1)-1), k.r.PromptTokens)); err != nil {
 		return err
 	}
 	k.prompted.Add(int64(k.r.PromptTokens))
@@ -158,16 +155,12 @@ func (k *soaker) decode(ctx context.Context, i int) error {
 func (k *soaker) text(ctx context.Context, i, limit int) error {
 	ctx, end := k.b.s.span(ctx, "moeflux.bench")
 	defer end()
-	greedy := sample.New(sample.Options{})
+	t := k.b.texts[i]
 	for n := 0; n < limit; n++ {
 		if k.over.Load() {
 			return nil
 		}
-		token, err := greedy.Next(k.logits[i], nil, nil)
-		if err != nil {
-			return err
-		}
-		if k.logits[i], err = k.b.seqs[i].Eval(ctx, []int32{token}); err != nil {
+		if err := t.read(ctx, t.next); err != nil {
 			return err
 		}
 		k.decoded.Add(1)

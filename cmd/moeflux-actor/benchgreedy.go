@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+)
+
+// benchText is a sequence that decodes greedily. Unlike a caller who keeps the logits it allocates nothing for a token.
+type benchText struct {
+	*actors.Sequence
+	next   []int32 // the token after the last one read
+	greedy *sample.Sampler
+	choose func(logits []float32) error
+}
+
+func newBenchText(seq *actors.Sequence) *benchText {
+	t := &benchText{Sequence: seq, next: make([]int32, 1), greedy: sample.New(sample.Options{})}
+	t.choose = func(logits []float32) (err error) {
+		t.next[0], err = t.greedy.Next(logits, nil, nil)
+		return err
+	}
+	return t
+}
+
+// read appends tokens and chooses the next.
+func (t *benchText) read(ctx context.Context, tokens []int32) error {
+	return t.Use(ctx, tokens, t.choose)
+}
+
+// readTraced is read with the routing.
+func (t *benchText) readTraced(ctx context.Context, tokens []int32) (*actors.Evaluated, error) {
+	r, err := t.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Routing: true})
+	if err != nil {
+		return nil, err
+	}
+	return r, t.choose(r.Logits)
+}
