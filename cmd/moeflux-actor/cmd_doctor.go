@@ -68,14 +68,11 @@ type doctorPlan struct {
 
 // Run measures, plans and foretells.
 func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
-	if c.Dir != "" && c.Model != "" && c.Dir != c.Model {
-		return usagef("DIR and --model name two directories; give one")
+	if err := c.takeDir(c.Dir); err != nil {
+		return err
 	}
 	if err := c.check(); err != nil {
 		return err
-	}
-	if c.Dir != "" {
-		c.Model = c.Dir
 	}
 	if c.Profile == "" { // as run has it
 		c.Profile = profileAuto

@@ -102,14 +102,11 @@ type hereSettings struct {
 
 // Run shows what a directory holds.
 func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
-	if c.Dir != "" && c.Model != "" && c.Dir != c.Model {
-		return usagef("DIR and --model name two directories; give one")
+	if err := c.takeDir(c.Dir); err != nil {
+		return err
 	}
 	if err := c.check(); err != nil {
 		return err
-	}
-	if c.Dir != "" {
-		c.Model = c.Dir
 	}
 	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
 	if err != nil {

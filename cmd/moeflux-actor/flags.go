@@ -79,6 +79,18 @@ func oneOf(flag, value string, available ...string) error {
 	return usagef("%s %s is unknown; available: %s", flag, value, strings.Join(available, ", "))
 }
 
+// takeDir makes the argument of a command the model, where it was given.
+func (f *engineFlags) takeDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if f.Model != "" && f.Model != dir {
+		return usagef("DIR and --model name two directories; give one")
+	}
+	f.Model = dir
+	return nil
+}
+
 // check reports values that no model can change.
 func (f *engineFlags) check() error {
 	if f.Prefetch != "" {
