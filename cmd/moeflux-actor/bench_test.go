@@ -342,6 +342,9 @@ func TestTogether(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
+	if o := call(t, "", "inspect"); o.code != exitOK { // the demo model is unpacked, of which a command tells once
+		t.Fatalf("inspect: exit %d, stderr %q", o.code, o.stderr)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
