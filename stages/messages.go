@@ -132,8 +132,8 @@ type SlotsResized struct {
 	Slots int // that there are now
 }
 
-// WarmSlots lets expert-IO fill empty slots with the experts that earlier runs used most, whenever the disk has nothing else to
-// do. Shell to expert-IO, once.
+// WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the experts that earlier runs used most, and
+// if there are slots for all, with all. Shell to expert-IO, once.
 type WarmSlots struct{ Outside }
 
 // Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running chunks end
@@ -169,9 +169,13 @@ type PrefetchExperts struct {
 type ScoresReady struct {
 	Step
 	Scores []float32 // [rows, experts]; passes to the router
-	// Ahead is the routers of the next layers applied to this layer's router input, [layers ahead, rows, experts]; empty unless
-	// that was asked for. Passes to the router.
-	Ahead []float32
+}
+
+// ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell what these layers will pick. Dispatch to
+// router, before the next layer's ScoresReady; left out where that would come first.
+type ScoresAhead struct {
+	Step
+	Scores []float32 // [layers ahead, rows, experts]; passes to the router
 }
 
 // LayerRouted carries a layer's plan. Router to expert-IO.
@@ -209,11 +213,12 @@ type ReadOverdue struct {
 // dispatch and come home in SlotsReleased.
 type WaveResident struct {
 	Step
-	Plan  *RoutePlan // shared, read-only
-	Wave  int        // counts the waves of the layer from 0
-	Last  bool       // no further wave of this layer
-	Uses  []int32    // indices into Plan.Uses, ascending
-	Slots []SlotID   // [len(Uses)]
+	Plan    *RoutePlan // shared, read-only
+	Wave    int        // counts the waves of the layer from 0
+	Last    bool       // no further wave of this layer
+	Settled bool       // every expert of the model is in memory: nothing need be foretold
+	Uses    []int32    // indices into Plan.Uses, ascending
+	Slots   []SlotID   // [len(Uses)]
 }
 
 // WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The slots pass on.

@@ -7,6 +7,7 @@ type Spent struct {
 	begins    free[BeginLayer]
 	prefetch  free[PrefetchExperts]
 	scores    free[ScoresReady]
+	aheads    free[ScoresAhead]
 	routed    free[LayerRouted]
 	residents free[WaveResident]
 	waves     free[WaveSubmitted]
@@ -59,11 +60,17 @@ func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	return m
 }
 
-// ScoresReady returns a message with n Scores and so many Ahead, their values undefined.
-func (s *Spent) ScoresReady(step Step, n, ahead int) *ScoresReady {
+// ScoresReady returns a message with n Scores, their values undefined.
+func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
 	m := s.scores.take()
-	m.Step = step
-	m.Scores, m.Ahead = resize(m.Scores, n), resize(m.Ahead, ahead)
+	m.Step, m.Scores = step, resize(m.Scores, n)
+	return m
+}
+
+// ScoresAhead returns a message with n Scores, their values undefined.
+func (s *Spent) ScoresAhead(step Step, n int) *ScoresAhead {
+	m := s.aheads.take()
+	m.Step, m.Scores = step, resize(m.Scores, n)
 	return m
 }
 
@@ -208,8 +215,11 @@ func (s *Spent) Handled(m Message) {
 		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
 		s.prefetch.put(m)
 	case *ScoresReady:
-		*m = ScoresReady{Scores: m.Scores[:0], Ahead: m.Ahead[:0]}
+		*m = ScoresReady{Scores: m.Scores[:0]}
 		s.scores.put(m)
+	case *ScoresAhead:
+		*m = ScoresAhead{Scores: m.Scores[:0]}
+		s.aheads.put(m)
 	case *LayerRouted:
 		*m = LayerRouted{}
 		s.routed.put(m)

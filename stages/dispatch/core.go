@@ -19,8 +19,10 @@ type Config struct {
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
 	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
-	// the most rows of a step for which that is done.
+	// the most rows of a step for which that is done. While every expert of the model is in memory nothing need be foretold, and it is
+	// done only with AheadAlways.
 	Ahead, AheadRows int
+	AheadAlways      bool
 }
 
 // Slots resolves slots to memory.
@@ -40,6 +42,8 @@ type Core struct {
 	states *states
 	lanes  []*lane
 
+	settled bool // every expert was in memory when the last wave was sent
+
 	recorded   []*recording // submitted and perhaps not finished, oldest first
 	spare      []*recording
 	lastTicket uint64
@@ -58,6 +62,7 @@ type awaited struct {
 	lane   *lane
 	step   stages.Step
 	scores *stages.ScoresReady // the device fills it
+	ahead  *stages.ScoresAhead
 	logits *stages.LogitsReady
 	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
 }
@@ -156,7 +161,7 @@ func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
-	if a.lane != nil {
+	if a.lane != nil && a.ahead == nil { // a step can end without what is only foretold
 		a.lane.outstanding++
 	}
 	c.awaited[r.ticket] = a

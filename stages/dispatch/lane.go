@@ -35,6 +35,7 @@ type lane struct {
 	step        stages.StepID // the last that began here
 	rows        int
 	begun       int               // layers of it
+	scored      int               // layers of it whose scores the router has
 	sharedDone  gpu.Ticket        // of the shared expert, until the layer's last wave
 	outstanding int               // tickets awaited
 	drain       *stages.DrainStep // the step has failed
@@ -90,7 +91,7 @@ func (l *lane) release() { l.buffer.Release() }
 
 // begin gives the lane to a step. The sequencer does so only when the step before is over.
 func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {
-	l.step, l.rows, l.begun, l.drain, l.sharedDone = id, len(b.Rows), 0, nil, nil
+	l.step, l.rows, l.begun, l.scored, l.drain, l.sharedDone = id, len(b.Rows), 0, 0, nil, nil
 	l.tapped, l.picks, l.weights = nil, nil, nil
 	if b.Hidden {
 		l.tapped = make([]float32, (len(cfg.Model.Layers)+1)*l.rows*cfg.Model.HiddenSize)

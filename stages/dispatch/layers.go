@@ -44,21 +44,18 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// submitRouter ends a layer's first half with the router's scores and asks for them. The shared expert follows in a
-// submission of its own.
+// submitRouter ends a layer's first half with the router's scores and asks for them. What the routed experts need not wait for follows in
+// submissions of its own, for which the device has time while experts are being found and read: the routers of the next layers, whose
+// scores are the disk's hints, and the shared expert.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	layer := &c.net.layers[m.Layer]
-	n, ahead := l.rows*c.cfg.Model.NumExperts, c.ahead(l, m.Layer)
-	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, n, ahead*n)}
-	score := func(router gpu.Matrix, dst []float32) {
-		r.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(dst)})
+	n := l.rows * c.cfg.Model.NumExperts
+	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, n)}
+	c.encodeScores(r, l, layer.router, a.scores.Scores)
+	if err := c.await(r, a, out); err != nil {
+		return err
 	}
-	score(layer.router, a.scores.Scores)
-	for i := range ahead {
-		score(c.net.layers[m.Layer+1+i].router, a.scores.Ahead[i*n:(i+1)*n])
-	}
-	if err := c.await(r, a, out); err != nil || layer.shared == nil {
+	if err := c.submitAhead(l, m, out); err != nil || layer.shared == nil {
 		return err
 	}
 	r = c.record()
@@ -68,8 +65,31 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	return err
 }
 
+// submitAhead applies the routers of the next layers to this one's router input.
+func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
+	n, ahead := l.rows*c.cfg.Model.NumExperts, c.ahead(l, m.Layer)
+	if ahead == 0 {
+		return nil
+	}
+	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
+	r := c.record()
+	for i := range ahead {
+		c.encodeScores(r, l, c.net.layers[m.Layer+1+i].router, a.ahead.Scores[i*n:(i+1)*n])
+	}
+	return c.await(r, a, out)
+}
+
+// encodeScores applies a router to the rows.
+func (c *Core) encodeScores(r *recording, l *lane, router gpu.Matrix, dst []float32) {
+	r.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
+	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(dst)})
+}
+
 // ahead returns how many of the layers behind one are asked for their scores: those next to it that have routers.
 func (c *Core) ahead(l *lane, layer int) int {
+	if c.settled && !c.cfg.AheadAlways {
+		return 0
+	}
 	n := 0
 	for l.rows <= c.cfg.AheadRows && n < c.cfg.Ahead && layer+1+n < len(c.net.layers) && c.net.layers[layer+1+n].dense == nil {
 		n++
@@ -128,6 +148,10 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 		c.zeroed(a.done, m.Err, out)
 		return nil
 	}
+	if a.ahead != nil {
+		c.passAhead(&a, m.Err, out)
+		return nil
+	}
 	a.lane.outstanding--
 	switch {
 	case a.lane.drain != nil:
@@ -137,9 +161,23 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	case a.logits != nil:
 		out.Send(stages.Sequencer, a.logits)
 	default:
+		a.lane.scored = a.step.Layer + 1
 		out.Send(stages.Router, a.scores)
 	}
 	return nil
+}
+
+// passAhead passes on what foretells the next layers, unless the step is over or has come to them.
+func (c *Core) passAhead(a *awaited, err error, out *stages.Outbox) {
+	l := a.lane
+	switch {
+	case l.step != a.step.ID || l.drain != nil || l.scored > a.step.Layer+1:
+		out.Spent().Handled(a.ahead)
+	case err != nil:
+		c.fail(a.step, err, out)
+	default:
+		out.Send(stages.Router, a.ahead)
+	}
 }
 
 // waveResident submits a wave of routed experts, and after the last one the layer's end. Each pick's output has a place of its own, and
@@ -149,6 +187,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
+	c.settled = m.Settled
 	if !fits(m) || m.Layer+1 != l.begun {
 		return fmt.Errorf("dispatch: wave %d of %v with uses %v in slots %v does not belong to a plan of the layer under way", m.Wave, &m.Step, m.Uses, m.Slots)
 	}

@@ -13,6 +13,7 @@ func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		b, err := open(t, dispatch.Config{
 			ChunkRows: a.Int("chunk", 4), Lanes: a.Int("lanes", 2), PageRows: 4, MaxPages: a.Int("pages", 8), Ahead: a.Int("ahead", 0), AheadRows: a.Int("aheadrows", 4),
+			AheadAlways: a.Bool("always"),
 		}, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 // Config sizes the stage.
 type Config struct {
 	Layers, Experts int
+	First           int // the first layer with experts; those behind it all have them
 	ExpertBytes     int // of one record
 	Slots           int // ignored if Mapped
 	WaveSlots       int // most experts of one wave; the slots that speculation leaves alone
@@ -66,6 +67,12 @@ func New(cfg Config) (*Core, error) {
 	}
 	return c, nil
 }
+
+// everything returns how many experts the model has.
+func (c *Core) everything() int { return (c.cfg.Layers - c.cfg.First) * c.cfg.Experts }
+
+// settled reports whether every expert is in memory, so that nothing will have to be read.
+func (c *Core) settled() bool { return c.slots.residents >= c.everything() }
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {

@@ -46,7 +46,7 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	l.ready -= len(slots)
 	l.unsent -= len(slots)
 	l.waves++
-	m.Slots, m.Last = slots, l.unsent == 0
+	m.Slots, m.Last, m.Settled = slots, l.unsent == 0, c.settled()
 	c.inUse++
 	c.waves++
 	c.highWater = max(c.highWater, c.inUse)

@@ -39,6 +39,7 @@ type slots struct {
 	byKey     []int32 // slot+1 of each key, 0 for none
 	empty     []stages.SlotID
 	gone      []stages.SlotID
+	residents int           // slots that hold an expert
 	order     *policy.Order // nil if nothing ever leaves
 	evictions []int64       // [layers]
 }
@@ -54,6 +55,7 @@ func (p *slots) init(n, layers, experts int, mapped bool) error {
 			p.all[i].state, p.all[i].key = resident, i
 			p.byKey[i] = int32(i) + 1
 		}
+		p.residents = n
 		return nil
 	}
 	for i := range p.all {
@@ -170,6 +172,7 @@ func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
 	}
 	id, _ = p.find(old)
 	p.byKey[old] = 0
+	p.residents--
 	p.evictions[old/p.experts]++
 	if !p.at(id).foretold {
 		old = -1
@@ -214,6 +217,7 @@ func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
 	s.state, s.speculative, s.urgent, s.warm = resident, false, false, false
 	s.waiting = dropAll(s.waiting)
+	p.residents++
 	p.rest(id)
 }
 

@@ -13,7 +13,7 @@ import (
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		c, err := expertio.New(expertio.Config{
-			Layers: a.Int("layers", 2), Experts: a.Int("experts", 8), ExpertBytes: 100, Slots: a.Int("slots", 4),
+			Layers: a.Int("layers", 2), Experts: a.Int("experts", 8), First: a.Int("first", 0), ExpertBytes: 100, Slots: a.Int("slots", 4),
 			WaveSlots: a.Int("wave", 2), RingDepth: a.Int("depth", 2), Mapped: a.Bool("mapped"),
 			Chances: chances(t, a.String("chances", ""), a.Int("layers", 2)*a.Int("experts", 8)),
 		})

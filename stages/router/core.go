@@ -79,6 +79,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.beginLayer(m, out)
 	case *stages.ScoresReady:
 		return c.scoresReady(m, out)
+	case *stages.ScoresAhead:
+		return c.scoresAhead(m, out)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
 	case *stages.DrainStep:
@@ -119,7 +121,7 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 	if m.Layer == c.cfg.Layers-1 {
 		c.again(m, out)
 	}
-	return c.lookAhead(m, out)
+	return nil
 }
 
 // pick fills the plan's picks and weights.

@@ -152,21 +152,21 @@ type foretold struct {
 	ends    []int // [rows] in guesses
 }
 
-// lookAhead foretells the next layers by their own routers' scores.
-func (c *Core) lookAhead(m *stages.ScoresReady, out *stages.Outbox) error {
-	if len(m.Ahead) == 0 {
-		return nil
+// scoresAhead foretells the next layers by their own routers' scores.
+func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
+	if err := c.check(m.Head()); err != nil {
+		return err
 	}
 	n := max(1, len(m.Batch.Rows)*c.cfg.Experts)
-	layers := len(m.Ahead) / n
-	if len(m.Ahead)%n != 0 || layers > len(c.gates) || m.Layer+layers >= c.cfg.Layers {
-		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers behind it", len(m.Ahead), &m.Step, n, len(c.gates))
+	layers := len(m.Scores) / n
+	if len(m.Scores)%n != 0 || layers > len(c.gates) || m.Layer+layers >= c.cfg.Layers {
+		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers behind it", len(m.Scores), &m.Step, n, len(c.gates))
 	}
 	for i := range layers {
 		f := c.newForetold()
 		f.step, f.layer, f.ahead = m.ID, m.Layer+1+i, 1+i
 		wanted := c.cfg.NextGate && i < c.cfg.Ahead && len(m.Batch.Rows) <= c.cfg.AheadRows
-		c.foretell(f, m.Batch, m.Ahead[i*n:(i+1)*n], wanted)
+		c.foretell(f, m.Batch, m.Scores[i*n:(i+1)*n], wanted)
 		c.open = append(c.open, f)
 		if wanted {
 			c.send(m.Step, f.layer, f.ahead, out)

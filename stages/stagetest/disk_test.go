@@ -160,16 +160,21 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 		if err := m.pass(mixNS); err != nil {
 			return err
 		}
-		msg := &stages.ScoresReady{Step: step, Scores: slices.Clone(scores[layer])}
+		var ahead []float32
 		if layer+1 < len(scores) {
-			msg.Ahead = append(msg.Ahead, one[layer+1]...)
+			ahead = append(ahead, one[layer+1]...)
 		}
 		if layer+2 < len(scores) {
-			msg.Ahead = append(msg.Ahead, two[layer+2]...)
+			ahead = append(ahead, two[layer+2]...)
 		}
 		m.left = simTopK
-		if err := m.give(stages.Router, msg); err != nil {
+		if err := m.give(stages.Router, &stages.ScoresReady{Step: step, Scores: slices.Clone(scores[layer])}); err != nil {
 			return err
+		}
+		if len(ahead) > 0 {
+			if err := m.give(stages.Router, &stages.ScoresAhead{Step: step, Scores: ahead}); err != nil {
+				return err
+			}
 		}
 		for m.left > 0 {
 			busy, err := m.event(math.MaxInt64)

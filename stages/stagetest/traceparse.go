@@ -17,7 +17,7 @@ var messages = func() map[string]reflect.Type {
 		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
 		new(stages.CloseSequence), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
 		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
-		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady),
+		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady), new(stages.ScoresAhead),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
 		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
 		new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
