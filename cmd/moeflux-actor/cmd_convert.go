@@ -10,7 +10,7 @@ import (
 )
 
 type convertCmd struct {
-	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX."`
+	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a packed model directory, to change its --layout."`
 	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
 	Bits       int    `default:"0" placeholder:"B" help:"Quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them. Fewer bits are smaller, faster and less exact."`
 	ExpertBits int    `default:"0" placeholder:"B" help:"As --bits, for the routed experts: 2, 4 or 8; 0 is as --bits. It also quantises again what has more bits. Two bits halve what is read from disk once more and cost much exactness."`
@@ -26,6 +26,10 @@ func (convertCmd) Help() string {
     moeflux-actor convert --bits 4 ~/checkpoints/Qwen3.5-35B-A3B ~/models/qwen3.5-35b
     moeflux-actor convert --layout rows ~/checkpoints/Qwen3.5-35B-A3B-4bit ~/models/for-moeflux
     moeflux-actor convert --expert-bits 2 ~/checkpoints/Qwen3.5-397B-A17B-4bit ~/models/qwen3.5-397b-2bit
+    moeflux-actor convert --layout rows ~/models/qwen3.5-35b ~/models/for-moeflux
+
+The last takes a packed directory and gives what its checkpoint would have given. Other bits cannot be made of it without loss, and are
+refused; its checksums, if it has any, are held against what is read.
 
 An interrupted conversion goes on where it stopped when the same command is given again.`
 }

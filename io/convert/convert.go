@@ -60,12 +60,13 @@ type Progress struct {
 	Warning     string // something that was left out, and why; "" nearly always
 }
 
-// Convert writes the packed form of the checkpoint directory src to the directory dst. dst must not exist, or be empty: a
+// Convert writes the packed form of the checkpoint directory src to the directory dst. src may also be a packed directory that is to have the
+// other layout: what comes of it is, byte for byte, what its checkpoint would have given. dst must not exist, or be empty: a
 // conversion never replaces anything. It is prepared in dst.partial, so that dst is whole from the moment it exists.
 // After an interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file; a changed
 // source or other options start afresh. Memory stays below some tens of MiB whatever the size of the model.
 //
-// Errors: *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
+// Errors: *BitsError and *ChecksumError (of a packed source), *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
 // *model.UnknownArchError, *safetensors.FormatError, ErrBusy, or what ctx says.
 func Convert(ctx context.Context, src, dst string, o Options) error {
 	return guard(func() error { return convert(ctx, src, dst, o) })
@@ -89,25 +90,29 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 	if err := refuseExisting(dst); err != nil {
 		return err
 	}
-	in, err := openInput(src, o)
-	if err != nil {
-		return err
-	}
-	defer in.ckpt.Close()
 	if o.create == nil {
 		o.create = func(path string) (outFile, error) { return os.Create(path) }
 	}
 	if o.FreeSpace == nil {
 		o.FreeSpace = durable.FreeSpace
 	}
+	if isPacked(src) {
+		return repack(ctx, src, dst, o)
+	}
+	in, err := openInput(src, o)
+	if err != nil {
+		return err
+	}
+	defer in.ckpt.Close()
 	out, err := openOutput(dst, in.fingerprint, o.create)
 	if err != nil {
 		return err
 	}
 	defer out.close()
 	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop)}
-	out.meter = &meter{report: o.Progress, total: j.totalBytes()}
-	if err := j.checkSpace(o.FreeSpace); err != nil {
+	files, total := j.files()
+	out.meter = &meter{report: o.Progress, total: total}
+	if err := out.checkSpace(o.FreeSpace, files, total); err != nil {
 		out.discard()
 		return err
 	}

@@ -14,5 +14,8 @@
 // size streams through a few buffers of some MiB. Everything is written to DST.partial, which becomes DST in one
 // rename when it is whole; until then an interrupted conversion goes on where its last finished file ends.
 //
+// A source may also be packed already, by this package or another program: then its files are written in the other layout, without a
+// change of any number, and held against its checksums on the way.
+//
 // The package also verifies a packed directory against its checksums.
 package convert

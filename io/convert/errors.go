@@ -23,6 +23,22 @@ func (e *SourceError) Error() string {
 	}
 }
 
+// BitsError reports a packed directory whose codes have other bits than were wished for.
+type BitsError struct {
+	Dir        string
+	What       string // which matrices
+	Have, Want int    // bits of a code; Have is 0 for matrices that are not quantised
+}
+
+func (e *BitsError) Error() string {
+	have := fmt.Sprintf("are stored with %d bits", e.Have)
+	if e.Have == 0 {
+		have = "are not quantised"
+	}
+	return fmt.Sprintf("convert: %s is packed already and its %s %s: %d bits would not be those that the checkpoint gives; "+
+		"leave the bits out to change the layout alone, or convert the checkpoint", e.Dir, e.What, have, e.Want)
+}
+
 // SpaceError reports that the target's file system is too small, before anything was written.
 type SpaceError struct {
 	Dir        string

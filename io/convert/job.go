@@ -20,35 +20,30 @@ type job struct {
 	emit *emitter
 }
 
-// totalBytes returns the size of all files that are worth counting.
-func (j *job) totalBytes() int64 {
-	n := j.in.plan.denseSize
-	for range j.in.plan.layers {
-		n += j.in.plan.layerBytes()
+// files returns the files that are worth counting, and their size.
+func (j *job) files() (names []string, total int64) {
+	names, total = []string{weights.DataName}, j.in.plan.denseSize
+	for _, l := range j.in.plan.layers {
+		names = append(names, layerFile(l.layer))
+		total += j.in.plan.layerBytes()
 	}
 	for _, s := range j.in.small {
-		n += s.size
+		names = append(names, s.name)
+		total += s.size
 	}
-	return n
+	return names, total
 }
 
 func layerFile(layer int) string { return expertfile.DirName + "/" + expertfile.LayerName(layer) }
 
-// checkSpace holds what is still to be written against what is free.
-func (j *job) checkSpace(free func(string) (uint64, error)) error {
+// checkSpace holds what is still to be written of files of so many bytes against what is free.
+func (o *output) checkSpace(free func(string) (uint64, error), names []string, total int64) error {
 	const slack = 8 << 20 // manifests, vocab.bin, the file system's own
-	need := j.totalBytes() + slack
-	names := []string{weights.DataName}
-	for _, l := range j.in.plan.layers {
-		names = append(names, layerFile(l.layer))
-	}
-	for _, s := range j.in.small {
-		names = append(names, s.name)
-	}
+	need := total + slack
 	for _, name := range names {
-		need -= j.out.kept(name)
+		need -= o.kept(name)
 	}
-	dir := filepath.Dir(j.out.dir)
+	dir := filepath.Dir(o.dir)
 	got, err := free(dir)
 	if err != nil {
 		return fmt.Errorf("convert: free space of %s: %w", dir, err)
@@ -73,7 +68,7 @@ func (j *job) run(ctx context.Context) error {
 		return err
 	}
 	m.step = "small files"
-	if err := j.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
+	if err := j.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
 		return err
 	}
 	for _, s := range j.in.small {
@@ -81,32 +76,37 @@ func (j *job) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.vocab(ctx); err != nil {
+	if err := j.out.vocab(ctx, j.in.dir); err != nil {
 		return err
 	}
 	manifest, err := j.manifest()
 	if err != nil {
 		return err
 	}
-	if err := j.json(ctx, weights.ManifestName, manifest); err != nil {
+	if err := j.out.json(ctx, weights.ManifestName, manifest); err != nil {
 		return err
 	}
+	return j.out.checksums(ctx)
+}
+
+// checksums writes those of all other files.
+func (o *output) checksums(ctx context.Context) error {
 	sums := Checksums{Format: packFormat, Files: map[string]fileSum{}}
-	for name, s := range j.out.state.Files {
+	for name, s := range o.state.Files {
 		if name != ChecksumsName {
 			sums.Files[name] = s
 		}
 	}
-	return j.json(ctx, ChecksumsName, sums)
+	return o.json(ctx, ChecksumsName, sums)
 }
 
 // json writes a small file.
-func (j *job) json(ctx context.Context, name string, v any) error {
+func (o *output) json(ctx context.Context, name string, v any) error {
 	raw, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		return fmt.Errorf("convert: %s: %w", name, err)
 	}
-	return j.out.write(ctx, name, func(w io.Writer) error {
+	return o.write(ctx, name, func(w io.Writer) error {
 		_, err := w.Write(append(raw, '\n'))
 		return err
 	})

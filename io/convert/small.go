@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"math"
@@ -81,7 +82,12 @@ func fingerprint(in *input, o Options) (string, error) {
 		}
 		fmt.Fprintf(h, "shard %q %d %d %x\n", filepath.Base(f.Path()), info.Size(), info.ModTime().UnixNano(), sha256.Sum256(f.Header()))
 	}
-	for _, s := range in.small {
+	return smallPrint(h, in.small)
+}
+
+// smallPrint ends a fingerprint with the small files.
+func smallPrint(h hash.Hash, small []smallFile) (string, error) {
+	for _, s := range small {
 		one := sha256.New()
 		if err := s.copy(one); err != nil {
 			return "", err
@@ -91,20 +97,20 @@ func fingerprint(in *input, o Options) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// vocab writes vocab.bin. A tokenizer that cannot be read is a warning: the weights are of use without it, to those who bring
-// their own.
-func (j *job) vocab(ctx context.Context) error {
-	raw, err := os.ReadFile(filepath.Join(j.in.dir, tokenizerName))
+// vocab writes vocab.bin for the tokenizer in a directory. One that cannot be read is a warning: the weights are of use without it,
+// to those who bring their own.
+func (o *output) vocab(ctx context.Context, dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, tokenizerName))
 	if err != nil {
-		j.out.meter.say(fmt.Sprintf("%s left out: %v", vocabName, err))
+		o.meter.say(fmt.Sprintf("%s left out: %v", vocabName, err))
 		return nil
 	}
 	table, err := vocabTable(raw)
 	if err != nil {
-		j.out.meter.say(fmt.Sprintf("%s left out: %s: %v", vocabName, tokenizerName, err))
+		o.meter.say(fmt.Sprintf("%s left out: %s: %v", vocabName, tokenizerName, err))
 		return nil
 	}
-	return j.out.write(ctx, vocabName, func(w io.Writer) error {
+	return o.write(ctx, vocabName, func(w io.Writer) error {
 		_, err := w.Write(table)
 		return err
 	})

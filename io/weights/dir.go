@@ -109,6 +109,9 @@ func filesDir(dir string) string {
 	return dir
 }
 
+// IsPacked reports whether the manifest of packed weights lies in a directory, or where moeflux puts it below one.
+func IsPacked(dir string) bool { return exists(filepath.Join(filesDir(dir), ManifestName)) }
+
 // TextDir returns the directory that holds tokenizer.json and chat template of a packed directory: dir, or the checkpoint that
 // moeflux keeps below it. ok is false where there is neither: the model runs on token ids alone then.
 func TextDir(dir string) (text string, ok bool) {

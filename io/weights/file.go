@@ -95,6 +95,12 @@ func readBounded(path string) ([]byte, error) {
 // Mapping returns all of model_weights.bin, read-only, good until Close. It begins at a page boundary.
 func (f *File) Mapping() []byte { return f.mapping }
 
+// Path returns where the data file lies.
+func (f *File) Path() string { return filepath.Join(f.dir, DataName) }
+
+// Manifest returns what was read of the manifest. It is shared, read-only.
+func (f *File) Manifest() *Manifest { return f.manifest }
+
 // Config returns the manifest's config object, nil if it has none.
 func (f *File) Config() json.RawMessage { return f.manifest.Config }
 

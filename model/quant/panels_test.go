@@ -162,3 +162,34 @@ func BenchmarkToPanels(b *testing.B) {
 		})
 	}
 }
+
+// ToRows undoes ToPanels: of rows with an odd number of words, too, and of whole panels alone.
+func TestToRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	random := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		return b
+	}
+	const rows = 48
+	for _, f := range formats {
+		for _, cols := range []int{f.Group, 3 * f.Group, 2048} {
+			src := quant.Codes{Weight: random(f.WeightBytes(rows, cols)), Scales: random(f.ScaleBytes(rows, cols)), Biases: random(f.ScaleBytes(rows, cols))}
+			panels := quant.Codes{Weight: random(len(src.Weight)), Scales: random(len(src.Scales)), Biases: random(len(src.Biases))}
+			f.ToPanels(panels, src, rows, cols)
+			back := quant.Codes{Weight: random(len(src.Weight)), Scales: random(len(src.Scales)), Biases: random(len(src.Biases))}
+			f.ToRows(back, panels, rows, cols)
+			if !bytes.Equal(back.Weight, src.Weight) || !bytes.Equal(back.Scales, src.Scales) || !bytes.Equal(back.Biases, src.Biases) {
+				t.Errorf("%v of %d inputs: not what it was", f, cols)
+			}
+			w, s := len(src.Weight)/3, len(src.Scales)/3
+			part := quant.Codes{Weight: random(w), Scales: random(s)}
+			f.ToRows(part, quant.Codes{Weight: panels.Weight[w : 2*w], Scales: panels.Scales[s : 2*s]}, rows/3, cols)
+			if !bytes.Equal(part.Weight, src.Weight[w:2*w]) || !bytes.Equal(part.Scales, src.Scales[s:2*s]) {
+				t.Errorf("%v of %d inputs: the second panel alone is not what it was", f, cols)
+			}
+		}
+	}
+}

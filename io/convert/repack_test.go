@@ -1,0 +1,236 @@
+package convert_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/weights"
+)
+
+// What is packed, in either layout, becomes in either layout what its checkpoint becomes: every byte, checksums and names included.
+func TestRepack(t *testing.T) {
+	for _, name := range fixtures.All() {
+		for _, o := range []convert.Options{{}, {Bits: 4}, {Bits: 8, ExpertBits: 2}} {
+			t.Run(fmt.Sprintf("%s/%d,%d", name, o.Bits, o.ExpertBits), func(t *testing.T) {
+				src := fixtures.Dir(t, name)
+				rows := o
+				rows.RowOrder = true
+				direct := map[bool]string{false: mustConvert(t, src, o), true: mustConvert(t, src, rows)}
+				for from, packed := range direct {
+					for to, want := range direct {
+						got := mustConvert(t, packed, convert.Options{RowOrder: to})
+						sameTree(t, got, want)
+						if err := convert.Verify(context.Background(), got); err != nil {
+							t.Errorf("from rows: %v, to rows: %v: %v", from, to, err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// A directory that another program packed, without layout, checksums or bits, gets panels, once it has the checkpoint's small files.
+func TestRepackOthers(t *testing.T) {
+	for _, moeflux := range []bool{false, true} {
+		src := fixtures.Legacy(t, fixtures.Qwen35MoEQ4, moeflux)
+		dst := filepath.Join(t.TempDir(), "pack")
+		if err := convert.Convert(context.Background(), src, dst, convert.Options{}); err == nil || !strings.Contains(err.Error(), "without config.json") {
+			t.Fatalf("moeflux: %v: got %v, want that config.json is missing", moeflux, err)
+		}
+		text := src
+		if moeflux {
+			text = filepath.Join(src, "mlx")
+			check(t, os.MkdirAll(text, 0o755))
+		}
+		checkpoint := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
+		check(t, os.CopyFS(text, os.DirFS(checkpoint)))
+		shards, err := filepath.Glob(filepath.Join(text, "*.safetensors*"))
+		check(t, err)
+		for _, path := range shards {
+			check(t, os.Remove(path))
+		}
+		var warnings []string
+		got := mustConvert(t, src, convert.Options{Progress: func(p convert.Progress) {
+			if p.Warning != "" {
+				warnings = append(warnings, p.Warning)
+			}
+		}})
+		if len(warnings) != 1 || !strings.Contains(warnings[0], "no checksums.json") {
+			t.Errorf("moeflux: %v: warnings %q, want one of checksums", moeflux, warnings)
+		}
+		want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+		g, w := openPack(t, got), openPack(t, want)
+		if g.x.Layout() != w.x.Layout() {
+			t.Errorf("moeflux: %v: records %+v, want %+v", moeflux, g.x.Layout(), w.x.Layout())
+		}
+		for _, layer := range w.x.Layers() {
+			for e := range w.x.Experts() {
+				sameBytes(t, fmt.Sprintf("layer %d expert %d", layer, e), g.record(layer, e), w.record(layer, e))
+			}
+		}
+		for name, d := range w.w.Manifest().Tensors {
+			is := g.w.Manifest().Tensors[name]
+			if is.Layout != d.Layout || is.Bits != d.Bits {
+				t.Errorf("%s: %s with %d bits, want %s with %d", name, is.Layout, is.Bits, d.Layout, d.Bits)
+				continue
+			}
+			sameBytes(t, name, g.w.Mapping()[is.Offset:][:is.Size], w.w.Mapping()[d.Offset:][:d.Size])
+		}
+	}
+}
+
+// Bits that the packed codes have not are refused, in either direction; those that they have are not.
+func TestRepackBits(t *testing.T) {
+	four, eight, none := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEBF16), convert.Options{Bits: 8}), fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
+	for _, c := range []struct {
+		src  string
+		o    convert.Options
+		have int // -1: it is done
+	}{
+		{four, convert.Options{Bits: 4}, -1}, {four, convert.Options{ExpertBits: 4}, -1}, {four, convert.Options{Bits: 8}, 4}, {four, convert.Options{ExpertBits: 2}, 4},
+		{four, convert.Options{ExpertBits: 8}, 4}, {eight, convert.Options{Bits: 4}, 8}, {eight, convert.Options{Bits: 8, ExpertBits: 8}, -1},
+		{eight, convert.Options{Bits: 8, ExpertBits: 4}, 8}, {none, convert.Options{Bits: 4}, 0}, {none, convert.Options{ExpertBits: 2}, 0}, {none, convert.Options{RowOrder: true}, -1},
+	} {
+		dst := filepath.Join(t.TempDir(), "pack")
+		err := convert.Convert(context.Background(), c.src, dst, unsafely(c.o))
+		var bits *convert.BitsError
+		switch {
+		case c.have < 0 && err != nil:
+			t.Errorf("%+v: %v", c.o, err)
+		case c.have >= 0 && (!errors.As(err, &bits) || bits.Have != c.have || bits.Dir != c.src || !strings.Contains(err.Error(), "convert the checkpoint")):
+			t.Errorf("%+v: got %v, want a *BitsError of %d bits", c.o, err, c.have)
+		case c.have >= 0:
+			gone(t, dst)
+			gone(t, dst+".partial")
+		}
+	}
+}
+
+// Stopped anywhere, by a caller or by a full disk, a repacking leaves nothing that looks whole; taken up again, it gives the bytes of one
+// that was never stopped, and a change of the source starts afresh.
+func TestRepackStopsAndResumes(t *testing.T) {
+	src, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
+	o := convert.Options{RowOrder: true}
+	steps := 0
+	count := o
+	count.Progress = func(convert.Progress) { steps++ }
+	mustConvert(t, src, count)
+	for i := 0; i < steps; i += steps/12 + 1 {
+		dst := filepath.Join(t.TempDir(), "pack")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		why, calls := fmt.Errorf("stopped at call %d of %d", i, steps), 0
+		stopping := o
+		stopping.Progress = func(convert.Progress) {
+			if calls++; calls > i {
+				cancel(why)
+			}
+		}
+		if err := convert.Convert(ctx, src, dst, unsafely(stopping)); !errors.Is(err, why) && !(calls == steps && err == nil) {
+			t.Fatalf("stopped at %d: got %v", i, err)
+		} else if err == nil {
+			continue
+		}
+		notWhole(t, dst)
+		check(t, convert.Convert(context.Background(), src, dst, unsafely(o)))
+		sameTree(t, dst, want)
+	}
+	for _, room := range []int{0, 1000, 450_000, 2_200_000, 2_430_000} {
+		dst := filepath.Join(t.TempDir(), "pack")
+		d := &disk{left: room}
+		err := convert.Convert(context.Background(), src, dst, o.WithCreate(d.create))
+		if !is[*convert.WriteError](err) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") {
+			t.Fatalf("room for %d bytes: got %v, want a *WriteError of ENOSPC", room, err)
+		}
+		notWhole(t, dst)
+		check(t, convert.Convert(context.Background(), src, dst, unsafely(o)))
+		sameTree(t, dst, want)
+	}
+	small := o
+	small.FreeSpace = func(string) (uint64, error) { return 1_000_000, nil }
+	dst := filepath.Join(t.TempDir(), "pack")
+	if err := convert.Convert(context.Background(), src, dst, small); !is[*convert.SpaceError](err) {
+		t.Errorf("a small disk: got %v, want a *SpaceError", err)
+	}
+	gone(t, dst+".partial")
+	// Half of another source with the same options is not gone on with.
+	dst = halfway(t, mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEQ4), convert.Options{ExpertBits: 2}), o)
+	check(t, convert.Convert(context.Background(), src, dst, unsafely(o)))
+	sameTree(t, dst, want)
+}
+
+// What is damaged in the source is told, and not taken over under new checksums.
+func TestRepackDamaged(t *testing.T) {
+	for _, file := range []string{"packed_experts/layer_01.bin", "model_weights.bin", "tokenizer.json"} {
+		src := filepath.Join(t.TempDir(), "src")
+		check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
+		path := filepath.Join(src, file)
+		raw, err := os.ReadFile(path)
+		check(t, err)
+		raw[len(raw)/2] ^= 1
+		check(t, os.Chmod(path, 0o644))
+		writeFile(t, path, raw)
+		dst := filepath.Join(t.TempDir(), "pack")
+		err = convert.Convert(context.Background(), src, dst, unsafely(convert.Options{RowOrder: true}))
+		var sum *convert.ChecksumError
+		if !errors.As(err, &sum) || sum.File != file {
+			t.Errorf("%s: got %v, want a *ChecksumError of it", file, err)
+		}
+		gone(t, dst)
+	}
+}
+
+// Directories that cannot be repacked are refused before anything is written.
+func TestRepackRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(dir string)
+		want string
+	}{
+		"synthetic": {func(dir string) { writeFile(t, filepath.Join(dir, "synth.json"), []byte("{}")) }, "another --layout"},
+		"tensors that lie in each other": {func(dir string) {
+			path := filepath.Join(dir, weights.ManifestName)
+			var m weights.Manifest
+			readJSON(t, path, &m)
+			d := m.Tensors["model.norm.weight"]
+			d.Offset = m.Tensors["model.layers.0.input_layernorm.weight"].Offset
+			m.Tensors["model.norm.weight"] = d
+			raw, err := json.Marshal(m)
+			check(t, err)
+			writeFile(t, path, raw)
+		}, "within"},
+		"a matrix that is missing": {func(dir string) {
+			path := filepath.Join(dir, weights.ManifestName)
+			var m weights.Manifest
+			readJSON(t, path, &m)
+			for _, part := range []string{".weight", ".scales", ".biases"} {
+				delete(m.Tensors, "model.layers.0.mlp.gate"+part)
+			}
+			raw, err := json.Marshal(m)
+			check(t, err)
+			writeFile(t, path, raw)
+		}, "model.layers.0.mlp.gate.weight"},
+		"checksums that cannot be read": {func(dir string) { writeFile(t, filepath.Join(dir, convert.ChecksumsName), []byte("{")) }, "checksums.json"},
+	} {
+		src := filepath.Join(t.TempDir(), "src")
+		check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
+		for file := range tree(t, src) {
+			check(t, os.Chmod(filepath.Join(src, file), 0o644))
+		}
+		c.harm(src)
+		dst := filepath.Join(t.TempDir(), "pack")
+		if err := convert.Convert(context.Background(), src, dst, convert.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error about %q", name, err, c.want)
+		}
+		gone(t, dst)
+		gone(t, dst+".partial")
+	}
+}
