@@ -40,6 +40,7 @@ type Engine struct {
 	pool     *readpool.Pool
 	governor *governor
 	reads    []*slotRead // [slots]; nil where none was read into yet
+	toucher  *toucher    // nil for mapped experts, which nobody reads
 	profile  usage
 	dispatch *dispatch.Core
 
@@ -203,6 +204,9 @@ func (e *Engine) release() error {
 	}
 	if e.governor != nil {
 		e.governor.close()
+	}
+	if e.toucher != nil {
+		e.toucher.close()
 	}
 	if e.pool != nil {
 		e.pool.Close()
