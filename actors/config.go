@@ -28,7 +28,7 @@ type ExpertIO string
 
 // The ways.
 const (
-	ExpertIOAuto     ExpertIO = "auto"     // mmap if everything fits in memory, else direct, or buffered where that cannot be
+	ExpertIOAuto     ExpertIO = "auto"     // direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot be read directly
 	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, every pick is a hit
 	ExpertIODirect   ExpertIO = "direct"   // slots are filled past the page cache; buffered where records or file system do not allow it
 	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
@@ -50,7 +50,9 @@ type Config struct {
 	// PrefetchLayers is how many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2
 	// leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer.
 	PrefetchLayers int
-	// ExpertIO says how experts are read. "" means auto.
+	// ExpertIO says how experts are read. "" means auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that
+	// they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped
+	// pages. A mapping is shared by all engines on one model, slots are each engine's own.
 	ExpertIO ExpertIO
 	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the
 	// state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
@@ -70,8 +72,8 @@ type Config struct {
 	ChunkRows int
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
 	WaveSlots int
-	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0 means 1 with mapped
-	// experts and 2 otherwise, where one step computes while another waits for the disk.
+	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0 means 1 if all experts
+	// fit in memory and 2 otherwise, where one step computes while another waits for the disk.
 	StepsInFlight int
 
 	// Context is the positions a sequence may have. 0 means the model's own.

@@ -27,12 +27,16 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// streamed is an engine whose reads go through faults.
+// streamed is an engine whose reads go through faults. Unless it is told otherwise it has slots for all experts but one, so that nothing is
+// read before somebody asks for it.
 func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actors.Engine, **readpool.Faulty) {
 	t.Helper()
 	faulty := new(*readpool.Faulty)
 	cfg.Model = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	cfg.ExpertIO = actors.ExpertIOBuffered
+	if cfg.ExpertMemory == 0 {
+		cfg.ExpertMemory = 31 * 28672
+	}
 	cfg.WrapReads = func(src readpool.Source) readpool.Source {
 		*faulty = readpool.NewFaulty(src, faults...)
 		return *faulty

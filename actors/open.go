@@ -153,14 +153,14 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	})
 	chances := e.openProfile(cfg)
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
 		RingDepth: i.RingDepth, Mapped: mapped, Chances: chances,
 	}); err != nil {
 		return cores, err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
-		MaxPages: i.kvPages, Ahead: ahead.gates, AheadRows: ahead.gateRows,
+		MaxPages: i.kvPages, Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
 		return cores, err
 	}
@@ -172,6 +172,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
 	e.reads = make([]*slotRead, i.Slots)
+	e.touch()
 	return cores, nil
 }
 
@@ -217,7 +218,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))
 	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
 	<-e.parent.started
-	if e.profile.path != "" {
+	if e.info.ExpertIO != ExpertIOMmap {
 		e.sendTo(stages.ExpertIO, new(stages.WarmSlots))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
@@ -19,6 +20,13 @@ const pageRows = 64
 // directWorkers is how many reads past the page cache run at once: one or two use up the disks that were measured, and further ones wait
 // behind them (docs/experiments.md).
 const directWorkers = 4
+
+// mapBytes is the most experts that are mapped rather than read into slots, if all of them fit in memory. What is mapped costs nothing at the
+// start, takes part in the page cache and is shared with other engines, which counts for a model that decodes thousands of tokens a second
+// and is used for a moment; and when its pages have to come from the disk, they do in a second or a few. What is larger would take many, for
+// page faults get a tenth of what reads past the page cache do, and is worth memory of the engine's own: large pages, which are
+// read a tenth faster, and which the system does not take back while the engine idles (docs/experiments.md).
+const mapBytes = 1 << 30
 
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
@@ -54,6 +62,9 @@ type files struct {
 	direct      func() error // makes reads go past the page cache, or tells why they cannot
 }
 
+// all returns how many experts there are.
+func (f *files) all(m *model.Config) int { return f.moeLayers * m.NumExperts }
+
 // settle turns the wishes of a Config into figures.
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
@@ -86,10 +97,12 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	if budget == 0 {
 		budget = i.Available - i.WeightBytes - i.stateShare(cfg, m) - i.Reserve
 	}
+	direct := sync.OnceValue(f.direct)
 	i.ExpertIO = cfg.ExpertIO
 	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
 		i.ExpertIO = ExpertIODirect
-		if i.ExpertBytes <= budget {
+		fits := int64(f.all(m))*int64(i.stride()) <= budget
+		if fits && (i.ExpertBytes <= mapBytes || direct() != nil) {
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
@@ -100,7 +113,6 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		i.StepsInFlight = or(cfg.StepsInFlight, 1)
 		return nil
 	}
-	i.StepsInFlight = or(cfg.StepsInFlight, 2)
 	stride := int64(i.stride())
 	if least := int64(2*i.TopK) * stride; cfg.ExpertMemory == 0 && budget < least {
 		if err := i.checkLeast(least, m); err != nil {
@@ -108,7 +120,11 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		}
 		budget = least
 	}
-	i.Slots = int(min(budget/stride, int64(f.moeLayers)*int64(m.NumExperts)))
+	i.Slots = int(min(budget/stride, int64(f.all(m))))
+	i.StepsInFlight = or(cfg.StepsInFlight, 2)
+	if i.Slots == f.all(m) {
+		i.StepsInFlight = or(cfg.StepsInFlight, 1)
+	}
 	if i.Slots == 0 {
 		return fmt.Errorf("actors: expert memory of %d bytes holds no expert of %d bytes; raise --expert-memory", budget, stride)
 	}
@@ -118,7 +134,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	if i.Slots < i.WaveSlots {
 		return fmt.Errorf("actors: expert memory of %d bytes holds %d experts, a wave has %d; raise --expert-memory", budget, i.Slots, i.WaveSlots)
 	}
-	i.settleReads(cfg, f.direct)
+	i.settleReads(cfg, direct)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func shape(t *testing.T, name string) published {
 	return p
 }
 
-// What fits is mapped, what does not is read past the page cache, with slots for what is left.
+// What fits and is small is mapped. Everything else is read past the page cache, with slots for what is left: for all experts of what fits.
 func TestSettleMemory(t *testing.T) {
 	const gb = 1_000_000_000
 	for _, c := range []struct {
@@ -61,8 +61,8 @@ func TestSettleMemory(t *testing.T) {
 		want        ExpertIO
 		least, most int64 // bytes of slots
 	}{
-		{"qwen3-30b-a3b", 23 * gb, ExpertIOMmap, 0, 0},
-		{"qwen3.5-35b-a3b", 23 * gb, ExpertIOMmap, 0, 0},
+		{"qwen3-30b-a3b", 23 * gb, ExpertIODirect, 48 * 128 * 2654208, 48 * 128 * 2654208},
+		{"qwen3.5-35b-a3b", 23 * gb, ExpertIODirect, 40 * 256 * 1769472, 40 * 256 * 1769472},
 		{"qwen3-30b-a3b", 19 * gb, ExpertIODirect, 15 * gb, 16 * gb},
 		{"qwen3-30b-a3b", 8.6 * gb, ExpertIODirect, 6.6 * gb, 6.7 * gb},
 		{"qwen3-30b-a3b", 4.3 * gb, ExpertIODirect, 2.8 * gb, 2.95 * gb},
@@ -85,6 +85,34 @@ func TestSettleMemory(t *testing.T) {
 	}
 }
 
+// Models that fit are mapped up to a size, and above it where reads cannot go past the page cache, of which slots would be a second copy.
+func TestSettleMaps(t *testing.T) {
+	p := shape(t, "qwen3-30b-a3b")
+	experts := int64(p.files.all(p.cfg))
+	round := func() error { return errors.New("the disk is round") }
+	for _, c := range []struct {
+		name   string
+		record int64
+		direct func() error
+		memory int64
+		want   ExpertIO
+		steps  int
+	}{
+		{"a GiB", mapBytes / experts / slotAlign * slotAlign, p.files.direct, 8 << 30, ExpertIOMmap, 1},
+		{"more", mapBytes/experts/slotAlign*slotAlign + slotAlign, p.files.direct, 8 << 30, ExpertIODirect, 1},
+		{"more, not directly", mapBytes/experts/slotAlign*slotAlign + slotAlign, round, 8 << 30, ExpertIOMmap, 1},
+		{"a GiB in too little", mapBytes / experts / slotAlign * slotAlign, p.files.direct, 2 << 30, ExpertIODirect, 2},
+		{"a GiB in too little, not directly", mapBytes / experts / slotAlign * slotAlign, round, 2 << 30, ExpertIOBuffered, 2},
+	} {
+		f := p.files
+		f.expertBytes, f.direct = int(c.record), c.direct
+		i, err := settle(Config{Device: namedDevice{}, Logger: slog.New(slog.DiscardHandler)}, p.cfg, f, sysmem.Info{Total: c.memory, Available: c.memory})
+		if err != nil || i.ExpertIO != c.want || i.StepsInFlight != c.steps {
+			t.Errorf("%s: %s, %d steps in flight, %v; want %s and %d", c.name, i.ExpertIO, i.StepsInFlight, err, c.want, c.steps)
+		}
+	}
+}
+
 // Wishes go before what seems right.
 func TestSettleWishes(t *testing.T) {
 	const gb = 1_000_000_000
@@ -98,7 +126,8 @@ func TestSettleWishes(t *testing.T) {
 		workers int
 	}{
 		{"expert memory for some", Config{ExpertMemory: 2654208 * 100}, ExpertIODirect, 100, 4},
-		{"expert memory for all", Config{ExpertMemory: 17 * gb}, ExpertIOMmap, 48 * 128, 8},
+		{"expert memory for all", Config{ExpertMemory: 17 * gb}, ExpertIODirect, 48 * 128, 4},
+		{"mapped", Config{ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
 		{"buffered", Config{ExpertIO: ExpertIOBuffered, ExpertMemory: 2654208*100 + 5}, ExpertIOBuffered, 100, 8},
 		{"direct with all in slots", Config{ExpertIO: ExpertIODirect}, ExpertIODirect, 48 * 128, 4},
 		{"workers", Config{ExpertIO: ExpertIODirect, ReadWorkers: 3}, ExpertIODirect, 48 * 128, 3},

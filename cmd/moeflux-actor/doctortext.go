@@ -39,6 +39,8 @@ func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(str
 		why("expert I/O %s, as --expert-io says", i.ExpertIO)
 	case mapped:
 		why("expert I/O %s: all experts, %s, fit into the memory for them", i.ExpertIO, formatBytes(i.ExpertBytes))
+	case slotBytes(i) >= i.ExpertBytes:
+		why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as they are wanted, and the others in the background", i.ExpertIO, formatBytes(i.ExpertBytes))
 	default:
 		why("expert I/O %s: all experts are %s, the memory for them is %s", i.ExpertIO, formatBytes(i.ExpertBytes), formatBytes(slotBytes(i)))
 	}

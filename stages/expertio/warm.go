@@ -11,14 +11,14 @@ import (
 // waits for, which goes before all that have not begun, waits for little.
 const warmAtOnce = 4
 
-// warm is the experts that earlier runs used most.
+// warm is the experts that are read before anybody asks for them: those that earlier runs used most, and all others where all have a slot.
 type warm struct {
-	keys    []int32 // not read yet, most used first
+	keys    []int32 // not read yet, most used first, then in the order of the files
 	on      bool
 	reading int
 }
 
-// seed takes over what is known from earlier runs.
+// seed takes over what is known from earlier runs, and notes what can be read without knowing more.
 func (c *Core) seed() {
 	for k, p := range c.cfg.Chances {
 		c.slots.order.Seed(k, p)
@@ -27,10 +27,18 @@ func (c *Core) seed() {
 		}
 	}
 	slices.SortStableFunc(c.warm.keys, func(a, b int32) int { return cmp.Compare(c.cfg.Chances[b], c.cfg.Chances[a]) })
-	c.warm.keys = c.warm.keys[:min(len(c.warm.keys), c.cfg.Slots)]
+	if c.cfg.Slots < c.everything() {
+		c.warm.keys = c.warm.keys[:min(len(c.warm.keys), c.cfg.Slots)]
+		return
+	}
+	for k := c.cfg.First * c.cfg.Experts; k < c.cfg.Layers*c.cfg.Experts; k++ {
+		if c.cfg.Chances == nil || c.cfg.Chances[k] <= 0 {
+			c.warm.keys = append(c.warm.keys, int32(k))
+		}
+	}
 }
 
-// warmUp reads the most used experts into empty slots while nothing else is being read, and leaves a wave's worth of slots to demand.
+// warmUp reads experts into empty slots while nothing else is being read, and leaves a wave's worth of slots to demand.
 func (c *Core) warmUp(out *stages.Outbox) {
 	if !c.warm.on {
 		return
