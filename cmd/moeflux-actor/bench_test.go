@@ -88,8 +88,7 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 		}
 		sum.Tokens, sum.Steps = sum.Tokens+p.Tokens, sum.Steps+p.Steps
 		sum.Touched += p.Touched
-		sum.addCounts(&p.engineCounts)
-		sum.timeCounts.add(p.timeCounts)
+		sum.add(&p.totalCounts)
 		work, touched = append(work, float64(p.MultiplyAdds)/p.Seconds), append(touched, float64(p.Touched)/p.Seconds)
 	}
 	sum.setRate()
@@ -300,13 +299,22 @@ func TestBenchCount(t *testing.T) {
 		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h + 1, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
 	}
 	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
-	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9}}
+	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9},
+		Reads: stages.ReadStats{Ended: 10, Speculative: 4, Hurried: 1, Failed: 1, Retried: 2, Overdue: 3, WorkerTime: time.Second, MajorFaults: 5}}
 	after := &actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}, Times: stages.Times{
 		ComputeNS: 3e9, OverlapNS: 25e7, DiskWaitNS: 5e8, ReadNS: 175e7,
-	}}
+	}, Reads: stages.ReadStats{Ended: 18, Speculative: 11, Hurried: 7, Failed: 6, Retried: 6, Overdue: 6, WorkerTime: 3 * time.Second, MajorFaults: 6}}
+	after.Layers[1].PrefetchPaused, after.Layers[1].PrefetchPauses, after.Layers[0].PrefetchHeld = true, 2, 3
+	before.Layers[1].PrefetchPauses, before.Layers[0].PrefetchHeld = 1, 9
 	got.count(before, after, &setting)
-	want := benchCounts{Steps: 2, Touched: 2056, engineCounts: engineCounts{
-		ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, BytesRead: 55, PrefetchLate: 6, PrefetchWasted: 12, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
+	want := benchCounts{Steps: 2, Touched: 2056, totalCounts: totalCounts{
+		engineCounts: engineCounts{
+			ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, BytesRead: 55, PrefetchLate: 6, PrefetchWasted: 12,
+			PrefetchHeld: 3, PrefetchPauses: 1, PrefetchPaused: 1, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
+		},
+		readCounts: readCounts{
+			Reads: 8, ReadsSpeculative: 7, ReadsHurried: 6, ReadsFailed: 5, ReadsRetried: 4, ReadsOverdue: 3, ReadWork: 2, MajorFaults: 1,
+		},
 	}}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -320,6 +328,17 @@ func TestBenchCount(t *testing.T) {
 	}
 	if s := want.perToken(2); s != "a token computes for 1500.0 ms, waits 250.0 ms for the disk, reads for 375.0 ms (33% of it while computing)" {
 		t.Errorf("for people: %s", s)
+	}
+	if s := want.readCounts.text(); s != "8 reads, 7 on a guess and 6 of these hurried, 4 tried again, 5 failed, 3 overdue" {
+		t.Errorf("reads for people: %s", s)
+	}
+	guesses := "prefetch both, 2 layers ahead: 0 read ahead, of these 0 hits, 6 late, 12 wasted, 3 not used yet; not read: 0 dropped, 0 declined, 0 skipped; " +
+		"1 pauses, 1 layers paused now"
+	if s := want.guessText("both", 2); s != guesses {
+		t.Errorf("guesses for people: %s", s)
+	}
+	if s := want.guessText("off", 0); s != "" {
+		t.Errorf("guesses without a predictor, for people: %s", s)
 	}
 }
 

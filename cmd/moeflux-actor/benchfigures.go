@@ -25,6 +25,7 @@ type benchSetting struct {
 	ExpertIO    string     `json:"expert_io"`
 	Slots       int        `json:"slots"`
 	Prefetch    string     `json:"prefetch"`
+	Ahead       int        `json:"prefetch_layers"` // 0 if nothing is foretold
 	TopK        int        `json:"experts_per_token"`
 	Prompts     string     `json:"prompts"`       // chain, of a model that synth made, or random
 	State       string     `json:"state"`         // warm, or cold: no expert in its slots at the start
@@ -57,7 +58,8 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
 	return benchSetting{
 		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.Activations, Threads: threadsOf(s.device),
-		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), TopK: info.TopK, State: stateWarm,
+		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), Ahead: info.PrefetchLayers,
+		TopK: info.TopK, State: stateWarm,
 		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
 		MACLayers: layers, MACHead: head, expertBytes: b.Expert, MemoryLimit: s.memoryLimit, ExpertBytes: slotBytes(&info),
 		RingDepth: info.RingDepth, ReadWorkers: info.ReadWorkers, ChunkRows: info.ChunkRows,
@@ -142,13 +144,13 @@ type benchCounts struct {
 	Tokens  int   `json:"tokens"`
 	Steps   int64 `json:"steps"`         // passes through the model; sequences that decode together share them
 	Touched int64 `json:"bytes_touched"` // weights that steps had to read from memory, each once a step
-	engineCounts
+	totalCounts
 }
 
 // count sets what was counted between two moments.
 func (c *benchCounts) count(before, after *actors.Stats, s *benchSetting) {
 	c.Steps = after.Steps - before.Steps
-	c.engineCounts = countsBetween(before, after)
+	c.totalCounts = countsBetween(before, after)
 	c.Touched = c.Steps*s.TouchedDense + (c.ExpertHits+c.ExpertMisses)*s.expertBytes
 }
 
@@ -179,8 +181,7 @@ func summary(runs []benchRun, memory *benchMemory, part func(benchRun) benchPart
 		s.Tokens += p.Tokens
 		s.Steps += p.Steps
 		s.Touched += p.Touched
-		s.addCounts(&p.engineCounts)
-		s.timeCounts.add(p.timeCounts)
+		s.add(&p.totalCounts)
 	}
 	s.setRate()
 	s.TokensPerSecond, s.MultiplyAdds = spreadOf(speeds), spreadOf(work).Median

@@ -68,9 +68,26 @@ func (r *benchResult) text() string {
 	for _, c := range r.Cases {
 		figureLine(&b, "time", "%d texts, prompts of %d tokens: %s", c.Sequences, c.PromptTokens, c.Prefill.perToken(c.Prefill.Tokens))
 		figureLine(&b, "", "decoding: %s", c.Decode.perToken(c.Decode.Tokens))
+		r.reads(&b, c)
 	}
 	r.limits(&b)
 	return b.String()
+}
+
+// reads tells what was read in a case, and what became of what was read ahead.
+func (r *benchResult) reads(b *strings.Builder, c *benchCase) {
+	if r.ExpertBytes == 0 {
+		return // mapped
+	}
+	for _, p := range []struct {
+		name, more string
+		s          *benchSummary
+	}{{"reads", "of prompts: ", &c.Prefill}, {"", "decoding: ", &c.Decode}} {
+		figureLine(b, p.name, "%s%s", p.more, p.s.readCounts.text())
+		if guesses := p.s.guessText(r.Prefetch, r.Ahead); guesses != "" {
+			figureLine(b, "", "  %s", guesses)
+		}
+	}
 }
 
 // limits holds the figures against what could be.

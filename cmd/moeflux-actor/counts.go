@@ -26,6 +26,11 @@ type engineCounts struct {
 	PrefetchDropped  int64 `json:"prefetch_dropped"`
 	PrefetchDeclined int64 `json:"prefetch_declined"`
 	PrefetchSkipped  int64 `json:"prefetch_skipped"`
+	PrefetchPauses   int64 `json:"prefetch_pauses"` // that began
+
+	// At the later moment: speculative reads whose experts nobody has used yet, and layers whose speculation is paused.
+	PrefetchHeld   int64 `json:"prefetch_held"`
+	PrefetchPaused int64 `json:"prefetch_paused_layers"`
 
 	timeCounts
 }
@@ -56,20 +61,7 @@ func (t *timeCounts) add(u timeCounts) {
 	t.Read += u.Read
 }
 
-// countsBetween returns what was counted between two moments; before is nil for since the engine was opened.
-func countsBetween(before, after *actors.Stats) engineCounts {
-	c := engineCounts{timeCounts: timesOf(after.Times)}
-	if before != nil {
-		c.timeCounts = timesOf(after.Times.Since(before.Times))
-	}
-	for _, l := range layersBetween(before, after) {
-		c.addCounts(&l.engineCounts)
-	}
-	c.setRate()
-	return c
-}
-
-// layersBetween returns the same, layer by layer.
+// layersBetween returns what was counted between two moments, layer by layer; before is nil for since the engine was opened.
 func layersBetween(before, after *actors.Stats) []layerCounts {
 	out := make([]layerCounts, len(after.Layers))
 	for i, l := range after.Layers {
@@ -80,13 +72,18 @@ func layersBetween(before, after *actors.Stats) []layerCounts {
 			l.PrefetchHit, l.PrefetchLate = l.PrefetchHit-b.PrefetchHit, l.PrefetchLate-b.PrefetchLate
 			l.PrefetchWasted, l.PrefetchDropped = l.PrefetchWasted-b.PrefetchWasted, l.PrefetchDropped-b.PrefetchDropped
 			l.PrefetchIssued, l.PrefetchDeclined = l.PrefetchIssued-b.PrefetchIssued, l.PrefetchDeclined-b.PrefetchDeclined
-			l.PrefetchSkipped -= b.PrefetchSkipped
+			l.PrefetchSkipped, l.PrefetchPauses = l.PrefetchSkipped-b.PrefetchSkipped, l.PrefetchPauses-b.PrefetchPauses
+		}
+		paused := int64(0)
+		if l.PrefetchPaused {
+			paused = 1
 		}
 		out[i] = layerCounts{i, engineCounts{
 			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
 			PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
 			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, PrefetchIssued: l.PrefetchIssued, PrefetchDeclined: l.PrefetchDeclined,
-			PrefetchSkipped: l.PrefetchSkipped, timeCounts: timesOf(l.Times),
+			PrefetchSkipped: l.PrefetchSkipped, PrefetchPauses: l.PrefetchPauses, PrefetchHeld: l.PrefetchHeld, PrefetchPaused: paused,
+			timeCounts: timesOf(l.Times),
 		}}
 		out[i].setRate()
 	}
@@ -107,6 +104,9 @@ func (c *engineCounts) addCounts(d *engineCounts) {
 	c.PrefetchIssued += d.PrefetchIssued
 	c.PrefetchDeclined += d.PrefetchDeclined
 	c.PrefetchSkipped += d.PrefetchSkipped
+	c.PrefetchPauses += d.PrefetchPauses
+	c.PrefetchHeld += d.PrefetchHeld
+	c.PrefetchPaused += d.PrefetchPaused
 }
 
 func (c *engineCounts) setRate() {

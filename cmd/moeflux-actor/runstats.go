@@ -57,12 +57,15 @@ type runFigures struct {
 
 	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"` // from the start of the process; 0 if there was none
 
-	engineCounts                 // since the engine was opened
-	Decode       *engineCounts   `json:"decode"`       // since the prompt had been read; null if it was not
-	Layers       []layerCounts   `json:"layers"`       // since the engine was opened
-	MemoryLimit  int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
-	ExpertIO     actors.ExpertIO `json:"expert_io"`
-	Slots        int             `json:"slots"`
+	totalCounts                 // since the engine was opened
+	Decode      *totalCounts    `json:"decode"`       // since the prompt had been read; null if it was not
+	Layers      []layerCounts   `json:"layers"`       // since the engine was opened
+	MemoryLimit int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
+	ExpertIO    actors.ExpertIO `json:"expert_io"`
+	Slots       int             `json:"slots"`
+	Prefetch    actors.Prefetch `json:"prefetch"`
+	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is foretold
+	ReadWorkers int             `json:"read_workers"`
 
 	Seed *uint64 `json:"seed"` // null if greedy
 }
@@ -80,13 +83,14 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	if !c.firstToken.IsZero() {
 		f.TimeToFirstTokenSeconds = c.firstToken.Sub(c.processStart).Seconds()
 	}
-	f.engineCounts, f.Layers = countsBetween(nil, counts), layersBetween(nil, counts)
+	f.totalCounts, f.Layers = countsBetween(nil, counts), layersBetween(nil, counts)
 	if g.promptCounts != nil {
 		decode := countsBetween(g.promptCounts, counts)
 		f.Decode = &decode
 	}
 	info := g.s.engine.Info()
 	f.MemoryLimit, f.ExpertIO, f.Slots = g.s.memoryLimit, info.ExpertIO, info.Slots
+	f.Prefetch, f.Ahead, f.ReadWorkers = info.Prefetch, info.PrefetchLayers, info.ReadWorkers
 	if g.sampling.Temperature > 0 {
 		f.Seed = &g.sampling.Seed
 	}
@@ -113,6 +117,12 @@ func (f *runFigures) line() string {
 		100*f.ExpertHitRate, formatBytes(f.BytesRead))
 	if f.Decode != nil && f.DecodeTokens > 0 {
 		s += "; " + f.Decode.perToken(f.DecodeTokens)
+	}
+	if f.ExpertIO != actors.ExpertIOMmap {
+		s += "; " + f.readCounts.text()
+		if guesses := f.guessText(string(f.Prefetch), f.Ahead); guesses != "" {
+			s += "; " + guesses
+		}
 	}
 	if f.MemoryLimit > 0 {
 		s += fmt.Sprintf("; under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots)
