@@ -169,12 +169,13 @@ func keysOf(t *testing.T, v any, path ...string) string {
 
 // settingKeys are in what bench prints, with --soak and without.
 const settingKeys = "activations architecture chunk_rows device expert_io expert_memory experts_per_token memory_limit model multiply_adds_head " +
-	"multiply_adds_per_token prefetch prompts read_workers ring_depth slots state threads touched_per_token touched_per_token_experts " +
+	"multiply_adds_per_token prefetch prefetch_layers prompts read_workers ring_depth slots state threads touched_per_token touched_per_token_experts " +
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are what an engine counts.
 const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
-	"prefetch_hits prefetch_issued prefetch_late prefetch_skipped prefetch_wasted read_seconds"
+	"prefetch_held prefetch_hits prefetch_issued prefetch_late prefetch_paused_layers prefetch_pauses prefetch_skipped prefetch_wasted read_seconds " +
+	"major_faults read_worker_seconds reads reads_failed reads_hurried reads_overdue reads_retried reads_speculative"
 
 // sortedWords sorts the words of some lists into one.
 func sortedWords(lists ...string) string {

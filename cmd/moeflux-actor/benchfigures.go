@@ -93,7 +93,7 @@ type benchResult struct {
 	Memory   *benchMemory  `json:"memory"`   // null if memory was too short to measure it
 	Disk     []diskRate    `json:"disk"`     // as the engine reads; null where experts are mapped, or if it was interrupted
 	Forecast *forecast     `json:"forecast"` // of one text that decodes; null if something that matters is not known
-	Optimum  *benchOptimum `json:"optimum"`  // with --cold, where experts have slots
+	Optimum  *benchOptimum `json:"optimum"`  // with --cold, where there are fewer slots than experts
 
 	Cases []*benchCase `json:"cases"`
 }

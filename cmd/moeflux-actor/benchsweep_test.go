@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,8 +73,8 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestBenchCold makes one run from empty slots and holds it against the best cache: nobody reads less, and with room for all that is used,
-// nobody reads more.
+// TestBenchCold makes one run from empty slots and holds it against the best cache, which nobody reads less than. Where every expert has a slot
+// all are read, whoever asks, and there is nothing to hold that against.
 func TestBenchCold(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	mustCall(t, "", synthArgs(dir)...)
@@ -85,19 +84,19 @@ func TestBenchCold(t *testing.T) {
 	}{{"26MiB", false}, {"1GiB", true}} { // for 10 of 12 experts, and for all
 		r := mustBench(t, benchEnv(), "--model", dir, "--cold", "--prompt-tokens", "1", "--gen-tokens", "9", "--expert-io", "buffered",
 			"--expert-memory", c.memory, "--prefetch", "off")
-		if r.State != stateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || r.Optimum == nil || len(r.Disk) != 1 {
+		if r.State != stateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || (r.Optimum == nil) != c.enough || len(r.Disk) != 1 {
 			t.Fatalf("%s: %+v", c.memory, r)
 		}
-		d, o := r.Cases[0].Decode, r.Optimum
-		if o.Misses > d.ExpertMisses || o.Bytes > d.BytesRead || c.enough && o.Misses != d.ExpertMisses || o.Misses == 0 {
-			t.Errorf("%s: the best cache misses %d and reads %d bytes, this one %d and %d", c.memory, o.Misses, o.Bytes, d.ExpertMisses, d.BytesRead)
+		d, from := r.Cases[0].Decode, "since every expert has a slot"
+		if o := r.Optimum; o != nil {
+			from = "from empty slots"
+			if o.Misses > d.ExpertMisses || o.Bytes > d.BytesRead || o.Misses == 0 {
+				t.Errorf("%s: the best cache misses %d and reads %d bytes, this one %d and %d", c.memory, o.Misses, o.Bytes, d.ExpertMisses, d.BytesRead)
+			}
 		}
 		f := r.Forecast
-		if f == nil || f.TokensPerSecond <= 0 || !strings.Contains(f.HitRateFrom, "from empty slots") || d.ForecastShare == nil {
+		if f == nil || f.TokensPerSecond <= 0 || !strings.Contains(f.HitRateFrom, from) || d.ForecastShare == nil {
 			t.Errorf("%s: forecast %+v, share %v", c.memory, f, d.ForecastShare)
-		}
-		if c.enough && f != nil && math.Abs(f.HitRate-d.ExpertHitRate) > 1e-12 {
-			t.Errorf("%s: hits of %g were foretold, there were %g", c.memory, f.HitRate, d.ExpertHitRate)
 		}
 	}
 }

@@ -327,7 +327,7 @@ func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, pr
 			return err
 		}
 	}
-	if t != nil && info.ExpertIO != actors.ExpertIOMmap {
+	if t != nil && slotBytes(&info) > 0 && slotBytes(&info) < info.ExpertBytes {
 		if r.Optimum, err = t.optimum(&info); err != nil {
 			return err
 		}
