@@ -93,7 +93,8 @@ func New(cfg Config) (*Device, error) {
 		// hand it may be more than there is.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
-	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
+	k := variant(cfg.Variant)
+	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: k, pool: newPool(threads-1, k.fetch)}, nil
 }
 
 // Name says what the device is: "host (2 threads, avx2)", "host (1 thread, avx512, int8)".
@@ -176,7 +177,10 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
+	return &executor{
+		kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool,
+		planner: planner{kernels: d.kernels, pool: d.pool},
+	}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is
