@@ -109,11 +109,14 @@ func TestInt8Routing(t *testing.T) {
 					}
 				}
 			}
-			vocab := len(exact.Logits) / len(ids)
-			t.Logf("%d of %d picks sets differ, first row %d; logits: free %.3g (rows before the first flip %.3g), forced %.3g, of at most %.3g; rms free %.3g, forced %.3g of %.3g",
+			zero, vocab := make([]float32, len(exact.Logits)), len(exact.Logits)/len(ids)
+			t.Logf("other experts in %d of %d places, first in row %d; logits differ by at most %.2g, before that row %.2g, forced %.2g; rms %.2g, forced %.2g of %.2g",
 				flips, layers*len(ids), clean, apart(free.Logits, exact.Logits), apart(free.Logits[:clean*vocab], exact.Logits[:clean*vocab]),
-				apart(forced.Logits, exact.Logits), apart(exact.Logits, make([]float32, len(exact.Logits))),
-				rms(free.Logits, exact.Logits), rms(forced.Logits, exact.Logits), rms(exact.Logits, make([]float32, len(exact.Logits))))
+				apart(forced.Logits, exact.Logits), rms(free.Logits, exact.Logits), rms(forced.Logits, exact.Logits), rms(exact.Logits, zero))
+			// Rounding alone moves the logits by 2 to 4 %, in a hybrid, whose delta rule amplifies it, by 11 %.
+			if got, most := rms(forced.Logits, exact.Logits), 0.15*rms(exact.Logits, zero); !(got <= most) {
+				t.Errorf("with the same experts the logits differ by %.3g, want at most %.3g", got, most)
+			}
 		})
 	}
 }

@@ -170,7 +170,7 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	threads := len(x.pool.workers) + 1
 	spread := threads > 1 && ns >= inlineNS
 	if spread {
-		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.pool.spread()))
+		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.spread()))
 	}
 	t.count(group)
 	if !spread || t.tiles >= 2*threads {

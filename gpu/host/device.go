@@ -93,8 +93,7 @@ func New(cfg Config) (*Device, error) {
 		// hand it may be more than there is.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
-	k := variant(cfg.Variant)
-	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: k, pool: newPool(threads-1, k.fetch)}, nil
+	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
 }
 
 // Name says what the device is: "host (2 threads, avx2)", "host (1 thread, avx512, int8)".
@@ -177,10 +176,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{
-		kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool,
-		planner: planner{kernels: d.kernels, pool: d.pool},
-	}
+	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is

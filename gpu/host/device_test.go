@@ -246,7 +246,7 @@ func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
 // TestPool runs jobs of all sizes on more workers than there are cores; every chunk runs once.
 func TestPool(t *testing.T) {
 	for _, workers := range []int{0, 1, 4, 9} {
-		p := newPool(workers, nil)
+		p := newPool(workers)
 		var callers sync.WaitGroup
 		for caller := range 3 {
 			callers.Go(func() {
@@ -272,7 +272,7 @@ func TestPool(t *testing.T) {
 
 // TestGate wants workers to enter while a job takes them, and the last one to leave to wake a caller that waits.
 func TestGate(t *testing.T) {
-	p := newPool(0, nil)
+	p := newPool(0)
 	if p.join() {
 		t.Error("a worker entered without a job")
 	}
@@ -302,7 +302,7 @@ func TestWorkerFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(gone)
-	p := newPool(1, nil)
+	p := newPool(1)
 	defer p.close()
 	task := &faulting{mem: gone, faulted: make(chan struct{})}
 	defer func() {

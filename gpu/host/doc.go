@@ -37,10 +37,4 @@
 //
 // Exponentials of the portable variant go through float64 and are rounded once. The others compute e^x to 2 units in the last
 // place and σ(x) to 4, subnormal results included; NaN stays NaN, and infinities give what the definition gives.
-//
-// # Threads that wait
-//
-// A decoded token alternates between products, which memory limits, and small operations that one thread runs by itself. Meanwhile the
-// others fetch the weights that each of them will read first in the next product, of the same Commands or of those that are queued next.
-// Results do not depend on it, and a thread gives way to work and to other goroutines as one that spins does.
 package host

@@ -43,8 +43,6 @@ type executor struct {
 	pairs   []int32   // of all experts of an operation
 	partial []float32 // of attention's spans
 	at      int       // operation under way
-	planner planner
-	queued  func() []gpu.Op // what will be run next; nil: nobody knows
 
 	embed    embedTask
 	norm     normTask
@@ -83,7 +81,6 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 		err = e
 	}()
 	x.at = 0
-	x.foretell(c.Ops())
 	for ops := c.Ops(); x.at < len(ops); {
 		x.at += x.do(ops[x.at:])
 	}
@@ -132,7 +129,7 @@ func (x *executor) do(ops []gpu.Op) int {
 	case *gpu.GatedNorm:
 		x.runGatedNorm(o)
 	case *gpu.Experts:
-		x.runExperts(o, ops[1:])
+		x.runExperts(o)
 	case *gpu.Combine:
 		x.runCombine(o)
 	default:
@@ -152,16 +149,12 @@ func (x *executor) parallel(t task, chunks, ns int) {
 	x.pool.run(&x.scratch, t, chunks)
 }
 
-// foretell tells the pool of the next product, the first of ops or of what is queued.
-func (x *executor) foretell(ops []gpu.Op) {
-	if !x.planner.foretell(ops) && x.queued != nil {
-		x.planner.foretell(x.queued())
-	}
-}
+// spread is how many chunks a task should have: several a thread, so that threads which others slow down take fewer.
+func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
 
 // width returns how many of n items a chunk takes, a multiple of unit, for the task to spread.
 func (x *executor) width(n, unit int) int {
-	w := chunks(n, x.pool.spread())
+	w := chunks(n, x.spread())
 	return (w + unit - 1) / unit * unit
 }
 

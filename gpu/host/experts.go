@@ -59,37 +59,28 @@ func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 	return *exact
 }
 
-// phase runs one of the two phases.
-func (t *expertTask) phase(x *executor, down bool) {
-	var count, total int
-	t.down = down
-	t.cuts, count, total = t.kernels.cutExperts(t.cuts, t.experts, down, x.pool.spread())
-	x.parallel(t, count, total)
-}
-
-// cutExperts cuts the matrices of a phase into about twice spread chunks and returns the cuts, in the memory of cuts, the number of
-// chunks and the time they take in nanoseconds.
-func (k *kernels) cutExperts(cuts []cut, experts []gpu.Expert, down bool, spread int) (_ []cut, count, total int) {
+// phase cuts the matrices of a phase into chunks; it returns their number and the time they take in nanoseconds.
+func (t *expertTask) phase(x *executor, down bool) (count, total int) {
+	t.down, t.cuts = down, t.cuts[:0]
 	cost := func(e *gpu.Expert) (w matrix, ns int) {
 		if down {
-			w = shapeOf(&e.Down)
-			return w, k.nanoseconds(&w, len(e.Pairs))
+			w = matrixOf(&e.Down)
+			return w, t.kernels.nanoseconds(&w, len(e.Pairs))
 		}
-		w = shapeOf(&e.Gate)
-		return w, 2 * k.nanoseconds(&w, len(e.Pairs))
+		w = matrixOf(&e.Gate)
+		return w, 2 * t.kernels.nanoseconds(&w, len(e.Pairs))
 	}
-	for i := range experts {
-		_, ns := cost(&experts[i])
+	for i := range t.experts {
+		_, ns := cost(&t.experts[i])
 		total += ns
 	}
-	cuts = cuts[:0]
-	for i := range experts {
-		w, ns := cost(&experts[i])
-		c := cutRows(&w, 2*spread*ns/max(total, 1), count, 0)
-		cuts = append(cuts, c)
+	for i := range t.experts {
+		w, ns := cost(&t.experts[i])
+		c := cutRows(&w, 2*x.spread()*ns/max(total, 1), count, 0)
+		t.cuts = append(t.cuts, c)
 		count += c.count
 	}
-	return cuts, count, total
+	return count, total
 }
 
 // wanted adds the groups that m's inputs are rounded in.
@@ -99,8 +90,7 @@ func (t *expertTask) wanted(groups *[3]bool, m *gpu.Matrix) {
 	}
 }
 
-// runExperts runs o; rest are the operations behind it.
-func (x *executor) runExperts(o *gpu.Experts, rest []gpu.Op) {
+func (x *executor) runExperts(o *gpu.Experts) {
 	inner, dim := o.Experts[0].Gate.Rows, o.Experts[0].Gate.Cols
 	pairs := o.Rows * o.TopK
 	t := &x.expert
@@ -122,14 +112,14 @@ func (x *executor) runExperts(o *gpu.Experts, rest []gpu.Op) {
 	if in != [3]bool{} {
 		x.round(&x.inputs, &t.x, o.Rows, o.Rows, dim, in)
 	}
-	x.planner.experts(o, true)
-	t.phase(x, false)
+	count, ns := t.phase(x, false)
+	x.parallel(t, count, ns)
 	if hidden != [3]bool{} {
 		l := t.hidden
 		l.list = x.pairs
 		x.round(&x.hiddens, &l, len(x.pairs), pairs, inner, hidden)
 	}
-	x.foretell(rest)
-	t.phase(x, true)
+	count, ns = t.phase(x, true)
+	x.parallel(t, count, ns)
 	*t = expertTask{cuts: t.cuts}
 }

@@ -23,8 +23,6 @@ type kernels struct {
 	// stride bytes apart. Without them Go does it.
 	arrange       [3]func(dst, src *byte, stride, blocks int)
 	arrangeScales func(dst, src *byte, stride, blocks int)
-	// fetch asks for n lines of memory from at on, which need not be there. Without it threads that wait do nothing.
-	fetch func(at uintptr, n int)
 	// rate is about how many products a nanosecond one thread does, for an estimate of an operation's time.
 	rate int
 }

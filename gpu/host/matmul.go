@@ -186,19 +186,18 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 		}
 		total += x.kernels.nanoseconds(&p.w, t.rows)
 	}
+	x.parallel(t, x.cutProducts(total), total)
 	n := len(t.products)
-	x.foretell(ops[n:])
-	x.parallel(t, t.cut(x.pool.spread(), total), total)
 	clear(t.products)
 	return n
 }
 
-// cut divides the job, which takes total nanoseconds, into about spread chunks and returns their number.
-func (t *matTask) cut(spread, total int) int {
-	n := 0
+// cutProducts divides the job, which takes total nanoseconds, into chunks and returns their number.
+func (x *executor) cutProducts(total int) int {
+	t, n := &x.mat, 0
 	for i := range t.products {
 		p := &t.products[i]
-		want := spread * t.kernels.nanoseconds(&p.w, t.rows) / max(total, 1)
+		want := x.spread() * x.kernels.nanoseconds(&p.w, t.rows) / max(total, 1)
 		p.cut = cutRows(&p.w, want, n, t.rows*p.in.width)
 		p.perX = t.rows
 		if p.count < want { // W has few rows

@@ -18,13 +18,8 @@ type matrix struct {
 	biases     []byte
 }
 
-// shapeOf is matrixOf without the memory.
-func shapeOf(m *gpu.Matrix) matrix {
-	return matrix{rows: m.Rows, cols: m.Cols, format: m.Format, rowBytes: m.Format.WeightBytes(1, m.Cols)}
-}
-
 func matrixOf(m *gpu.Matrix) matrix {
-	w := shapeOf(m)
+	w := matrix{rows: m.Rows, cols: m.Cols, format: m.Format, rowBytes: m.Format.WeightBytes(1, m.Cols)}
 	w.weight = bytesAt(m.Weight, m.Rows*w.rowBytes)
 	if m.Format.Kind == quant.Affine {
 		n := m.Format.ScaleBytes(m.Rows, m.Cols)

@@ -268,8 +268,3 @@ func softmaxNEON(scores, stats, acc []float32, dim int)
 //
 //go:noescape
 func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
-
-// fetchNEON asks for n lines of 64 bytes from at on, at least one. It faults nowhere.
-//
-//go:noescape
-func fetchNEON(at uintptr, n int)

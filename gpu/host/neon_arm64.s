@@ -10041,14 +10041,3 @@ l192:
 	SUBS $1, R19
 	BNE l192
 	RET
-
-// func fetchNEON(at uintptr, n int)
-TEXT ·fetchNEON(SB), NOSPLIT, $0-16
-	MOVD at+0(FP), R0
-	MOVD n+8(FP), R1
-l193:
-	PRFM 0(R0), PLDL2KEEP
-	ADD $64, R0
-	SUBS $1, R1
-	BNE l193
-	RET

@@ -8268,19 +8268,6 @@ mulF32Q8N4AVX2_residue3:
 	VZEROUPPER
 	RET
 
-// func fetchAVX2(at uintptr, n int)
-// Requires: MMX+
-TEXT ·fetchAVX2(SB), NOSPLIT, $0-16
-	MOVQ at+0(FP), AX
-	MOVQ n+8(FP), CX
-
-fetchAVX2_line:
-	PREFETCHT1 (AX)
-	ADDQ       $0x40, AX
-	DECQ       CX
-	JNZ        fetchAVX2_line
-	RET
-
 // func quantiseAVX2(q *int8, scales *float32, x *float32, group int, groups int)
 // Requires: AVX, AVX2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

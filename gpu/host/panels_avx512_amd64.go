@@ -220,11 +220,6 @@ func mulInt8Q8N6AVX512(a *byte)
 //go:noescape
 func mulF32Q8N6AVX512(a *byte)
 
-// fetchAVX512 asks for n lines of 64 bytes from at on, at least one. It faults nowhere.
-//
-//go:noescape
-func fetchAVX512(at uintptr, n int)
-
 // quantiseAVX512 rounds groups of group inputs to 8 bits: group inputs a group, a multiple of 32.
 // Scale and sum of a group go to scales, one beside the other.
 //

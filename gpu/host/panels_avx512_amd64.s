@@ -11001,19 +11001,6 @@ mulF32Q8N6AVX512_residue3:
 	VZEROUPPER
 	RET
 
-// func fetchAVX512(at uintptr, n int)
-// Requires: MMX+
-TEXT ·fetchAVX512(SB), NOSPLIT, $0-16
-	MOVQ at+0(FP), AX
-	MOVQ n+8(FP), CX
-
-fetchAVX512_line:
-	PREFETCHT1 (AX)
-	ADDQ       $0x40, AX
-	DECQ       CX
-	JNZ        fetchAVX512_line
-	RET
-
 // func quantiseAVX512(q *int8, scales *float32, x *float32, group int, groups int)
 // Requires: AVX, AVX2, AVX512F
 TEXT ·quantiseAVX512(SB), NOSPLIT, $0-40

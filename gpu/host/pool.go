@@ -36,6 +36,21 @@ const (
 	spinLoads = 500 // about half a microsecond
 )
 
+// spin waits for done for a while and reports whether it came.
+func spin(done func() bool) bool {
+	for began := time.Now(); ; {
+		for range spinLoads {
+			if done() {
+				return true
+			}
+		}
+		if time.Since(began) > spinFor {
+			return false
+		}
+		runtime.Gosched()
+	}
+}
+
 const (
 	gateOpen    = 1 << 32 // workers may join the job
 	gateWaiting = 1 << 33 // the job's caller is parked until the last worker has left
@@ -53,8 +68,6 @@ type pool struct {
 	empty   chan struct{} // the last worker has left
 	quit    atomic.Bool
 	workers []*worker
-	ahead   ahead
-	fetcher fetcher // of the calling goroutine
 	ended   sync.WaitGroup
 }
 
@@ -101,7 +114,6 @@ type worker struct {
 	scratch scratch
 	parked  atomic.Bool
 	wake    chan struct{}
-	fetcher fetcher
 }
 
 // chunkPanic is what a chunk panicked with, and where.
@@ -110,10 +122,9 @@ type chunkPanic struct {
 	stack []byte
 }
 
-// newPool starts n workers. fetch is kernels.fetch.
-func newPool(n int, fetch func(at uintptr, n int)) *pool {
+// newPool starts n workers.
+func newPool(n int) *pool {
 	p := &pool{empty: make(chan struct{}, 1), parts: make([]part, n+1)}
-	p.ahead = ahead{lines: fetch, parts: make([]aheadPart, n+1)}
 	for i := range n {
 		p.workers = append(p.workers, &worker{id: i + 1, wake: make(chan struct{}, 1)})
 	}
@@ -130,12 +141,6 @@ func (p *pool) close() {
 	p.ended.Wait()
 }
 
-// share returns the chunks of which thread i of n takes those from low on, up to high.
-func share(i, chunks, n int) (low, high int) { return i * chunks / n, (i + 1) * chunks / n }
-
-// spread is how many chunks a task should have: several a thread, so that threads which others slow down take fewer.
-func (p *pool) spread() int { return 4 * len(p.parts) }
-
 // run runs all chunks of t and returns when they are done. s is the calling goroutine's. A chunk's panic is
 // raised again here, as a *chunkPanic, after every thread has left the task.
 func (p *pool) run(s *scratch, t task, chunks int) {
@@ -144,7 +149,7 @@ func (p *pool) run(s *scratch, t task, chunks int) {
 	p.failed.Store(nil)
 	n := len(p.parts)
 	for i := range p.parts {
-		p.parts[i].set(share(i, chunks, n))
+		p.parts[i].set(i*chunks/n, (i+1)*chunks/n)
 	}
 	p.gate.Store(gateOpen)
 	p.signal(min(len(p.workers), chunks-1))
@@ -155,27 +160,6 @@ func (p *pool) run(s *scratch, t task, chunks int) {
 	p.mu.Unlock()
 	if failed != nil {
 		panic(failed)
-	}
-}
-
-// fetches reports whether threads that wait fetch what they will read next.
-func (p *pool) fetches() bool { return p.ahead.lines != nil && len(p.workers) > 0 }
-
-// spin waits for done for a while, and fetches what a thread will read next meanwhile. It reports whether done came.
-func (p *pool) spin(f *fetcher, thread int, done func() bool) bool {
-	for began := time.Now(); ; {
-		for i := 0; i < spinLoads; i++ {
-			if done() {
-				return true
-			}
-			if p.ahead.step(f, thread) {
-				i += aheadPrice
-			}
-		}
-		if time.Since(began) > spinFor {
-			return false
-		}
-		runtime.Gosched()
 	}
 }
 
@@ -196,7 +180,7 @@ func (p *pool) signal(n int) {
 // shut closes the gate and waits for the workers inside.
 func (p *pool) shut() {
 	p.gate.And(^gateOpen)
-	if p.spin(&p.fetcher, 0, func() bool { return p.gate.Load() == 0 }) {
+	if spin(func() bool { return p.gate.Load() == 0 }) {
 		return
 	}
 	for {
@@ -269,7 +253,7 @@ func (p *pool) serve(w *worker) {
 
 // await returns the epoch when it is no longer seen.
 func (p *pool) await(w *worker, seen uint64) uint64 {
-	if p.spin(&w.fetcher, w.id, func() bool { return p.epoch.Load() != seen }) {
+	if spin(func() bool { return p.epoch.Load() != seen }) {
 		return p.epoch.Load()
 	}
 	w.parked.Store(true)

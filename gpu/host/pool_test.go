@@ -18,7 +18,7 @@ func (f taskFunc) do(_ *scratch, chunk int) { f(chunk) }
 // TestPoolRunsEachChunkOnce runs jobs of every size, with threads that are slow by turns.
 func TestPoolRunsEachChunkOnce(t *testing.T) {
 	for threads := 1; threads <= 5; threads++ {
-		p := newPool(threads-1, nil)
+		p := newPool(threads - 1)
 		var s scratch
 		for chunks := 1; chunks < 40; chunks++ {
 			counts := make([]atomic.Int32, chunks)
@@ -40,7 +40,7 @@ func TestPoolRunsEachChunkOnce(t *testing.T) {
 
 // TestPoolStopsAtPanic wants the panic of a chunk raised by run, no chunk running after it, and the pool usable.
 func TestPoolStopsAtPanic(t *testing.T) {
-	p := newPool(2, nil)
+	p := newPool(2)
 	defer p.close()
 	var s scratch
 	for round := range 50 {

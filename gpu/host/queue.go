@@ -17,7 +17,6 @@ type queue struct {
 	waiting []*ticket
 	first   int // of waiting
 	closed  bool
-	running bool          // x is the serving goroutine's; else it belongs to who holds mu
 	spare   []*ticket     // whose callbacks have returned
 	watch   func(bool)    // or nil; see gpu.Watched
 	wake    chan struct{} // one token says: look at waiting or closed
@@ -38,7 +37,6 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	}
 	d.queues++
 	q := &queue{d: d, x: d.executorLocked(), wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	q.x.queued = q.queued
 	go q.serve()
 	return q, nil
 }
@@ -61,9 +59,6 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	}
 	t := q.ticketLocked()
 	t.commands = c
-	if !q.running && q.first == len(q.waiting) {
-		q.x.planner.foretell(c.Ops()) // threads may fetch its weights until the serving goroutine comes to it
-	}
 	q.waiting = append(q.waiting, t)
 	q.mu.Unlock()
 	q.poke()
@@ -112,7 +107,6 @@ func (q *queue) Close() error {
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
 	q.d.queues--
-	q.x.queued = nil
 	q.d.idle = append(q.d.idle, q.x)
 	return nil
 }
@@ -129,7 +123,6 @@ func (q *queue) serve() {
 			began := time.Now()
 			err := q.x.run(t.commands)
 			took := time.Since(began)
-			q.rest()
 			if watch != nil {
 				watch(false)
 			}
@@ -142,23 +135,6 @@ func (q *queue) serve() {
 	}
 }
 
-// rest notes that no work is under way.
-func (q *queue) rest() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running = false
-}
-
-// queued returns the operations that are next, nil if there are none.
-func (q *queue) queued() []gpu.Op {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.first == len(q.waiting) {
-		return nil
-	}
-	return q.waiting[q.first].commands.Ops()
-}
-
 // take returns the oldest ticket and who watches, or nil and whether there will be no more.
 func (q *queue) take() (t *ticket, watch func(bool), closed bool) {
 	q.mu.Lock()
@@ -166,7 +142,6 @@ func (q *queue) take() (t *ticket, watch func(bool), closed bool) {
 	if q.first == len(q.waiting) {
 		return nil, nil, q.closed
 	}
-	q.running = true
 	t = q.waiting[q.first]
 	q.waiting[q.first] = nil
 	q.first++

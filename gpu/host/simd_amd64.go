@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 var (
 	avx512 = kernels{
-		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512, fetch: fetchAVX512,
+		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512,
 		plain: (&plainCode{oneBF16AVX512, lastAVX512, twoAVX512, unpack16AVX512}).kernels(),
 		int8s: [3][]panelKernel{
 			{mulInt8Q2N1AVX512, mulInt8Q2N2AVX512, mulInt8Q2N3AVX512, mulInt8Q2N4AVX512, mulInt8Q2N5AVX512, mulInt8Q2N6AVX512},
@@ -22,7 +22,7 @@ var (
 		arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{
-		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2, fetch: fetchAVX2,
+		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
 		plain: (&plainCode{oneBF16AVX2, lastAVX2, twoAVX2, unpack16AVX2}).kernels(),
 		int8s: [3][]panelKernel{
 			{mulInt8Q2N1AVX2, mulInt8Q2N2AVX2, mulInt8Q2N3AVX2, mulInt8Q2N4AVX2},

@@ -9,7 +9,7 @@ import (
 )
 
 var neon = kernels{
-	name: "neon", pair: 1, rate: 20, quantise: quantiseNEON, fetch: fetchNEON,
+	name: "neon", pair: 1, rate: 20, quantise: quantiseNEON,
 	plain: (&plainCode{oneBF16NEON, lastNEON, twoNEON, unpack16NEON}).kernels(),
 	int8s: [3][]panelKernel{
 		{mulInt8Q2N1NEON, mulInt8Q2N2NEON, mulInt8Q2N3NEON, mulInt8Q2N4NEON},

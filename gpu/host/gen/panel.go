@@ -41,7 +41,6 @@ func (g *generator) panels() {
 			g.product(bits, n, false)
 		}
 	}
-	g.fetch()
 	g.quantise()
 	for _, bits := range []int{2, 4, 8} {
 		g.arrange(bits)
@@ -50,17 +49,6 @@ func (g *generator) panels() {
 	if g.wide() {
 		g.peak()
 	}
-}
-
-// fetch writes what asks for memory that a later product will read.
-func (g *generator) fetch() {
-	name := g.text("fetch", "func(at uintptr, n int)", "asks for n lines of 64 bytes from at on, at least one. It faults nowhere.")
-	at := pointer("at")
-	loop(name+"_line", pointer("n"), func() {
-		PREFETCHT1(Mem{Base: at})
-		ADDQ(U8(64), at)
-	})
-	RET()
 }
 
 // peak writes a loop of nothing but integer products, which benchmarks take for the processor's peak.

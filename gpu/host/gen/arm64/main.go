@@ -48,5 +48,4 @@ func generate(a *assembly) {
 	plain(a, "lastNEON", "returns q·x for blocks of 64 inputs, at least 1.", false, 1)
 	plain(a, "twoNEON", "is lastNEON for two rows of X.", false, 2)
 	vectors(a)
-	fetch(a)
 }

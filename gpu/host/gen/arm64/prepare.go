@@ -10,19 +10,6 @@ const (
 	float127     = 0x42fe0000
 )
 
-// fetch asks for memory that a later product will read.
-func fetch(a *assembly) {
-	a.text("fetchNEON", "(at uintptr, n int)", 16, "asks for n lines of 64 bytes from at on, at least one. It faults nowhere.")
-	const from, count gen = 0, 1
-	a.ins("MOVD", arg("at", 0), from)
-	a.ins("MOVD", arg("n", 8), count)
-	a.loop(count, func() {
-		a.ins("PRFM", at(from, 0), "PLDL2KEEP")
-		a.ins("ADD", imm(64), from)
-	})
-	a.ret()
-}
-
 // quantise rounds a row of X to codes, scales and sums.
 func quantise(a *assembly) {
 	a.text("quantiseNEON", "(q *int8, scales, x *float32, group, groups int)", 40,
