@@ -160,7 +160,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
-		MaxPages: i.kvPages, Ahead: ahead.gates, AheadRows: ahead.gateRows,
+		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
 		return cores, err
 	}

@@ -71,13 +71,13 @@ func (e *ContextError) Error() string {
 		e.Tokens, e.Len, e.Max)
 }
 
-// StateMemoryError reports that the pool of key-value pages is used up.
+// StateMemoryError reports that the pool of key-value pages has too few left for a chunk. The chunk was not begun.
 type StateMemoryError struct {
 	Pages, Used, Max int
 }
 
 func (e *StateMemoryError) Error() string {
-	return fmt.Sprintf("moeflux: the chunk needs %d more key-value pages, %d of %d are in use; close a sequence or lower --ctx",
+	return fmt.Sprintf("moeflux: the chunk needs %d more key-value pages, %d of %d are in use; close or reset a sequence",
 		e.Pages, e.Used, e.Max)
 }
 

@@ -18,6 +18,7 @@ type Config struct {
 	Lanes     int // steps in flight
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
+	KV        gpu.KVFormat
 	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
 	// the most rows of a step for which that is done.
 	Ahead, AheadRows int

@@ -16,6 +16,7 @@ const pagesPerSlab = 16
 // not. A page holds PageRows positions of every full attention layer.
 type states struct {
 	cfg       Config
+	layout    kvLayout
 	dev       gpu.Device
 	seqs      map[stages.SeqID]*state
 	slabs     []gpu.Buffer
@@ -31,12 +32,7 @@ type state struct {
 }
 
 func newStates(cfg Config, dev gpu.Device) *states {
-	return &states{cfg: cfg, dev: dev, seqs: make(map[stages.SeqID]*state)}
-}
-
-// PageBytes returns the size of one key-value page.
-func PageBytes(m *model.Config, pageRows int) int {
-	return (m.Count(model.FullAttention)*2*m.KVDim() + m.Count(model.LatentAttention)*m.LatentDim()) * pageRows * 4
+	return &states{cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows), dev: dev, seqs: make(map[stages.SeqID]*state)}
 }
 
 // RecurrentBytes returns the size of one sequence's recurrent state.
@@ -111,19 +107,13 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 
 // addSegment appends a sequence's part of every layer's state.
 func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
-	m, rows := s.cfg.Model, s.cfg.PageRows
+	m := s.cfg.Model
 	for i := range l.kv {
-		at := i * 2 * rows * m.KVDim() * 4
-		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
-			Pages: st.pages, PageRows: rows, Dim: m.KVDim(), KOffset: at, VOffset: at + rows*m.KVDim()*4,
-		}})
+		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)})
 	}
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
-		at := (len(l.kv)*2*m.KVDim() + i*m.LatentDim()) * rows * 4
-		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
-			Pages: st.pages, PageRows: rows, Dim: m.LatentDim(), KOffset: at, VOffset: at,
-		}}
+		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
 		form := &l.latent[i].folded
 		if expanded {
 			form = &l.latent[i].expanded
@@ -142,7 +132,7 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 
 // grow makes a sequence's pages reach the number of positions.
 func (s *states) grow(st *state, positions int) error {
-	if PageBytes(s.cfg.Model, s.cfg.PageRows) == 0 {
+	if s.layout.bytes == 0 {
 		return nil
 	}
 	for len(st.pages)*s.cfg.PageRows < positions {
@@ -163,7 +153,7 @@ func (s *states) newSlab() error {
 	if n <= 0 {
 		return errors.New("dispatch: the sequencer let more key-value pages in than the pool has")
 	}
-	bytes := PageBytes(s.cfg.Model, s.cfg.PageRows)
+	bytes := s.layout.bytes
 	buf, err := s.dev.NewBuffer(n * bytes)
 	if err != nil {
 		return fmt.Errorf("dispatch: %d key-value pages: %w", n, err)

@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("page %v was given back and not used again", p)
 		}
 	}
-	page := dispatch.PageBytes(b.cfg, 4)
+	page := dispatch.PageBytes(b.cfg, gpu.KVF32, 4)
 	if got, want := b.dev.sizes[before:], []int{16 * page, 4 * page}; !slices.Equal(got, want) {
 		t.Errorf("buffers of %v bytes were made for pages, want %v", got, want)
 	}
