@@ -90,6 +90,11 @@ type Config struct {
 	KV KVFormat
 	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the memory that is free at Open.
 	StateMemory int64
+	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at position 0. 0 means 4.
+	Checkpoints int
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence
+	// holds. 0 means a sixteenth of what is free at Open. Too small costs reading again.
+	CheckpointMemory int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
 	ExpertsPerToken int
 
@@ -145,6 +150,8 @@ func (c Config) Validate() error {
 		bad(true, "keys and values in %q, want f32 or int8", c.KV)
 	}
 	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
+	bad(c.Checkpoints < 0, "%d checkpoints", c.Checkpoints)
+	bad(c.CheckpointMemory < 0, "checkpoint memory of %d bytes", c.CheckpointMemory)
 	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
 	return errors.Join(errs...)
 }
