@@ -37,25 +37,30 @@ func TestHistories(t *testing.T) {
 		seeds = []uint64{seed}
 	}
 	for _, name := range append(families, fixtures.DeepseekV3Q4) {
-		t.Run(name, func(t *testing.T) {
-			dir := fixtures.Packed(t, name, 0)
-			dev := device(t, 1)
-			oracle := &oracle{e: open(t, actors.Config{Model: dir, Device: dev, ChunkRows: rowsOfSteps(name, 64), RingDepth: 1}), known: make(map[string][]float32)}
-			oracle.s = sequence(t, oracle.e)
-			counts := make(map[string]int)
-			for _, seed := range seeds {
-				r := rand.New(rand.NewPCG(seed, 8))
-				cfg := actors.Config{Model: dir, Device: dev, RingDepth: 1 + r.IntN(3), ChunkRows: rowsOfSteps(name, 1+r.IntN(70))}
-				if r.IntN(2) == 0 { // room for few states
-					cfg.CheckpointMemory = 1 + int64(r.IntN(6))*oracle.e.Info().StateBytes
-				}
-				if err := live(t, cfg, r, oracle, counts); err != nil {
-					t.Fatalf("seed %d, depth %d, chunks of %d, %d bytes for checkpoints: %v", seed, cfg.RingDepth, cfg.ChunkRows, cfg.CheckpointMemory, err)
-				}
-			}
-			t.Logf("%d histories: %v; %d texts read for comparison", len(seeds), counts, len(oracle.known))
-		})
+		for i, kv := range kvFormats {
+			t.Run(fmt.Sprintf("%s/kv=%s", name, kv), func(t *testing.T) { histories(t, name, kv, seeds[:(len(seeds)+i)/(1+i)]) })
+		}
 	}
+}
+
+// histories lives histories of one model.
+func histories(t *testing.T, name string, kv actors.KVFormat, seeds []uint64) {
+	dir := fixtures.Packed(t, name, 0)
+	dev := device(t, 1)
+	oracle := &oracle{e: open(t, actors.Config{Model: dir, Device: dev, KV: kv, ChunkRows: rowsOfSteps(name, 64), RingDepth: 1}), known: make(map[string][]float32)}
+	oracle.s = sequence(t, oracle.e)
+	counts := make(map[string]int)
+	for _, seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 8))
+		cfg := actors.Config{Model: dir, Device: dev, KV: kv, RingDepth: 1 + r.IntN(3), ChunkRows: rowsOfSteps(name, 1+r.IntN(70))}
+		if r.IntN(2) == 0 { // room for few states
+			cfg.CheckpointMemory = 1 + int64(r.IntN(6))*oracle.e.Info().StateBytes
+		}
+		if err := live(t, cfg, r, oracle, counts); err != nil {
+			t.Fatalf("seed %d, depth %d, chunks of %d, %d bytes for checkpoints: %v", seed, cfg.RingDepth, cfg.ChunkRows, cfg.CheckpointMemory, err)
+		}
+	}
+	t.Logf("%d histories: %v; %d texts read for comparison", len(seeds), counts, len(oracle.known))
 }
 
 // oracle tells the logits after a text by reading it anew.

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -128,6 +130,53 @@ func TestKVInt8EqualBits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKVInt8SaveLoad saves sequences with 8-bit keys and values, loads them into another engine, whose memory the host can address or not, and goes on: the
+// logits are those of never having stopped, and what is saved again is the same file. A file tells nothing of how an engine keeps its state: it goes into one with
+// float32 and comes out of it as it was.
+func TestKVInt8SaveLoad(t *testing.T) {
+	for _, name := range families {
+		for _, far := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/far=%v", name, far), func(t *testing.T) {
+				var dev gpu.Device = device(t, 2)
+				if far {
+					dev = &farDevice{dev}
+				}
+				cfg := actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, ChunkRows: rowsOfSteps(name, 32), KV: actors.KVInt8}
+				from, to := open(t, cfg), open(t, cfg)
+				cfg.KV = actors.KVF32
+				exact := open(t, cfg)
+				text := prompt(3, 135, from.Model().VocabSize)
+				src, dst, other := sequence(t, from), sequence(t, to), sequence(t, exact)
+				eval(t, dst, 1, 2, 3)
+				for _, pos := range []int{1, 59, 63, 68, 130} {
+					eval(t, src, text[src.Len():pos]...)
+					raw := save(t, src, actors.SaveOptions{})
+					for _, s := range []*actors.Sequence{dst, other} {
+						if err := load(s, raw, actors.LoadOptions{}); err != nil {
+							t.Fatal(err)
+						}
+						if again := save(t, s, actors.SaveOptions{}); !bytes.Equal(again, raw) {
+							t.Fatalf("at %d: what was loaded is saved as another file", pos)
+						}
+					}
+					eval(t, other, text[pos:pos+3]...)
+					for k := pos; k < pos+3; k++ {
+						want := eval(t, src, text[k])
+						if got := eval(t, dst, text[k]); !slices.Equal(got, want) {
+							t.Fatalf("saved at %d: logits at %d differ", pos, k)
+						}
+					}
+					// What float32 kept is rounded now.
+					if err := load(dst, save(t, other, actors.SaveOptions{}), actors.LoadOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					eval(t, dst, text[pos+3])
+				}
+			})
+		}
 	}
 }
 
