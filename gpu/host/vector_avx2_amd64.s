@@ -1174,7 +1174,7 @@ loop:
 	RET
 
 // func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·widen8AVX2(SB), NOSPLIT, $0-104
 	MOVQ dst_base+0(FP), AX
 	MOVQ codes_base+24(FP), CX
@@ -1183,51 +1183,55 @@ TEXT ·widen8AVX2(SB), NOSPLIT, $0-104
 	MOVQ codeStride+88(FP), SI
 	MOVQ scaleStride+96(FP), DI
 	SHLQ $0x02, DI
+	MOVQ SI, R8
+	SHLQ $0x04, R8
 
 rows:
-	MOVQ width+80(FP), R10
-	MOVQ CX, R8
-	MOVQ DX, R9
+	MOVQ width+80(FP), R11
+	MOVQ CX, R9
+	MOVQ DX, R10
 	ADDQ $0x04, DX
-	SUBQ R10, BX
+	SUBQ R11, BX
 
 groups:
-	VBROADCASTSS (R9), Y0
-	MOVQ         group+72(FP), R11
-	SUBQ         R11, R10
-	CMPQ         R11, $0x00000008
+	VBROADCASTSS (R10), Y0
+	MOVQ         group+72(FP), R12
+	SUBQ         R12, R11
+	CMPQ         R12, $0x00000008
 	JB           tail
 
 loop:
-	VPMOVSXBD (R8), Y1
-	VCVTDQ2PS Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VMOVUPS   Y1, (AX)
-	ADDQ      $0x00000020, AX
-	ADDQ      $0x00000008, R8
-	SUBQ      $0x00000008, R11
-	CMPQ      R11, $0x00000008
-	JAE       loop
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Y1
+	VCVTDQ2PS  Y1, Y1
+	VMULPS     Y0, Y1, Y1
+	VMOVUPS    Y1, (AX)
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000008, R9
+	SUBQ       $0x00000008, R12
+	CMPQ       R12, $0x00000008
+	JAE        loop
 
 tail:
-	TESTQ      R11, R11
+	TESTQ      R12, R12
 	JZ         next
-	MOVQ       R11, R12
-	LEAQ       avx2vectortail<>+0(SB), R13
-	SHLQ       $0x02, R12
-	SUBQ       R12, R13
-	SHRQ       $0x02, R12
-	VMOVUPS    32(R13), Y1
-	VPMOVSXBD  (R8), Y2
+	MOVQ       R12, R13
+	LEAQ       avx2vectortail<>+0(SB), R14
+	SHLQ       $0x02, R13
+	SUBQ       R13, R14
+	SHRQ       $0x02, R13
+	VMOVUPS    32(R14), Y1
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Y2
 	VCVTDQ2PS  Y2, Y2
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)
-	LEAQ       (AX)(R11*4), AX
-	ADDQ       R11, R8
+	LEAQ       (AX)(R12*4), AX
+	ADDQ       R12, R9
 
 next:
-	ADDQ  DI, R9
-	TESTQ R10, R10
+	ADDQ  DI, R10
+	TESTQ R11, R11
 	JNZ   groups
 	ADDQ  SI, CX
 	TESTQ BX, BX

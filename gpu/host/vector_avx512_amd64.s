@@ -1264,7 +1264,7 @@ loop:
 	RET
 
 // func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·widen8AVX512(SB), NOSPLIT, $0-104
 	MOVQ dst_base+0(FP), AX
 	MOVQ codes_base+24(FP), CX
@@ -1273,49 +1273,53 @@ TEXT ·widen8AVX512(SB), NOSPLIT, $0-104
 	MOVQ codeStride+88(FP), SI
 	MOVQ scaleStride+96(FP), DI
 	SHLQ $0x02, DI
+	MOVQ SI, R8
+	SHLQ $0x04, R8
 
 rows:
-	MOVQ width+80(FP), R10
-	MOVQ CX, R8
-	MOVQ DX, R9
+	MOVQ width+80(FP), R11
+	MOVQ CX, R9
+	MOVQ DX, R10
 	ADDQ $0x04, DX
-	SUBQ R10, BX
+	SUBQ R11, BX
 
 groups:
-	VBROADCASTSS (R9), Z0
-	MOVQ         group+72(FP), R11
-	SUBQ         R11, R10
-	CMPQ         R11, $0x00000010
+	VBROADCASTSS (R10), Z0
+	MOVQ         group+72(FP), R12
+	SUBQ         R12, R11
+	CMPQ         R12, $0x00000010
 	JB           tail
 
 loop:
-	VPMOVSXBD (R8), Z1
-	VCVTDQ2PS Z1, Z1
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS   Z1, (AX)
-	ADDQ      $0x00000040, AX
-	ADDQ      $0x00000010, R8
-	SUBQ      $0x00000010, R11
-	CMPQ      R11, $0x00000010
-	JAE       loop
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Z1
+	VCVTDQ2PS  Z1, Z1
+	VMULPS     Z0, Z1, Z1
+	VMOVUPS    Z1, (AX)
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000010, R9
+	SUBQ       $0x00000010, R12
+	CMPQ       R12, $0x00000010
+	JAE        loop
 
 tail:
-	TESTQ     R11, R11
-	JZ        next
-	MOVQ      R11, R12
-	MOVL      $0x0000ffff, R13
-	BZHIL     R12, R13, R13
-	KMOVW     R13, K1
-	VPMOVSXBD (R8), Z1
-	VCVTDQ2PS Z1, Z1
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS   Z1, K1, (AX)
-	LEAQ      (AX)(R11*4), AX
-	ADDQ      R11, R8
+	TESTQ      R12, R12
+	JZ         next
+	MOVQ       R12, R13
+	MOVL       $0x0000ffff, R14
+	BZHIL      R13, R14, R14
+	KMOVW      R14, K1
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Z1
+	VCVTDQ2PS  Z1, Z1
+	VMULPS     Z0, Z1, Z1
+	VMOVUPS    Z1, K1, (AX)
+	LEAQ       (AX)(R12*4), AX
+	ADDQ       R12, R9
 
 next:
-	ADDQ  DI, R9
-	TESTQ R10, R10
+	ADDQ  DI, R10
+	TESTQ R11, R11
 	JNZ   groups
 	ADDQ  SI, CX
 	TESTQ BX, BX

@@ -354,6 +354,9 @@ func (g *vectorGenerator) widen8() {
 	dst, codes, scales, n := base("dst"), base("codes"), base("scales"), length("dst")
 	codeStride, scaleStride := Load(Param("codeStride"), GP64()), Load(Param("scaleStride"), GP64())
 	SHLQ(U8(2), scaleStride)
+	ahead := GP64() // bytes of the rows that are on their way meanwhile
+	MOVQ(codeStride, ahead)
+	SHLQ(U8(4), ahead)
 	Label("rows")
 	q, s, width := GP64(), GP64(), Load(Param("width"), GP64())
 	MOVQ(codes, q)
@@ -366,6 +369,7 @@ func (g *vectorGenerator) widen8() {
 	SUBQ(left, width)
 	part := func(t *tail) {
 		v := g.vec()
+		PREFETCHT0(Mem{Base: q, Index: ahead, Scale: 1})
 		VPMOVSXBD(at(q, 0), v)
 		VCVTDQ2PS(v, v)
 		VMULPS(scale, v, v)
