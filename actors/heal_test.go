@@ -45,8 +45,11 @@ func TestHeal(t *testing.T) {
 			"load":    func(s *actors.Sequence, raw []byte) error { return load(s, raw, actors.LoadOptions{}) },
 			"restore": func(s *actors.Sequence, _ []byte) error { return s.RestoreTo(ctx, 30) },
 			"rewind":  func(s *actors.Sequence, _ []byte) error { _, err := s.Rewind(ctx, 1000); return err },
-			"resume":  func(s *actors.Sequence, _ []byte) error { _, err := s.Resume(ctx, append(slices.Clone(text), 5)); return err },
-			"reset":   func(s *actors.Sequence, _ []byte) error { return s.Reset(ctx) },
+			"resume": func(s *actors.Sequence, _ []byte) error {
+				_, err := s.Resume(ctx, append(slices.Clone(text), 5))
+				return err
+			},
+			"reset": func(s *actors.Sequence, _ []byte) error { return s.Reset(ctx) },
 		} {
 			s := sequence(t, e)
 			eval(t, s, text...)

@@ -22,7 +22,6 @@ type editor struct {
 	left   int // things to do
 	ended  bool
 
-	chunk  []int32
 	then   func(stages.Message) error // takes the next answer
 	held   *stages.StateReady         // is being read, or to be filled
 	fill   saved
