@@ -18,6 +18,7 @@ type Config struct {
 	Lanes     int // steps in flight
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
+	KV        gpu.KVFormat
 	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
 	// the most rows of a step for which that is done. While every expert of the model is in memory nothing need be foretold, and it is
 	// done only with AheadAlways.
@@ -64,7 +65,9 @@ type awaited struct {
 	scores *stages.ScoresReady // the device fills it
 	ahead  *stages.ScoresAhead
 	logits *stages.LogitsReady
-	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
+	// All else is zero with these.
+	copied   *stages.StateCopied
+	exchange *Exchange
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -122,12 +125,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.readLogits(m, out)
 	case *stages.DrainStep:
 		return c.drainStep(m, out)
-	case *stages.OpenSequence:
-		c.openSequence(m, out)
-	case *stages.ResetSequence:
-		c.resetSequence(m, out)
-	case *stages.CloseSequence:
-		c.closeSequence(m, out)
+	case *stages.CopyState:
+		return c.copyState(m, out)
+	case *stages.DropState:
+		c.states.drop(m.State)
+	case *Exchange:
+		c.exchange(m, out)
 	case *stages.CollectStats:
 		out.Send(stages.Combine, m)
 	default:
