@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // Prefetch names a predictor of speculative reads.
@@ -41,6 +42,16 @@ type KVFormat string
 const (
 	KVF32  KVFormat = "f32"
 	KVInt8 KVFormat = "int8" // see gpu.KV
+)
+
+// VerifyReads says whether expert reads are held against checksums.
+type VerifyReads string
+
+// The choices.
+const (
+	VerifyAuto VerifyReads = "auto" // where the model has checksums of its experts' records
+	VerifyOn   VerifyReads = "on"   // a model without them does not open
+	VerifyOff  VerifyReads = "off"
 )
 
 // Config sizes an engine. Only Model and Device must be set; the zero value of every other field is ready for use.
@@ -77,6 +88,9 @@ type Config struct {
 	// ReadTimeout is how long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may
 	// still answer: the engine goes on then.
 	ReadTimeout time.Duration
+	// VerifyReads holds the bytes of every expert read against the checksum that was taken when they were packed. "" means auto. Bytes that
+	// are wrong are read again, and then fail like any read. Mapped experts are not read, and not checked.
+	VerifyReads VerifyReads
 	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory.
 	ChunkRows int
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
@@ -115,7 +129,11 @@ type Config struct {
 
 	memory      memoryMeter   // nil means the system's
 	memoryEvery time.Duration // how often the governor looks; 0 means governEvery
+	wrapCore    wrapCore      // nil means the stages as they are; tests break them with it
 }
+
+// wrapCore puts something before a stage.
+type wrapCore func(stages.StageID, stages.Core) stages.Core
 
 // Validate reports every field that cannot be, in one error.
 func (c Config) Validate() error {
@@ -142,6 +160,11 @@ func (c Config) Validate() error {
 	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
 	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "%d read workers, want 1 to 1024", c.ReadWorkers)
 	bad(c.ReadTimeout < 0, "a read timeout of %v", c.ReadTimeout)
+	switch c.VerifyReads {
+	case "", VerifyAuto, VerifyOn, VerifyOff:
+	default:
+		bad(true, "verification of reads %q, want auto, on or off", c.VerifyReads)
+	}
 	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "chunks of %d rows, want 1 to 65536", c.ChunkRows)
 	bad(c.WaveSlots < 0, "waves of %d experts", c.WaveSlots)
 	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)

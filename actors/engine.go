@@ -40,8 +40,9 @@ type Engine struct {
 	meter    *meter
 	pool     *readpool.Pool
 	governor *governor
-	reads    []*slotRead // [slots]; nil where none was read into yet
-	toucher  *toucher    // nil for mapped experts, which nobody reads
+	checked  *checkedReads // nil: reads are not held against checksums
+	reads    []*slotRead   // [slots]; nil where none was read into yet
+	toucher  *toucher      // nil for mapped experts, which nobody reads
 	profile  usage
 	dispatch *dispatch.Core
 
@@ -113,8 +114,12 @@ func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	}
 }
 
-// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on waiting: the answer, which
-// comes within a layer's time, tells where the sequence stands.
+// cancelPatience is how long the end of a cancelled chunk is waited for: of a step that is shared with others, or is in its last layer, it is the
+// end of the step, which leaves the sequence unharmed. A disk that does not answer takes longer.
+const cancelPatience = time.Second
+
+// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on waiting: the answer tells where the
+// sequence stands.
 func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, seq stages.SeqID, request uint64) (stages.Message, error) {
 	select {
 	case a := <-reply:
@@ -125,9 +130,18 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 		return nil, stages.ErrClosed
 	case <-ctx.Done():
 	}
-	e.sendTo(stages.Sequencer, &stages.CancelEval{
-		Seq: seq, Request: request, Cause: fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx)),
-	})
+	cause := fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx))
+	e.sendTo(stages.Sequencer, &stages.CancelEval{Seq: seq, Request: request, Cause: cause})
+	late := time.NewTimer(cancelPatience)
+	defer late.Stop()
+	select {
+	case a := <-reply:
+		return a, nil
+	case <-late.C:
+		e.sendTo(stages.Sequencer, &stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
+	case <-e.broken: // wait tells
+	case <-e.gone:
+	}
 	return e.wait(reply)
 }
 

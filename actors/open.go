@@ -169,9 +169,9 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	cores[stages.Dispatch] = e.dispatch
 	cores[stages.Combine] = new(combine.Core)
-	src := readpool.Source(e.experts)
-	if cfg.WrapReads != nil {
-		src = cfg.WrapReads(src)
+	src, err := e.source(cfg)
+	if err != nil {
+		return cores, err
 	}
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
 	e.reads = make([]*slotRead, i.Slots)
@@ -204,6 +204,9 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
 	e.awaits.send = e.sendTo
 	for id, core := range cores {
+		if cfg.wrapCore != nil {
+			core = cfg.wrapCore(stages.StageID(id), core)
+		}
 		s := &shell{e: e, id: stages.StageID(id), core: core}
 		s.out.Share(spent)
 		if cfg.Tracer != nil {

@@ -24,6 +24,9 @@ func (e *Engine) addReads(s *stages.Stats) {
 		Retried: p.Retried, Overdue: p.Overdue, WorkerTime: p.Time, BusyTime: p.Busy, QueuedHigh: p.QueuedHigh, RunningHigh: p.RunningHigh,
 		MajorFaults: majorFaults() - e.faultsAtOpen,
 	}
+	if e.checked != nil {
+		s.Reads.Corrupt = e.checked.corrupt.Load()
+	}
 	g := e.governor
 	s.Memory = stages.MemoryStats{
 		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),

@@ -109,8 +109,10 @@ func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []floa
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
 //
 // When ctx ends, tokens that are not being computed are given up and the sequence stands where Len says. If a step of this
-// sequence alone is under way, it is given up between two layers and the sequence is poisoned: Err tells. Bad
-// arguments change nothing. Any other error comes from a failed step, which poisons the sequence too.
+// sequence alone is under way, it is given up between two layers; what others share ends first, but is waited for no longer than a second. What
+// was given up is taken back, or, of a model with recurrent state, poisons the sequence: Err tells. While a step that was not waited for goes on
+// the sequence is busy. Bad arguments change nothing. Any other error comes from a failed step, which poisons the sequence, unless it failed
+// for want of memory before it began.
 func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	r, err := s.eval(ctx, c)
 	if err != nil {
@@ -157,8 +159,10 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	if r.Rows > 0 {
 		s.len = r.Pos + r.Rows
 	}
-	k.msg = stages.EvalChunk{}
-	s.call = k
+	if !r.Unfinished {
+		k.msg = stages.EvalChunk{}
+		s.call = k
+	}
 	return r, r.Err
 }
 

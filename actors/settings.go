@@ -45,6 +45,7 @@ type Info struct {
 	RingDepth      int
 	ReadWorkers    int
 	ReadTimeout    time.Duration
+	VerifyReads    bool // expert reads are held against checksums
 	ChunkRows      int
 	WaveSlots      int
 	StepsInFlight  int

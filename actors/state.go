@@ -76,6 +76,9 @@ func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if d.Poison != nil {
+		return 0, d.Poison
+	}
 	w, err := s.e.writing(d.Tokens, o)
 	if err != nil {
 		return 0, err

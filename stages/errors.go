@@ -18,7 +18,7 @@ var (
 	ErrUnknownState = errors.New("moeflux: no such draft of a state")
 )
 
-// PoisonedError reports a sequence whose last step failed half-way: its layers stand at different lengths. Only what replaces the whole
+// PoisonedError reports a sequence whose last step failed half-way: its layers may stand at different lengths. Only what replaces the whole
 // state is possible: reset, load, restore, resume, and close.
 type PoisonedError struct {
 	Seq SeqID

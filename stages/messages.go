@@ -55,16 +55,22 @@ type ChunkEvaluated struct {
 	Weights []float32 // likewise
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
+	// Unfinished means that the chunk was cancelled while its step goes on: the EvalChunk and its Tokens stay the sequencer's.
+	Unfinished bool
 }
 
 // CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once; one that
 // is ends at the next border between steps, or, when all its step's chunks are cancelled, between
-// layers, which poisons the sequence. The chunk's caller gets the answer, with Cause.
+// layers: its rows are taken back then, or, if the sequence has recurrent state, it is poisoned. The chunk's caller gets the
+// answer, with Cause.
 type CancelEval struct {
 	Outside
 	Seq     SeqID
 	Request uint64
 	Cause   error
+	// Now gives the chunk up whatever its step still waits for: the caller gets the answer at once, with Unfinished, and what the step makes of the
+	// chunk's rows is not kept. The sequence is busy until the step ends.
+	Now bool
 }
 
 // ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to router.
@@ -180,9 +186,11 @@ type WaveResident struct {
 	Plan    *RoutePlan // shared, read-only
 	Wave    int        // counts the waves of the layer from 0
 	Last    bool       // no further wave of this layer
-	Settled bool       // every expert of the model is in memory: nothing need be foretold
-	Uses    []int32    // indices into Plan.Uses, ascending
+	Uses    []int32    // indices into Plan.Uses, ascending; none in a last wave behind which only lost uses were left
 	Slots   []SlotID   // [len(Uses)]
+	Settled bool       // every expert of the model is in memory: nothing need be foretold
+	// Losses, with Last, is whose rows the layer could not be computed for. Shared, read-only.
+	Losses []Loss
 }
 
 // WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The slots pass on.
@@ -197,7 +205,18 @@ type WaveSubmitted struct {
 }
 
 // LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.
-type LayerSubmitted struct{ Step }
+type LayerSubmitted struct {
+	Step
+	Losses []Loss // whose rows the layer could not be computed for; shared, read-only
+}
+
+// Loss is a sequence of a step for whose rows a layer could not be computed, though the step goes on for the others: an expert that only
+// those rows want could not be read, or their router scores are no numbers. What is computed for them from there on means nothing. A step that
+// has lost all its sequences has failed.
+type Loss struct {
+	Seq SeqID
+	Err *StepError
+}
 
 // TicketDone tells that the device has finished submitted commands. Device to the stage that awaited it.
 type TicketDone struct {
@@ -230,11 +249,13 @@ type LogitsReady struct {
 	Weights []float32
 }
 
-// StepFailed tells that a step cannot go on. Any stage to sequencer; Layer is where it failed.
+// StepFailed tells that a step cannot go on for any of its sequences. Any stage to sequencer; Layer is where it failed.
 type StepFailed struct {
 	Step
 	Stage StageID
 	Err   error
+	// Untouched means that no state of a sequence has changed: nothing was submitted.
+	Untouched bool
 }
 
 // DrainStep empties the pipeline of a failed step. It travels sequencer, dispatch, router, expert-IO, dispatch, combine,

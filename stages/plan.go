@@ -9,6 +9,7 @@ type RoutePlan struct {
 	Weights []float32   // [rows, TopK], what multiplies each pick's output
 	Uses    []ExpertUse // ascending by expert
 	Pairs   []int32     // what the uses' Pairs are slices of
+	Losses  []Loss      // sequences whose rows could not be routed; their picks are any, with weights of 0
 }
 
 // ExpertUse is one expert of a plan and who wants it.

@@ -96,9 +96,9 @@ func (s *Spent) WaveSubmitted(w WaveSubmitted) *WaveSubmitted {
 }
 
 // LayerSubmitted returns a message.
-func (s *Spent) LayerSubmitted(step Step) *LayerSubmitted {
+func (s *Spent) LayerSubmitted(step Step, losses []Loss) *LayerSubmitted {
 	m := s.submitted.take()
-	m.Step = step
+	m.Step, m.Losses = step, losses
 	return m
 }
 

@@ -62,6 +62,7 @@ type ReadStats struct {
 	Failed      int64         // reads that failed for good
 	Retried     int64         // reads that were tried a second time
 	Overdue     int64         // times that a read was reported as late
+	Corrupt     int64         // times that a read brought other bytes than were packed; 0 where reads are not verified
 	WorkerTime  time.Duration // in reads, summed over workers
 	BusyTime    time.Duration // during which at least one read was under way
 	QueuedHigh  int           // the most reads that waited for a worker

@@ -1,6 +1,9 @@
 package stages
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // SeqID names a sequence: one key-value and recurrent history.
 type SeqID uint64
@@ -65,6 +68,20 @@ type Segment struct {
 	ChunkPos, ChunkRows int
 	Pages               []PageID // page p holds positions p·PageRows…, up to the last row's
 	Copy                PageCopy // to be done first: Pages has To
+}
+
+// SegmentOf returns the index of the segment that has a row.
+func (b *Batch) SegmentOf(row int) int {
+	i, _ := slices.BinarySearchFunc(b.Segments, row, func(g Segment, row int) int {
+		switch {
+		case g.Row+g.Rows <= row:
+			return -1
+		case g.Row > row:
+			return 1
+		}
+		return 0
+	})
+	return i
 }
 
 // TraceContext is the caller's span, as W3C trace context has it. The zero value means "not traced". Stages copy it

@@ -35,6 +35,7 @@ type engineFlags struct {
 	KV              string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
 	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
+	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Holds the bytes of every expert read against the checksum that was taken when they were packed. Default: auto. Bytes that are wrong are read again, and then fail like any read. Mapped experts are not read, and not checked. Auto does so where the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
 	Trace       string  `default:"off" placeholder:"MODE" help:"Spans per layer and stage: off, or stdout (one JSON object a span, each on a line of its own)."`
@@ -109,6 +110,11 @@ func (f *engineFlags) check() error {
 			return err
 		}
 	}
+	if f.VerifyReads != "" {
+		if err := oneOf("--verify-reads", f.VerifyReads, "auto", "on", "off"); err != nil {
+			return err
+		}
+	}
 	if !(f.TraceSample > 0 && f.TraceSample <= 1) {
 		return usagef("--trace-sample %v, want above 0 and at most 1", f.TraceSample)
 	}
@@ -140,7 +146,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	}
 	return actors.Config{
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
-		ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
+		ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
 		Logger: f.logger(inv.stderr),
 	}, nil
 }

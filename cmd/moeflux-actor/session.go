@@ -70,7 +70,10 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 func (s *session) close() error {
 	var errs []error
 	if s.engine != nil {
-		errs = append(errs, s.engine.Close())
+		err := s.closeEngine()
+		if errs = append(errs, err); errors.Is(err, errReadsHang) {
+			return err // device and spans wait for them too
+		}
 	}
 	if s.device != nil {
 		errs = append(errs, s.device.Close())
@@ -84,6 +87,26 @@ func (s *session) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// closePatience is how long the end of the program waits for reads that are under way.
+const closePatience = 2 * time.Second
+
+// errReadsHang tells that reads do not end.
+var errReadsHang = errors.New("the disk does not answer reads that are under way; they are left to the system")
+
+// closeEngine closes the engine. Reads that a disk does not answer are not waited for: the program has something to say, and ends.
+func (s *session) closeEngine() error {
+	done := make(chan error, 1)
+	go func() { done <- s.engine.Close() }()
+	late := time.NewTimer(closePatience)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return errReadsHang
+	}
 }
 
 // sessionPlan is what openSession would come to.

@@ -21,7 +21,7 @@ const checkpointSHA256 = "9300b14f139d047a13fb5167181fe7b479c7375ee6f468f3052eb6
 
 // packVersion must be raised when the same checkpoint is packed into other bytes: packed copies of before are then left
 // alone, and a new one is made. A test knows the bytes.
-const packVersion = 2
+const packVersion = 3
 
 // Files returns the embedded files: a checkpoint directory in the layout of MLX, README.md, NOTICE, and reference.json.
 func Files() fs.FS {

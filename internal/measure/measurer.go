@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/moeflux/moeflux-actor/internal/cgroup"
 )
 
 // measurer makes models and measures rows.
@@ -144,7 +146,7 @@ func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string)
 	if err != nil {
 		return c, fmt.Errorf("a memory cgroup of %d bytes: %w", r.Limit, err)
 	}
-	defer func() { err = errors.Join(err, g.remove()) }()
+	defer func() { err = errors.Join(err, g.Remove()) }()
 	syscall.Sync()
 	if err := m.groups.dropCaches(); err != nil {
 		return c, err
@@ -156,9 +158,9 @@ func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string)
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", enter, "sh", g.dir, m.o.program}, args...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", cgroup.Enter, "sh", g.Dir(), g.Dir(), m.o.program}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := held.beside(ctx, g.usage, cmd.Run); err != nil {
+	if err := held.beside(ctx, g.Usage, cmd.Run); err != nil {
 		if ctx.Err() != nil {
 			return c, ctx.Err()
 		}
@@ -167,7 +169,7 @@ func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string)
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
 		return c, fmt.Errorf("%s: %s printed no JSON: %w", r, strings.Join(args, " "), err)
 	}
-	c.peak = g.peak()
+	c.peak = g.Peak()
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.disk, c.faults = int64(u.Inblock)*512, int64(u.Majflt)
 	}

@@ -23,6 +23,7 @@ type File struct {
 	layers  []int // that have experts, ascending
 	files   map[int]*layerFile
 	direct  bool // reads go past the page cache
+	sums    Sums // nil if records are not checked
 }
 
 // layerFile is one layer's file. The mapping is made on the first call of Map.

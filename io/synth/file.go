@@ -29,6 +29,7 @@ type image struct {
 	block  int64  // bytes
 	blocks int
 	pieces []piece
+	sums   *recordSums // of the blocks; nil if nobody wants them
 }
 
 func (f *image) size() int64 { return f.block * int64(f.blocks) }
@@ -127,6 +128,7 @@ func (p piece) panels(f quant.Format, cols int, codes bool) piece {
 // expertImage is the file of one layer's experts.
 func (m *Model) expertImage(layer int) *image {
 	f := &image{name: expertfile.DirName + "/" + expertfile.LayerName(layer), block: int64(m.layout.Bytes), blocks: m.cfg.NumExperts}
+	f.sums = &recordSums{record: f.block, parts: map[int64]sumPart{}}
 	for i, p := range []model.ExpertPart{m.layout.Gate, m.layout.Up, m.layout.Down} {
 		r := inner
 		if i == 2 {

@@ -2,9 +2,13 @@ package synth
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
 // checkExpertsOf holds the model in ExpertsOf against this one: what makes the bytes of experts must be the same.
@@ -34,12 +38,21 @@ func (m *Model) checkExpertsOf(files []*image) error {
 	return nil
 }
 
-// linkExperts gives the expert files of the model in ExpertsOf a second name in dir.
+// sumsName is the file of the records' checksums.
+var sumsName = filepath.Join(expertfile.DirName, expertfile.SumsName)
+
+// linkExperts gives the expert files of the model in ExpertsOf a second name in dir, and so their checksums, if it has them.
 func (m *Model) linkExperts(dir string, files []*image) error {
 	for _, f := range files {
 		if err := os.Link(filepath.Join(m.o.ExpertsOf, f.name), filepath.Join(dir, f.name)); err != nil {
 			return fmt.Errorf("synth: both models must be on one file system that has hard links: %w", err)
 		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	if err := os.Link(filepath.Join(m.o.ExpertsOf, sumsName), filepath.Join(dir, sumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("synth: %w", err)
 	}
 	return nil
 }

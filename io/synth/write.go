@@ -22,8 +22,8 @@ type Progress struct {
 }
 
 // Write writes the model that the options describe to the directory dst, packed: model_weights.bin and its manifest,
-// packed_experts, config.json, generation_config.json and synth.json, from which [Load] makes the model again. There is no
-// checksums.json: its hashes would cost more time than the bytes, and synth.json says what the bytes are.
+// packed_experts with the checksums of its records, config.json, generation_config.json and synth.json, from which [Load] makes the
+// model again. There is no checksums.json: its hashes would cost more time than the bytes, and synth.json says what the bytes are.
 //
 // dst must not exist, or be empty. The files are made in dst.partial, which is renamed in the end and removed after any error,
 // the end of ctx included. Memory stays below 10 MiB a worker, and what the routers and the chain take: some 10 MB.
@@ -88,6 +88,11 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 	w := &writer{dir: tmp, total: total, progress: progress, workers: m.o.Workers}
 	if err := w.write(ctx, files); err != nil {
 		return err
+	}
+	if shared == nil {
+		if err := writeSynced(filepath.Join(tmp, sumsName), m.recordSums(files[1:])); err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
 	}
 	if err := m.linkExperts(tmp, shared); err != nil {
 		return err

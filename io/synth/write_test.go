@@ -209,14 +209,35 @@ func TestFiles(t *testing.T) {
 		if got := int64(x.Layout().Bytes) * int64(c.NumExperts) * int64(len(x.Layers())); got != experts {
 			t.Errorf("%s: experts have %d bytes, Size says %d", family, got, experts)
 		}
-		want := []string{"config.json", "generation_config.json", "model_weights.bin", "model_weights.json", "packed_experts/layout.json", "synth.json"}
+		want := []string{"config.json", "generation_config.json", "model_weights.bin", "model_weights.json", "packed_experts/layout.json", "packed_experts/records.crc32c", "synth.json"}
 		for _, l := range c.MoELayers() {
 			want = append(want, "packed_experts/"+expertfile.LayerName(l))
 		}
+		checkSums(t, dir, x)
 		slices.Sort(want)
 		if got := slices.Sorted(maps.Keys(digest(t, dir))); !slices.Equal(got, want) {
 			t.Errorf("%s: files %v, want %v", family, got, want)
 		}
+	}
+}
+
+// checkSums wants the checksums of the records to be those of the records.
+func checkSums(t *testing.T, dir string, x *expertfile.File) {
+	t.Helper()
+	if err := x.LoadSums(); err != nil {
+		t.Error(err)
+	}
+	record := make([]byte, x.Layout().Bytes)
+	for _, l := range x.Layers() {
+		for e := range x.Experts() {
+			if err := errors.Join(x.ReadExpert(l, e, record), x.CheckRecord(l, e, record)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	record[7] ^= 1
+	if l := x.Layers()[0]; x.CheckRecord(l, x.Experts()-1, record) == nil {
+		t.Errorf("%s: another record passes for the last of layer %d", dir, l)
 	}
 }
 

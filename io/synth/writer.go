@@ -77,6 +77,9 @@ func (w *writer) work(ctx context.Context) {
 		}
 		n := min(chunkBytes, t.image.size()-offset)
 		t.image.render(buf[:n], offset)
+		if s := t.image.sums; s != nil {
+			s.add(buf[:n], offset)
+		}
 		err = t.write(buf, n, offset)
 		if err == nil && t.left.Add(-n) == 0 {
 			err = t.finish()

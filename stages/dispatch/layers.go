@@ -24,7 +24,7 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	l.begun++
 	if m.Layer == 0 {
 		if err := c.states.enter(l, m.Batch); err != nil {
-			c.fail(m.Step, err, out)
+			out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Dispatch, Err: err, Untouched: true})
 			return nil
 		}
 	}
@@ -110,7 +110,7 @@ func (c *Core) submitDense(r *recording, l *lane, m *stages.BeginLayer, out *sta
 		return err
 	}
 	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t}))
-	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step))
+	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, nil))
 	return nil
 }
 
@@ -200,22 +200,24 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: wave %d of %v with uses %v in slots %v does not belong to a plan of the layer under way", m.Wave, &m.Step, m.Uses, m.Slots)
 	}
 	if l.drain != nil {
-		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
+		c.sendHome(m, out)
 		return nil
 	}
 	r := c.record()
 	for i, u := range m.Uses {
 		r.experts = append(r.experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i]), m.Plan.Uses[u].Pairs))
 	}
-	r.EncodeExperts(gpu.Experts{
-		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Experts: r.experts,
-	})
+	if len(r.experts) > 0 {
+		r.EncodeExperts(gpu.Experts{
+			X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Experts: r.experts,
+		})
+	}
 	if m.Last {
 		c.encodeCombine(r, l, m)
 	}
 	t, err := c.submit(r)
 	if err != nil {
-		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
+		c.sendHome(m, out)
 		c.fail(m.Step, err, out)
 		return nil
 	}
@@ -228,14 +230,21 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	out.Send(stages.Combine, done)
 	if m.Last {
 		l.note(c.cfg.Model.Layers[m.Layer].MoEIndex, m.Plan)
-		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step))
+		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.Losses))
 	}
 	return nil
 }
 
-// fits reports whether a wave is one of its plan.
+// sendHome gives back the slots of a wave that is not computed. One without slots only ends its layer.
+func (c *Core) sendHome(m *stages.WaveResident, out *stages.Outbox) {
+	if len(m.Slots) > 0 {
+		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
+	}
+}
+
+// fits reports whether a wave is one of its plan. Only one that ends a layer with losses may be empty.
 func fits(m *stages.WaveResident) bool {
-	if m.Plan == nil || len(m.Uses) == 0 || len(m.Slots) != len(m.Uses) {
+	if m.Plan == nil || len(m.Uses) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) {
 		return false
 	}
 	for i, u := range m.Uses {

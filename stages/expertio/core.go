@@ -93,7 +93,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 			return err
 		}
 	case *stages.ReadOverdue:
-		return c.readOverdue(m, out)
+		if err := c.readOverdue(m, out); err != nil {
+			return err
+		}
 	case *stages.SlotsReleased:
 		if err := c.slotsReleased(m); err != nil {
 			return err

@@ -2,11 +2,12 @@ package expertio
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// readOverdue fails the steps that wait for a read which does not end. The slot stays the reader's until it does, and holds the
+// readOverdue gives up the rows that wait for a read which does not end. The slot stays the reader's until it does, and holds the
 // expert then; whoever comes to wait for it meanwhile is told of the next report.
 func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if !c.slots.has(m.Slot) {
@@ -20,14 +21,36 @@ func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	return nil
 }
 
-// fail fails the steps that wait for a slot.
+// fail gives up what waits for a slot.
 func (c *Core) fail(s *slot, err error, out *stages.Outbox) {
-	for _, w := range s.waiting {
-		if l := w.load; l.failed == nil {
-			l.failed = err
-			out.Send(stages.Sequencer, &stages.StepFailed{Step: l.step, Stage: stages.ExpertIO, Err: err})
+	for _, w := range slices.Clone(s.waiting) { // lose takes them out of the list
+		if w.load.failed == nil {
+			c.lose(w.load, w.use, err, out)
 		}
 	}
+}
+
+// lose gives up one use of a load: the sequences that want its expert are lost, and the step goes on without it for the others. If
+// there are no others the step has failed.
+func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
+	b, k := l.step.Batch, l.plan.TopK
+	losses := slices.Clone(l.losses) // what the plan has is shared
+	for _, pair := range l.plan.Uses[use].Pairs {
+		seq := b.Segments[b.SegmentOf(int(pair)/k)].Seq
+		if !slices.ContainsFunc(losses, func(x stages.Loss) bool { return x.Seq == seq }) {
+			losses = append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.ExpertIO, Layer: l.step.Layer, Err: err}})
+		}
+	}
+	l.losses = losses
+	if len(losses) == len(b.Segments) {
+		l.failed = err
+		out.Send(stages.Sequencer, &stages.StepFailed{Step: l.step, Stage: stages.ExpertIO, Err: err})
+		return
+	}
+	u := &l.uses[use]
+	c.slots.forget(u.slot, l)
+	u.slot, u.state = none, lost
+	l.unsent--
 }
 
 // hurry asks that a read on a guess, which somebody waits for by now, goes before the others. It asks once: whoever waited may have

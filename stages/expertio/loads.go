@@ -10,12 +10,14 @@ import (
 type load struct {
 	step   stages.Step
 	plan   *stages.RoutePlan
-	uses   []use // of plan.Uses
-	left   int   // uses without a slot
-	ready  int   // uses in memory and not sent
-	unsent int   // uses not sent
-	waves  int   // sent
-	failed error // a read that the load needs has failed
+	uses   []use         // of plan.Uses
+	left   int           // uses without a slot
+	ready  int           // uses in memory and not sent
+	unsent int           // uses not sent and not lost
+	waves  int           // sent
+	ended  bool          // the last wave is sent
+	failed error         // nobody is left whose experts could be read
+	losses []stages.Loss // the sequences that are lost
 }
 
 // use is one expert of a load.
@@ -30,7 +32,11 @@ const (
 	wanted useState = iota // without a slot, or its slot is being read into
 	ready
 	sent
+	lost // its expert could not be read
 )
+
+// open reports whether the use has no slot and needs one.
+func (u *use) open() bool { return u.slot == none && u.state == wanted }
 
 // none is no slot.
 const none stages.SlotID = -1
@@ -50,7 +56,7 @@ func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 		l = new(load)
 	}
 	n := len(plan.Uses)
-	*l = load{step: s, plan: plan, uses: l.uses[:0], left: n, unsent: n}
+	*l = load{step: s, plan: plan, uses: l.uses[:0], left: n, unsent: n, losses: plan.Losses}
 	for range n {
 		l.uses = append(l.uses, use{slot: none})
 	}
@@ -109,7 +115,7 @@ func (c *Core) assign(out *stages.Outbox) {
 func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 	st := &c.layers[l.step.Layer]
 	for i := range l.uses {
-		if l.uses[i].slot != none {
+		if !l.uses[i].open() {
 			continue
 		}
 		if id, ok := c.slots.find(c.keyOf(l, i)); ok {
@@ -123,7 +129,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		if l.left == 0 {
 			break
 		}
-		if l.uses[i].slot != none {
+		if !l.uses[i].open() {
 			continue
 		}
 		id, evicted, ok := c.slots.take(c.keyOf(l, i))

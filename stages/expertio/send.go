@@ -13,7 +13,10 @@ func (c *Core) send(out *stages.Outbox) {
 		for c.inUse < c.cfg.RingDepth && c.due(l) {
 			c.sendWave(l, out)
 		}
-		if l.unsent > 0 {
+		if l.unsent == 0 && !l.ended {
+			c.sendEnd(l, out)
+		}
+		if !l.ended {
 			rest = append(rest, l)
 		} else {
 			c.over(l)
@@ -46,11 +49,26 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	l.ready -= len(slots)
 	l.unsent -= len(slots)
 	l.waves++
-	m.Slots, m.Last, m.Settled = slots, l.unsent == 0, c.settled()
+	m.Slots, m.Settled = slots, c.settled()
+	c.end(l, m)
 	c.inUse++
 	c.waves++
 	c.highWater = max(c.highWater, c.inUse)
 	out.Send(stages.Dispatch, m)
+}
+
+// sendEnd ends a layer of which nothing is left but what was lost. It carries no slots and takes no credit.
+func (c *Core) sendEnd(l *load, out *stages.Outbox) {
+	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
+	c.end(l, m)
+	out.Send(stages.Dispatch, m)
+}
+
+// end marks the last wave of a load, with what the load has lost.
+func (c *Core) end(l *load, m *stages.WaveResident) {
+	if l.unsent == 0 {
+		l.ended, m.Last, m.Losses = true, true, l.losses
+	}
 }
 
 func (c *Core) slotsReleased(m *stages.SlotsReleased) error {

@@ -111,8 +111,9 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 		return fmt.Errorf("router: %d scores for %v, want %d", len(m.Scores), &m.Step, rows*c.cfg.Experts)
 	}
 	plan := out.Spent().RoutePlan(rows*k, k)
-	if err := c.pick(m.Layer, m.Scores, plan); err != nil {
-		out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Router, Err: err})
+	c.pick(m, plan)
+	if n := len(plan.Losses); n > 0 && n == len(m.Batch.Segments) {
+		out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Router, Err: plan.Losses[0].Err.Err})
 		return nil
 	}
 	c.cut(plan)
@@ -124,17 +125,32 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 	return nil
 }
 
-// pick fills the plan's picks and weights.
-func (c *Core) pick(layer int, scores []float32, plan *stages.RoutePlan) error {
+// pick fills the plan's picks and weights. A row whose scores are no numbers is lost, and its sequence with it: it gets the first
+// experts, for nothing.
+func (c *Core) pick(m *stages.ScoresReady, plan *stages.RoutePlan) {
 	k, e := c.cfg.TopK, c.cfg.Experts
 	for r := 0; r*k < len(plan.Picks); r++ {
-		row := scores[r*e : (r+1)*e]
+		row, picks, weights := m.Scores[r*e:(r+1)*e], plan.Picks[r*k:(r+1)*k], plan.Weights[r*k:(r+1)*k]
 		if i := notFinite(row); i >= 0 {
-			return &stages.ScoreError{Row: r, Expert: i, Value: row[i]}
+			plan.Losses = lose(plan.Losses, m, r, &stages.ScoreError{Row: r, Expert: i, Value: row[i]})
+			for j := range picks {
+				picks[j], weights[j] = int32(j), 0
+			}
+			continue
 		}
-		c.rule.choose(layer, row, plan.Picks[r*k:(r+1)*k], plan.Weights[r*k:(r+1)*k])
+		c.rule.choose(m.Layer, row, picks, weights)
 	}
-	return nil
+}
+
+// lose adds the sequence of a row to the losses, unless it is there: the first error of a sequence is the one that is told.
+func lose(losses []stages.Loss, m *stages.ScoresReady, row int, err error) []stages.Loss {
+	seq := m.Batch.Segments[m.Batch.SegmentOf(row)].Seq
+	for _, l := range losses {
+		if l.Seq == seq {
+			return losses
+		}
+	}
+	return append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.Router, Layer: m.Layer, Err: err}})
 }
 
 // remember counts, learns, and keeps each sequence's last picks for its next row.

@@ -20,7 +20,9 @@ type Config struct {
 	PageRows      int // positions of one key-value page
 	MaxPages      int // pages of all states together
 
-	RecurrentBytes  int64 // of one state
+	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a step that has begun cannot be taken back. 0
+	// means that there is none: keys and values behind a sequence's length are written anew.
+	RecurrentBytes  int64
 	PageBytes       int64
 	Checkpoints     int   // most of one sequence, but for those that are protected
 	CheckpointBytes int64 // most for all that is kept: recurrent states, and pages that nobody else holds

@@ -12,6 +12,8 @@ type step struct {
 	asked     bool // ReadLogits is sent, or nobody wants anything of it
 	logits    *stages.LogitsReady
 	failing   error
+	retry     bool // failing is no single request's fault, and what the step has done can be taken back
+	untouched bool // it has done nothing
 }
 
 // form makes steps out of ready requests while a lane is free.
@@ -84,7 +86,7 @@ func (c *Core) newStep(lane int) *step {
 		} else {
 			n = min(r.left(), max(room-decoding, 1))
 		}
-		if room < 1 {
+		if room < 1 || len(s.reqs) > 0 && (r.alone || s.reqs[0].alone) {
 			rest = append(rest, r)
 			continue
 		}

@@ -1,8 +1,10 @@
 package sequencer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -67,6 +69,7 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 		return fmt.Errorf("sequencer: %v is submitted after %d layers, %d have begun", &m.Step, s.submitted, s.begun)
 	}
 	s.submitted++
+	c.lose(s, m.Losses, out)
 	if s.submitted == c.cfg.Layers && s.failing == nil {
 		s.asked = true
 		if s.wants() {
@@ -79,6 +82,20 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 		}
 	}
 	return nil
+}
+
+// lose notes requests that the step goes on without. If it has none left it is given up.
+func (c *Core) lose(s *step, losses []stages.Loss, out *stages.Outbox) {
+	for _, l := range losses {
+		for _, r := range s.reqs {
+			if r.seq.id == l.Seq && r.lost == nil {
+				r.lost = l.Err
+			}
+		}
+	}
+	if len(losses) > 0 && s.forsaken() && s.begun < c.cfg.Layers {
+		c.fail(s, losses[0].Err, out)
+	}
 }
 
 func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
@@ -142,8 +159,12 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 	c.share(s, out)
 	for i, r := range s.reqs {
 		g := s.head.Batch.Segments[i]
+		if r.lost != nil || r.told {
+			c.giveUp(r, cmp.Or(r.lost, r.cancel), out)
+			continue
+		}
 		c.collect(s, r, g)
-		r.step = nil
+		r.step, r.alone = nil, false
 		r.done += g.Rows
 		c.advance(r, g, out)
 		switch {
@@ -234,9 +255,15 @@ func copyRows[T any](dst, src []T, planes, width, total, at, rows int, g stages.
 
 func (c *Core) stepFailed(m *stages.StepFailed, out *stages.Outbox) {
 	// A step may fail in several stages at once; by the time the last of them tells, it may be gone.
-	if s, err := c.find(m.Head()); err == nil {
-		c.fail(s, &stages.StepError{Stage: m.Stage, Layer: m.Layer, Err: m.Err}, out)
+	s, err := c.find(m.Head())
+	if err != nil || s.failing != nil {
+		return
 	}
+	// What the router or expert-IO reports is the fault of each request; the device, or memory, fails all of them for the sake of one or none.
+	whole := m.Stage == stages.Dispatch || m.Stage == stages.Combine
+	s.untouched = m.Untouched
+	s.retry = whole && (m.Untouched || c.cfg.RecurrentBytes == 0) && len(s.reqs) > 1
+	c.fail(s, &stages.StepError{Stage: m.Stage, Layer: m.Layer, Err: m.Err}, out)
 }
 
 // fail gives a step up: no layer begins any more, and a DrainStep goes round.
@@ -249,7 +276,8 @@ func (c *Core) fail(s *step, cause error, out *stages.Outbox) {
 	out.Send(stages.Dispatch, &stages.DrainStep{Step: s.head})
 }
 
-// stepDrained ends a failed step: its sequences stand at different lengths in different layers.
+// stepDrained ends a failed step. Requests that may be evaluated yet are tried again, each by itself: so those that only shared the step go
+// on, and who fails alone has failed.
 func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	s, err := c.find(m.Head())
 	if err != nil {
@@ -260,16 +288,38 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	}
 	c.ringUsed -= s.begun - s.retired
 	c.end(s, out)
-	for _, r := range s.reqs {
-		r.step = nil
-		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: s.failing}
-		cause := s.failing
-		if r.cancel != nil {
-			cause = r.cancel
+	for i, r := range s.reqs {
+		switch {
+		case s.untouched && (r.cancel != nil || !s.retry):
+			c.dismiss(r, s.failing, out)
+		case s.retry && r.cancel == nil && r.lost == nil:
+			r.step, r.alone = nil, true
+			c.ready = slices.Insert(c.ready, min(i, len(c.ready)), r)
+		case r.lost != nil:
+			c.giveUp(r, r.lost, out)
+		default:
+			c.giveUp(r, s.failing, out)
 		}
-		c.finish(r, cause, out)
 	}
 	return nil
+}
+
+// giveUp ends a request whose rows were begun and not finished. Its sequence is poisoned: layers may stand at different lengths, and with
+// an error of ours nobody knows what else is wrong. Only of a cancelled one what was begun is taken back, where it can be.
+func (c *Core) giveUp(r *request, cause error, out *stages.Outbox) {
+	if r.cancel == nil || c.cfg.RecurrentBytes > 0 {
+		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: cause}
+	}
+	c.dismiss(r, cause, out)
+}
+
+// dismiss takes a request out of its step and ends it.
+func (c *Core) dismiss(r *request, cause error, out *stages.Outbox) {
+	r.step = nil
+	if r.cancel != nil {
+		cause = r.cancel
+	}
+	c.finish(r, cause, out)
 }
 
 // end frees the step's lane.

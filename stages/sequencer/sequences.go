@@ -30,6 +30,9 @@ type request struct {
 	border  int             // position from which on the text is remembered next
 	step    *step           // that evaluates some of the tokens now, or nil
 	cancel  error           // why it should end, or nil
+	lost    error           // why its step goes on without it, or nil
+	told    bool            // it was answered before its step's end, and nothing of that is kept
+	alone   bool            // a step with others has failed: it gets one of its own
 	logits  []float32
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
@@ -117,10 +120,12 @@ func (c *Core) admit(m *stages.EvalChunk, out *stages.Outbox) (*sequence, error)
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.req != nil || s.op != nil:
+	case s.op != nil:
 		return nil, stages.ErrBusy
 	case s.poison != nil:
 		return nil, s.poison
+	case s.req != nil:
+		return nil, stages.ErrBusy
 	case len(m.Tokens) == 0:
 		return nil, stages.ErrEmptyChunk
 	case m.Pos >= 0 && m.Pos != s.len:
@@ -156,8 +161,22 @@ func (c *Core) unexpect(s *sequence) {
 
 func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 	if s := c.seqs[m.Seq]; s != nil && s.req != nil && s.req.msg.Request == m.Request {
-		c.cancel(s.req, m.Cause, out)
+		r := s.req
+		c.cancel(r, m.Cause, out)
+		if m.Now && s.req == r && !r.told { // its step goes on
+			c.abandon(r, out)
+		}
 	}
+}
+
+// abandon answers a cancelled request whose step goes on, be it for others, or because it still waits for something. What the step makes of it
+// is not kept, which only a sequence without recurrent state survives.
+func (c *Core) abandon(r *request, out *stages.Outbox) {
+	if c.cfg.RecurrentBytes > 0 {
+		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: r.cancel}
+	}
+	c.tell(r, r.cancel, out)
+	r.told = true
 }
 
 // cancel ends a request that is in no step at once. One that is in a step ends when the step does; if nobody wants the
@@ -176,17 +195,23 @@ func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 		c.finish(r, r.cancel, out)
 		return
 	}
-	for _, q := range r.step.reqs {
-		if q.cancel == nil {
-			return
-		}
-	}
 	switch s := r.step; {
+	case !s.forsaken():
 	case s.begun == 0: // no other stage knows of it
 		c.undo(s, out)
 	case s.begun < c.cfg.Layers:
 		c.fail(s, cause, out)
 	}
+}
+
+// forsaken reports whether nobody wants the step any more.
+func (s *step) forsaken() bool {
+	for _, r := range s.reqs {
+		if r.cancel == nil && r.lost == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // undo ends a step that has not begun. Its sequences are as before it.
@@ -203,20 +228,29 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	s := r.seq
 	s.req = nil
 	c.shrink(r)
-	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{Seq: s.id, Pos: r.pos, Rows: r.done, Err: err, Poison: s.poison})
-	if err == nil {
-		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
-		if len(r.msg.Tokens) == 1 {
-			s.expected = true
-			c.expected++
-		}
+	if !r.told {
+		c.tell(r, err, out)
 	}
-	out.Answer(r.msg.Caller, a)
+	if err == nil && len(r.msg.Tokens) == 1 {
+		s.expected = true
+		c.expected++
+	}
 	*r = request{}
 	c.spareRequests = append(c.spareRequests, r)
 	if s.closing != nil {
 		c.close(s, out)
 	}
+}
+
+// tell answers a request.
+func (c *Core) tell(r *request, err error, out *stages.Outbox) {
+	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
+		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil,
+	})
+	if err == nil {
+		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
+	}
+	out.Answer(r.msg.Caller, a)
 }
 
 // openSequence makes a sequence, which is busy until dispatch has its state.

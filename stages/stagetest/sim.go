@@ -206,6 +206,9 @@ func (s *Sim) AtRest() error {
 	return errors.Join(errs...)
 }
 
+// Spared returns how often a layer went on for a sequence although it could not for another of the step.
+func (s *Sim) Spared() int { return s.watch.spared }
+
 // Queue is a device queue whose commands run when the simulator says so, or at once until Hold is called.
 type Queue struct {
 	// Refuse, if set, is asked by Submit, which fails with what it returns.

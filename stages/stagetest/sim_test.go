@@ -176,8 +176,12 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Dispatch: s.dispatch,
 		stages.Combine:  new(combine.Core),
 	}
+	watched := 4
+	if dispatch.RecurrentBytes(p.cfg) == 0 { // there a step that failed is taken back, and its pages are others'
+		watched = 0
+	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: 4, Rand: r,
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r,
 		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {
@@ -482,7 +486,7 @@ func TestFailingReads(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
 	broken := errors.New("the disk is broken")
-	hit, whole := 0, 0
+	hit, whole, spared := 0, 0, 0
 	n := *orders / 5
 	if testing.Short() {
 		n = 50
@@ -511,10 +515,11 @@ func TestFailingReads(t *testing.T) {
 				t.Fatalf("seed %d, conversation %d: %d answers, error %v", sd, i, len(got[i]), e)
 			}
 		}
+		spared += s.Spared()
 		s.close()
 	}
-	if hit == 0 || whole == 0 {
-		t.Fatalf("%d conversations were hit, %d not: the test shows nothing", hit, whole)
+	if hit == 0 || whole == 0 || spared == 0 {
+		t.Fatalf("%d conversations were hit, %d not, %d went on beside one: the test shows nothing", hit, whole, spared)
 	}
-	t.Logf("%d orders: %d conversations failed with the read's error, %d were answered in full", n, hit, whole)
+	t.Logf("%d orders: %d conversations failed with the read's error, %d were answered in full, %d times a layer went on without another", n, hit, whole, spared)
 }

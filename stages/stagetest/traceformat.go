@@ -121,6 +121,10 @@ func formatPlan(p *stages.RoutePlan) string {
 			uses[i] += fmt.Sprint(sep, pair)
 		}
 	}
-	return fmt.Sprintf("{topk=%d picks=%s weights=%s uses=%s}", p.TopK, formatValue(reflect.ValueOf(p.Picks)),
+	line := fmt.Sprintf("{topk=%d picks=%s weights=%s uses=%s", p.TopK, formatValue(reflect.ValueOf(p.Picks)),
 		formatValue(reflect.ValueOf(p.Weights)), strings.Join(uses, ","))
+	if len(p.Losses) > 0 {
+		line += " losses=" + formatValue(reflect.ValueOf(p.Losses))
+	}
+	return line + "}"
 }

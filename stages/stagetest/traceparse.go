@@ -83,6 +83,8 @@ func (s *scenario) set(v reflect.Value, text string) error {
 		return nil
 	case reflect.TypeFor[stages.ReadResult]():
 		return setResult(v.Addr().Interface().(*stages.ReadResult), text)
+	case reflect.TypeFor[stages.Loss]():
+		return s.setLoss(v.Addr().Interface().(*stages.Loss), text)
 	}
 	for i, n := range names[v.Type()] {
 		if n == text {
@@ -139,6 +141,18 @@ func setResult(r *stages.ReadResult, text string) error {
 	return nil
 }
 
+// setLoss parses seq:stage:layer:error.
+func (s *scenario) setLoss(l *stages.Loss, text string) error {
+	parts := strings.SplitN(text, ":", 4)
+	if len(parts) != 4 {
+		return fmt.Errorf("%q is not seq:stage:layer:error", text)
+	}
+	l.Err = &stages.StepError{Err: errors.New(parts[3])}
+	return errors.Join(
+		s.set(reflect.ValueOf(&l.Seq).Elem(), parts[0]), s.set(reflect.ValueOf(&l.Err.Stage).Elem(), parts[1]),
+		s.set(reflect.ValueOf(&l.Err.Layer).Elem(), parts[2]))
+}
+
 // In traces a page has tracePageRows positions, and sequence s those from (s-1)·tracePages on.
 const (
 	tracePageRows = 4
@@ -180,7 +194,7 @@ func (s *scenario) declareStep(a *Args) error {
 	return nil
 }
 
-// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 uses=0:1,3:0".
+// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 uses=0:1,3:0", and losses=2:router:1:why.
 func (s *scenario) declarePlan(a *Args) error {
 	p := &stages.RoutePlan{TopK: a.Int("topk", 1)}
 	if err := s.set(reflect.ValueOf(&p.Picks).Elem(), a.String("picks", "")); err != nil {
@@ -188,6 +202,11 @@ func (s *scenario) declarePlan(a *Args) error {
 	}
 	if err := s.set(reflect.ValueOf(&p.Weights).Elem(), a.String("weights", "")); err != nil {
 		return err
+	}
+	if losses := a.String("losses", ""); losses != "" {
+		if err := s.set(reflect.ValueOf(&p.Losses).Elem(), losses); err != nil {
+			return err
+		}
 	}
 	for _, text := range strings.Split(a.String("uses", ""), ",") {
 		expert, pairs, _ := strings.Cut(text, ":")

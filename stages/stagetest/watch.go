@@ -17,6 +17,7 @@ type watch struct {
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
 	filling map[stages.SlotID]bool           // is being read into
 	layer   map[waveID]*watchedLayer         // waves sent of a layer, of which wave 0 stands for all
+	spared  int                              // sequences for which a layer went on that had lost others
 	pages   watchedPages
 }
 
@@ -93,6 +94,9 @@ func (w *watch) waveResident(m *stages.WaveResident) error {
 	if err := w.part(m); err != nil {
 		return err
 	}
+	if len(m.Slots) == 0 { // it only ends its layer
+		return nil
+	}
 	w.waves[id] = m
 	if len(w.waves) > w.depth {
 		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", len(w.waves), w.depth)
@@ -120,7 +124,7 @@ func (w *watch) part(m *stages.WaveResident) error {
 		l = &watchedLayer{uses: make([]bool, len(m.Plan.Uses))}
 		w.layer[id] = l
 	}
-	if len(m.Uses) == 0 || len(m.Slots) != len(m.Uses) || m.Wave != l.waves || l.last {
+	if len(m.Uses) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) || m.Wave != l.waves || l.last {
 		return fmt.Errorf("wave %d of %v has uses %v in slots %v, after %d waves, ended: %v", m.Wave, &m.Step, m.Uses, m.Slots, l.waves, l.last)
 	}
 	for _, u := range m.Uses {
@@ -130,9 +134,38 @@ func (w *watch) part(m *stages.WaveResident) error {
 		l.uses[u] = true
 	}
 	l.waves++
-	l.last = !slices.Contains(l.uses, false)
-	if m.Last != l.last {
-		return fmt.Errorf("wave %d of %v: last %v, but all uses are sent: %v", m.Wave, &m.Step, m.Last, l.last)
+	whole := !slices.Contains(l.uses, false)
+	if l.last = m.Last; whole != l.last && len(m.Losses) == 0 {
+		return fmt.Errorf("wave %d of %v: last %v, but all uses are sent: %v", m.Wave, &m.Step, m.Last, whole)
+	}
+	return w.lost(m, l)
+}
+
+// lost checks that what a layer leaves out is wanted only by those whom it has lost, and that somebody is left.
+func (w *watch) lost(m *stages.WaveResident, l *watchedLayer) error {
+	if len(m.Losses) >= len(m.Batch.Segments) || len(m.Losses) > 0 && !m.Last {
+		return fmt.Errorf("wave %d of %v, last %v, tells of %d losses of %d sequences", m.Wave, &m.Step, m.Last, len(m.Losses), len(m.Batch.Segments))
+	}
+	if !m.Last {
+		return nil
+	}
+	hit := make(map[stages.SeqID]bool) // who wants what is left out
+	for u, sent := range l.uses {
+		for _, pair := range m.Plan.Uses[u].Pairs {
+			seq := m.Batch.Rows[int(pair)/m.Plan.TopK].Seq
+			hit[seq] = hit[seq] || !sent
+			if !sent && !slices.ContainsFunc(m.Losses, func(x stages.Loss) bool { return x.Seq == seq }) {
+				return fmt.Errorf("%v ends without expert %d, which sequence %d wants", &m.Step, m.Plan.Uses[u].Expert, seq)
+			}
+		}
+	}
+	for _, x := range m.Losses {
+		if x.Err.Stage == stages.ExpertIO && !hit[x.Seq] {
+			return fmt.Errorf("%v has lost sequence %d, which wants nothing that was left out", &m.Step, x.Seq)
+		}
+	}
+	if len(m.Losses) > 0 {
+		w.spared += len(m.Batch.Segments) - len(m.Losses)
 	}
 	return nil
 }
