@@ -23,7 +23,7 @@ type editor struct {
 	ended  bool
 
 	then   func(stages.Message) error // takes the next answer
-	held   *stages.StateReady         // is being read, or to be filled
+	draft  *stages.StateReady         // is to be filled
 	fill   saved
 	poison bool
 }
@@ -44,6 +44,7 @@ type editors struct {
 	list   []*editor
 	lastID stages.SeqID
 	files  []saved
+	frozen []*stages.StateReady // are being read, while their sequences go on
 	faults map[error]int
 	seen   int
 	counts map[string]int
@@ -61,11 +62,9 @@ func (x *editors) live() error {
 		if err := x.Run(x.between); err != nil || x.err != nil {
 			return errors.Join(err, x.err)
 		}
-		held := slices.IndexFunc(x.list, func(e *editor) bool { return e.held != nil })
-		if held < 0 {
+		if !x.goOn() { // nothing else is left to happen
 			break
 		}
-		x.list[held].useHeld() // nothing else is left to happen
 	}
 	for _, e := range x.list {
 		if !e.ended {
@@ -101,12 +100,38 @@ func (x *editors) between() bool {
 			return true
 		}
 	}
-	for _, e := range x.list {
-		if e.held != nil && x.r.IntN(100) == 0 {
-			e.useHeld()
-		}
+	if x.err == nil && x.r.IntN(100) == 0 {
+		x.goOn()
 	}
 	return x.err != nil
+}
+
+// goOn reads a frozen state, or fills a draft; it reports false if there is none.
+func (x *editors) goOn() bool {
+	drafts := slices.DeleteFunc(slices.Clone(x.list), func(e *editor) bool { return e.draft == nil })
+	n := len(x.frozen) + len(drafts)
+	if n == 0 {
+		return false
+	}
+	if i := x.r.IntN(n); i < len(x.frozen) {
+		held := x.frozen[i]
+		x.frozen = slices.Delete(x.frozen, i, i+1)
+		x.err = x.save(held)
+	} else {
+		x.err = drafts[i-len(x.frozen)].load()
+	}
+	return true
+}
+
+// save reads a frozen state.
+func (x *editors) save(held *stages.StateReady) error {
+	var b bytes.Buffer
+	tokens := slices.Clone(held.Tokens)
+	_, err := snapshot.Write(&b, snapshot.ShapeOf(x.p.cfg), held.Memory.(*dispatch.Image), snapshot.WriteOptions{Positions: len(tokens)})
+	x.files = append(x.files, saved{b.Bytes(), tokens})
+	x.counts["saved"]++
+	x.Post(&stages.ReleaseState{State: held.State})
+	return err
 }
 
 // open makes the editor's sequence anew, as another one stands; 0 is an empty one.
@@ -116,12 +141,14 @@ func (e *editor) open(from stages.SeqID) {
 	e.ask(&stages.OpenSequence{Seq: e.id, From: from, Caller: e}, func(a stages.Message) error {
 		d := a.(*stages.SequenceDone)
 		switch {
+		case d.Err == nil && from != 0: // whose sequence has gone on since, perhaps
+			e.ask(&stages.DescribeSequence{Seq: e.id, Caller: e}, func(a stages.Message) error {
+				e.tokens = slices.Clone(a.(*stages.SequenceDone).Tokens)
+				return e.next()
+			})
+			return nil
 		case d.Err == nil:
-			e.tokens = e.tokens[:0:0]
-			if from != 0 {
-				i := slices.IndexFunc(e.x.list, func(o *editor) bool { return o.id == from })
-				e.tokens = slices.Clone(e.x.list[i].tokens[:d.Pos])
-			}
+			e.tokens = nil
 			return e.next()
 		case errors.Is(d.Err, errDevice) || from != 0: // busy, poisoned or closed meanwhile
 			e.open(0)
@@ -167,11 +194,9 @@ func (e *editor) next() error {
 	case do < 16:
 		e.resume()
 	case do == 16 && len(x.files) > 0:
-		e.fill = x.files[r.IntN(len(x.files))]
-		e.hold(&stages.DraftState{Positions: len(e.fill.tokens), Caller: e})
+		e.makeDraft()
 	case do == 17:
-		e.fill = saved{}
-		e.hold(&stages.FreezeSequence{Seq: e.id, Caller: e})
+		e.freeze()
 	case do == 19:
 		return e.fork()
 	default:
@@ -265,14 +290,33 @@ func (e *editor) eval(tokens []int32, before int) {
 	})
 }
 
-// hold asks for a state, and keeps it while others go on.
-func (e *editor) hold(m stages.Message) {
-	e.ask(m, func(a stages.Message) error {
+// freeze asks for a frozen state, and goes on.
+func (e *editor) freeze() {
+	e.ask(&stages.FreezeSequence{Seq: e.id, Caller: e}, func(a stages.Message) error {
+		d := a.(*stages.StateReady)
+		switch {
+		case d.Err == nil && !slices.Equal(d.Tokens, e.tokens):
+			return fmt.Errorf("the state of %v is that of %v", e.tokens, d.Tokens)
+		case d.Err == nil:
+			e.x.frozen = append(e.x.frozen, d)
+		case errors.Is(d.Err, errDevice):
+			e.x.counts["states that were not to be had"]++
+		default:
+			return d.Err
+		}
+		return e.next()
+	})
+}
+
+// makeDraft asks for a draft, which is filled later.
+func (e *editor) makeDraft() {
+	e.fill = e.x.files[e.x.r.IntN(len(e.x.files))]
+	e.ask(&stages.DraftState{Positions: len(e.fill.tokens), Caller: e}, func(a stages.Message) error {
 		d := a.(*stages.StateReady)
 		var full *stages.StateMemoryError
 		switch {
 		case d.Err == nil:
-			e.held = d
+			e.draft = d
 			return nil
 		case errors.Is(d.Err, errDevice) || errors.As(d.Err, &full):
 			e.x.counts["states that were not to be had"]++
@@ -282,41 +326,22 @@ func (e *editor) hold(m stages.Message) {
 	})
 }
 
-// useHeld reads the state that is held, or fills it and takes it over.
-func (e *editor) useHeld() {
-	held, image := e.held, e.held.Memory.(*dispatch.Image)
-	e.held = nil
-	shape := snapshot.ShapeOf(e.x.p.cfg)
-	if e.fill.raw == nil {
-		var b bytes.Buffer
-		if _, err := snapshot.Write(&b, shape, image, snapshot.WriteOptions{Positions: len(held.Tokens)}); err != nil {
-			e.x.err = err
-			return
-		}
-		if !slices.Equal(held.Tokens, e.tokens) {
-			e.x.err = fmt.Errorf("the state of %v is that of %v", e.tokens, held.Tokens)
-		}
-		e.x.files = append(e.x.files, saved{b.Bytes(), slices.Clone(e.tokens)})
-		e.x.counts["saved"]++
-		e.x.Post(&stages.ReleaseState{State: held.State})
-		e.x.err = errors.Join(e.x.err, e.next())
-		return
-	}
-	f, err := snapshot.Open(bytes.NewReader(e.fill.raw), int64(len(e.fill.raw)), shape, snapshot.ReadOptions{Accept: snapshot.Plain})
+// load fills the draft and takes it over.
+func (e *editor) load() error {
+	draft, text := e.draft, e.fill.tokens
+	e.draft = nil
+	f, err := snapshot.Open(bytes.NewReader(e.fill.raw), int64(len(e.fill.raw)), snapshot.ShapeOf(e.x.p.cfg), snapshot.ReadOptions{Accept: snapshot.Plain})
 	if err == nil {
-		err = f.Fill(image)
+		err = f.Fill(draft.Memory.(*dispatch.Image))
 	}
 	if err != nil {
-		e.x.err = err
-		return
+		return err
 	}
 	if e.x.r.IntN(4) == 0 { // changed its mind
-		e.x.Post(&stages.ReleaseState{State: held.State})
-		e.x.err = e.next()
-		return
+		e.x.Post(&stages.ReleaseState{State: draft.State})
+		return e.next()
 	}
-	text := e.fill.tokens
-	e.ask(&stages.AdoptState{Seq: e.id, State: held.State, Tokens: slices.Clone(text), Caller: e}, func(a stages.Message) error {
+	e.ask(&stages.AdoptState{Seq: e.id, State: draft.State, Tokens: slices.Clone(text), Caller: e}, func(a stages.Message) error {
 		d := a.(*stages.SequenceDone)
 		e.tokens, e.poison = slices.Clone(text), d.Poison != nil
 		e.x.counts["loaded"]++
@@ -325,6 +350,7 @@ func (e *editor) useHeld() {
 		}
 		return e.next()
 	})
+	return nil
 }
 
 // fork closes the sequence and makes another one as somebody else's stands.
@@ -357,7 +383,12 @@ func (e *editor) close() error {
 // while reads and device commands fail: what is answered without an error has the bits of a fresh reading, no step writes to a page that another
 // state has (watchedPages), and in the end no page and no state is left.
 func TestEditors(t *testing.T) {
-	p := openPack(t, "qwen3_5_moe/bf16")
+	t.Run("recurrent", func(t *testing.T) { testEditors(t, "qwen3_5_moe/bf16") })
+	t.Run("softmax", func(t *testing.T) { testEditors(t, "qwen3_moe/bf16") })
+}
+
+func testEditors(t *testing.T, name string) {
+	p := openPack(t, name)
 	n := *orders / 3
 	if testing.Short() {
 		n = 60
