@@ -186,9 +186,9 @@ type WaveResident struct {
 	Plan    *RoutePlan // shared, read-only
 	Wave    int        // counts the waves of the layer from 0
 	Last    bool       // no further wave of this layer
+	Settled bool       // every expert of the model is in memory: nothing need be foretold
 	Uses    []int32    // indices into Plan.Uses, ascending; none in a last wave behind which only lost uses were left
 	Slots   []SlotID   // [len(Uses)]
-	Settled bool       // every expert of the model is in memory: nothing need be foretold
 	// Losses, with Last, is whose rows the layer could not be computed for. Shared, read-only.
 	Losses []Loss
 }
