@@ -93,10 +93,15 @@ func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Messag
 	return e.wait(reply)
 }
 
-// post sends a request, unless the engine is closed.
+// post sends a request, unless the engine is closed or broken. Stages of a broken one may answer for a moment yet, with half a state.
 func (e *Engine) post(m stages.Message) error {
 	if e.closed.Load() {
 		return stages.ErrClosed
+	}
+	select {
+	case <-e.broken:
+		return e.reason
+	default:
 	}
 	e.sendTo(stages.Sequencer, m)
 	return nil
