@@ -78,6 +78,11 @@ type Config struct {
 	Context int
 	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the memory that is free at Open.
 	StateMemory int64
+	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at position 0. 0 means 4.
+	Checkpoints int
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence
+	// holds. 0 means a sixteenth of what is free at Open. Too small costs reading again.
+	CheckpointMemory int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
 	ExpertsPerToken int
 
@@ -128,6 +133,8 @@ func (c Config) Validate() error {
 	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)
 	bad(c.Context < 0, "a context of %d positions", c.Context)
 	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
+	bad(c.Checkpoints < 0, "%d checkpoints", c.Checkpoints)
+	bad(c.CheckpointMemory < 0, "checkpoint memory of %d bytes", c.CheckpointMemory)
 	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
 	return errors.Join(errs...)
 }

@@ -20,6 +20,9 @@ const pageRows = 64
 // behind them (docs/experiments.md).
 const directWorkers = 4
 
+// checkpointShare is the part of the memory that checkpoints may take if nothing else is said: one of so many.
+const checkpointShare = 16
+
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
 	Device   string
@@ -41,9 +44,12 @@ type Info struct {
 	TopK           int
 	StateBytes     int64 // fixed, per sequence
 	KVBytesPerPos  int64 // per position of a sequence
-	Available      int64 // bytes of memory that could be had at Open
-	Reserve        int64 // bytes of these that are left alone
-	kvPages        int
+	Checkpoints    int   // of a sequence
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
+	CheckpointMemory int64
+	Available        int64 // bytes of memory that could be had at Open
+	Reserve          int64 // bytes of these that are left alone
+	kvPages          int
 }
 
 // files is what settle has to know of a model's files.
@@ -60,10 +66,13 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
 		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 512),
 		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
+		Checkpoints: or(cfg.Checkpoints, 4), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
+	}
+	if i.CheckpointMemory == 0 {
+		i.CheckpointMemory = mem.Available / checkpointShare
 	}
 	if i.Prefetch == "" {
 		i.Prefetch = PrefetchBoth

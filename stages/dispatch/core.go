@@ -59,7 +59,9 @@ type awaited struct {
 	step   stages.Step
 	scores *stages.ScoresReady // the device fills it
 	logits *stages.LogitsReady
-	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
+	// All else is zero with these.
+	copied   *stages.StateCopied
+	exchange *Exchange
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -113,12 +115,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.readLogits(m, out)
 	case *stages.DrainStep:
 		return c.drainStep(m, out)
-	case *stages.OpenSequence:
-		c.openSequence(m, out)
-	case *stages.ResetSequence:
-		c.resetSequence(m, out)
-	case *stages.CloseSequence:
-		c.closeSequence(m, out)
+	case *stages.CopyState:
+		return c.copyState(m, out)
+	case *stages.DropState:
+		c.states.drop(m.State)
+	case *Exchange:
+		c.exchange(m, out)
 	case *stages.CollectStats:
 		out.Send(stages.Combine, m)
 	default:

@@ -71,6 +71,7 @@ type tuning struct {
 	ahead, aheadRows                          int  // layers, rows
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
+	kept                                      int  // recurrent states that the budget of checkpoints holds
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -156,6 +157,8 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
+			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: int64(dispatch.PageBytes(p.cfg, 4)), Checkpoints: 4,
+			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
@@ -166,7 +169,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Combine:  new(combine.Core),
 	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Rand: r,
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: 4, Rand: r,
 		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {
