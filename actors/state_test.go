@@ -271,7 +271,7 @@ func TestLoadRefused(t *testing.T) {
 			return other.Load(ctx, &failingReader{bytes.NewReader(raw), int64(len(raw)) / 2, broken}, int64(len(raw)), actors.LoadOptions{})
 		}, broken},
 		"a caller that has gone": {func() error { return other.Load(gone, bytes.NewReader(raw), int64(len(raw)), actors.LoadOptions{}) }, context.Canceled},
-		"a writer that fails": {func() error { _, err := s.Save(ctx, failingWriter{broken}, actors.SaveOptions{}); return err }, broken},
+		"a writer that fails":    {func() error { _, err := s.Save(ctx, failingWriter{broken}, actors.SaveOptions{}); return err }, broken},
 	} {
 		if err := c.try(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)

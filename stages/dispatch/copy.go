@@ -10,25 +10,20 @@ import (
 // copyState makes a state of another one's recurrent state, or of zeros.
 func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	done := &stages.StateCopied{Op: m.Op}
-	if m.From != 0 && c.states.all[m.From] == nil && c.recurrentBytes() > 0 {
+	if m.From != 0 && c.states.all[m.From] == nil {
 		return fmt.Errorf("dispatch: state %d is copied, which there is not", m.From)
+	}
+	if m.Take {
+		c.states.take(m.From, m.To)
+		c.copied(done, nil, out)
+		return nil
 	}
 	to, fresh, err := c.states.make(m.To)
 	if err == nil && m.Expose {
 		done.Memory, err = c.expose(to, m.Pages)
 	}
 	if err != nil || c.recurrentBytes() == 0 || m.From == 0 && fresh {
-		if m.Take {
-			c.states.drop(m.From)
-		}
 		c.copied(done, err, out)
-		return nil
-	}
-	if m.Take {
-		from := c.states.all[m.From]
-		from.recurrent, to.recurrent = to.recurrent, from.recurrent
-		c.states.drop(m.From)
-		c.copied(done, nil, out)
 		return nil
 	}
 	r := c.record()

@@ -196,6 +196,15 @@ func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 	return st, fresh, nil
 }
 
+// take gives a state's memory to another one, and that one's to nobody.
+func (s *states) take(from, to stages.StateID) {
+	s.drop(to)
+	st := s.all[from]
+	delete(s.all, from)
+	st.ids, st.pages = nil, nil
+	s.all[to] = st
+}
+
 // drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes behind that in the queue.
 func (s *states) drop(id stages.StateID) {
 	st := s.all[id]

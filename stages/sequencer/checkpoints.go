@@ -36,17 +36,38 @@ func (c *Core) keepCheckpoint(m *stages.KeepCheckpoint, out *stages.Outbox) {
 // keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not wait until the device has copied its
 // recurrent state: whatever it does next comes behind.
 func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *stages.Outbox) {
-	f := c.freeze(s, kept)
-	f.owner = owner
-	c.use(f)
-	c.kept = append(c.kept, f)
-	if f.id == 0 {
-		f.ready = true
+	f := c.list(s, owner)
+	if f.ready {
 		c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Checkpointed, Pos: s.len}, out)
 		return
 	}
-	c.recurrent++
 	c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f, caller: caller}, stages.CopyState{From: s.id.State(), To: f.id}, out)
+}
+
+// list adds where a sequence stands to what is kept. It is ready if there is no recurrent state to be copied.
+func (c *Core) list(s *sequence, owner stages.SeqID) *frozen {
+	f := c.freeze(s, kept)
+	f.owner, f.ready = owner, f.id == 0
+	c.use(f)
+	c.kept = append(c.kept, f)
+	if f.id != 0 {
+		c.recurrent++
+	}
+	if owner == 0 {
+		c.remembered++
+	}
+	return f
+}
+
+// leave gives up a sequence's recurrent state, or makes it that of a state that is remembered.
+func (c *Core) leave(s *sequence, out *stages.Outbox) {
+	if c.worthIt(s, out) {
+		if f := c.list(s, 0); !f.ready {
+			c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f}, stages.CopyState{From: s.id.State(), To: f.id, Take: true}, out)
+			return
+		}
+	}
+	out.Send(stages.Dispatch, &stages.DropState{State: s.id.State()})
 }
 
 // use notes that a frozen state was of use.

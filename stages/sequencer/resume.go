@@ -27,6 +27,9 @@ func (c *Core) resumeSequence(m *stages.ResumeSequence, out *stages.Outbox) {
 	}
 	most := len(m.Tokens) - 1 // the last one's logits are wanted
 	own := c.ownPart(s, m.Tokens, most)
+	if own < s.len && c.worthIt(s, out) { // its text is left
+		c.keep(s, 0, nil, out)
+	}
 	best := c.deepest(s, m.Tokens, most)
 	c.resumed++
 	o := &operation{kind: stages.Resumed, caller: m.Caller}
@@ -128,29 +131,34 @@ const mostOnTheWay = 8
 // recurrent state cannot be taken back, on the way there, at borders between steps, as far apart as makes half of the budget suffice.
 func (c *Core) remember(r *request, out *stages.Outbox) {
 	s := r.seq
-	if !r.msg.Remember || s.len == 0 {
-		return
-	}
-	if r.left() > 0 && (s.len < r.border || c.cfg.RecurrentBytes == 0) {
+	if !r.msg.Remember || r.left() > 0 && (s.len < r.border || c.cfg.RecurrentBytes == 0) {
 		return
 	}
 	r.border = c.nextBorder(r)
-	for _, f := range c.kept {
-		if f.pos() == s.len && common(f.tokens, s.tokens) == s.len {
-			c.use(f)
-			return
-		}
-	}
-	need := c.recurrentBytes(s.len)
 	onTheWay := r.left() > 0 && s.len%c.pages.rows != 0 // the next step writes to a page that is kept now: to a copy
-	if need > c.cfg.CheckpointBytes || !c.fit(need, out) || onTheWay && c.room(1, out) != nil {
+	if !c.worthIt(s, out) || onTheWay && c.room(1, out) != nil {
 		return
 	}
-	c.remembered++
 	c.keep(s, 0, nil, out)
 	if onTheWay {
 		r.copy = c.grow(s, s.len)
 	}
+}
+
+// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts for that, it is not kept already, and there is room
+// in the budget, which is made.
+func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
+	if !s.remembers || s.poison != nil || s.len == 0 {
+		return false
+	}
+	for _, f := range c.kept {
+		if f.pos() == s.len && common(f.tokens, s.tokens) == s.len {
+			c.use(f)
+			return false
+		}
+	}
+	need := c.recurrentBytes(s.len)
+	return need <= c.cfg.CheckpointBytes && c.fit(need, out)
 }
 
 // nextBorder returns the position from which on a text that is being read is remembered next: a multiple of a distance that depends on the length of

@@ -8,15 +8,16 @@ import (
 
 // sequence is what the stage knows of one sequence.
 type sequence struct {
-	id       stages.SeqID
-	len      int             // positions evaluated
-	pages    []stages.PageID // of len positions; while req is there, of all that it will reach
-	tokens   []int32         // [len], below 0 where they are not known; never overwritten, for frozen states share it
-	poison   error           // why it is unusable, or nil
-	req      *request
-	expected bool                  // counted in Core.expected
-	op       *operation            // that dispatch is at, or nil
-	closing  *stages.CloseSequence // wants to be closed once req or op has ended
+	id        stages.SeqID
+	len       int             // positions evaluated
+	pages     []stages.PageID // of len positions; while req is there, of all that it will reach
+	tokens    []int32         // [len], below 0 where they are not known; never overwritten, for frozen states share it
+	poison    error           // why it is unusable, or nil
+	req       *request
+	remembers bool                  // its caller has given texts to be remembered
+	expected  bool                  // counted in Core.expected
+	op        *operation            // that dispatch is at, or nil
+	closing   *stages.CloseSequence // wants to be closed once req or op has ended
 }
 
 // request is one EvalChunk on its way.
@@ -62,6 +63,7 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		r = new(request)
 	}
 	*r = request{msg: m, seq: s, pos: s.len}
+	s.remembers = s.remembers || m.Remember
 	r.copy = c.grow(s, s.len+len(m.Tokens))
 	r.border = c.nextBorder(r)
 	s.req = r
@@ -271,11 +273,11 @@ func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 // close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no answer: whatever comes next comes behind.
 func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
+	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
+	c.leave(s, out)
 	c.forgetAll(s.id, out)
 	c.empty(s)
 	delete(c.seqs, s.id)
 	c.fit(0, out)
-	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
-	out.Send(stages.Dispatch, &stages.DropState{State: s.id.State()})
 	c.answer(s.closing.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Closed}, out)
 }
