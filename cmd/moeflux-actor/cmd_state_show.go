@@ -190,7 +190,7 @@ func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	if !c.JSON {
-		inv.say("%d in %s", len(all), dir)
+		inv.say("sessions in %s: %d", dir, len(all))
 	}
 	damaged := 0
 	for _, e := range all {
