@@ -21,6 +21,7 @@ type keptText struct {
 	name     string
 
 	file   *store.Session // as it was at the beginning; nil if the name is new
+	stored bool           // there is something under the name
 	tokens []int32        // that its state holds
 	note   keptNote
 }
@@ -47,7 +48,7 @@ func (k *keptText) open(chat bool) error {
 	case err != nil:
 		return err
 	}
-	k.file, k.tokens = file, file.Seal.Tokens
+	k.file, k.tokens, k.stored = file, file.Seal.Tokens, true
 	if err := json.Unmarshal(file.Seal.Note, &k.note); err != nil {
 		return k.damaged(fmt.Errorf("its note: %w", err))
 	}
@@ -132,13 +133,24 @@ func (k *keptText) save(ctx context.Context, s *session, seq *actors.Sequence, n
 		_, err := seq.Save(ctx, w, actors.SaveOptions{Note: text})
 		return err
 	})
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrTooLarge):
-		return fmt.Errorf("session %q is not saved, what was there before still is; allow more with --session-limit: %w", k.name, err)
-	case errors.Is(err, store.ErrUnsettled), errors.Is(err, store.ErrNoRoom):
+	if err == nil || errors.Is(err, store.ErrUnsettled) || errors.Is(err, store.ErrNoRoom) {
+		k.stored = true
 		return err
 	}
-	return fmt.Errorf("session %q is not saved, what was there before still is: %w", k.name, err)
+	return k.notSaved(err)
+}
+
+// notSaved says what has become of a session that could not be saved, and what to do.
+func (k *keptText) notSaved(err error) error {
+	state, advice := "", ""
+	if k.stored {
+		state = ", what was saved before is still there"
+	}
+	switch {
+	case errors.Is(err, store.ErrTooLarge):
+		advice = "; allow more with --session-limit"
+	case errors.Is(err, store.ErrDiskFull):
+		advice = "; make room, or choose another folder with --session-dir"
+	}
+	return fmt.Errorf("session %q is not saved%s%s: %w", k.name, state, advice, err)
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -62,25 +64,36 @@ func TestSessionText(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the middle of a text saves what there is.
+// Ctrl-C, or another signal, in the middle of a text saves what there is.
 func TestSessionInterrupted(t *testing.T) {
-	dir := t.TempDir()
 	whole := continuedBy(t, "run", "--json", "-p", "package main", "-n", "40")
-	e := testEnv()
-	var out strings.Builder
-	stdout := writerFunc(func(p []byte) (int, error) {
-		if out.Write(p); out.Len() > 20 {
-			e.interrupts.deliver()
-		}
-		return len(p), nil
-	})
-	var errs strings.Builder
-	if code := run(t.Context(), []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0"}, strings.NewReader(""), stdout, &errs, e); code != exitInterrupted {
-		t.Fatalf("exit %d, stderr %q", code, errs.String())
-	}
-	rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "10", "--json")
-	if got := strings.TrimSuffix(out.String(), "\n") + rest.Text; !strings.HasPrefix(whole.Text, got) || len(got) < 40 {
-		t.Errorf("interrupted and continued %q, want the beginning of %q", got, whole.Text)
+	for name, other := range map[string]bool{"Ctrl-C": false, "another signal": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			e := testEnv()
+			var out, errs strings.Builder
+			stdout := writerFunc(func(p []byte) (int, error) {
+				switch out.Write(p); {
+				case out.Len() <= 20:
+				case other:
+					cancel(signalled{syscall.SIGTERM})
+				default:
+					e.interrupts.deliver()
+				}
+				return len(p), nil
+			})
+			args := []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0"}
+			if code := run(ctx, args, strings.NewReader(""), stdout, &errs, e); code != exitInterrupted {
+				t.Fatalf("exit %d, stderr %q", code, errs.String())
+			}
+			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json")
+			got := strings.TrimSuffix(out.String(), "\n") + rest.Text
+			if !strings.HasPrefix(whole.Text, got) && !strings.HasPrefix(got, whole.Text) || len(rest.PromptIDs) < 8 {
+				t.Errorf("interrupted and continued %q, want the beginning of %q", got, whole.Text)
+			}
+		})
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (stri
 		return "", usagef("the prompt is given %d times; use one of -p, -f and -", sources)
 	case c.Prompt != nil:
 		return *c.Prompt, nil
-	case sources == 0 && mayBeNone:
+	case sources == 0 && inv.stdinTerminal && mayBeNone:
 		return "", nil
 	case sources == 0 && inv.stdinTerminal:
 		return "", usagef("no prompt; %s", how)
@@ -105,7 +105,7 @@ func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (stri
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("the prompt cannot be read: %w", err)
-	case sources == 0 && len(data) == 0:
+	case sources == 0 && len(data) == 0 && !mayBeNone:
 		return "", usagef("no prompt, and stdin is empty; %s", how)
 	case !utf8.Valid(data):
 		return "", fmt.Errorf("the prompt in %s is not UTF-8 text; convert it first", file)
@@ -129,14 +129,17 @@ func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *t
 }
 
 // once generates one text and prints all that is to be printed about it. finish, if not nil, completes the result. save, if not nil, keeps what
-// came: Ctrl-C then ends the text between two tokens, where it can be kept, and a second one at once.
+// came: a signal then ends the text between two tokens, where it can be kept, and a second Ctrl-C at once.
 func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if save != nil {
 		var turn turnState
+		halt := func() { turn.interrupt() }
+		defer context.AfterFunc(ctx, halt)() // another signal's
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
 		turn.begin(cancel)
-		defer inv.env.interrupts.catch(func() { turn.interrupt() })()
+		defer inv.env.interrupts.catch(halt)()
 		g.halt = turn.halted
 	}
 	result, err := g.run(ctx)

@@ -135,7 +135,7 @@ func (w *writer) kill(t *testing.T) {
 // TestKill kills processes that write, two at a time on the same folder, at random moments. Each time the store opens, and each session is
 // exactly the last version that one of the writers told to be done, or one that it had begun since.
 func TestKill(t *testing.T) {
-	rounds, most := 150, 30*time.Second
+	rounds, most := 150, 20*time.Second
 	if testing.Short() {
 		rounds = 10
 	}
