@@ -141,6 +141,8 @@ type process struct {
 	ops   int
 	dead  bool
 	trail []string // names of the operations
+
+	before func(op string) // is called before each; nil for nothing
 }
 
 var _ FS = (*process)(nil)
@@ -152,6 +154,9 @@ var (
 
 // do does an operation under the disk's lock, or has it fail. half, if not nil, does a part of it.
 func (p *process) do(op string, whole func() error, half func()) error {
+	if p.before != nil {
+		p.before(op)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // scenario is what a process does with the sessions of base when something happens to it.
@@ -247,4 +249,96 @@ func TestLocks(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// While one process removes the oldest session for want of room, another one replaces it: the new one stays.
+func TestReplacedWhileRemoved(t *testing.T) {
+	d := newDisk()
+	one, newer := stateOf(t, ours, count(4), 1), stateOf(t, ours, count(4), 2)
+	a := &process{disk: d}
+	s := mustOpen(t, a, Options{MaxBytes: 2 * int64(len(one))})
+	mustPut(t, s, "oldest", one)
+	mustPut(t, s, "old", one)
+	other := mustOpen(t, &process{disk: d}, Options{})
+	done := make(chan error, 1)
+	a.before = func(op string) {
+		if op != "remove" {
+			return
+		}
+		a.before = nil
+		go func() { done <- other.Put(context.Background(), "oldest", inPieces(newer)) }()
+		select { // it waits for the lock, or is through
+		case err := <-done:
+			done <- err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	mustPut(t, s, "new", one)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if all := contents(t, s); !bytes.Equal(all["oldest"], newer) {
+		t.Error("what the other process stored is gone")
+	}
+}
+
+// Many writers and readers of many stores on one folder: what is read was once put whole.
+func TestTogether(t *testing.T) {
+	path := t.TempDir()
+	states := map[string]bool{}
+	var all [][]byte
+	for i := range 6 {
+		all = append(all, stateOf(t, ours, count(i*30+1), uint64(i)))
+		states[string(all[i])] = true
+	}
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() {
+			folder, err := Dir(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s, err := Open(context.Background(), folder, Options{MaxBytes: 9000})
+			rng := rand.New(rand.NewPCG(uint64(n), 3))
+			for i := 0; i < 60 && err == nil; i++ {
+				name := fmt.Sprint("s", rng.IntN(4))
+				var got *Session
+				switch rng.IntN(5) {
+				case 0, 1:
+					err = s.Put(context.Background(), name, inPieces(all[rng.IntN(len(all))]))
+				case 2:
+					got, err = s.Get(name)
+				case 3:
+					got, err = s.Longest(ours, count(100))
+				default:
+					err = s.Remove(context.Background(), name)
+				}
+				if errors.Is(err, ErrNone) {
+					err = nil
+				}
+				if got != nil {
+					b := make([]byte, got.Bytes)
+					if _, e := got.ReadAt(b, 0); e != nil || !states[string(b)] {
+						t.Errorf("read %d bytes that were never put, %v", len(b), e)
+					}
+					err = errors.Join(err, got.Close())
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	folder, err := Dir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, folder); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if total := totalOf(t, folder); total > 9000 {
+		t.Errorf("%d bytes, want at most 9000", total)
+	}
 }
