@@ -89,7 +89,7 @@ func TestSessionInterrupted(t *testing.T) {
 				t.Fatalf("exit %d, stderr %q", code, errs.String())
 			}
 			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json")
-			got := strings.TrimSuffix(out.String(), "\n") + rest.Text
+			got := out.String() + rest.Text
 			if !strings.HasPrefix(whole.Text, got) && !strings.HasPrefix(got, whole.Text) || len(rest.PromptIDs) < 8 {
 				t.Errorf("interrupted and continued %q, want the beginning of %q", got, whole.Text)
 			}
