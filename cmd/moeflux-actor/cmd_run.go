@@ -30,7 +30,7 @@ The text is streamed to stdout, without the prompt; the last line on stderr tell
 demo model runs; it writes Go-like text. Without a sampling flag the most likely token is taken each time. Ctrl-C ends
 the text and exits with 130.
 
-With --session the text is saved under a name at its end, and the next run with that name goes on with it, after the prompt if there is
+With --session the text is saved under a name at its end, and the next run with that name goes on with it, the prompt behind it if there is
 one, without reading it again. Ctrl-C saves what there is; pressed again it does not wait.
 
 With --chat the prompt is a user's message in the model's chat template, and the text is the answer. On a terminal without a

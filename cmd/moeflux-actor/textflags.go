@@ -14,8 +14,8 @@ import (
 // textFlags are those of the commands that continue a text.
 type textFlags struct {
 	promptFlags
-	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with --chat 2048."`
-	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with --chat also prompt, reasoning and content."`
+	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with run --chat 2048."`
+	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content."`
 
 	samplingFlags `group:"Sampling:"`
 	engineFlags   `group:"Engine:"`
@@ -23,7 +23,7 @@ type textFlags struct {
 
 // promptFlags say where a text is.
 type promptFlags struct {
-	Prompt *string `short:"p" placeholder:"PROMPT" help:"The text to continue; with --chat the message to answer."`
+	Prompt *string `short:"p" placeholder:"PROMPT" help:"The text to continue; with run --chat the message to answer."`
 	File   string  `short:"f" placeholder:"FILE" help:"Read that text from a file."`
 	Stdin  string  `arg:"" optional:"" name:"-" help:"Read that text from stdin."`
 }
