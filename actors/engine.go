@@ -207,7 +207,7 @@ func (e *Engine) shutDown() error {
 		err = e.reason
 	}
 	e.exchanging.Lock() // waits for those who read or fill states; others find the engine closed
-	e.exchanging.Unlock()
+	defer e.exchanging.Unlock()
 	if rerr := e.release(); err == nil {
 		err = rerr
 	}

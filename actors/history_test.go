@@ -85,7 +85,6 @@ type edited struct {
 	tokens      []int32
 	unknown     int   // first tokens, which a plain file did not tell
 	checkpoints []int // in the order of keeping
-	lineage     int   // differs between texts of the same tokens of which some are not known
 }
 
 // history is one run.

@@ -359,13 +359,53 @@ func TestCloseWhileSaving(t *testing.T) {
 	}
 }
 
+// TestGoOnWhileSaving evaluates and empties a sequence while it is being saved: what is saved is the state of the moment of the call. (States that are
+// still being read then are TestEditors' in package stagetest: these here fit into one buffer.)
+func TestGoOnWhileSaving(t *testing.T) {
+	for _, name := range families {
+		e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), ChunkRows: rowsOfSteps(name, 16)})
+		s, other := sequence(t, e), sequence(t, e)
+		text := prompt(1, 100, e.Model().VocabSize)
+		eval(t, other, text...)
+		want := eval(t, other, 9)
+		eval(t, s, text...)
+		var file bytes.Buffer
+		w := &slowWriter{began: make(chan struct{}), goOn: make(chan struct{}), to: &file}
+		saved := make(chan error, 1)
+		go func() {
+			_, err := s.Save(context.Background(), w, actors.SaveOptions{})
+			saved <- err
+		}()
+		<-w.began
+		eval(t, s, 1, 2, 3)
+		if err := s.Reset(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		eval(t, s, prompt(2, 90, e.Model().VocabSize)...)
+		close(w.goOn)
+		if err := <-saved; err != nil {
+			t.Fatal(err)
+		}
+		if err := load(s, file.Bytes(), actors.LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(eval(t, s, 9), want) {
+			t.Errorf("%s: what was saved is not the state of the moment of the call", name)
+		}
+	}
+}
+
 type slowWriter struct {
 	began, goOn chan struct{}
 	once        sync.Once
+	to          *bytes.Buffer // or nil
 }
 
 func (w *slowWriter) Write(p []byte) (int, error) {
 	w.once.Do(func() { close(w.began) })
 	<-w.goOn
+	if w.to != nil {
+		return w.to.Write(p)
+	}
 	return len(p), nil
 }

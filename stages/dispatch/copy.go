@@ -15,6 +15,7 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	}
 	if m.Take {
 		c.states.take(m.From, m.To)
+		c.trim()
 		c.copied(done, nil, out)
 		return nil
 	}
@@ -48,6 +49,33 @@ func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
 }
 
 func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
+
+// keptIdle is how many recurrent states of none are kept for the next ones to be made.
+const keptIdle = 2
+
+// trim makes the others leave: what is kept of texts comes and goes, and takes much memory that slots of experts could have.
+func (c *Core) trim() {
+	s := c.states
+	if n := len(s.idle); n > keptIdle {
+		s.leaving = append(s.leaving, s.idle[keptIdle:]...)
+		clear(s.idle[keptIdle:])
+		s.idle, s.leavingAt = s.idle[:keptIdle], c.lastTicket
+	}
+	c.letGo()
+}
+
+// letGo gives back what leaves, if nothing that was submitted can use it any more.
+func (c *Core) letGo() {
+	s := c.states
+	if len(s.leaving) == 0 || len(c.recorded) > 0 && c.recorded[0].ticket <= s.leavingAt {
+		return
+	}
+	for _, b := range s.leaving {
+		b.Release()
+	}
+	clear(s.leaving)
+	s.leaving = s.leaving[:0]
+}
 
 // copyFloats is the length of a row of a copy: devices share rows out among threads.
 const copyFloats = 4096

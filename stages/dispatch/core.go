@@ -123,6 +123,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.copyState(m, out)
 	case *stages.DropState:
 		c.states.drop(m.State)
+		c.trim()
 	case *Exchange:
 		c.exchange(m, out)
 	case *stages.CollectStats:
@@ -187,6 +188,7 @@ func (c *Core) finished(ticket uint64) {
 	rest := copy(c.recorded, c.recorded[n:])
 	clear(c.recorded[rest:])
 	c.recorded = c.recorded[:rest]
+	c.letGo()
 }
 
 // fail reports that a step cannot go on.

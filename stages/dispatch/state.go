@@ -19,6 +19,10 @@ type states struct {
 	all   map[stages.StateID]*state
 	slabs []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
 	idle  []gpu.Buffer // recurrent state of none
+
+	// leaving is recurrent state that goes back to the device when what has been submitted until leavingAt is done.
+	leaving   []gpu.Buffer
+	leavingAt uint64
 }
 
 // state is one state's memory.
@@ -205,7 +209,8 @@ func (s *states) take(from, to stages.StateID) {
 	s.all[to] = st
 }
 
-// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes behind that in the queue.
+// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes behind that in the queue, and it goes back to
+// the device later (Core.trim).
 func (s *states) drop(id stages.StateID) {
 	st := s.all[id]
 	if st == nil {
@@ -224,6 +229,9 @@ func (s *states) release() {
 		}
 	}
 	for _, b := range s.idle {
+		b.Release()
+	}
+	for _, b := range s.leaving {
 		b.Release()
 	}
 	for _, b := range s.slabs {

@@ -172,6 +172,33 @@ func TestRecurrentState(t *testing.T) {
 	}
 }
 
+// TestIdleStates drops many states: memory of two is kept for others, the rest goes back to the device, but not before the last commands that may use
+// it are done.
+func TestIdleStates(t *testing.T) {
+	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
+	before := b.dev.live
+	for id := range stages.StateID(5) {
+		b.give(t, &stages.CopyState{To: id + 1})
+	}
+	b.give(t, &stages.CopyState{From: 1, To: 5})
+	ticket := b.out.Awaits[0].ID
+	for id := range stages.StateID(5) {
+		b.give(t, &stages.DropState{State: id + 1})
+	}
+	if b.dev.live != before+5 {
+		t.Errorf("%d states have memory while a copy is under way, want all 5", b.dev.live-before)
+	}
+	b.queue.finish(b.queue.taken)
+	b.give(t, &stages.TicketDone{ID: ticket})
+	if b.dev.live != before+2 {
+		t.Errorf("%d idle states have memory, want 2", b.dev.live-before)
+	}
+	b.give(t, &stages.CopyState{To: 6})
+	if b.dev.live != before+2 {
+		t.Errorf("%d states have memory after another one was made, want 2", b.dev.live-before)
+	}
+}
+
 // TestHeadInPieces asks for logits of more rows than are computed at once: each row's arrive in its place.
 func TestHeadInPieces(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 40, Lanes: 1, PageRows: 4, MaxPages: 16})

@@ -36,7 +36,7 @@ func (c *Core) keepCheckpoint(m *stages.KeepCheckpoint, out *stages.Outbox) {
 // keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not wait until the device has copied its
 // recurrent state: whatever it does next comes behind.
 func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *stages.Outbox) {
-	f := c.list(s, owner)
+	f := c.list(s, owner, out)
 	if f.ready {
 		c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Checkpointed, Pos: s.len}, out)
 		return
@@ -44,9 +44,15 @@ func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *
 	c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f, caller: caller}, stages.CopyState{From: s.id.State(), To: f.id}, out)
 }
 
-// list adds where a sequence stands to what is kept. It is ready if there is no recurrent state to be copied.
-func (c *Core) list(s *sequence, owner stages.SeqID) *frozen {
+// list adds where a sequence stands to what is kept; what is remembered and serves nobody any more goes. It is ready if there is no recurrent
+// state to be copied.
+func (c *Core) list(s *sequence, owner stages.SeqID, out *stages.Outbox) *frozen {
 	f := c.freeze(s, kept)
+	for i := len(c.kept) - 1; owner == 0 && i >= 0; i-- {
+		if old := c.kept[i]; old.owner == 0 && c.serves(f.tokens, old.tokens) {
+			c.forget(old, out)
+		}
+	}
 	f.owner, f.ready = owner, f.id == 0
 	c.use(f)
 	c.kept = append(c.kept, f)
@@ -62,7 +68,7 @@ func (c *Core) list(s *sequence, owner stages.SeqID) *frozen {
 // leave gives up a sequence's recurrent state, or makes it that of a state that is remembered.
 func (c *Core) leave(s *sequence, out *stages.Outbox) {
 	if c.worthIt(s, out) {
-		if f := c.list(s, 0); !f.ready {
+		if f := c.list(s, 0, out); !f.ready {
 			c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f}, stages.CopyState{From: s.id.State(), To: f.id, Take: true}, out)
 			return
 		}

@@ -145,20 +145,27 @@ func (c *Core) remember(r *request, out *stages.Outbox) {
 	}
 }
 
-// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts for that, it is not kept already, and there is room
+// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts for that, it is not remembered already, and there is room
 // in the budget, which is made.
 func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
 	if !s.remembers || s.poison != nil || s.len == 0 {
 		return false
 	}
 	for _, f := range c.kept {
-		if f.pos() == s.len && common(f.tokens, s.tokens) == s.len {
+		if f.owner == 0 && c.serves(f.tokens, s.tokens) { // a checkpoint goes with its sequence
 			c.use(f)
 			return false
 		}
 	}
 	need := c.recurrentBytes(s.len)
 	return need <= c.cfg.CheckpointBytes && c.fit(need, out)
+}
+
+// serves reports whether one state is to every text as good a beginning as another: it has the same tokens, or, without recurrent state, these and
+// more.
+func (c *Core) serves(tokens, other []int32) bool {
+	n := common(tokens, other)
+	return n == len(other) && (n == len(tokens) || c.cfg.RecurrentBytes == 0)
 }
 
 // nextBorder returns the position from which on a text that is being read is remembered next: a multiple of a distance that depends on the length of

@@ -14,7 +14,7 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	}
 	pos := min(max(m.Pos, 0), s.len)
 	whole := s.poison == nil && (pos == s.len || c.cfg.RecurrentBytes == 0)
-	switch nearest := c.nearest(s, pos); {
+	switch nearest, at := c.nearest(s, pos); {
 	case whole && pos == s.len:
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.len}, out)
 	case whole:
@@ -22,28 +22,25 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 		c.moved(s, out)
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.len}, out)
 	case !m.Nearest && pos > 0:
-		e := &stages.CannotTruncateLinear{Pos: pos, PosMax: s.len}
-		if nearest != nil {
-			e.Nearest = nearest.pos()
-		}
-		c.refuse(m.Caller, m.Seq, stages.Truncated, e, out)
+		c.refuse(m.Caller, m.Seq, stages.Truncated, &stages.CannotTruncateLinear{Pos: pos, PosMax: s.len, Nearest: at}, out)
 	case nearest != nil:
-		c.restore(s, nearest, &operation{kind: stages.Truncated, caller: m.Caller}, out)
+		c.restore(s, nearest, at, &operation{kind: stages.Truncated, caller: m.Caller}, out)
 	default:
 		c.clear(s, &operation{kind: stages.Truncated, caller: m.Caller}, out)
 	}
 }
 
-// nearest returns the highest state up to a position that is kept of a sequence's text, or nil if that is the empty one: its own
-// checkpoints, and what is remembered of texts that begin alike.
-func (c *Core) nearest(s *sequence, pos int) (best *frozen) {
+// nearest returns a state of which most up to a position of a sequence's text can be had, and how much, of its own checkpoints and what is
+// remembered of texts that begin alike; nil and 0 if there is none.
+func (c *Core) nearest(s *sequence, pos int) (best *frozen, at int) {
 	for _, f := range c.kept {
-		n := f.pos()
-		if f.ready && n > 0 && n <= pos && (f.owner == s.id || f.owner == 0) && (best == nil || n > best.pos()) && common(f.tokens, s.tokens) == n {
-			best = f
+		if f.ready && (f.owner == s.id || f.owner == 0) {
+			if n := c.usable(f.tokens, s.tokens[:s.len], pos); n > at {
+				best, at = f, n
+			}
 		}
 	}
-	return best
+	return best, at
 }
 
 func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox) {
@@ -58,13 +55,13 @@ func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox
 		c.refuse(m.Caller, m.Seq, stages.Restored, err, out)
 		return
 	}
-	c.restore(s, f, &operation{kind: stages.Restored, caller: m.Caller}, out)
+	c.restore(s, f, f.pos(), &operation{kind: stages.Restored, caller: m.Caller}, out)
 }
 
-// restore makes a sequence stand where a frozen state does.
-func (c *Core) restore(s *sequence, f *frozen, o *operation, out *stages.Outbox) {
+// restore makes a sequence hold the first positions of a frozen state; all of them if it has a recurrent state.
+func (c *Core) restore(s *sequence, f *frozen, pos int, o *operation, out *stages.Outbox) {
 	c.use(f)
-	c.follow(s, f.pages, f.tokens, f.id, o, out)
+	c.follow(s, f.pages, f.tokens[:pos], f.id, o, out)
 }
 
 // follow makes a sequence hold a text whose pages and recurrent state there are.

@@ -72,6 +72,7 @@ type tuning struct {
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
 	kept                                      int  // recurrent states that the budget of checkpoints holds
+	pages                                     int  // key-value pages; 0 means 64
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -80,6 +81,13 @@ func (tu tuning) gates() int {
 		return tu.ahead
 	}
 	return 0
+}
+
+func (tu tuning) maxPages() int {
+	if tu.pages == 0 {
+		return 64
+	}
+	return tu.pages
 }
 
 // slotBuffer is slot memory in one buffer.
@@ -132,7 +140,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: 64, Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: tu.maxPages(), Ahead: tu.gates(), AheadRows: tu.chunkRows,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +164,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
-			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
+			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: tu.maxPages(),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: int64(dispatch.PageBytes(p.cfg, 4)), Checkpoints: 4,
 			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
