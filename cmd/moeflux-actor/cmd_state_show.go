@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,10 @@ type stateShown struct {
 	Fingerprint string `json:"fingerprint,omitempty"` // of the model; empty if unknown
 	Tokens      int    `json:"tokens"`                // whose ids are known
 	NoteBytes   int    `json:"note_bytes"`
+
+	// Of a session of run.
+	Model    string `json:"model,omitempty"` // directory
+	Messages int    `json:"messages"`        // of a conversation, the system's not counted
 
 	Bytes          int64  `json:"bytes"`
 	GrowingBytes   int64  `json:"growing_bytes"`   // of positions
@@ -106,6 +111,10 @@ func (r *stateShown) read(f io.ReaderAt, size int64, verify bool) error {
 	r.SealBytes, r.TrailingBytes = i.SealBytes, i.TrailingBytes
 	if r.Sealed = i.Seal != nil; r.Sealed {
 		r.Tokens, r.NoteBytes = len(i.Seal.Tokens), len(i.Seal.Note)
+		var note keptNote
+		if json.Unmarshal(i.Seal.Note, &note) == nil { // other programs' notes say what they like
+			r.Model, r.Messages = note.Model, len(note.Messages)
+		}
 		if i.Seal.Fingerprint != (snapshot.Fingerprint{}) {
 			r.Fingerprint = i.Seal.Fingerprint.String()
 		}
@@ -142,6 +151,9 @@ func (r *stateShown) text() string {
 	case r.Sealed:
 		line("format", "version %d, sealed", r.Version)
 		line("model", "%s", orUnknown(r.Fingerprint))
+		if r.Model != "" {
+			line("", "in %s", r.Model)
+		}
 		line("tokens", "%s", map[bool]string{true: "known", false: "unknown"}[r.Tokens == r.Positions])
 		if r.NoteBytes > 0 {
 			line("note", "%s", formatBytes(int64(r.NoteBytes)))
@@ -231,6 +243,9 @@ func (c *stateShowCmd) printSession(inv *invocation, r *stateShown) error {
 		return writeJSON(inv.stdout, r)
 	}
 	state := fmt.Sprintf("%d positions, %s", r.Positions, formatBytes(r.Bytes))
+	if r.Messages > 0 {
+		state = fmt.Sprintf("%d messages, ", r.Messages) + state
+	}
 	switch {
 	case r.Error != "":
 		state = fmt.Sprintf("unusable, remove %s: %s", r.File, r.Error)
