@@ -96,7 +96,7 @@ func (d dir) Open(name string) (ReadFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is a %v, want a regular file", f.Name(), info.Mode().Type())
+		err = fmt.Errorf("%s is no regular file", f.Name())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -489,5 +490,46 @@ func TestLongestRemembers(t *testing.T) {
 	}
 	if each[0] == 0 || each[1] != 0 || each[2] != 0 {
 		t.Errorf("searches read %v times, want the first alone to read", each)
+	}
+}
+
+// What is no regular file is no session, and nobody waits for it.
+func TestOddFiles(t *testing.T) {
+	path := t.TempDir()
+	folder, err := Dir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, folder, Options{})
+	content := stateOf(t, ours, count(3), 1)
+	mustPut(t, s, "real", content)
+	for _, err := range []error{
+		os.Mkdir(s.Path("folder"), 0o700), os.Symlink(s.Path("real"), s.Path("link")), syscall.Mkfifo(s.Path("pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"folder", "link", "pipe"} {
+		if got, err := s.Get(name); err == nil || !errors.As(err, new(*Error)) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if all := contents(t, s); len(all) != 1 || !bytes.Equal(all["real"], content) {
+		t.Errorf("%d sessions", len(all))
+	}
+	if e, ok := errors.AsType[*Error](s.Put(context.Background(), "folder", inPieces(content))); !ok || e.Kind != nil || e.Err == nil {
+		t.Errorf("over a folder: %v", e)
+	}
+	mustPut(t, s, "link", content) // takes the link's place, not that of what it leads to
+	mustPut(t, s, "pipe", content)
+	if all := contents(t, s); len(all) != 3 || len(leftovers(t, folder)) != 0 {
+		t.Errorf("%d sessions, left behind %v", len(all), leftovers(t, folder))
+	}
+	for _, bad := range []string{s.Path("real"), s.Path("real") + "/below"} {
+		_, err := Dir(bad)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != ErrFolder || e.Path != bad {
+			t.Errorf("a folder at %s: %v", bad, err)
+		}
 	}
 }
