@@ -176,8 +176,12 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Dispatch: s.dispatch,
 		stages.Combine:  new(combine.Core),
 	}
+	watched := 4
+	if dispatch.RecurrentBytes(p.cfg) == 0 {
+		watched = 0
+	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: 4, Rand: r,
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r,
 		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {
