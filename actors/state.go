@@ -17,6 +17,8 @@ type SaveOptions struct {
 	Plain bool
 	// Version is the format's, 1 or 2. 0 means the older one that will do.
 	Version int
+	// Note goes into the seal, for who loads the state: see snapshot.Seal.
+	Note []byte
 }
 
 // LoadOptions say what is accepted.
@@ -53,7 +55,7 @@ func (e *Engine) writing(tokens []int32, o SaveOptions) (snapshot.WriteOptions, 
 	if err != nil {
 		return w, err
 	}
-	w.Seal = &snapshot.Seal{Fingerprint: of}
+	w.Seal = &snapshot.Seal{Fingerprint: of, Note: o.Note}
 	if allKnown(tokens) {
 		w.Seal.Tokens = tokens
 	}

@@ -28,7 +28,7 @@ type Info struct {
 
 	PositionBytes int64 // what one more position would take
 
-	Seal   *Seal // nil: another program's file, or one whose seal is damaged. Its tokens are shared and read-only.
+	Seal   *Seal // nil: another program's file, or one whose seal is damaged. Its tokens and note are shared and read-only.
 	Damage error // of a seal, nil if there is none; never of the body, which Verify reads
 }
 
@@ -46,7 +46,7 @@ func (i *Info) Count(k model.Mixer) int {
 // Positions returns how many positions the state holds.
 func (f *File) Positions() int { return f.positions }
 
-// Seal returns what the seal says, nil if there is none. Its tokens are shared and read-only.
+// Seal returns what the seal says, nil if there is none. Its tokens and note are shared and read-only.
 func (f *File) Seal() *Seal {
 	if f.seal == nil {
 		return nil

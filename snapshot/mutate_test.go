@@ -98,7 +98,7 @@ func TestMutations(t *testing.T) {
 		var files [][]byte
 		for _, n := range []int{0, 1, 3, 3, 9} {
 			st := randomState(rng, s, 4, n)
-			file := mustWrite(t, st, WriteOptions{Version: 2 * rng.IntN(2), Seal: &Seal{Fingerprint: Fingerprint{1}, Tokens: tokens(n)}})
+			file := mustWrite(t, st, WriteOptions{Version: 2 * rng.IntN(2), Seal: &Seal{Fingerprint: Fingerprint{1}, Tokens: tokens(n), Note: [][]byte{nil, {}, []byte("a note")}[rng.IntN(3)]}})
 			all = append(all, saved{st, file})
 			files = append(files, file)
 		}

@@ -18,13 +18,21 @@ type Seal struct {
 	Fingerprint Fingerprint
 	// Tokens are the token ids at positions 0, 1, …: of all positions, or none if they are not known.
 	Tokens []int32
+	// Note is what the program that wrote the file keeps beside the state, such as the messages of a conversation; nil for nothing.
+	// It has at most MaxNote bytes.
+	Note []byte
 }
 
-// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with its kind, the tokens, the
-// length of the seal, and the checksums of the seal up to there.
+// MaxNote is the most bytes of a seal's note.
+const MaxNote = 64 << 20
+
+// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with its kind, the tokens, in
+// version 2 the note and its length before it, the length of the seal, and the checksums of the seal up to there. Without a note
+// version 1 is written.
 const (
 	sealMagic   = 0x4D464C53 // MFLS
 	sealVersion = 1
+	sealNoted   = 2
 
 	sealAtVersion     = 4
 	sealAtBody        = 8  // u64: bytes of header and body
@@ -34,11 +42,29 @@ const (
 	sealAtLayers      = 64 // u32
 	sealAtTokens      = 68 // u32: how many
 	sealFixed         = 72
+	noteBytes         = 4 // of the note's length
 	sealTail          = 4 + sumsBytes
 )
 
-func sealBytes(layers, tokens int) int64 {
-	return sealFixed + int64(layers) + 4*int64(tokens) + sealTail
+// bytes returns the size of a seal for so many layers.
+func (s *Seal) bytes(layers int) int64 {
+	return sealBytes(s.version(), layers, len(s.Tokens)) + int64(len(s.Note))
+}
+
+// sealBytes returns the size of a seal but for its note.
+func sealBytes(version, layers, tokens int) int64 {
+	n := sealFixed + int64(layers) + 4*int64(tokens) + sealTail
+	if version == sealNoted {
+		n += noteBytes
+	}
+	return n
+}
+
+func (s *Seal) version() int {
+	if s.Note != nil {
+		return sealNoted
+	}
+	return sealVersion
 }
 
 // sealed is a seal as it is in a file.
@@ -55,7 +81,7 @@ func (s *sealed) append(dst []byte) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, sealMagic)
-	dst = le.AppendUint32(dst, sealVersion)
+	dst = le.AppendUint32(dst, uint32(s.version()))
 	dst = le.AppendUint64(dst, uint64(s.body))
 	dst = s.sums.appendTo(dst)
 	dst = le.AppendUint64(dst, uint64(s.positions))
@@ -67,6 +93,9 @@ func (s *sealed) append(dst []byte) []byte {
 	}
 	for _, t := range s.Tokens {
 		dst = le.AppendUint32(dst, uint32(t))
+	}
+	if s.Note != nil {
+		dst = append(le.AppendUint32(dst, uint32(len(s.Note))), s.Note...)
 	}
 	dst = le.AppendUint32(dst, uint32(len(dst)-start+sealTail))
 	var own sums
@@ -100,12 +129,17 @@ func (in *input) readSeal(at int64) (*sealed, error) {
 	if tokens > maxLen {
 		return nil, wrong(ErrSeal, "seal tokens", tokens, maxLen)
 	}
-	n := sealBytes(int(layers), int(tokens))
-	switch rest := in.size - at; {
-	case rest < n:
-		return nil, wrong(ErrTruncated, field, rest, n)
-	case rest > n:
-		return nil, wrong(ErrTrailing, field, rest, n)
+	least := sealBytes(int(le.Uint32(head[sealAtVersion:])), int(layers), int(tokens))
+	most := least
+	if le.Uint32(head[sealAtVersion:]) == sealNoted {
+		most += MaxNote
+	}
+	n := in.size - at
+	switch {
+	case n < least:
+		return nil, wrong(ErrTruncated, field, n, least)
+	case n > most:
+		return nil, wrong(ErrTrailing, field, n, most)
 	}
 	raw := make([]byte, n)
 	if err := in.readAt(raw, at, -1, field); err != nil {
@@ -122,8 +156,9 @@ func (in *input) readSeal(at int64) (*sealed, error) {
 // parseSeal takes a seal apart whose checksum is right.
 func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	le := binary.LittleEndian
-	if v := le.Uint32(raw[sealAtVersion:]); v != sealVersion {
-		return nil, wrong(ErrVersion, "seal version", int64(v), sealVersion)
+	version := int(le.Uint32(raw[sealAtVersion:]))
+	if version != sealVersion && version != sealNoted {
+		return nil, wrong(ErrVersion, "seal version", int64(version), sealNoted)
 	}
 	s := &sealed{body: int64(le.Uint64(raw[sealAtBody:])), sums: readSums(raw[sealAtSums:]), positions: int64(le.Uint64(raw[sealAtPositions:]))}
 	s.Fingerprint = Fingerprint(raw[sealAtFingerprint:])
@@ -144,6 +179,13 @@ func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 		for i := range s.Tokens {
 			s.Tokens[i] = int32(le.Uint32(raw[sealFixed+layers+4*i:]))
 		}
+	}
+	if version == sealNoted {
+		note := raw[sealFixed+layers+4*tokens : len(raw)-sealTail]
+		if n := int64(le.Uint32(note)); n != int64(len(note)-noteBytes) {
+			return nil, wrong(ErrSeal, "seal note", n, int64(len(note)-noteBytes))
+		}
+		s.Note = note[noteBytes:]
 	}
 	return s, nil
 }

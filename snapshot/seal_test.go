@@ -67,6 +67,38 @@ func TestSealLayout(t *testing.T) {
 	}
 }
 
+// TestNoteLayout holds a seal with a note against one made by hand; an empty note is another thing than none.
+func TestNoteLayout(t *testing.T) {
+	body, s, st := version1()
+	for _, note := range []string{"", "a note"} {
+		n := 78 + len(note)
+		m := make(image, n+12)
+		copy(m, "SLFM")
+		m.word(4, 2)
+		m.word(8, 256)
+		m.word(16, crc(polyCastagnoli, body))
+		m.word(20, crc(polyIEEE, body))
+		m.word(24, 2)
+		m.word(64, 2)
+		m[72], m[73] = 0, 1
+		m.word(74, uint32(len(note)))
+		copy(m[78:], note)
+		m.word(n, uint32(n+12))
+		m.word(n+4, crc(polyCastagnoli, m[:n+4]))
+		m.word(n+8, crc(polyIEEE, m[:n+4]))
+		want := append(slices.Clone([]byte(body)), m...)
+		if got := mustWrite(t, st, WriteOptions{Seal: &Seal{Note: []byte(note)}}); !bytes.Equal(got, want) {
+			t.Errorf("wrote\n%x, want\n%x", got, want)
+		}
+		got, f, err := load(want, s, ReadOptions{}, 64)
+		if err != nil || !got.equal(st) || f.Seal().Note == nil || string(f.Seal().Note) != note {
+			t.Errorf("loaded %+v, %v", f, err)
+		}
+	}
+	_, err := Size(s, WriteOptions{Seal: &Seal{Note: make([]byte, MaxNote+1)}})
+	wantError(t, err, ErrSeal, "seal note", -1)
+}
+
 // reseal corrects the checksum of a seal that was changed on purpose.
 func reseal(file []byte, at int) []byte {
 	end := len(file) - sumsBytes
@@ -88,7 +120,8 @@ func TestSealLies(t *testing.T) {
 		field string
 		layer int
 	}{
-		{"version", sealAtVersion, 2, ErrVersion, "seal version", -1},
+		{"version", sealAtVersion, 3, ErrVersion, "seal version", -1},
+		{"version of a seal with a note", sealAtVersion, 2, ErrTruncated, "seal", -1},
 		{"body", sealAtBody, 255, ErrSeal, "seal body", -1},
 		{"body, upper half", sealAtBody + 4, 1, ErrSeal, "seal body", -1},
 		{"positions", sealAtPositions, 3, ErrSeal, "seal tokens", -1},
@@ -112,6 +145,16 @@ func TestSealLies(t *testing.T) {
 	lie := reseal(put(bare, at+sealAtPositions, 1), at)
 	_, err := Open(bytes.NewReader(lie), int64(len(lie)), s, ReadOptions{})
 	wantError(t, err, ErrSeal, "seal positions", -1)
+	// Notes that are longer, shorter, or not to be there.
+	noted := mustWrite(t, st, WriteOptions{Seal: &Seal{Tokens: tokens(2), Note: []byte("noted")}})
+	for _, n := range []uint32{0, 4, 6, 1 << 31} {
+		lie := reseal(put(noted, at+sealFixed+2+8, n), at)
+		_, err := Open(bytes.NewReader(lie), int64(len(lie)), s, ReadOptions{})
+		wantError(t, err, ErrSeal, "seal note", -1)
+	}
+	lie = reseal(put(noted, at+sealAtVersion, 1), at)
+	_, err = Open(bytes.NewReader(lie), int64(len(lie)), s, ReadOptions{})
+	wantError(t, err, ErrTrailing, "seal", -1)
 	// A body that another seal belongs to.
 	lie = reseal(put(file, at+16, 1), at)
 	_, _, err = load(lie, s, ReadOptions{}, 64)
@@ -128,9 +171,12 @@ func TestRoundTrip(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/positions=%d/version=%d", name, n, version), func(t *testing.T) {
 					st := randomState(rng, s, 64, n)
 					seal := &Seal{Fingerprint: Fingerprint{byte(n)}, Tokens: tokens(n)}
+					if n%2 == 1 {
+						seal.Note = []byte("an odd number of positions")
+					}
 					file := mustWrite(t, st, WriteOptions{Version: version, Seal: seal})
 					got, f, err := load(file, s, ReadOptions{}, 64)
-					if err != nil || !got.equal(st) || f.Positions() != n || !slices.Equal(f.Seal().Tokens, seal.Tokens) {
+					if err != nil || !got.equal(st) || f.Positions() != n || !slices.Equal(f.Seal().Tokens, seal.Tokens) || !bytes.Equal(f.Seal().Note, seal.Note) {
 						t.Fatalf("%d positions, %v", n, err)
 					}
 					other, _, err := load(file, s, ReadOptions{}, 16)

@@ -41,6 +41,8 @@ func (o *WriteOptions) check(s *Shape) error {
 		return wrong(ErrTooLong, lenField, int64(o.Positions), maxLen)
 	case o.Seal != nil && len(o.Seal.Tokens) != 0 && len(o.Seal.Tokens) != o.Positions:
 		return wrong(ErrSeal, "seal tokens", int64(len(o.Seal.Tokens)), int64(o.Positions))
+	case o.Seal != nil && len(o.Seal.Note) > MaxNote:
+		return wrong(ErrSeal, "seal note", int64(len(o.Seal.Note)), MaxNote)
 	case o.Seal == nil && !s.hasGrowing():
 		return &Error{Kind: ErrUnsupported, Field: lenField, Layer: -1,
 			Detail: "no layer keeps positions, so only a seal has a place for their number"}
@@ -56,7 +58,7 @@ func (o *WriteOptions) bytes(s *Shape) (body, total int64) {
 	body = s.bodyBytes(o.Version, o.Positions)
 	total = body
 	if o.Seal != nil {
-		total += sealBytes(len(s.Layers), len(o.Seal.Tokens))
+		total += o.Seal.bytes(len(s.Layers))
 	}
 	return body, total
 }

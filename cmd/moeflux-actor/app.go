@@ -33,11 +33,12 @@ type commands struct {
 	Synth        synthCmd        `cmd:"" help:"Make a model of real shape with random weights and known behaviour, or check an engine with it."`
 	Bench        benchCmd        `cmd:"" help:"Measure the speed of prompts and decoding beside the memory's bandwidth."`
 	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and tell what the engine would run with here, how fast, and why."`
+	State        stateCmd        `cmd:"" help:"Save, load and show the state of a text as a file."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command."`
 }
 
-var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "version", "help"}
+var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "version", "help"}
 
 // usageError is a failure that is the command line's fault: exit code 2.
 type usageError struct{ msg string }

@@ -19,6 +19,8 @@ func testEnv() env {
 	e := systemEnv(time.Now())
 	e.terminal = func(any) bool { return false }
 	e.cacheDir = func() (string, error) { return sharedCache, nil }
+	e.stateDir = func() (string, error) { return filepath.Join(sharedCache, "state"), nil }
+	e.interrupts = &interrupts{}
 	e.seed = func() uint64 { return 42 }
 	e.dumb, e.noColour, e.cpu = false, false, ""
 	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }

@@ -98,6 +98,9 @@ func (d *dialogue) respond(ctx context.Context) error {
 	d.turn.begin(cancel)
 	before := len(d.messages)
 	reason, err := d.answer(turn, d.turn.halted)
+	if err == nil && d.keep != nil && len(d.messages) > before {
+		d.report(d.keep(turn))
+	}
 	d.turn.running.Store(false)
 	if len(d.messages) == before {
 		d.messages = d.messages[:before-1]
@@ -106,7 +109,7 @@ func (d *dialogue) respond(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil && turn.Err() != nil:
-		d.note("(stopped; your message is taken back, and the conversation will be read again)")
+		d.note("(stopped; your message is taken back)")
 	case err != nil && fatal(err):
 		return err
 	case err != nil:

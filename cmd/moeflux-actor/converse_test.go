@@ -97,14 +97,19 @@ func TestConversation(t *testing.T) {
 func testConversation(t *testing.T, args ...string) {
 	dir := t.TempDir()
 	first, second, both := filepath.Join(dir, "1.json"), filepath.Join(dir, "2.json"), filepath.Join(dir, "3.json")
-	o := talk(t, args, "hello", "/stats", "/save "+first, "and then", "/stats", "/save "+both, "/clear", "/load "+first, "and then", "/stats", "/save "+second, "/quit")
-	if o.code != exitOK {
-		t.Fatalf("exit %d, stderr %q", o.code, o.stderr)
+	o := talk(t, args, "hello", "/stats", "/save "+first, "and then", "/stats", "/save "+both, "/clear", "/load "+first, "and then", "/stats", "/quit")
+	fresh := talk(t, args, "/load "+first, "and then", "/stats", "/save "+second, "/quit")
+	if o.code != exitOK || fresh.code != exitOK {
+		t.Fatalf("exit %d and %d, stderr %q, %q", o.code, fresh.code, o.stderr, fresh.stderr)
 	}
 	figures := reusedFigure.FindAllStringSubmatch(o.stderr, -1)
 	// 13 of the first prompt and 11 of the answer's 12: the last one is not read before the next is wanted.
-	if len(figures) != 3 || figures[0][2] != "" || figures[1][1] != figures[2][1] || figures[1][2] != "24" || figures[2][2] != "" {
-		t.Errorf("figures %q, want 13 tokens, then as many twice, 24 of them reused the first time", figures)
+	// What was cleared is remembered as far as the first prompt went.
+	if len(figures) != 3 || figures[0][2] != "" || figures[1][1] != figures[2][1] || figures[1][2] != "24" || figures[2][2] != "13" {
+		t.Errorf("figures %q, want 13 tokens, then as many twice, 24 and 13 of them reused", figures)
+	}
+	if f := reusedFigure.FindStringSubmatch(fresh.stderr); f == nil || f[1] != figures[1][1] || f[2] != "" {
+		t.Errorf("figures of a fresh engine %q, want nothing reused", f)
 	}
 	long, short := saved(t, both), saved(t, second)
 	if len(long) != 4 || len(short) != 4 {
@@ -119,24 +124,25 @@ func testConversation(t *testing.T, args ...string) {
 			answers += strings.TrimSuffix(long[i].Content, "\n") + "\n"
 		}
 	}
-	if want := answers + strings.TrimSuffix(long[3].Content, "\n") + "\n"; o.stdout != want {
+	if last := strings.TrimSuffix(long[3].Content, "\n") + "\n"; o.stdout != answers+last || fresh.stdout != last {
+		want := answers + last
 		t.Errorf("on the screen %q, want %q", o.stdout, want)
 	}
 }
 
-// What the model says is not always what encoding its text gives: then the conversation is read again, and answers
+// What the model says is not always what encoding its text gives: then the conversation is read again from the answer on, and answers
 // stay the same. The fixture's text has parts of characters.
 func TestConversationReadsAgain(t *testing.T) {
 	model, ref := loadE2E(t)
 	dir := t.TempDir()
 	first, both, again := filepath.Join(dir, "1.json"), filepath.Join(dir, "2.json"), filepath.Join(dir, "3.json")
 	args := []string{"--model", withTemplate(t, model, chatML), "-n", "24", "--system", "Be kind.", "--activations", "f32"}
-	o := talk(t, args, ref.Messages[1].Content, "/save "+first, "more", "/stats", "/save "+both)
+	o := talk(t, args, ref.Messages[1].Content, "/stats", "/save "+first, "more", "/stats", "/save "+both)
 	if messages := saved(t, first); messages[2].Content != ref.DecodeText {
 		t.Errorf("the first answer is %q, want that of the reference, %q", messages[2].Content, ref.DecodeText)
 	}
-	if f := reusedFigure.FindStringSubmatch(o.stderr); f == nil || f[2] != "" {
-		t.Errorf("figures %q, want nothing reused", f)
+	if f := reusedFigure.FindAllStringSubmatch(o.stderr, -1); len(f) != 2 || f[0][2] != "" || f[1][2] != f[0][1] {
+		t.Errorf("figures %q, want the first prompt reused", f)
 	}
 	talk(t, args, "/load "+first, "more", "/save "+again)
 	if a, b := saved(t, both), saved(t, again); a[4] != b[4] {
@@ -284,7 +290,7 @@ func TestConversationInterruptedEarly(t *testing.T) {
 	}
 }
 
-// The second Ctrl-C does not wait for the step under way: the sequence is emptied, and the conversation goes on.
+// The second Ctrl-C does not wait for the step under way: what the sequence held is lost, and the conversation goes on from what is remembered.
 func TestConversationInterruptedTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	armed := false
@@ -307,11 +313,11 @@ func TestConversationInterruptedTwice(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"run", "--chat", "-n", "4", "--chunk-rows", "4096"}, strings.NewReader(""), &out, &errs, e)
 	pressing.Wait()
-	if code != exitOK || !strings.Contains(errs.String(), "(stopped; your message is taken back, and the conversation will be read again)") {
+	if code != exitOK || !strings.Contains(errs.String(), "(stopped; your message is taken back)") {
 		t.Fatalf("exit %d, stderr %q", code, errs.String())
 	}
-	if f := reusedFigure.FindStringSubmatch(errs.String()); f == nil || f[2] != "" {
-		t.Errorf("figures %q, want nothing reused", f)
+	if f := reusedFigure.FindStringSubmatch(errs.String()); f == nil || f[2] != "13" {
+		t.Errorf("figures %q, want the first prompt reused", f)
 	}
 	if m := saved(t, file); len(m) != 4 || m[2].Content != "hello" || m[3].Role != chat.Assistant {
 		t.Errorf("saved %+v, want two messages and their answers", m)

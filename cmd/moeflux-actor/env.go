@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ type env struct {
 	now      func() time.Time                   // wall clock
 	terminal func(stream any) bool              // whether a stream is a terminal
 	cacheDir func() (string, error)             // the user's cache folder
+	stateDir func() (string, error)             // the user's folder for what programs keep
 	tempDir  string                             // where it goes if there is none
 	memory   func() (totalBytes int64, _ error) // see sysmem.Info
 	seed     func() uint64                      // a random seed
@@ -35,7 +37,7 @@ type env struct {
 
 func systemEnv(start time.Time) env {
 	return env{
-		start: start, now: time.Now, cacheDir: os.UserCacheDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
+		start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
 		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
 		interrupts: &interrupts{}, editor: newLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
@@ -83,3 +85,16 @@ func memoryLimit() int64 {
 
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.
 func randomSeed() uint64 { return rand.Uint64() >> 11 }
+
+// userStateDir returns where programs keep what they can do without and would rather not lose: XDG_STATE_HOME, or .local/state in the
+// user's home.
+func userStateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state"), nil
+}

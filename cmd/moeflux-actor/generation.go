@@ -14,6 +14,7 @@ import (
 
 // sequence is what a generation needs of an *actors.Sequence.
 type sequence interface {
+	Resume(ctx context.Context, text []int32) (reused int, err error)
 	EvalChunk(ctx context.Context, c actors.Chunk) (*actors.Evaluated, error)
 	Generate(ctx context.Context, prompt []int32, o actors.GenerateOptions) iter.Seq2[int32, error]
 }
@@ -35,6 +36,9 @@ type generation struct {
 
 	ids    []int32 // the whole prompt
 	reused int     // tokens of it that the sequence holds already
+	resume bool    // take of the prompt's beginning what the engine knows, which reused then tells, and remember it
+	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It reports whether it has.
+	prime func(ctx context.Context, ids []int32) (bool, error)
 
 	// counts is asked for what the engine has counted when the prompt has been read; nil for not at all.
 	counts       func(context.Context) (*actors.Stats, error)
@@ -64,7 +68,11 @@ func (g *generation) run(ctx context.Context) (*runResult, error) {
 	}
 	o := actors.GenerateOptions{
 		MaxTokens: g.maxTokens, Sampling: g.sampling, StopReason: &r.StopReason, FirstToken: func() { err = g.promptRead(ctx) },
-		Earlier: g.ids[:len(g.ids)-len(rest)],
+	}
+	if g.resume {
+		o.Resume, rest = true, g.ids // the sequence has all but the rest by now
+	} else {
+		o.Earlier = g.ids[:len(g.ids)-len(rest)]
 	}
 	if g.logProbs != nil {
 		o.LogProbs, o.TopLogProbs = new(sample.LogProbs), *g.logProbs
@@ -109,10 +117,28 @@ func (g *generation) promptRead(ctx context.Context) (err error) {
 	return err
 }
 
+// known gives the sequence what the engine, or who primes it, knows of the prompt.
+func (g *generation) known(ctx context.Context) (err error) {
+	if !g.resume {
+		return nil
+	}
+	if g.reused, err = g.seq.Resume(ctx, g.ids); err != nil || g.reused > 0 || g.prime == nil {
+		return err
+	}
+	if primed, err := g.prime(ctx, g.ids); err != nil || !primed {
+		return err
+	}
+	g.reused, err = g.seq.Resume(ctx, g.ids)
+	return err
+}
+
 // read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If the text shall end
 // before that, it returns nil. Only a generation that can be halted does it piece by piece; the chunks are those that the
 // engine would make.
 func (g *generation) read(ctx context.Context) (rest []int32, err error) {
+	if err := g.known(ctx); err != nil {
+		return nil, err
+	}
 	rest = g.ids[g.reused:]
 	if g.halt == nil {
 		return rest, nil
@@ -122,7 +148,11 @@ func (g *generation) read(ctx context.Context) (rest []int32, err error) {
 		if g.halt() {
 			return nil, nil
 		}
-		if _, err := g.seq.EvalChunk(ctx, actors.Chunk{Tokens: rest[:rows], Logits: actors.NoLogits}); err != nil {
+		chunk := actors.Chunk{Tokens: rest[:rows], Logits: actors.NoLogits}
+		if g.resume {
+			chunk.Before, chunk.Remember = len(g.ids)-len(rest), true
+		}
+		if _, err := g.seq.EvalChunk(ctx, chunk); err != nil {
 			return nil, err
 		}
 		rest = rest[rows:]

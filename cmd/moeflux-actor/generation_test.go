@@ -25,6 +25,8 @@ func (n *notes) EvalChunk(_ context.Context, c actors.Chunk) (*actors.Evaluated,
 	return &actors.Evaluated{}, nil
 }
 
+func (n *notes) Resume(context.Context, []int32) (int, error) { return 0, nil }
+
 func (n *notes) Generate(_ context.Context, prompt []int32, o actors.GenerateOptions) iter.Seq2[int32, error] {
 	n.prompt, n.earlier = prompt, o.Earlier
 	return func(yield func(int32, error) bool) {}

@@ -38,7 +38,7 @@ func (d *dialogue) command(ctx context.Context, line string) (done bool, err err
 		return true, nil
 	case "clear":
 		d.messages = nil
-		return false, d.forget(ctx)
+		return false, d.seq.Reset(ctx)
 	case "retry":
 		return false, d.retry(ctx)
 	case "system":

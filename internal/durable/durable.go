@@ -1,10 +1,12 @@
-// Package durable holds what the writers of model directories ask of a file system: how much room there is, and that a rename
-// is on the disk.
+// Package durable holds what writers ask of a file system: how much room there is, that a rename is on the disk, and that a file
+// appears whole or not at all.
 package durable
 
 import (
 	"errors"
+	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,4 +31,27 @@ func SyncDir(dir string) error {
 		return err
 	}
 	return nil
+}
+
+// Replace puts a file with what write writes in the place of path, whole or not at all. Only its user may read it.
+func Replace(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }

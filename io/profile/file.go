@@ -143,36 +143,15 @@ func (p *Profile) encode(of Fingerprint) []byte {
 func (p *Profile) Save(path string, of Fingerprint) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		err = replace(path, p.encode(of))
+		err = durable.Replace(path, func(w io.Writer) error {
+			_, err := w.Write(p.encode(of))
+			return err
+		})
 	}
 	if err != nil {
 		return &FileError{Path: path, Err: err}
 	}
 	return nil
-}
-
-// replace puts a file of this content in the place of path.
-func replace(path string, raw []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path))
 }
 
 // Update merges the counts of so many rows, [layers, experts], into the profile of a model and saves it. What cannot be read is

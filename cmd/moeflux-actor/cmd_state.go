@@ -1,0 +1,19 @@
+package main
+
+// stateCmd is what can be done with the state of a text as a file.
+type stateCmd struct {
+	Save stateSaveCmd `cmd:"" help:"Read a text and save the state that it leaves."`
+	Load stateLoadCmd `cmd:"" help:"Load a state, and continue its text."`
+	Show stateShowCmd `cmd:"" help:"Show what a snapshot file holds, or which sessions there are."`
+}
+
+// Help is shown by --help.
+func (stateCmd) Help() string {
+	return `Example:
+
+    moeflux-actor state save rules.snapshot -f rules.txt
+    moeflux-actor state load rules.snapshot -p "And so" --json
+    moeflux-actor state show rules.snapshot --verify
+
+A state is what a model has made of a text: with it the text need not be read again. run --session keeps states by name.`
+}

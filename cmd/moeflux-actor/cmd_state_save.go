@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/tokenizer"
+)
+
+type stateSaveCmd struct {
+	Path string `arg:"" name:"FILE" help:"The snapshot to write. A file that is there is replaced, once all is written."`
+	promptFlags
+	Plain bool `help:"Leave the seal out, as other programs write such files: then nothing tells the model, the tokens, or damage."`
+	JSON  bool `name:"json" help:"Print one JSON object: file, positions, bytes."`
+
+	engineFlags `group:"Engine:"`
+}
+
+// Help is shown by --help.
+func (stateSaveCmd) Help() string {
+	return `Example:
+
+    moeflux-actor state save rules.snapshot -f rules.txt
+    moeflux-actor state load rules.snapshot -p "And so"
+
+The text is taken as it is, without a chat template. docs/snapshots.md describes the file.`
+}
+
+// stateSaved is what state save prints.
+type stateSaved struct {
+	File      string `json:"file"`
+	Positions int    `json:"positions"`
+	Bytes     int64  `json:"bytes"`
+}
+
+// Run saves a state.
+func (c *stateSaveCmd) Run(ctx context.Context, inv *invocation) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	prompt, err := c.readPrompt(inv, false, false)
+	if err != nil {
+		return err
+	}
+	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error { return c.save(ctx, inv, s, tok, prompt) })
+}
+
+func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string) error {
+	ids, err := tok.Encode(prompt, true)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the text cannot be encoded: %w", err)
+	case len(ids) == 0:
+		return usagef("the text is empty and leaves no state; give some")
+	}
+	seq, err := s.engine.NewSequence(ctx)
+	if err != nil {
+		return err
+	}
+	defer seq.Close()
+	if _, err := seq.EvalChunk(ctx, actors.Chunk{Tokens: ids, Logits: actors.NoLogits}); err != nil {
+		return err
+	}
+	r := stateSaved{File: c.Path, Positions: seq.Len()}
+	err = durable.Replace(c.Path, func(w io.Writer) (err error) {
+		r.Bytes, err = seq.Save(ctx, w, actors.SaveOptions{Plain: c.Plain})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the state is not saved to %s: %w", c.Path, err)
+	}
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	inv.say("%d positions in %s, %s", r.Positions, r.File, formatBytes(r.Bytes))
+	return nil
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/snapshot/store"
+)
+
+type stateShowCmd struct {
+	File   string `arg:"" optional:"" name:"FILE" help:"The snapshot. Without it the sessions of --session-dir are listed."`
+	Verify bool   `help:"Read the whole file, or all sessions, and compare with the checksums."`
+	JSON   bool   `name:"json" help:"Print one JSON object for each file."`
+
+	SessionDir string `placeholder:"DIR" help:"The folder of sessions. Default: moeflux-actor/sessions in the user's state folder."`
+}
+
+// Help is shown by --help.
+func (stateShowCmd) Help() string {
+	return `Example:
+
+    moeflux-actor state show chat.snapshot --verify
+    moeflux-actor state show
+
+No model is needed. Sessions are files like any others: remove one to forget it.`
+}
+
+// stateShown is what state show prints of a file.
+type stateShown struct {
+	File    string `json:"file"`
+	Session string `json:"session,omitempty"`
+	Error   string `json:"error,omitempty"` // why it is no snapshot; there is nothing more then
+
+	Version     int    `json:"version"`
+	Positions   int    `json:"positions"`
+	Layers      int    `json:"layers"`
+	Linear      int    `json:"linear_attention_layers"`
+	Full        int    `json:"full_attention_layers"`
+	Latent      int    `json:"latent_attention_layers"`
+	Sealed      bool   `json:"sealed"`
+	Fingerprint string `json:"fingerprint,omitempty"` // of the model; empty if unknown
+	Tokens      int    `json:"tokens"`                // whose ids are known
+	NoteBytes   int    `json:"note_bytes"`
+
+	// Of a session of run.
+	Model    string `json:"model,omitempty"` // directory
+	Messages int    `json:"messages"`        // of a conversation, the system's not counted
+
+	Bytes          int64  `json:"bytes"`
+	GrowingBytes   int64  `json:"growing_bytes"`   // of positions
+	PositionBytes  int64  `json:"position_bytes"`  // of one position
+	RecurrentBytes int64  `json:"recurrent_bytes"` // of a size that does not grow
+	SealBytes      int64  `json:"seal_bytes"`
+	TrailingBytes  int64  `json:"trailing_bytes"` // behind the state, of no known meaning
+	Used           string `json:"used,omitempty"` // of a session: when it was saved or resumed last
+	Damage         string `json:"damage,omitempty"`
+	Verified       bool   `json:"verified"` // only with --verify: the content has its checksum
+}
+
+// Run shows a file, or the sessions.
+func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
+	if c.File == "" {
+		return c.sessions(ctx, inv)
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file, want a snapshot", c.File)
+	}
+	r := &stateShown{File: c.File}
+	damage := r.read(f, info.Size(), c.Verify)
+	if damage != nil && r.Version == 0 {
+		return fmt.Errorf("%s cannot be shown: %w", c.File, damage)
+	}
+	if err := c.print(inv, r); err != nil {
+		return err
+	}
+	if damage != nil {
+		return fmt.Errorf("%s is damaged, or cannot be verified: %w", c.File, damage)
+	}
+	return nil
+}
+
+// read fills in what a file says. The error is what is wrong with it, which is noted too.
+func (r *stateShown) read(f io.ReaderAt, size int64, verify bool) error {
+	opened, err := snapshot.Inspect(f, size)
+	if err != nil {
+		r.Error = err.Error()
+		return err
+	}
+	i := opened.Info()
+	r.Version, r.Positions, r.Layers = i.Version, i.Positions, i.Layers
+	r.Linear, r.Full, r.Latent = i.Count(model.LinearAttention), i.Count(model.FullAttention), i.Count(model.LatentAttention)
+	r.Bytes, r.GrowingBytes, r.PositionBytes, r.RecurrentBytes = i.FileBytes, i.GrowingBytes, i.PositionBytes, i.RecurrentBytes
+	r.SealBytes, r.TrailingBytes = i.SealBytes, i.TrailingBytes
+	if r.Sealed = i.Seal != nil; r.Sealed {
+		r.Tokens, r.NoteBytes = len(i.Seal.Tokens), len(i.Seal.Note)
+		var note keptNote
+		if json.Unmarshal(i.Seal.Note, &note) == nil { // other programs' notes say what they like
+			r.Model, r.Messages = note.Model, len(note.Messages)
+		}
+		if i.Seal.Fingerprint != (snapshot.Fingerprint{}) {
+			r.Fingerprint = i.Seal.Fingerprint.String()
+		}
+	}
+	if err = i.Damage; err == nil && verify {
+		err = opened.Verify()
+		r.Verified = err == nil
+	}
+	if err != nil {
+		r.Damage = err.Error()
+	}
+	return err
+}
+
+func (c *stateShowCmd) print(inv *invocation, r *stateShown) error {
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	_, err := io.WriteString(inv.stdout, r.text())
+	return err
+}
+
+// text is a file for people.
+func (r *stateShown) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("file", "%s, %s", r.File, formatBytes(r.Bytes))
+	line("positions", "%d of %s, %s in all", r.Positions, formatBytes(r.PositionBytes), formatBytes(r.GrowingBytes))
+	line("recurrent", "%s", formatBytes(r.RecurrentBytes))
+	line("layers", "%s", (&modelShape{Layers: r.Layers, LinearLayers: r.Linear, FullLayers: r.Full, LatentLayers: r.Latent}).layers())
+	switch {
+	case r.Sealed:
+		line("format", "version %d, sealed", r.Version)
+		line("model", "%s", orUnknown(r.Fingerprint))
+		if r.Model != "" {
+			line("", "in %s", r.Model)
+		}
+		line("tokens", "%s", map[bool]string{true: "known", false: "unknown"}[r.Tokens == r.Positions])
+		if r.NoteBytes > 0 {
+			line("note", "%s", formatBytes(int64(r.NoteBytes)))
+		}
+	default:
+		line("format", "version %d, without a seal: nothing tells the model, the tokens, or damage", r.Version)
+	}
+	if r.TrailingBytes > 0 {
+		line("behind it", "%s that belong to nothing known", formatBytes(r.TrailingBytes))
+	}
+	switch {
+	case r.Damage != "":
+		line("checksum", "%s", r.Damage)
+	case r.Verified:
+		line("checksum", "right")
+	}
+	return b.String()
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// sessions lists the sessions of the folder.
+func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
+	dir, err := sessionDir(inv, c.SessionDir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("there are no sessions; %s run --session NAME makes one: %w", program, err)
+	}
+	folder, err := store.Dir(dir)
+	if err != nil {
+		return err
+	}
+	sessions, err := store.Open(ctx, folder, store.Options{})
+	if err != nil {
+		return err
+	}
+	all, err := sessions.List()
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		inv.say("sessions in %s: %d", dir, len(all))
+	}
+	damaged := 0
+	for _, e := range all {
+		r := &stateShown{File: sessions.Path(e.Name), Session: e.Name, Used: e.Used.Format(time.RFC3339)}
+		switch err := r.readFile(c.Verify); {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // removed meanwhile
+		case err != nil:
+			damaged++
+		}
+		if err := c.printSession(inv, r); err != nil {
+			return err
+		}
+	}
+	if damaged > 0 {
+		return fmt.Errorf("%d of the sessions in %s cannot be used; remove their files", damaged, dir)
+	}
+	return nil
+}
+
+// readFile shows a session from its file: the store would take that for a use.
+func (r *stateShown) readFile(verify bool) error {
+	f, err := os.Open(r.File)
+	if err == nil {
+		defer f.Close()
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil {
+			return r.read(f, info.Size(), verify)
+		}
+	}
+	r.Error = err.Error()
+	return err
+}
+
+// printSession prints a session as a line.
+func (c *stateShowCmd) printSession(inv *invocation, r *stateShown) error {
+	if c.JSON {
+		return writeJSON(inv.stdout, r)
+	}
+	state := fmt.Sprintf("%d positions, %s", r.Positions, formatBytes(r.Bytes))
+	if r.Messages > 0 {
+		state = fmt.Sprintf("%d messages, ", r.Messages) + state
+	}
+	switch {
+	case r.Error != "":
+		state = fmt.Sprintf("unusable, remove %s: %s", r.File, r.Error)
+	case r.Damage != "":
+		state += fmt.Sprintf(", damaged, remove %s: %s", r.File, r.Damage)
+	case r.Verified:
+		state += ", checksum right"
+	}
+	_, err := fmt.Fprintf(inv.stdout, "%-20s %s  %s\n", r.Session, r.Used, state)
+	return err
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// continued is what run --json prints, as far as these tests care.
+type continued struct {
+	Text       string  `json:"text"`
+	PromptIDs  []int32 `json:"prompt_ids"`
+	NewIDs     []int32 `json:"new_ids"`
+	StopReason string  `json:"stop_reason"`
+	Stats      struct {
+		Reused int `json:"reused_tokens"`
+	} `json:"stats"`
+}
+
+func continuedBy(t *testing.T, args ...string) continued {
+	t.Helper()
+	var c continued
+	if err := json.Unmarshal([]byte(mustCall(t, "", args...).stdout), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A text in parts, one process each, is the text in one go, and nothing is read twice.
+func TestSessionText(t *testing.T) {
+	dir := t.TempDir()
+	run := func(session string, args ...string) continued {
+		t.Helper()
+		return continuedBy(t, append([]string{"run", "--session", session, "--session-dir", dir, "--json"}, args...)...)
+	}
+	whole := continuedBy(t, "run", "--json", "-p", "package main", "-n", "30")
+	first := run("a", "-p", "package main", "-n", "10")
+	second := run("a", "-n", "15")
+	third := run("a", "-n", "5")
+	if got := first.Text + second.Text + third.Text; got != whole.Text {
+		t.Errorf("in parts %q, want %q", got, whole.Text)
+	}
+	if want := slices.Concat(whole.PromptIDs, whole.NewIDs)[:len(third.PromptIDs)]; !slices.Equal(third.PromptIDs, want) || third.Stats.Reused != len(third.PromptIDs)-1 {
+		t.Errorf("the third part goes on from %v, %d of them reused; want %v, all but one", third.PromptIDs, third.Stats.Reused, want)
+	}
+	// With a prompt; and the same text under a name that is new goes on from what another one has stored.
+	fourth := run("a", "-p", "\n\nfunc main", "-n", "3")
+	if fourth.Stats.Reused != len(whole.PromptIDs)+29 || len(fourth.PromptIDs) <= fourth.Stats.Reused {
+		t.Errorf("%d of %d tokens reused", fourth.Stats.Reused, len(fourth.PromptIDs))
+	}
+	run("short", "-p", "package main", "-n", "1")
+	other := run("other", "-p", "package main\n\nimport (", "-n", "4")
+	if want := continuedBy(t, "run", "--json", "-p", "package main\n\nimport (", "-n", "4"); other.Text != want.Text || other.Stats.Reused == 0 || !slices.Equal(other.PromptIDs, want.PromptIDs) {
+		t.Errorf("%q with %d tokens reused, want %q", other.Text, other.Stats.Reused, want.Text)
+	}
+	o := mustCall(t, "", "state", "show", "--session-dir", dir, "--verify")
+	if strings.Count(o.stdout, "checksum right\n") != 3 {
+		t.Errorf("sessions: %q", o.stdout)
+	}
+}
+
+// Ctrl-C, or another signal, in the middle of a text saves what there is.
+func TestSessionInterrupted(t *testing.T) {
+	whole := continuedBy(t, "run", "--json", "-p", "package main", "-n", "40")
+	for name, other := range map[string]bool{"Ctrl-C": false, "another signal": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			e := testEnv()
+			var out, errs strings.Builder
+			stdout := writerFunc(func(p []byte) (int, error) {
+				switch out.Write(p); {
+				case out.Len() <= 20:
+				case other:
+					cancel(signalled{syscall.SIGTERM})
+				default:
+					e.interrupts.deliver()
+				}
+				return len(p), nil
+			})
+			args := []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0"}
+			if code := run(ctx, args, strings.NewReader(""), stdout, &errs, e); code != exitInterrupted {
+				t.Fatalf("exit %d, stderr %q", code, errs.String())
+			}
+			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json")
+			got := out.String() + rest.Text
+			if !strings.HasPrefix(whole.Text, got) && !strings.HasPrefix(got, whole.Text) || len(rest.PromptIDs) < 8 {
+				t.Errorf("interrupted and continued %q, want the beginning of %q", got, whole.Text)
+			}
+		})
+	}
+}
+
+// A conversation that goes on in another process gets the answers of one that never stopped, and what was said is not read again. The fixture's
+// answers are not what encoding their text gives, and its state cannot be taken back: it goes on from the prompt before the answer.
+func TestSessionConversation(t *testing.T) {
+	fixture, ref := loadE2E(t)
+	for _, c := range []struct {
+		name, first string
+		args        []string
+		reuses      string
+	}{
+		{"demo", "hello", []string{"-n", "12"}, "24"},
+		{"fixture", ref.Messages[1].Content, []string{"--model", withTemplate(t, fixture, chatML), "-n", "24", "--activations", "f32"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			kept := append([]string{"--session", "s", "--session-dir", dir}, c.args...)
+			both, parts := filepath.Join(dir, "1.json"), filepath.Join(dir, "2.json")
+			talk(t, append([]string{"--system", "Be kind."}, c.args...), c.first, "and then", "more", "/save "+both)
+			first := talk(t, append([]string{"--system", "Be kind."}, kept...), c.first, "/stats", "/quit")
+			once := mustCall(t, "", append([]string{"run", "--chat", "-p", "and then"}, kept...)...)
+			last := talk(t, kept, "more", "/stats", "/save "+parts)
+			a, b := saved(t, both), saved(t, parts)
+			if !slices.Equal(a, b) {
+				t.Errorf("in one go\n%+v\nwith restarts\n%+v", a, b)
+			}
+			if !strings.Contains(last.stderr, `session "s" goes on: 5 messages, `) {
+				t.Errorf("stderr %q", last.stderr)
+			}
+			before := reusedFigure.FindStringSubmatch(first.stderr)
+			for what, o := range map[string]outcome{"second": once, "third": last} {
+				if f := reusedFigure.FindStringSubmatch(o.stderr); f == nil || f[2] == "" || len(f[2]) < len(before[1]) {
+					t.Errorf("the %s answer: figures %q after a first prompt %q, want at least that reused", what, f, before)
+				}
+			}
+		})
+	}
+}
+
+func TestSessionRefused(t *testing.T) {
+	fixture, _ := loadE2E(t)
+	dir := t.TempDir()
+	session := func(args ...string) []string { return append([]string{"run", "--session-dir", dir}, args...) }
+	mustCall(t, "", session("--session", "text", "-p", "package main", "-n", "2")...)
+	mustCall(t, "", session("--session", "talk", "--chat", "-p", "hello", "-n", "2")...)
+	mustCall(t, "", session("--session", "cut", "-p", "package main", "-n", "2")...)
+	mustCall(t, "", session("--session", "spoilt", "-p", "package main", "-n", "2")...)
+	file := filepath.Join(dir, "text.snapshot")
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cut.snapshot"), old[:1000], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spoilt := slices.Clone(old)
+	spoilt[5000] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, "spoilt.snapshot"), spoilt, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{session("--session", "text", "--model", fixture), exitFailed, "with another model, "},
+		{session("--session", "text", "--model", fixture), exitFailed, "remove " + file},
+		{session("--session", "text", "--chat", "-p", "x"), exitUsage, "leave --chat out"},
+		{session("--session", "talk", "-p", "x"), exitUsage, "go on with it by --chat"},
+		{session("--session", "cut"), exitFailed, "remove " + filepath.Join(dir, "cut.snapshot")},
+		{session("--session", "spoilt"), exitFailed, "remove " + filepath.Join(dir, "spoilt.snapshot")},
+		{session("--session", "text", "--ctx", "3"), exitFailed, "allow more with --ctx"},
+		{session("--session", "text", "--session-limit", "1KiB", "-n", "2"), exitFailed, "allow more with --session-limit"},
+		{session("--session", ""), exitUsage, "it is empty"},
+		{session("--session", "a\nb"), exitUsage, "cannot be printed"},
+		{session("-p", "x"), exitUsage, "--session-dir does nothing without --session"},
+		{[]string{"run", "--session-limit", "1GiB", "-p", "x"}, exitUsage, "--session-limit does nothing without --session"},
+		{session("--session", "text", "--session-limit", "50%"), exitUsage, "size on disk"},
+		{session("--session", "new"), exitUsage, "no prompt"},
+		{[]string{"run", "--session", "x", "--session-dir", file, "-p", "x"}, exitFailed, "choose another folder with --session-dir"},
+	} {
+		o := call(t, "", c.args...)
+		if o.code != c.code || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, program+":") != 1 {
+			t.Errorf("%q: exit %d, stderr %q; want exit %d and %q", c.args, o.code, o.stderr, c.code, c.want)
+		}
+	}
+	if now, err := os.ReadFile(file); err != nil || !slices.Equal(now, old) {
+		t.Errorf("the session has changed, %v", err)
+	}
+	o := call(t, "", "state", "show", "--session-dir", dir, "--verify")
+	if o.code != exitFailed || strings.Count(o.stdout, "remove ") != 2 || !strings.Contains(o.stderr, "2 of the sessions") {
+		t.Errorf("exit %d, %q, stderr %q; want the two that are damaged named", o.code, o.stdout, o.stderr)
+	}
+}
+
+// An answer that cannot be kept is shown, and the conversation goes on.
+func TestSessionCannotBeSaved(t *testing.T) {
+	o := talk(t, []string{"-n", "3", "--session", "s", "--session-dir", t.TempDir(), "--session-limit", "100KB"}, "hello", "/quit")
+	if o.code != exitOK || o.stdout == "" || !strings.Contains(o.stderr, `error: session "s" is not saved`) {
+		t.Errorf("exit %d, stdout %q, stderr %q", o.code, o.stdout, o.stderr)
+	}
+}
+
+// state save, load and show.
+func TestState(t *testing.T) {
+	dir := t.TempDir()
+	sealed, plain, padded := filepath.Join(dir, "sealed"), filepath.Join(dir, "plain"), filepath.Join(dir, "padded")
+	whole := continuedBy(t, "run", "--json", "-p", "package main\n\nimport", "-n", "12")
+	var result stateSaved
+	if err := json.Unmarshal([]byte(mustCall(t, "", "state", "save", sealed, "-p", "package main\n\n", "--json").stdout), &result); err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, "package main\n\n", "state", "save", plain, "-", "--plain")
+	info, err := os.Stat(sealed)
+	if err != nil || result.File != sealed || result.Bytes != info.Size() || result.Positions == 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	raw, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(padded, append(raw, 1, 2, 3), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file, accept string
+		reused       int
+	}{{sealed, "sealed", result.Positions}, {sealed, "plain", result.Positions}, {plain, "plain", 0}, {padded, "padded", 0}} {
+		got := continuedBy(t, "state", "load", c.file, "--accept", c.accept, "-p", "import", "-n", "12", "--json")
+		if got.Text != whole.Text || got.Stats.Reused != c.reused {
+			t.Errorf("%s as %s goes on %q, %d tokens reused; want %q, %d", c.file, c.accept, got.Text, got.Stats.Reused, whole.Text, c.reused)
+		}
+	}
+	fixture, _ := loadE2E(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{plain}, "see --accept"},
+		{[]string{padded, "--accept", "plain"}, "see --accept"},
+		{[]string{sealed, "--model", fixture}, "the state of a model of another shape"},
+		{[]string{sealed, "--ctx", "2"}, "--ctx"},
+		{[]string{filepath.Join(dir, "none")}, "no such file"},
+		{[]string{dir}, "no regular file"},
+	} {
+		if o := call(t, "", append([]string{"state", "load"}, c.args...)...); o.code != exitFailed || !strings.Contains(o.stderr, c.want) {
+			t.Errorf("%q: exit %d, stderr %q, want %q", c.args, o.code, o.stderr, c.want)
+		}
+	}
+	if o := mustCall(t, "", "state", "load", sealed); !strings.Contains(o.stderr, "is a state of this model") || o.stdout != "" {
+		t.Errorf("%+v", o)
+	}
+	testStateShow(t, sealed, plain)
+}
+
+func testStateShow(t *testing.T, sealed, plain string) {
+	var shown stateShown
+	if err := json.Unmarshal([]byte(mustCall(t, "", "state", "show", sealed, "--verify", "--json").stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if !shown.Sealed || !shown.Verified || shown.Tokens != shown.Positions || shown.Layers != shown.Linear+shown.Full+shown.Latent || len(shown.Fingerprint) != 64 {
+		t.Errorf("%+v", shown)
+	}
+	if o := call(t, "", "state", "show", plain, "--verify"); o.code != exitFailed || !strings.Contains(o.stdout, "without a seal") || !strings.Contains(o.stderr, "cannot be verified") {
+		t.Errorf("%+v", o)
+	}
+	raw, err := os.ReadFile(sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[100] ^= 1
+	if err := os.WriteFile(sealed, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := call(t, "", "state", "show", sealed, "--verify"); o.code != exitFailed || !strings.Contains(o.stderr, "damaged") {
+		t.Errorf("%+v", o)
+	}
+	if o := mustCall(t, "", "state", "show", sealed); !strings.Contains(o.stdout, "sealed") {
+		t.Errorf("without --verify: %+v", o)
+	}
+	if o := call(t, "", "state", "show", "--session-dir", filepath.Join(t.TempDir(), "none")); o.code != exitFailed || !strings.Contains(o.stderr, "run --session NAME") {
+		t.Errorf("%+v", o)
+	}
+}

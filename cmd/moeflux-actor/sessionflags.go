@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/snapshot/store"
+)
+
+// sessionFlags say under which name run keeps a text, and where.
+type sessionFlags struct {
+	Session      *string `placeholder:"NAME" help:"Go on with the text, or with --chat the conversation, of this name, without reading it again, and save it at the end of each turn. A new name begins one."`
+	SessionDir   string  `placeholder:"DIR" help:"The folder of sessions. Default: moeflux-actor/sessions in the user's state folder, which is XDG_STATE_HOME or .local/state."`
+	SessionLimit size    `placeholder:"SIZE" help:"The most bytes of all sessions together; those used least recently are removed, never the one being saved. Default: 16GiB."`
+}
+
+// defaultSessionLimit is what all sessions together may take on disk: a few long conversations with a large model.
+const defaultSessionLimit = 16 << 30
+
+// checkSession reports flags that no session can change.
+func (f *sessionFlags) checkSession() error {
+	switch {
+	case f.Session == nil && f.SessionDir != "":
+		return usagef("--session-dir does nothing without --session")
+	case f.Session == nil && f.SessionLimit != size{}:
+		return usagef("--session-limit does nothing without --session")
+	case f.SessionLimit.percent != 0:
+		return usagef("--session-limit is a size on disk, like 8GiB")
+	case f.Session == nil:
+		return nil
+	}
+	if e, ok := errors.AsType[*store.Error](store.CheckName(*f.Session)); ok {
+		return usagef("--session %q: %v", *f.Session, e.Err)
+	}
+	return nil
+}
+
+// openKept opens the session that the flags name, nil if they name none. A conversation is not taken for a text, nor the other way
+// round.
+func (f *sessionFlags) openKept(ctx context.Context, inv *invocation, chat bool) (*keptText, error) {
+	if f.Session == nil {
+		return nil, nil
+	}
+	dir, err := sessionDir(inv, f.SessionDir)
+	if err != nil {
+		return nil, err
+	}
+	limit := f.SessionLimit.bytes
+	if limit == 0 {
+		limit = defaultSessionLimit
+	}
+	folder, err := store.Dir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
+	}
+	sessions, err := store.Open(ctx, folder, store.Options{MaxBytes: limit})
+	if err != nil {
+		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
+	}
+	k := &keptText{sessions: sessions, name: *f.Session}
+	k.note.Chat = chat
+	if err := k.open(chat); err != nil {
+		k.close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// sessionDir returns the folder of sessions: the one given, or that of this user.
+func sessionDir(inv *invocation, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	dir, err := inv.env.stateDir()
+	if err != nil {
+		return "", fmt.Errorf("this user has no folder for sessions, name one with --session-dir: %w", err)
+	}
+	return filepath.Join(dir, program, "sessions"), nil
+}

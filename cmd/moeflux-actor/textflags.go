@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/tokenizer"
+)
+
+// textFlags are those of the commands that continue a text.
+type textFlags struct {
+	promptFlags
+	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with run --chat 2048."`
+	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content."`
+
+	samplingFlags `group:"Sampling:"`
+	engineFlags   `group:"Engine:"`
+}
+
+// promptFlags say where a text is.
+type promptFlags struct {
+	Prompt *string `short:"p" placeholder:"PROMPT" help:"The text to continue; with run --chat the message to answer."`
+	File   string  `short:"f" placeholder:"FILE" help:"Read that text from a file."`
+	Stdin  string  `arg:"" optional:"" name:"-" help:"Read that text from stdin."`
+}
+
+// prepare reports flags that no model can change, and returns how tokens are chosen.
+func (c *textFlags) prepare(inv *invocation, defaultMax int) (sample.Options, error) {
+	if n := c.maxTokens(defaultMax); n < 0 {
+		return sample.Options{}, usagef("-n %d, want 0 or more", n)
+	}
+	if c.LogProbs != nil && !c.JSON {
+		return sample.Options{}, usagef("--logprobs does nothing without --json")
+	}
+	options, err := c.options(inv.env.seed)
+	if err == nil {
+		err = c.engineFlags.check()
+	}
+	return options, err
+}
+
+// maxTokens returns what -n means.
+func (c *textFlags) maxTokens(byDefault int) int {
+	if c.MaxTokens != nil {
+		return *c.MaxTokens
+	}
+	return byDefault
+}
+
+// withSession runs f with the model open.
+func (c *textFlags) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
+	if c.Profile == "" {
+		c.Profile = profileAuto
+	}
+	return c.engineFlags.withSession(ctx, inv, f)
+}
+
+// withSession runs f with the model open.
+func (e *engineFlags) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
+	s, err := openSession(ctx, inv, e)
+	if err != nil {
+		return err
+	}
+	tok, err := loadTokenizer(s.dir)
+	if err == nil {
+		err = f(s, tok)
+	}
+	return errors.Join(err, s.close())
+}
+
+// hasPrompt reports whether the command line says where the prompt is.
+func (c *promptFlags) hasPrompt() bool { return c.Prompt != nil || c.File != "" || c.Stdin != "" }
+
+// readPrompt takes the prompt from where the command line says. Where there may be none it may be empty. A message loses the line feed
+// that ends it as a file.
+func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (string, error) {
+	const how = "give it with -p TEXT, -f FILE, or - for stdin"
+	if c.Stdin != "" && c.Stdin != "-" {
+		return "", usagef("unexpected argument %q; if it is the prompt, %s", c.Stdin, how)
+	}
+	sources := 0
+	for _, given := range []bool{c.Prompt != nil, c.File != "", c.Stdin != ""} {
+		if given {
+			sources++
+		}
+	}
+	file := c.File
+	switch {
+	case sources > 1:
+		return "", usagef("the prompt is given %d times; use one of -p, -f and -", sources)
+	case c.Prompt != nil:
+		return *c.Prompt, nil
+	case sources == 0 && inv.stdinTerminal && mayBeNone:
+		return "", nil
+	case sources == 0 && inv.stdinTerminal:
+		return "", usagef("no prompt; %s", how)
+	case file == "":
+		file = "-"
+	}
+	data, err := readInput(inv, file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the prompt cannot be read: %w", err)
+	case sources == 0 && len(data) == 0 && !mayBeNone:
+		return "", usagef("no prompt, and stdin is empty; %s", how)
+	case !utf8.Valid(data):
+		return "", fmt.Errorf("the prompt in %s is not UTF-8 text; convert it first", file)
+	case message:
+		return withoutLineEnd(string(data)), nil
+	}
+	return string(data), nil
+}
+
+// withoutLineEnd returns the text of a file without its last line end.
+func withoutLineEnd(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+}
+
+// generation returns a generation of one text with what the flags say.
+func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, options sample.Options, defaultMax int) *generation {
+	return &generation{
+		s: s, seq: seq, tok: tok, sampling: options, maxTokens: c.maxTokens(defaultMax), stops: c.Stop, logProbs: c.LogProbs,
+		clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats,
+	}
+}
+
+// once generates one text and prints all that is to be printed about it. finish, if not nil, completes the result. save, if not nil, keeps what
+// came: a signal then ends the text between two tokens, where it can be kept, and a second Ctrl-C at once.
+func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
+	if save != nil {
+		var turn turnState
+		halt := func() { turn.interrupt() }
+		defer context.AfterFunc(ctx, halt)() // another signal's
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		turn.begin(cancel)
+		defer inv.env.interrupts.catch(halt)()
+		g.halt = turn.halted
+	}
+	result, err := g.run(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err, result.StopReason = nil, stopInterrupted
+	}
+	interrupted := result.StopReason == stopInterrupted
+	if endErr := g.end(result); err == nil { // what came is shown whatever happened
+		err = endErr
+	}
+	if err != nil {
+		return err
+	}
+	if finish != nil {
+		finish(result)
+	}
+	if result.Stats, err = runStats(context.WithoutCancel(ctx), g); err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := writeJSON(inv.stdout, result); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(inv.stderr, result.Stats.line())
+	if save != nil {
+		if err := save(ctx); err != nil {
+			return err
+		}
+	}
+	if interrupted {
+		return errInterrupted
+	}
+	return nil
+}

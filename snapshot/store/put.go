@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// Put stores what write writes, a sealed snapshot with its token ids, as the session of this name, in place of the one that is there.
+// Whatever fails, or kills the process, the session is the old one or the new one in full; once Put has returned nil it is the new one,
+// after a loss of power too. The Kind of the error is ErrName, ErrDiskFull, ErrTooLarge, or ErrDamaged if what was written is no
+// session; for the two that say "stored" see there. An error of write's is its cause. When ctx ends, so does the writing.
+func (s *Store) Put(ctx context.Context, name string, write func(io.Writer) error) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	d, err := s.begin(ctx)
+	if err != nil {
+		return s.fail("save", name, nil, err)
+	}
+	defer d.release()
+	if err = d.fill(ctx, s.max, write); err == nil {
+		err = s.publish(ctx, d, name)
+	}
+	if err == nil {
+		return nil
+	}
+	err = s.fail("save", name, nil, err)
+	if d.renamed {
+		return err
+	}
+	if left := s.fs.Remove(d.name); left != nil && !errors.Is(left, fs.ErrNotExist) {
+		err = errors.Join(err, left)
+	}
+	return err
+}
+
+// draft is a temporary file that is being written.
+type draft struct {
+	name    string
+	file    WriteFile
+	release func() // gives up the lock that tells others that the writer lives
+	renamed bool
+}
+
+// begin makes a temporary file under a name that is free once leftovers are gone.
+func (s *Store) begin(ctx context.Context) (*draft, error) {
+	release, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := s.sweep(); err != nil {
+		return nil, err
+	}
+	d := &draft{}
+	for n := 0; ; n++ {
+		d.name = writingName(n)
+		if d.file, err = s.fs.Create(d.name); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.release, err = s.fs.TryLock(d.name); err != nil {
+		return nil, errors.Join(err, d.file.Close(), s.fs.Remove(d.name))
+	}
+	return d, nil
+}
+
+// fill writes the content and makes it durable. What was written is a session then, or there is an error. The file is closed in
+// either case.
+func (d *draft) fill(ctx context.Context, most int64, write func(io.Writer) error) error {
+	w := &limited{ctx: ctx, w: d.file, most: most}
+	err := write(w)
+	if w.err != nil {
+		err = w.err // whatever write made of it
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err == nil {
+		_, err = sealOf(d.file, w.n)
+	}
+	if closed := d.file.Close(); err == nil { // after another failure it has nothing to add
+		err = closed
+	}
+	return err
+}
+
+// publish gives the file its name and removes sessions that there is no room for any more.
+func (s *Store) publish(ctx context.Context, d *draft, name string) error {
+	release, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.fs.Rename(d.name, fileOf(name)); err != nil {
+		return err
+	}
+	d.renamed = true
+	if err := s.fs.Sync(); err != nil {
+		return &Error{Kind: ErrUnsettled, Err: err}
+	}
+	if err := s.makeRoom(name); err != nil {
+		return &Error{Kind: ErrNoRoom, Err: err}
+	}
+	return nil
+}
+
+// makeRoom removes the sessions that were used least recently, until the rest is small enough, and never the one to keep. The folder
+// is locked: so no file that is removed is another one than was listed. After a loss of power they may be back, and are removed next time.
+func (s *Store) makeRoom(keep string) error {
+	if s.max <= 0 {
+		return nil
+	}
+	all, err := s.sessions()
+	if err != nil {
+		return err
+	}
+	var total int64
+	for _, e := range all {
+		total += e.Bytes
+	}
+	for i := len(all) - 1; i >= 0 && total > s.max; i-- {
+		if all[i].Name == keep {
+			continue
+		}
+		if err := s.fs.Remove(all[i].file.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		total -= all[i].Bytes
+	}
+	return nil
+}
+
+// limited counts what is written and ends it when it becomes too much or ctx ends.
+type limited struct {
+	ctx     context.Context
+	w       io.Writer
+	n, most int64
+	err     error // the first
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.err != nil {
+		return 0, l.err
+	}
+	if l.err = context.Cause(l.ctx); l.err != nil {
+		return 0, l.err
+	}
+	if l.most > 0 && l.n+int64(len(p)) > l.most {
+		l.err = &Error{Kind: ErrTooLarge, Err: fmt.Errorf("more than %d bytes", l.most)}
+		return 0, l.err
+	}
+	n, err := l.w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	l.n, l.err = l.n+int64(n), err
+	return n, err
+}
