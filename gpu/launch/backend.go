@@ -13,6 +13,9 @@ type Kernel struct {
 type Memory interface {
 	// Bytes returns the memory if the host can address it, else nil.
 	Bytes() []byte
+	// Address is where kernels find it: tables of pointers that a Device uploads hold it, plus an offset. A kernel may reach any memory
+	// that is not released that way.
+	Address() uint64
 	// Release gives it back; of wrapped memory only the wrapping. It is called once, when no submitted work uses it.
 	Release()
 }
