@@ -31,10 +31,6 @@ const (
 	attributeMajor             = 75
 	attributeMinor             = 76
 	attributeReadOnlyRegisters = 113
-
-	functionSharedBytes = 1
-	functionLocalBytes  = 3
-	functionRegisters   = 4
 )
 
 // driver is the functions of libcuda that are used, by what they do. Tests put others in their place. Pointers are to memory that
@@ -99,7 +95,7 @@ func openDriver(cfg Config) (*driver, error) {
 func (d *driver) bindDevices(s *symbols) {
 	initialise, version, count, get, name := s.proc("cuInit"), s.proc("cuDriverGetVersion"), s.proc("cuDeviceGetCount"), s.proc("cuDeviceGet"), s.proc("cuDeviceGetName")
 	attribute, retain, release := s.proc("cuDeviceGetAttribute"), s.proc("cuDevicePrimaryCtxRetain"), s.proc("cuDevicePrimaryCtxRelease_v2")
-	setCurrent, errorName, errorString := s.proc("cuCtxSetCurrent"), s.proc("cuGetErrorName"), s.proc("cuGetErrorString")
+	setCurrent, errorName, errorString := s.quick("cuCtxSetCurrent"), s.proc("cuGetErrorName"), s.proc("cuGetErrorString")
 
 	d.init = func() result { return initialise.call(0) }
 	d.version = func(v *int32) result { return version.call(uintptr(unsafe.Pointer(v))) }
@@ -115,7 +111,7 @@ func (d *driver) bindDevices(s *symbols) {
 		return retain.call(uintptr(unsafe.Pointer(ctx)), uintptr(dev))
 	}
 	d.release = func(dev int32) result { return release.call(uintptr(dev)) }
-	d.setCurrent = func(ctx contextHandle) result { return setCurrent.call(uintptr(ctx)) }
+	d.setCurrent = func(ctx contextHandle) result { return setCurrent.call(uintptr(ctx), 0, 0, 0) }
 	text := func(p proc) func(r result) string {
 		return func(r result) string {
 			var s *byte
@@ -132,7 +128,7 @@ func (d *driver) bindMemory(s *symbols) {
 	info, alloc, free := s.proc("cuMemGetInfo_v2"), s.proc("cuMemAlloc_v2"), s.proc("cuMemFree_v2")
 	hostAlloc, hostFree, register, unregister := s.proc("cuMemHostAlloc"), s.proc("cuMemFreeHost"), s.proc("cuMemHostRegister_v2"), s.proc("cuMemHostUnregister")
 	hostAddress := s.proc("cuMemHostGetDevicePointer_v2")
-	copyIn, copyOut, fill := s.proc("cuMemcpyHtoDAsync_v2"), s.proc("cuMemcpyDtoHAsync_v2"), s.proc("cuMemsetD8Async")
+	copyIn, copyOut, fill := s.quick("cuMemcpyHtoDAsync_v2"), s.quick("cuMemcpyDtoHAsync_v2"), s.quick("cuMemsetD8Async")
 
 	d.memInfo = func(f, t *uint64) result {
 		return info.call(uintptr(unsafe.Pointer(f)), uintptr(unsafe.Pointer(t)))
@@ -163,8 +159,8 @@ func (d *driver) bindMemory(s *symbols) {
 
 func (d *driver) bindStreams(s *symbols) {
 	create, destroy, sync := s.proc("cuStreamCreate"), s.proc("cuStreamDestroy_v2"), s.proc("cuStreamSynchronize")
-	eventCreate, eventDestroy, record := s.proc("cuEventCreate"), s.proc("cuEventDestroy_v2"), s.proc("cuEventRecord")
-	eventSync, eventQuery, elapsed := s.proc("cuEventSynchronize"), s.proc("cuEventQuery"), s.proc("cuEventElapsedTime")
+	eventCreate, eventDestroy, record := s.proc("cuEventCreate"), s.proc("cuEventDestroy_v2"), s.quick("cuEventRecord")
+	eventSync, eventQuery, elapsed := s.quick("cuEventSynchronize"), s.quick("cuEventQuery"), s.quick("cuEventElapsedTime")
 
 	d.streamCreate = func(st *streamHandle, flags uint32) result {
 		return create.call(uintptr(unsafe.Pointer(st)), uintptr(flags))
@@ -175,17 +171,17 @@ func (d *driver) bindStreams(s *symbols) {
 		return eventCreate.call(uintptr(unsafe.Pointer(e)), uintptr(flags))
 	}
 	d.eventDestroy = func(e eventHandle) result { return eventDestroy.call(uintptr(e)) }
-	d.eventRecord = func(e eventHandle, st streamHandle) result { return record.call(uintptr(e), uintptr(st)) }
-	d.eventSync = func(e eventHandle) result { return eventSync.call(uintptr(e)) }
-	d.eventQuery = func(e eventHandle) result { return eventQuery.call(uintptr(e)) }
+	d.eventRecord = func(e eventHandle, st streamHandle) result { return record.call(uintptr(e), uintptr(st), 0, 0) }
+	d.eventSync = func(e eventHandle) result { return eventSync.call(uintptr(e), 0, 0, 0) }
+	d.eventQuery = func(e eventHandle) result { return eventQuery.call(uintptr(e), 0, 0, 0) }
 	d.eventElapsed = func(ms *float32, begin, end eventHandle) result {
-		return elapsed.call(uintptr(unsafe.Pointer(ms)), uintptr(begin), uintptr(end))
+		return elapsed.call(uintptr(unsafe.Pointer(ms)), uintptr(begin), uintptr(end), 0)
 	}
 }
 
 func (d *driver) bindModules(s *symbols) {
 	load, unload, function := s.proc("cuModuleLoadData"), s.proc("cuModuleUnload"), s.proc("cuModuleGetFunction")
-	value, launch := s.proc("cuFuncGetAttribute"), s.proc("cuLaunchKernel")
+	value, launch := s.proc("cuFuncGetAttribute"), s.quick("cuLaunchKernel")
 
 	d.moduleLoad = func(m *moduleHandle, image []byte) result {
 		return load.call(uintptr(unsafe.Pointer(m)), uintptr(unsafe.Pointer(unsafe.SliceData(image))))
@@ -199,8 +195,7 @@ func (d *driver) bindModules(s *symbols) {
 		return value.call(uintptr(unsafe.Pointer(v)), uintptr(a), uintptr(f))
 	}
 	d.launch = func(f functionHandle, groups [3]int, threads int, st streamHandle, params *unsafe.Pointer) result {
-		return launch.call(uintptr(f), uintptr(groups[0]), uintptr(groups[1]), uintptr(groups[2]), uintptr(threads), 1, 1, 0, uintptr(st),
-			uintptr(unsafe.Pointer(params)), 0)
+		return launch.launch(f, groups, threads, st, uintptr(unsafe.Pointer(params)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -150,9 +151,13 @@ func head(s string) (first, rest string) {
 
 // symbols looks up functions; the first that is missing is the error.
 type symbols struct {
-	lib library
-	err error
+	lib  library
+	err  error
+	args *sync.Pool // of *callArgs, for quick procs
 }
+
+// callArgs holds the arguments of one call.
+type callArgs [11]uintptr
 
 // proc is the address of a C function.
 type proc uintptr
@@ -171,10 +176,45 @@ func (s *symbols) proc(name string) proc {
 	return proc(p)
 }
 
-// call calls a C function that returns an int.
+// call calls a C function that returns an int. It allocates the list of its arguments.
 //
 //go:uintptrescapes
 func (p proc) call(args ...uintptr) result {
 	r, _, _ := purego.SyscallN(uintptr(p), args...)
+	return result(int32(r))
+}
+
+// quickProc is the address of a C function that is called all the time: a call allocates nothing.
+type quickProc struct {
+	proc proc
+	args *sync.Pool
+}
+
+func (s *symbols) quick(name string) quickProc {
+	if s.args == nil {
+		s.args = &sync.Pool{New: func() any { return new(callArgs) }}
+	}
+	return quickProc{s.proc(name), s.args}
+}
+
+// call calls a function of at most four arguments; it does not look at those beyond its own.
+//
+//go:uintptrescapes
+func (p quickProc) call(a, b, c, d uintptr) result {
+	args := p.args.Get().(*callArgs)
+	args[0], args[1], args[2], args[3] = a, b, c, d
+	r, _, _ := purego.SyscallN(uintptr(p.proc), args[:4]...)
+	p.args.Put(args)
+	return result(int32(r))
+}
+
+// launch calls cuLaunchKernel.
+//
+//go:uintptrescapes
+func (p quickProc) launch(f functionHandle, groups [3]int, threads int, s streamHandle, params uintptr) result {
+	args := p.args.Get().(*callArgs)
+	*args = callArgs{uintptr(f), uintptr(groups[0]), uintptr(groups[1]), uintptr(groups[2]), uintptr(threads), 1, 1, 0, uintptr(s), params, 0}
+	r, _, _ := purego.SyscallN(uintptr(p.proc), args[:]...)
+	p.args.Put(args)
 	return result(int32(r))
 }

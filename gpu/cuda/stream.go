@@ -169,7 +169,10 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	}
 	at := address(dst.Address() + uint64(offset))
 	r := s.b.d.copyIn(at, unsafe.Pointer(unsafe.SliceData(from)), uint64(len(from)), s.handle)
-	return x.keep(s.b.check(r, "cuMemcpyHtoDAsync_v2", fmt.Sprintf("copying %d bytes to the device", len(src))))
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemcpyHtoDAsync_v2", fmt.Sprintf("copying %d bytes to the device", len(src))))
+	}
+	return nil
 }
 
 // CopyOut copies from src to dst, by way of pinned memory.
@@ -188,7 +191,10 @@ func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 	}
 	at := address(src.Address() + uint64(offset))
 	r := s.b.d.copyOut(unsafe.Pointer(unsafe.SliceData(to)), at, uint64(len(to)), s.handle)
-	return x.keep(s.b.check(r, "cuMemcpyDtoHAsync_v2", fmt.Sprintf("copying %d bytes from the device", len(dst))))
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemcpyDtoHAsync_v2", fmt.Sprintf("copying %d bytes from the device", len(dst))))
+	}
+	return nil
 }
 
 // staging returns n bytes of pinned memory, n at most greatestBlock, that are the batch's until it is done.
@@ -216,7 +222,10 @@ func (s *stream) Fill(dst launch.Memory, offset, n int) error {
 		return err
 	}
 	r := s.b.d.fill(address(dst.Address()+uint64(offset)), 0, uint64(n), s.handle)
-	return x.keep(s.b.check(r, "cuMemsetD8Async", fmt.Sprintf("clearing %d bytes", n)))
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemsetD8Async", fmt.Sprintf("clearing %d bytes", n)))
+	}
+	return nil
 }
 
 // Commit ends a batch and hands it to the goroutine that waits.
@@ -323,8 +332,8 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 		}
 		return 1, x.err
 	}
-	if err := s.b.blame(d.eventSync(x.end), "cuEventSynchronize", x.doing()); err != nil {
-		return 1, err
+	if r := d.eventSync(x.end); r != success {
+		return 1, s.b.blame(r, "cuEventSynchronize", x.doing())
 	}
 	if err := s.b.check(d.eventElapsed(&s.ms, x.begin, x.end), "cuEventElapsedTime", ""); err != nil {
 		return 1, err
