@@ -49,6 +49,7 @@ func openCompiler(cfg Config, driverMajor int) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
+	preload(lib.path, "libnvrtc-builtins.so.*")
 	c := &compiler{path: lib.path}
 	sym := &symbols{lib: lib}
 	c.bind(sym)

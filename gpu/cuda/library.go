@@ -113,6 +113,21 @@ func (s *search) open() (library, error) {
 	return library{}, &LibraryError{What: s.what, Variable: s.variable, Tried: tried}
 }
 
+// preload opens the libraries beside a file that it opens by name itself: where the dynamic linker does not look into that folder it finds
+// them open already. One that cannot be opened will be missed by the library, which says so.
+func preload(file, pattern string) {
+	if !filepath.IsAbs(file) {
+		return
+	}
+	beside, err := filepath.Glob(filepath.Join(filepath.Dir(file), pattern))
+	if err != nil {
+		return
+	}
+	for _, path := range beside {
+		purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	}
+}
+
 // withPath names the file in an error of the dynamic linker, which mostly does so itself.
 func withPath(path string, err error) string {
 	if strings.HasPrefix(err.Error(), path) {

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -25,6 +26,7 @@ type memoryKind uint8
 const (
 	ownMemory memoryKind = iota
 	registeredMemory
+	pinnedMemory
 )
 
 var _ launch.Memory = (*memory)(nil)
@@ -38,17 +40,26 @@ func (m *memory) Address() uint64 { return uint64(m.at) }
 // Release gives it back. Giving back fails only with a context that is spoiled, which gives back all when it is closed.
 func (m *memory) Release() {
 	b := m.b
-	if unbind, err := b.bind(); err == nil {
-		if m.kind == ownMemory {
-			b.check(b.d.free(m.at), "cuMemFree_v2", "")
-		} else {
-			b.check(b.d.unregister(unsafe.Pointer(unsafe.SliceData(m.host))), "cuMemHostUnregister", "")
-		}
-		unbind()
-	}
+	host := unsafe.Pointer(unsafe.SliceData(m.host))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.memory--
+	if m.kind == pinnedMemory {
+		b.own = slices.DeleteFunc(b.own, func(x *memory) bool { return x == m })
+	}
+	unbind, err := b.bind()
+	if err != nil {
+		return
+	}
+	defer unbind()
+	switch m.kind {
+	case ownMemory:
+		b.d.free(m.at)
+	case registeredMemory:
+		b.d.unregister(host)
+	case pinnedMemory:
+		b.d.hostFree(host)
+	}
 }
 
 // NewMemory returns n zeroed bytes of the device's own memory, which the host cannot address.
@@ -123,6 +134,51 @@ func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 	}
 	b.memory++
 	return m, nil
+}
+
+// newPinned returns n bytes of host memory that copies need no detour from or to.
+func (b *backend) newPinned(n int) (*memory, error) {
+	unbind, err := b.bind()
+	if err != nil {
+		return nil, err
+	}
+	defer unbind()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, gpu.ErrClosed
+	}
+	doing := fmt.Sprintf("%d bytes of pinned host memory", n)
+	var at unsafe.Pointer
+	r := b.d.hostAlloc(&at, uint64(n), hostAllocPortable|hostAllocMapped)
+	if r == outOfMemory {
+		return nil, fmt.Errorf("cuda: %w: %s asked, which the system does not give", gpu.ErrOutOfMemory, doing)
+	}
+	if err := b.check(r, "cuMemHostAlloc", doing); err != nil {
+		return nil, err
+	}
+	m := &memory{b: b, host: unsafe.Slice((*byte)(at), n), kind: pinnedMemory}
+	if err := b.check(b.d.hostAddress(&m.at, at), "cuMemHostGetDevicePointer_v2", doing); err != nil {
+		b.d.hostFree(at)
+		return nil, err
+	}
+	b.memory++
+	b.own = append(b.own, m)
+	return m, nil
+}
+
+// isPinned reports whether mem is part of what newPinned gave.
+func (b *backend) isPinned(mem []byte) bool {
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.own {
+		base := uintptr(unsafe.Pointer(unsafe.SliceData(m.host)))
+		if base <= from && from+uintptr(len(mem)) <= base+uintptr(len(m.host)) {
+			return true
+		}
+	}
+	return false
 }
 
 // memoryInfo returns how much of the device's memory is free, and how much it has.

@@ -153,7 +153,7 @@ func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	return nil
 }
 
-// CopyIn copies src to dst, by way of pinned memory.
+// CopyIn copies src to dst, by way of pinned memory if it is not pinned itself.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	x, err := s.record()
 	defer runtime.UnlockOSThread()
@@ -161,7 +161,7 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 		return err
 	}
 	from := src
-	if len(src) <= greatestBlock {
+	if len(src) < leastBlock || len(src) <= greatestBlock && !s.b.isPinned(src) {
 		if from, err = s.staging(x, len(src)); err != nil {
 			return x.keep(err)
 		}
