@@ -35,8 +35,9 @@ type backend struct {
 
 	mu        sync.Mutex // guards the rest, and the use of setup
 	closed    bool
-	memory    int // pieces not released
-	streams   int // open
+	memory    int       // pieces not released
+	own       []*memory // of them, pinned host memory
+	streams   int       // open
 	pipelines []*pipeline
 }
 
