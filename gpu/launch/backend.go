@@ -74,6 +74,6 @@ type Stream interface {
 	// the Commits: with how long the device worked on it, in nanoseconds, and nil or what failed. It may be called before Commit
 	// returns, or later from a goroutine of the back end. It does not block.
 	Commit(done func(ns int64, err error))
-	// Close waits for the work and ends the stream.
+	// Close waits for the work and for the calls of done, and ends the stream.
 	Close() error
 }

@@ -1,9 +1,6 @@
 package msl
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // forbidden are words outside the subset, with the reason.
 var forbidden = map[string]string{
@@ -16,6 +13,9 @@ var forbidden = map[string]string{
 	"texture2d": "not portable", "host_name": "no template kernels", "isnan": "Metal's fast math assumes there is none",
 	"isinf": "Metal's fast math assumes there is none",
 }
+
+// beforeLambda are the tokens after which a bracket begins an expression.
+var beforeLambda = map[string]bool{"=": true, "(": true, ",": true, "{": true, "return": true}
 
 var (
 	swizzle = regexp.MustCompile(`^([xyzw]{2,4}|[rgba]{2,4})$`)
@@ -38,7 +38,7 @@ func (p *parser) checkWords(ts []tok) {
 			p.fail(t.line, "%s: vectors are 2 or 4 wide and aligned to their size", t.text)
 		case before == "." && swizzle.MatchString(t.text):
 			p.fail(t.line, ".%s: no swizzles, name one member", t.text)
-		case t.text == "[" && textAt(ws, i+1) != "[" && strings.Contains("=(,{return", before) && before != "":
+		case t.text == "[" && beforeLambda[before] && textAt(ws, i+1) != "[":
 			p.fail(t.line, "a lambda: not in Metal")
 		}
 	}

@@ -1,0 +1,133 @@
+// Elementwise operations and copies: one thread an element, in a grid of one dimension. An operand that may be another's memory is not const.
+#include "common.metal"
+
+struct AddParams {
+  uint n;
+};
+// y = a + b.
+kernel void add(device float* a [[buffer(0)]],
+                device float* b [[buffer(1)]],
+                device float* y [[buffer(2)]],
+                constant AddParams& p [[buffer(3)]],
+                uint i [[thread_position_in_grid]]) {
+  if (i < p.n) y[i] = a[i] + b[i];
+}
+
+// y = silu(gate)·up.
+kernel void swiglu(device float* gate [[buffer(0)]],
+                   device float* up [[buffer(1)]],
+                   device float* y [[buffer(2)]],
+                   constant AddParams& p [[buffer(3)]],
+                   uint i [[thread_position_in_grid]]) {
+  if (i < p.n) y[i] = silu(gate[i]) * up[i];
+}
+
+struct GateParams {
+  uint n;  // rows·heads·dim
+  uint heads;
+  uint dim;
+  uint g_row;  // floats from row to row of g
+  uint g_head;
+};
+// x[r, h, d] *= sigmoid(g[r, h, d]); x is dense.
+kernel void sigmoid_gate(device float* x [[buffer(0)]],
+                         device const float* g [[buffer(1)]],
+                         constant GateParams& p [[buffer(2)]],
+                         uint i [[thread_position_in_grid]]) {
+  if (i < p.n) {
+    const uint d = i % p.dim, v = i / p.dim;
+    x[i] *= sigmoid(g[ulong(v / p.heads) * p.g_row + v % p.heads * p.g_head + d]);
+  }
+}
+
+struct CopyParams {
+  uint n;  // rows·heads·dim
+  uint heads;
+  uint dim;
+  uint x_row;  // floats from row to row
+  uint x_head;
+  uint y_row;
+  uint y_head;
+};
+// y[r, h, d] = x[r, h, d].
+kernel void copy_heads(device const float* x [[buffer(0)]],
+                       device float* y [[buffer(1)]],
+                       constant CopyParams& p [[buffer(2)]],
+                       uint i [[thread_position_in_grid]]) {
+  if (i < p.n) {
+    const uint d = i % p.dim, v = i / p.dim;
+    y[ulong(v / p.heads) * p.y_row + v % p.heads * p.y_head + d] = x[ulong(v / p.heads) * p.x_row + v % p.heads * p.x_head + d];
+  }
+}
+
+struct GatherParams {
+  uint n;  // rows·dim
+  uint dim;
+};
+// y[i, :] = x[rows[i], :].
+kernel void gather(device const float* x [[buffer(0)]],
+                   device const int* rows [[buffer(1)]],
+                   device float* y [[buffer(2)]],
+                   constant GatherParams& p [[buffer(3)]],
+                   uint i [[thread_position_in_grid]]) {
+  if (i < p.n) y[i] = x[ulong(rows[i / p.dim]) * p.dim + i % p.dim];
+}
+
+struct CombineParams {
+  uint n;  // rows·dim
+  uint dim;
+  uint top_k;
+};
+// y = residual + (Σ_k weights[r, k]·routed[r, k] + t·shared), k ascending.
+// SHARED: 0 without shared, 1 with t = 1, 2 with t = sigmoid(gate[r]).
+kernel void combine(device const float* routed [[buffer(0)]],
+                    device const float* shared [[buffer(1)]],
+                    device const float* gate [[buffer(2)]],
+                    device float* residual [[buffer(3)]],
+                    device const float* weights [[buffer(4)]],
+                    device float* y [[buffer(5)]],
+                    constant CombineParams& p [[buffer(6)]],
+                    uint i [[thread_position_in_grid]]) {
+  if (i < p.n) {
+    const uint r = i / p.dim, d = i % p.dim;
+    float acc = 0.0f;
+    for (uint k = 0; k < p.top_k; k++) {
+      const uint pair = r * p.top_k + k;
+      acc = fma(weights[pair], routed[ulong(pair) * p.dim + d], acc);
+    }
+#if SHARED == 1
+    acc += shared[i];
+#elif SHARED == 2
+    acc = fma(sigmoid(gate[r]), shared[i], acc);
+#endif
+    y[i] = residual[i] + acc;
+  }
+}
+
+struct AppendRow {
+  device float* k;  // where the row's keys go
+  device float* v;
+  uint row;
+  uint pad;
+};
+struct AppendParams {
+  uint n;  // rows·dim
+  uint dim;
+  uint k_stride;  // floats from row to row
+  uint v_stride;
+};
+// Writes rows of keys and values to their places in the cache. VALUES: 0 keys alone.
+kernel void append_kv(device const float* k [[buffer(0)]],
+                      device const float* v [[buffer(1)]],
+                      device const AppendRow* rows [[buffer(2)]],
+                      constant AppendParams& p [[buffer(3)]],
+                      uint i [[thread_position_in_grid]]) {
+  if (i < p.n) {
+    const AppendRow r = rows[i / p.dim];
+    const uint d = i % p.dim;
+    r.k[d] = k[ulong(r.row) * p.k_stride + d];
+#if VALUES
+    r.v[d] = v[ulong(r.row) * p.v_stride + d];
+#endif
+  }
+}
