@@ -91,8 +91,16 @@ func threadgroupVariable(ts []tok, i int) (end int, ok bool) {
 	if ts[i].text != "threadgroup" {
 		return 0, false
 	}
-	end = until(ts, i, ";*&()=")
-	return end, end < len(ts) && (ts[end].text == ";" || ts[end].text == "=")
+	for end = i + 1; end < len(ts) && (ts[end].kind != punct || ts[end].text == ","); end++ {
+	}
+	for textAt(ts, end) == "[" { // dimensions are expressions
+		end = next(ts, closing(ts, end))
+		for textAt(ts, end) == "," { // a second variable, which checkBody refuses
+			for end++; end < len(ts) && ts[end].kind != punct; end++ {
+			}
+		}
+	}
+	return end, textAt(ts, end) == ";" || textAt(ts, end) == "="
 }
 
 // checkBody checks threadgroup variables and barriers of a kernel's body.
