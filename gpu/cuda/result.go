@@ -2,8 +2,6 @@
 
 package cuda
 
-import "fmt"
-
 // result is what a function of the driver returns.
 type result int32
 
@@ -11,7 +9,7 @@ type result int32
 const (
 	success               result = 0
 	outOfMemory           result = 2
-	noDevice              result = 100
+	noDevice              result = codeNoDevice
 	eccUncorrectable      result = 214
 	notReady              result = 600
 	illegalAddress        result = 700
@@ -32,22 +30,6 @@ func (r result) spoils() bool {
 		return true
 	}
 	return hardwareStackError <= r && r <= launchFailed
-}
-
-// Error is a function of the driver that failed.
-type Error struct {
-	Function string // "cuMemAlloc_v2"
-	Code     int    // CUresult
-	Text     string // what the driver says of it: "CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was encountered"
-	Doing    string // for what it was called; "" if the function says it all
-}
-
-func (e *Error) Error() string {
-	doing := ""
-	if e.Doing != "" {
-		doing = e.Doing + ": "
-	}
-	return fmt.Sprintf("cuda: %s%s: error %d, %s", doing, e.Function, e.Code, e.Text)
 }
 
 // check returns nil for success, else an *Error.
