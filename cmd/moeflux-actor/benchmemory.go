@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"github.com/moeflux/moeflux-actor/internal/membw"
 )
@@ -29,6 +30,9 @@ func newBenchMemory(inv *invocation, threads int) (*benchMemory, error) {
 	free, err := inv.env.freeMemory()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell how much memory is free: %w", err)
+	}
+	if threads == 0 { // a GPU computes
+		threads = runtime.GOMAXPROCS(0)
 	}
 	bytes := min(bandwidthBytes, free/4) / membw.BlockBytes * membw.BlockBytes
 	if bytes < max(bandwidthMinBytes, int64(threads)*membw.BlockBytes) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -311,7 +312,7 @@ func TestRefused(t *testing.T) {
 		}
 		_, err := x.commit()
 		if first == nil || !strings.Contains(first.Error(), c.want) || !errors.Is(err, first) {
-			t.Errorf("%s fails: the method says %v, the batch %v; want %q", c.function, first, err, c.want)
+			t.Errorf("%s fails: a method says %v, the batch %v; want %q", c.function, first, err, c.want)
 		}
 		if err := launchFill(x.s, x.p, x.m, 0, 1, 1, 1); err != nil {
 			t.Error(err)
@@ -325,6 +326,116 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := x.commit(); err == nil {
 		t.Error("a batch with too many arguments went well")
+	}
+}
+
+// Chains of launches that come again are replayed with their constants as they are by then: on other memory they are another chain.
+func TestGraphs(t *testing.T) {
+	x := openBench(t)
+	chain := func(offset, n int, base uint32) []uint32 {
+		t.Helper()
+		for i := range n {
+			if err := launchFill(x.s, x.p, x.m, offset+4*i, 1, base, uint32(i*i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		down := make([]byte, 4*n)
+		if err := x.s.CopyOut(down, x.m, offset); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.commit(); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]uint32, n)
+		for i := range got {
+			got[i] = binary.LittleEndian.Uint32(down[4*i:])
+			if want := base + uint32(i*i); got[i] != want {
+				t.Errorf("chain of %d at %d: word %d is %d, want %d", n, offset, i, got[i], want)
+			}
+		}
+		return got
+	}
+	check := func(what string, launches, graphs, sets int) {
+		t.Helper()
+		c := x.f.counts
+		if c["cuLaunchKernel"] != launches || c["cuGraphLaunch"] != graphs || c["cuGraphExecKernelNodeSetParams_v2"] != sets {
+			t.Errorf("%s: %d launches, %d graphs, %d nodes changed; want %d, %d, %d", what, c["cuLaunchKernel"], c["cuGraphLaunch"],
+				c["cuGraphExecKernelNodeSetParams_v2"], launches, graphs, sets)
+		}
+		clear(c)
+	}
+	chain(0, 5, 10)
+	check("a chain that is new", 5, 0, 0)
+	chain(0, 5, 10)
+	check("again", 0, 1, 0)
+	chain(0, 5, 10)
+	check("and again", 0, 1, 0)
+	chain(0, 5, 1000)
+	check("with other constants", 0, 1, 5)
+	chain(64, 5, 1000)
+	check("elsewhere", 5, 0, 0)
+	chain(0, 5, 1000)
+	check("the first one", 0, 1, 0)
+	chain(0, 2, 1000)
+	chain(0, 2, 1000)
+	check("short ones", 4, 0, 0)
+	for i := range 2 * mostGraphs {
+		chain(64+8*i%2000, 3, 0)
+		chain(64+8*i%2000, 3, 0)
+	}
+	if n := len(x.s.(*stream).graphs.known); n > mostGraphs {
+		t.Errorf("%d graphs are kept", n)
+	}
+	for i, function := range []string{"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags"} {
+		chain(3200+32*i, 6, 1)
+		x.f.fail(function, outOfMemory)
+		chain(3200+32*i, 6, 1) // is launched kernel by kernel
+		x.f.mu.Lock()
+		if _, left := x.f.fails[function]; left {
+			t.Errorf("%s was not called", function)
+		}
+		x.f.mu.Unlock()
+	}
+	chain(3000, 6, 1)
+	chain(3000, 6, 1)
+	x.f.fail("cuGraphExecKernelNodeSetParams_v2", 1)
+	for i := range 6 {
+		if err := launchFill(x.s, x.p, x.m, 3000+4*i, 1, 2, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.commit(); err == nil || !strings.Contains(err.Error(), "kernel fill in [1 1 1] groups") {
+		t.Errorf("a node cannot be changed: %v", err)
+	}
+	chain(3000, 6, 77)
+}
+
+// In the steady state nothing is allocated.
+func TestNoAllocations(t *testing.T) {
+	x := openBench(t)
+	args := []launch.Arg{{Memory: x.m}, {Bytes: binary.LittleEndian.AppendUint32(nil, 1)}, {Bytes: make([]byte, 8)}}
+	l := &launch.Launch{Kernel: launch.Kernel{Name: "fill"}, Groups: [3]int{1, 1, 1}, Threads: 32, Args: args}
+	s := x.s.(*stream)
+	d := *x.d
+	d.launch = func(functionHandle, [3]int, int, streamHandle, *unsafe.Pointer) result { return success }
+	d.graphLaunch = func(execHandle, streamHandle) result { return success }
+	d.graphSet = func(execHandle, nodeHandle, *kernelSpec) result { return success }
+	x.backend.d = &d
+	n := 0
+	if a := testing.AllocsPerRun(100, func() {
+		n++
+		binary.LittleEndian.PutUint32(args[2].Bytes, uint32(n%2))
+		for range 4 {
+			x.s.Launch(x.p, l)
+		}
+		batch, _ := s.record()
+		runtime.UnlockOSThread()
+		s.flush(batch)
+	}); a != 0 {
+		t.Errorf("a chain allocates %v times", a)
+	}
+	if _, err := x.commit(); err != nil {
+		t.Error(err)
 	}
 }
 

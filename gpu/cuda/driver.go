@@ -16,6 +16,9 @@ type (
 	eventHandle    uintptr
 	moduleHandle   uintptr
 	functionHandle uintptr
+	graphHandle    uintptr
+	nodeHandle     uintptr
+	execHandle     uintptr
 )
 
 // Flags and attributes of the driver's interface.
@@ -74,6 +77,14 @@ type driver struct {
 	function      func(f *functionHandle, m moduleHandle, name string) result
 	functionValue func(v *int32, attribute int, f functionHandle) result
 	launch        func(f functionHandle, groups [3]int, threads int, s streamHandle, params *unsafe.Pointer) result
+
+	graphCreate      func(g *graphHandle) result
+	graphDestroy     func(g graphHandle) result
+	graphAdd         func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result // the last of nodes, behind the one before
+	graphInstantiate func(x *execHandle, g graphHandle) result
+	graphExecDestroy func(x execHandle) result
+	graphSet         func(x execHandle, n nodeHandle, k *kernelSpec) result
+	graphLaunch      func(x execHandle, s streamHandle) result
 }
 
 // openDriver opens libcuda and finds its functions.
@@ -89,6 +100,7 @@ func openDriver(cfg Config) (*driver, error) {
 	d.bindMemory(sym)
 	d.bindStreams(sym)
 	d.bindModules(sym)
+	d.bindGraphs(sym)
 	return d, sym.err
 }
 
@@ -197,6 +209,30 @@ func (d *driver) bindModules(s *symbols) {
 	d.launch = func(f functionHandle, groups [3]int, threads int, st streamHandle, params *unsafe.Pointer) result {
 		return launch.launch(f, groups, threads, st, uintptr(unsafe.Pointer(params)))
 	}
+}
+
+func (d *driver) bindGraphs(s *symbols) {
+	create, destroy, add := s.proc("cuGraphCreate"), s.proc("cuGraphDestroy"), s.proc("cuGraphAddKernelNode_v2")
+	instantiate, execDestroy := s.proc("cuGraphInstantiateWithFlags"), s.proc("cuGraphExecDestroy")
+	set, launch := s.quick("cuGraphExecKernelNodeSetParams_v2"), s.quick("cuGraphLaunch")
+
+	d.graphCreate = func(g *graphHandle) result { return create.call(uintptr(unsafe.Pointer(g)), 0) }
+	d.graphDestroy = func(g graphHandle) result { return destroy.call(uintptr(g)) }
+	d.graphAdd = func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result {
+		last := len(nodes) - 1
+		if last == 0 {
+			return add.call(uintptr(unsafe.Pointer(&nodes[0])), uintptr(g), 0, 0, uintptr(unsafe.Pointer(k)))
+		}
+		return add.call(uintptr(unsafe.Pointer(&nodes[last])), uintptr(g), uintptr(unsafe.Pointer(&nodes[last-1])), 1, uintptr(unsafe.Pointer(k)))
+	}
+	d.graphInstantiate = func(x *execHandle, g graphHandle) result {
+		return instantiate.call(uintptr(unsafe.Pointer(x)), uintptr(g), 0)
+	}
+	d.graphExecDestroy = func(x execHandle) result { return execDestroy.call(uintptr(x)) }
+	d.graphSet = func(x execHandle, n nodeHandle, k *kernelSpec) result {
+		return set.call(uintptr(x), uintptr(n), uintptr(unsafe.Pointer(k)), 0)
+	}
+	d.graphLaunch = func(x execHandle, st streamHandle) result { return launch.call(uintptr(x), uintptr(st), 0, 0) }
 }
 
 // cString copies a zero-terminated string of C's.

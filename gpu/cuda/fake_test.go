@@ -30,6 +30,17 @@ type fake struct {
 	clock   float32 // ms
 	kernels map[string]fakeKernel
 	retains int
+	graphs  map[graphHandle][]*fakeNode
+	execs   map[execHandle][]*fakeNode
+	names   map[functionHandle]string
+	counts  map[string]int // calls that went well
+}
+
+// fakeNode is a node of a graph, whose parameters the driver has copied.
+type fakeNode struct {
+	handle nodeHandle
+	name   string
+	params [maxArgs][]byte
 }
 
 // fakeKernel reads its parameters and returns what it will do.
@@ -47,6 +58,7 @@ func newFake(t *testing.T) *fake {
 	return &fake{
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
+		graphs: map[graphHandle][]*fakeNode{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
 		total: 1 << 20, kernels: map[string]fakeKernel{},
 	}
 }
@@ -68,6 +80,7 @@ func (f *fake) begin(function string) (r result, ok bool) {
 	if f.spoiled != success {
 		return f.spoiled, false
 	}
+	f.counts[function]++
 	return success, true
 }
 
@@ -122,6 +135,7 @@ func (f *fake) driver() *driver {
 	f.memories(d)
 	f.queues(d)
 	f.modulesOf(d)
+	f.graphsOf(d)
 	return d
 }
 
@@ -166,6 +180,7 @@ func (f *fake) devices(d *driver) {
 			clear(f.streams)
 			clear(f.events)
 			clear(f.modules)
+			clear(f.execs)
 		}
 		return f.spoiled
 	}
@@ -384,13 +399,12 @@ func (f *fake) modulesOf(d *driver) {
 		delete(f.modules, m)
 		return f.spoiled
 	}
-	names := map[functionHandle]string{}
 	d.function = func(h *functionHandle, m moduleHandle, name string) result {
 		r, ok := f.begin("cuModuleGetFunction")
 		defer f.mu.Unlock()
 		if ok {
 			*h = functionHandle(f.handle())
-			names[*h] = name
+			f.names[*h] = name
 		}
 		return r
 	}
@@ -400,7 +414,99 @@ func (f *fake) modulesOf(d *driver) {
 		if !ok {
 			return r
 		}
-		f.push(s, f.kernels[names[h]]((*[maxArgs]unsafe.Pointer)(unsafe.Pointer(params))))
+		f.push(s, f.kernels[f.names[h]]((*[maxArgs]unsafe.Pointer)(unsafe.Pointer(params))))
+		return success
+	}
+}
+
+// node copies what the driver copies of a node's description.
+func (f *fake) node(n *fakeNode, k *kernelSpec) {
+	n.name = f.names[k.function]
+	all := (*[maxArgs]unsafe.Pointer)(k.params)
+	for i, size := range fakeSizes[n.name] {
+		n.params[i] = append([]byte(nil), unsafe.Slice((*byte)(all[i]), size)...)
+	}
+}
+
+// fakeSizes are the sizes of kernels' parameters, which a driver knows from their code.
+var fakeSizes = map[string][]int{"fill": {8, 4, 8}}
+
+func (f *fake) graphsOf(d *driver) {
+	d.graphCreate = func(g *graphHandle) result {
+		r, ok := f.begin("cuGraphCreate")
+		defer f.mu.Unlock()
+		if ok {
+			*g = graphHandle(f.handle())
+			f.graphs[*g] = nil
+		}
+		return r
+	}
+	d.graphDestroy = func(g graphHandle) result {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.graphs, g)
+		return success
+	}
+	d.graphAdd = func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result {
+		r, ok := f.begin("cuGraphAddKernelNode_v2")
+		defer f.mu.Unlock()
+		if !ok {
+			return r
+		}
+		n := &fakeNode{handle: nodeHandle(f.handle())}
+		f.node(n, k)
+		nodes[len(nodes)-1] = n.handle
+		if len(f.graphs[g]) != len(nodes)-1 {
+			f.t.Errorf("node %d is added to a graph of %d", len(nodes), len(f.graphs[g]))
+		}
+		f.graphs[g] = append(f.graphs[g], n)
+		return success
+	}
+	d.graphInstantiate = func(x *execHandle, g graphHandle) result {
+		r, ok := f.begin("cuGraphInstantiateWithFlags")
+		defer f.mu.Unlock()
+		if ok {
+			*x = execHandle(f.handle())
+			f.execs[*x] = f.graphs[g]
+		}
+		return r
+	}
+	d.graphExecDestroy = func(x execHandle) result {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.execs[x] == nil {
+			f.t.Errorf("graph %d is given back, but is not there", x)
+		}
+		delete(f.execs, x)
+		return success
+	}
+	d.graphSet = func(x execHandle, h nodeHandle, k *kernelSpec) result {
+		r, ok := f.begin("cuGraphExecKernelNodeSetParams_v2")
+		defer f.mu.Unlock()
+		for _, n := range f.execs[x] {
+			if ok && n.handle == h {
+				f.node(n, k)
+				return success
+			}
+		}
+		if ok {
+			f.t.Errorf("node %d is none of graph %d", h, x)
+		}
+		return r
+	}
+	d.graphLaunch = func(x execHandle, s streamHandle) result {
+		r, ok := f.begin("cuGraphLaunch")
+		defer f.mu.Unlock()
+		if !ok {
+			return r
+		}
+		for _, n := range f.execs[x] {
+			var params [maxArgs]unsafe.Pointer
+			for i, p := range n.params {
+				params[i] = unsafe.Pointer(unsafe.SliceData(p))
+			}
+			f.push(s, f.kernels[n.name](&params))
+		}
 		return success
 	}
 }
@@ -410,8 +516,8 @@ func (f *fake) rest() {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.memory)+len(f.pinned)+len(f.wrapped)+len(f.streams)+len(f.events)+len(f.modules)+f.retains != 0 {
-		f.t.Errorf("left behind: %d pieces of memory, %d pinned, %d wrapped, %d streams, %d events, %d modules, %d contexts",
-			len(f.memory), len(f.pinned), len(f.wrapped), len(f.streams), len(f.events), len(f.modules), f.retains)
+	if len(f.memory)+len(f.pinned)+len(f.wrapped)+len(f.streams)+len(f.events)+len(f.modules)+len(f.graphs)+len(f.execs)+f.retains != 0 {
+		f.t.Errorf("left behind: %d pieces of memory, %d pinned, %d wrapped, %d streams, %d events, %d modules, %d and %d graphs, %d contexts",
+			len(f.memory), len(f.pinned), len(f.wrapped), len(f.streams), len(f.events), len(f.modules), len(f.graphs), len(f.execs), f.retains)
 	}
 }

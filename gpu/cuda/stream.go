@@ -4,8 +4,8 @@ package cuda
 
 import (
 	"fmt"
+	"hash/maphash"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -23,8 +23,9 @@ type stream struct {
 	handle streamHandle
 
 	batch  *batch // what is recorded; nil between a Commit and the next work
-	params [maxArgs]unsafe.Pointer
-	values [maxArgs]uint64 // addresses that params point to
+	chain  chain  // launches that are kept back
+	graphs graphs
+	params [maxArgs]unsafe.Pointer // of one launch
 
 	mu      sync.Mutex
 	waiting []*batch
@@ -66,7 +67,9 @@ func (b *backend) NewStream() (launch.Stream, error) {
 	if b.closed {
 		return nil, gpu.ErrClosed
 	}
-	s := &stream{b: b, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &stream{
+		b: b, graphs: graphs{seed: maphash.MakeSeed(), known: make(map[uint64]*graph)}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	if err := b.check(b.d.streamCreate(&s.handle, streamNonBlocking), "cuStreamCreate", ""); err != nil {
 		return nil, err
 	}
@@ -123,7 +126,7 @@ func (x *batch) keep(err error) error {
 	return err
 }
 
-// Launch runs a kernel.
+// Launch runs a kernel, as soon as something else comes that is not a launch.
 func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	x, err := s.record()
 	defer runtime.UnlockOSThread()
@@ -134,28 +137,27 @@ func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	if len(l.Args) > maxArgs {
 		return x.keep(fmt.Errorf("cuda: kernel %s has %d arguments, at most %d are possible", k.kernel, len(l.Args), maxArgs))
 	}
-	for i := range l.Args {
-		if a := &l.Args[i]; a.Memory != nil {
-			s.values[i] = a.Memory.Address() + uint64(a.Offset)
-			s.params[i] = unsafe.Pointer(&s.values[i])
-		} else {
-			s.params[i] = unsafe.Pointer(unsafe.SliceData(a.Bytes))
-		}
-	}
-	r := s.b.d.launch(k.function, l.Groups, l.Threads, s.handle, &s.params[0])
-	clear(s.params[:len(l.Args)])
-	if r != success {
-		return x.keep(s.b.check(r, "cuLaunchKernel", fmt.Sprintf("kernel %s in %v groups of %d threads", k.kernel, l.Groups, l.Threads)))
-	}
-	if !slices.Contains(x.kernels, k.kernel) {
-		x.kernels = append(x.kernels, k.kernel)
-	}
+	s.chain.add(k, l)
 	return nil
+}
+
+// doing says what a node does, for errors.
+func (n *node) doing() string {
+	return fmt.Sprintf("kernel %s in %v groups of %d threads", n.p.kernel, n.groups, n.threads)
+}
+
+// transfer is record for what is not a launch: what is kept back comes before it.
+func (s *stream) transfer() (*batch, error) {
+	x, err := s.record()
+	if err == nil {
+		err = s.flush(x)
+	}
+	return x, err
 }
 
 // CopyIn copies src to dst, by way of pinned memory if it is not pinned itself.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
-	x, err := s.record()
+	x, err := s.transfer()
 	defer runtime.UnlockOSThread()
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 
 // CopyOut copies from src to dst, by way of pinned memory.
 func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
-	x, err := s.record()
+	x, err := s.transfer()
 	defer runtime.UnlockOSThread()
 	if err != nil {
 		return err
@@ -216,7 +218,7 @@ func (s *stream) staging(x *batch, n int) ([]byte, error) {
 
 // Fill sets n bytes to zero.
 func (s *stream) Fill(dst launch.Memory, offset, n int) error {
-	x, err := s.record()
+	x, err := s.transfer()
 	defer runtime.UnlockOSThread()
 	if err != nil {
 		return err
@@ -238,7 +240,10 @@ func (s *stream) Commit(done func(ns int64, err error)) {
 	if x == nil { // not even an event is to be had
 		x = new(batch)
 	}
-	x.keep(err)
+	if x.keep(err) == nil {
+		s.flush(x)
+	}
+	s.chain.reset()
 	s.batch = nil
 	if x.end != 0 {
 		err := s.b.check(s.b.d.eventRecord(x.end, s.handle), "cuEventRecord", "")
@@ -366,6 +371,7 @@ func (s *stream) Close() error {
 	b := s.b
 	unbind, err := b.bind()
 	if err == nil {
+		s.closeGraphs()
 		for _, x := range s.spare {
 			b.d.eventDestroy(x.begin)
 			b.d.eventDestroy(x.end)
