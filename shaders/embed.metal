@@ -5,6 +5,7 @@
 struct EmbedParams {
   uint n;  // tokens·cols
   uint cols;
+  uint group_bits;
 };
 // y[r, :] = table[tokens[r], :], dequantised: code·scale + bias.
 kernel void embed(device const uchar* codes [[buffer(0)]],
@@ -22,7 +23,7 @@ kernel void embed(device const uchar* codes [[buffer(0)]],
     y[i] = bf16_f32(((device const ushort*)codes)[ulong(row) * p.cols + c]);
 #else
     const uint word = ((device const uint*)codes)[word_at(row, c / UNIT, p.cols / UNIT)];
-    const ulong g = group_at(row, c / GROUP, p.cols / GROUP);
+    const ulong g = group_at(row, c >> p.group_bits, p.cols >> p.group_bits);
     const uint code = (word >> code_bit(c % UNIT)) & ((1u << BITS) - 1u);
     y[i] = fma(float(code), bf16_f32(scales[g]), bf16_f32(biases[g]));
 #endif

@@ -24,15 +24,17 @@ struct ExpertParams {
   uint divide;    // a pair's vector is the pair's number divided by this
   uint x_stride;  // floats from vector to vector
   uint y_stride;  // floats from pair to pair
+  uint group_bits;
 };
 
-inline Weights weights_of(ExpertMatrix m, uint rows, uint cols) {
+inline Weights weights_of(ExpertMatrix m, constant ExpertParams& p) {
   Weights w;
   w.codes = m.codes;
   w.scales = m.scales;
   w.biases = m.biases;
-  w.rows = rows;
-  w.cols = cols;
+  w.rows = p.w_rows;
+  w.cols = p.w_cols;
+  w.group_bits = p.group_bits;
   return w;
 }
 
@@ -57,11 +59,11 @@ kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
   const ExpertJob job = jobs[group.y];
   const ExpertWeights e = experts[job.expert];
 #if WHICH == 0
-  const Weights w = weights_of(e.gate, p.w_rows, p.w_cols);
+  const Weights w = weights_of(e.gate, p);
 #elif WHICH == 1
-  const Weights w = weights_of(e.up, p.w_rows, p.w_cols);
+  const Weights w = weights_of(e.up, p);
 #else
-  const Weights w = weights_of(e.down, p.w_rows, p.w_cols);
+  const Weights w = weights_of(e.down, p);
 #endif
   ulong at[XROWS];
   vectors_of(job, pairs, p.divide, p.x_stride, at);
@@ -92,9 +94,9 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
   ulong at[XROWS];
   vectors_of(job, pairs, p.divide, p.x_stride, at);
   const uint first = group.x * TILE;
-  product(weights_of(e.gate, p.w_rows, p.w_cols), first, x, at, lane, sg, sgs, part);
+  product(weights_of(e.gate, p), first, x, at, lane, sg, sgs, part);
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) gates[i] = silu(part[i]);
-  product(weights_of(e.up, p.w_rows, p.w_cols), first, x, at, lane, sg, sgs, part);
+  product(weights_of(e.up, p), first, x, at, lane, sg, sgs, part);
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
     const uint o = first + i % TILE, v = i / TILE;
     if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = gates[i] * part[i];

@@ -13,15 +13,18 @@ struct HeadParams {
   uint x_head;
   uint y_row;
   uint y_head;
+  uint group_bits;
 };
 
-inline Weights weights_of(device const uchar* codes, device const ushort* scales, device const ushort* biases, uint rows, uint cols) {
+inline Weights weights_of(device const uchar* codes, device const ushort* scales, device const ushort* biases, uint rows,
+                          constant HeadParams& p) {
   Weights w;
   w.codes = codes;
   w.scales = scales;
   w.biases = biases;
   w.rows = rows;
-  w.cols = cols;
+  w.cols = p.w_cols;
+  w.group_bits = p.group_bits;
   return w;
 }
 
@@ -39,7 +42,7 @@ kernel void head_matmul(device const uchar* codes [[buffer(0)]],
                         uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[PARTS];
   const uint h = group.y, block = h * p.head_rows + p.first_row, first = group.x * TILE, row = group.z * XROWS;
-  const Weights w = weights_of(codes, scales, biases, block + p.out, p.w_cols);
+  const Weights w = weights_of(codes, scales, biases, block + p.out, p);
   ulong at[XROWS];
   for (uint v = 0; v < XROWS; v++) at[v] = ulong(min(row + v, p.rows - 1u)) * p.x_row + h * p.x_head;
   product(w, block + first, x, at, lane, sg, sgs, part);
@@ -52,9 +55,9 @@ kernel void head_matmul(device const uchar* codes [[buffer(0)]],
 // The values of a unit of one row of the matrix, dequantised.
 inline void unit_values(Weights w, uint row, uint unit, thread float* values) {
 #if BITS <= 8
-  const uint words = w.cols / UNIT, groups = w.cols / GROUP;
+  const uint words = w.cols / UNIT, groups = w.cols >> w.group_bits;
   const uint word = ((device const uint*)w.codes)[word_at(row, unit, words)];
-  const ulong g = group_at(row, unit * UNIT / GROUP, groups);
+  const ulong g = group_at(row, (unit * UNIT) >> w.group_bits, groups);
   const float s = bf16_f32(w.scales[g]), b = bf16_f32(w.biases[g]);
 #pragma unroll
   for (uint c = 0; c < UNIT; c++) values[c] = fma(code_f32(word, code_bit(c)), s, b);
@@ -80,7 +83,7 @@ kernel void head_matmul_transposed(device const uchar* codes [[buffer(0)]],
   threadgroup float part[8][32 * UNIT];
   const uint h = group.y, r = group.z, block = h * p.head_rows + p.first_row, units = (p.w_cols + UNIT - 1u) / UNIT;
   const uint unit = min(group.x * 32u + lane, units - 1u);
-  const Weights w = weights_of(codes, scales, biases, p.w_rows, p.w_cols);
+  const Weights w = weights_of(codes, scales, biases, p.w_rows, p);
   const ulong at = ulong(r) * p.x_row + h * p.x_head;
   float acc[UNIT];
   for (uint c = 0; c < UNIT; c++) acc[c] = 0.0f;

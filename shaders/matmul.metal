@@ -7,6 +7,7 @@ struct MatMulParams {
   uint rows;
   uint x_stride;  // floats from row to row
   uint y_stride;
+  uint group_bits;
 };
 // y[r, o] = Σ_i w[o, i]·x[r, i] + bias[o]. Grid: tiles of the matrix's rows, XROWS rows of x. BIAS: 0 without bias.
 [[max_total_threads_per_threadgroup(256)]]
@@ -28,6 +29,7 @@ kernel void matmul(device const uchar* codes [[buffer(0)]],
   w.biases = biases;
   w.rows = p.w_rows;
   w.cols = p.w_cols;
+  w.group_bits = p.group_bits;
   const uint first = group.x * TILE, row = group.y * XROWS;
   ulong at[XROWS];
   for (uint v = 0; v < XROWS; v++) at[v] = ulong(min(row + v, p.rows - 1u)) * p.x_stride;

@@ -1,6 +1,6 @@
 // Products of rows of a weight matrix with vectors: what matmul.metal, experts.metal and heads.metal share.
 //
-// BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of GROUP inputs with one scale and one bias (bf16) a group, 16 for bf16,
+// BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of inputs with one scale and one bias (bf16) a group, 16 for bf16,
 // 32 for float. LAYOUT: 0 rows, one after the other; 1 panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which
 // it takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many vectors are multiplied at once.
 //
@@ -28,6 +28,7 @@ struct Weights {
   device const ushort* biases;
   uint rows;
   uint cols;
+  uint group_bits;  // a group has 2^group_bits inputs
 };
 
 // A lane's 4 rows of the tile that begins at row first, none beyond the matrix: rows past the end are the last one again.
@@ -133,7 +134,7 @@ inline float4 load_inputs(device const float* x, uint i, uint cols) {
 inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, thread const ulong* at, thread float4* acc) {
   const uint i0 = unit * UNIT;
 #if BITS <= 8
-  const uint words = w.cols / UNIT, groups = w.cols / GROUP, group = i0 / GROUP;
+  const uint words = w.cols / UNIT, groups = w.cols >> w.group_bits, group = i0 >> w.group_bits;
   const uint4 q = load_words(w, r, unit, words);
   const float4 s = load_bf16(w.scales, r, group, groups), b = load_bf16(w.biases, r, group, groups);
   float4 d[XROWS];

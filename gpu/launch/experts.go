@@ -11,7 +11,7 @@ type expertWeights struct{ gate, up, down expertMatrix }
 
 type expertJob struct{ expert, first, count, pad uint32 }
 
-type expertParams struct{ wRows, wCols, divide, xStride, yStride uint32 }
+type expertParams struct{ wRows, wCols, divide, xStride, yStride, groupBits uint32 }
 
 type expertGateParams struct{ n, inner uint32 }
 
@@ -100,27 +100,28 @@ func (x *encoder) batch(o *gpu.Experts, f expertFormats) *expertBatch {
 // expertBatch launches gates and ups, then downs. The gated inputs of downs lie where Scratch has a pair's first half.
 func (x *encoder) expertBatch(b *expertBatch) {
 	o, f := b.o, &b.formats
-	up := expertParams{uint32(b.inner), uint32(b.dim), uint32(o.TopK), uint32(b.dim), uint32(2 * b.inner)}
+	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner)}
 	if f.gate == f.up && f.wide[whichGate] == f.wide[whichUp] {
 		s := shapeOf(f.gate)
-		x.begin(o, "experts_gate_up", s.bits, s.group, s.layout, flag(f.wide[whichGate]), b.xrows)
+		x.begin(o, "experts_gate_up", s.bits, s.layout, flag(f.wide[whichGate]), b.xrows)
 		x.expertProduct(b, s, o.X, o.Scratch, up)
 	} else {
 		x.expertOne(b, whichGate, f.gate, o.X, o.Scratch, up)
 		x.expertOne(b, whichUp, f.up, o.X, o.Scratch.Floats(b.inner), up)
 		s := shapeOf(f.gate)
-		x.begin(o, "experts_swiglu", s.bits, s.group, s.layout, 1)
+		x.begin(o, "experts_swiglu", s.bits, s.layout, 1)
 		x.tableAt(b.pairs)
 		x.views(o.Scratch)
 		constants(x, expertGateParams{uint32(b.npairs * b.inner), uint32(b.inner)})
 		x.elements(b.npairs * b.inner)
 	}
-	x.expertOne(b, whichDown, f.down, o.Scratch, o.Y, expertParams{uint32(b.dim), uint32(b.inner), 1, uint32(2 * b.inner), uint32(b.dim)})
+	x.expertOne(b, whichDown, f.down, o.Scratch, o.Y, expertParams{wRows: uint32(b.dim), wCols: uint32(b.inner), divide: 1,
+		xStride: uint32(2 * b.inner), yStride: uint32(b.dim)})
 }
 
 func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out gpu.View, p expertParams) {
 	s := shapeOf(f)
-	x.begin(b.o, "experts_product", s.bits, s.group, s.layout, flag(b.formats.wide[which]), b.xrows, which)
+	x.begin(b.o, "experts_product", s.bits, s.layout, flag(b.formats.wide[which]), b.xrows, which)
 	x.expertProduct(b, s, in, out, p)
 }
 
@@ -130,6 +131,7 @@ func (x *encoder) expertProduct(b *expertBatch, s shape, in, out gpu.View, p exp
 	x.tableAt(b.jobs)
 	x.tableAt(b.pairs)
 	x.views(in, out)
+	p.groupBits = s.groupBits
 	constants(x, p)
 	x.end(32*s.simdgroups(int(p.wCols)), ceil(int(p.wRows), s.tile), b.njobs)
 }
