@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/moeflux/moeflux-actor/internal/membw"
 )
@@ -25,14 +24,15 @@ type benchMemory struct {
 	rates []float64
 }
 
-// newBenchMemory returns what to measure with the device's threads; nil where memory is too short to tell it from a cache.
+// newBenchMemory returns what to measure with the device's threads; nil where memory is too short to tell it from a cache, and for a GPU, which
+// has another memory.
 func newBenchMemory(inv *invocation, threads int) (*benchMemory, error) {
+	if threads == 0 {
+		return nil, nil
+	}
 	free, err := inv.env.freeMemory()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell how much memory is free: %w", err)
-	}
-	if threads == 0 { // a GPU computes
-		threads = runtime.GOMAXPROCS(0)
 	}
 	bytes := min(bandwidthBytes, free/4) / membw.BlockBytes * membw.BlockBytes
 	if bytes < max(bandwidthMinBytes, int64(threads)*membw.BlockBytes) {

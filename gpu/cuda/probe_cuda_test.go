@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -300,6 +301,21 @@ func BenchmarkRoundTrip(b *testing.B) {
 		})
 	}
 	run("eventsync", 0, func() { g.d.eventSync(e) })
+	sym := &symbols{lib: g.d.lib}
+	write := sym.quick("cuStreamWriteValue32_v2")
+	must(b, sym.err)
+	var at address
+	must(b, g.check(g.d.hostAddress(&at, unsafe.Pointer(&blk.mem[2048])), "cuMemHostGetDevicePointer_v2", ""))
+	word := (*atomic.Uint32)(unsafe.Pointer(&blk.mem[2048]))
+	run("poll-written", 0, func() {
+		word.Store(0)
+		if r := write.call(uintptr(s.handle), uintptr(at), 1, 0); r != success {
+			b.Fatal(g.check(r, "cuStreamWriteValue32_v2", ""))
+		}
+		for word.Load() == 0 {
+		}
+		g.d.eventSync(e)
+	})
 	run("eventsync-untimed", 2, func() { g.d.eventSync(e) })
 	run("eventsync-blocking", 1, func() { g.d.eventSync(e) })
 	run("query", 0, func() {

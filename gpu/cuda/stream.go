@@ -155,7 +155,8 @@ func (s *stream) transfer() (*batch, error) {
 	return x, err
 }
 
-// CopyIn copies src to dst, by way of pinned memory if it is not pinned itself.
+// CopyIn copies src to dst: at once if it is pinned, by way of pinned memory if it is small. What is larger than directBytes the driver brings
+// over faster than that, while the caller waits.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	x, err := s.transfer()
 	defer runtime.UnlockOSThread()
@@ -163,7 +164,7 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 		return err
 	}
 	from := src
-	if len(src) < leastBlock || len(src) <= greatestBlock && !s.b.isPinned(src) {
+	if len(src) < leastBlock || len(src) <= directBytes && !s.b.isPinned(src) {
 		if from, err = s.staging(x, len(src)); err != nil {
 			return x.keep(err)
 		}
