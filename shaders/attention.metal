@@ -137,7 +137,7 @@ kernel void attention(device const float* q [[buffer(0)]],
 #else
   const uint r = group.x, c0 = 0u;
 #endif
-  const AttentionRow row = rows[r];
+  device const AttentionRow& row = rows[r];
   const uint kv_head = group.y / p.blocks, block = group.y % p.blocks * BLOCK;
   const uint head0 = kv_head * p.group + block;         // of the block
   const uint live = min(p.group - block, BLOCK);        // heads of the block that there are
@@ -214,7 +214,7 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
                             device float* y [[buffer(3)]],
                             constant AttentionParams& p [[buffer(4)]],
                             uint2 at [[thread_position_in_grid]]) {
-  const AttentionRow row = rows[at.y];
+  device const AttentionRow& row = rows[at.y];
   const uint chunks = row.pos / CHUNK + 1u, head = at.x / VALUE_DIM, channel = at.x % VALUE_DIM;
   if (head < p.heads && chunks > 1u) {
     AttentionState state;

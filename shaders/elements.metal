@@ -123,7 +123,7 @@ kernel void append_kv(device const float* k [[buffer(0)]],
                       constant AppendParams& p [[buffer(3)]],
                       uint i [[thread_position_in_grid]]) {
   if (i < p.n) {
-    const AppendRow r = rows[i / p.dim];
+    device const AppendRow& r = rows[i / p.dim];
     const uint d = i % p.dim;
     r.k[d] = k[ulong(r.row) * p.k_stride + d];
 #if VALUES

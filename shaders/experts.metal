@@ -27,7 +27,7 @@ struct ExpertParams {
   uint group_bits;
 };
 
-inline Weights weights_of(ExpertMatrix m, constant ExpertParams& p) {
+inline Weights weights_of(device const ExpertMatrix& m, constant ExpertParams& p) {
   Weights w;
   w.codes = m.codes;
   w.scales = m.scales;
@@ -39,7 +39,7 @@ inline Weights weights_of(ExpertMatrix m, constant ExpertParams& p) {
 }
 
 // Where the job's vectors begin; those past its count are its last again.
-inline void vectors_of(ExpertJob job, device const uint* pairs, uint divide, uint stride, thread ulong* at) {
+inline void vectors_of(device const ExpertJob& job, device const uint* pairs, uint divide, uint stride, thread ulong* at) {
   for (uint v = 0; v < XROWS; v++) at[v] = ulong(pairs[job.first + min(v, job.count - 1u)] / divide) * stride;
 }
 
@@ -56,8 +56,8 @@ kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
                             uint sg [[simdgroup_index_in_threadgroup]],
                             uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[PARTS];
-  const ExpertJob job = jobs[group.y];
-  const ExpertWeights e = experts[job.expert];
+  device const ExpertJob& job = jobs[group.y];
+  device const ExpertWeights& e = experts[job.expert];
 #if WHICH == 0
   const Weights w = weights_of(e.gate, p);
 #elif WHICH == 1
@@ -89,8 +89,8 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
                             uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[PARTS];
   threadgroup float gates[XROWS * TILE];
-  const ExpertJob job = jobs[group.y];
-  const ExpertWeights e = experts[job.expert];
+  device const ExpertJob& job = jobs[group.y];
+  device const ExpertWeights& e = experts[job.expert];
   ulong at[XROWS];
   vectors_of(job, pairs, p.divide, p.x_stride, at);
   const uint first = group.x * TILE;

@@ -16,7 +16,7 @@ struct ConvParams {
 #endif
 
 // Input j of the window of a row, j < KERNEL; the last is the row itself.
-inline float conv_input(device const float* x, ConvRow r, uint j, uint channel, uint channels) {
+inline float conv_input(device const float* x, device const ConvRow& r, uint j, uint channel, uint channels) {
   const uint at = r.before + j;  // counted from the oldest in the state
   return at < KERNEL - 1u ? r.state[ulong(at) * channels + channel] : x[ulong(r.first + at - (KERNEL - 1u)) * channels + channel];
 }
@@ -29,7 +29,7 @@ kernel void conv(device const float* x [[buffer(0)]],
                  constant ConvParams& p [[buffer(4)]],
                  uint2 at [[thread_position_in_grid]]) {
   if (at.x < p.channels) {
-    const ConvRow r = rows[at.y];
+    device const ConvRow& r = rows[at.y];
     float in[KERNEL];
     float s = 0.0f;
     for (uint j = 0; j < KERNEL; j++) {
@@ -49,7 +49,7 @@ kernel void conv_state(device const float* x [[buffer(0)]],
                        constant ConvParams& p [[buffer(2)]],
                        uint2 at [[thread_position_in_grid]]) {
   if (at.x < p.channels) {
-    const ConvRow r = rows[at.y];
+    device const ConvRow& r = rows[at.y];
     float in[KERNEL];
     for (uint j = 1; j < KERNEL; j++) in[j] = conv_input(x, r, j, at.x, p.channels);
     for (uint j = 1; j < KERNEL; j++) r.state[ulong(j - 1u) * p.channels + at.x] = in[j];
@@ -133,7 +133,7 @@ kernel void delta_rule(device const float* qkv [[buffer(0)]],
                        uint sg [[simdgroup_index_in_threadgroup]],
                        uint sgs [[simdgroups_per_threadgroup]]) {
   const uint h = group.y, key_head = h / (p.value_heads / p.key_heads), i0 = (group.x * sgs + sg) * VALUES;
-  const DeltaSegment seg = segments[group.z];
+  device const DeltaSegment& seg = segments[group.z];
   device float* state = seg.state + ulong(h) * p.value_dim * KEY_DIM;
   float s[VALUES][KEYS];
   for (uint i = 0; i < VALUES; i++) {

@@ -17,9 +17,12 @@ type cache struct {
 }
 
 // cache makes pages for n positions, of which the first filled have random rows. Pages begin at odd
-// places of their buffers, hold values before keys, and have room between them.
+// places of their buffers, or where operands are aligned at even ones, hold values before keys, and have room between them.
 func (s *setup) cache(name string, pageRows, dim, n, filled int) *cache {
 	c := &cache{kv: gpu.KV{PageRows: pageRows, Dim: dim, KOffset: 4 * (pageRows*dim + 5), VOffset: 8}}
+	if s.aligned {
+		c.kv.KOffset, c.kv.VOffset = 4*(pageRows*dim+4), 0
+	}
 	for p := 0; p*pageRows < n; p++ {
 		page := make([]float32, 5+2*pageRows*dim+3)
 		for i := range page {

@@ -22,8 +22,9 @@ var (
 	packed  = regexp.MustCompile(`^packed_`)
 )
 
-// checkWords refuses words and phrases that stand nowhere in the subset.
-func (p *parser) checkWords(ts []tok) {
+// checkWords refuses words and phrases that stand nowhere in the subset. It returns false where brackets do not match, so that nothing
+// more can be said.
+func (p *parser) checkWords(ts []tok) bool {
 	ws := words(ts)
 	for i, t := range ws {
 		before := ""
@@ -46,12 +47,14 @@ func (p *parser) checkWords(ts []tok) {
 	for _, t := range ws {
 		if depth += nesting(t); depth < 0 {
 			p.fail(t.line, "%s closes nothing", t.text)
-			return
+			return false
 		}
 	}
 	if depth > 0 {
 		p.fail(ws[len(ws)-1].line, "the file ends inside brackets")
+		return false
 	}
+	return true
 }
 
 // helper checks what stands before a top-level brace and the braces' text. Where it is a function, that must be inline and have no
@@ -73,7 +76,7 @@ func (p *parser) helper(head, body []tok) {
 	if !inline {
 		p.fail(ws[0].line, "helper function %s must be inline", ws[open-1].text)
 	}
-	for _, param := range split(ws[open+1 : closing(ws, open)]) {
+	for _, param := range split(inside(ws, open)) {
 		if d := declared(param); (d.pointer || d.ref) && d.space == "" {
 			p.fail(param[0].line, "parameter %s points to no address space", d.name)
 		}

@@ -38,6 +38,11 @@ func prelude(name string) string {
 // EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It is a library of its own.
 func EmulatorRuntime() string { return prelude("runtime.cpp") }
 
+// LintFlags are the options with which clang++ checks what Emit writes for Lint.
+func LintFlags() []string {
+	return []string{"-std=c++14", "-fsyntax-only", "-x", "c++", "-Wno-unknown-attributes", "-Wno-c++17-extensions", "-flax-vector-conversions=none"}
+}
+
 // cpp reports whether t has no address spaces of its own.
 func (t Target) cpp() bool { return t == CUDA || t == Emulator }
 

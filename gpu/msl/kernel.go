@@ -58,7 +58,7 @@ func (k *Kernel) bodyText(t Target, declare func(typ, name, dims string) string)
 		}
 		dims := until(k.body, i, ";[")
 		d := declared(k.body[i:dims])
-		b.WriteString(declare(d.typ, d.name, strings.TrimSpace(join(k.body[dims:end]))) + ";")
+		b.WriteString(declare(d.typ, d.name, strings.Join(strings.Fields(join(k.body[dims:end])), " ")) + ";")
 		b.WriteString(strings.Repeat("\n", strings.Count(join(k.body[i:end]), "\n"))) // lines keep their numbers
 		i = end
 	}

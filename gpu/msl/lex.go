@@ -93,6 +93,9 @@ func closing(ts []tok, i int) int {
 	return len(ts) - 1
 }
 
+// inside is what stands between the bracket at i and the one that closes it.
+func inside(ts []tok, i int) []tok { return ts[i+1 : max(closing(ts, i), i+1)] }
+
 // split cuts ts at the commas outside brackets.
 func split(ts []tok) [][]tok {
 	var all [][]tok

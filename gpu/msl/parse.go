@@ -27,7 +27,9 @@ func (p *parser) parse(file string) error {
 	}
 	p.file = file
 	ts := lex(src)
-	p.checkWords(ts)
+	if !p.checkWords(ts) {
+		return nil
+	}
 	var text []tok
 	begin, threads := 0, 0 // where in text the declaration under way begins; its [[max_total_threads_per_threadgroup]]
 	flush := func() {
@@ -154,12 +156,13 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 		p.fail(ts[i].line, "a second kernel %s", k.Name)
 	}
 	if open == len(ts) {
+		p.fail(ts[i].line, "kernel %s has no parameters", k.Name)
 		return k, len(ts) - 1
 	}
 	end := closing(ts, open)
 	k.params = ts[i : end+1]
 	seen, posType := map[string]bool{}, ""
-	for _, param := range split(ts[open+1 : end]) {
+	for _, param := range split(inside(ts, open)) {
 		p.parameter(k, param, seen, &posType)
 	}
 	i = until(ts, end, "{")
@@ -167,14 +170,9 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 		p.fail(ts[end].line, "kernel %s has no body", k.Name)
 		return k, len(ts) - 1
 	}
-	end = max(closing(ts, i), i+1)
-	if end >= len(ts) {
-		p.fail(ts[i].line, "kernel %s: a brace is not closed", k.Name)
-		return k, len(ts) - 1
-	}
-	k.body, k.line = ts[i+1:end], ts[i].line
+	k.body, k.line = inside(ts, i), ts[i].line
 	p.checkBody(k)
-	return k, end
+	return k, closing(ts, i)
 }
 
 // parameter reads one parameter of k; seen are the thread attributes so far and posType the type of positions.
