@@ -52,6 +52,7 @@ type files struct {
 	expertBytes int // of one record
 	moeLayers   int
 	direct      func() error // makes reads go past the page cache, or tells why they cannot
+	pinned      int64        // most bytes of slots that the host has beside those of a device with memory of its own; 0 where the device is none
 }
 
 // settle turns the wishes of a Config into figures.
@@ -107,6 +108,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 			return err
 		}
 		budget = least
+	}
+	if f.pinned > 0 {
+		budget = min(budget, f.pinned)
 	}
 	i.Slots = int(min(budget/stride, int64(f.moeLayers)*int64(m.NumExperts)))
 	if i.Slots == 0 {

@@ -76,13 +76,19 @@ type buffer struct {
 
 // NewBuffer returns n zeroed bytes.
 func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
+	return d.Adopt(n, func() (Memory, error) { return d.b.NewMemory(n) })
+}
+
+// Adopt returns a buffer of the n > 0 bytes of memory that newMemory makes, which is the buffer's from then on: for memory of a back end's own
+// kinds.
+func (d *Device) Adopt(n int, newMemory func() (Memory, error)) (gpu.Buffer, error) {
 	if n <= 0 {
 		return nil, fmt.Errorf("launch: a buffer of %d bytes, want at least 1", n)
 	}
 	if err := d.count(&d.buffers); err != nil {
 		return nil, err
 	}
-	m, err := d.b.NewMemory(n)
+	m, err := newMemory()
 	if err != nil {
 		d.uncount(&d.buffers)
 		return nil, err

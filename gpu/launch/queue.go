@@ -2,14 +2,13 @@ package launch
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// queue encodes Commands one after the other in a goroutine of its own, which is locked to its thread. It has no bound: Submit never waits.
+// queue encodes Commands one after the other in a goroutine of its own. It has no bound: Submit never waits.
 type queue struct {
 	d *Device
 
@@ -106,8 +105,6 @@ func (q *queue) Close() error {
 
 // serve encodes what is submitted until the queue is closed; began says whether it could begin.
 func (q *queue) serve(began chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	stream, err := q.d.b.NewStream()
 	began <- err
 	if err != nil {

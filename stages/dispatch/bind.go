@@ -72,9 +72,9 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 // engine idles, as some do with mapped pages that were not touched for a few seconds.
 const copyBytes = 64 << 20
 
-// place makes the mapped weights readable for the device.
+// place makes the mapped weights readable for the device. One with memory of its own gets a copy in any case.
 func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
-	if len(mapping) < copyBytes {
+	if _, own := dev.(gpu.Discrete); !own && len(mapping) < copyBytes {
 		return dev.Wrap(mapping)
 	}
 	buf, err := dev.NewBuffer(len(mapping))
