@@ -3,7 +3,9 @@
 package actors_test
 
 import (
+	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,5 +49,48 @@ func TestEmulatorFixtures(t *testing.T) {
 			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
 			t.Logf("largest difference %.1e", c.worst)
 		})
+	}
+}
+
+// TestEmulatorEqualBits holds a conversation under settings that change speed only, alone and beside another sequence, and wants the same bits.
+func TestEmulatorEqualBits(t *testing.T) {
+	dev := emulator(t)
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	base := open(t, actors.Config{Model: dir, Device: dev, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: 64})
+	first, second := prompt(1, 21, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
+	want, err := transcript(sequence(t, base), first, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := int64(base.Info().SlotBytes+4095) / 4096 * 4096
+	for _, c := range []struct {
+		cfg actors.Config
+		way string
+	}{
+		{actors.Config{RingDepth: 2, ExpertIO: actors.ExpertIOMmap, WaveSlots: 3, ChunkRows: 5}, "alone"},
+		{actors.Config{RingDepth: 3, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * slot, WaveSlots: 4, ChunkRows: 10}, "beside another"},
+		{actors.Config{RingDepth: 1, Prefetch: actors.PrefetchBoth, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 24 * slot, WaveSlots: 3, ChunkRows: 21}, "while slots come and go"},
+	} {
+		c.cfg.Model, c.cfg.Device = dir, dev
+		if err := sameConversation(c.cfg, first, second, want, c.way); err != nil {
+			t.Errorf("%+v, %s: %v", c.cfg, c.way, err)
+		}
+	}
+}
+
+// TestEmulatorDemo wants the loss of the demo model over the beginning of a held-out text to be the host device's.
+func TestEmulatorDemo(t *testing.T) {
+	losses := func(dev gpu.Device) float64 {
+		e, ref := openDemo(t, dev, actors.Config{ChunkRows: 16})
+		ids := ref.EvalIDs[:17]
+		r, err := sequence(t, e).EvalChunk(context.Background(), actors.Chunk{Tokens: ids[:16], Logits: actors.AllLogits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return meanLoss(r.Logits, ids[1:])
+	}
+	got, want := losses(emulator(t)), losses(device(t, 2))
+	if d := math.Abs(got - want); !(d <= 1e-4) {
+		t.Errorf("loss %.6f, the host's %.6f", got, want)
 	}
 }

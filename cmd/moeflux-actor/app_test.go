@@ -119,7 +119,7 @@ func TestBadUsage(t *testing.T) {
 		{"chat-template two sources", []string{"chat-template", "--model", "a", "--template", "b"}, "use one"},
 		{"top-p", []string{"run", "-p", "x", "--top-p", "1.5"}, "top-p 1.5"},
 		{"seed", []string{"run", "-p", "x", "--seed", "-1"}, "--seed"},
-		{"device that is not built in", []string{"run", "-p", "x", "--device", "metal"}, "--device metal is not built into this version; available: auto, host, cuda"},
+		{"device that is not built in", []string{"run", "-p", "x", "--device", "metal"}, "--device metal is not built into this version; available: auto, host, cuda, emu"},
 		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host"},
 		{"unknown activations", []string{"eval", "--ids", ids, "--activations", "int4"}, "--activations int4 is unknown; available: int8, f32"},
 		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown; available: auto, mmap, direct, buffered"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/cuda"
+	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 )
 
@@ -59,6 +60,8 @@ func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device,
 		return f.openCUDA(inv, log)
 	case "host":
 		return f.openHost(&inv.env)
+	case "emu":
+		return f.openEmulator(inv, log)
 	default:
 		panic(fmt.Sprintf("device %q passed the check", f.Device))
 	}
@@ -91,6 +94,17 @@ func (f *engineFlags) openCUDA(inv *invocation, log *slog.Logger) (gpu.Device, e
 	driver, compiler := d.Libraries()
 	log.Info("GPU", "device", d.Name(), "driver", driver, "compiler", compiler)
 	return d, nil
+}
+
+// openEmulator makes the device that runs the kernels of GPUs on the processor. What it compiles is kept beside the demo model.
+func (f *engineFlags) openEmulator(inv *invocation, log *slog.Logger) (gpu.Device, error) {
+	c := emu.Config{Threads: f.Threads}
+	if dir, _, err := findCache(inv, f.CacheDir); err == nil {
+		c.Cache = filepath.Join(dir, "emulator")
+	} else {
+		log.Warn("compiled kernels are not kept for the next run", "why", err)
+	}
+	return emu.New(c)
 }
 
 // activationsOf returns how a device that the flags opened holds the inputs of products.

@@ -41,6 +41,7 @@ type encoder struct {
 	kernels       map[variant]Kernel
 	pipelines     map[Kernel]Pipeline
 	bound         []Arg
+	launch        Launch
 	lists         lists
 	scratchWanted int
 }
@@ -169,7 +170,8 @@ func (x *encoder) do(s *step) error {
 			x.bound = append(x.bound, Arg{Memory: x.scratch.memory, Offset: a.offset})
 		}
 	}
-	return x.stream.Launch(p, &Launch{Kernel: s.kernel, Groups: s.groups, Threads: s.threads, Args: x.bound})
+	x.launch = Launch{Kernel: s.kernel, Groups: s.groups, Threads: s.threads, Args: x.bound}
+	return x.stream.Launch(p, &x.launch)
 }
 
 func (x *encoder) pipeline(k Kernel) (Pipeline, error) {
