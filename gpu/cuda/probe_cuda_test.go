@@ -286,6 +286,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	flag := (*uint32)(unsafe.Pointer(&blk.mem[0]))
 	run := func(name string, flags uint32, await func()) {
 		b.Run(name, func(b *testing.B) {
+			unbind, err := g.bind()
+			must(b, err)
+			defer unbind()
 			must(b, g.check(g.d.eventCreate(&e, flags), "cuEventCreate", ""))
 			var params [2]unsafe.Pointer
 			at, n := x.Address(), uint32(32)
