@@ -34,6 +34,15 @@ const (
 	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
 )
 
+// KVFormat says how keys and values are kept.
+type KVFormat string
+
+// The formats.
+const (
+	KVF32  KVFormat = "f32"
+	KVInt8 KVFormat = "int8" // see gpu.KV
+)
+
 // Config sizes an engine. Only Model and Device must be set; the zero value of every other field is ready for use.
 // None of the fields from RingDepth to StepsInFlight changes a result by a bit.
 type Config struct {
@@ -76,8 +85,16 @@ type Config struct {
 
 	// Context is the positions a sequence may have. 0 means the model's own.
 	Context int
+	// KV is how keys and values are kept. "" means f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed
+	// vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results.
+	KV KVFormat
 	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the memory that is free at Open.
 	StateMemory int64
+	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at position 0. 0 means 4.
+	Checkpoints int
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence
+	// holds. 0 means a sixteenth of what is free at Open. Too small costs reading again.
+	CheckpointMemory int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
 	ExpertsPerToken int
 
@@ -127,7 +144,22 @@ func (c Config) Validate() error {
 	bad(c.WaveSlots < 0, "waves of %d experts", c.WaveSlots)
 	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)
 	bad(c.Context < 0, "a context of %d positions", c.Context)
+	switch c.KV {
+	case "", KVF32, KVInt8:
+	default:
+		bad(true, "keys and values in %q, want f32 or int8", c.KV)
+	}
 	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
+	bad(c.Checkpoints < 0, "%d checkpoints", c.Checkpoints)
+	bad(c.CheckpointMemory < 0, "checkpoint memory of %d bytes", c.CheckpointMemory)
 	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
 	return errors.Join(errs...)
+}
+
+// kv returns the device's name for how keys and values are kept.
+func (c Config) kv() gpu.KVFormat {
+	if c.KV == KVInt8 {
+		return gpu.KVInt8
+	}
+	return gpu.KVF32
 }

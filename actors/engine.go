@@ -12,6 +12,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
@@ -62,6 +63,9 @@ type Engine struct {
 	reason   error         // why; set before broken is closed
 
 	linger linger
+
+	exchanging  sync.RWMutex // read-locked by who reads or fills a state
+	fingerprint func() (profile.Fingerprint, error)
 
 	closing  sync.Once
 	closed   atomic.Bool   // nothing new is asked
@@ -127,20 +131,35 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 }
 
 // NewSequence makes an empty sequence, which must be closed.
-func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) {
+func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.newSequence(ctx, 0) }
+
+// newSequence makes a sequence that stands where another does; 0 is an empty one.
+func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
 	}
 	reply := make(chan stages.Message, 1)
-	a, err := e.ask(&stages.OpenSequence{Seq: s.id, Caller: reply}, reply)
+	a, err := e.ask(&stages.OpenSequence{Seq: s.id, From: from, Caller: reply}, reply)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.(*stages.SequenceDone).Err; err != nil {
-		return nil, err
+	d := a.(*stages.SequenceDone)
+	s.len = d.Pos
+	if d.Err != nil {
+		return nil, d.Err
 	}
 	return s, nil
+}
+
+// ForgetTexts gives up all that is remembered of texts (Chunk.Remember), and its memory.
+func (e *Engine) ForgetTexts(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	reply := make(chan stages.Message, 1)
+	_, err := e.ask(&stages.ForgetTexts{Caller: reply}, reply)
+	return err
 }
 
 // Stats returns the figures of this moment.
@@ -187,6 +206,8 @@ func (e *Engine) shutDown() error {
 	case <-e.broken:
 		err = e.reason
 	}
+	e.exchanging.Lock() // waits for those who read or fill states; others find the engine closed
+	defer e.exchanging.Unlock()
 	if rerr := e.release(); err == nil {
 		err = rerr
 	}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -26,6 +27,11 @@ type GenerateOptions struct {
 	IgnoreEOS bool           // go on where the model would end the text
 	// Earlier is the tokens of the text before the prompt, for the repeat penalty: what the sequence holds already.
 	Earlier []int32
+	// Resume makes the prompt the whole text: what the engine knows of its beginning is not read again (Sequence.Resume), and it is remembered
+	// itself for texts that begin alike. Earlier must be empty.
+	Resume bool
+	// Reused, if set, is written when the prompt has been read: how many of its tokens were not.
+	Reused *int
 	// LogProbs, if set, is written before each token is yielded: its log-probability and those of the TopLogProbs most
 	// likely tokens. Top is the consumer's to keep.
 	LogProbs    *sample.LogProbs
@@ -52,6 +58,16 @@ func (s *Sequence) Generate(ctx context.Context, prompt []int32, o GenerateOptio
 	}
 }
 
+// read tells that the prompt has been read.
+func (o *GenerateOptions) read(reused int) {
+	if o.Reused != nil {
+		*o.Reused = reused
+	}
+	if o.FirstToken != nil {
+		o.FirstToken()
+	}
+}
+
 // generate returns "" if the consumer broke out of the loop.
 func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptions, yield func(int32, error) bool) (StopReason, error) {
 	if err := o.Sampling.Validate(); err != nil {
@@ -60,20 +76,30 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	sampler := sample.New(o.Sampling)
 	text := slices.Concat(o.Earlier, prompt)
 	read := len(text)
-	next := prompt
+	chunk := Chunk{Tokens: prompt}
+	if o.Resume {
+		if len(o.Earlier) > 0 {
+			return "", errors.New("actors: GenerateOptions.Resume takes the whole text as prompt, and nothing earlier")
+		}
+		n, err := s.Resume(ctx, prompt)
+		if err != nil {
+			return "", err
+		}
+		chunk = Chunk{Tokens: prompt[n:], Before: n, Remember: true}
+	}
 	var spent *stages.ChunkEvaluated // the answer before; its logits are the sampler's until the next token is asked for
 	for n := 1; ; n++ {
 		if spent != nil {
 			s.done(spent)
 		}
-		r, err := s.eval(ctx, Chunk{Tokens: next})
+		r, err := s.eval(ctx, chunk)
 		if err != nil {
 			return "", err
 		}
 		logits := r.Logits
 		spent = r
-		if n == 1 && o.FirstToken != nil {
-			o.FirstToken()
+		if n == 1 {
+			o.read(chunk.Before)
 		}
 		token, err := sampler.Next(logits, text[:read], text[read:])
 		if err != nil {
@@ -97,6 +123,6 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 			return StopContext, nil
 		}
 		text = append(text, token)
-		next = text[len(text)-1:]
+		chunk = Chunk{Tokens: text[len(text)-1:]}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
 // The reserve is memory that the engine leaves alone: for its heap and scratch, for others, and for what the governor is too
@@ -53,9 +52,9 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 }
 
 // checkLeast reports that not even so many bytes of slots are to be had.
-func (i *Info) checkLeast(slots int64, m *model.Config) error {
+func (i *Info) checkLeast(slots int64) error {
 	e := &MemoryError{
-		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + int64(dispatch.PageBytes(m, pageRows)), Slots: slots,
+		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + i.KVBytesPerPos*pageRows, Slots: slots,
 		Reserve: min(i.Reserve, leastReserve/4),
 	}
 	e.Need = e.Weights + e.State + e.Slots + e.Reserve

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -62,7 +63,8 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger, faultsAtOpen: majorFaults()}
+	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger, faultsAtOpen: majorFaults(),
+		fingerprint: sync.OnceValues(fingerprintOf(cfg.Model))}
 	defer func() {
 		if err != nil {
 			e.release()
@@ -147,6 +149,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
+		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory,
 	})
 	rule, err := e.rule()
 	if err != nil {
@@ -167,7 +170,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
-		MaxPages: i.kvPages, Ahead: ahead.gates, AheadRows: ahead.gateRows,
+		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
 		return cores, err
 	}

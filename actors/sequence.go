@@ -41,6 +41,12 @@ type Chunk struct {
 	Logits  LogitsWanted
 	Hidden  bool // the hidden state of every row before each layer and after the last
 	Routing bool // the experts picked in every layer
+	// Before is how many tokens of the same text stand before these and were not read again: what Resume returned. Latent attention has two forms of
+	// computing, chosen by the length of the text that is read.
+	Before int
+	// Remember keeps states of the text for others that begin alike (Resume): at the end of the chunk, and on the way there at a few borders
+	// between steps, within Config.CheckpointMemory.
+	Remember bool
 }
 
 // Evaluated is the outcome of a chunk.
@@ -63,7 +69,8 @@ func (s *Sequence) Len() int {
 	return s.len
 }
 
-// Err returns why the sequence is unusable (a *stages.PoisonedError), or nil. Reset heals it.
+// Err returns why the sequence is unusable (a *stages.PoisonedError), or nil. What replaces its state heals it: Reset, Load, RestoreTo, Rewind,
+// Resume.
 func (s *Sequence) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +138,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	k.tokens = append(k.tokens[:0], c.Tokens...)
 	request := s.e.lastRequest.Add(1)
 	k.msg = stages.EvalChunk{
-		Seq: s.id, Pos: -1, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing,
+		Seq: s.id, Pos: -1, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}
 	if err := s.e.post(&k.msg); err != nil {
@@ -144,7 +151,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	r := a.(*stages.ChunkEvaluated)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Poison != nil { // only Reset heals; the answer to a refused chunk may come late
+	if r.Poison != nil { // an evaluation does not heal; the answer to a refused chunk may come late
 		s.poison = r.Poison
 	}
 	if r.Rows > 0 {
@@ -182,28 +189,6 @@ func (s *Sequence) done(r *stages.ChunkEvaluated) {
 func traceContext(ctx context.Context) stages.TraceContext {
 	c := trace.SpanContextFromContext(ctx)
 	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
-}
-
-// Reset empties the sequence and heals it if it is poisoned.
-func (s *Sequence) Reset(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
-	if s.isClosed() {
-		return stages.ErrClosed
-	}
-	reply := make(chan stages.Message, 1)
-	a, err := s.e.ask(&stages.ResetSequence{Seq: s.id, Caller: reply}, reply)
-	if err != nil {
-		return err
-	}
-	if err := a.(*stages.SequenceDone).Err; err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.len, s.poison = 0, nil
-	s.mu.Unlock()
-	return nil
 }
 
 // Close gives the sequence's state back; a chunk under way ends with ErrClosed first. Closing again, or after the engine, is a no-op.

@@ -20,6 +20,9 @@ const pageRows = 64
 // behind them (docs/experiments.md).
 const directWorkers = 4
 
+// checkpointShare is the part of the memory that checkpoints may take if nothing else is said: one of so many.
+const checkpointShare = 16
+
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
 	Device   string
@@ -40,10 +43,14 @@ type Info struct {
 	Context        int
 	TopK           int
 	StateBytes     int64 // fixed, per sequence
+	KV             KVFormat
 	KVBytesPerPos  int64 // per position of a sequence
-	Available      int64 // bytes of memory that could be had at Open
-	Reserve        int64 // bytes of these that are left alone
-	kvPages        int
+	Checkpoints    int   // of a sequence
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
+	CheckpointMemory int64
+	Available        int64 // bytes of memory that could be had at Open
+	Reserve          int64 // bytes of these that are left alone
+	kvPages          int
 }
 
 // files is what settle has to know of a model's files.
@@ -61,13 +68,19 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
 		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 512),
 		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		KVBytesPerPos: int64(dispatch.PageBytes(m, 1)), Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
+		Checkpoints: or(cfg.Checkpoints, 4), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
 	}
+	if i.CheckpointMemory == 0 {
+		i.CheckpointMemory = mem.Available / checkpointShare
+	}
 	if i.Prefetch == "" {
 		i.Prefetch = PrefetchBoth
+	}
+	if i.KV == "" {
+		i.KV = KVF32
 	}
 	if i.ReadTimeout == 0 {
 		i.ReadTimeout = readpool.DefaultTimeout
@@ -104,7 +117,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.StepsInFlight = or(cfg.StepsInFlight, 2)
 	stride := int64(i.stride())
 	if least := int64(2*i.TopK) * stride; cfg.ExpertMemory == 0 && budget < least {
-		if err := i.checkLeast(least, m); err != nil {
+		if err := i.checkLeast(least); err != nil {
 			return err
 		}
 		budget = least
@@ -149,7 +162,7 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 	if cfg.Context > m.MaxPositionEmbeddings {
 		return fmt.Errorf("actors: a context of %d positions, but the model was trained for %d; lower --ctx", cfg.Context, m.MaxPositionEmbeddings)
 	}
-	page := int64(dispatch.PageBytes(m, pageRows))
+	page := int64(dispatch.PageBytes(m, cfg.kv(), pageRows))
 	if page == 0 {
 		i.kvPages = 1 << 30
 		return nil
@@ -161,8 +174,12 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 	i.kvPages = int(min(budget/page, 1<<30))
 	if i.kvPages*pageRows < i.Context {
 		if cfg.Context > 0 || i.kvPages == 0 {
-			return fmt.Errorf("actors: a context of %d positions needs %d bytes, %d are there; lower --ctx",
-				i.Context, int64((i.Context+pageRows-1)/pageRows)*page, budget)
+			advice := "lower --ctx"
+			if i.KV == KVF32 {
+				advice += ", or keep keys and values in 8 bits with --kv int8"
+			}
+			return fmt.Errorf("actors: a context of %d positions needs %d bytes, %d are there; %s",
+				i.Context, int64((i.Context+pageRows-1)/pageRows)*page, budget, advice)
 		}
 		i.Context = i.kvPages * pageRows
 	}

@@ -112,6 +112,30 @@ func TestSettleWishes(t *testing.T) {
 	}
 }
 
+// Keys and values of 8 bits take a quarter of the memory and the scales, so that a context is about four times as long in the same.
+func TestSettleKV(t *testing.T) {
+	p := shape(t, "qwen3-30b-a3b")
+	mem := sysmem.Info{Total: 24 << 30, Available: 23 << 30}
+	for _, c := range []struct {
+		kv      KVFormat
+		want    KVFormat
+		bytes   int64 // 48 layers, keys and values of 4 heads of 128
+		context int
+	}{
+		{"", KVF32, 48 * 2 * 512 * 4, 10880},
+		{KVF32, KVF32, 48 * 2 * 512 * 4, 10880},
+		{KVInt8, KVInt8, 48 * 2 * (512 + 4*4), 40960},
+	} {
+		i, err := settle(Config{Device: namedDevice{}, KV: c.kv, StateMemory: 2 << 30}, p.cfg, p.files, mem)
+		if err != nil || i.KV != c.want || i.KVBytesPerPos != c.bytes || i.Context != c.context {
+			t.Errorf("kv %q: %s, %d bytes a position, context %d, %v; want %s, %d, %d", c.kv, i.KV, i.KVBytesPerPos, i.Context, err, c.want, c.bytes, c.context)
+		}
+	}
+	if err := (Config{Model: "m", Device: namedDevice{}, KV: "int4"}).Validate(); err == nil || !strings.Contains(err.Error(), `"int4", want f32 or int8`) {
+		t.Errorf("kv int4: %v", err)
+	}
+}
+
 // Where direct reads cannot be, the page cache serves, and the log says why: loudly if they were asked for.
 func TestSettleFallsBack(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")

@@ -55,6 +55,26 @@ func setCaller(m stages.Message, sender *actor.PID) {
 		caller = &m.Caller
 	case *stages.CloseSequence:
 		caller = &m.Caller
+	case *stages.TruncateSequence:
+		caller = &m.Caller
+	case *stages.KeepCheckpoint:
+		caller = &m.Caller
+	case *stages.RestoreCheckpoint:
+		caller = &m.Caller
+	case *stages.ForgetCheckpoint:
+		caller = &m.Caller
+	case *stages.ResumeSequence:
+		caller = &m.Caller
+	case *stages.ForgetTexts:
+		caller = &m.Caller
+	case *stages.DescribeSequence:
+		caller = &m.Caller
+	case *stages.FreezeSequence:
+		caller = &m.Caller
+	case *stages.DraftState:
+		caller = &m.Caller
+	case *stages.AdoptState:
+		caller = &m.Caller
 	case *stages.CollectStats:
 		caller = &m.Caller
 	case *stages.ResizeSlots:

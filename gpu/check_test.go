@@ -338,6 +338,67 @@ func kvSegments() []KVSegment {
 	return []KVSegment{{Row: 0, Rows: 3, Pos: 5, KV: pages(2, 4, 6)}, {Row: 3, Rows: 1, Pos: 8, KV: pages(3, 4, 6)}}
 }
 
+// int8Segments are kvSegments with 8 bits, in groups of three channels.
+func int8Segments() []KVSegment {
+	segs := kvSegments()
+	for i := range segs {
+		kv := &segs[i].KV
+		kv.Format, kv.Group = KVInt8, 3
+		kv.VOffset = kv.PartBytes()
+		for p := range kv.Pages {
+			kv.Pages[p] = room(2 * kv.PartBytes())
+		}
+	}
+	return segs
+}
+
+func TestCheckInt8Cache(t *testing.T) {
+	both := func(kv func(o *AppendKV, i int) *KV) []bad[AppendKV] {
+		set := func(f func(kv *KV)) func(o *AppendKV) {
+			return func(o *AppendKV) {
+				for i := range o.Segments {
+					f(kv(o, i))
+				}
+			}
+		}
+		return []bad[AppendKV]{
+			{"no groups", set(func(kv *KV) { kv.Group = 0 }), "groups of 0"},
+			{"groups of less than none", set(func(kv *KV) { kv.Group = -3 }), "groups of -3"},
+			{"groups that do not divide", set(func(kv *KV) { kv.Group = 4 }), "groups of 4 channels do not divide the cache's 6"},
+			{"no such format", set(func(kv *KV) { kv.Format = 2 }), "kv(2)"},
+			{"float32 in groups", set(func(kv *KV) { kv.Format = KVF32 }), "groups of 3 channels, want 0"},
+		}
+	}
+	check(t, func() AppendKV {
+		return AppendKV{K: floats(24), V: floats(24), Segments: int8Segments()}
+	}, join(
+		kvDamages(func(o *AppendKV) []KVSegment { return o.Segments }),
+		both(func(o *AppendKV, i int) *KV { return &o.Segments[i].KV }),
+		[]bad[AppendKV]{
+			{"two formats", func(o *AppendKV) { o.Segments[1].KV.Format, o.Segments[1].KV.Group = KVF32, 0 }, "segment 0 int8 in groups of 3"},
+			{"two groups", func(o *AppendKV) { o.Segments[1].KV.Group = 2 }, "groups of 2"},
+			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset -= 4 }, "overlap"},
+		}))
+	check(t, func() Attention {
+		return Attention{Q: floats(48), Y: floats(48), QRowStride: 12, QHeadStride: 3, Heads: 4, KVHeads: 2, HeadDim: 3, Scale: 1, Segments: int8Segments()}
+	}, join(
+		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
+		[]bad[Attention]{
+			{"groups over heads", func(o *Attention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 6, 6 }, "do not divide HeadDim 3"},
+			{"groups over values", func(o *Attention) {
+				o.KVHeads, o.HeadDim, o.QHeadStride, o.QRowStride, o.ValueDim = 1, 6, 3, 12, 4
+				o.Heads = 1
+			}, "do not divide ValueDim 4"},
+		}))
+	check(t, func() LatentAttention {
+		return LatentAttention{Q: floats(4 * 2 * 36), Y: floats(4 * 2 * 3), QRowStride: 72, QHeadStride: 36, Keys: matrix(2*36, 3, f32),
+			Values: matrix(2*36, 3, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 3, Nope: 33, Rope: 3, ValueDim: 3, Scale: 1,
+			Segments: int8Segments()}
+	}, []bad[LatentAttention]{
+		{"groups over the latent", func(o *LatentAttention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 2, 2 }, "do not divide Rank 3"},
+	})
+}
+
 func TestCheckCache(t *testing.T) {
 	check(t, func() AppendKV {
 		return AppendKV{K: floats(3*7 + 6), V: floats(24), KStride: 7, Segments: kvSegments()}

@@ -1,5 +1,7 @@
 package gpu
 
+import "math"
+
 func (o *AppendKV) Check() error {
 	c := checker{op: o.Name()}
 	rows := c.kvSegments(o.Segments)
@@ -14,7 +16,7 @@ func (o *AppendKV) Check() error {
 	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
-		if n := product(product(s.KV.PageRows, dim), 4); c.ok() && !keysOnly && distance(s.KV.KOffset, s.KV.VOffset) < n {
+		if n := s.KV.PartBytes(); c.ok() && !keysOnly && distance(s.KV.KOffset, s.KV.VOffset) < n {
 			c.fail("keys at %d and values at %d of a page overlap, each has %d bytes", s.KV.KOffset, s.KV.VOffset, n)
 		}
 		if c.ok() {
@@ -52,6 +54,8 @@ func (o *Attention) Check() error {
 		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
 			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
 		}
+		c.groups(&s.KV, "HeadDim", o.HeadDim)
+		c.groups(&s.KV, "ValueDim", o.ValueDim)
 		c.pages(&s.KV, 0, s.Pos+s.Rows)
 		c.within("segment", i)
 	}
@@ -91,6 +95,7 @@ func (o *LatentAttention) Check() error {
 		if want := sum(o.Rank, o.Rope); s.KV.Dim != want {
 			c.fail("the cache has %d channels, want Rank+Rope = %d", s.KV.Dim, want)
 		}
+		c.groups(&s.KV, "Rank", o.Rank)
 		c.pages(&s.KV, 0, s.Pos+s.Rows)
 		c.within("segment", i)
 	}
@@ -124,6 +129,16 @@ func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 				c.fail("row %d, position %d", s.Row, s.Pos)
 			case kv.Dim != segs[0].KV.Dim:
 				c.fail("the cache has %d channels, that of segment 0 %d", kv.Dim, segs[0].KV.Dim)
+			case kv.Format > KVInt8:
+				c.fail("the cache's format is %v, want %v or %v", kv.Format, KVF32, KVInt8)
+			case kv.Format != segs[0].KV.Format || kv.Group != segs[0].KV.Group:
+				c.fail("the cache is %v in groups of %d, that of segment 0 %v in groups of %d", kv.Format, kv.Group, segs[0].KV.Format, segs[0].KV.Group)
+			case kv.Format == KVF32 && kv.Group != 0:
+				c.fail("a cache of float32 has groups of %d channels, want 0", kv.Group)
+			case kv.Format == KVInt8 && (kv.Group <= 0 || kv.Dim%kv.Group != 0):
+				c.fail("groups of %d channels do not divide the cache's %d", kv.Group, kv.Dim)
+			case product(kv.PageRows, kv.Dim) > math.MaxInt/16:
+				c.fail("pages of %d rows of %d channels", kv.PageRows, kv.Dim)
 			case kv.KOffset < 0 || kv.VOffset < 0 || kv.KOffset%4 != 0 || kv.VOffset%4 != 0:
 				c.fail("key offset %d and value offset %d, want multiples of 4", kv.KOffset, kv.VOffset)
 			case product(len(kv.Pages), kv.PageRows) < sum(s.Pos, s.Rows):
@@ -179,12 +194,19 @@ func (c *checker) rowsApart(j, rowA, rowsA, rowB, rowsB int) {
 	}
 }
 
+// groups wants groups of channels that share a scale to end where n channels do.
+func (c *checker) groups(kv *KV, name string, n int) {
+	if c.err == nil && kv.Format == KVInt8 && n%kv.Group != 0 {
+		c.fail("groups of %d channels do not divide %s %d", kv.Group, name, n)
+	}
+}
+
 // pages wants the pages from page first to the one before position end to hold keys and values.
 func (c *checker) pages(kv *KV, first, end int) {
 	if c.err != nil {
 		return
 	}
-	n := sum(max(kv.KOffset, kv.VOffset), product(product(kv.PageRows, kv.Dim), 4))
+	n := sum(max(kv.KOffset, kv.VOffset), kv.PartBytes())
 	last := (end - 1) / kv.PageRows
 	for p := first; p <= last; p++ {
 		c.bytes("page", kv.Pages[p], n, 4)

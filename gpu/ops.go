@@ -128,12 +128,24 @@ type Rope struct {
 }
 
 // KV is one layer's part of one sequence's paged key-value cache. Page p holds positions
-// p·PageRows … of this layer: keys float32 [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise
+// p·PageRows … of this layer: keys [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise
 // from VOffset on. Dim is key-value heads times head dimension. Pages is shared, read-only until the ticket is done.
+//
+// With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt bytes behind these on scales
+// float32 [Dim/Group, PageRows]: a value is code·scale. Group divides the channels of a head. For the channels x of one position and
+// group,
+//
+//	scale = max|x|/127, the lowest 8 bits of its significand cleared     code = x/scale, the nearest whole number, ties to even
+//
+// with both quotients rounded to float32. So 127·scale is exact, the largest channel has the code ±127, and what the cache holds, rounded
+// again, gives the same codes and scale: rows may leave as float32 and come back. A group whose channels all are below 127·2^-126 has the
+// scale 0 and codes 0, one with a channel that is not finite has the scale NaN and codes 0.
 type KV struct {
 	Pages            []View
 	PageRows, Dim    int
 	KOffset, VOffset int // bytes
+	Format           KVFormat
+	Group            int // channels that share a scale; 0 with KVF32
 }
 
 // KVSegment is the rows of one sequence in an operation: Rows rows from row Row on, at positions Pos, Pos+1, …
@@ -142,7 +154,7 @@ type KVSegment struct {
 	KV             KV
 }
 
-// AppendKV writes each segment's rows of K and V to the cache at their positions. Row r of K begins at
+// AppendKV writes each segment's rows of K and V to the cache at their positions, in its format. Row r of K begins at
 // r·KStride floats, of V at r·VStride; 0 means KV.Dim. A zero V leaves the values out: for a cache whose values are
 // a part of its keys (KV.VOffset = KV.KOffset).
 type AppendKV struct {

@@ -3,7 +3,7 @@
 // HEAD_DIM and VALUE_DIM are the channels of a key and of a value. A row's positions are taken in chunks of CHUNK from position 0 on; each chunk
 // gives its largest score, the sum of the weights against it and the weighted sum of values, and chunks are merged one after the other. So
 // the bits are the same whether one threadgroup goes through all chunks of a row or each has one (SPLIT) and attention_merge adds them.
-// WIDE: the cache's places allow vectors to be loaded.
+// WIDE: the cache's places allow vectors to be loaded. KV8: it holds 8 bits and scales, see gpu.KV.
 #include "common.metal"
 
 #ifndef HEAD_DIM
@@ -19,8 +19,8 @@
 #define ITEMS ((2u * VALUE_QUADS + THREADS - 1u) / THREADS)
 
 struct Page {
-  device const float* k;
-  device const float* v;
+  device const uchar* k;
+  device const uchar* v;
 };
 struct AttentionRow {
   uint row;
@@ -34,18 +34,36 @@ struct AttentionParams {
   uint blocks;  // of BLOCK heads in a group
   uint q_row;   // floats from row to row
   uint q_head;
-  uint kv_dim;  // floats from position to position
+  uint kv_dim;    // channels of a position
+  uint kv_group;  // of them share a scale, with KV8
   uint chunks;  // most that a row of the launch has
   uint shared_values;  // 1: the one value head is the beginning of the row
   float scale;
 };
 
-// 4 channels from channel c on of n; those past the end are 0.
-inline float4 load_channels(device const float* p, uint c, uint n) {
+// 4 channels from channel c on of a position of a page's keys or values, those from channel end on 0.
+inline float4 load_channels(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
+#if KV8
+  device const uchar* codes = part + ulong(slot) * p.kv_dim;
+  device const float* scales = (device const float*)(part + ((page_rows * p.kv_dim + 63u) & ~63u)) + slot;
 #if WIDE
-  return *(device const float4*)(p + c);
+  const uint w = *(device const uint*)(codes + c);
+  return float4(float(as_type<int>(w << 24) >> 24), float(as_type<int>(w << 16) >> 24), float(as_type<int>(w << 8) >> 24),
+                float(as_type<int>(w) >> 24)) * scales[c / p.kv_group * page_rows];
 #else
-  return float4(p[c], c + 1u < n ? p[c + 1u] : 0.0f, c + 2u < n ? p[c + 2u] : 0.0f, c + 3u < n ? p[c + 3u] : 0.0f);
+  float4 v = float4(0.0f);
+  for (uint i = 0; i < 4u; i++) {
+    if (c + i < end) v[i] = float(as_type<int>(uint(codes[c + i]) << 24) >> 24) * scales[(c + i) / p.kv_group * page_rows];
+  }
+  return v;
+#endif
+#else
+  device const float* x = (device const float*)part + ulong(slot) * p.kv_dim;
+#if WIDE
+  return *(device const float4*)(x + c);
+#else
+  return float4(x[c], c + 1u < end ? x[c + 1u] : 0.0f, c + 2u < end ? x[c + 2u] : 0.0f, c + 3u < end ? x[c + 3u] : 0.0f);
+#endif
 #endif
 }
 
@@ -56,11 +74,12 @@ inline void scores(device const Page* pages, constant AttentionParams& p, uint p
     const uint j = i % CHUNK, h0 = i / CHUNK * HALF;
     if (j < n) {
       const uint at = first + j;
-      device const float* k = pages[at / page_rows].k + ulong(at % page_rows) * p.kv_dim + kv_head * HEAD_DIM;
+      device const uchar* k = pages[at / page_rows].k;
+      const uint slot = at % page_rows, channel = kv_head * HEAD_DIM;
       float4 sum[HALF];
       for (uint h = 0; h < HALF; h++) sum[h] = float4(0.0f);
       for (uint c = 0; c < QUADS; c++) {
-        const float4 kc = load_channels(k, 4u * c, HEAD_DIM);
+        const float4 kc = load_channels(k, slot, page_rows, channel + 4u * c, channel + HEAD_DIM, p);
 #pragma unroll
         for (uint h = 0; h < HALF; h++) sum[h] = fma(q[(h0 + h) * QUADS + c], kc, sum[h]);
       }
@@ -92,9 +111,9 @@ inline void add_values(device const Page* pages, constant AttentionParams& p, ui
   for (uint h = 0; h < HALF; h++) sum[h] = float4(0.0f);
   for (uint j = 0; j < n;) {
     const uint at = first + j, slot = at % page_rows, m = min(page_rows - slot, n - j);
-    device const float* v = pages[at / page_rows].v + ulong(slot) * p.kv_dim;
+    device const uchar* v = pages[at / page_rows].v;
     for (uint k = 0; k < m; k++) {
-      const float4 vc = load_channels(v + ulong(k) * p.kv_dim, channel, dim);
+      const float4 vc = load_channels(v, slot + k, page_rows, channel, dim, p);
 #pragma unroll
       for (uint h = 0; h < HALF; h++) sum[h] = fma(float4(s[h * CHUNK + j + k]), vc, sum[h]);
     }

@@ -105,9 +105,11 @@ kernel void combine(device const float* routed [[buffer(0)]],
 }
 
 struct AppendRow {
-  device float* k;  // where the row's keys go
-  device float* v;
+  device uchar* k;  // the keys of the page that the row goes to
+  device uchar* v;
   uint row;
+  uint slot;  // of the row in the page
+  uint page_rows;
   uint pad;
 };
 struct AppendParams {
@@ -115,6 +117,7 @@ struct AppendParams {
   uint dim;
   uint k_stride;  // floats from row to row
   uint v_stride;
+  uint group;  // channels that share a scale, of 8 bits
 };
 // Writes rows of keys and values to their places in the cache. VALUES: 0 keys alone.
 kernel void append_kv(device const float* k [[buffer(0)]],
@@ -125,9 +128,53 @@ kernel void append_kv(device const float* k [[buffer(0)]],
   if (i < p.n) {
     device const AppendRow& r = rows[i / p.dim];
     const uint d = i % p.dim;
-    r.k[d] = k[ulong(r.row) * p.k_stride + d];
+    const uint at = r.slot * p.dim + d;
+    ((device float*)r.k)[at] = k[ulong(r.row) * p.k_stride + d];
 #if VALUES
-    r.v[d] = v[ulong(r.row) * p.v_stride + d];
+    ((device float*)r.v)[at] = v[ulong(r.row) * p.v_stride + d];
+#endif
+  }
+}
+
+// Rounds a group of channels to 8 bits and a scale, as gpu.KV says, and writes them to slot r.slot of a part of a page. One simdgroup.
+inline void append_group(device const float* x, device uchar* part, device const AppendRow& r, constant AppendParams& p, uint g, uint lane) {
+  uint most = 0u;
+  for (uint i = lane; i < p.group; i += 32u) most = max(most, as_type<uint>(x[i]) & 0x7fffffffu);
+  most = simd_max(most);
+  const bool finite = most < 0x7f800000u, large = most >= 0x03fe0000u;  // else a scale of NaN, or of 0
+  const float scale = as_type<float>(as_type<uint>(as_type<float>(most) / 127.0f) & ~0xffu);
+  device uchar* codes = part + r.slot * p.dim + g * p.group;
+  for (uint i = lane; i < p.group; i += 32u) {
+    // The sum has no room for fractions: the low bits are the nearest whole number, ties to even.
+    codes[i] = finite && large ? uchar(as_type<uint>(x[i] / scale + 12582912.0f) & 0xffu) : uchar(0u);
+  }
+  if (lane == 0u) {
+    device float* scales = (device float*)(part + ((r.page_rows * p.dim + 63u) & ~63u));
+    scales[g * r.page_rows + r.slot] = !finite ? as_type<float>(0x7fc00000u) : large ? scale : 0.0f;
+  }
+}
+
+// The same with 8 bits. One simdgroup a group of channels; n counts groups of keys and, with VALUES, of values.
+kernel void append_kv8(device const float* k [[buffer(0)]],
+                       device const float* v [[buffer(1)]],
+                       device const AppendRow* rows [[buffer(2)]],
+                       constant AppendParams& p [[buffer(3)]],
+                       uint group [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint sg [[simdgroup_index_in_threadgroup]],
+                       uint sgs [[simdgroups_per_threadgroup]]) {
+  const uint groups = p.dim / p.group, i = group * sgs + sg, g = i % groups, part = i / groups;
+  if (i < p.n) {  // for a whole simdgroup
+#if VALUES
+    device const AppendRow& r = rows[part / 2u];
+    if ((part & 1u) == 1u) {
+      append_group(v + ulong(r.row) * p.v_stride + g * p.group, r.v, r, p, g, lane);
+    } else {
+      append_group(k + ulong(r.row) * p.k_stride + g * p.group, r.k, r, p, g, lane);
+    }
+#else
+    device const AppendRow& r = rows[part];
+    append_group(k + ulong(r.row) * p.k_stride + g * p.group, r.k, r, p, g, lane);
 #endif
   }
 }

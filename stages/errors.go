@@ -14,17 +14,19 @@ var (
 	ErrEmptyChunk = errors.New("moeflux: no tokens to evaluate")
 	// ErrUnknownSequence is the answer to a message that names a sequence which is not open.
 	ErrUnknownSequence = errors.New("moeflux: no such sequence")
+	// ErrUnknownState is the answer to a message that names a draft which there is not, or one of another size.
+	ErrUnknownState = errors.New("moeflux: no such draft of a state")
 )
 
-// PoisonedError reports a sequence whose last step failed half-way: its layers stand at different lengths. Only reset
-// and close are possible.
+// PoisonedError reports a sequence whose last step failed half-way: its layers stand at different lengths. Only what replaces the whole
+// state is possible: reset, load, restore, resume, and close.
 type PoisonedError struct {
 	Seq SeqID
 	Err error // what failed
 }
 
 func (e *PoisonedError) Error() string {
-	return fmt.Sprintf("moeflux: sequence %d is unusable after a failed step, reset or close it: %v", e.Seq, e.Err)
+	return fmt.Sprintf("moeflux: sequence %d is unusable after a failed step; reset, restore, load or close it: %v", e.Seq, e.Err)
 }
 func (e *PoisonedError) Unwrap() error { return e.Err }
 
@@ -77,7 +79,7 @@ type StateMemoryError struct {
 }
 
 func (e *StateMemoryError) Error() string {
-	return fmt.Sprintf("moeflux: the chunk needs %d more key-value pages, %d of %d are in use; close a sequence or lower --ctx",
+	return fmt.Sprintf("moeflux: %d more key-value pages are needed, %d of %d are in use; close a sequence, forget checkpoints or lower --ctx",
 		e.Pages, e.Used, e.Max)
 }
 
@@ -89,4 +91,44 @@ type ScoreError struct {
 
 func (e *ScoreError) Error() string {
 	return fmt.Sprintf("router score of expert %d in row %d is %v; the weights or the sequence's state are damaged", e.Expert, e.Row, e.Value)
+}
+
+// CannotTruncateLinear reports a truncation in the midst of a sequence with recurrent state, which cannot be unwound. Nothing was changed.
+type CannotTruncateLinear struct {
+	Pos, PosMax int // that was asked for, and that the sequence has
+	Nearest     int // the highest position up to Pos that can be restored; 0 is the empty sequence
+}
+
+func (e *CannotTruncateLinear) Error() string {
+	return fmt.Sprintf("moeflux: a sequence of %d positions cannot be cut to %d, for its model has recurrent state; it can go back to %d, by a checkpoint",
+		e.PosMax, e.Pos, e.Nearest)
+}
+
+// NoCheckpointError reports a position of which the sequence has no checkpoint. Nothing was changed.
+type NoCheckpointError struct {
+	Seq SeqID
+	Pos int
+}
+
+func (e *NoCheckpointError) Error() string {
+	return fmt.Sprintf("moeflux: sequence %d has no checkpoint at %d", e.Seq, e.Pos)
+}
+
+// CheckpointPosError reports a checkpoint that was to be made elsewhere than where the sequence stands.
+type CheckpointPosError struct {
+	Seq      SeqID
+	Pos, Len int
+}
+
+func (e *CheckpointPosError) Error() string {
+	return fmt.Sprintf("moeflux: a checkpoint at %d of sequence %d, which stands at %d", e.Pos, e.Seq, e.Len)
+}
+
+// CheckpointMemoryError reports a checkpoint that does not fit beside those that are protected: position 0 and each sequence's newest.
+type CheckpointMemoryError struct {
+	Need, Used, Max int64 // bytes
+}
+
+func (e *CheckpointMemoryError) Error() string {
+	return fmt.Sprintf("moeflux: a checkpoint takes %d bytes, %d of %d are in use; forget some or raise the memory for checkpoints", e.Need, e.Used, e.Max)
 }

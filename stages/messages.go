@@ -33,6 +33,11 @@ type EvalChunk struct {
 	Trace   TraceContext
 	Request uint64 // names this request in CancelEval
 	Caller  Caller
+	// Before is how many positions before the first token belong to the same text and were not read again (SequenceDone.Pos of a
+	// ResumeSequence): the form in which the tokens are computed is that of the whole text.
+	Before int
+	// Remember makes the sequencer keep states of this text for others that begin alike: some on the way, one at the end.
+	Remember bool
 	// Spare is nil, or an earlier answer whose memory, Logits included, passes back for another one.
 	Spare *ChunkEvaluated
 }
@@ -61,47 +66,6 @@ type CancelEval struct {
 	Request uint64
 	Cause   error
 }
-
-// OpenSequence makes an empty sequence. Caller to sequencer to dispatch; the answer is a SequenceDone.
-type OpenSequence struct {
-	Outside
-	Seq    SeqID
-	Caller Caller
-}
-
-// ResetSequence empties a sequence and heals a poisoned one. Caller to sequencer to dispatch; answered by SequenceDone, until
-// when the sequence is busy. If it fails the sequence is poisoned.
-type ResetSequence struct {
-	Outside
-	Seq    SeqID
-	Caller Caller
-}
-
-// CloseSequence gives a sequence's state back. Caller to sequencer to dispatch; answered by SequenceDone.
-type CloseSequence struct {
-	Outside
-	Seq    SeqID
-	Caller Caller
-}
-
-// SequenceDone answers OpenSequence, ResetSequence and CloseSequence. Dispatch to sequencer to caller.
-type SequenceDone struct {
-	Outside
-	Seq    SeqID
-	Kind   SequenceOp
-	Caller Caller
-	Err    error
-}
-
-// SequenceOp is what was asked of a sequence.
-type SequenceOp uint8
-
-// The operations on a sequence.
-const (
-	Opened SequenceOp = iota
-	WasReset
-	Closed
-)
 
 // ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to router.
 type ForgetSequence struct {

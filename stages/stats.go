@@ -12,7 +12,8 @@ type Stats struct {
 	ReadErrors               int64
 	WavesSubmitted           int64
 	RingHighWater            int // most waves submitted and not retired at once
-	PagesUsed, PagesMax      int // key-value pages
+	PagesUsed, PagesMax      int // key-value pages; one that several states share counts once
+	States                   StateStats
 	Reads                    ReadStats
 	Memory                   MemoryStats
 
@@ -66,6 +67,16 @@ type ReadStats struct {
 	QueuedHigh  int           // the most reads that waited for a worker
 	RunningHigh int           // the most reads under way
 	MajorFaults int64         // of the whole process: mapped memory that had to be read from the disk
+}
+
+// StateStats is what the engine keeps of states, and what that was good for.
+type StateStats struct {
+	Kept               int   // checkpoints, and what is remembered of texts
+	KeptBytes, KeptMax int64 // their recurrent states, and pages that nobody else holds
+	Remembered         int64 // states that were remembered of texts
+	Evicted            int64 // of all that was kept, given up for want of memory
+	Resumed            int64 // texts that were to be resumed
+	Reused             int64 // tokens of them that were not read again
 }
 
 // MemoryStats is what the engine knows about memory, in bytes.

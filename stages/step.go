@@ -5,6 +5,21 @@ import "fmt"
 // SeqID names a sequence: one key-value and recurrent history.
 type SeqID uint64
 
+// State returns the name of the sequence's state.
+func (s SeqID) State() StateID { return StateID(s) }
+
+// StateID names a state: that of a sequence (positive, its SeqID) or a frozen one (negative). 0 is the empty state, which takes no
+// memory.
+type StateID int64
+
+// PageID names a page: room for the keys and values of so many positions. The sequencer says which state has which pages, dispatch
+// where they lie.
+type PageID int32
+
+// PageCopy asks for a page to be copied before a step writes to it: others share the original. From and To are equal if there is nothing
+// to copy.
+type PageCopy struct{ From, To PageID }
+
 // StepID numbers the steps of an engine from 1.
 type StepID uint64
 
@@ -48,6 +63,8 @@ type Segment struct {
 	Pos       int // position of the first
 	// The caller's chunk that the rows are part of: where it begins, and all its rows.
 	ChunkPos, ChunkRows int
+	Pages               []PageID // page p holds positions p·PageRows…, up to the last row's
+	Copy                PageCopy // to be done first: Pages has To
 }
 
 // TraceContext is the caller's span, as W3C trace context has it. The zero value means "not traced". Stages copy it

@@ -122,6 +122,7 @@ func TestBadUsage(t *testing.T) {
 		{"device that is not built in", []string{"run", "-p", "x", "--device", "metal"}, "--device metal is not built into this version; available: auto, host, cuda, emu"},
 		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host"},
 		{"unknown activations", []string{"eval", "--ids", ids, "--activations", "int4"}, "--activations int4 is unknown; available: int8, f32"},
+		{"unknown keys and values", []string{"eval", "--ids", ids, "--kv", "int4"}, "--kv int4 is unknown; available: f32, int8"},
 		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown; available: auto, mmap, direct, buffered"},
 		{"trace that is not built in", []string{"run", "-p", "x", "--trace", "otlp"}, "--trace otlp is not built into this version; available: off, stdout"},
 		{"timeline", []string{"run", "-p", "x", "--trace", "timeline=t.json"}, "--trace timeline=t.json is not built into this version"},

@@ -19,6 +19,7 @@ type benchSetting struct {
 	Arch        model.Arch `json:"architecture"`
 	Device      string     `json:"device"`
 	Activations string     `json:"activations"`
+	KV          string     `json:"kv"` // how keys and values are kept
 	Threads     int        `json:"threads"`
 	ExpertIO    string     `json:"expert_io"`
 	Slots       int        `json:"slots"`
@@ -54,7 +55,7 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	b := described.touched(info.TopK)
 	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
 	return benchSetting{
-		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.activationsOf(s.device), Threads: threadsOf(s.device),
+		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.activationsOf(s.device), KV: string(info.KV), Threads: threadsOf(s.device),
 		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), TopK: info.TopK, State: stateWarm,
 		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
 		MACLayers: layers, MACHead: head, expertBytes: b.Expert, MemoryLimit: s.memoryLimit, ExpertBytes: slotBytes(&info),

@@ -268,6 +268,7 @@ func (f *engineFlags) beside(swept map[string]string) (args []string) {
 	number("read-workers", f.ReadWorkers)
 	number("chunk-rows", f.ChunkRows)
 	number("ctx", f.Ctx)
+	add("kv", f.KV, f.KV != "")
 	number("experts-per-token", f.ExpertsPerToken)
 	return args
 }

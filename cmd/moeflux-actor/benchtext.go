@@ -13,8 +13,8 @@ func figureLine(b *strings.Builder, name, format string, args ...any) {
 // head is the setting for people.
 func (s *benchSetting) head(b *strings.Builder) {
 	figureLine(b, "model", "%s (%s)", s.Model, s.Arch)
-	figureLine(b, "setting", "device %s, %s activations, expert I/O %s, %d slots, prefetch %s, %d experts per token",
-		s.Device, s.Activations, s.ExpertIO, s.Slots, s.Prefetch, s.TopK)
+	figureLine(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots, prefetch %s, %d experts per token",
+		s.Device, s.Activations, s.KV, s.ExpertIO, s.Slots, s.Prefetch, s.TopK)
 	if s.ExpertBytes > 0 {
 		figureLine(b, "streaming", "%s of slots, ring depth %d, %d read workers, chunks of %d rows", formatBytes(s.ExpertBytes), s.RingDepth, s.ReadWorkers, s.ChunkRows)
 	}

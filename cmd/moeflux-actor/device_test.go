@@ -23,6 +23,25 @@ func TestActivations(t *testing.T) {
 	}
 }
 
+// The flag reaches the engine, and is f32 where it is not given.
+func TestKV(t *testing.T) {
+	perPosition := map[string]int64{}
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{{nil, "f32"}, {[]string{"--kv", "f32"}, "f32"}, {[]string{"--kv", "int8"}, "int8"}} {
+		var r inspectResult
+		o := mustCall(t, "", append([]string{"inspect", "--json"}, c.flags...)...)
+		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.KV != c.want || r.State == nil {
+			t.Fatalf("%q: inspect prints %q, %v; want %s", c.flags, o.stdout, err, c.want)
+		}
+		perPosition[c.want] = r.State.KVPerToken
+	}
+	if a, b := perPosition["f32"], perPosition["int8"]; 10*b < 2*a || 10*b > 3*a {
+		t.Errorf("%d bytes a position as float32, %d with 8 bits", a, b)
+	}
+}
+
 // MOEFLUX_CPU chooses the kernels, and version, inspect and the engine agree on them.
 func TestKernelsOfTheEnvironment(t *testing.T) {
 	have := host.Variants()

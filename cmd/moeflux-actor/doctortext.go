@@ -115,8 +115,8 @@ func (p *doctorPlan) text(b *strings.Builder) {
 		figureLine(b, "plan", "would not run: %s", p.Error)
 		return
 	}
-	figureLine(b, "plan", "device %s, %s activations, expert I/O %s, prefetch %s, ring depth %d, %d read workers, chunks of %d rows",
-		p.Device, p.Activations, p.ExpertIO, p.Prefetch, p.RingDepth, p.ReadWorkers, p.ChunkRows)
+	figureLine(b, "plan", "device %s, %s activations, %s keys and values, expert I/O %s, prefetch %s, ring depth %d, %d read workers, chunks of %d rows",
+		p.Device, p.Activations, p.KV, p.ExpertIO, p.Prefetch, p.RingDepth, p.ReadWorkers, p.ChunkRows)
 	experts := fmt.Sprintf("%s of experts mapped", formatBytes(p.Streamed))
 	if p.ExpertMemory > 0 {
 		experts = fmt.Sprintf("%s for %d slots, %.1f%% of all experts", formatBytes(p.ExpertMemory), p.Slots, 100*p.SlotShare)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	state "github.com/moeflux/moeflux-actor/stages/dispatch"
 )
@@ -56,7 +57,7 @@ func TestInspectShapes(t *testing.T) {
 			near("resident bytes of a token", r.Bytes.TouchedDense, want.dense)
 			near("expert bytes of a token", r.Bytes.TouchedExp, want.experts)
 			near("state", int64(state.RecurrentBytes(cfg)), want.state)
-			near("key-value bytes of a position", int64(state.PageBytes(cfg, 1)), 4*want.kvElements)
+			near("key-value bytes of a position", int64(state.PageBytes(cfg, gpu.KVF32, 1)), 4*want.kvElements)
 		})
 	}
 }

@@ -57,7 +57,8 @@ func testAlone(t *testing.T, d gpu.Device, cases []aloneCase) {
 func aloneCases() []aloneCase {
 	list := []aloneCase{
 		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
-		{"rope", aloneRope}, {"attention", aloneAttention}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
+		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
+		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
 		{"combine", aloneCombine},
 	}
 	for _, f := range append(formats(), panelFormats()...) {
@@ -144,14 +145,14 @@ func aloneRope(s *setup, rows []int) *operand {
 }
 
 // aloneAttention gives each row a sequence of its own, of a length of its own.
-func aloneAttention(s *setup, rows []int) *operand {
+func aloneAttention(s *setup, rows []int, group int) *operand {
 	const heads, kvHeads, dim = 4, 2, 24
 	data := s.normal(company * heads * dim)
 	op := gpu.Attention{QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 0.2}
 	sequences := make([]gpu.KVSegment, company)
 	for r := range sequences {
 		n := 1 + r*3
-		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), 16, kvHeads*dim, n, n).kv}
+		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), cacheShape{16, kvHeads * dim, group}, n, n).kv}
 	}
 	for i, r := range rows {
 		sequences[r].Row = i

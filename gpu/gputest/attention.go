@@ -7,43 +7,6 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// cache is one sequence's paged keys and values, on the device and as the host knows them. Positions from filled on
-// hold the guard's NaNs.
-type cache struct {
-	kv     gpu.KV
-	pages  []*operand
-	k, v   [][]float32 // [positions, dim]
-	before [][]float32 // pages as placed
-}
-
-// cache makes pages for n positions, of which the first filled have random rows. Pages begin at odd
-// places of their buffers, or where operands are aligned at even ones, hold values before keys, and have room between them.
-func (s *setup) cache(name string, pageRows, dim, n, filled int) *cache {
-	c := &cache{kv: gpu.KV{PageRows: pageRows, Dim: dim, KOffset: 4 * (pageRows*dim + 5), VOffset: 8}}
-	if s.aligned {
-		c.kv.KOffset, c.kv.VOffset = 4*(pageRows*dim+4), 0
-	}
-	for p := 0; p*pageRows < n; p++ {
-		page := make([]float32, 5+2*pageRows*dim+3)
-		for i := range page {
-			page[i] = math.Float32frombits(guard)
-		}
-		for r := range pageRows {
-			if p*pageRows+r >= filled {
-				break
-			}
-			k, v := s.normal(dim), s.normal(dim)
-			copy(page[c.kv.KOffset/4+r*dim:], k)
-			copy(page[c.kv.VOffset/4+r*dim:], v)
-			c.k, c.v = append(c.k, k), append(c.v, v)
-		}
-		o := s.input(fmt.Sprintf("%s page %d", name, p), page)
-		c.pages, c.before = append(c.pages, o), append(c.before, page)
-		c.kv.Pages = append(c.kv.Pages, o.view())
-	}
-	return c
-}
-
 func attentionCases() []testCase {
 	var all []testCase
 	for _, a := range []attentionShape{
@@ -64,11 +27,30 @@ func attentionCases() []testCase {
 		// A row whose keys and values are NaN is one that others do not see.
 		{heads: 4, kvHeads: 2, dim: 32, pageRows: 16, segments: [][2]int{{50, 30}}, poisoned: 9},
 	} {
-		name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g/poisoned=%d", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale, a.poisoned)
-		all = append(all, testCase{"attention/" + name, func(s *setup) { attention(s, a) }})
-		if a.segments[0][0] < 1000 {
-			all = append(all, testCase{"appendkv/" + name, func(s *setup) { appendKV(s, a) }})
-		}
+		all = append(all, a.cases()...)
+		a.group = a.dim
+		all = append(all, a.cases()...)
+	}
+	// Several scales a head, in groups that vectors divide and that they do not.
+	for _, a := range []attentionShape{
+		{heads: 6, kvHeads: 2, dim: 20, pageRows: 7, segments: [][2]int{{62, 1}, {1020, 9}}, group: 5},
+		{heads: 4, kvHeads: 2, dim: 128, pageRows: 64, segments: [][2]int{{200, 1}, {0, 70}}, group: 64},
+		{heads: 4, kvHeads: 1, dim: 66, pageRows: 5, segments: [][2]int{{130, 3}}, group: 33},
+		{heads: 2, kvHeads: 2, dim: 8, pageRows: 8, segments: [][2]int{{9, 2}}, group: 1},
+	} {
+		all = append(all, a.cases()...)
+	}
+	return append(all, testCase{"appendkv/int8/extreme", appendExtreme})
+}
+
+func (a attentionShape) cases() []testCase {
+	name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g/poisoned=%d", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale, a.poisoned)
+	if a.group > 0 {
+		name += fmt.Sprintf("/int8=%d", a.group)
+	}
+	all := []testCase{{"attention/" + name, func(s *setup) { attention(s, a) }}}
+	if a.segments[0][0] < 1000 {
+		all = append(all, testCase{"appendkv/" + name, func(s *setup) { appendKV(s, a) }})
 	}
 	return all
 }
@@ -78,6 +60,7 @@ type attentionShape struct {
 	segments                      [][2]int // position and rows
 	gated                         bool     // queries have gates between them, and rows of other segments before them
 	scale                         float32  // 0 is dim^-0.5
+	group                         int      // see cacheShape
 	poisoned                      int      // rows at a segment's end whose keys and values are NaN
 }
 
@@ -112,7 +95,7 @@ func attention(s *setup, a attentionShape) {
 	want, limit, used := make([]float64, rows*a.heads*a.dim), make([]float64, rows*a.heads*a.dim), make([]bool, rows)
 	for i, seg := range a.segments {
 		n := seg[0] + seg[1]
-		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, a.kvHeads*a.dim, n, n-a.poisoned)
+		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, a.kvHeads * a.dim, a.group}, n, n-a.poisoned)
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 		for r := range seg[1] {
 			used[first[i]+r] = true
@@ -171,18 +154,38 @@ func appendKV(s *setup, a attentionShape) {
 	k, v := s.normal((rows-1)*kStride+dim), s.normal(rows*vStride)
 	op := gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), KStride: kStride}
 	for i, seg := range a.segments {
-		c := s.cache(fmt.Sprintf("sequence %d", i), a.pageRows, dim, seg[0]+seg[1], seg[0])
+		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, dim, a.group}, seg[0]+seg[1], seg[0])
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
-		for r := range seg[1] {
-			p := seg[0] + r
-			page := c.before[p/a.pageRows]
-			copy(page[c.kv.KOffset/4+p%a.pageRows*dim:], k[(first[i]+r)*kStride:][:dim])
-			copy(page[c.kv.VOffset/4+p%a.pageRows*dim:], v[(first[i]+r)*vStride:][:dim])
+		var keys, values [][]float32
+		for r := first[i]; r < first[i]+seg[1]; r++ {
+			keys, values = append(keys, k[r*kStride:][:dim]), append(values, v[r*vStride:][:dim])
 		}
-		for p, o := range c.pages {
-			o.where(func(int) bool { return true }).expectExactly(c.before[p])
-		}
+		c.expect(seg[0], keys, values)
 	}
 	s.cmds.EncodeAppendKV(op)
+	s.run()
+}
+
+// appendExtreme writes rows of every size to a cache of 8 bits, and rows with numbers that are not finite.
+func appendExtreme(s *setup) {
+	const group, groups = 24, 40
+	k, v := s.extreme(group*groups), s.normal(group*groups)
+	for g := range groups { // of every size: from what counts as zero to what is nearly infinite
+		for i := range group {
+			v[g*group+i] = float32(math.Ldexp(float64(v[g*group+i]), g*7-140))
+		}
+	}
+	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -math.MaxFloat32}
+	for i, x := range special {
+		k[(2*i+3)*group+i] = x
+	}
+	clear(k[20*group : 21*group])
+	for i := range group { // halves, of which the even ones are the nearest
+		k[22*group+i] = float32(i) - 11.5
+	}
+	k[22*group] = 127
+	c := s.cache("sequence", cacheShape{4, groups * group, group}, 6, 5)
+	c.expect(5, [][]float32{k}, [][]float32{v})
+	s.cmds.EncodeAppendKV(gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, KV: c.kv}}})
 	s.run()
 }

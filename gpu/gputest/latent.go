@@ -15,6 +15,7 @@ type latentShape struct {
 	transposed                   bool // keys lie as [rank, nope] in a matrix of their own
 	pageRows                     int
 	segments                     [][2]int // position and rows
+	group                        int      // see cacheShape
 }
 
 func latentCases() []testCase {
@@ -39,12 +40,25 @@ func latentCases() []testCase {
 		{format: q4, heads: 2, rank: 64, nope: 64, rope: 32, dim: 64, pageRows: 64, segments: [][2]int{{190, 3}}, transposed: true},
 		{format: bf, heads: 2, rank: 32, nope: 16, rope: 8, dim: 16, pageRows: 100, segments: [][2]int{{0, 200}}, transposed: true},
 	} {
-		name := fmt.Sprintf("latentattention/format=%v/heads=%d/rank=%d/at=%v/transposed=%v", l.format, l.heads, l.rank, l.segments, l.transposed)
-		all = append(all, testCase{name, func(s *setup) { latentAttention(s, l) }},
-			testCase{"valuedim/" + name, func(s *setup) { sharedAttention(s, l) }})
+		all = append(all, l.cases()...)
+		for _, l.group = range []int{2, 16} {
+			if l.rank%l.group == 0 && l.rope%l.group == 0 {
+				all = append(all, l.cases()...)
+			}
+		}
 	}
-	all = append(all, testCase{"appendkv/keysonly", func(s *setup) { appendKeys(s, 7, 3) }})
+	all = append(all,
+		testCase{"appendkv/keysonly", func(s *setup) { appendKeys(s, cacheShape{2, 7, 0}, 3) }},
+		testCase{"appendkv/keysonly/int8", func(s *setup) { appendKeys(s, cacheShape{2, 21, 7}, 3) }})
 	return all
+}
+
+func (l latentShape) cases() []testCase {
+	name := fmt.Sprintf("latentattention/format=%v/heads=%d/rank=%d/at=%v/transposed=%v", l.format, l.heads, l.rank, l.segments, l.transposed)
+	if l.group > 0 {
+		name += fmt.Sprintf("/int8=%d", l.group)
+	}
+	return []testCase{{name, func(s *setup) { latentAttention(s, l) }}, {"valuedim/" + name, func(s *setup) { sharedAttention(s, l) }}}
 }
 
 // headMatMul: Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+o, i]·X[r, h, i], or with o and i changed about.
@@ -124,7 +138,7 @@ func biased(s *setup, out, in, rows int) {
 
 // latents makes a cache whose rows are keys alone, [rank, rope], filled for n positions.
 func (s *setup) latents(name string, l *latentShape, n int) *cache {
-	c := s.cache(name, l.pageRows, l.rank+l.rope, n, n)
+	c := s.cache(name, cacheShape{l.pageRows, l.rank + l.rope, l.group}, n, n)
 	c.kv.VOffset = c.kv.KOffset
 	c.v = c.k
 	return c
@@ -263,17 +277,15 @@ func sharedAttention(s *setup, l latentShape) {
 }
 
 // appendKeys writes rows to a cache without values.
-func appendKeys(s *setup, dim, rows int) {
-	c := s.cache("sequence", 2, dim, 5+rows, 5)
+func appendKeys(s *setup, shape cacheShape, rows int) {
+	c := s.cache("sequence", shape, 5+rows, 5)
 	c.kv.VOffset = c.kv.KOffset
-	k := s.normal(rows * dim)
+	k := s.normal(rows * shape.dim)
+	var want [][]float32
 	for r := range rows {
-		p := 5 + r
-		copy(c.before[p/2][c.kv.KOffset/4+p%2*dim:], k[r*dim:][:dim])
+		want = append(want, k[r*shape.dim:][:shape.dim])
 	}
-	for p, o := range c.pages {
-		o.where(func(int) bool { return true }).expectExactly(c.before[p])
-	}
+	c.expect(5, want, nil)
 	s.cmds.EncodeAppendKV(gpu.AppendKV{K: s.input("K", k).view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: 5, KV: c.kv}}})
 	s.run()
 }

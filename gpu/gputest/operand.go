@@ -41,6 +41,7 @@ type operand struct {
 	before, after []byte // the whole buffer
 	written       func(i int) bool
 	want, limit   []float64 // of the float32, where written
+	wantBytes     []byte    // of all of it, or nil
 }
 
 // newSetup begins a case. Its random numbers depend on the name alone.
@@ -120,6 +121,11 @@ func (o *operand) expectExactly(want []float32) {
 	}
 }
 
+// expectBytes says what must be there afterwards, to the bit.
+func (o *operand) expectBytes(want []byte) {
+	o.written, o.wantBytes = func(int) bool { return true }, want
+}
+
 func (o *operand) view() gpu.View { return gpu.View{Buf: o.buf, Offset: o.at} }
 
 // floats returns the operand's numbers after run.
@@ -158,6 +164,12 @@ func (o *operand) check(t testing.TB) {
 			t.Errorf("%s: the input was changed", o.name)
 		}
 		return
+	}
+	for i, w := range o.wantBytes {
+		if got := o.after[o.at+i]; got != w {
+			t.Errorf("%s: byte %d is %#x, want %#x", o.name, i, got, w)
+			return
+		}
 	}
 	before, after := decode(o.before[o.at:end]), o.floats()
 	var got []float32

@@ -15,7 +15,8 @@ func testPieces(t *testing.T, d gpu.Device) {
 	for _, c := range []struct {
 		name  string
 		build func(s *setup, pieces []int) []*operand
-	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta}, {"attention", piecesAttention}} {
+	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta}, {"attention", piecesAttention},
+		{"attention/int8", piecesAttentionInt8}} {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(pieces []int) [][]float32 {
 				s := newSetup(t, d, c.name)
@@ -73,11 +74,14 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 	return []*operand{y, state}
 }
 
-// piecesAttention appends each piece and attends to what is there.
-func piecesAttention(s *setup, pieces []int) []*operand {
+func piecesAttention(s *setup, pieces []int) []*operand     { return piecesCached(s, pieces, 0) }
+func piecesAttentionInt8(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, 16) }
+
+// piecesCached appends each piece and attends to what is there.
+func piecesCached(s *setup, pieces []int, group int) []*operand {
 	const heads, kvHeads, dim, before = 4, 2, 16, 1010
 	n := total(pieces)
-	c := s.cache("sequence", 4, kvHeads*dim, before+n, before)
+	c := s.cache("sequence", cacheShape{4, kvHeads * dim, group}, before+n, before)
 	for _, p := range c.pages {
 		p.where(func(int) bool { return true })
 	}

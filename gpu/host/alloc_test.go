@@ -30,6 +30,12 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 	c.EncodeAppendKV(gpu.AppendKV{K: x, V: x, Segments: segments})
 	c.EncodeAttention(gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,
 		HeadDim: dim / heads, Scale: 1, Segments: segments})
+	kv.Format, kv.Group = gpu.KVInt8, dim/heads
+	kv.VOffset = kv.PartBytes()
+	segments = []gpu.KVSegment{{Rows: rows, KV: kv}}
+	c.EncodeAppendKV(gpu.AppendKV{K: x, V: x, Segments: segments})
+	c.EncodeAttention(gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,
+		HeadDim: dim / heads, Scale: 1, Segments: segments})
 	c.EncodeCausalConv(gpu.CausalConv{X: x, W: f(4 * dim), Y: y, Channels: dim, Kernel: 4,
 		Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * dim)}}})
 	c.EncodeDeltaRule(gpu.DeltaRule{QKV: f(rows * 3 * dim), Alpha: f(rows * heads), Beta: f(rows * heads), ALog: f(heads), DtBias: f(heads),

@@ -19,15 +19,17 @@ func (t *appendTask) do(_ *scratch, chunk int) {
 			continue
 		}
 		for r := chunk * t.per; r < min((chunk+1)*t.per, s.Rows); r++ {
-			page, at := (s.Pos+r)/s.KV.PageRows, (s.Pos+r)%s.KV.PageRows*t.dim
-			copy(keys(&s.KV, page)[at:at+t.dim], t.k[(s.Row+r)*t.kStride:])
+			keep(&s.KV, s.KV.KOffset, s.Pos+r, t.k[(s.Row+r)*t.kStride:][:t.dim])
 			if t.v != nil {
-				copy(values(&s.KV, page)[at:at+t.dim], t.v[(s.Row+r)*t.vStride:])
+				keep(&s.KV, s.KV.VOffset, s.Pos+r, t.v[(s.Row+r)*t.vStride:][:t.dim])
 			}
 		}
 		return
 	}
 }
+
+// roundNS is how many nanoseconds a channel takes that is rounded, in Go.
+const roundNS = 2
 
 func (x *executor) runAppendKV(o *gpu.AppendKV) {
 	rows, count := 0, 0
@@ -46,7 +48,11 @@ func (x *executor) runAppendKV(o *gpu.AppendKV) {
 	for i := range o.Segments {
 		n += chunks(o.Segments[i].Rows, t.per)
 	}
-	x.parallel(t, n, x.vectors.moving(2*count*dim))
+	ns := x.vectors.moving(2 * count * dim)
+	if o.Segments[0].KV.Format != gpu.KVF32 {
+		ns = 2 * count * dim * roundNS
+	}
+	x.parallel(t, n, ns)
 	*t = appendTask{}
 }
 

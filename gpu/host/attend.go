@@ -96,14 +96,8 @@ func (t *attnTask) attend(a *queries, kv *gpu.KV, at, first, end int) {
 		n := min(attnBlock, end-p)
 		a.transposeKeys(a.kt, a.pad, kv, at, a.dim, p, n)
 		v := valueRows{kv: kv, chan0: at}
-		if a.rows*a.heads >= packedValues {
-			for j := 0; j < n; {
-				from, stride, run := v.at(p+j, n-j)
-				for i := range run {
-					copy(a.packed[(j+i)*a.valueDim:(j+i+1)*a.valueDim], from[i*stride:])
-				}
-				j += run
-			}
+		if a.rows*a.heads >= packedValues || kv.Format != gpu.KVF32 {
+			a.fetch(a.packed, kv, kv.VOffset, at, a.valueDim, p, n)
 			v = valueRows{block: a.packed, first: p, width: a.valueDim}
 		}
 		a.weigh(p, n, &v)

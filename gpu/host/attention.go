@@ -1,19 +1,6 @@
 package host
 
-import (
-	"math"
-
-	"github.com/moeflux/moeflux-actor/gpu"
-)
-
-// keys and values return the page's memory, float32 [PageRows, Dim].
-func keys(kv *gpu.KV, page int) []float32 {
-	return floatsAt(kv.Pages[page].At(kv.KOffset), kv.PageRows*kv.Dim)
-}
-
-func values(kv *gpu.KV, page int) []float32 {
-	return floatsAt(kv.Pages[page].At(kv.VOffset), kv.PageRows*kv.Dim)
-}
+import "math"
 
 // Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions, both counted from position 0: what is summed
 // together depends on a row's position alone.
@@ -129,49 +116,5 @@ func (a *queries) weigh(p, n int, value *valueRows) {
 			j += run
 		}
 		r += rows
-	}
-}
-
-// valueRows are the values of one head: channels from at on in the pages of kv, or a block of rows that begins at
-// position first.
-type valueRows struct {
-	kv    *gpu.KV
-	chan0 int
-	block []float32
-	first int
-	width int
-}
-
-// at returns the values from position p on, the floats between them, and how many of n there are together.
-func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
-	if v.block != nil {
-		return v.block[(p-v.first)*v.width:], v.width, n
-	}
-	row := p % v.kv.PageRows
-	return values(v.kv, p/v.kv.PageRows)[row*v.kv.Dim+v.chan0:], v.kv.Dim, min(n, v.kv.PageRows-row)
-}
-
-// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to dst [dim, attnBlock].
-func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
-	for j := 0; j < n; {
-		row := (p + j) % kv.PageRows
-		run := min(n-j, kv.PageRows-row)
-		if whole := run / v.lanes * v.lanes; whole > 0 {
-			v.transposeAll(dst[j:], keys(kv, (p+j)/kv.PageRows)[row*kv.Dim+at:], attnBlock, kv.Dim, whole, dim)
-			j += whole
-			continue
-		}
-		// Fewer than a vector before the page or the block ends: the next page's first ones come along.
-		m := min(v.lanes, n-j)
-		for i := range m {
-			page := keys(kv, (p+j+i)/kv.PageRows)
-			copy(pad[i*dim:(i+1)*dim], page[(p+j+i)%kv.PageRows*kv.Dim+at:])
-		}
-		rows := m
-		if j+v.lanes <= attnBlock {
-			rows = v.lanes // whatever lies after the last is not looked at, or overwritten
-		}
-		v.transposeAll(dst[j:], pad, attnBlock, dim, rows, dim)
-		j += m
 	}
 }

@@ -20,12 +20,15 @@ type opCase struct {
 	bytes      int // read and written
 }
 
-// benchCache returns pages of 256 positions for n positions.
-func benchCache(b *testing.B, d *Device, n, dim int) gpu.KV {
-	const page = 256
-	kv := gpu.KV{PageRows: page, Dim: dim, VOffset: page * dim * 4}
-	for p := 0; p < n; p += page {
-		kv.Pages = append(kv.Pages, benchFloats(b, d, 2*page*dim))
+// benchCache returns pages of 256 positions for n positions: float32, or 8 bits in groups of so many channels.
+func benchCache(b *testing.B, d *Device, n, dim, group int) gpu.KV {
+	kv := gpu.KV{PageRows: 256, Dim: dim, Group: group}
+	if group > 0 {
+		kv.Format = gpu.KVInt8
+	}
+	kv.VOffset = kv.PartBytes()
+	for p := 0; p < n; p += kv.PageRows {
+		kv.Pages = append(kv.Pages, benchFloats(b, d, kv.PartBytes()/2))
 	}
 	return kv
 }
@@ -38,7 +41,7 @@ func attentionCase(name string, rows, pos, heads, kvHeads, dim int) opCase {
 	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
 		c.EncodeAttention(gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim,
 			QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11,
-			Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: benchCache(b, d, pos+rows, kvHeads*dim)}}})
+			Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: benchCache(b, d, pos+rows, kvHeads*dim, 0)}}})
 	}, 2 * looks * heads * dim, (pos + rows) * kvHeads * dim * 8}
 }
 
@@ -100,8 +103,12 @@ func rowCases(rows int) []opCase {
 		}, 0, rows * dim * 4},
 		{"appendkv", func(b *testing.B, d *Device, c *gpu.Commands) {
 			c.EncodeAppendKV(gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
-				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512)}}})
+				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 0)}}})
 		}, 0, rows * 512 * 4 * 4},
+		{"appendkv/kv=int8", func(b *testing.B, d *Device, c *gpu.Commands) {
+			c.EncodeAppendKV(gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
+				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 128)}}})
+		}, 0, rows * 2 * (512*5 + 4*4)},
 	}
 }
 
@@ -172,6 +179,46 @@ func BenchmarkOps(b *testing.B) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// BenchmarkDecodeAttention takes one row through the attention of layers whose keys and values together are beyond every cache, as
+// decoding does: 32 heads on 4 key-value heads of 128 after 4,096 positions, and the folded form of latent attention, whose 128 heads share
+// 576 channels. GB/s are of keys and values as they are kept.
+func BenchmarkDecodeAttention(b *testing.B) {
+	for _, shape := range []struct {
+		name                           string
+		heads, kvHeads, dim, value, by int
+		layers                         int
+	}{{"heads=32,4x128", 32, 4, 128, 0, 128, 24}, {"latent=128x576", 128, 1, 576, 512, 64, 24}} {
+		for _, format := range []gpu.KVFormat{gpu.KVF32, gpu.KVInt8} {
+			eachThreads(b, func(b *testing.B, d *Device) {
+				b.Run(fmt.Sprintf("%s/positions=4096/kv=%v", shape.name, format), func(b *testing.B) {
+					const positions = 4096
+					group, parts := 0, 2
+					if format == gpu.KVInt8 {
+						group = shape.by
+					}
+					if shape.value > 0 {
+						parts = 1
+					}
+					ops := make([]gpu.Commands, shape.layers)
+					bytes := 0
+					for i := range ops {
+						kv := benchCache(b, d, positions, shape.kvHeads*shape.dim, group)
+						bytes = parts * positions / kv.PageRows * kv.PartBytes()
+						if parts == 1 {
+							kv.VOffset = kv.KOffset
+						}
+						ops[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
+							QRowStride: shape.heads * shape.dim, QHeadStride: shape.dim, Heads: shape.heads, KVHeads: shape.kvHeads, HeadDim: shape.dim, ValueDim: shape.value,
+							Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: kv}}})
+					}
+					walk(b, d, ops, bytes)
+					b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+				})
+			})
 		}
 	}
 }

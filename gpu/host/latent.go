@@ -19,6 +19,7 @@ type latentHead struct {
 	values  []float32 // [Rank, ValueDim]
 	latents []float32 // keys of the cache [Rank+Rope, attnBlock]
 	pad     []float32 // [lanes, Rank+Rope]
+	rows    []float32 // latents that are not kept as float32 [attnBlock, Rank]
 	kt      []float32 // [Nope+Rope, attnBlock]
 	v       []float32 // [attnBlock, ValueDim]
 }
@@ -39,10 +40,11 @@ func (t *latentTask) load(s *scratch, h int) latentHead {
 	o := t.op
 	width := o.Rank + o.Rope
 	mem := grow(&s.b, lineUp(o.Nope*o.Rank)+lineUp(o.ValueDim*o.Rank)+lineUp(width*attnBlock)+lineUp(t.lanes*width)+
-		lineUp((o.Nope+o.Rope)*attnBlock)+lineUp(attnBlock*o.ValueDim)+lineFloats+lineUp(t.lanes*max(o.Rank, o.Nope)))
+		lineUp((o.Nope+o.Rope)*attnBlock)+lineUp(attnBlock*o.ValueDim)+lineFloats+lineUp(t.lanes*max(o.Rank, o.Nope))+lineUp(attnBlock*o.Rank))
 	mem = aligned(mem)
 	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
-	b := latentHead{latents: take(width * attnBlock), pad: take(t.lanes * width), kt: take((o.Nope + o.Rope) * attnBlock), v: take(attnBlock * o.ValueDim)}
+	b := latentHead{latents: take(width * attnBlock), pad: take(t.lanes * width), kt: take((o.Nope + o.Rope) * attnBlock), v: take(attnBlock * o.ValueDim),
+		rows: take(attnBlock * o.Rank)}
 	row := take(t.lanes * max(o.Rank, o.Nope))
 	b.keys = take(o.Nope * o.Rank)
 	b.values = take(o.Rank * o.ValueDim)
@@ -102,6 +104,11 @@ func (t *latentTask) expand(b *latentHead, kv *gpu.KV, p, n int) {
 	t.transposeKeys(b.latents, b.pad, kv, 0, o.Rank+o.Rope, p, n)
 	t.multiply(b.kt, b.keys, b.latents, attnBlock, o.Rank, attnBlock, o.Nope, o.Rank, n, false)
 	copy(b.kt[o.Nope*attnBlock:], b.latents[o.Rank*attnBlock:])
+	if kv.Format != gpu.KVF32 {
+		t.fetch(b.rows, kv, kv.KOffset, 0, o.Rank, p, n)
+		t.multiply(b.v, b.rows, b.values, o.ValueDim, o.Rank, o.ValueDim, n, o.Rank, o.ValueDim, false)
+		return
+	}
 	for j := 0; j < n; {
 		row := (p + j) % kv.PageRows
 		run := min(n-j, kv.PageRows-row)

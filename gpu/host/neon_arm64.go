@@ -249,6 +249,16 @@ func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint3
 //go:noescape
 func widenNEON(dst []float32, row []byte)
 
+// widen8NEON writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales.
+//
+//go:noescape
+func widen8NEON(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)
+
+// transpose8NEON writes code·scale to dst, rows as columns; rows is a multiple of 4, group of 16.
+//
+//go:noescape
+func transpose8NEON(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)
+
 // transposeNEON writes rows of src to dst as columns; rows and columns are multiples of 4.
 //
 //go:noescape

@@ -9070,6 +9070,211 @@ l126:
 	BNE l126
 	RET
 
+// func widen8NEON(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)
+TEXT ·widen8NEON(SB), NOSPLIT, $0-104
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R3
+	MOVD codes_base+24(FP), R1
+	MOVD scales_base+48(FP), R2
+	MOVD group+72(FP), R4
+	MOVD width+80(FP), R5
+	MOVD codeStride+88(FP), R6
+	MOVD scaleStride+96(FP), R7
+	LSL $2, R7
+l127:
+	MOVD R1, R8
+	MOVD R2, R9
+	SUB R5, R3
+	MOVD R5, R10
+l128:
+	FMOVS 0(R9), F17
+	ADD R7, R9
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	SUB R4, R10
+	MOVD R4, R11
+	CMP $16, R11
+	BLT l129
+l131:
+	VLD1.P 16(R8), [V0.B16]
+	WORD $0x0f08a401 // sxtl v1.8h, v0.8b
+	WORD $0x4f08a402 // sxtl2 v2.8h, v0.16b
+	WORD $0x0f10a424 // sxtl v4.4s, v1.4h
+	WORD $0x4f10a425 // sxtl2 v5.4s, v1.8h
+	WORD $0x0f10a446 // sxtl v6.4s, v2.4h
+	WORD $0x4f10a447 // sxtl2 v7.4s, v2.8h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R0)
+	SUB $16, R11
+	CMP $16, R11
+	BGE l131
+l129:
+	CBZ R11, l130
+l132:
+	MOVB.P 1(R8), R12
+	SCVTFWS R12, F0
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVS.P F0, 4(R0)
+	SUBS $1, R11
+	BNE l132
+l130:
+	CBNZ R10, l128
+	ADD R6, R1
+	ADD $4, R2
+	CBNZ R3, l127
+	RET
+
+// func transpose8NEON(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)
+TEXT ·transpose8NEON(SB), NOSPLIT, $0-120
+	MOVD dst_base+0(FP), R6
+	MOVD codes_base+24(FP), R7
+	MOVD scales_base+48(FP), R8
+	MOVD group+72(FP), R10
+	MOVD width+80(FP), R11
+	MOVD dstStride+88(FP), R12
+	MOVD codeStride+96(FP), R2
+	MOVD scaleStride+104(FP), R13
+	MOVD rows+112(FP), R9
+	LSL $2, R12
+	LSL $2, R13
+	LSR $2, R9
+l133:
+	MOVD R6, R14
+	MOVD R7, R15
+	MOVD R8, R19
+	MOVD R11, R20
+l134:
+	FMOVQ 0(R19), F17
+	ADD R13, R19
+	SUB R10, R20
+	LSR $4, R10, R21
+l135:
+	MOVD R15, R4
+	VLD1 (R4), [V0.B16]
+	ADD R2, R4
+	VLD1 (R4), [V1.B16]
+	ADD R2, R4
+	VLD1 (R4), [V2.B16]
+	ADD R2, R4
+	VLD1 (R4), [V3.B16]
+	ADD R2, R4
+	WORD $0x4e812804 // trn1 v4.4s, v0.4s, v1.4s
+	WORD $0x4e816805 // trn2 v5.4s, v0.4s, v1.4s
+	WORD $0x4e832846 // trn1 v6.4s, v2.4s, v3.4s
+	WORD $0x4e836847 // trn2 v7.4s, v2.4s, v3.4s
+	WORD $0x4ec63890 // zip1 v16.2d, v4.2d, v6.2d
+	WORD $0x4ec738b4 // zip1 v20.2d, v5.2d, v7.2d
+	WORD $0x4ec67898 // zip2 v24.2d, v4.2d, v6.2d
+	WORD $0x4ec778bc // zip2 v28.2d, v5.2d, v7.2d
+	WORD $0x4f385600 // shl v0.4s, v16.4s, #24
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f305600 // shl v0.4s, v16.4s, #16
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f285600 // shl v0.4s, v16.4s, #8
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f280600 // sshr v0.4s, v16.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f385680 // shl v0.4s, v20.4s, #24
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f305680 // shl v0.4s, v20.4s, #16
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f285680 // shl v0.4s, v20.4s, #8
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f280680 // sshr v0.4s, v20.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f385700 // shl v0.4s, v24.4s, #24
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f305700 // shl v0.4s, v24.4s, #16
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f285700 // shl v0.4s, v24.4s, #8
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f280700 // sshr v0.4s, v24.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f385780 // shl v0.4s, v28.4s, #24
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f305780 // shl v0.4s, v28.4s, #16
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f285780 // shl v0.4s, v28.4s, #8
+	WORD $0x4f280400 // sshr v0.4s, v0.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	WORD $0x4f280780 // sshr v0.4s, v28.4s, #24
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	FMOVQ F0, 0(R14)
+	ADD R12, R14
+	ADD $16, R15
+	SUBS $1, R21
+	BNE l135
+	CBNZ R20, l134
+	ADD R2<<2, R7
+	ADD $16, R8
+	ADD $16, R6
+	SUBS $1, R9
+	BNE l133
+	RET
+
 // func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
 TEXT ·transposeNEON(SB), NOSPLIT, $0-80
 	MOVD dst_base+0(FP), R0
@@ -9082,7 +9287,7 @@ TEXT ·transposeNEON(SB), NOSPLIT, $0-80
 	LSL $2, R3
 	LSR $2, R4
 	LSR $2, R5
-l127:
+l136:
 	MOVD R1, R8
 	ADD R3, R8, R9
 	ADD R3, R9, R10
@@ -9090,7 +9295,7 @@ l127:
 	ADD R3, R11, R1
 	MOVD R0, R6
 	MOVD R5, R12
-l128:
+l137:
 	VLD1.P 16(R8), [V0.B16]
 	VLD1.P 16(R9), [V1.B16]
 	VLD1.P 16(R10), [V2.B16]
@@ -9112,10 +9317,10 @@ l128:
 	VST1 [V3.B16], (R6)
 	ADD R2, R6
 	SUBS $1, R12
-	BNE l128
+	BNE l137
 	ADD $16, R0
 	SUBS $1, R4
-	BNE l127
+	BNE l136
 	RET
 
 // func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
@@ -9131,16 +9336,16 @@ TEXT ·multiplyNEON(SB), NOSPLIT, $0-121
 	LSL $2, R3
 	LSL $2, R4
 	LSL $2, R5
-l130:
+l139:
 	CMP $4, R6
-	BLT l129
+	BLT l138
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l132:
+l141:
 	CMP $16, R9
-	BLT l131
-	CBNZ R8, l133
+	BLT l140
+	CBNZ R8, l142
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
@@ -9157,8 +9362,8 @@ l132:
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4f00e41e // movi v30.16b, #0
 	WORD $0x4f00e41f // movi v31.16b, #0
-	B l134
-l133:
+	B l143
+l142:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
@@ -9180,7 +9385,7 @@ l133:
 	FMOVQ 32(R14), F30
 	FMOVQ 48(R14), F31
 	ADD R3, R14
-l134:
+l143:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9188,8 +9393,8 @@ l134:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l135
-l137:
+	BLT l144
+l146:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9280,10 +9485,10 @@ l137:
 	WORD $0x4fa7187f // fmla v31.4s, v3.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l137
-l135:
-	CBZ R13, l136
-l138:
+	BGE l146
+l144:
+	CBZ R13, l145
+l147:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9310,8 +9515,8 @@ l138:
 	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
 	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l138
-l136:
+	BNE l147
+l145:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -9336,18 +9541,18 @@ l136:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l132
-l131:
+	B l141
 l140:
+l149:
 	CMP $4, R9
-	BLT l139
-	CBNZ R8, l141
+	BLT l148
+	CBNZ R8, l150
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l142
-l141:
+	B l151
+l150:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
@@ -9357,7 +9562,7 @@ l141:
 	ADD R3, R14
 	FMOVQ 0(R14), F28
 	ADD R3, R14
-l142:
+l151:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9365,8 +9570,8 @@ l142:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l143
-l145:
+	BLT l152
+l154:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9397,10 +9602,10 @@ l145:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l145
-l143:
-	CBZ R13, l144
-l146:
+	BGE l154
+l152:
+	CBZ R13, l153
+l155:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9412,8 +9617,8 @@ l146:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l146
-l144:
+	BNE l155
+l153:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
@@ -9426,18 +9631,18 @@ l144:
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l140
-l139:
+	B l149
 l148:
+l157:
 	CMP $1, R9
-	BLT l147
-	CBNZ R8, l149
+	BLT l156
+	CBNZ R8, l158
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l150
-l149:
+	B l159
+l158:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
@@ -9447,7 +9652,7 @@ l149:
 	ADD R3, R14
 	FMOVS 0(R14), F28
 	ADD R3, R14
-l150:
+l159:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -9455,8 +9660,8 @@ l150:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l151
-l153:
+	BLT l160
+l162:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -9487,10 +9692,10 @@ l153:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l153
-l151:
-	CBZ R13, l152
-l154:
+	BGE l162
+l160:
+	CBZ R13, l161
+l163:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -9502,8 +9707,8 @@ l154:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l154
-l152:
+	BNE l163
+l161:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
@@ -9516,8 +9721,8 @@ l152:
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l148
-l147:
+	B l157
+l156:
 	ADD R4, R1
 	ADD R3, R0
 	ADD R4, R1
@@ -9527,37 +9732,37 @@ l147:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $4, R6
-	B l130
-l129:
-l156:
+	B l139
+l138:
+l165:
 	CMP $1, R6
-	BLT l155
+	BLT l164
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l158:
+l167:
 	CMP $16, R9
-	BLT l157
-	CBNZ R8, l159
+	BLT l166
+	CBNZ R8, l168
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
 	WORD $0x4f00e413 // movi v19.16b, #0
-	B l160
-l159:
+	B l169
+l168:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
 	FMOVQ 32(R14), F18
 	FMOVQ 48(R14), F19
 	ADD R3, R14
-l160:
+l169:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l161
-l163:
+	BLT l170
+l172:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -9597,10 +9802,10 @@ l163:
 	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l163
-l161:
-	CBZ R13, l162
-l164:
+	BGE l172
+l170:
+	CBZ R13, l171
+l173:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -9612,8 +9817,8 @@ l164:
 	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
 	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l164
-l162:
+	BNE l173
+l171:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -9623,25 +9828,25 @@ l162:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l158
-l157:
+	B l167
 l166:
+l175:
 	CMP $4, R9
-	BLT l165
-	CBNZ R8, l167
+	BLT l174
+	CBNZ R8, l176
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l168
-l167:
+	B l177
+l176:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
-l168:
+l177:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l169
-l171:
+	BLT l178
+l180:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
@@ -9657,42 +9862,42 @@ l171:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l171
-l169:
-	CBZ R13, l170
-l172:
+	BGE l180
+l178:
+	CBZ R13, l179
+l181:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l172
-l170:
+	BNE l181
+l179:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l166
-l165:
+	B l175
 l174:
+l183:
 	CMP $1, R9
-	BLT l173
-	CBNZ R8, l175
+	BLT l182
+	CBNZ R8, l184
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l176
-l175:
+	B l185
+l184:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
-l176:
+l185:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l177
-l179:
+	BLT l186
+l188:
 	FMOVQ.P 16(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
@@ -9708,30 +9913,30 @@ l179:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l179
-l177:
-	CBZ R13, l178
-l180:
+	BGE l188
+l186:
+	CBZ R13, l187
+l189:
 	FMOVS.P 4(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l180
-l178:
+	BNE l189
+l187:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l174
-l173:
+	B l183
+l182:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $1, R6
-	B l156
-l155:
+	B l165
+l164:
 	RET
 
 // func softmaxNEON(scores, stats, acc []float32, dim int)
@@ -9755,7 +9960,7 @@ TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	LSR $1, R3
 	MOVD acc_base+48(FP), R2
 	MOVD dim+72(FP), R4
-l181:
+l190:
 	FMOVS 0(R1), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
@@ -9783,7 +9988,7 @@ l181:
 	WORD $0x6e30fa10 // fmaxv s16, v16.4s
 	WORD $0x4e040610 // dup v16.4s, v16.s[0]
 	FCMPS F17, F16
-	BEQ l182
+	BEQ l191
 	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
 	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
 	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
@@ -9820,27 +10025,27 @@ l181:
 	MOVD R2, R5
 	MOVD R4, R6
 	CMP $4, R6
-	BLT l183
-l185:
+	BLT l192
+l194:
 	FMOVQ 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVQ.P F0, 16(R5)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l185
-l183:
-	CBZ R6, l184
-l186:
+	BGE l194
+l192:
+	CBZ R6, l193
+l195:
 	FMOVS 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVS.P F0, 4(R5)
 	SUBS $1, R6
-	BNE l186
-l184:
-l182:
+	BNE l195
+l193:
+l191:
 	WORD $0x4f00e407 // movi v7.16b, #0
 	MOVD $16, R6
-l187:
+l196:
 	FMOVQ 0(R0), F3
 	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
 	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
@@ -9874,7 +10079,7 @@ l187:
 	FMOVQ.P F3, 16(R0)
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	SUBS $1, R6
-	BNE l187
+	BNE l196
 	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
 	WORD $0x7e30d8e7 // faddp s7, v7.2s
 	FMOVS 4(R1), F0
@@ -9883,7 +10088,7 @@ l187:
 	ADD $8, R1
 	ADD R4<<2, R2
 	SUBS $1, R3
-	BNE l181
+	BNE l190
 	RET
 
 // func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
@@ -9915,7 +10120,7 @@ TEXT ·deltaNEON(SB), NOSPLIT, $0-136
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l188:
+l197:
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
 	VLD1.P 16(R9), [V0.B16]
@@ -9931,7 +10136,7 @@ l188:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l188
+	BNE l197
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -9945,9 +10150,9 @@ l188:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-l190:
+l199:
 	SUBS $1, R8
-	BEQ l189
+	BEQ l198
 	ADD R5<<1, R1
 	ADD $16, R2
 	ADD R6, R3
@@ -9968,7 +10173,7 @@ l190:
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l191:
+l200:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
@@ -9997,7 +10202,7 @@ l191:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l191
+	BNE l200
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -10011,8 +10216,8 @@ l191:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-	B l190
-l189:
+	B l199
+l198:
 	ADD R5<<1, R1
 	MOVD R0, R9
 	ADD R5, R9, R10
@@ -10020,7 +10225,7 @@ l189:
 	ADD R5, R11, R12
 	SUB R5<<1, R1, R15
 	LSR $4, R5, R19
-l192:
+l201:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1 (R9), [V0.B16]
 	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
@@ -10039,5 +10244,5 @@ l192:
 	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
 	VST1.P [V3.B16], 16(R12)
 	SUBS $1, R19
-	BNE l192
+	BNE l201
 	RET

@@ -38,6 +38,10 @@ type vectors struct {
 	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)  // c = a·b, or c += a·b if sum, with strides; depth ascending
 	codes     [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, // dst = q·scale + bias, each step rounded, of
 		group, wordStride, groupStride int) // codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
+	widen8 func(dst []float32, codes []byte, scales []float32, // code·scale, see portableWiden8
+		group, width, codeStride, scaleStride int)
+	transpose8 func(dst []float32, codes []byte, scales []float32, // the same, rows as columns, see portableTranspose8
+		group, width, dstStride, codeStride, scaleStride, rows int)
 }
 
 var portableVectors = vectors{
@@ -46,7 +50,8 @@ var portableVectors = vectors{
 	swiglu: swiglu, gate: portableGate, combine: portableCombine, conv: portableConv,
 	rope:      func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, false) },
 	ropePairs: func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, true) },
-	widen:     portableWiden, transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
+	widen:     portableWiden, widen8: portableWiden8, transpose8: portableTranspose8,
+	transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
 	codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
 		portableCodes2, portableCodes4, portableCodes8},
 }

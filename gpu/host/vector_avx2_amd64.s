@@ -1173,6 +1173,229 @@ loop:
 	VZEROUPPER
 	RET
 
+// func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·widen8AVX2(SB), NOSPLIT, $0-104
+	MOVQ dst_base+0(FP), AX
+	MOVQ codes_base+24(FP), CX
+	MOVQ scales_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	MOVQ codeStride+88(FP), SI
+	MOVQ scaleStride+96(FP), DI
+	SHLQ $0x02, DI
+	MOVQ SI, R8
+	SHLQ $0x04, R8
+
+rows:
+	MOVQ width+80(FP), R11
+	MOVQ CX, R9
+	MOVQ DX, R10
+	ADDQ $0x04, DX
+	SUBQ R11, BX
+
+groups:
+	VBROADCASTSS (R10), Y0
+	MOVQ         group+72(FP), R12
+	SUBQ         R12, R11
+	CMPQ         R12, $0x00000008
+	JB           tail
+
+loop:
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Y1
+	VCVTDQ2PS  Y1, Y1
+	VMULPS     Y0, Y1, Y1
+	VMOVUPS    Y1, (AX)
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000008, R9
+	SUBQ       $0x00000008, R12
+	CMPQ       R12, $0x00000008
+	JAE        loop
+
+tail:
+	TESTQ      R12, R12
+	JZ         next
+	MOVQ       R12, R13
+	LEAQ       avx2vectortail<>+0(SB), R14
+	SHLQ       $0x02, R13
+	SUBQ       R13, R14
+	SHRQ       $0x02, R13
+	VMOVUPS    32(R14), Y1
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Y2
+	VCVTDQ2PS  Y2, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)
+	LEAQ       (AX)(R12*4), AX
+	ADDQ       R12, R9
+
+next:
+	ADDQ  DI, R10
+	TESTQ R11, R11
+	JNZ   groups
+	ADDQ  SI, CX
+	TESTQ BX, BX
+	JNZ   rows
+	VZEROUPPER
+	RET
+
+// func transpose8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, dstStride int, codeStride int, scaleStride int, rows int)
+// Requires: AVX, AVX2
+TEXT ·transpose8AVX2(SB), NOSPLIT, $16-120
+	MOVQ rows+112(FP), AX
+	MOVQ AX, (SP)
+	MOVQ dst_base+0(FP), AX
+	MOVQ codes_base+24(FP), CX
+	MOVQ scales_base+48(FP), DX
+	MOVQ dstStride+88(FP), BX
+	MOVQ codeStride+96(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+	LEAQ (SI)(SI*2), DI
+
+rows:
+	MOVQ width+80(FP), DI
+	MOVQ DI, 8(SP)
+	MOVQ AX, DI
+	MOVQ DX, R8
+	MOVQ codeStride+96(FP), R9
+	MOVQ CX, R10
+	LEAQ (R10)(R9*1), R11
+	LEAQ (R11)(R9*1), R12
+	LEAQ (R12)(R9*1), R9
+
+groups:
+	VMOVUPS (R8), Y0
+	MOVQ    scaleStride+104(FP), R13
+	LEAQ    (R8)(R13*4), R8
+	MOVQ    group+72(FP), R13
+	SUBQ    R13, 8(SP)
+
+loop:
+	VMOVUPS     (R10), X1
+	VINSERTI128 $0x01, (R10)(SI*1), Y1, Y1
+	ADDQ        $0x10, R10
+	VMOVUPS     (R11), X4
+	VINSERTI128 $0x01, (R11)(SI*1), Y4, Y4
+	ADDQ        $0x10, R11
+	VMOVUPS     (R12), X6
+	VINSERTI128 $0x01, (R12)(SI*1), Y6, Y6
+	ADDQ        $0x10, R12
+	VMOVUPS     (R9), X8
+	VINSERTI128 $0x01, (R9)(SI*1), Y8, Y8
+	ADDQ        $0x10, R9
+	VPUNPCKLDQ  Y4, Y1, Y2
+	VPUNPCKHDQ  Y4, Y1, Y5
+	VPUNPCKLDQ  Y8, Y6, Y7
+	VPUNPCKHDQ  Y8, Y6, Y9
+	VPUNPCKLQDQ Y7, Y2, Y3
+	VPUNPCKHQDQ Y7, Y2, Y2
+	VPUNPCKLQDQ Y9, Y5, Y7
+	VPUNPCKHQDQ Y9, Y5, Y5
+	VPSLLD      $0x18, Y3, Y9
+	VPSRAD      $0x18, Y9, Y9
+	VCVTDQ2PS   Y9, Y9
+	VMULPS      Y0, Y9, Y9
+	VMOVUPS     Y9, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x10, Y3, Y9
+	VPSRAD      $0x18, Y9, Y9
+	VCVTDQ2PS   Y9, Y9
+	VMULPS      Y0, Y9, Y9
+	VMOVUPS     Y9, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x08, Y3, Y9
+	VPSRAD      $0x18, Y9, Y9
+	VCVTDQ2PS   Y9, Y9
+	VMULPS      Y0, Y9, Y9
+	VMOVUPS     Y9, (DI)
+	ADDQ        BX, DI
+	VPSRAD      $0x18, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y0, Y3, Y3
+	VMOVUPS     Y3, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x18, Y2, Y3
+	VPSRAD      $0x18, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y0, Y3, Y3
+	VMOVUPS     Y3, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x10, Y2, Y3
+	VPSRAD      $0x18, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y0, Y3, Y3
+	VMOVUPS     Y3, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x08, Y2, Y3
+	VPSRAD      $0x18, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y0, Y3, Y3
+	VMOVUPS     Y3, (DI)
+	ADDQ        BX, DI
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x18, Y7, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x10, Y7, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x08, Y7, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSRAD      $0x18, Y7, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x18, Y5, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x10, Y5, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSLLD      $0x08, Y5, Y2
+	VPSRAD      $0x18, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	VPSRAD      $0x18, Y5, Y2
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (DI)
+	ADDQ        BX, DI
+	SUBQ        $0x10, R13
+	JNZ         loop
+	CMPQ        8(SP), $0x00
+	JNE         groups
+	LEAQ        (CX)(SI*2), CX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, AX
+	SUBQ        $0x08, (SP)
+	JNZ         rows
+	VZEROUPPER
+	RET
+
 // func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 // Requires: AVX
 TEXT ·transposeAVX2(SB), NOSPLIT, $0-80

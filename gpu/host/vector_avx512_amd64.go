@@ -84,6 +84,16 @@ func dequantise8AVX512(dst []float32, words []byte, scales []byte, biases []byte
 //go:noescape
 func widenAVX512(dst []float32, row []byte)
 
+// widen8AVX512 writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales; reads up to 16 codes beyond.
+//
+//go:noescape
+func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
+
+// transpose8AVX512 writes code·scale to dst, rows as columns; rows is a multiple of 16, group of 16.
+//
+//go:noescape
+func transpose8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, dstStride int, codeStride int, scaleStride int, rows int)
+
 // transposeAVX512 writes src to dst, rows as columns; rows is a multiple of 16, columns of 4.
 //
 //go:noescape

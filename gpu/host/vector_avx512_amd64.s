@@ -1263,6 +1263,235 @@ loop:
 	VZEROUPPER
 	RET
 
+// func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·widen8AVX512(SB), NOSPLIT, $0-104
+	MOVQ dst_base+0(FP), AX
+	MOVQ codes_base+24(FP), CX
+	MOVQ scales_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	MOVQ codeStride+88(FP), SI
+	MOVQ scaleStride+96(FP), DI
+	SHLQ $0x02, DI
+	MOVQ SI, R8
+	SHLQ $0x04, R8
+
+rows:
+	MOVQ width+80(FP), R11
+	MOVQ CX, R9
+	MOVQ DX, R10
+	ADDQ $0x04, DX
+	SUBQ R11, BX
+
+groups:
+	VBROADCASTSS (R10), Z0
+	MOVQ         group+72(FP), R12
+	SUBQ         R12, R11
+	CMPQ         R12, $0x00000010
+	JB           tail
+
+loop:
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Z1
+	VCVTDQ2PS  Z1, Z1
+	VMULPS     Z0, Z1, Z1
+	VMOVUPS    Z1, (AX)
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000010, R9
+	SUBQ       $0x00000010, R12
+	CMPQ       R12, $0x00000010
+	JAE        loop
+
+tail:
+	TESTQ      R12, R12
+	JZ         next
+	MOVQ       R12, R13
+	MOVL       $0x0000ffff, R14
+	BZHIL      R13, R14, R14
+	KMOVW      R14, K1
+	PREFETCHT0 (R9)(R8*1)
+	VPMOVSXBD  (R9), Z1
+	VCVTDQ2PS  Z1, Z1
+	VMULPS     Z0, Z1, Z1
+	VMOVUPS    Z1, K1, (AX)
+	LEAQ       (AX)(R12*4), AX
+	ADDQ       R12, R9
+
+next:
+	ADDQ  DI, R10
+	TESTQ R11, R11
+	JNZ   groups
+	ADDQ  SI, CX
+	TESTQ BX, BX
+	JNZ   rows
+	VZEROUPPER
+	RET
+
+// func transpose8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, dstStride int, codeStride int, scaleStride int, rows int)
+// Requires: AVX, AVX512F
+TEXT ·transpose8AVX512(SB), NOSPLIT, $16-120
+	MOVQ rows+112(FP), AX
+	MOVQ AX, (SP)
+	MOVQ dst_base+0(FP), AX
+	MOVQ codes_base+24(FP), CX
+	MOVQ scales_base+48(FP), DX
+	MOVQ dstStride+88(FP), BX
+	MOVQ codeStride+96(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+	LEAQ (SI)(SI*2), DI
+
+rows:
+	MOVQ width+80(FP), R8
+	MOVQ R8, 8(SP)
+	MOVQ AX, R8
+	MOVQ DX, R9
+	MOVQ codeStride+96(FP), R10
+	MOVQ CX, R11
+	LEAQ (R11)(R10*1), R12
+	LEAQ (R12)(R10*1), R13
+	LEAQ (R13)(R10*1), R10
+
+groups:
+	VMOVUPS (R9), Z0
+	MOVQ    scaleStride+104(FP), R14
+	LEAQ    (R9)(R14*4), R9
+	MOVQ    group+72(FP), R14
+	SUBQ    R14, 8(SP)
+
+loop:
+	VMOVUPS      (R11), X1
+	VINSERTI32X4 $0x01, (R11)(SI*1), Z1, Z1
+	VINSERTI32X4 $0x02, (R11)(SI*2), Z1, Z1
+	VINSERTI32X4 $0x03, (R11)(DI*1), Z1, Z1
+	ADDQ         $0x10, R11
+	VMOVUPS      (R12), X4
+	VINSERTI32X4 $0x01, (R12)(SI*1), Z4, Z4
+	VINSERTI32X4 $0x02, (R12)(SI*2), Z4, Z4
+	VINSERTI32X4 $0x03, (R12)(DI*1), Z4, Z4
+	ADDQ         $0x10, R12
+	VMOVUPS      (R13), X6
+	VINSERTI32X4 $0x01, (R13)(SI*1), Z6, Z6
+	VINSERTI32X4 $0x02, (R13)(SI*2), Z6, Z6
+	VINSERTI32X4 $0x03, (R13)(DI*1), Z6, Z6
+	ADDQ         $0x10, R13
+	VMOVUPS      (R10), X8
+	VINSERTI32X4 $0x01, (R10)(SI*1), Z8, Z8
+	VINSERTI32X4 $0x02, (R10)(SI*2), Z8, Z8
+	VINSERTI32X4 $0x03, (R10)(DI*1), Z8, Z8
+	ADDQ         $0x10, R10
+	VPUNPCKLDQ   Z4, Z1, Z2
+	VPUNPCKHDQ   Z4, Z1, Z5
+	VPUNPCKLDQ   Z8, Z6, Z7
+	VPUNPCKHDQ   Z8, Z6, Z9
+	VPUNPCKLQDQ  Z7, Z2, Z3
+	VPUNPCKHQDQ  Z7, Z2, Z2
+	VPUNPCKLQDQ  Z9, Z5, Z7
+	VPUNPCKHQDQ  Z9, Z5, Z5
+	VPSLLD       $0x18, Z3, Z9
+	VPSRAD       $0x18, Z9, Z9
+	VCVTDQ2PS    Z9, Z9
+	VMULPS       Z0, Z9, Z9
+	VMOVUPS      Z9, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x10, Z3, Z9
+	VPSRAD       $0x18, Z9, Z9
+	VCVTDQ2PS    Z9, Z9
+	VMULPS       Z0, Z9, Z9
+	VMOVUPS      Z9, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x08, Z3, Z9
+	VPSRAD       $0x18, Z9, Z9
+	VCVTDQ2PS    Z9, Z9
+	VMULPS       Z0, Z9, Z9
+	VMOVUPS      Z9, (R8)
+	ADDQ         BX, R8
+	VPSRAD       $0x18, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x18, Z2, Z3
+	VPSRAD       $0x18, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x10, Z2, Z3
+	VPSRAD       $0x18, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x08, Z2, Z3
+	VPSRAD       $0x18, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z0, Z3, Z3
+	VMOVUPS      Z3, (R8)
+	ADDQ         BX, R8
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x18, Z7, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x10, Z7, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x08, Z7, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSRAD       $0x18, Z7, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x18, Z5, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x10, Z5, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSLLD       $0x08, Z5, Z2
+	VPSRAD       $0x18, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	VPSRAD       $0x18, Z5, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, (R8)
+	ADDQ         BX, R8
+	SUBQ         $0x10, R14
+	JNZ          loop
+	CMPQ         8(SP), $0x00
+	JNE          groups
+	LEAQ         (CX)(SI*4), CX
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, (SP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
 // func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int, rows int, columns int)
 // Requires: AVX, AVX512F
 TEXT ·transposeAVX512(SB), NOSPLIT, $0-80

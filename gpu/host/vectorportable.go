@@ -3,6 +3,8 @@ package host
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
 )
 
 func portableNorm(y, x, w []float32, r float32) {
@@ -98,6 +100,27 @@ func rotate(a, b []float32, step int, table []float32) {
 func portableWiden(dst []float32, row []byte) {
 	for i := range dst {
 		dst[i] = bf16(row, i)
+	}
+}
+
+// portableWiden8 writes code·scale, which is exact, to rows of dst [rows, width]: rows of codes lie codeStride apart; scales, one for each
+// group of width beside that of the row before, groups scaleStride apart. Behind the last code are 16 bytes or more that may be read.
+func portableWiden8(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int) {
+	for r := range len(dst) / width {
+		for g := range width / group {
+			at := g * group
+			gpu.KVWiden(dst[r*width+at:], codes[r*codeStride+at:][:group], scales[g*scaleStride+r])
+		}
+	}
+}
+
+// portableTranspose8 writes code·scale to dst, rows as columns: dst[c, r], columns dstStride apart, for codes and scales as portableWiden8 takes
+// them; rows is a multiple of lanes, group of codeColumns.
+func portableTranspose8(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int) {
+	for r := range rows {
+		for c, q := range codes[r*codeStride:][:width] {
+			dst[c*dstStride+r] = float32(int8(q)) * scales[c/group*scaleStride+r]
+		}
 	}
 }
 

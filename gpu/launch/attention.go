@@ -9,8 +9,8 @@ type page struct{ k, v uint64 }
 type attentionRow struct{ row, pos, pages, pageRows uint32 }
 
 type attentionParams struct {
-	heads, group, blocks, qRow, qHead, kvDim, chunks, sharedValues uint32
-	scale                                                          float32
+	heads, group, blocks, qRow, qHead, kvDim, kvGroup, chunks, sharedValues uint32
+	scale                                                                   float32
 }
 
 const (
@@ -49,8 +49,9 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	if split {
 		together = min(together, max(1, maxParts/(chunks*o.Heads*valueDim)))
 	}
+	kv := &o.Segments[0].KV // all are of one width and format
 	p := attentionParams{uint32(o.Heads), uint32(group), uint32(blocks), uint32(o.QRowStride), uint32(o.QHeadStride),
-		uint32(o.Segments[0].KV.Dim), uint32(chunks), uint32(flag(o.ValueDim != 0)), o.Scale}
+		uint32(kv.Dim), uint32(kv.Group), uint32(chunks), uint32(flag(o.ValueDim != 0)), o.Scale}
 	wide := flag(widePages(o, valueDim))
 	for first := 0; first < len(rows); first += together {
 		n := min(together, len(rows)-first)
@@ -64,7 +65,7 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 			parts = x.reserve(&mark, 1)
 			ml = parts
 		}
-		x.begin(op, "attention", o.HeadDim, valueDim, chunk, wide, flag(split))
+		x.begin(op, "attention", o.HeadDim, valueDim, chunk, wide, flag(split), flag(kv.Format == gpu.KVInt8))
 		x.places(q)
 		x.tableAt(list)
 		x.tableAt(pages)
@@ -110,10 +111,13 @@ func (x *encoder) attentionTables(segments []gpu.KVSegment, keys bool) (most int
 	return most
 }
 
-// widePages reports whether vectors of 16 bytes can be loaded of the cache; the pages of all segments are in x.lists.
+// widePages reports whether 4 channels of the cache can be loaded at once.
 func widePages(o *gpu.Attention, valueDim int) bool {
 	if o.HeadDim%4 != 0 || valueDim%4 != 0 {
 		return false
+	}
+	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 { // 4 bytes, which pages are aligned to
+		return kv.Group%4 == 0
 	}
 	for i := range o.Segments {
 		kv := &o.Segments[i].KV
@@ -125,12 +129,14 @@ func widePages(o *gpu.Attention, valueDim int) bool {
 }
 
 type appendRow struct {
-	k, v uint64
-	row  uint32
-	_    uint32
+	k, v                   uint64
+	row, slot, pageRows, _ uint32
 }
 
-type appendParams struct{ n, dim, kStride, vStride uint32 }
+type appendParams struct{ n, dim, kStride, vStride, group uint32 }
+
+// appendSimdgroups is how many groups of channels a threadgroup rounds to 8 bits.
+const appendSimdgroups = 8
 
 func (x *encoder) appendKV(o *gpu.AppendKV) {
 	l := &x.lists
@@ -140,14 +146,23 @@ func (x *encoder) appendKV(o *gpu.AppendKV) {
 		s := &o.Segments[i]
 		for r := range s.Rows {
 			pos := s.Pos + r
-			a := address(s.KV.Pages[pos/s.KV.PageRows]) + uint64(4*(pos%s.KV.PageRows)*dim)
-			l.appends = append(l.appends, appendRow{k: a + uint64(s.KV.KOffset), v: a + uint64(s.KV.VOffset), row: uint32(s.Row + r)})
+			a := address(s.KV.Pages[pos/s.KV.PageRows])
+			l.appends = append(l.appends, appendRow{k: a + uint64(s.KV.KOffset), v: a + uint64(s.KV.VOffset), row: uint32(s.Row + r),
+				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
 		}
 	}
-	n := len(l.appends) * dim
-	x.begin(o, "append_kv", flag(!o.V.IsZero()))
+	values := flag(!o.V.IsZero())
+	name, n, group := "append_kv", len(l.appends)*dim, 0
+	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 {
+		name, n, group = "append_kv8", len(l.appends)*(1+values)*kv.Groups(), kv.Group
+	}
+	x.begin(o, name, values)
 	x.views(o.K, o.V)
 	x.tableAt(table(x, l.appends))
-	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(o.KStride, dim)), uint32(or(o.VStride, dim))})
+	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(o.KStride, dim)), uint32(or(o.VStride, dim)), uint32(group)})
+	if group > 0 {
+		x.end(32*appendSimdgroups, ceil(n, appendSimdgroups))
+		return
+	}
 	x.elements(n)
 }

@@ -18,6 +18,7 @@ type Config struct {
 	Lanes     int // steps in flight
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
+	KV        gpu.KVFormat
 	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
 	// the most rows of a step for which that is done.
 	Ahead, AheadRows int
@@ -59,7 +60,9 @@ type awaited struct {
 	step   stages.Step
 	scores *stages.ScoresReady // the device fills it
 	logits *stages.LogitsReady
-	done   *stages.SequenceDone // for the clearing of a recurrent state; all else is zero then
+	// All else is zero with these.
+	copied   *stages.StateCopied
+	exchange *Exchange
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -87,6 +90,10 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 	return c, nil
 }
 
+// MappedBytes returns how many bytes of the weights other than experts the device reads in the mapped file, so that the page cache must keep
+// them. Weights that were copied to the device's memory do not count.
+func (c *Core) MappedBytes() int { return c.net.mapped }
+
 // Close releases the buffers. The queue must be idle.
 func (c *Core) Close() {
 	for _, l := range c.lanes {
@@ -113,12 +120,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.readLogits(m, out)
 	case *stages.DrainStep:
 		return c.drainStep(m, out)
-	case *stages.OpenSequence:
-		c.openSequence(m, out)
-	case *stages.ResetSequence:
-		c.resetSequence(m, out)
-	case *stages.CloseSequence:
-		c.closeSequence(m, out)
+	case *stages.CopyState:
+		return c.copyState(m, out)
+	case *stages.DropState:
+		c.states.drop(m.State)
+	case *Exchange:
+		c.exchange(m, out)
 	case *stages.CollectStats:
 		out.Send(stages.Combine, m)
 	default:

@@ -92,6 +92,9 @@ func keep(c *gpu.Commands) (list []gpu.Op) {
 		case *gpu.Fill:
 			k := *o
 			list = append(list, &k)
+		case *gpu.CopyHeads:
+			k := *o
+			list = append(list, &k)
 		case *gpu.Download:
 			k := *o
 			list = append(list, &k)
@@ -179,6 +182,7 @@ type bench struct {
 	dev   *device
 	queue *queue
 	out   stages.Outbox
+	first int // of queue.kept, of the step that went through last
 }
 
 // open makes a core for the fixture of four layers, three of them linear. fail is device.fail.

@@ -31,6 +31,7 @@ type lane struct {
 	kv       [][]gpu.KVSegment    // [full attention layers]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
+	copies   []pageCopy           // of pages, before anything else
 
 	step        stages.StepID // the last that began here
 	rows        int

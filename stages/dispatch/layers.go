@@ -30,6 +30,9 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	}
 	r := c.record()
 	if m.Layer == 0 {
+		for _, p := range l.copies {
+			encodeCopy(&r.Commands, p.from, p.to, c.states.layout.bytes)
+		}
 		c.encodeInput(r, l, m.Batch)
 	}
 	l.tap(&r.Commands, m.Layer, c.cfg)
@@ -124,8 +127,13 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	}
 	delete(c.awaited, m.ID)
 	c.finished(m.ID)
-	if a.done != nil {
-		c.zeroed(a.done, m.Err, out)
+	switch {
+	case a.copied != nil:
+		c.copied(a.copied, m.Err, out)
+		return nil
+	case a.exchange != nil:
+		a.exchange.Err = m.Err
+		out.Answer(a.exchange.Caller, a.exchange)
 		return nil
 	}
 	a.lane.outstanding--

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -12,31 +11,29 @@ import (
 // pagesPerSlab is how many key-value pages are taken from the device at once.
 const pagesPerSlab = 16
 
-// states is the canonical state of every sequence: pages of keys and values, which grow, and recurrent state, which does
-// not. A page holds PageRows positions of every full attention layer.
+// states is the memory of states: pages of keys and values, and recurrent state, which does not grow. A page holds PageRows positions of
+// every layer that keeps positions. Which state has which pages is the sequencer's to say; frozen states share theirs.
 type states struct {
-	cfg       Config
-	dev       gpu.Device
-	seqs      map[stages.SeqID]*state
-	slabs     []gpu.Buffer
-	freePages []gpu.View
-	made      int          // pages taken from the device
-	idle      []gpu.Buffer // recurrent state of closed sequences
+	cfg    Config
+	layout kvLayout
+	dev    gpu.Device
+	all    map[stages.StateID]*state
+	slabs  []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
+	idle   []gpu.Buffer // recurrent state of none
 }
 
-// state is one sequence's.
+// state is one state's memory.
 type state struct {
-	pages     []gpu.View // page p holds positions p·PageRows…; only grows while steps are in flight
 	recurrent gpu.Buffer // of all linear layers, nil if there are none
+	// Of a sequence: its pages in its last step, by name and where they lie. They only change while no step of it is in flight.
+	ids   []stages.PageID
+	pages []gpu.View
 }
 
 func newStates(cfg Config, dev gpu.Device) *states {
-	return &states{cfg: cfg, dev: dev, seqs: make(map[stages.SeqID]*state)}
-}
-
-// PageBytes returns the size of one key-value page.
-func PageBytes(m *model.Config, pageRows int) int {
-	return (m.Count(model.FullAttention)*2*m.KVDim() + m.Count(model.LatentAttention)*m.LatentDim()) * pageRows * 4
+	return &states{
+		cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows), dev: dev, all: make(map[stages.StateID]*state),
+	}
 }
 
 // RecurrentBytes returns the size of one sequence's recurrent state.
@@ -44,48 +41,17 @@ func RecurrentBytes(m *model.Config) int {
 	return m.Count(model.LinearAttention) * (convFloats(m) + deltaFloats(m)) * 4
 }
 
+// recurrentAt returns where a linear attention layer begins in a recurrent state: its convolution, and behind it its recurrence.
+func recurrentAt(m *model.Config, index int) int { return index * (convFloats(m) + deltaFloats(m)) * 4 }
+
 func convFloats(m *model.Config) int { return (m.LinearConvKernelDim - 1) * m.LinearConvDim() }
 func deltaFloats(m *model.Config) int {
 	return m.LinearNumValueHeads * m.LinearValueHeadDim * m.LinearKeyHeadDim
 }
 
-// open makes an empty sequence. clear is set if its recurrent state must be zeroed.
-func (s *states) open(id stages.SeqID) (st *state, clear bool, err error) {
-	if s.seqs[id] != nil {
-		return nil, false, fmt.Errorf("dispatch: sequence %d has a state already", id)
-	}
-	st = new(state)
-	if n := RecurrentBytes(s.cfg.Model); n > 0 {
-		if k := len(s.idle); k > 0 {
-			st.recurrent, s.idle, clear = s.idle[k-1], s.idle[:k-1], true
-		} else if st.recurrent, err = s.dev.NewBuffer(n); err != nil {
-			return nil, false, fmt.Errorf("dispatch: recurrent state of a sequence: %w", err)
-		}
-	}
-	s.seqs[id] = st
-	return st, clear, nil
-}
-
-// empty gives a sequence's pages back.
-func (s *states) empty(st *state) {
-	s.freePages = append(s.freePages, st.pages...)
-	st.pages = nil
-}
-
-func (s *states) close(id stages.SeqID) {
-	st := s.seqs[id]
-	if st == nil {
-		return
-	}
-	delete(s.seqs, id)
-	s.empty(st)
-	if st.recurrent != nil {
-		s.idle = append(s.idle, st.recurrent)
-	}
-}
-
-// enter makes pages for a step's rows and fills the lane's segments.
+// enter fills the lane's segments and lists the pages to be copied first.
 func (s *states) enter(l *lane, b *stages.Batch) error {
+	l.copies = l.copies[:0]
 	for i := range l.kv {
 		l.kv[i] = l.kv[i][:0]
 	}
@@ -97,11 +63,14 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 		s.all, s.folded, s.expanded = s.all[:0], s.folded[:0], s.expanded[:0]
 	}
 	for _, g := range b.Segments {
-		st := s.seqs[g.Seq]
+		st := s.all[g.Seq.State()]
 		if st == nil {
 			return fmt.Errorf("dispatch: sequence %d has no state", g.Seq)
 		}
-		if err := s.grow(st, g.Pos+g.Rows); err != nil {
+		if err := s.turn(st, g.Pages); err != nil {
+			return err
+		}
+		if err := s.addCopy(l, g.Copy); err != nil {
 			return err
 		}
 		s.addSegment(l, st, g)
@@ -109,21 +78,73 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	return nil
 }
 
+// turn makes a sequence's pages those that are named.
+func (s *states) turn(st *state, ids []stages.PageID) error {
+	n := 0
+	for n < len(st.ids) && n < len(ids) && st.ids[n] == ids[n] {
+		n++
+	}
+	st.ids, st.pages = st.ids[:n], st.pages[:n]
+	for _, id := range ids[n:] {
+		v, err := s.page(id)
+		if err != nil {
+			return err
+		}
+		st.ids, st.pages = append(st.ids, id), append(st.pages, v)
+	}
+	return nil
+}
+
+// page returns where a page lies.
+func (s *states) page(id stages.PageID) (gpu.View, error) {
+	bytes := s.layout.bytes
+	if bytes == 0 {
+		return gpu.View{}, nil
+	}
+	if id < 0 || int(id) >= s.cfg.MaxPages {
+		return gpu.View{}, fmt.Errorf("dispatch: page %d of %d", id, s.cfg.MaxPages)
+	}
+	slab := int(id) / pagesPerSlab
+	for len(s.slabs) <= slab {
+		s.slabs = append(s.slabs, nil)
+	}
+	if s.slabs[slab] == nil {
+		n := min(pagesPerSlab, s.cfg.MaxPages-slab*pagesPerSlab)
+		buf, err := s.dev.NewBuffer(n * bytes)
+		if err != nil {
+			return gpu.View{}, fmt.Errorf("dispatch: %d key-value pages: %w", n, err)
+		}
+		s.slabs[slab] = buf
+	}
+	return gpu.View{Buf: s.slabs[slab], Offset: int(id) % pagesPerSlab * bytes}, nil
+}
+
+// addCopy notes that a page is to be copied.
+func (s *states) addCopy(l *lane, c stages.PageCopy) error {
+	if c.From == c.To || s.layout.bytes == 0 {
+		return nil
+	}
+	from, err := s.page(c.From)
+	if err != nil {
+		return err
+	}
+	to, err := s.page(c.To)
+	l.copies = append(l.copies, pageCopy{from, to})
+	return err
+}
+
+// pageCopy is a copy of a page.
+type pageCopy struct{ from, to gpu.View }
+
 // addSegment appends a sequence's part of every layer's state.
 func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
-	m, rows := s.cfg.Model, s.cfg.PageRows
+	m := s.cfg.Model
 	for i := range l.kv {
-		at := i * 2 * rows * m.KVDim() * 4
-		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
-			Pages: st.pages, PageRows: rows, Dim: m.KVDim(), KOffset: at, VOffset: at + rows*m.KVDim()*4,
-		}})
+		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)})
 	}
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
-		at := (len(l.kv)*2*m.KVDim() + i*m.LatentDim()) * rows * 4
-		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: gpu.KV{
-			Pages: st.pages, PageRows: rows, Dim: m.LatentDim(), KOffset: at, VOffset: at,
-		}}
+		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
 		form := &l.latent[i].folded
 		if expanded {
 			form = &l.latent[i].expanded
@@ -140,44 +161,46 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	}
 }
 
-// grow makes a sequence's pages reach the number of positions.
-func (s *states) grow(st *state, positions int) error {
-	if PageBytes(s.cfg.Model, s.cfg.PageRows) == 0 {
-		return nil
+// make returns a state's memory; fresh is set if it was made just now and is zero.
+func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
+	if st := s.all[id]; st != nil {
+		return st, false, nil
 	}
-	for len(st.pages)*s.cfg.PageRows < positions {
-		if len(s.freePages) == 0 {
-			if err := s.newSlab(); err != nil {
-				return err
-			}
+	st, fresh = new(state), true
+	if n := RecurrentBytes(s.cfg.Model); n > 0 {
+		if k := len(s.idle); k > 0 {
+			st.recurrent, s.idle, fresh = s.idle[k-1], s.idle[:k-1], false
+		} else if st.recurrent, err = s.dev.NewBuffer(n); err != nil {
+			return nil, false, fmt.Errorf("dispatch: recurrent state of a sequence: %w", err)
 		}
-		n := len(s.freePages) - 1
-		st.pages = append(st.pages, s.freePages[n])
-		s.freePages = s.freePages[:n]
 	}
-	return nil
+	s.all[id] = st
+	return st, fresh, nil
 }
 
-func (s *states) newSlab() error {
-	n := min(pagesPerSlab, s.cfg.MaxPages-s.made)
-	if n <= 0 {
-		return errors.New("dispatch: the sequencer let more key-value pages in than the pool has")
+// take gives a state's memory to another one, and that one's to nobody.
+func (s *states) take(from, to stages.StateID) {
+	s.drop(to)
+	st := s.all[from]
+	delete(s.all, from)
+	st.ids, st.pages = nil, nil
+	s.all[to] = st
+}
+
+// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes behind that in the queue.
+func (s *states) drop(id stages.StateID) {
+	st := s.all[id]
+	if st == nil {
+		return
 	}
-	bytes := PageBytes(s.cfg.Model, s.cfg.PageRows)
-	buf, err := s.dev.NewBuffer(n * bytes)
-	if err != nil {
-		return fmt.Errorf("dispatch: %d key-value pages: %w", n, err)
+	delete(s.all, id)
+	if st.recurrent != nil {
+		s.idle = append(s.idle, st.recurrent)
 	}
-	s.slabs = append(s.slabs, buf)
-	s.made += n
-	for i := n - 1; i >= 0; i-- {
-		s.freePages = append(s.freePages, gpu.View{Buf: buf, Offset: i * bytes})
-	}
-	return nil
 }
 
 func (s *states) release() {
-	for _, st := range s.seqs {
+	for _, st := range s.all {
 		if st.recurrent != nil {
 			st.recurrent.Release()
 		}
@@ -186,55 +209,8 @@ func (s *states) release() {
 		b.Release()
 	}
 	for _, b := range s.slabs {
-		b.Release()
+		if b != nil {
+			b.Release()
+		}
 	}
-}
-
-func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
-	done := &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Caller: m.Caller}
-	st, clear, err := c.states.open(m.Seq)
-	if err == nil && clear {
-		c.zero(st, done, out)
-		return
-	}
-	done.Err = err
-	out.Send(stages.Sequencer, done)
-}
-
-func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
-	done := &stages.SequenceDone{Seq: m.Seq, Kind: stages.WasReset, Caller: m.Caller}
-	st := c.states.seqs[m.Seq]
-	if st == nil {
-		done.Err = stages.ErrUnknownSequence
-		out.Send(stages.Sequencer, done)
-		return
-	}
-	c.states.empty(st)
-	c.zero(st, done, out)
-}
-
-func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
-	c.states.close(m.Seq)
-	out.Send(stages.Sequencer, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Closed, Caller: m.Caller})
-}
-
-// zero clears a sequence's recurrent state. done is sent once the device has done so.
-func (c *Core) zero(st *state, done *stages.SequenceDone, out *stages.Outbox) {
-	if st.recurrent == nil {
-		out.Send(stages.Sequencer, done)
-		return
-	}
-	r := c.record()
-	r.EncodeFill(gpu.Fill{Dst: gpu.View{Buf: st.recurrent}, Bytes: st.recurrent.Len()})
-	if err := c.await(r, awaited{done: done}, out); err != nil {
-		c.zeroed(done, err, out)
-	}
-}
-
-// zeroed ends an operation on a sequence. What was to be opened and could not be cleared is not open.
-func (c *Core) zeroed(done *stages.SequenceDone, err error, out *stages.Outbox) {
-	if done.Err = err; err != nil && done.Kind == stages.Opened {
-		c.states.close(done.Seq)
-	}
-	out.Send(stages.Sequencer, done)
 }

@@ -39,8 +39,12 @@ func (b *bench) give(t *testing.T, m stages.Message) []stages.Message {
 func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segment) [][]gpu.View {
 	t.Helper()
 	batch := &stages.Batch{Segments: segments}
+	b.first = len(b.queue.kept)
 	for i := range segments {
 		segments[i].Row = len(batch.Rows)
+		for p := len(segments[i].Pages); p*4 < segments[i].Pos+segments[i].Rows; p++ {
+			segments[i].Pages = append(segments[i].Pages, stages.PageID((int(segments[i].Seq)-1)*2+p))
+		}
 		for p := range segments[i].Rows {
 			batch.Rows = append(batch.Rows, stages.Row{Seq: segments[i].Seq, Pos: int32(segments[i].Pos + p)})
 		}
@@ -69,46 +73,35 @@ func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segme
 	return pages
 }
 
-// TestPages follows the pages of sequences that grow, are reset and closed. No two sequences ever share one, a sequence keeps
-// those it has, and what is given back is used again before more is taken from the device.
+// TestPages names pages out of order, shared and copied ones among them: each lies where its name says, the same place always, and memory is
+// made as names come into use.
 func TestPages(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 80, Lanes: 1, PageRows: 4, MaxPages: 20})
-	for id := range stages.SeqID(3) {
-		b.give(t, &stages.OpenSequence{Seq: id + 1})
+	for id := range stages.StateID(3) {
+		b.give(t, &stages.CopyState{To: id + 1})
 	}
 	before := len(b.dev.sizes)
-	a := b.through(t, 1, stages.Segment{Seq: 1, Rows: 4}, stages.Segment{Seq: 2, Rows: 5})
-	if len(a[0]) != 1 || len(a[1]) != 2 || b.PagesUsed() != 3 {
-		t.Fatalf("%d and %d pages for 4 and 5 positions, %d used, want 1, 2 and 3", len(a[0]), len(a[1]), b.PagesUsed())
+	a := b.through(t, 1, stages.Segment{Seq: 1, Rows: 4, Pages: ids(3)}, stages.Segment{Seq: 2, Rows: 5, Pages: ids(0, 7)})
+	if len(a[0]) != 1 || len(a[1]) != 2 {
+		t.Fatalf("%d and %d pages for 4 and 5 positions, want 1 and 2", len(a[0]), len(a[1]))
 	}
-	c := b.through(t, 2, stages.Segment{Seq: 2, Pos: 5, Rows: 3}, stages.Segment{Seq: 1, Pos: 4, Rows: 1})
+	c := b.through(t, 2, stages.Segment{Seq: 2, Pos: 5, Rows: 3, Pages: ids(0, 7)}, stages.Segment{Seq: 1, Pos: 4, Rows: 1, Pages: ids(3, 19)})
 	if !slices.Equal(c[0], a[1]) || len(c[1]) != 2 || c[1][0] != a[0][0] {
-		t.Fatalf("pages %v and %v after %v and %v: a sequence lost some, or got some that it has no use for", c[0], c[1], a[1], a[0])
+		t.Fatalf("pages %v and %v after %v and %v: they moved", c[0], c[1], a[1], a[0])
 	}
-	distinct(t, c...)
-	b.give(t, &stages.ResetSequence{Seq: 2})
-	if b.PagesUsed() != 2 {
-		t.Errorf("%d pages are used after a reset, want 2", b.PagesUsed())
-	}
-	// All twenty pages: 2 of sequence 1, 18 of sequence 3, among them those of sequence 2.
-	d := b.through(t, 3, stages.Segment{Seq: 3, Rows: 72}, stages.Segment{Seq: 1, Pos: 5, Rows: 3})
-	distinct(t, d...)
-	if b.PagesUsed() != 20 || len(d[0]) != 18 {
-		t.Errorf("%d pages are used, %d of them for 72 positions; want 20 and 18", b.PagesUsed(), len(d[0]))
-	}
-	for _, p := range a[1] {
-		if !slices.Contains(d[0], p) {
-			t.Errorf("page %v was given back and not used again", p)
-		}
-	}
-	page := dispatch.PageBytes(b.cfg, 4)
+	page := dispatch.PageBytes(b.cfg, gpu.KVF32, 4)
+	distinct(t, page, c...)
 	if got, want := b.dev.sizes[before:], []int{16 * page, 4 * page}; !slices.Equal(got, want) {
 		t.Errorf("buffers of %v bytes were made for pages, want %v", got, want)
 	}
-	b.give(t, &stages.CloseSequence{Seq: 1})
-	b.give(t, &stages.CloseSequence{Seq: 3})
-	if b.PagesUsed() != 0 || b.AtRest() == nil {
-		t.Errorf("%d pages are used by closed sequences; at rest: %v, although a reset is under way", b.PagesUsed(), b.AtRest())
+	// Sequence 3 begins as sequence 1 does, whose second page, part full, it copies before it writes to it.
+	d := b.through(t, 3, stages.Segment{Seq: 3, Pos: 5, Rows: 1, Pages: ids(3, 8), Copy: stages.PageCopy{From: 19, To: 8}})
+	if d[0][0] != a[0][0] || d[0][1] == c[1][1] {
+		t.Errorf("pages %v after %v: the first is to be shared, the second not", d[0], c[1])
+	}
+	copied := b.queue.kept[b.first][0].(*gpu.CopyHeads)
+	if copied.X != c[1][1] || copied.Y != d[0][1] || copied.Rows*copied.Heads*copied.Dim*4 != page {
+		t.Errorf("%+v is copied, want %d bytes from %v to %v", copied, page, c[1][1], d[0][1])
 	}
 	// A page holds keys and values of four positions of the one full attention layer.
 	if want := 2 * 4 * b.cfg.NumKeyValueHeads * b.cfg.HeadDim * 4; page != want {
@@ -116,30 +109,29 @@ func TestPages(t *testing.T) {
 	}
 }
 
+func ids(list ...stages.PageID) []stages.PageID { return list }
+
 // distinct reports pages that overlap.
-func distinct(t *testing.T, lists ...[]gpu.View) {
+func distinct(t *testing.T, bytes int, lists ...[]gpu.View) {
 	t.Helper()
-	seen := make(map[gpu.View]bool)
-	for _, p := range slices.Concat(lists...) {
-		if seen[p] {
-			t.Errorf("page %v has two owners", p)
+	all := slices.Concat(lists...)
+	for i, p := range all {
+		for _, q := range all[:i] {
+			if p.Buf == q.Buf && p != q && p.Offset < q.Offset+bytes && q.Offset < p.Offset+bytes {
+				t.Errorf("pages %v and %v overlap", p, q)
+			}
 		}
-		seen[p] = true
 	}
 }
 
-// TestNoPages asks for more than the pool has: the step fails, and what the sequence has got so far is given back by a reset.
+// TestNoPages names a page that there is not: the step fails.
 func TestNoPages(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 16, Lanes: 1, PageRows: 4, MaxPages: 3})
-	b.give(t, &stages.OpenSequence{Seq: 1})
-	batch := &stages.Batch{Rows: make([]stages.Row, 16), Segments: []stages.Segment{{Seq: 1, Rows: 16}}}
+	b.give(t, &stages.CopyState{To: 1})
+	batch := &stages.Batch{Rows: make([]stages.Row, 16), Segments: []stages.Segment{{Seq: 1, Rows: 16, Pages: ids(0, 1, 2, 3)}}}
 	sent := b.give(t, &stages.BeginLayer{Step: stages.Step{ID: 1, Batch: batch}})
 	if f, ok := sent[0].(*stages.StepFailed); !ok || f.Stage != stages.Dispatch {
 		t.Fatalf("%T, want a StepFailed", sent[0])
-	}
-	b.give(t, &stages.ResetSequence{Seq: 1})
-	if b.PagesUsed() != 0 {
-		t.Errorf("%d pages are used after the reset", b.PagesUsed())
 	}
 }
 
@@ -159,8 +151,8 @@ func TestRecurrentState(t *testing.T) {
 		}
 		return views
 	}
-	b.give(t, &stages.OpenSequence{Seq: 1})
-	b.give(t, &stages.OpenSequence{Seq: 2})
+	b.give(t, &stages.CopyState{To: 1})
+	b.give(t, &stages.CopyState{To: 2})
 	first := state(1, stages.Segment{Seq: 1, Rows: 1}, stages.Segment{Seq: 2, Rows: 2})
 	if len(first) != 2 || first[0].Buf == first[1].Buf {
 		t.Fatalf("states %v, want two buffers", first)
@@ -168,9 +160,9 @@ func TestRecurrentState(t *testing.T) {
 	if again := state(2, stages.Segment{Seq: 2, Pos: 2, Rows: 1}); again[0] != first[1] {
 		t.Errorf("the state moved from %v to %v", first[1], again[0])
 	}
-	b.give(t, &stages.CloseSequence{Seq: 1})
+	b.give(t, &stages.DropState{State: 1})
 	from := len(b.queue.kept)
-	b.give(t, &stages.OpenSequence{Seq: 3})
+	b.give(t, &stages.CopyState{To: 3})
 	fill, ok := b.queue.kept[from][0].(*gpu.Fill)
 	if !ok || fill.Dst != (gpu.View{Buf: first[0].Buf}) || fill.Bytes != dispatch.RecurrentBytes(b.cfg) {
 		t.Fatalf("opening in place of another submits %+v, want a fill of all %d bytes", b.queue.kept[from][0], dispatch.RecurrentBytes(b.cfg))
@@ -183,8 +175,8 @@ func TestRecurrentState(t *testing.T) {
 // TestHeadInPieces asks for logits of more rows than are computed at once: each row's arrive in its place.
 func TestHeadInPieces(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 40, Lanes: 1, PageRows: 4, MaxPages: 16})
-	b.give(t, &stages.OpenSequence{Seq: 1})
-	batch := &stages.Batch{Rows: make([]stages.Row, 40), Segments: []stages.Segment{{Seq: 1, Rows: 40}}}
+	b.give(t, &stages.CopyState{To: 1})
+	batch := &stages.Batch{Rows: make([]stages.Row, 40), Segments: []stages.Segment{{Seq: 1, Rows: 40, Pages: ids(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)}}}
 	for i := range batch.Rows {
 		batch.Rows[i].Logits = i%8 != 0 // 35 rows: pieces of 16, 16 and 3
 	}
@@ -221,10 +213,10 @@ func TestRelease(t *testing.T) {
 		b, err := open(t, cfg, n)
 		if err == nil {
 			b.dev.fail = 0
-			b.give(t, &stages.OpenSequence{Seq: 1})
-			b.give(t, &stages.OpenSequence{Seq: 2})
+			b.give(t, &stages.CopyState{To: 1})
+			b.give(t, &stages.CopyState{To: 2})
 			b.through(t, 1, stages.Segment{Seq: 1, Rows: 1})
-			b.give(t, &stages.CloseSequence{Seq: 2})
+			b.give(t, &stages.DropState{State: 2})
 			b.Close()
 		} else if failed++; !errors.Is(err, gpu.ErrOutOfMemory) {
 			t.Fatalf("buffer %d: %v", n, err)
@@ -241,12 +233,12 @@ func TestRelease(t *testing.T) {
 	}
 	b := mustOpen(t, cfg)
 	b.dev.fail = 1
-	if sent := b.give(t, &stages.OpenSequence{Seq: 1}); !errors.Is(sent[0].(*stages.SequenceDone).Err, gpu.ErrOutOfMemory) {
+	if sent := b.give(t, &stages.CopyState{To: 1}); !errors.Is(sent[0].(*stages.StateCopied).Err, gpu.ErrOutOfMemory) {
 		t.Errorf("%+v, want that there is no memory", sent[0])
 	}
-	b.give(t, &stages.OpenSequence{Seq: 1})
+	b.give(t, &stages.CopyState{To: 1})
 	b.dev.fail = 1
-	batch := &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Seq: 1, Rows: 1}}}
+	batch := &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Seq: 1, Rows: 1, Pages: ids(0)}}}
 	sent := b.give(t, &stages.BeginLayer{Step: stages.Step{ID: 1, Batch: batch}})
 	if f, ok := sent[0].(*stages.StepFailed); !ok || !errors.Is(f.Err, gpu.ErrOutOfMemory) {
 		t.Errorf("%+v, want a StepFailed for want of memory", sent[0])

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -29,6 +30,8 @@ func TestTraces(t *testing.T) {
 					return []string{err.Error()}, nil
 				}
 				return []string{"rest: nothing is held"}, nil
+			case "states":
+				return []string{fmt.Sprintf("states: %d", b.States())}, nil
 			}
 			return nil, nil
 		}

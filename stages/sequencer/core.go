@@ -18,7 +18,12 @@ type Config struct {
 	StepsInFlight int // most steps in the pipeline
 	MaxPositions  int // most positions of one sequence
 	PageRows      int // positions of one key-value page
-	MaxPages      int // pages of all sequences together
+	MaxPages      int // pages of all states together
+
+	RecurrentBytes  int64 // of one state
+	PageBytes       int64
+	Checkpoints     int   // most of one sequence, but for those that are protected
+	CheckpointBytes int64 // most for all that is kept: recurrent states, and pages that nobody else holds
 }
 
 // Core is the stage.
@@ -29,9 +34,19 @@ type Core struct {
 	lanes []*step    // [StepsInFlight]; nil is free
 	turn  int        // the lane that is asked first for its next layer
 
-	lastStep  stages.StepID
-	ringUsed  int // layers begun and not retired
-	pagesUsed int
+	lastStep stages.StepID
+	ringUsed int // layers begun and not retired
+
+	pages     ledger
+	kept      []*frozen                  // checkpoints and what is remembered, in the order of keeping
+	exchanged map[stages.StateID]*frozen // states that callers read or fill
+	recurrent int                        // of kept, those with a recurrent state
+	uses      uint64                     // of kept states so far
+
+	ops         map[uint64]*operation // that dispatch is at
+	lastOp      uint64
+	lastFrozen  stages.StateID
+	lastUnknown int32
 
 	expected  int    // sequences that decoded last and will likely be back at once
 	round     uint64 // of waiting for them
@@ -40,7 +55,8 @@ type Core struct {
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // who waits for the last step to end
 
-	steps, rows, failed int64
+	steps, rows, failed                  int64
+	remembered, evicted, resumed, reused int64
 
 	spareSteps    []*step
 	spareBatches  []*stages.Batch // oldest first
@@ -51,7 +67,10 @@ var _ stages.Core = (*Core)(nil)
 
 // New returns the stage with no sequence.
 func New(cfg Config) *Core {
-	return &Core{cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight)}
+	return &Core{
+		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows, max: cfg.MaxPages},
+		exchanged: make(map[stages.StateID]*frozen), ops: make(map[uint64]*operation),
+	}
 }
 
 // Step handles one message.
@@ -77,8 +96,31 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 		c.resetSequence(m, out)
 	case *stages.CloseSequence:
 		c.closeSequence(m, out)
-	case *stages.SequenceDone:
-		return c.sequenceDone(m, out)
+	case *stages.TruncateSequence:
+		c.truncateSequence(m, out)
+	case *stages.KeepCheckpoint:
+		c.keepCheckpoint(m, out)
+	case *stages.RestoreCheckpoint:
+		c.restoreCheckpoint(m, out)
+	case *stages.ForgetCheckpoint:
+		c.forgetCheckpoint(m, out)
+	case *stages.ResumeSequence:
+		c.resumeSequence(m, out)
+	case *stages.ForgetTexts:
+		c.forgetAll(0, out)
+		c.answer(m.Caller, &stages.SequenceDone{Kind: stages.Forgotten}, out)
+	case *stages.DescribeSequence:
+		c.describeSequence(m, out)
+	case *stages.FreezeSequence:
+		c.freezeSequence(m, out)
+	case *stages.DraftState:
+		c.draftState(m, out)
+	case *stages.AdoptState:
+		c.adoptState(m, out)
+	case *stages.ReleaseState:
+		c.releaseState(m, out)
+	case *stages.StateCopied:
+		return c.stateCopied(m, out)
 	case *stages.LingerOver:
 		c.lingerOver(m)
 	case *stages.Drain:
@@ -104,7 +146,11 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s := m.Stats
 	s.Steps, s.Rows, s.FailedSteps = c.steps, c.rows, c.failed
-	s.PagesUsed, s.PagesMax = c.pagesUsed, c.cfg.MaxPages
+	s.PagesUsed, s.PagesMax = c.pages.used(), c.pages.max
+	s.States = stages.StateStats{
+		Kept: len(c.kept), KeptBytes: c.keptBytes(), KeptMax: c.cfg.CheckpointBytes, Remembered: c.remembered, Evicted: c.evicted,
+		Resumed: c.resumed, Reused: c.reused,
+	}
 	out.Send(stages.Router, m)
 }
 

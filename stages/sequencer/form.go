@@ -99,7 +99,8 @@ func (c *Core) newStep(lane int) *step {
 func (c *Core) addRows(s *step, r *request, n int) {
 	b := s.head.Batch
 	b.Segments = append(b.Segments, stages.Segment{
-		Seq: r.seq.id, Row: len(b.Rows), Rows: n, Pos: r.seq.len, ChunkPos: r.pos, ChunkRows: len(r.msg.Tokens),
+		Seq: r.seq.id, Row: len(b.Rows), Rows: n, Pos: r.seq.len, ChunkPos: r.pos - r.before(), ChunkRows: r.before() + len(r.msg.Tokens),
+		Pages: r.seq.pages[:c.pages.count(r.seq.len+n)], Copy: r.copy,
 	})
 	b.Traces = append(b.Traces, r.msg.Trace)
 	b.Traced = b.Traced || r.msg.Trace.Sampled()

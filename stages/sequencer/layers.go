@@ -145,7 +145,7 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 		c.collect(s, r, g)
 		r.step = nil
 		r.done += g.Rows
-		r.seq.len += g.Rows
+		c.advance(r, g, out)
 		switch {
 		case r.left() == 0:
 			c.finish(r, nil, out)
@@ -157,6 +157,18 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 	}
 	out.Spent().LogitsDone(s.logits)
 	c.recycle(s)
+}
+
+// advance notes what a step has done for a request. Its copy is made.
+func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
+	s := r.seq
+	s.tokens = append(s.tokens, r.msg.Tokens[r.done-g.Rows:r.done]...)
+	s.len += g.Rows
+	if cp := r.copy; cp.From != cp.To {
+		c.pages.release(live, cp.From)
+		r.copy = stages.PageCopy{}
+	}
+	c.remember(r, out)
 }
 
 // share gives each request its rows of the step's logits. One that is alone and has none yet gets them without a copy.

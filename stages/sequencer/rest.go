@@ -1,6 +1,10 @@
 package sequencer
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
 
 // AtRest reports, as an error, what the stage still holds although nothing is in flight: steps, credits, requests, pages
 // that no sequence has. Tests ask it once no message is under way.
@@ -16,24 +20,51 @@ func (c *Core) AtRest() error {
 	if len(c.ready) != 0 {
 		return fmt.Errorf("sequencer: %d requests are ready and in no step", len(c.ready))
 	}
-	pages, expected := 0, 0
+	if len(c.ops) != 0 {
+		return fmt.Errorf("sequencer: %d operations were never ended", len(c.ops))
+	}
+	expected := 0
+	want := make(map[stages.PageID]holders)
+	for _, f := range c.exchanged {
+		hold(want, live, f.pages)
+	}
+	recurrent := 0
+	for _, f := range c.kept {
+		hold(want, kept, f.pages)
+		if f.id != 0 {
+			recurrent++
+		}
+	}
 	for id, s := range c.seqs {
 		switch {
 		case s.req != nil:
 			return fmt.Errorf("sequencer: the request of sequence %d was never answered", id)
 		case s.closing != nil:
 			return fmt.Errorf("sequencer: sequence %d was never closed", id)
-		case s.poison == nil && s.pages != c.pagesFor(s.len):
-			return fmt.Errorf("sequencer: sequence %d has %d pages for %d positions", id, s.pages, s.len)
+		case s.poison == nil && (len(s.pages) != c.pages.count(s.len) || len(s.tokens) != s.len):
+			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.pages), len(s.tokens), s.len)
 		}
-		pages += s.pages
+		hold(want, live, s.pages)
 		if s.expected {
 			expected++
 		}
 	}
-	if pages != c.pagesUsed || expected != c.expected {
-		return fmt.Errorf("sequencer: %d pages and %d sequences expected back are counted, the sequences have %d and %d",
-			c.pagesUsed, c.expected, pages, expected)
+	if expected != c.expected || recurrent != c.recurrent {
+		return fmt.Errorf("sequencer: %d sequences expected back and %d kept recurrent states are counted, there are %d and %d",
+			c.expected, c.recurrent, expected, recurrent)
 	}
-	return nil
+	return c.pages.check(want)
+}
+
+// hold counts a holder of pages.
+func hold(count map[stages.PageID]holders, by holder, pages []stages.PageID) {
+	for _, id := range pages {
+		h := count[id]
+		if by == kept {
+			h.kept++
+		} else {
+			h.live++
+		}
+		count[id] = h
+	}
 }

@@ -9,23 +9,27 @@ import (
 // sequence is what the stage knows of one sequence.
 type sequence struct {
 	id        stages.SeqID
-	len       int   // positions evaluated
-	pages     int   // key-value pages reserved
-	poison    error // why it is unusable, or nil
+	len       int             // positions evaluated
+	pages     []stages.PageID // of len positions; while req is there, of all that it will reach
+	tokens    []int32         // [len], below 0 where they are not known; never overwritten, for frozen states share it
+	poison    error           // why it is unusable, or nil
 	req       *request
+	remembers bool                  // its caller has given texts to be remembered
 	expected  bool                  // counted in Core.expected
-	resetting bool                  // dispatch is at it
-	closing   *stages.CloseSequence // wants to be closed once req or the reset has ended
+	op        *operation            // that dispatch is at, or nil
+	closing   *stages.CloseSequence // wants to be closed once req or op has ended
 }
 
 // request is one EvalChunk on its way.
 type request struct {
 	msg     *stages.EvalChunk
 	seq     *sequence
-	pos     int   // of the first token
-	done    int   // tokens evaluated and kept
-	step    *step // that evaluates some of the tokens now, or nil
-	cancel  error // why it should end, or nil
+	pos     int             // of the first token
+	done    int             // tokens evaluated and kept
+	copy    stages.PageCopy // of a page that others share, until a step has done it; equal if there is none
+	border  int             // position from which on the text is remembered next
+	step    *step           // that evaluates some of the tokens now, or nil
+	cancel  error           // why it should end, or nil
 	logits  []float32
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
@@ -34,12 +38,15 @@ type request struct {
 
 func (r *request) left() int { return len(r.msg.Tokens) - r.done }
 
+// before returns how much of the text in front of the chunk counts with it.
+func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
+
 func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	if a := m.Spare; a != nil {
 		c.floatsDone(a.Logits, out)
 		out.Spent().AnswerDone(a)
 	}
-	s, err := c.admit(m)
+	s, err := c.admit(m, out)
 	if err != nil {
 		a := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}
 		if s := c.seqs[m.Seq]; s != nil {
@@ -49,7 +56,6 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		return
 	}
 	c.unexpect(s)
-	c.reserve(s, s.len+len(m.Tokens))
 	var r *request
 	if n := len(c.spareRequests) - 1; n >= 0 {
 		r, c.spareRequests = c.spareRequests[n], c.spareRequests[:n]
@@ -57,12 +63,51 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		r = new(request)
 	}
 	*r = request{msg: m, seq: s, pos: s.len}
+	s.remembers = s.remembers || m.Remember
+	r.copy = c.grow(s, s.len+len(m.Tokens))
+	r.border = c.nextBorder(r)
 	s.req = r
 	c.ready = append(c.ready, s.req)
 }
 
+// grow gives a sequence pages for so many positions, for which there is room. If others share the page that it will write to next, it gets one of
+// its own, and the copy that makes it so is returned; the original is held until then.
+func (c *Core) grow(s *sequence, positions int) (cp stages.PageCopy) {
+	if c.sharesTail(s) {
+		tail := &s.pages[s.len/c.pages.rows]
+		cp = stages.PageCopy{From: *tail, To: c.pages.take()}
+		*tail = cp.To
+	}
+	for len(s.pages) < c.pages.count(positions) {
+		s.pages = append(s.pages, c.pages.take())
+	}
+	return cp
+}
+
+// sharesTail reports whether a sequence's next position lies in a page that others hold, too.
+func (c *Core) sharesTail(s *sequence) bool {
+	return s.len%c.pages.rows != 0 && c.pages.shared(s.pages[s.len/c.pages.rows])
+}
+
+// shrink takes pages back that a request has not come to, and a copy that was not made.
+func (c *Core) shrink(r *request) {
+	s := r.seq
+	if cp := r.copy; cp.From != cp.To { // the first step has not gone well
+		drop := cp.From
+		if s.poison == nil {
+			s.pages[s.len/c.pages.rows], drop = cp.From, cp.To
+		}
+		c.pages.release(live, drop)
+	}
+	if s.poison == nil {
+		n := c.pages.count(s.len)
+		c.pages.release(live, s.pages[n:]...)
+		s.pages = s.pages[:n]
+	}
+}
+
 // admit checks a chunk before anything is changed.
-func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
+func (c *Core) admit(m *stages.EvalChunk, out *stages.Outbox) (*sequence, error) {
 	if c.draining {
 		return nil, stages.ErrClosed
 	}
@@ -72,7 +117,7 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.req != nil || s.resetting:
+	case s.req != nil || s.op != nil:
 		return nil, stages.ErrBusy
 	case s.poison != nil:
 		return nil, s.poison
@@ -83,26 +128,23 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 	case len(m.Tokens) > c.cfg.MaxPositions-s.len:
 		return nil, &stages.ContextError{Len: s.len, Tokens: len(m.Tokens), Max: c.cfg.MaxPositions}
 	}
-	for i, t := range m.Tokens {
+	if err := c.checkTokens(m.Tokens); err != nil {
+		return nil, err
+	}
+	need := c.pages.count(s.len+len(m.Tokens)) - len(s.pages)
+	if c.sharesTail(s) {
+		need++
+	}
+	return s, c.room(need, out)
+}
+
+func (c *Core) checkTokens(tokens []int32) error {
+	for i, t := range tokens {
 		if t < 0 || int(t) >= c.cfg.Vocab {
-			return nil, &stages.TokenError{Index: i, Token: t, Vocab: c.cfg.Vocab}
+			return &stages.TokenError{Index: i, Token: t, Vocab: c.cfg.Vocab}
 		}
 	}
-	if need := c.pagesFor(s.len+len(m.Tokens)) - s.pages; need > c.cfg.MaxPages-c.pagesUsed {
-		return nil, &stages.StateMemoryError{Pages: need, Used: c.pagesUsed, Max: c.cfg.MaxPages}
-	}
-	return s, nil
-}
-
-func (c *Core) pagesFor(positions int) int {
-	return (positions + c.cfg.PageRows - 1) / c.cfg.PageRows
-}
-
-// reserve makes the sequence's share of the page pool fit the positions.
-func (c *Core) reserve(s *sequence, positions int) {
-	pages := c.pagesFor(positions)
-	c.pagesUsed += pages - s.pages
-	s.pages = pages
+	return nil
 }
 
 func (c *Core) unexpect(s *sequence) {
@@ -160,9 +202,7 @@ func (c *Core) undo(s *step, out *stages.Outbox) {
 func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	s := r.seq
 	s.req = nil
-	if s.poison == nil {
-		c.reserve(s, s.len)
-	}
+	c.shrink(r)
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{Seq: s.id, Pos: r.pos, Rows: r.done, Err: err, Poison: s.poison})
 	if err == nil {
 		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
@@ -175,36 +215,31 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	*r = request{}
 	c.spareRequests = append(c.spareRequests, r)
 	if s.closing != nil {
-		c.sendClose(s, out)
+		c.close(s, out)
 	}
 }
 
+// openSequence makes a sequence, which is busy until dispatch has its state.
 func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	var err error
+	from := new(sequence)
 	switch {
 	case c.draining:
 		err = stages.ErrClosed
 	case c.seqs[m.Seq] != nil:
 		err = fmt.Errorf("moeflux: sequence %d is open already", m.Seq)
+	case m.From != 0:
+		from, err = c.healthy(m.From)
 	}
 	if err != nil {
-		out.Answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err})
+		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
 		return
 	}
-	out.Send(stages.Dispatch, m)
-}
-
-func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
-	s, err := c.idle(m.Seq)
-	if err != nil {
-		out.Answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.WasReset, Err: err})
-		return
-	}
-	c.unexpect(s)
-	s.len, s.resetting = 0, true
-	c.reserve(s, 0)
-	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
-	out.Send(stages.Dispatch, m)
+	s := &sequence{id: m.Seq}
+	c.seqs[m.Seq] = s
+	c.place(s, from.pages, from.tokens, from.len)
+	o := &operation{kind: stages.Opened, seq: s, caller: m.Caller}
+	c.copyState(o, stages.CopyState{From: from.id.State(), To: s.id.State()}, out)
 }
 
 // idle returns the sequence if nothing is being done to it.
@@ -215,7 +250,7 @@ func (c *Core) idle(id stages.SeqID) (*sequence, error) {
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.req != nil || s.resetting:
+	case s.req != nil || s.op != nil:
 		return nil, stages.ErrBusy
 	}
 	return s, nil
@@ -224,43 +259,25 @@ func (c *Core) idle(id stages.SeqID) (*sequence, error) {
 func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 	s := c.seqs[m.Seq]
 	if s == nil || s.closing != nil {
-		out.Answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Closed, Err: stages.ErrUnknownSequence})
+		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Closed, Err: stages.ErrUnknownSequence}, out)
 		return
 	}
 	s.closing = m
 	if s.req != nil {
 		c.cancel(s.req, stages.ErrClosed, out)
-	} else if !s.resetting {
-		c.sendClose(s, out)
+	} else if s.op == nil {
+		c.close(s, out)
 	}
 }
 
-func (c *Core) sendClose(s *sequence, out *stages.Outbox) {
+// close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no answer: whatever comes next comes behind.
+func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
-	c.reserve(s, 0)
-	delete(c.seqs, s.id)
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
-	out.Send(stages.Dispatch, s.closing)
-}
-
-func (c *Core) sequenceDone(m *stages.SequenceDone, out *stages.Outbox) error {
-	out.Answer(m.Caller, m)
-	s := c.seqs[m.Seq]
-	switch {
-	case m.Kind == stages.Opened && m.Err == nil && s != nil:
-		return fmt.Errorf("sequencer: sequence %d, which is open, was opened", m.Seq)
-	case m.Kind == stages.Opened && m.Err == nil:
-		c.seqs[m.Seq] = &sequence{id: m.Seq}
-	case m.Kind == stages.WasReset && (s == nil || !s.resetting):
-		return fmt.Errorf("sequencer: sequence %d was reset, which nobody asked for", m.Seq)
-	case m.Kind == stages.WasReset:
-		s.resetting, s.poison = false, nil
-		if m.Err != nil { // its recurrent state is not empty
-			s.poison = &stages.PoisonedError{Seq: s.id, Err: m.Err}
-		}
-		if s.closing != nil {
-			c.sendClose(s, out)
-		}
-	}
-	return nil
+	c.leave(s, out)
+	c.forgetAll(s.id, out)
+	c.empty(s)
+	delete(c.seqs, s.id)
+	c.fit(0, out)
+	c.answer(s.closing.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Closed}, out)
 }

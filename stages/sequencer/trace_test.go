@@ -15,11 +15,14 @@ func TestTraces(t *testing.T) {
 			Layers: a.Int("layers", 1), MoELayers: a.Int("layers", 1), Hidden: a.Int("hidden", 1), Vocab: a.Int("vocab", 10), TopK: a.Int("topk", 1),
 			ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
 			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), MaxPages: a.Int("pages", 100),
+			RecurrentBytes: int64(a.Int("recurrent", 0)), PageBytes: 10, Checkpoints: a.Int("checkpoints", 4), CheckpointBytes: int64(a.Int("budget", 1000)),
 		})
 		for id := range stages.SeqID(a.Int("open", 0)) {
 			var out stages.Outbox
-			if err := c.Step(&stages.SequenceDone{Seq: id + 1, Kind: stages.Opened}, &out); err != nil {
-				t.Fatal(err)
+			for _, m := range []stages.Message{&stages.OpenSequence{Seq: id + 1}, &stages.StateCopied{Op: uint64(id) + 1}} {
+				if err := c.Step(m, &out); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		// rest shows whether the core holds anything of a step that is over.

@@ -107,8 +107,8 @@ func (x *rough) atEnd() error {
 		return err
 	}
 	s := x.Answers[len(x.Answers)-1].Msg.(*stages.CollectStats).Stats
-	if s.PagesUsed != 0 || x.dispatch.PagesUsed() != 0 {
-		return fmt.Errorf("all sequences are closed, but the sequencer counts %d pages and dispatch %d", s.PagesUsed, x.dispatch.PagesUsed())
+	if s.PagesUsed != 0 || x.dispatch.States() != 0 {
+		return fmt.Errorf("all sequences are closed, but the sequencer counts %d pages, and dispatch has %d states", s.PagesUsed, x.dispatch.States())
 	}
 	return nil
 }

@@ -21,7 +21,9 @@ type Config struct {
 	// means never.
 	Late      func(stages.Read) error
 	RingDepth int
-	Rand      *rand.Rand
+	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with recurrent state; 0 if that is not to be watched.
+	PageRows int
+	Rand     *rand.Rand
 }
 
 // Sim is a pipeline at rest or between two events.
@@ -44,7 +46,7 @@ const eventNS = 50_000
 
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
-	return &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth)}
+	return &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows)}
 }
 
 // Post gives a caller's message to the sequencer. Messages of callers keep their order.

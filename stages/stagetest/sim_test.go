@@ -71,6 +71,8 @@ type tuning struct {
 	ahead, aheadRows                          int  // layers, rows
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
+	kept                                      int  // recurrent states that the budget of checkpoints holds
+	pages                                     int  // key-value pages; 0 means 64
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -79,6 +81,13 @@ func (tu tuning) gates() int {
 		return tu.ahead
 	}
 	return 0
+}
+
+func (tu tuning) maxPages() int {
+	if tu.pages == 0 {
+		return 64
+	}
+	return tu.pages
 }
 
 // slotBuffer is slot memory in one buffer.
@@ -131,7 +140,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: 64, Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: tu.maxPages(), Ahead: tu.gates(), AheadRows: tu.chunkRows,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +164,9 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
-			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: 64,
+			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: tu.maxPages(),
+			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: int64(dispatch.PageBytes(p.cfg, gpu.KVF32, 4)), Checkpoints: 4,
+			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
@@ -166,7 +177,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Combine:  new(combine.Core),
 	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Rand: r,
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: 4, Rand: r,
 		Late: f.late,
 		Read: func(rd stages.Read) error {
 			if f.read != nil {

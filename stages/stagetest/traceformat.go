@@ -27,7 +27,11 @@ func formatFields(v reflect.Value) string {
 	var b strings.Builder
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if !f.Anonymous && !v.Field(i).IsZero() {
+		switch {
+		case f.Anonymous || v.Field(i).IsZero():
+		case f.Type == reflect.TypeFor[any](): // what only the stage it comes from understands
+			fmt.Fprintf(&b, " %s=there", strings.ToLower(f.Name))
+		default:
 			fmt.Fprintf(&b, " %s=%s", strings.ToLower(f.Name), formatValue(v.Field(i)))
 		}
 	}
@@ -88,6 +92,11 @@ func formatBatch(h *stages.Step) string {
 		}
 	}
 	line := fmt.Sprintf("step %d lane=%d rows=%s", h.ID, b.Lane, strings.Join(rows, ","))
+	for _, g := range b.Segments {
+		if g.Copy.From != g.Copy.To {
+			line += fmt.Sprintf(" copy=%d>%d", g.Copy.From, g.Copy.To)
+		}
+	}
 	for _, flag := range []struct {
 		name string
 		set  bool

@@ -15,7 +15,9 @@ var messages = func() map[string]reflect.Type {
 	all := make(map[string]reflect.Type)
 	for _, m := range []stages.Message{
 		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
-		new(stages.CloseSequence), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
+		new(stages.CloseSequence), new(stages.TruncateSequence), new(stages.KeepCheckpoint), new(stages.RestoreCheckpoint), new(stages.ForgetCheckpoint),
+		new(stages.ResumeSequence), new(stages.ForgetTexts), new(stages.DescribeSequence), new(stages.FreezeSequence), new(stages.DraftState), new(stages.StateReady),
+		new(stages.AdoptState), new(stages.ReleaseState), new(stages.CopyState), new(stages.StateCopied), new(stages.DropState), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
 		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
 		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
@@ -31,7 +33,7 @@ var messages = func() map[string]reflect.Type {
 // names are the words for values of small types, by value.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all"},
-	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed"},
+	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted"},
 	reflect.TypeFor[stages.StageID]():      {"sequencer", "router", "expert-io", "dispatch", "combine"},
 }
 
@@ -137,6 +139,12 @@ func setResult(r *stages.ReadResult, text string) error {
 	return nil
 }
 
+// In traces a page has tracePageRows positions, and sequence s those from (s-1)·tracePages on.
+const (
+	tracePageRows = 4
+	tracePages    = 4
+)
+
 // declareStep parses "step 3 lane=1 rows=1@0:7,1@1:8*,2@5:9*"; without rows= the step has no batch.
 func (s *scenario) declareStep(a *Args) error {
 	id, err := strconv.ParseUint(a.Word(), 10, 64)
@@ -160,6 +168,12 @@ func (s *scenario) declareStep(a *Args) error {
 		}
 		b.Segments[len(b.Segments)-1].Rows++
 		b.Rows = append(b.Rows, r)
+	}
+	for i := range b.Segments {
+		g := &b.Segments[i]
+		for p := range (g.Pos + g.Rows + tracePageRows - 1) / tracePageRows {
+			g.Pages = append(g.Pages, stages.PageID((int(g.Seq)-1)*tracePages+p))
+		}
 	}
 	b.Traces = make([]stages.TraceContext, len(b.Segments))
 	s.batches[stages.StepID(id)], s.shown[stages.StepID(id)] = b, true

@@ -17,6 +17,7 @@ type watch struct {
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
 	filling map[stages.SlotID]bool           // is being read into
 	layer   map[waveID]*watchedLayer         // waves sent of a layer, of which wave 0 stands for all
+	pages   watchedPages
 }
 
 type waveID struct {
@@ -33,11 +34,12 @@ type watchedLayer struct {
 	last  bool
 }
 
-func newWatch(depth int) watch {
+func newWatch(depth, pageRows int) watch {
 	return watch{
 		depth: depth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
 		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
+		pages: watchedPages{rows: pageRows, of: make(map[stages.StateID][]stages.PageID)},
 	}
 }
 
@@ -46,8 +48,15 @@ func (w *watch) sent(from stages.StageID, s stages.Send) error {
 	switch m := s.Msg.(type) {
 	case *stages.BeginLayer:
 		if s.To == stages.Dispatch {
+			if err := w.pages.begin(m); err != nil {
+				return err
+			}
 			return w.beginLayer(m)
 		}
+	case *stages.CopyState:
+		w.pages.copy(m)
+	case *stages.DropState:
+		delete(w.pages.of, m.State)
 	case *stages.WaveResident:
 		return w.waveResident(m)
 	case *stages.SlotsReleased:

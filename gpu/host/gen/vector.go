@@ -54,6 +54,8 @@ func (g *vectorGenerator) write() {
 		g.dequantise(bits)
 	}
 	g.widen()
+	g.widen8()
+	g.transpose8()
 	g.transpose()
 	g.multiply()
 	g.softmax()

@@ -73,6 +73,94 @@ func (g *vectorGenerator) transpose() {
 	leave()
 }
 
+// transpose8 takes as many rows as there are lanes and sixteen codes of each, four words: lane block i of register r holds row 4i+r. The words are
+// transposed within their blocks, and their bytes are spread.
+func (g *vectorGenerator) transpose8() {
+	g.text("transpose8", "func(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)",
+		fmt.Sprintf("writes code·scale to dst, rows as columns; rows is a multiple of %d, group of 16.", g.lanes))
+	left, width := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
+	MOVQ(Load(Param("rows"), GP64()), left)
+	dsts, codes, scales := base("dst"), base("codes"), base("scales")
+	ds, cs4, cs12 := Load(Param("dstStride"), GP64()), Load(Param("codeStride"), GP64()), GP64()
+	SHLQ(U8(2), ds)
+	SHLQ(U8(2), cs4)
+	LEAQ(Mem{Base: cs4, Index: cs4, Scale: 2}, cs12)
+	Label("rows")
+	MOVQ(Load(Param("width"), GP64()), width)
+	dst, s := GP64(), GP64()
+	MOVQ(dsts, dst)
+	MOVQ(scales, s)
+	cs := Load(Param("codeStride"), GP64())
+	var rows [4]reg.Register
+	for i := range rows {
+		rows[i] = GP64()
+		if i == 0 {
+			MOVQ(codes, rows[0])
+		} else {
+			LEAQ(Mem{Base: rows[i-1], Index: cs, Scale: 1}, rows[i])
+		}
+	}
+	Label("groups")
+	scale := g.loadVec(at(s, 0), nil)
+	next := Load(Param("scaleStride"), GP64())
+	LEAQ(Mem{Base: s, Index: next, Scale: 4}, s)
+	some := Load(Param("group"), GP64())
+	SUBQ(some, width)
+	Label("loop")
+	for _, w := range g.words(rows, cs4, cs12) {
+		for k := range 4 {
+			x := g.vec()
+			if k < 3 {
+				VPSLLD(U8(24-8*k), w, x)
+				VPSRAD(U8(24), x, x)
+			} else {
+				VPSRAD(U8(24), w, x)
+			}
+			VCVTDQ2PS(x, x)
+			VMULPS(scale, x, x)
+			VMOVUPS(x, at(dst, 0))
+			ADDQ(ds, dst)
+		}
+	}
+	SUBQ(U8(16), some)
+	JNZ(LabelRef("loop"))
+	CMPQ(width, U8(0))
+	JNE(LabelRef("groups"))
+	LEAQ(Mem{Base: codes, Index: cs4, Scale: uint8(g.lanes / 4)}, codes)
+	ADDQ(U8(4*g.lanes), scales)
+	ADDQ(U8(4*g.lanes), dsts)
+	SUBQ(U8(g.lanes), left)
+	JNZ(LabelRef("rows"))
+	leave()
+}
+
+// words reads sixteen bytes of each row and returns the rows' first words, their second ones, and so on; rows move along. r4 and r12 are bytes of
+// four and of twelve rows.
+func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (words [4]reg.VecVirtual) {
+	var v, t [4]reg.VecVirtual
+	for i, r := range rows {
+		v[i], t[i], words[i] = g.vec(), g.vec(), g.vec()
+		VMOVUPS(at(r, 0), v[i].AsX())
+		if g.lanes == 16 {
+			VINSERTI32X4(U8(1), Mem{Base: r, Index: r4, Scale: 1}, v[i], v[i])
+			VINSERTI32X4(U8(2), Mem{Base: r, Index: r4, Scale: 2}, v[i], v[i])
+			VINSERTI32X4(U8(3), Mem{Base: r, Index: r12, Scale: 1}, v[i], v[i])
+		} else {
+			VINSERTI128(U8(1), Mem{Base: r, Index: r4, Scale: 1}, v[i], v[i])
+		}
+		ADDQ(U8(16), r)
+	}
+	VPUNPCKLDQ(v[1], v[0], t[0])
+	VPUNPCKHDQ(v[1], v[0], t[1])
+	VPUNPCKLDQ(v[3], v[2], t[2])
+	VPUNPCKHDQ(v[3], v[2], t[3])
+	for i := range 2 {
+		VPUNPCKLQDQ(t[2+i], t[i], words[2*i])
+		VPUNPCKHQDQ(t[2+i], t[i], words[2*i+1])
+	}
+	return words
+}
+
 // multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
 // multiply-adds over the depth.
 func (g *vectorGenerator) multiply() {

@@ -60,6 +60,10 @@ var (
 	uxtl2 = op{"uxtl2", 0x6f08a400, "8h", "16b", ""}
 	uxtlw = op{"uxtl", 0x2f10a400, "4s", "4h", ""}
 	uxth2 = op{"uxtl2", 0x6f10a400, "4s", "8h", ""}
+	sxtl  = op{"sxtl", 0x0f08a400, "8h", "8b", ""}
+	sxtl2 = op{"sxtl2", 0x4f08a400, "8h", "16b", ""}
+	sxtlw = op{"sxtl", 0x0f10a400, "4s", "4h", ""}
+	sxth2 = op{"sxtl2", 0x4f10a400, "4s", "8h", ""}
 	trn1  = op{"trn1", 0x4e802800, "4s", "4s", "4s"}
 	trn2  = op{"trn2", 0x4e806800, "4s", "4s", "4s"}
 	zip1d = op{"zip1", 0x4ec03800, "2d", "2d", "2d"}

@@ -15,7 +15,7 @@ func encodings() []string {
 		sdot, addp, zip1, zip2, uzp1, uzp2, trn1, trn2, zip1d, zip2d, uzp1h, uzp2h, uzp1b, ushl, umax} {
 		is(o.three(1, 18, 31))
 	}
-	for _, o := range []op{fabs, fneg, fsqrt, frintn, fcvtns, scvtf, ucvtf, shll, shll2, uxtl, uxtl2, uxtlw, uxth2, rev64, neg, fmaxv, umaxv, addv, faddv} {
+	for _, o := range []op{fabs, fneg, fsqrt, frintn, fcvtns, scvtf, ucvtf, shll, shll2, uxtl, uxtl2, uxtlw, uxth2, sxtl, sxtl2, sxtlw, sxth2, rev64, neg, fmaxv, umaxv, addv, faddv} {
 		is(o.two(1, 18))
 	}
 	for _, o := range []op{fmlaElement, fmlsElement, fmulElement, sdotElement} {

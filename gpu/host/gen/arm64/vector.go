@@ -22,6 +22,8 @@ func vectors(a *assembly) {
 		dequantise(a, bits)
 	}
 	widenAll(a)
+	widen8(a)
+	transpose8(a)
 	transpose(a)
 	multiply(a)
 	softmax(a)

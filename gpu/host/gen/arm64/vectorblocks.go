@@ -71,6 +71,118 @@ func widenAll(a *assembly) {
 	a.ret()
 }
 
+// widen8 takes sixteen codes of a group as long as there are so many, then single ones.
+func widen8(a *assembly) {
+	a.text("widen8NEON", "(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)", 104,
+		"writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales.")
+	const dst, codes, scales, n, group, width, codeStride, scaleStride gen = 0, 1, 2, 3, 4, 5, 6, 7
+	const q, s, some, left, spare gen = 8, 9, 10, 11, 12
+	a.base("dst", 0, dst)
+	a.length("dst", 0, n)
+	a.base("codes", 24, codes)
+	a.base("scales", 48, scales)
+	for i, r := range []gen{group, width, codeStride, scaleStride} {
+		a.ins("MOVD", arg([]string{"group", "width", "codeStride", "scaleStride"}[i], 72+8*i), r)
+	}
+	a.ins("LSL", imm(2), scaleStride)
+	rows := a.label()
+	a.ins("MOVD", codes, q)
+	a.ins("MOVD", scales, s)
+	a.ins("SUB", width, n)
+	a.ins("MOVD", width, some)
+	groups := a.label()
+	tail, next := a.newLabel(), a.newLabel()
+	float.get(a, s, number)
+	a.ins("ADD", scaleStride, s)
+	a.word(dupWord(number, number, 0))
+	a.ins("SUB", group, some)
+	a.ins("MOVD", group, left)
+	a.ins("CMP", imm(16), left)
+	a.ins("BLT", tail)
+	loop := a.label()
+	a.take(q, 0)
+	a.word(sxtl.two(1, 0))
+	a.word(sxtl2.two(2, 0))
+	a.word(sxtlw.two(4, 1))
+	a.word(sxth2.two(5, 1))
+	a.word(sxtlw.two(6, 2))
+	a.word(sxth2.two(7, 2))
+	for v := vec(4); v < 8; v++ {
+		a.word(scvtf.two(v, v))
+		a.word(fmul.three(v, v, number))
+	}
+	a.put(dst, 4, 5, 6, 7)
+	a.ins("SUB", imm(16), left)
+	a.ins("CMP", imm(16), left)
+	a.ins("BGE", loop)
+	a.place(tail)
+	a.ins("CBZ", left, next)
+	a.loop(left, func() {
+		a.ins("MOVB.P", at(q, 1), spare)
+		a.ins("SCVTFWS", spare, "F0")
+		a.word(fmul.three(0, 0, number))
+		float.put(a, dst, 0)
+	})
+	a.place(next)
+	a.ins("CBNZ", some, groups)
+	a.ins("ADD", codeStride, codes)
+	a.ins("ADD", imm(4), scales)
+	a.ins("CBNZ", n, rows)
+	a.ret()
+}
+
+// transpose8 takes four rows of sixteen codes: of four words each, which are transposed, and whose bytes are spread.
+func transpose8(a *assembly) {
+	a.text("transpose8NEON", "(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)", 120,
+		"writes code·scale to dst, rows as columns; rows is a multiple of 4, group of 16.")
+	const dsts, codes, scales, rows, group, width, dstStride, scaleStride gen = 6, 7, 8, 9, 10, 11, 12, 13
+	const dst, column, s, some, left gen = 14, 15, 19, 20, 21
+	a.base("dst", 0, dsts)
+	a.base("codes", 24, codes)
+	a.base("scales", 48, scales)
+	for i, r := range []gen{group, width, dstStride, stride, scaleStride, rows} {
+		a.ins("MOVD", arg([]string{"group", "width", "dstStride", "codeStride", "scaleStride", "rows"}[i], 72+8*i), r)
+	}
+	a.ins("LSL", imm(2), dstStride)
+	a.ins("LSL", imm(2), scaleStride)
+	a.ins("LSR", imm(2), rows)
+	a.loop(rows, func() {
+		a.ins("MOVD", dsts, dst)
+		a.ins("MOVD", codes, column)
+		a.ins("MOVD", scales, s)
+		a.ins("MOVD", width, some)
+		groups := a.label()
+		vector.get(a, s, number)
+		a.ins("ADD", scaleStride, s)
+		a.ins("SUB", group, some)
+		a.ins("LSR", imm(4), group, left)
+		a.loop(left, func() {
+			a.ins("MOVD", column, next)
+			transposed(a, 16)
+			for word := range vec(4) {
+				for k := range 4 {
+					v := 16 + 4*word
+					if k < 3 {
+						a.word(shlWords.shift(0, v, 24-8*k))
+						v = 0
+					}
+					a.word(sshrWords.shift(0, v, 24))
+					a.word(scvtf.two(0, 0))
+					a.word(fmul.three(0, 0, number))
+					vector.set(a, dst, 0)
+					a.ins("ADD", dstStride, dst)
+				}
+			}
+			a.ins("ADD", imm(16), column)
+		})
+		a.ins("CBNZ", some, groups)
+		a.ins("ADD", stride.String()+"<<2", codes)
+		a.ins("ADD", imm(16), scales)
+		a.ins("ADD", imm(16), dsts)
+	})
+	a.ret()
+}
+
 // transpose takes squares of four by four.
 func transpose(a *assembly) {
 	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, rows, columns int)", 80,

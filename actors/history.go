@@ -1,0 +1,123 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// change asks something of the sequencer and notes where the sequence stands then.
+func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.SequenceDone, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	if s.isClosed() {
+		return nil, stages.ErrClosed
+	}
+	reply := make(chan stages.Message, 1)
+	a, err := s.e.ask(message(reply), reply)
+	if err != nil {
+		return nil, err
+	}
+	d := a.(*stages.SequenceDone)
+	if !errors.Is(d.Err, stages.ErrBusy) { // whoever keeps it busy gets a newer answer
+		s.mu.Lock()
+		s.len, s.poison = d.Pos, d.Poison
+		s.mu.Unlock()
+	}
+	return d, d.Err
+}
+
+// Reset empties the sequence, forgets its checkpoints, and heals it if it is poisoned.
+func (s *Sequence) Reset(ctx context.Context) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.ResetSequence{Seq: s.id, Caller: to} })
+	return err
+}
+
+// Truncate keeps the first pos positions, 0 if pos is below, and forgets checkpoints behind them. At or behind the end nothing changes. A model with
+// recurrent state can only be cut to 0: elsewhere the error is a *stages.CannotTruncateLinear, which says where Rewind would get to, and
+// nothing is changed.
+func (s *Sequence) Truncate(ctx context.Context, pos int) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
+		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Caller: to}
+	})
+	return err
+}
+
+// Rewind takes the sequence back to the highest position up to pos that can be reached, if need be by a checkpoint or to 0, and returns it: the
+// tokens from there on must be evaluated again. It heals a poisoned sequence.
+func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error) {
+	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
+		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Nearest: true, Caller: to}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return d.Pos, nil
+}
+
+// Checkpoint keeps the present state under its position, which pos must be, in place of what was kept of that position. Of more than
+// Config.Checkpoints the one that was kept first goes, but neither position 0 nor the newest. If there is no room within Config.CheckpointMemory
+// the error is a *stages.CheckpointMemoryError and nothing is kept.
+func (s *Sequence) Checkpoint(ctx context.Context, pos int) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.KeepCheckpoint{Seq: s.id, Pos: pos, Caller: to} })
+	return err
+}
+
+// RestoreTo takes the sequence back to a checkpoint, which stays; those behind it are forgotten. It heals a poisoned sequence. Without such
+// a checkpoint the error is a *stages.NoCheckpointError and nothing is changed.
+func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
+		return &stages.RestoreCheckpoint{Seq: s.id, Pos: pos, Caller: to}
+	})
+	return err
+}
+
+// ForgetCheckpoint gives a checkpoint back; that there is none is fine.
+func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
+		return &stages.ForgetCheckpoint{Seq: s.id, Pos: pos, Caller: to}
+	})
+	return err
+}
+
+// Resume makes the sequence hold as much of the beginning of a text as there is anywhere in the engine: in itself, in other sequences, in
+// checkpoints, and in states that were remembered (Chunk.Remember). Memory is shared until somebody writes to it. It returns how many tokens that is, at most all but
+// the last: evaluate the others. It heals a poisoned sequence, and forgets checkpoints of other texts. Where nothing fits, the sequence is empty
+// then. With latent attention what is taken over has the bits of the form in which it was computed.
+func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err error) {
+	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
+		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Caller: to}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return d.Pos, nil
+}
+
+// Fork makes another sequence that stands where this one does, without its checkpoints. They share memory until one of them writes to it.
+func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
+	if s.isClosed() {
+		return nil, stages.ErrClosed
+	}
+	return s.e.newSequence(ctx, s.id)
+}
+
+// Description is where a sequence stands.
+type Description struct {
+	PosMax      int     // positions evaluated: the next one
+	Tokens      []int32 // [PosMax]; below 0 where a loaded state does not tell them
+	Checkpoints []int   // positions, the one that was kept first before the others
+}
+
+// Describe asks the canonical state where the sequence stands, where Len tells what the last answer said.
+func (s *Sequence) Describe(ctx context.Context) (Description, error) {
+	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
+	if err != nil {
+		return Description{}, err
+	}
+	return Description{PosMax: d.Pos, Tokens: slices.Clone(d.Tokens), Checkpoints: d.Checkpoints}, nil
+}

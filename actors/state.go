@@ -1,0 +1,244 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/moeflux/moeflux-actor/io/profile"
+	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// SaveOptions say how a state is written. The zero value writes what Load takes by itself.
+type SaveOptions struct {
+	// Plain leaves the seal out: exactly another program's file, in which damage shows by accident only.
+	Plain bool
+	// Version is the format's, 1 or 2. 0 means the older one that will do.
+	Version int
+}
+
+// LoadOptions say what is accepted.
+type LoadOptions struct {
+	Accept snapshot.Accept // how much a file must prove
+	// AnyModel takes a state of another model of the same shape, or of another quantization.
+	AnyModel bool
+}
+
+// Shape returns what a state of the model is made of.
+func (e *Engine) Shape() *snapshot.Shape { return snapshot.ShapeOf(e.model) }
+
+// Fingerprint names the open model in the seals of states.
+func (e *Engine) Fingerprint() (snapshot.Fingerprint, error) {
+	of, err := e.fingerprint()
+	if err != nil {
+		return snapshot.Fingerprint{}, fmt.Errorf("actors: %w", err)
+	}
+	return snapshot.Fingerprint(of), nil
+}
+
+// fingerprintOf returns the fingerprint of a model's directory, which is read once, when it is asked for.
+func fingerprintOf(dir string) func() (profile.Fingerprint, error) {
+	return func() (profile.Fingerprint, error) { return profile.Of(dir) }
+}
+
+// writing returns how a state of these tokens is written.
+func (e *Engine) writing(tokens []int32, o SaveOptions) (snapshot.WriteOptions, error) {
+	w := snapshot.WriteOptions{Positions: len(tokens), Version: o.Version}
+	if o.Plain {
+		return w, nil
+	}
+	of, err := e.Fingerprint()
+	if err != nil {
+		return w, err
+	}
+	w.Seal = &snapshot.Seal{Fingerprint: of}
+	if allKnown(tokens) {
+		w.Seal.Tokens = tokens
+	}
+	return w, nil
+}
+
+// allKnown reports whether every token of a state is known.
+func allKnown(tokens []int32) bool {
+	for _, t := range tokens {
+		if t < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Size returns how many bytes Save would write now.
+func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
+	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
+	if err != nil {
+		return 0, err
+	}
+	w, err := s.e.writing(d.Tokens, o)
+	if err != nil {
+		return 0, err
+	}
+	return snapshot.Size(s.e.Shape(), w)
+}
+
+// Save writes the sequence's state to w and returns how many bytes. What is written is the state of the moment of the call, between two
+// chunks; the sequence may go on meanwhile. Keys and values are read where they lie; of the recurrent state there is a copy until Save returns. After an error what was written is
+// no snapshot. It must not be called by two goroutines for one w.
+func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (int64, error) {
+	end, err := s.e.exchange(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	if s.isClosed() {
+		return 0, stages.ErrClosed
+	}
+	reply := make(chan stages.Message, 1)
+	state, err := s.e.askState(&stages.FreezeSequence{Seq: s.id, Caller: reply}, reply)
+	if err != nil {
+		return 0, err
+	}
+	defer s.e.sendTo(stages.Sequencer, &stages.ReleaseState{State: state.State})
+	how, err := s.e.writing(state.Tokens, o)
+	if err != nil {
+		return 0, err
+	}
+	return snapshot.Write(w, s.e.Shape(), s.e.rowsOf(ctx, state), how)
+}
+
+// Load makes the sequence's state that of a snapshot of size bytes. The file is checked whole, against the model and its seal, before anything
+// is made of it, and put in the old state's place only when all of it is here; after an error the sequence is as before. It heals a poisoned
+// sequence, and forgets checkpoints of other texts. The errors are *snapshot.Error, *stages.StateMemoryError, or those of r.
+func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {
+	end, err := s.e.exchange(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	file, err := s.e.openState(r, size, o)
+	if err != nil {
+		return err
+	}
+	if s.isClosed() {
+		return stages.ErrClosed
+	}
+	reply := make(chan stages.Message, 1)
+	draft, err := s.e.askState(&stages.DraftState{Positions: file.Positions(), Caller: reply}, reply)
+	if err != nil {
+		return err
+	}
+	if err = file.Fill(s.e.rowsOf(ctx, draft)); err == nil {
+		_, err = s.change(ctx, func(to stages.Caller) stages.Message {
+			return &stages.AdoptState{Seq: s.id, State: draft.State, Tokens: tokensOf(file), Caller: to}
+		})
+	}
+	if err != nil { // the draft is ours still; if it was taken, nobody knows its name any more
+		s.e.sendTo(stages.Sequencer, &stages.ReleaseState{State: draft.State})
+	}
+	return err
+}
+
+// openState checks a file.
+func (e *Engine) openState(r io.ReaderAt, size int64, o LoadOptions) (*snapshot.File, error) {
+	read := snapshot.ReadOptions{Accept: o.Accept, MaxPositions: e.info.Context}
+	if !o.AnyModel {
+		of, err := e.Fingerprint()
+		if err != nil {
+			return nil, err
+		}
+		read.Fingerprint = of
+	}
+	return snapshot.Open(r, size, e.Shape(), read)
+}
+
+// tokensOf returns the token ids of a file's positions, -1 where it does not tell them.
+func tokensOf(file *snapshot.File) []int32 {
+	tokens := make([]int32, file.Positions())
+	seal := file.Seal()
+	for i := range tokens {
+		tokens[i] = -1
+		if seal != nil && len(seal.Tokens) == len(tokens) {
+			tokens[i] = seal.Tokens[i]
+		}
+	}
+	return tokens
+}
+
+// exchange begins the reading or filling of a state, which Close waits for. The caller calls end.
+func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	e.exchanging.RLock()
+	if e.closed.Load() {
+		e.exchanging.RUnlock()
+		return nil, stages.ErrClosed
+	}
+	return e.exchanging.RUnlock, nil
+}
+
+// askState asks for a state that the caller reads or fills.
+func (e *Engine) askState(m stages.Message, reply chan stages.Message) (*stages.StateReady, error) {
+	a, err := e.ask(m, reply)
+	if err != nil {
+		return nil, err
+	}
+	state := a.(*stages.StateReady)
+	return state, state.Err
+}
+
+// rows is the memory of a state that is being read or filled, as long as its caller and the engine want that.
+type rows struct {
+	ctx   context.Context
+	e     *Engine
+	image *dispatch.Image
+}
+
+func (e *Engine) rowsOf(ctx context.Context, state *stages.StateReady) *rows {
+	r := &rows{ctx: ctx, e: e, image: state.Memory.(*dispatch.Image)}
+	r.image.Move = r.move
+	return r
+}
+
+// ReadRows fills dst, see snapshot.Source.
+func (r *rows) ReadRows(layer int, p snapshot.Part, first int, dst []byte) error {
+	if err := r.wanted(); err != nil {
+		return err
+	}
+	return r.image.ReadRows(layer, p, first, dst)
+}
+
+// WriteRows takes src, see snapshot.Target.
+func (r *rows) WriteRows(layer int, p snapshot.Part, first int, src []byte) error {
+	if err := r.wanted(); err != nil {
+		return err
+	}
+	return r.image.WriteRows(layer, p, first, src)
+}
+
+func (r *rows) wanted() error {
+	select {
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	case <-r.e.broken:
+		return r.e.reason
+	default:
+	}
+	if r.e.closed.Load() {
+		return stages.ErrClosed
+	}
+	return nil
+}
+
+// move has dispatch copy what the host cannot address.
+func (r *rows) move(pieces []dispatch.Piece, up bool) error {
+	reply := make(chan stages.Message, 1)
+	r.e.sendTo(stages.Dispatch, &dispatch.Exchange{Pieces: pieces, Up: up, Caller: reply})
+	a, err := r.e.wait(reply)
+	if err != nil {
+		return err
+	}
+	return a.(*dispatch.Exchange).Err
+}

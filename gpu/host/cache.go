@@ -1,0 +1,103 @@
+package host
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// keys and values return the page's memory, float32 [PageRows, Dim].
+func keys(kv *gpu.KV, page int) []float32 {
+	return floatsAt(kv.Pages[page].At(kv.KOffset), kv.PageRows*kv.Dim)
+}
+
+func values(kv *gpu.KV, page int) []float32 {
+	return floatsAt(kv.Pages[page].At(kv.VOffset), kv.PageRows*kv.Dim)
+}
+
+// codes returns the codes and scales, [PageRows, Dim] and [Dim/Group, PageRows], of a page's keys or values, which begin at offset. Behind
+// the codes are bytes enough for a vector that ends beyond them.
+func codes(kv *gpu.KV, page, offset int) (codes []byte, scales []float32) {
+	v := kv.Pages[page].At(offset)
+	return bytesAt(v, kv.PartBytes()), floatsAt(v.At(kv.ScalesAt()), kv.PageRows*kv.Groups())
+}
+
+// keep writes a row of keys or values, which begin at offset in a page, at a position.
+func keep(kv *gpu.KV, offset, position int, x []float32) {
+	page, row := position/kv.PageRows, position%kv.PageRows
+	if kv.Format == gpu.KVF32 {
+		copy(floatsAt(kv.Pages[page].At(offset), kv.PageRows*kv.Dim)[row*kv.Dim:], x)
+		return
+	}
+	q, scales := codes(kv, page, offset)
+	q = q[row*kv.Dim:][:kv.Dim]
+	for g := range kv.Groups() {
+		at := g * kv.Group
+		scales[g*kv.PageRows+row] = gpu.KVQuantise(q[at:at+kv.Group], x[at:at+kv.Group])
+	}
+}
+
+// fetch writes width channels from channel at on of n positions from p on, of keys or values which begin at offset in a page, to dst
+// [n, width].
+func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) {
+	for n > 0 {
+		row := p % kv.PageRows
+		run := min(n, kv.PageRows-row)
+		if kv.Format == gpu.KVF32 {
+			from := floatsAt(kv.Pages[p/kv.PageRows].At(offset), kv.PageRows*kv.Dim)[row*kv.Dim+at:]
+			for i := range run {
+				copy(dst[i*width:(i+1)*width], from[i*kv.Dim:])
+			}
+		} else {
+			q, scales := codes(kv, p/kv.PageRows, offset)
+			v.widen8(dst[:run*width], q[row*kv.Dim+at:], scales[at/kv.Group*kv.PageRows+row:], kv.Group, width, kv.Dim, kv.PageRows)
+		}
+		dst, p, n = dst[run*width:], p+run, n-run
+	}
+}
+
+// codeColumns divides the groups that transpose8 takes. Of float32 the group is 0.
+const codeColumns = 16
+
+// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to dst [dim, attnBlock]. pad is
+// [lanes, dim].
+func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
+	for j := 0; j < n; {
+		row := (p + j) % kv.PageRows
+		run := min(n-j, kv.PageRows-row)
+		if whole := run / v.lanes * v.lanes; whole > 0 && kv.Group%codeColumns == 0 {
+			if kv.Format == gpu.KVF32 {
+				v.transposeAll(dst[j:], keys(kv, (p+j)/kv.PageRows)[row*kv.Dim+at:], attnBlock, kv.Dim, whole, dim)
+			} else {
+				q, scales := codes(kv, (p+j)/kv.PageRows, kv.KOffset)
+				v.transpose8(dst[j:], q[row*kv.Dim+at:], scales[at/kv.Group*kv.PageRows+row:], kv.Group, dim, attnBlock, kv.Dim, kv.PageRows, whole)
+			}
+			j += whole
+			continue
+		}
+		// Groups of few codes, or fewer rows than a vector has before the page or the block ends: the next page's first ones come along.
+		m := min(v.lanes, n-j)
+		v.fetch(pad, kv, kv.KOffset, at, dim, p+j, m)
+		rows := m
+		if j+v.lanes <= attnBlock {
+			rows = v.lanes // whatever lies after the last is not looked at, or overwritten
+		}
+		v.transposeAll(dst[j:], pad, attnBlock, dim, rows, dim)
+		j += m
+	}
+}
+
+// valueRows are the values of one head: channels from chan0 on in the pages of kv, float32, or a block of rows that begins at
+// position first.
+type valueRows struct {
+	kv    *gpu.KV
+	chan0 int
+	block []float32
+	first int
+	width int
+}
+
+// at returns the values from position p on, the floats between them, and how many of n there are together.
+func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
+	if v.block != nil {
+		return v.block[(p-v.first)*v.width:], v.width, n
+	}
+	row := p % v.kv.PageRows
+	return values(v.kv, p/v.kv.PageRows)[row*v.kv.Dim+v.chan0:], v.kv.Dim, min(n, v.kv.PageRows-row)
+}

@@ -1,0 +1,192 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// TestWiden8 wants exact products of every shape, nothing written beside them, whatever lies behind the codes.
+func TestWiden8(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	eachVectors(t, func(t *testing.T, v *vectors) {
+		for _, c := range []struct{ rows, group, groups int }{{1, 1, 1}, {3, 1, 5}, {2, 7, 3}, {5, 16, 1}, {4, 15, 2}, {64, 64, 9}, {16, 128, 1}, {3, 33, 2}, {2, 257, 1}} {
+			width := c.group * c.groups
+			codeStride, scaleStride := width+3, c.rows+1
+			codes, scales := make([]byte, c.rows*codeStride+16), normals(rng, c.groups*scaleStride)
+			for i := range codes {
+				codes[i] = byte(rng.Uint32())
+			}
+			got := make([]float32, c.rows*width+2)
+			got[c.rows*width], got[c.rows*width+1] = -7, -7
+			v.widen8(got[:c.rows*width:c.rows*width], codes, scales, c.group, width, codeStride, scaleStride)
+			for i, g := range got {
+				want := float32(-7)
+				if r, ch := i/width, i%width; r < c.rows {
+					want = float32(int8(codes[r*codeStride+ch])) * scales[ch/c.group*scaleStride+r]
+				}
+				if g != want {
+					t.Fatalf("%+v: element %d is %v, want %v", c, i, g, want)
+				}
+			}
+		}
+	})
+}
+
+// TestTranspose8 wants exact products in columns, and nothing written beside them.
+func TestTranspose8(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 8))
+	eachVectors(t, func(t *testing.T, v *vectors) {
+		for _, c := range []struct{ rows, group, groups int }{{16, 16, 1}, {16, 128, 1}, {32, 16, 3}, {64, 64, 9}, {48, 256, 1}} {
+			width := c.group * c.groups
+			dstStride, codeStride, scaleStride := c.rows+3, width+5, c.rows+1
+			codes, scales := make([]byte, c.rows*codeStride), normals(rng, c.groups*scaleStride)
+			for i := range codes {
+				codes[i] = byte(rng.Uint32())
+			}
+			got := make([]float32, width*dstStride)
+			for i := range got {
+				got[i] = -7
+			}
+			v.transpose8(got, codes, scales, c.group, width, dstStride, codeStride, scaleStride, c.rows)
+			for i, g := range got {
+				want := float32(-7)
+				if ch, r := i/dstStride, i%dstStride; r < c.rows {
+					want = float32(int8(codes[r*codeStride+ch])) * scales[ch/c.group*scaleStride+r]
+				}
+				if g != want {
+					t.Fatalf("%+v: element %d is %v, want %v", c, i, g, want)
+				}
+			}
+		}
+	})
+}
+
+// asFloats returns a cache of float32 that holds what kv holds.
+func asFloats(t *testing.T, d *Device, kv *gpu.KV) gpu.KV {
+	f := gpu.KV{PageRows: kv.PageRows, Dim: kv.Dim, VOffset: 4 * kv.PageRows * kv.Dim}
+	if kv.VOffset == kv.KOffset {
+		f.VOffset = 0
+	}
+	for page := range kv.Pages {
+		v := benchFloats(t, d, 2*kv.PageRows*kv.Dim)
+		f.Pages = append(f.Pages, v)
+		for _, part := range [][2]int{{kv.KOffset, f.KOffset}, {kv.VOffset, f.VOffset}} {
+			to := floatsAt(v.At(part[1]), kv.PageRows*kv.Dim)
+			q, scales := codes(kv, page, part[0])
+			for i := range to {
+				to[i] = float32(int8(q[i])) * scales[i%kv.Dim/kv.Group*kv.PageRows+i/kv.Dim]
+			}
+		}
+	}
+	return f
+}
+
+// int8Cache returns a cache of 8 bits with random rows at n positions.
+func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
+	kv.Format = gpu.KVInt8
+	keysOnly := kv.VOffset < 0
+	if kv.VOffset = kv.PartBytes(); keysOnly {
+		kv.VOffset = 0
+	}
+	for p := 0; p < n; p += kv.PageRows {
+		kv.Pages = append(kv.Pages, benchFloats(t, d, kv.PartBytes()/2))
+	}
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(kv.Dim)))
+	place := func() gpu.View {
+		v := benchFloats(t, d, n*kv.Dim)
+		copy(floatsAt(v, n*kv.Dim), normals(rng, n*kv.Dim))
+		return v
+	}
+	op := gpu.AppendKV{K: place(), Segments: []gpu.KVSegment{{Rows: n, KV: kv}}}
+	if !keysOnly {
+		op.V = place()
+	}
+	var c gpu.Commands
+	c.EncodeAppendKV(op)
+	if err := d.Run(&c); err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
+// TestInt8Cache wants attention over 8 bits to give the bits of attention over float32 that holds the same numbers, for each variant,
+// any threads and pages, and the same pages from all variants. So what holds for float32 holds for 8 bits: rows do not depend on their
+// company, on chunks or on threads.
+func TestInt8Cache(t *testing.T) {
+	for _, c := range []struct{ heads, kvHeads, dim, group, pageRows, pos, rows int }{
+		{32, 4, 128, 128, 64, 1500, 1}, {8, 2, 64, 16, 48, 700, 5}, {6, 3, 20, 20, 7, 100, 40}, {4, 1, 33, 11, 5, 64, 3}, {16, 2, 256, 256, 64, 3000, 2},
+	} {
+		var first [][]byte
+		for _, cfg := range allConfigs(1, 3) {
+			t.Run(fmt.Sprintf("%+v/%+v", c, cfg), func(t *testing.T) {
+				d := openConfig(t, cfg)
+				kv := int8Cache(t, d, gpu.KV{PageRows: c.pageRows, Dim: c.kvHeads * c.dim, Group: c.group}, c.pos+c.rows)
+				var pages [][]byte
+				for _, p := range kv.Pages {
+					pages = append(pages, bytesAt(p, 2*kv.PartBytes()))
+				}
+				if first == nil {
+					for _, p := range pages {
+						first = append(first, bytes.Clone(p))
+					}
+				}
+				for i, p := range pages {
+					if !bytes.Equal(p, first[i]) {
+						t.Fatalf("page %d differs from that of the first variant", i)
+					}
+				}
+				q := benchFloats(t, d, c.rows*c.heads*c.dim)
+				copy(floatsAt(q, c.rows*c.heads*c.dim), normals(rand.New(rand.NewPCG(3, 4)), c.rows*c.heads*c.dim))
+				attend := func(kv gpu.KV) []float32 {
+					y := benchFloats(t, d, c.rows*c.heads*c.dim)
+					var cmd gpu.Commands
+					cmd.EncodeAttention(gpu.Attention{Q: q, Y: y, QRowStride: c.heads * c.dim, QHeadStride: c.dim, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.dim,
+						Scale: 0.2, Segments: []gpu.KVSegment{{Rows: c.rows, Pos: c.pos, KV: kv}}})
+					if err := d.Run(&cmd); err != nil {
+						t.Fatal(err)
+					}
+					return floatsAt(y, c.rows*c.heads*c.dim)
+				}
+				if err := numcmp.Equal(attend(kv), attend(asFloats(t, d, &kv))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestInt8Latents is TestInt8Cache for compressed vectors, in the expanded form.
+func TestInt8Latents(t *testing.T) {
+	const heads, rank, nope, rope, dim, rows, pos = 3, 64, 32, 16, 24, 5, 130
+	for _, cfg := range allConfigs(1, 3) {
+		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
+			d := openConfig(t, cfg)
+			kv := int8Cache(t, d, gpu.KV{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}, pos+rows)
+			w := benchMatrix(t, d, heads*(nope+dim), rank, quant.Format{Kind: quant.BF16})
+			const width = nope + rope
+			q := benchFloats(t, d, rows*heads*width)
+			copy(floatsAt(q, rows*heads*width), normals(rand.New(rand.NewPCG(3, 4)), rows*heads*width))
+			attend := func(kv gpu.KV) []float32 {
+				y := benchFloats(t, d, rows*heads*dim)
+				var cmd gpu.Commands
+				cmd.EncodeLatentAttention(gpu.LatentAttention{Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: w, Values: w, KeyRows: nope + dim,
+					ValueRows: nope + dim, FirstValue: nope, Heads: heads, Rank: rank, Nope: nope, Rope: rope, ValueDim: dim, Scale: float32(1 / math.Sqrt(width)),
+					Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv}}})
+				if err := d.Run(&cmd); err != nil {
+					t.Fatal(err)
+				}
+				return floatsAt(y, rows*heads*dim)
+			}
+			if err := numcmp.Equal(attend(kv), attend(asFloats(t, d, &kv))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

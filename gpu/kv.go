@@ -1,0 +1,82 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+)
+
+// KVFormat is how a cache holds keys and values.
+type KVFormat uint8
+
+// The formats.
+const (
+	KVF32  KVFormat = iota // float32
+	KVInt8                 // whole numbers of 8 bits, with one float32 scale for each Group channels of a position
+)
+
+func (f KVFormat) String() string {
+	switch f {
+	case KVF32:
+		return "f32"
+	case KVInt8:
+		return "int8"
+	}
+	return fmt.Sprintf("kv(%d)", uint8(f))
+}
+
+// kvAlign is what codes, scales and the end of either are rounded up to: no kernel that reads a vector at the end of one reads
+// beyond the page.
+const kvAlign = 64
+
+func kvLine(n int) int { return (n + kvAlign - 1) / kvAlign * kvAlign }
+
+// ScalesAt returns how many bytes behind the codes of keys or values their scales begin; KVInt8 only.
+func (kv *KV) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
+
+// Groups returns how many scales a row has; KVInt8 only.
+func (kv *KV) Groups() int { return kv.Dim / kv.Group }
+
+// PartBytes returns how many bytes of a page the keys take, and the values.
+func (kv *KV) PartBytes() int {
+	if kv.Format == KVInt8 {
+		return kv.ScalesAt() + kvLine(4*kv.PageRows*kv.Groups())
+	}
+	return 4 * kv.PageRows * kv.Dim
+}
+
+// Of max|x| of a group: the bits from which on its scale is a normal number, and from which on it is not finite.
+const (
+	kvLeastBits    = 0x03fe0000 // 127·2^-126
+	kvInfiniteBits = 0x7f800000
+	kvNaNBits      = 0x7fc00000
+)
+
+// KVQuantise rounds a group of channels to 8 bits as KVInt8 says: it fills codes, as long as x, and returns the scale.
+func KVQuantise(codes []byte, x []float32) (scale float32) {
+	most := uint32(0)
+	for _, v := range x {
+		most = max(most, math.Float32bits(v)&^(1<<31))
+	}
+	switch codes = codes[:len(x)]; {
+	case most >= kvInfiniteBits:
+		clear(codes)
+		return math.Float32frombits(kvNaNBits)
+	case most < kvLeastBits:
+		clear(codes)
+		return 0
+	}
+	scale = math.Float32frombits(math.Float32bits(math.Float32frombits(most)/127) &^ 0xff)
+	for i, v := range x {
+		// The sum has no room for fractions: it is rounded to the nearest whole number, ties to even, in its low bits.
+		codes[i] = byte(math.Float32bits(v/scale + 3<<22))
+	}
+	return scale
+}
+
+// KVWiden writes what codes and their scale stand for to dst, as long as codes: exact products.
+func KVWiden(dst []float32, codes []byte, scale float32) {
+	dst = dst[:len(codes)]
+	for i, c := range codes {
+		dst[i] = float32(int8(c)) * scale
+	}
+}

@@ -1,0 +1,78 @@
+package dispatch
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// codeStrip is what a strip of 8 bits has beside its codes, of which a row has as many as the strip has floats.
+type codeStrip struct {
+	scales, pageRows int // where the first group's begin in a page, in bytes; how many float32 a group has
+	group            int
+}
+
+// codeRows are rows of 8 bits in host memory, on their way between a state and float32.
+type codeRows struct {
+	codes  []byte    // [rows, width]
+	scales []float32 // [groups, rows]
+	row    []float32 // [width]
+}
+
+// stripOf returns how width channels from channel at on of a layer's keys or values, which begin at offset, lie in a page.
+func stripOf(kv *gpu.KV, offset, at, width int) strip {
+	if kv.Format == gpu.KVF32 {
+		return strip{at: offset + 4*at, stride: 4 * kv.Dim, width: 4 * width}
+	}
+	return strip{at: offset + at, stride: kv.Dim, width: 4 * width, codes: &codeStrip{
+		scales: offset + kv.ScalesAt() + 4*(at/kv.Group*kv.PageRows), pageRows: kv.PageRows, group: kv.Group,
+	}}
+}
+
+// moveCodes copies rows of a strip of 8 bits, from row from on of a page, to host memory as float32, or back. What came out and goes in
+// again is the same to the bit (gpu.KV).
+func (x *Image) moveCodes(page gpu.View, s *strip, from, rows int, host []byte, up bool) error {
+	width := s.width / 4
+	c, groups := &x.spare, width/s.codes.group
+	c.codes, c.scales, c.row = sized(c.codes, rows*width), sized(c.scales, rows*groups), sized(c.row, width)
+	if up {
+		c.round(host, rows, s.codes.group)
+	}
+	x.pieces = x.pieces[:0]
+	x.addRows(page.At(s.at+from*s.stride), strip{stride: s.stride, width: width}, rows, c.codes)
+	for g := range groups {
+		x.pieces = append(x.pieces, Piece{page.At(s.codes.scales + 4*(g*s.codes.pageRows+from)), gpu.FloatBytes(c.scales[g*rows : (g+1)*rows])})
+	}
+	err := x.exchange(up)
+	x.pieces = x.pieces[:0]
+	if err == nil && !up {
+		c.widen(host, rows, s.codes.group)
+	}
+	return err
+}
+
+// round makes codes of rows of float32.
+func (c *codeRows) round(host []byte, rows, group int) {
+	width := len(c.row)
+	for r := range rows {
+		copy(gpu.FloatBytes(c.row), host[4*r*width:])
+		for at := 0; at < width; at += group {
+			c.scales[at/group*rows+r] = gpu.KVQuantise(c.codes[r*width+at:][:group], c.row[at:at+group])
+		}
+	}
+}
+
+// widen makes rows of float32 of codes.
+func (c *codeRows) widen(host []byte, rows, group int) {
+	width := len(c.row)
+	for r := range rows {
+		for at := 0; at < width; at += group {
+			gpu.KVWiden(c.row[at:], c.codes[r*width+at:][:group], c.scales[at/group*rows+r])
+		}
+		copy(host[4*r*width:], gpu.FloatBytes(c.row))
+	}
+}
+
+// sized returns n elements, those of s if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

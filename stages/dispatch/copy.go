@@ -1,0 +1,100 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// copyState makes a state of another one's recurrent state, or of zeros.
+func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
+	done := &stages.StateCopied{Op: m.Op}
+	if m.From != 0 && c.states.all[m.From] == nil {
+		return fmt.Errorf("dispatch: state %d is copied, which there is not", m.From)
+	}
+	if m.Take {
+		c.states.take(m.From, m.To)
+		c.copied(done, nil, out)
+		return nil
+	}
+	to, fresh, err := c.states.make(m.To)
+	if err == nil && m.Expose {
+		done.Memory, err = c.expose(to, m.Pages)
+	}
+	if err != nil || c.recurrentBytes() == 0 || m.From == 0 && fresh {
+		c.copied(done, err, out)
+		return nil
+	}
+	r := c.record()
+	dst := gpu.View{Buf: to.recurrent}
+	if m.From == 0 {
+		r.EncodeFill(gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
+	} else {
+		encodeCopy(&r.Commands, gpu.View{Buf: c.states.all[m.From].recurrent}, dst, c.recurrentBytes())
+	}
+	if err := c.await(r, awaited{copied: done}, out); err != nil {
+		c.copied(done, err, out)
+	}
+	return nil
+}
+
+// copied tells that a state is made, or why not.
+func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
+	if done.Err = err; err != nil {
+		done.Memory = nil
+	}
+	out.Send(stages.Sequencer, done)
+}
+
+func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
+
+// copyFloats is the length of a row of a copy: devices share rows out among threads.
+const copyFloats = 4096
+
+// encodeCopy copies bytes, a multiple of 4, from one place to another.
+func encodeCopy(cmd *gpu.Commands, from, to gpu.View, bytes int) {
+	floats := bytes / 4
+	if rows := floats / copyFloats; rows > 0 {
+		cmd.EncodeCopyHeads(gpu.CopyHeads{
+			X: from, Y: to, Rows: rows, Heads: 1, Dim: copyFloats, XRowStride: copyFloats, XHeadStride: copyFloats, YRowStride: copyFloats, YHeadStride: copyFloats,
+		})
+		from, to, floats = from.Floats(rows*copyFloats), to.Floats(rows*copyFloats), floats-rows*copyFloats
+	}
+	if floats > 0 {
+		cmd.EncodeCopyHeads(gpu.CopyHeads{
+			X: from, Y: to, Rows: 1, Heads: 1, Dim: floats, XRowStride: floats, XHeadStride: floats, YRowStride: floats, YHeadStride: floats,
+		})
+	}
+}
+
+// Exchange copies between host memory and memory of the device that the host cannot address, in order with all that was submitted. Caller
+// to dispatch, who answers with the same message when it is done. The host's memory belongs to the device until then.
+type Exchange struct {
+	stages.Outside
+	Pieces []Piece
+	Up     bool // to the device
+	Caller stages.Caller
+	Err    error // of the answer
+}
+
+// Piece is memory that is copied.
+type Piece struct {
+	Device gpu.View
+	Host   []byte
+}
+
+func (c *Core) exchange(m *Exchange, out *stages.Outbox) {
+	r := c.record()
+	for _, p := range m.Pieces {
+		if m.Up {
+			r.EncodeUpload(gpu.Upload{Dst: p.Device, Src: p.Host})
+		} else {
+			r.EncodeDownload(gpu.Download{Src: p.Device, Dst: p.Host})
+		}
+	}
+	if err := c.await(r, awaited{exchange: m}, out); err != nil {
+		m.Err = err
+		out.Answer(m.Caller, m)
+	}
+}

@@ -1,0 +1,153 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Image is where a frozen state or a draft lies, for whoever reads or fills it, in any goroutine, until it is released. One goroutine
+// at a time uses it.
+type Image struct {
+	m         *model.Config
+	pageRows  int
+	layout    *kvLayout
+	pages     []gpu.View
+	recurrent gpu.View
+
+	// Move copies pieces that the host cannot address, and returns when that is done. Whoever uses the image sets it.
+	Move func(pieces []Piece, up bool) error
+
+	pieces []Piece
+	spare  codeRows
+}
+
+var (
+	_ snapshot.Source = (*Image)(nil)
+	_ snapshot.Target = (*Image)(nil)
+)
+
+// expose returns the image of a state with these pages.
+func (c *Core) expose(st *state, ids []stages.PageID) (*Image, error) {
+	x := &Image{m: c.cfg.Model, pageRows: c.cfg.PageRows, layout: &c.states.layout, recurrent: gpu.View{Buf: st.recurrent}}
+	for _, id := range ids {
+		v, err := c.states.page(id)
+		if err != nil {
+			return nil, err
+		}
+		x.pages = append(x.pages, v)
+	}
+	return x, nil
+}
+
+// ReadRows fills dst with rows of a part, see snapshot.Source.
+func (x *Image) ReadRows(layer int, p snapshot.Part, first int, dst []byte) error {
+	return x.move(layer, p, first, dst, false)
+}
+
+// WriteRows takes rows of a part, see snapshot.Target.
+func (x *Image) WriteRows(layer int, p snapshot.Part, first int, src []byte) error {
+	return x.move(layer, p, first, src, true)
+}
+
+// strip is a part's rows as they lie: in every page, or in the recurrent state.
+type strip struct {
+	at, stride, width int // bytes
+	codes             *codeStrip
+}
+
+// strip returns how the rows of a part lie.
+func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
+	m := x.m
+	if layer < 0 || layer >= len(m.Layers) {
+		return s, fmt.Errorf("dispatch: layer %d of %d", layer, len(m.Layers))
+	}
+	l := m.Layers[layer]
+	full, latent := x.layout.fullKV(l.MixerIndex, nil), x.layout.latentKV(l.MixerIndex, nil)
+	conv, head := m.LinearConvDim()*4, m.LinearValueHeadDim*m.LinearKeyHeadDim*4
+	switch {
+	case l.Mixer == model.FullAttention && p == snapshot.Keys:
+		return stripOf(&full, full.KOffset, 0, m.KVDim()), nil
+	case l.Mixer == model.FullAttention && p == snapshot.Values:
+		return stripOf(&full, full.VOffset, 0, m.KVDim()), nil
+	case l.Mixer == model.LatentAttention && p == snapshot.Latents:
+		return stripOf(&latent, latent.KOffset, 0, m.KVLoraRank), nil
+	case l.Mixer == model.LatentAttention && p == snapshot.RotatedKeys:
+		return stripOf(&latent, latent.KOffset, m.KVLoraRank, m.QKRopeHeadDim), nil
+	case l.Mixer == model.LinearAttention && p == snapshot.Convolution:
+		return strip{at: recurrentAt(m, l.MixerIndex), stride: conv, width: conv}, nil
+	case l.Mixer == model.LinearAttention && p == snapshot.Recurrence:
+		return strip{at: recurrentAt(m, l.MixerIndex) + convFloats(m)*4, stride: head, width: head}, nil
+	}
+	return s, fmt.Errorf("dispatch: layer %d is of %v and has no %v", layer, l.Mixer, p)
+}
+
+// move copies rows between a state and host memory, where they are float32. All that knows how values lie in memory is here and in strip.
+func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool) error {
+	s, err := x.strip(layer, p)
+	if err != nil {
+		return err
+	}
+	x.pieces = x.pieces[:0]
+	for at := 0; at < len(host); {
+		in, from, room := x.recurrent, first, len(host)/s.width
+		if p != snapshot.Convolution && p != snapshot.Recurrence {
+			page := first / x.pageRows
+			if page >= len(x.pages) {
+				return fmt.Errorf("dispatch: row %d of a state of %d pages of %d", first, len(x.pages), x.pageRows)
+			}
+			in, from, room = x.pages[page], first%x.pageRows, x.pageRows-first%x.pageRows
+		}
+		rows := min((len(host)-at)/s.width, room)
+		if rows == 0 {
+			return fmt.Errorf("dispatch: %d bytes of %v, whose rows have %d", len(host), p, s.width)
+		}
+		if part := host[at : at+rows*s.width]; s.codes != nil {
+			err = x.moveCodes(in, &s, from, rows, part, up)
+		} else {
+			x.addRows(in.At(s.at+from*s.stride), s, rows, part)
+		}
+		if err != nil {
+			return err
+		}
+		at, first = at+rows*s.width, first+rows
+	}
+	return x.exchange(up)
+}
+
+// addRows lists the pieces of rows: one where they lie side by side.
+func (x *Image) addRows(v gpu.View, s strip, rows int, host []byte) {
+	if s.stride == s.width {
+		x.pieces = append(x.pieces, Piece{v, host})
+		return
+	}
+	for r := range rows {
+		x.pieces = append(x.pieces, Piece{v.At(r * s.stride), host[r*s.width:][:s.width]})
+	}
+}
+
+// exchange copies the pieces.
+func (x *Image) exchange(up bool) error {
+	far := x.pieces[:0]
+	for _, p := range x.pieces {
+		mem := p.Device.Buf.Bytes()
+		switch {
+		case mem == nil:
+			far = append(far, p)
+		case up:
+			copy(mem[p.Device.Offset:][:len(p.Host)], p.Host)
+		default:
+			copy(p.Host, mem[p.Device.Offset:][:len(p.Host)])
+		}
+	}
+	if len(far) == 0 {
+		return nil
+	}
+	if err := x.Move(far, up); err != nil {
+		return fmt.Errorf("dispatch: exchange of %d pieces of a state with the device: %w", len(far), err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package dispatch
+
+import (
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// latentGroup is the most channels of a compressed vector that share a scale.
+const latentGroup = 64
+
+// kvLayout says where in a page of keys and values each layer's lie: those of the full attention layers, one after the other, and behind
+// them those of the latent ones.
+type kvLayout struct {
+	full, latent gpu.KV // of the first layer of each kind, without pages
+	bytes        int    // of a page
+}
+
+// newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of full attention; latent and rotated key
+// of latent attention are in groups of their own.
+func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
+	var l kvLayout
+	if n := m.Count(model.FullAttention); n > 0 {
+		l.full = gpu.KV{PageRows: pageRows, Dim: m.KVDim(), Format: f}
+		if f == gpu.KVInt8 {
+			l.full.Group = m.HeadDim
+		}
+		l.full.VOffset = l.full.PartBytes()
+		l.bytes = n * 2 * l.full.PartBytes()
+	}
+	if n := m.Count(model.LatentAttention); n > 0 {
+		l.latent = gpu.KV{PageRows: pageRows, Dim: m.LatentDim(), Format: f, KOffset: l.bytes, VOffset: l.bytes}
+		if f == gpu.KVInt8 {
+			l.latent.Group = divisor(latentGroup, divisor(m.KVLoraRank, m.QKRopeHeadDim))
+		}
+		l.bytes += n * l.latent.PartBytes()
+	}
+	return l
+}
+
+// fullKV returns what a page table means to the i-th full attention layer.
+func (l *kvLayout) fullKV(i int, pages []gpu.View) gpu.KV {
+	kv, at := l.full, i*2*l.full.PartBytes()
+	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
+	return kv
+}
+
+// latentKV returns what a page table means to the i-th latent attention layer.
+func (l *kvLayout) latentKV(i int, pages []gpu.View) gpu.KV {
+	kv, at := l.latent, i*l.latent.PartBytes()
+	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
+	return kv
+}
+
+// divisor returns the largest number that divides both.
+func divisor(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// PageBytes returns the size of one key-value page of pageRows positions.
+func PageBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
+	l := newKVLayout(m, f, pageRows)
+	return l.bytes
+}

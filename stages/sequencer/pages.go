@@ -1,0 +1,114 @@
+package sequencer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// ledger counts who holds which page. A page is free when nobody does. Live holders are sequences, drafts, and states that are being read;
+// kept ones are checkpoints and what is remembered, which have a budget of their own.
+type ledger struct {
+	rows  int // positions of a page
+	max   int
+	pages []holders // of all pages that were ever in use
+	free  []stages.PageID
+	only  int // pages that are kept and not live
+}
+
+type holders struct{ live, kept int32 }
+
+// holder says which count of a page is meant.
+type holder uint8
+
+const (
+	live holder = iota
+	kept
+)
+
+// used returns how many pages are not free.
+func (l *ledger) used() int { return len(l.pages) - len(l.free) }
+
+// count returns how many pages so many positions take.
+func (l *ledger) count(positions int) int { return (positions + l.rows - 1) / l.rows }
+
+// take returns a page that nobody holds, held by a live holder now. There must be one.
+func (l *ledger) take() stages.PageID {
+	if n := len(l.free) - 1; n >= 0 {
+		id := l.free[n]
+		l.free = l.free[:n]
+		l.pages[id].live = 1
+		return id
+	}
+	l.pages = append(l.pages, holders{live: 1})
+	return stages.PageID(len(l.pages) - 1)
+}
+
+// shared reports whether a page has more than one holder.
+func (l *ledger) shared(id stages.PageID) bool { return l.pages[id].live+l.pages[id].kept > 1 }
+
+// hold adds a holder to pages that have some.
+func (l *ledger) hold(by holder, list ...stages.PageID) {
+	for _, id := range list {
+		h := &l.pages[id]
+		switch {
+		case by == kept:
+			h.kept++
+		default:
+			if h.live == 0 {
+				l.only--
+			}
+			h.live++
+		}
+	}
+}
+
+// release takes a holder away. Pages without holders are free.
+func (l *ledger) release(by holder, list ...stages.PageID) {
+	for _, id := range list {
+		h := &l.pages[id]
+		switch {
+		case by == kept:
+			if h.kept--; h.kept == 0 && h.live == 0 {
+				l.only--
+			}
+		default:
+			if h.live--; h.live == 0 && h.kept > 0 {
+				l.only++
+			}
+		}
+		if h.live == 0 && h.kept == 0 {
+			l.free = append(l.free, id)
+		}
+	}
+}
+
+// check compares the counts with holders that were counted anew.
+func (l *ledger) check(want map[stages.PageID]holders) error {
+	only := 0
+	for id, h := range l.pages {
+		if h != want[stages.PageID(id)] {
+			return fmt.Errorf("sequencer: page %d counts %+v holders, there are %+v", id, h, want[stages.PageID(id)])
+		}
+		if h.live == 0 && h.kept > 0 {
+			only++
+		}
+	}
+	free := make(map[stages.PageID]bool, len(l.free))
+	for _, id := range l.free {
+		if free[id] || want[id] != (holders{}) {
+			return fmt.Errorf("sequencer: page %d is free, twice or although somebody holds it", id)
+		}
+		free[id] = true
+	}
+	switch {
+	case len(want)+len(free) != len(l.pages):
+		return fmt.Errorf("sequencer: %d pages were in use, %d are held and %d free", len(l.pages), len(want), len(free))
+	case only != l.only:
+		return fmt.Errorf("sequencer: %d pages are counted as kept alone, there are %d", l.only, only)
+	case len(l.pages) > l.max:
+		return errors.New("sequencer: more pages were given out than there are")
+	}
+	return nil
+}

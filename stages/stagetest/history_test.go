@@ -1,0 +1,428 @@
+package stagetest_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// editor is a caller that edits one sequence at random. It asks for one thing at a time; several of them do so at once.
+type editor struct {
+	x      *editors
+	id     stages.SeqID
+	tokens []int32
+	left   int // things to do
+	ended  bool
+
+	then   func(stages.Message) error // takes the next answer
+	held   *stages.StateReady         // is being read, or to be filled
+	fill   saved
+	poison bool
+}
+
+// saved is a state as a file.
+type saved struct {
+	raw    []byte
+	tokens []int32
+}
+
+// editors is one simulated life.
+type editors struct {
+	*simulation
+	r      *rand.Rand
+	p      *pack
+	known  map[string][]float32 // logits by text
+	fresh  func(text []int32) ([]float32, error)
+	list   []*editor
+	lastID stages.SeqID
+	files  []saved
+	faults map[error]int
+	seen   int
+	counts map[string]int
+	err    error
+}
+
+// live lets everybody edit until all are done, and wants everything back.
+func (x *editors) live() error {
+	for range 3 {
+		e := &editor{x: x, left: 12}
+		x.list = append(x.list, e)
+		e.open(0)
+	}
+	for {
+		if err := x.Run(x.between); err != nil || x.err != nil {
+			return errors.Join(err, x.err)
+		}
+		held := slices.IndexFunc(x.list, func(e *editor) bool { return e.held != nil })
+		if held < 0 {
+			break
+		}
+		x.list[held].useHeld() // nothing else is left to happen
+	}
+	for _, e := range x.list {
+		if !e.ended {
+			return fmt.Errorf("sequence %d was forgotten with %d things to do", e.id, e.left)
+		}
+	}
+	x.Post(&stages.ForgetTexts{Caller: "forget"})
+	if err := x.Run(nil); err != nil {
+		return err
+	}
+	st, err := x.stats()
+	switch {
+	case err != nil:
+		return err
+	case st.PagesUsed != 0 || st.States.Kept != 0 || st.States.KeptBytes != 0 || x.dispatch.States() != 0:
+		return fmt.Errorf("everything is closed, but %d pages are in use, %+v is kept and dispatch has %d states", st.PagesUsed, st.States, x.dispatch.States())
+	}
+	x.counts["remembered"] += int(st.States.Remembered)
+	x.counts["evicted"] += int(st.States.Evicted)
+	x.counts["reused tokens"] += int(st.States.Reused)
+	return x.AtRest()
+}
+
+// between takes answers, and goes on with states that are held, now and then.
+func (x *editors) between() bool {
+	for ; x.seen < len(x.Answers); x.seen++ {
+		e, ok := x.Answers[x.seen].To.(*editor)
+		if !ok {
+			continue
+		}
+		if x.err = e.take(x.Answers[x.seen].Msg); x.err != nil {
+			x.err = fmt.Errorf("sequence %d, %d tokens: %w", e.id, len(e.tokens), x.err)
+			return true
+		}
+	}
+	for _, e := range x.list {
+		if e.held != nil && x.r.IntN(100) == 0 {
+			e.useHeld()
+		}
+	}
+	return x.err != nil
+}
+
+// open makes the editor's sequence anew, as another one stands; 0 is an empty one.
+func (e *editor) open(from stages.SeqID) {
+	e.x.lastID++
+	e.id, e.poison = e.x.lastID, false
+	e.ask(&stages.OpenSequence{Seq: e.id, From: from, Caller: e}, func(a stages.Message) error {
+		d := a.(*stages.SequenceDone)
+		switch {
+		case d.Err == nil:
+			e.tokens = e.tokens[:0:0]
+			if from != 0 {
+				i := slices.IndexFunc(e.x.list, func(o *editor) bool { return o.id == from })
+				e.tokens = slices.Clone(e.x.list[i].tokens[:d.Pos])
+			}
+			return e.next()
+		case errors.Is(d.Err, errDevice) || from != 0: // busy, poisoned or closed meanwhile
+			e.open(0)
+			return nil
+		}
+		return d.Err
+	})
+}
+
+func (e *editor) ask(m stages.Message, then func(stages.Message) error) {
+	e.then = then
+	e.x.Post(m)
+}
+
+func (e *editor) take(a stages.Message) error {
+	if e.then == nil {
+		return fmt.Errorf("an answer that nobody asked for: %T %+v", a, a)
+	}
+	then := e.then
+	e.then = nil
+	return then(a)
+}
+
+// next does another thing.
+func (e *editor) next() error {
+	x, r := e.x, e.x.r
+	if e.left--; e.left <= 0 && !e.poison {
+		return e.close()
+	}
+	do := r.IntN(20)
+	if e.poison { // only what heals
+		do = []int{9, 11, 14, 16, 18}[r.IntN(5)]
+	}
+	switch {
+	case do < 7:
+		e.eval(x.some(1+r.IntN(9)), 0)
+	case do < 9:
+		e.change("checkpoint", &stages.KeepCheckpoint{Seq: e.id, Pos: len(e.tokens), Caller: e}, nil)
+	case do < 11:
+		e.change("restore", &stages.RestoreCheckpoint{Seq: e.id, Pos: e.somewhere(), Caller: e}, nil)
+	case do < 13:
+		e.change("truncate", &stages.TruncateSequence{Seq: e.id, Pos: e.somewhere(), Nearest: r.IntN(3) > 0 || e.poison, Caller: e}, nil)
+	case do < 16:
+		e.resume()
+	case do == 16 && len(x.files) > 0:
+		e.fill = x.files[r.IntN(len(x.files))]
+		e.hold(&stages.DraftState{Positions: len(e.fill.tokens), Caller: e})
+	case do == 17:
+		e.fill = saved{}
+		e.hold(&stages.FreezeSequence{Seq: e.id, Caller: e})
+	case do == 19:
+		return e.fork()
+	default:
+		e.change("reset", &stages.ResetSequence{Seq: e.id, Caller: e}, nil)
+	}
+	return nil
+}
+
+func (e *editor) somewhere() int { return e.x.r.IntN(len(e.tokens)/4+2) * 4 }
+
+func (x *editors) some(n int) []int32 {
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(x.r.IntN(2))
+	}
+	return tokens
+}
+
+// change asks for another state; where it succeeds the sequence holds the first Pos positions of its text, or of the one that is given.
+func (e *editor) change(what string, m stages.Message, text []int32) {
+	e.ask(m, func(a stages.Message) error {
+		d := a.(*stages.SequenceDone)
+		var linear *stages.CannotTruncateLinear
+		var none *stages.NoCheckpointError
+		var full *stages.CheckpointMemoryError
+		failed := errors.Is(d.Err, errDevice)
+		if d.Err != nil && !failed && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
+			return fmt.Errorf("%s: %w", what, d.Err)
+		}
+		e.x.counts[what]++
+		if failed {
+			e.x.counts[what+" that failed"]++
+		}
+		switch {
+		case d.Err != nil && !failed:
+			if d.Pos != len(e.tokens) {
+				return fmt.Errorf("%s: refused, but %d positions", what, d.Pos)
+			}
+		case text != nil:
+			e.tokens = slices.Clone(text[:d.Pos])
+		default:
+			e.tokens = slices.Clone(e.tokens[:d.Pos])
+		}
+		e.poison = d.Poison != nil
+		if text != nil && !e.poison && d.Err == nil && len(text) > d.Pos {
+			e.eval(text[d.Pos:], d.Pos)
+			return nil
+		}
+		return e.next()
+	})
+}
+
+// resume takes a text that begins as somebody's.
+func (e *editor) resume() {
+	o := e.x.list[e.x.r.IntN(len(e.x.list))]
+	text := append(slices.Clone(o.tokens[:e.x.r.IntN(len(o.tokens)+1)]), e.x.some(1+e.x.r.IntN(6))...)
+	e.change("resume", &stages.ResumeSequence{Seq: e.id, Tokens: slices.Clone(text), Caller: e}, text)
+}
+
+// eval appends tokens and compares the logits.
+func (e *editor) eval(tokens []int32, before int) {
+	if len(e.tokens)+len(tokens) > 60 {
+		e.change("reset", &stages.ResetSequence{Seq: e.id, Caller: e}, nil)
+		return
+	}
+	m := &stages.EvalChunk{Seq: e.id, Pos: len(e.tokens), Tokens: slices.Clone(tokens), Before: before, Remember: e.x.r.IntN(2) == 0, Caller: e}
+	e.ask(m, func(a stages.Message) error {
+		d := a.(*stages.ChunkEvaluated)
+		var full *stages.StateMemoryError
+		if d.Err != nil && !errors.Is(d.Err, errDevice) && !errors.Is(d.Err, errDisk) && !errors.As(d.Err, &full) {
+			return d.Err
+		}
+		e.x.counts["eval"]++
+		if d.Poison != nil {
+			e.x.counts["poison"]++
+		}
+		e.tokens = append(slices.Clip(e.tokens), tokens[:d.Rows]...)
+		e.poison = d.Poison != nil
+		if d.Err == nil {
+			want, err := e.x.fresh(e.tokens)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(d.Logits, want) {
+				return fmt.Errorf("logits after %v differ from those of a fresh reading", e.tokens)
+			}
+		} else if full != nil {
+			e.x.counts["no pages"]++
+		}
+		return e.next()
+	})
+}
+
+// hold asks for a state, and keeps it while others go on.
+func (e *editor) hold(m stages.Message) {
+	e.ask(m, func(a stages.Message) error {
+		d := a.(*stages.StateReady)
+		var full *stages.StateMemoryError
+		switch {
+		case d.Err == nil:
+			e.held = d
+			return nil
+		case errors.Is(d.Err, errDevice) || errors.As(d.Err, &full):
+			e.x.counts["states that were not to be had"]++
+			return e.next()
+		}
+		return d.Err
+	})
+}
+
+// useHeld reads the state that is held, or fills it and takes it over.
+func (e *editor) useHeld() {
+	held, image := e.held, e.held.Memory.(*dispatch.Image)
+	e.held = nil
+	shape := snapshot.ShapeOf(e.x.p.cfg)
+	if e.fill.raw == nil {
+		var b bytes.Buffer
+		if _, err := snapshot.Write(&b, shape, image, snapshot.WriteOptions{Positions: len(held.Tokens)}); err != nil {
+			e.x.err = err
+			return
+		}
+		if !slices.Equal(held.Tokens, e.tokens) {
+			e.x.err = fmt.Errorf("the state of %v is that of %v", e.tokens, held.Tokens)
+		}
+		e.x.files = append(e.x.files, saved{b.Bytes(), slices.Clone(e.tokens)})
+		e.x.counts["saved"]++
+		e.x.Post(&stages.ReleaseState{State: held.State})
+		e.x.err = errors.Join(e.x.err, e.next())
+		return
+	}
+	f, err := snapshot.Open(bytes.NewReader(e.fill.raw), int64(len(e.fill.raw)), shape, snapshot.ReadOptions{Accept: snapshot.Plain})
+	if err == nil {
+		err = f.Fill(image)
+	}
+	if err != nil {
+		e.x.err = err
+		return
+	}
+	if e.x.r.IntN(4) == 0 { // changed its mind
+		e.x.Post(&stages.ReleaseState{State: held.State})
+		e.x.err = e.next()
+		return
+	}
+	text := e.fill.tokens
+	e.ask(&stages.AdoptState{Seq: e.id, State: held.State, Tokens: slices.Clone(text), Caller: e}, func(a stages.Message) error {
+		d := a.(*stages.SequenceDone)
+		e.tokens, e.poison = slices.Clone(text), d.Poison != nil
+		e.x.counts["loaded"]++
+		if d.Err != nil || d.Pos != len(text) {
+			return fmt.Errorf("a state of %d positions is adopted: %d, %w", len(text), d.Pos, d.Err)
+		}
+		return e.next()
+	})
+}
+
+// fork closes the sequence and makes another one as somebody else's stands.
+func (e *editor) fork() error {
+	o := e.x.list[e.x.r.IntN(len(e.x.list))]
+	from := o.id
+	if o == e {
+		from = 0
+	}
+	e.ask(&stages.CloseSequence{Seq: e.id, Caller: e}, func(a stages.Message) error {
+		if err := a.(*stages.SequenceDone).Err; err != nil {
+			return err
+		}
+		e.x.counts["fork"]++
+		e.open(from)
+		return nil
+	})
+	return nil
+}
+
+func (e *editor) close() error {
+	e.ask(&stages.CloseSequence{Seq: e.id, Caller: e}, func(a stages.Message) error {
+		e.ended = true
+		return a.(*stages.SequenceDone).Err
+	})
+	return nil
+}
+
+// TestEditors lets three callers edit their sequences at random, all at once, under many orders of delivery and settings, with little memory and
+// while reads and device commands fail: what is answered without an error has the bits of a fresh reading, no step writes to a page that another
+// state has (watchedPages), and in the end no page and no state is left.
+func TestEditors(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	n := *orders / 3
+	if testing.Short() {
+		n = 60
+	}
+	counts, known := make(map[string]int), make(map[string][]float32)
+	for i := range n {
+		sd := uint64(i) + 1
+		if *seed != 0 {
+			sd = *seed
+		}
+		x, tu := newEditors(t, p, sd)
+		x.counts, x.known = counts, known
+		err := x.live()
+		x.simulation.close()
+		if err != nil {
+			t.Fatalf("seed %d, %+v, after %d events: %v", sd, tu, x.Events, err)
+		}
+		if *seed != 0 {
+			break
+		}
+	}
+	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "no pages", "poison"} {
+		if counts[what] == 0 {
+			t.Errorf("%s: none, the test shows nothing of it", what)
+		}
+	}
+	t.Logf("%d orders: %v; %d texts read for comparison", n, counts, len(known))
+}
+
+func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
+	x := &editors{p: p, r: rand.New(rand.NewPCG(seed, 6)), faults: make(map[error]int)}
+	for _, e := range []error{errDisk, errDevice} {
+		x.faults[e] = x.r.IntN(6)
+	}
+	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
+	tu.kept, tu.pages = x.r.IntN(8), 64
+	if x.r.IntN(2) == 0 {
+		tu.pages = 10
+	}
+	fail := func(e error) error {
+		if x.simulation != nil && x.faults[e] > 0 && x.r.IntN(100) == 0 {
+			x.faults[e]--
+			return e
+		}
+		return nil
+	}
+	device := func(*gpu.Commands) error { return fail(errDevice) }
+	f := faults{read: func(stages.Read) error { return fail(errDisk) }, run: device}
+	if x.r.IntN(2) == 0 {
+		f.run, f.submit = f.submit, f.run
+	}
+	x.simulation = p.simulate(t, tu, x.r, f)
+	x.fresh = func(text []int32) ([]float32, error) {
+		key := fmt.Sprint(text)
+		if l := x.known[key]; l != nil {
+			return l, nil
+		}
+		s := p.simulate(t, tuning{depth: 1, slots: 32, waveSlots: 8, steps: 1, chunkRows: 64}, rand.New(rand.NewPCG(1, 1)), faults{})
+		defer s.close()
+		got, errs, err := s.play([]script{{text, 0}})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			return nil, err
+		}
+		x.known[key] = got[0][0]
+		return got[0][0], nil
+	}
+	return x, tu
+}

@@ -1,0 +1,176 @@
+package stages
+
+// OpenSequence makes a sequence: an empty one, or one that stands where another does. Caller to sequencer; the answer is a SequenceDone.
+type OpenSequence struct {
+	Outside
+	Seq    SeqID
+	From   SeqID // 0: empty
+	Caller Caller
+}
+
+// ResetSequence empties a sequence, forgets its checkpoints and heals a poisoned one. Caller to sequencer; answered by SequenceDone, until
+// when the sequence is busy. If it fails the sequence is poisoned.
+type ResetSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// CloseSequence gives a sequence's state and checkpoints back. Caller to sequencer; answered by SequenceDone.
+type CloseSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// TruncateSequence takes a sequence back to a position; checkpoints behind it are forgotten. Caller to sequencer; answered by SequenceDone.
+type TruncateSequence struct {
+	Outside
+	Seq SeqID
+	Pos int // below 0 means 0; at or behind the end nothing changes
+	// Nearest takes the highest position up to Pos that can be reached, if need be by a checkpoint or by emptying the sequence. It heals a poisoned
+	// sequence. Without it a position that cannot be reached is a CannotTruncateLinear.
+	Nearest bool
+	Caller  Caller
+}
+
+// KeepCheckpoint keeps a sequence's present state under its position. Caller to sequencer; answered by SequenceDone.
+type KeepCheckpoint struct {
+	Outside
+	Seq    SeqID
+	Pos    int // must be the sequence's length
+	Caller Caller
+}
+
+// RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those behind it are forgotten. It heals a poisoned sequence. Caller
+// to sequencer; answered by SequenceDone.
+type RestoreCheckpoint struct {
+	Outside
+	Seq    SeqID
+	Pos    int
+	Caller Caller
+}
+
+// ForgetCheckpoint gives a checkpoint back; that there is none is fine. Caller to sequencer; answered by SequenceDone.
+type ForgetCheckpoint struct {
+	Outside
+	Seq    SeqID
+	Pos    int
+	Caller Caller
+}
+
+// ResumeSequence makes a sequence hold as much of the beginning of a text as there is anywhere in the engine: in itself, in another
+// sequence, in a checkpoint, in a state that was remembered. At least one token is left to be evaluated. It heals a poisoned sequence. Caller
+// to sequencer; answered by SequenceDone, whose Pos is the number of tokens that need not be read.
+type ResumeSequence struct {
+	Outside
+	Seq    SeqID
+	Tokens []int32 // passes to the sequencer
+	Caller Caller
+}
+
+// ForgetTexts gives up all that is remembered of texts. Caller to sequencer; answered by SequenceDone.
+type ForgetTexts struct {
+	Outside
+	Caller Caller
+}
+
+// DescribeSequence asks where a sequence stands. Caller to sequencer; answered by SequenceDone.
+type DescribeSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// SequenceDone answers what is asked of a sequence. Sequencer to caller.
+type SequenceDone struct {
+	Outside
+	Seq         SeqID
+	Kind        SequenceOp
+	Pos         int     // positions of the sequence now
+	Checkpoints []int   // of DescribeSequence: positions, the one that was stored first before the others
+	Tokens      []int32 // of DescribeSequence: token ids of the positions, below 0 where they are not known; shared, read-only
+	Err         error
+	Poison      error // why the sequence is unusable from now on, or nil
+}
+
+// SequenceOp is what was asked of a sequence.
+type SequenceOp uint8
+
+// The operations on a sequence.
+const (
+	Opened SequenceOp = iota
+	WasReset
+	Closed
+	Truncated
+	Checkpointed
+	Restored
+	Forgotten
+	Resumed
+	Described
+	Adopted
+)
+
+// FreezeSequence makes a frozen state of a sequence, to be read. The sequence may go on. Caller to sequencer; answered by StateReady.
+type FreezeSequence struct {
+	Outside
+	Seq    SeqID
+	Caller Caller
+}
+
+// DraftState makes room for a state of so many positions, to be filled. Caller to sequencer; answered by StateReady.
+type DraftState struct {
+	Outside
+	Positions int
+	Caller    Caller
+}
+
+// StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or, of a draft, AdoptState in the end.
+type StateReady struct {
+	Outside
+	State  StateID
+	Tokens []int32 // of a frozen sequence: as of SequenceDone; shared, read-only
+	Memory any     // where it lies, as dispatch has it
+	Err    error
+}
+
+// AdoptState puts a draft, which has been filled, in the place of a sequence's state, forgets its checkpoints of other texts, and heals
+// a poisoned sequence. Caller to sequencer; answered by SequenceDone. After an error nothing is changed and the draft is the caller's still.
+type AdoptState struct {
+	Outside
+	Seq    SeqID
+	State  StateID
+	Tokens []int32 // of all positions, below 0 where they are not known; passes to the sequencer
+	Caller Caller
+}
+
+// ReleaseState gives a frozen state or a draft back. Caller to sequencer; there is no answer.
+type ReleaseState struct {
+	Outside
+	State StateID
+}
+
+// CopyState makes a state of another one's recurrent state: a new state, or one that is replaced. Sequencer to dispatch; answered by
+// StateCopied when the device has done so. What is sent behind it finds the copy.
+type CopyState struct {
+	Outside
+	Op       uint64
+	From, To StateID  // From 0: zeros
+	Take     bool     // From is not needed any more: its memory becomes To's, without a copy
+	Expose   bool     // answer with the memory of To
+	Pages    []PageID // with Expose: its pages; shared, read-only
+}
+
+// StateCopied answers CopyState. Dispatch to sequencer.
+type StateCopied struct {
+	Outside
+	Op     uint64
+	Memory any // if it was to be exposed
+	Err    error
+}
+
+// DropState gives a state's recurrent memory back. Sequencer to dispatch.
+type DropState struct {
+	Outside
+	State StateID
+}
