@@ -16,8 +16,8 @@ import (
 // (a chain) are kept back until something else comes, and a chain that comes again is replayed as a CUDA graph: 2.5 µs for all of it, and
 // 0.6 µs for each kernel whose constants or grid have changed since. docs/experiments.md has the figures.
 const (
-	leastChain = 3   // kernels from which a graph is worth it
-	mostGraphs = 512 // kept for one stream
+	leastChain = 3    // kernels from which a graph is worth it
+	mostGraphs = 2048 // kept for one stream: those of a few numbers of rows, of all layers
 )
 
 // node is one launch of a chain.
