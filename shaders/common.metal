@@ -9,4 +9,9 @@ inline float sigmoid(float x) {
   const float e = exp(-fabs(x));
   return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
-inline float silu(float x) { return x * sigmoid(x); }
+// x·sigmoid(x). The exponential's root is squared with x between: where it alone would be too small to be a normal number, which devices make
+// 0, the product is not yet.
+inline float silu(float x) {
+  const float h = exp(-0.5f * fabs(x)), e = h * h;
+  return (x >= 0.0f ? x : x * h * h) / (1.0f + e);
+}

@@ -125,8 +125,9 @@ func widePages(o *gpu.Attention, valueDim int) bool {
 }
 
 type appendRow struct {
-	k, v     uint64
-	row, pad uint32
+	k, v uint64
+	row  uint32
+	_    uint32
 }
 
 type appendParams struct{ n, dim, kStride, vStride uint32 }

@@ -9,7 +9,7 @@ type expertMatrix struct{ codes, scales, biases uint64 }
 
 type expertWeights struct{ gate, up, down expertMatrix }
 
-type expertJob struct{ expert, first, count, pad uint32 }
+type expertJob struct{ expert, first, count, _ uint32 }
 
 type expertParams struct{ wRows, wCols, divide, xStride, yStride, groupBits uint32 }
 

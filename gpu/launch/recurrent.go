@@ -45,8 +45,8 @@ func (x *encoder) conv(o *gpu.CausalConv) {
 type deltaParams struct{ keyHeads, valueHeads, valueDim, width, rows uint32 }
 
 type deltaSegment struct {
-	state                  uint64
-	row, rows, entry, zero uint32
+	state               uint64
+	row, rows, entry, _ uint32
 }
 
 const (

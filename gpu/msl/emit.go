@@ -28,11 +28,10 @@ func prelude(name string) string {
 		panic(err) // embedded
 	}
 	s := fmt.Sprintf("#line 1 %q\n%s\n", name, b)
-	const shared = "#include \"vec.h\""
-	if strings.Contains(s, shared) {
-		s = strings.Replace(s, shared, prelude("vec.h"), 1)
+	if name == "vec.h" {
+		return s
 	}
-	return s
+	return strings.Replace(s, "#include \"vec.h\"", prelude("vec.h"), 1)
 }
 
 // EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It is a library of its own.
