@@ -30,7 +30,7 @@ type memoryMeter interface {
 }
 
 // governor keeps the expert slots within the memory that there is: it looks about once a second, gives slots up before the machine swaps or
-// a cgroup's limit kills the process, and takes them back slowly. Other weights count as needed in full, page cache as free. Direct
+// a cgroup's limit kills the process, and takes them back slowly. Other weights that are mapped count as needed in full, page cache as free. Direct
 // and buffered reads fill memory of the process's own; for mapped experts, which the kernel drops by itself, it only tells.
 type governor struct {
 	meter  memoryMeter
@@ -40,7 +40,7 @@ type governor struct {
 
 	most, least int   // slots; most is 0 for mapped experts
 	stride      int64 // bytes of a slot
-	need        int64 // bytes of weights; of mapped experts too
+	need        int64 // bytes that the page cache must keep: of mapped weights, and of mapped experts
 	reserve     int64
 
 	slots   int   // asked for
@@ -180,7 +180,7 @@ func (e *Engine) govern(cfg Config) {
 		return
 	}
 	g, i := e.governor, &e.info
-	g.need, g.reserve = i.WeightBytes, i.Reserve
+	g.need, g.reserve = int64(e.dispatch.MappedBytes()), i.Reserve
 	if i.ExpertIO == ExpertIOMmap {
 		g.need += i.ExpertBytes
 	} else {

@@ -94,10 +94,21 @@ func (n *group) writeIfThere(file, value string) error {
 
 // peak returns the most memory that the group had, cached file pages included; 0 where the kernel does not tell.
 func (n *group) peak() int64 {
-	file := "memory.peak"
 	if n.version == 1 {
-		file = "memory.max_usage_in_bytes"
+		return n.read("memory.max_usage_in_bytes")
 	}
+	return n.read("memory.peak")
+}
+
+// usage returns the memory that the group has now, cached file pages included; 0 where the kernel does not tell.
+func (n *group) usage() int64 {
+	if n.version == 1 {
+		return n.read("memory.usage_in_bytes")
+	}
+	return n.read("memory.current")
+}
+
+func (n *group) read(file string) int64 {
 	raw, err := os.ReadFile(filepath.Join(n.dir, file))
 	if err != nil {
 		return 0

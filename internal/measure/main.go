@@ -32,6 +32,7 @@ type options struct {
 	layers          int   // 0: the shape's own
 	prompt, gen     int
 	runs            int
+	hold            bool // memory for the group, so that the host need not find it first
 	json            string
 	bench           []string // further flags of bench
 }
@@ -82,6 +83,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.prompt, "prompt-tokens", 8, "tokens of the prompt")
 	f.IntVar(&o.gen, "gen-tokens", 64, "tokens decoded")
 	f.IntVar(&o.runs, "runs", 3, "cold runs of every row")
+	f.BoolVar(&o.hold, "hold", false, "before each run take as much memory as the limit and give it up as the program grows: for virtual machines whose free memory is at their host")
 	f.StringVar(&o.json, "json", "", "write all figures to this file, too")
 	if err := f.Parse(args); err != nil {
 		return nil, err

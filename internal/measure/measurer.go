@@ -149,10 +149,16 @@ func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string)
 	if err := m.groups.dropCaches(); err != nil {
 		return c, err
 	}
+	var held *ballast
+	if m.o.hold {
+		if held, err = hold(r.Limit); err != nil {
+			return c, err
+		}
+	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", enter, "sh", g.dir, m.o.program}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	if err := held.beside(ctx, g.usage, cmd.Run); err != nil {
 		if ctx.Err() != nil {
 			return c, ctx.Err()
 		}

@@ -16,6 +16,7 @@ type network struct {
 	layers      []layer
 
 	mapping gpu.Buffer // model_weights.bin
+	mapped  int        // bytes of it that are read where the file is mapped
 	vectors gpu.Buffer // all small tensors, widened to float32
 }
 
@@ -50,11 +51,11 @@ type vectorUse struct {
 
 // bind finds every tensor of the model and puts the small ones on the device.
 func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*network, error) {
-	mapping, err := place(w.Mapping(), dev, queue)
+	mapping, mapped, err := place(w.Mapping(), dev, queue)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: weights: %w", err)
 	}
-	n := &network{mapping: mapping, layers: make([]layer, len(m.Layers)), rope: newRope(m)}
+	n := &network{mapping: mapping, mapped: mapped, layers: make([]layer, len(m.Layers)), rope: newRope(m)}
 	b := &binder{w: w, mapping: mapping}
 	b.network(n, m)
 	if b.err == nil {
@@ -72,20 +73,21 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 // engine idles, as some do with mapped pages that were not touched for a few seconds.
 const copyBytes = 64 << 20
 
-// place makes the mapped weights readable for the device. One with memory of its own gets a copy in any case.
-func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
+// place makes the mapped weights readable for the device, and tells how many bytes it goes on to read where they are mapped. A device with
+// memory of its own gets a copy in any case.
+func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, mapped int, err error) {
 	if _, own := dev.(gpu.Discrete); !own && len(mapping) < copyBytes {
-		return dev.Wrap(mapping)
+		buf, err = dev.Wrap(mapping)
+		return buf, len(mapping), err
 	}
-	buf, err := dev.NewBuffer(len(mapping))
-	if err != nil {
-		return nil, err
+	if buf, err = dev.NewBuffer(len(mapping)); err != nil {
+		return nil, 0, err
 	}
 	if err := upload(buf, mapping, queue); err != nil {
 		buf.Release()
-		return nil, err
+		return nil, 0, err
 	}
-	return buf, nil
+	return buf, 0, nil
 }
 
 // upload copies src to the beginning of buf and waits for it.

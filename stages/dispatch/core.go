@@ -87,6 +87,10 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 	return c, nil
 }
 
+// MappedBytes returns how many bytes of the weights other than experts the device reads in the mapped file, so that the page cache must keep
+// them. Weights that were copied to the device's memory do not count.
+func (c *Core) MappedBytes() int { return c.net.mapped }
+
 // Close releases the buffers. The queue must be idle.
 func (c *Core) Close() {
 	for _, l := range c.lanes {
