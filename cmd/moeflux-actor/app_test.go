@@ -21,9 +21,13 @@ func testEnv() env {
 	e.cacheDir = func() (string, error) { return sharedCache, nil }
 	e.seed = func() uint64 { return 42 }
 	e.dumb, e.noColour, e.cpu = false, false, ""
+	e.cudaDriver = noDriver // tests run alike on machines with and without a GPU
 	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
 	return e
 }
+
+// noDriver is a driver of GPUs that is nowhere.
+const noDriver = "/no/such/folder/libcuda.so.1"
 
 // asProgram in the environment makes the test binary the program itself.
 const asProgram = "MOEFLUX_ACTOR_TEST_AS_PROGRAM"

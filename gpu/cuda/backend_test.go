@@ -379,12 +379,16 @@ func TestGraphs(t *testing.T) {
 	chain(0, 2, 1000)
 	chain(0, 2, 1000)
 	check("short ones", 4, 0, 0)
-	for i := range 2 * mostGraphs {
-		chain(64+8*i%2000, 3, 0)
-		chain(64+8*i%2000, 3, 0)
+	for n := 3; n < 10; n++ { // more chains than are kept
+		for i := range 400 {
+			chain(64+4*i, n, 0)
+			if i%8 == 0 {
+				chain(64+4*i, n, 0)
+			}
+		}
 	}
-	if n := len(x.s.(*stream).graphs.known); n > mostGraphs {
-		t.Errorf("%d graphs are kept", n)
+	if n := len(x.s.(*stream).graphs.known); n != mostGraphs {
+		t.Errorf("%d graphs are kept, want %d", n, mostGraphs)
 	}
 	for i, function := range []string{"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags"} {
 		chain(3200+32*i, 6, 1)

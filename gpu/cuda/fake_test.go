@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"unsafe"
@@ -181,6 +182,7 @@ func (f *fake) devices(d *driver) {
 			clear(f.events)
 			clear(f.modules)
 			clear(f.execs)
+			clear(f.graphs)
 		}
 		return f.spoiled
 	}
@@ -208,6 +210,9 @@ func (f *fake) memories(d *driver) {
 		defer f.mu.Unlock()
 		if !ok {
 			return r
+		}
+		if n > 1<<40 {
+			return 1 // "an invalid value"
 		}
 		if f.used+n > f.total {
 			return outOfMemory
@@ -483,8 +488,12 @@ func (f *fake) graphsOf(d *driver) {
 	d.graphSet = func(x execHandle, h nodeHandle, k *kernelSpec) result {
 		r, ok := f.begin("cuGraphExecKernelNodeSetParams_v2")
 		defer f.mu.Unlock()
+		known := false // a node is known by the graph that it was added to, as long as that is there
+		for _, nodes := range f.graphs {
+			known = known || slices.ContainsFunc(nodes, func(n *fakeNode) bool { return n.handle == h })
+		}
 		for _, n := range f.execs[x] {
-			if ok && n.handle == h {
+			if ok && known && n.handle == h {
 				f.node(n, k)
 				return success
 			}

@@ -16,8 +16,8 @@ import (
 // (a chain) are kept back until something else comes, and a chain that comes again is replayed as a CUDA graph: 2.5 µs for all of it, and
 // 0.6 µs for each kernel whose constants or grid have changed since. docs/experiments.md has the figures.
 const (
-	leastChain = 3   // kernels from which a graph is worth it
-	mostGraphs = 512 // kept for one stream
+	leastChain = 3    // kernels from which a graph is worth it
+	mostGraphs = 2048 // kept for one stream: those of a few numbers of rows, of all layers
 )
 
 // node is one launch of a chain.
@@ -122,10 +122,19 @@ func (c *chain) set(o *chain) {
 
 // graph is a chain as the driver knows it. Until it comes a second time it is a note that it came once.
 type graph struct {
-	chain chain // as it was last
-	exec  execHandle
+	chain chain       // as it was last
+	whole graphHandle // which the nodes belong to: they are needed to change exec
 	nodes []nodeHandle
-	used  uint64 // when; the stream counts
+	exec  execHandle // 0: the chain came once
+	used  uint64     // when; the stream counts
+}
+
+// destroy gives a graph back. What runs of it ends as it would have.
+func (g *graph) destroy(d *driver) {
+	if g.exec != 0 {
+		d.graphExecDestroy(g.exec)
+		d.graphDestroy(g.whole)
+	}
 }
 
 // graphs are the chains that a stream has seen.
@@ -224,9 +233,7 @@ func (s *stream) forget() {
 			oldest, which = h, g
 		}
 	}
-	if which.exec != 0 {
-		s.b.d.graphExecDestroy(which.exec) // which lives on while it runs
-	}
+	which.destroy(s.b.d)
 	delete(s.graphs.known, oldest)
 }
 
@@ -242,26 +249,25 @@ func (s *stream) spec(n *node) *kernelSpec {
 }
 
 // build makes a graph of the chain.
-func (s *stream) build(g *graph) error {
+func (s *stream) build(g *graph) (err error) {
 	d, c := s.b.d, &s.chain
-	var whole graphHandle
-	if err := s.b.check(d.graphCreate(&whole), "cuGraphCreate", ""); err != nil {
+	if err := s.b.check(d.graphCreate(&g.whole), "cuGraphCreate", ""); err != nil {
 		return err
 	}
-	defer d.graphDestroy(whole)
-	nodes := make([]nodeHandle, len(c.nodes))
+	defer func() {
+		if err != nil {
+			d.graphDestroy(g.whole)
+			g.exec = 0
+		}
+	}()
+	g.nodes = make([]nodeHandle, len(c.nodes))
 	for i := range c.nodes {
-		if err := s.b.check(d.graphAdd(whole, nodes[:i+1], s.spec(&c.nodes[i])), "cuGraphAddKernelNode_v2", c.nodes[i].doing()); err != nil {
+		if err := s.b.check(d.graphAdd(g.whole, g.nodes[:i+1], s.spec(&c.nodes[i])), "cuGraphAddKernelNode_v2", c.nodes[i].doing()); err != nil {
 			return err
 		}
 	}
-	if err := s.b.check(d.graphInstantiate(&g.exec, whole), "cuGraphInstantiateWithFlags", ""); err != nil {
-		g.exec = 0
-		return err
-	}
-	g.nodes = nodes
 	g.chain.set(c)
-	return nil
+	return s.b.check(d.graphInstantiate(&g.exec, g.whole), "cuGraphInstantiateWithFlags", "")
 }
 
 // update brings a graph's grids and constants up to the chain's.
@@ -285,9 +291,7 @@ func (s *stream) update(g *graph) error {
 // closeGraphs gives all graphs back.
 func (s *stream) closeGraphs() {
 	for _, g := range s.graphs.known {
-		if g.exec != 0 {
-			s.b.d.graphExecDestroy(g.exec)
-		}
+		g.destroy(s.b.d)
 	}
 	clear(s.graphs.known)
 }
