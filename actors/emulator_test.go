@@ -80,8 +80,8 @@ func TestEmulatorEqualBits(t *testing.T) {
 
 // TestEmulatorDemo wants the loss of the demo model over the beginning of a held-out text to be the host device's.
 func TestEmulatorDemo(t *testing.T) {
-	losses := func(dev gpu.Device) float64 {
-		e, ref := openDemo(t, dev, actors.Config{ChunkRows: 16})
+	losses := func(dev gpu.Device, kv actors.KVFormat) float64 {
+		e, ref := openDemo(t, dev, actors.Config{ChunkRows: 16, KV: kv})
 		ids := ref.EvalIDs[:17]
 		r, err := sequence(t, e).EvalChunk(context.Background(), actors.Chunk{Tokens: ids[:16], Logits: actors.AllLogits})
 		if err != nil {
@@ -89,8 +89,11 @@ func TestEmulatorDemo(t *testing.T) {
 		}
 		return meanLoss(r.Logits, ids[1:])
 	}
-	got, want := losses(emulator(t)), losses(device(t, 2))
-	if d := math.Abs(got - want); !(d <= 1e-4) {
-		t.Errorf("loss %.6f, the host's %.6f", got, want)
+	emulated := emulator(t)
+	for _, kv := range []actors.KVFormat{actors.KVF32, actors.KVInt8} {
+		got, want := losses(emulated, kv), losses(device(t, 2), kv)
+		if d := math.Abs(got - want); !(d <= 1e-4) {
+			t.Errorf("keys and values in %s: loss %.6f, the host's %.6f", kv, got, want)
+		}
 	}
 }
