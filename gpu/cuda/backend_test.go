@@ -262,8 +262,11 @@ func TestStream(t *testing.T) {
 func TestManyBatches(t *testing.T) {
 	x := openBench(t)
 	const n = 200
-	var order []int
-	all := make(chan error, n)
+	type ended struct {
+		batch int
+		err   error
+	}
+	all := make(chan ended, n)
 	down := make([][]byte, n)
 	for i := range n {
 		down[i] = make([]byte, 4)
@@ -272,11 +275,11 @@ func TestManyBatches(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		x.s.Commit(func(_ int64, err error) { order = append(order, i); all <- err })
+		x.s.Commit(func(_ int64, err error) { all <- ended{i, err} })
 	}
 	for i := range n {
-		if err := <-all; err != nil || order[i] != i {
-			t.Fatalf("batch %d ended as number %d: %v", order[i], i, err)
+		if e := <-all; e.err != nil || e.batch != i {
+			t.Fatalf("batch %d ended as number %d: %v", e.batch, i, e.err)
 		}
 	}
 	for i := range n {

@@ -98,6 +98,7 @@ func TestFaults(t *testing.T) {
 	for name, want := range map[string]func(i int) float32{
 		"no_barrier":    func(i int) float32 { return x[63-i] },
 		"stale_barrier": func(i int) float32 { return x[i] + 3*x[(i+1)%64] + 3*x[(i+2)%64] + x[(i+3)%64] },
+		"overtaken":     func(i int) float32 { return x[63-i] + 64 },
 		"uninitialised": func(i int) float32 { return x[i] },
 	} {
 		wrong := 0
