@@ -30,7 +30,7 @@ type ExpertIO string
 // The ways.
 const (
 	ExpertIOAuto     ExpertIO = "auto"     // direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot be read directly
-	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, every pick is a hit
+	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, or copied at Open to a device with memory of its own; every pick is a hit
 	ExpertIODirect   ExpertIO = "direct"   // slots are filled past the page cache; buffered where records or file system do not allow it
 	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
 )

@@ -251,6 +251,9 @@ func (e *Engine) release() error {
 	if e.pool != nil {
 		e.pool.Close()
 	}
+	if e.slots != nil && e.slots.staging != nil {
+		keep(e.slots.staging.close())
+	}
 	if e.queue != nil {
 		keep(e.queue.Close())
 	}
@@ -264,7 +267,7 @@ func (e *Engine) release() error {
 		e.dispatch.Close()
 	}
 	if e.slots != nil {
-		e.slots.release()
+		keep(e.slots.release())
 	}
 	if e.experts != nil {
 		keep(e.experts.Close())

@@ -27,6 +27,8 @@ type comparer struct {
 	t     *testing.T
 	limit float64
 	worst float64
+	// decode is how many greedy tokens to compare; 0 means all there are.
+	decode int
 }
 
 // TestFixtures compares every number that the reference implementation gives for a fixture with the engine's: the
@@ -85,6 +87,9 @@ func (c *comparer) checkPrompt(e *actors.Engine, ref *fixtures.Numbers, p string
 	vocab := e.Model().VocabSize
 	wantIDs, wantLogits := ints(ref, p+".decode_ids"), floats(ref, p+".decode_logits")
 	id := argmax(got.Logits[len(got.Logits)-vocab:])
+	if c.decode > 0 {
+		wantIDs = wantIDs[:c.decode]
+	}
 	for i, want := range wantIDs {
 		if id != want {
 			t.Fatalf("%s: greedy token %d is %d, want %d", p, i, id, want)

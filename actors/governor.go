@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -172,8 +173,12 @@ func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
 	return mem, nil
 }
 
-// govern starts the governor of an engine whose stages run.
+// govern starts the governor of an engine whose stages run. A device's own memory and what is pinned beside it are nothing that could be given
+// up for others: there it does not look.
 func (e *Engine) govern(cfg Config) {
+	if _, ok := cfg.Device.(gpu.Discrete); ok {
+		return
+	}
 	g, i := e.governor, &e.info
 	g.need, g.reserve = int64(e.dispatch.MappedBytes()), i.Reserve
 	if i.ExpertIO == ExpertIOMmap {

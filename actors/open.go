@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
@@ -116,9 +117,15 @@ func (e *Engine) settle(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	e.info, err = settle(cfg, e.model, files{
+	f := files{
 		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
-	}, mem)
+	}
+	if d, ok := cfg.Device.(gpu.Discrete); ok {
+		if mem, f.pinned, err = deviceMemory(d, mem); err != nil {
+			return err
+		}
+	}
+	e.info, err = settle(cfg, e.model, f, mem)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -13,6 +14,9 @@ type slotRead struct {
 	result [1]stages.ReadResult
 	done   stages.ExpertsRead
 	ended  func(errs []error)
+
+	commands gpu.Commands // where slots are uploaded
+	uploaded func(error)
 }
 
 // read starts the reads of a group. Each is a group of its own to the pool, so that expert-IO hears of it as soon as it ends.
@@ -21,7 +25,7 @@ func (s *shell) read(g *stages.ReadGroup) {
 		t := s.e.reads[r.Slot]
 		if t == nil {
 			t = &slotRead{e: s.e}
-			t.ended = t.end
+			t.ended, t.uploaded = t.end, t.tell
 			s.e.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot), Tag: readTag(r.Slot, r.Gen)}
@@ -33,8 +37,17 @@ func (s *shell) read(g *stages.ReadGroup) {
 	}
 }
 
-// end tells expert-IO. It runs on a worker of the pool.
+// end uploads what was read, where slots are staged, and else tells expert-IO. It runs on a worker of the pool.
 func (t *slotRead) end(errs []error) {
-	t.result[0].Err = errs[0]
+	if errs[0] == nil && t.e.slots.staging != nil {
+		t.upload()
+		return
+	}
+	t.tell(errs[0])
+}
+
+// tell tells expert-IO how the read has ended.
+func (t *slotRead) tell(err error) {
+	t.result[0].Err = err
 	t.e.sendTo(stages.ExpertIO, &t.done)
 }

@@ -68,6 +68,7 @@ type files struct {
 	expertBytes int // of one record
 	moeLayers   int
 	direct      func() error // makes reads go past the page cache, or tells why they cannot
+	pinned      int64        // most bytes of slots that the host has beside those of a device with memory of its own; 0 where the device is none
 }
 
 // all returns how many experts there are.
@@ -116,7 +117,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
 		i.ExpertIO = ExpertIODirect
 		fits := int64(f.all(m))*int64(i.stride()) <= budget
-		if fits && (i.ExpertBytes <= mapBytes || direct() != nil) {
+		if fits && (i.ExpertBytes <= mapBytes || f.pinned > 0 || direct() != nil) { // a device with memory of its own loads all at Open
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
@@ -133,6 +134,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 			return err
 		}
 		budget = least
+	}
+	if f.pinned > 0 {
+		budget = min(budget, f.pinned)
 	}
 	i.Slots = int(min(budget/stride, int64(f.all(m))))
 	i.StepsInFlight = or(cfg.StepsInFlight, 2)

@@ -24,11 +24,16 @@ type slotMemory struct {
 
 	filled []atomic.Bool // [slots] that take up memory, because they have been read into or touched; nil if mapped
 	nHeld  atomic.Int64  // of them
+
+	staging *staging // where reads go if the slots are memory of the device that the host cannot address; else nil
 }
 
 // newSlots makes n empty slots.
 func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 	stride := (expertBytes + slotAlign - 1) / slotAlign * slotAlign
+	if d, ok := dev.(gpu.Discrete); ok {
+		return newStagedSlots(d, n, stride, expertBytes)
+	}
 	buf, err := dev.NewBuffer(n*stride + slotAlign) // small buffers begin anywhere
 	if err != nil {
 		return nil, fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err)
@@ -41,8 +46,11 @@ func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]atomic.Bool, n)}, nil
 }
 
-// mapSlots makes one slot of every expert of every layer, in the mapped files.
+// mapSlots makes one slot of every expert of every layer, in the mapped files, or in the memory of a device that has its own.
 func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
+	if d, ok := dev.(gpu.Discrete); ok {
+		return loadSlots(d, f, layers)
+	}
 	n := f.Layout().Bytes
 	s := &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
 	for _, layer := range f.Layers() {
@@ -63,9 +71,12 @@ func (s *slotMemory) View(id stages.SlotID) gpu.View {
 	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: s.base + int(id)%s.perBuffer*s.stride}
 }
 
-// bytes returns a slot's memory; only its owner may touch it.
+// bytes returns the memory that a slot is read into; only its owner may touch it.
 func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	v := s.View(id)
+	if s.staging != nil {
+		v.Buf = s.staging.host
+	}
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
 }
 
@@ -85,17 +96,13 @@ func (s *slotMemory) noteFilled(id stages.SlotID, now bool) bool {
 // held returns the bytes of memory that slots take up.
 func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
 
-// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on.
+// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on. Pinned memory and a
+// device's own stay.
 func (s *slotMemory) discard(id stages.SlotID) error {
+	if s.staging != nil {
+		return nil
+	}
 	v := s.View(id)
 	s.noteFilled(id, false)
 	return sysmem.Discard(v.Buf.Bytes()[v.Offset : v.Offset+s.stride])
-}
-
-func (s *slotMemory) release() {
-	for _, b := range s.buffers {
-		if b != nil {
-			b.Release()
-		}
-	}
 }

@@ -23,9 +23,13 @@ func testEnv() env {
 	e.interrupts = &interrupts{}
 	e.seed = func() uint64 { return 42 }
 	e.dumb, e.noColour, e.cpu = false, false, ""
+	e.cudaDriver = noDriver // tests run alike on machines with and without a GPU
 	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
 	return e
 }
+
+// noDriver is a driver of GPUs that is nowhere.
+const noDriver = "/no/such/folder/libcuda.so.1"
 
 // asProgram in the environment makes the test binary the program itself.
 const asProgram = "MOEFLUX_ACTOR_TEST_AS_PROGRAM"
@@ -121,7 +125,7 @@ func TestBadUsage(t *testing.T) {
 		{"chat-template two sources", []string{"chat-template", "--model", "a", "--template", "b"}, "use one"},
 		{"top-p", []string{"run", "-p", "x", "--top-p", "1.5"}, "top-p 1.5"},
 		{"seed", []string{"run", "-p", "x", "--seed", "-1"}, "--seed"},
-		{"device that is not built in", []string{"run", "-p", "x", "--device", "cuda"}, "--device cuda is not built into this version; available: auto, host"},
+		{"device that is not built in", []string{"run", "-p", "x", "--device", "metal"}, "--device metal is not built into this version; available: auto, host, cuda, emu"},
 		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host"},
 		{"unknown activations", []string{"eval", "--ids", ids, "--activations", "int4"}, "--activations int4 is unknown; available: int8, f32"},
 		{"unknown keys and values", []string{"eval", "--ids", ids, "--kv", "int4"}, "--kv int4 is unknown; available: f32, int8"},

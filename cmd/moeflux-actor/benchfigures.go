@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
@@ -58,7 +56,7 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	b := described.touched(info.TopK)
 	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
 	return benchSetting{
-		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.Activations, KV: string(info.KV), Threads: threadsOf(s.device),
+		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.activationsOf(s.device), KV: string(info.KV), Threads: threadsOf(s.device),
 		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), Ahead: info.PrefetchLayers,
 		TopK: info.TopK, State: stateWarm,
 		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
@@ -73,15 +71,6 @@ func slotBytes(i *actors.Info) int64 {
 		return 0
 	}
 	return int64(i.Slots) * int64(i.SlotBytes)
-}
-
-// threadsOf returns the compute threads of a device that the flags opened.
-func threadsOf(dev gpu.Device) int {
-	d, ok := dev.(interface{ Threads() int })
-	if !ok {
-		panic(fmt.Sprintf("device %s does not tell its threads", dev.Name()))
-	}
-	return d.Threads()
 }
 
 // benchResult is what bench prints.

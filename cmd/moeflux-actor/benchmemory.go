@@ -24,8 +24,12 @@ type benchMemory struct {
 	rates []float64
 }
 
-// newBenchMemory returns what to measure with the device's threads; nil where memory is too short to tell it from a cache.
+// newBenchMemory returns what to measure with the device's threads; nil where memory is too short to tell it from a cache, and for a GPU, which
+// has another memory.
 func newBenchMemory(inv *invocation, threads int) (*benchMemory, error) {
+	if threads == 0 {
+		return nil, nil
+	}
 	free, err := inv.env.freeMemory()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell how much memory is free: %w", err)

@@ -102,7 +102,7 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 	if r.Machine, err = examineMachine(inv); err != nil {
 		return nil, err
 	}
-	dev, err := c.openDevice(&inv.env)
+	dev, err := c.openDevice(inv, c.logger(inv.stderr))
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorR
 		r.Plan.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return &i, nil
 	}
-	r.Plan.hereSettings = hereOf(&i, c.Activations)
+	r.Plan.hereSettings = hereOf(&i, c.activationsOf(dev))
 	r.Plan.ExpertMemory, r.Plan.Resident, r.Plan.Streamed = slotBytes(&i), i.WeightBytes, i.ExpertBytes
 	r.Plan.SlotShare = 1
 	if i.ExpertIO != actors.ExpertIOMmap && i.ExpertBytes > 0 {

@@ -218,7 +218,7 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	}
 	i := s.engine.Info()
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
-	r.Here = hereOf(&i, c.Activations)
+	r.Here = hereOf(&i, c.activationsOf(s.device))
 	return s.close()
 }
 

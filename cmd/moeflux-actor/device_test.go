@@ -72,3 +72,24 @@ func TestKernelsOfTheEnvironment(t *testing.T) {
 		checkErrorLine(t, o)
 	}
 }
+
+// Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to know, that the processor computes.
+func TestNoGPU(t *testing.T) {
+	o := call(t, "", "run", "-p", "x", "--device", "cuda")
+	for _, want := range []string{"the NVIDIA driver's library was not found", noDriver, "MOEFLUX_CUDA_DRIVER"} {
+		if o.code != exitFailed || !strings.Contains(o.stderr, want) {
+			t.Errorf("exit %d, stderr %q; want %d and %q", o.code, o.stderr, exitFailed, want)
+		}
+	}
+	checkErrorLine(t, o)
+	const note = "no GPU is used, the processor computes"
+	for _, args := range [][]string{{"run", "-p", "x", "-n", "1"}, {"bench", "--prompt-tokens", "1", "--gen-tokens", "1", "--repeat", "1"}} {
+		o = mustCall(t, "", append(args, "--log-level", "info")...)
+		if n := strings.Count(o.stderr, note); n != 1 || !strings.Contains(o.stderr, noDriver) {
+			t.Errorf("%q: stderr %q, want %q once and why", args, o.stderr, note)
+		}
+		if o = mustCall(t, "", args...); strings.Contains(o.stderr, note) {
+			t.Errorf("%q: stderr %q", args, o.stderr)
+		}
+	}
+}

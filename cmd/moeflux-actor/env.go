@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/moeflux/moeflux-actor/gpu/cuda"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 )
 
@@ -28,17 +29,20 @@ type env struct {
 	freeMemory  func() (bytes int64, _ error) // that can be taken without swapping
 	memoryLimit func() (bytes int64)          // of the cgroup; 0 for none
 
-	cpu        string      // kernels of the host device, "" for the best; see cpuVariable
-	interrupts *interrupts // Ctrl-C
-	dumb       bool        // terminals here understand no escape sequences
-	noColour   bool        // the user wants no colours and the like
-	editor     func() (lineReader, error)
+	cpu                      string      // kernels of the host device, "" for the best; see cpuVariable
+	cudaDriver, cudaCompiler string      // files of libraries, "" to look for them
+	cudaFolders              []string    // where to look first
+	interrupts               *interrupts // Ctrl-C
+	dumb                     bool        // terminals here understand no escape sequences
+	noColour                 bool        // the user wants no colours and the like
+	editor                   func() (lineReader, error)
 }
 
 func systemEnv(start time.Time) env {
 	return env{
 		start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
 		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
+		cudaDriver: os.Getenv(cuda.DriverVariable), cudaCompiler: os.Getenv(cuda.CompilerVariable), cudaFolders: toolkitFolders(),
 		interrupts: &interrupts{}, editor: newLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
@@ -81,6 +85,16 @@ func memoryLimit() int64 {
 		return limit
 	}
 	return 0
+}
+
+// toolkitFolders returns where the libraries of the CUDA toolkits lie that the environment names.
+func toolkitFolders() (folders []string) {
+	for _, v := range toolkitVariables {
+		if dir := os.Getenv(v); dir != "" {
+			folders = append(folders, filepath.Join(dir, "lib64"), filepath.Join(dir, "targets", "*", "lib"))
+		}
+	}
+	return folders
 }
 
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -32,7 +33,7 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return nil, err
 	}
-	if s.device, err = f.openDevice(&inv.env); err != nil {
+	if s.device, err = f.openDevice(inv, cfg.Logger); err != nil {
 		return nil, err
 	}
 	cfg.Model, cfg.Device = s.dir, s.device
@@ -124,14 +125,14 @@ func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessio
 	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return p, err
 	}
-	if cfg.Device, err = f.openDevice(&inv.env); err != nil {
+	if cfg.Device, err = f.openDevice(inv, slog.New(slog.DiscardHandler)); err != nil { // openSession will say it
 		return p, err
 	}
 	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
 	if err := cfg.Validate(); err != nil {
 		return p, &usageError{err.Error()}
 	}
-	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // openSession will say it
+	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // likewise
 	if p.info, err = actors.Plan(cfg); err != nil {
 		return p, fmt.Errorf("the model in %s cannot be opened: %w", cfg.Model, err)
 	}

@@ -30,9 +30,12 @@ type cache struct {
 }
 
 // cache makes pages for n positions, of which the first filled have random rows. Pages begin at odd
-// places of their buffers, hold values before keys, and have room between them.
+// places of their buffers, or where operands are aligned at even ones, hold values before keys, and have room between them.
 func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
 	c := &cache{kv: shape.kv()}
+	if s.aligned {
+		c.kv.VOffset, c.kv.KOffset = 0, (c.kv.PartBytes()+64+63)&^63
+	}
 	for p := 0; p*shape.pageRows < n; p++ {
 		page := make([]byte, c.kv.KOffset+c.kv.PartBytes()+12)
 		for i := 0; i < len(page); i += 4 {

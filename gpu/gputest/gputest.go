@@ -33,6 +33,20 @@ func Run(t *testing.T, d gpu.Device) {
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }
 
+// RunAligned tests the operations on operands that begin where vectors can be loaded, at multiples of 256 bytes: a device may have kernels of
+// its own for them. Elsewhere operands begin where they are aligned to their elements and no better.
+func RunAligned(t *testing.T, d gpu.Device) {
+	for _, list := range [][]testCase{rowCases(), productCases(), elementCases(), attentionCases(), latentCases(), recurrentCases()} {
+		for _, c := range list {
+			t.Run(c.name, func(t *testing.T) {
+				s := newSetup(t, d, c.name)
+				s.aligned = true
+				c.run(s)
+			})
+		}
+	}
+}
+
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul says. Run tests the other
 // operations.
 func RunRounded(t *testing.T, d gpu.Device) {

@@ -30,6 +30,7 @@ type setup struct {
 	cmds     gpu.Commands
 	operands []*operand
 	rounded  bool // the device rounds the inputs of products
+	aligned  bool // operands begin where vectors can be loaded
 }
 
 // operand is memory between guards.
@@ -50,9 +51,12 @@ func newSetup(t testing.TB, d gpu.Device, name string) *setup {
 	return &setup{t: t, d: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
 }
 
-// place puts data between guards, at a multiple of align and not of twice that.
+// place puts data between guards, at a multiple of align and not of twice that, or at one of guardBytes where operands are aligned.
 func (s *setup) place(name string, data []byte, align int) *operand {
 	s.t.Helper()
+	if s.aligned {
+		align = 0
+	}
 	o := &operand{name: name, at: guardBytes + align, size: len(data)}
 	o.before = make([]byte, (o.at+len(data)+guardBytes+3)&^3)
 	for i := 0; i < len(o.before); i += 4 {

@@ -73,9 +73,10 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 // engine idles, as some do with mapped pages that were not touched for a few seconds.
 const copyBytes = 64 << 20
 
-// place makes the mapped weights readable for the device, and tells how many bytes it goes on to read where they are mapped.
+// place makes the mapped weights readable for the device, and tells how many bytes it goes on to read where they are mapped. A device with
+// memory of its own gets a copy in any case.
 func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, mapped int, err error) {
-	if len(mapping) < copyBytes {
+	if _, own := dev.(gpu.Discrete); !own && len(mapping) < copyBytes {
 		buf, err = dev.Wrap(mapping)
 		return buf, len(mapping), err
 	}

@@ -1,0 +1,99 @@
+//go:build linux && (amd64 || arm64)
+
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/emu"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+)
+
+// emulator makes a device that runs the kernels of GPUs on the processor, as long as the test lives. What it compiles is kept in the user's
+// cache folder.
+func emulator(tb testing.TB) gpu.Device {
+	tb.Helper()
+	cache := tb.TempDir()
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "moeflux-actor", "emulator")
+	}
+	d, err := emu.New(emu.Config{Cache: cache})
+	if errors.Is(err, emu.ErrNoCompiler) {
+		tb.Skip(err)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Errorf("closing the device: %v", err)
+		}
+	})
+	return d
+}
+
+// TestEmulatorFixtures compares all fixture models' numbers with those of the kernels of GPUs.
+func TestEmulatorFixtures(t *testing.T) {
+	dev := emulator(t)
+	for _, name := range fixtures.All() {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, ChunkRows: 7})
+			c := &comparer{t: t, limit: tolerance(name), decode: 3}
+			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
+			t.Logf("largest difference %.1e", c.worst)
+		})
+	}
+}
+
+// TestEmulatorEqualBits holds a conversation under settings that change speed only, alone and beside another sequence, and wants the same bits.
+func TestEmulatorEqualBits(t *testing.T) {
+	dev := emulator(t)
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	base := open(t, actors.Config{Model: dir, Device: dev, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: 64})
+	first, second := prompt(1, 21, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
+	want, err := transcript(sequence(t, base), first, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := int64(base.Info().SlotBytes+4095) / 4096 * 4096
+	for _, c := range []struct {
+		cfg actors.Config
+		way string
+	}{
+		{actors.Config{RingDepth: 2, ExpertIO: actors.ExpertIOMmap, WaveSlots: 3, ChunkRows: 5}, "alone"},
+		{actors.Config{RingDepth: 3, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * slot, WaveSlots: 4, ChunkRows: 10}, "beside another"},
+		{actors.Config{RingDepth: 1, Prefetch: actors.PrefetchBoth, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 24 * slot, WaveSlots: 3, ChunkRows: 21}, "while slots come and go"},
+	} {
+		c.cfg.Model, c.cfg.Device = dir, dev
+		if err := sameConversation(c.cfg, first, second, want, c.way); err != nil {
+			t.Errorf("%+v, %s: %v", c.cfg, c.way, err)
+		}
+	}
+}
+
+// TestEmulatorDemo wants the loss of the demo model over the beginning of a held-out text to be the host device's.
+func TestEmulatorDemo(t *testing.T) {
+	losses := func(dev gpu.Device, kv actors.KVFormat) float64 {
+		e, ref := openDemo(t, dev, actors.Config{ChunkRows: 16, KV: kv})
+		ids := ref.EvalIDs[:17]
+		r, err := sequence(t, e).EvalChunk(context.Background(), actors.Chunk{Tokens: ids[:16], Logits: actors.AllLogits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return meanLoss(r.Logits, ids[1:])
+	}
+	emulated := emulator(t)
+	for _, kv := range []actors.KVFormat{actors.KVF32, actors.KVInt8} {
+		got, want := losses(emulated, kv), losses(device(t, 2), kv)
+		if d := math.Abs(got - want); !(d <= 1e-4) {
+			t.Errorf("keys and values in %s: loss %.6f, the host's %.6f", kv, got, want)
+		}
+	}
+}

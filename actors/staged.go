@@ -1,0 +1,204 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+)
+
+// staging is the host's side of slots that lie in the memory of a gpu.Discrete device. Reads fill it, and what was read is uploaded
+// before expert-IO hears that the read has ended. So a slot that is resident is on the device, nobody waits for an upload but who needs
+// it, and uploads run beside what the device computes, on a queue of their own.
+type staging struct {
+	host gpu.Buffer // pinned; slots lie in it as they do on the device
+
+	mu    sync.Mutex // one Submit at a time
+	queue gpu.Queue
+}
+
+// newStagedSlots makes n empty slots on a device with memory of its own.
+func newStagedSlots(dev gpu.Discrete, n, stride, expertBytes int) (s *slotMemory, err error) {
+	s = &slotMemory{perBuffer: n, stride: stride, bytesEach: expertBytes, staging: new(staging)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err), s.release())
+			s = nil
+		}
+	}()
+	buf, err := dev.NewBuffer(n * stride)
+	if err != nil {
+		return s, err
+	}
+	s.buffers = []gpu.Buffer{buf}
+	if s.staging.host, err = dev.NewPinned(n * stride); err != nil {
+		return s, err
+	}
+	s.staging.queue, err = dev.NewQueue()
+	return s, err
+}
+
+// submit uploads.
+func (s *staging) submit(c *gpu.Commands) (gpu.Ticket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.Submit(c)
+}
+
+// close waits for uploads under way and their callbacks.
+func (s *staging) close() error {
+	if s.queue == nil {
+		return nil
+	}
+	return s.queue.Close()
+}
+
+// upload brings what was read into a slot to the device, and then tells expert-IO. It runs on a worker of the pool.
+func (t *slotRead) upload() {
+	slots := t.e.slots
+	t.commands.Reset()
+	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: t.reqs[0].Dst})
+	ticket, err := slots.staging.submit(&t.commands)
+	if err != nil {
+		t.tell(err)
+		return
+	}
+	ticket.OnDone(t.uploaded)
+}
+
+// loadWorkers is how many experts are on their way to the device at once while all are loaded.
+const loadWorkers = 8
+
+// loadSlots makes one slot of every expert of every layer in a device's own memory, and fills them all.
+func loadSlots(dev gpu.Discrete, f *expertfile.File, layers int) (s *slotMemory, err error) {
+	n := f.Layout().Bytes
+	s = &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
+	for _, layer := range f.Layers() {
+		if s.buffers[layer], err = dev.NewBuffer(f.Experts() * n); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = s.load(dev, f)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("actors: bringing experts to the device: %w", err), s.release())
+	}
+	return s, nil
+}
+
+// load reads and uploads all experts, several at a time.
+func (s *slotMemory) load(dev gpu.Discrete, f *expertfile.File) error {
+	type record struct{ layer, expert int }
+	records := make(chan record)
+	errs := make(chan error, loadWorkers)
+	failed := make(chan struct{})
+	var once sync.Once
+	var workers sync.WaitGroup
+	for range loadWorkers {
+		workers.Go(func() {
+			l, err := newLoader(dev, s.bytesEach)
+			for r := range records {
+				if err == nil {
+					err = l.load(f, r.layer, r.expert, gpu.View{Buf: s.buffers[r.layer], Offset: r.expert * s.stride})
+				}
+				if err != nil {
+					once.Do(func() { close(failed) })
+				}
+			}
+			errs <- errors.Join(err, l.close())
+		})
+	}
+	func() {
+		defer close(records)
+		for _, layer := range f.Layers() {
+			for expert := range f.Experts() {
+				select {
+				case records <- record{layer, expert}:
+				case <-failed:
+					return
+				}
+			}
+		}
+	}()
+	workers.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loader brings one expert after the other to the device.
+type loader struct {
+	host     gpu.Buffer
+	queue    gpu.Queue
+	commands gpu.Commands
+	done     chan error
+}
+
+func newLoader(dev gpu.Discrete, bytes int) (*loader, error) {
+	l := &loader{done: make(chan error, 1)}
+	var err error
+	if l.host, err = dev.NewPinned(bytes); err != nil {
+		return l, err
+	}
+	l.queue, err = dev.NewQueue()
+	return l, err
+}
+
+func (l *loader) load(f *expertfile.File, layer, expert int, to gpu.View) error {
+	mem := l.host.Bytes()
+	if err := f.ReadExpert(layer, expert, mem); err != nil {
+		return err
+	}
+	l.commands.Reset()
+	l.commands.EncodeUpload(gpu.Upload{Dst: to, Src: mem})
+	t, err := l.queue.Submit(&l.commands)
+	if err != nil {
+		return err
+	}
+	t.OnDone(func(err error) { l.done <- err })
+	return <-l.done
+}
+
+func (l *loader) close() (err error) {
+	if l.queue != nil {
+		err = l.queue.Close()
+	}
+	if l.host != nil {
+		l.host.Release()
+	}
+	return err
+}
+
+// deviceMemory returns the memory that an engine on a device with memory of its own may use there, and how much of the host's it may pin
+// beside it.
+func deviceMemory(dev gpu.Discrete, host sysmem.Info) (on sysmem.Info, pinned int64, err error) {
+	free, total, err := dev.Memory()
+	if err != nil {
+		return on, 0, fmt.Errorf("actors: the memory of %s: %w", dev.Name(), err)
+	}
+	return sysmem.Info{Total: total, Available: free}, max(1, host.Available-reserveOf(host.Available)), nil
+}
+
+// release gives the slots' memory back.
+func (s *slotMemory) release() (err error) {
+	if s.staging != nil {
+		err = s.staging.close()
+		if s.staging.host != nil {
+			s.staging.host.Release()
+		}
+	}
+	for _, b := range s.buffers {
+		if b != nil {
+			b.Release()
+		}
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+)
+
+// discrete is a host device that makes as if it had memory of its own: an engine must upload what it reads. Its uploads can be made to fail.
+type discrete struct {
+	*host.Device
+	free    int64
+	pinned  error        // of NewPinned
+	uploads atomic.Int64 // made by queues
+	failAt  int64        // which upload fails, from 1
+}
+
+var _ gpu.Discrete = (*discrete)(nil)
+
+var errUpload = errors.New("the bus is broken")
+
+func (d *discrete) Memory() (free, total int64, err error) { return d.free, d.free, nil }
+
+func (d *discrete) NewPinned(n int) (gpu.Buffer, error) {
+	if d.pinned != nil {
+		return nil, d.pinned
+	}
+	return d.NewBuffer(n)
+}
+
+func (d *discrete) NewQueue() (gpu.Queue, error) {
+	q, err := d.Device.NewQueue()
+	return &discreteQueue{q, d}, err
+}
+
+type discreteQueue struct {
+	gpu.Queue
+	d *discrete
+}
+
+func (q *discreteQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	if len(c.Ops()) == 1 && c.Ops()[0].Name() == "upload" && q.d.uploads.Add(1) == q.d.failAt {
+		return nil, errUpload
+	}
+	return q.Queue.Submit(c)
+}
+
+// With slots and with all experts on the device results are the same bits as on one that reads the host's memory.
+func TestDiscrete(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	host := device(t, 2)
+	p := prompt(3, 20, open(t, actors.Config{Model: dir, Device: host}).Model().VocabSize)
+	for _, c := range []struct {
+		io    actors.ExpertIO
+		slots int64
+		want  actors.ExpertIO
+	}{{actors.ExpertIOAuto, 0, actors.ExpertIOMmap}, {actors.ExpertIOBuffered, 12, actors.ExpertIOBuffered}, {actors.ExpertIOBuffered, 200, actors.ExpertIOBuffered}} {
+		t.Run(fmt.Sprintf("io=%s/slots=%d", c.io, c.slots), func(t *testing.T) {
+			dev := &discrete{Device: host, free: 1 << 30}
+			e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: c.io, ExpertMemory: c.slots * 4096 * 4})
+			if i := e.Info(); i.ExpertIO != c.want || i.Available != 1<<30 {
+				t.Errorf("experts come by %s, %d bytes available; want %s and the device's memory", i.ExpertIO, i.Available, c.want)
+			}
+			want, err := transcript(sequence(t, open(t, actors.Config{Model: dir, Device: host})), p, 6)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := transcript(sequence(t, e), p, 6)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				for j, v := range want[i] {
+					if got[i][j] != v {
+						t.Fatalf("logit %d of row %d is %v, want %v", j, i, got[i][j], v)
+					}
+				}
+			}
+			if dev.uploads.Load() < 10 {
+				t.Errorf("%d uploads", dev.uploads.Load())
+			}
+			s, err := e.Stats(context.Background())
+			if err != nil || s.Memory.Shrunk != 0 {
+				t.Errorf("slots were given up %d times, %v", s.Memory.Shrunk, err)
+			}
+		})
+	}
+}
+
+// An upload that fails fails the step that waits for it, and the engine goes on.
+func TestUploadFails(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	dev := &discrete{Device: device(t, 2), free: 1 << 30}
+	e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, Prefetch: actors.PrefetchOff})
+	s := sequence(t, e)
+	dev.failAt = dev.uploads.Load() + 2
+	if _, err := s.Eval(context.Background(), prompt(1, 9, e.Model().VocabSize)); !errors.Is(err, errUpload) {
+		t.Errorf("evaluating gives %v, want the upload's error", err)
+	}
+	again := sequence(t, e)
+	eval(t, again, prompt(1, 9, e.Model().VocabSize)...)
+}
+
+// A device that is too small, or a host that can pin nothing, is an error that says so, and nothing is left behind: the device can be closed.
+func TestDiscreteTooSmall(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	none := fmt.Errorf("no pages to pin: %w", gpu.ErrOutOfMemory)
+	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
+		dev := &discrete{Device: device(t, 1), free: 1 << 30, pinned: none}
+		_, err := actors.Open(context.Background(), actors.Config{Model: dir, Device: dev, ExpertIO: io})
+		if !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), "expert") {
+			t.Errorf("%s with nothing to pin: %v", io, err)
+		}
+	}
+	dev := &discrete{Device: device(t, 1), free: 1000}
+	_, err := actors.Open(context.Background(), actors.Config{Model: dir, Device: dev})
+	if e := (*actors.MemoryError)(nil); !errors.As(err, &e) || e.Available != 1000 {
+		t.Errorf("a device of 1000 bytes: %v", err)
+	}
+}

@@ -1,0 +1,244 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+)
+
+// backend is one GPU: its primary context and what was made in it.
+type backend struct {
+	d     *driver
+	c     *compiler
+	cache cache
+	log   *slog.Logger
+
+	device  int32
+	name    string // "NVIDIA H200"
+	arch    string // "sm_90"
+	version string // the compiler's
+	context contextHandle
+	setup   streamHandle // clears new memory
+
+	broken atomic.Pointer[spoiled]
+	pinned pinned
+
+	mu        sync.Mutex // guards the rest, and the use of setup
+	closed    bool
+	memory    int       // pieces not released
+	own       []*memory // of them, pinned host memory
+	streams   int       // open
+	pipelines []*pipeline
+}
+
+var _ launch.Backend = (*backend)(nil)
+
+// pipeline is a kernel that is loaded.
+type pipeline struct {
+	kernel   string
+	module   moduleHandle
+	function functionHandle
+}
+
+// spoiled is why a context is of no use any more.
+type spoiled struct{ err error }
+
+// newBackend opens a GPU of a driver. log may be nil.
+func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
+	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	major, err := b.find(cfg.Ordinal)
+	if err != nil {
+		return nil, err
+	}
+	if b.c, err = openCompiler(major); err != nil {
+		return nil, err
+	}
+	if b.version, err = b.c.versionText(); err != nil {
+		return nil, err
+	}
+	if err := d.check(d.retain(&b.context, b.device), "cuDevicePrimaryCtxRetain", "opening "+b.name); err != nil {
+		return nil, err
+	}
+	unbind, err := b.bind()
+	if err == nil {
+		defer unbind()
+		err = d.check(d.streamCreate(&b.setup, streamNonBlocking), "cuStreamCreate", "")
+	}
+	if err != nil {
+		d.release(b.device)
+		return nil, err
+	}
+	return b, nil
+}
+
+// find initialises the driver and finds a GPU. It returns the major version of CUDA that the driver serves.
+func (b *backend) find(ordinal int) (driverMajor int, err error) {
+	d := b.d
+	if err := d.check(d.init(), "cuInit", "starting the driver of "+d.lib.path); err != nil {
+		return 0, err
+	}
+	var version, n, major, minor int32
+	if err := d.check(d.version(&version), "cuDriverGetVersion", ""); err != nil {
+		return 0, err
+	}
+	if err := d.check(d.deviceCount(&n), "cuDeviceGetCount", ""); err != nil {
+		return 0, err
+	}
+	if ordinal < 0 || ordinal >= int(n) {
+		return 0, fmt.Errorf("cuda: GPU %d of %d that the driver shows; they count from 0", ordinal, n)
+	}
+	if err := d.check(d.deviceGet(&b.device, ordinal), "cuDeviceGet", ""); err != nil {
+		return 0, err
+	}
+	name := make([]byte, 256)
+	if err := d.check(d.deviceName(name, b.device), "cuDeviceGetName", ""); err != nil {
+		return 0, err
+	}
+	b.name, _, _ = strings.Cut(string(name), "\x00")
+	for _, a := range []struct {
+		value     *int32
+		attribute int
+	}{{&major, attributeMajor}, {&minor, attributeMinor}} {
+		if err := d.check(d.attribute(a.value, a.attribute, b.device), "cuDeviceGetAttribute", b.name); err != nil {
+			return 0, err
+		}
+	}
+	b.arch = fmt.Sprintf("sm_%d%d", major, minor)
+	return int(version / 1000), nil
+}
+
+// Name says what it is: "cuda (NVIDIA H200, sm_90, NVRTC 13.0)".
+func (b *backend) Name() string {
+	return fmt.Sprintf("cuda (%s, %s, NVRTC %s)", b.name, b.arch, b.version)
+}
+
+// bind makes the context current on the caller's thread and keeps the goroutine on it until unbind is called.
+func (b *backend) bind() (unbind func(), err error) {
+	runtime.LockOSThread()
+	if r := b.d.setCurrent(b.context); r != success {
+		runtime.UnlockOSThread()
+		return nil, b.check(r, "cuCtxSetCurrent", b.name)
+	}
+	return runtime.UnlockOSThread, nil
+}
+
+// check returns nil for success, else an *Error, or why the context is spoiled if that is known: then this call is not to blame.
+func (b *backend) check(r result, function, doing string) error {
+	if r == success {
+		return nil
+	}
+	if err := b.cause(); err != nil {
+		return err
+	}
+	return b.d.check(r, function, doing)
+}
+
+// blame is check for whoever knows what the device was doing: where r spoils the context, this is the cause of all errors that follow.
+func (b *backend) blame(r result, function, doing string) error {
+	if r.spoils() {
+		b.broken.CompareAndSwap(nil, &spoiled{b.d.check(r, function, doing)})
+	}
+	return b.check(r, function, doing)
+}
+
+// cause returns why the context is spoiled, or nil.
+func (b *backend) cause() error {
+	s := b.broken.Load()
+	if s == nil {
+		return nil
+	}
+	return fmt.Errorf("cuda: %s has failed and takes no more work: %w", b.name, s.err)
+}
+
+// Compile makes machine code of a kernel, or finds it in the cache, and loads it.
+func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
+	source := m.Emit(msl.CUDA, k.Name, k.Defines)
+	image, err := b.image(k, source)
+	if err != nil {
+		return nil, err
+	}
+	unbind, err := b.bind()
+	if err != nil {
+		return nil, err
+	}
+	defer unbind()
+	p := &pipeline{kernel: k.Name}
+	if err := b.check(b.d.moduleLoad(&p.module, image), "cuModuleLoadData", "kernel "+k.Name); err != nil {
+		return nil, err
+	}
+	if err := b.check(b.d.function(&p.function, p.module, k.Name), "cuModuleGetFunction", "kernel "+k.Name); err != nil {
+		b.d.moduleUnload(p.module)
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		b.d.moduleUnload(p.module)
+		return nil, gpu.ErrClosed
+	}
+	b.pipelines = append(b.pipelines, p)
+	return p, nil
+}
+
+// image returns the machine code of a source.
+func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
+	opts := options(b.arch)
+	name := key(b.version, source, opts)
+	if image := b.cache.load(name); image != nil {
+		return image, nil
+	}
+	image, log, err := b.c.build(source, opts)
+	if err != nil {
+		return nil, &CompileError{Kernel: k.Name, Defines: k.Defines, Options: opts, Log: log, Err: err}
+	}
+	if len(bytes.TrimSpace([]byte(log))) > 0 {
+		b.log.Debug("cuda: the compiler remarks", "kernel", k.Name, "log", log)
+	}
+	if err := b.cache.store(name, image); err != nil {
+		b.log.Warn("compiled kernels are not kept for the next run", "why", err)
+	}
+	return image, nil
+}
+
+// Close gives everything back. While streams are open or memory is not released it is an error and the device stays open.
+func (b *backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	if b.streams > 0 || b.memory > 0 {
+		return fmt.Errorf("cuda: closing with %d open streams and %d pieces of memory not released", b.streams, b.memory)
+	}
+	b.closed = true
+	unbind, err := b.bind()
+	if err == nil {
+		defer unbind()
+		b.pinned.free(b.d)
+		for _, p := range b.pipelines {
+			b.d.moduleUnload(p.module)
+		}
+		b.d.streamDestroy(b.setup)
+		b.d.setCurrent(0)
+	}
+	if b.cause() != nil { // nothing of a spoiled context can be given back piece by piece, and releasing it gives back all
+		err = nil
+	}
+	if r := b.d.release(b.device); err == nil && b.cause() == nil {
+		err = b.d.check(r, "cuDevicePrimaryCtxRelease_v2", b.name)
+	}
+	return err
+}

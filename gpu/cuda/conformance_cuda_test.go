@@ -1,0 +1,33 @@
+//go:build cuda && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"os"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
+)
+
+// The tests of this file need a GPU: go test -tags cuda.
+
+// deviceConfig is what the environment says of libraries and cache.
+func deviceConfig() Config {
+	return Config{Driver: os.Getenv(DriverVariable), Compiler: os.Getenv(CompilerVariable), CacheDir: os.Getenv("MOEFLUX_CUDA_CACHE")}
+}
+
+func openDevice(tb testing.TB) *Device {
+	tb.Helper()
+	d, err := Open(deviceConfig())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
+
+func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t)) }

@@ -1,0 +1,57 @@
+//go:build nvrtc && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu/emu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+)
+
+// compiling is the emulator that has every kernel compiled for a GPU, too.
+type compiling struct {
+	launch.Backend
+	t  *testing.T
+	c  *compiler
+	mu sync.Mutex
+	n  int
+}
+
+func (b *compiling) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
+	_, log, err := b.c.build(m.Emit(msl.CUDA, k.Name, k.Defines), options(nvrtcArch))
+	switch {
+	case err != nil:
+		b.t.Errorf("%s with %q: %v\n%s", k.Name, k.Defines, err, log)
+	case log != "":
+		b.t.Logf("%s with %q: %s", k.Name, k.Defines, log)
+	}
+	b.mu.Lock()
+	b.n++
+	b.mu.Unlock()
+	return b.Backend.Compile(k, m)
+}
+
+// Every kernel that the suite uses compiles for a GPU.
+func TestKernelsCompile(t *testing.T) {
+	c := openNVRTC(t)
+	e, err := emu.Open(emu.Config{Cache: filepath.Join(os.TempDir(), "moeflux-emulator")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &compiling{Backend: e, t: t, c: c}
+	d, err := launch.New(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gputest.Run(t, d)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d kernels", b.n)
+}

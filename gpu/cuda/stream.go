@@ -1,0 +1,258 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+)
+
+// maxArgs is the most arguments of a kernel.
+const maxArgs = 32
+
+// stream is a CUDA stream. Its work is cut into batches, one for each Commit; a goroutine waits for them in order and tells.
+type stream struct {
+	b      *backend
+	handle streamHandle
+
+	batch  *batch // what is recorded; nil between a Commit and the next work
+	chain  chain  // launches that are kept back
+	graphs graphs
+	params [maxArgs]unsafe.Pointer // of one launch
+
+	mu      sync.Mutex
+	waiting []*batch
+	first   int // of waiting
+	spare   []*batch
+	closed  bool
+	wake    chan struct{} // one token says: look at waiting or closed
+	ended   chan struct{}
+
+	ms float32 // what the waiting goroutine asks for
+}
+
+// batch is the work of one Commit.
+type batch struct {
+	begin, end eventHandle
+	kernels    []string // launched, each once
+	blocks     []block  // of pinned memory that copies use; the last one is filled up to used
+	used       int
+	outs       []copyOut
+	err        error // the first of a method
+	recorded   bool  // end comes when all is done
+	done       func(ns int64, err error)
+}
+
+// copyOut is what has to be brought from pinned memory to its place when the device is done.
+type copyOut struct{ dst, src []byte }
+
+var _ launch.Stream = (*stream)(nil)
+
+// NewStream returns a stream; its Close ends it.
+func (b *backend) NewStream() (launch.Stream, error) {
+	unbind, err := b.bind()
+	if err != nil {
+		return nil, err
+	}
+	defer unbind()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, gpu.ErrClosed
+	}
+	s := &stream{
+		b: b, graphs: graphs{seed: maphash.MakeSeed(), known: make(map[uint64]*graph)}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	if err := b.check(b.d.streamCreate(&s.handle, streamNonBlocking), "cuStreamCreate", ""); err != nil {
+		return nil, err
+	}
+	b.streams++
+	go s.serve()
+	return s, nil
+}
+
+// record returns the batch that work is added to. It locks the goroutine to its thread and makes the context current there; the caller
+// unlocks it.
+func (s *stream) record() (*batch, error) {
+	runtime.LockOSThread()
+	if r := s.b.d.setCurrent(s.b.context); r != success {
+		return nil, s.b.check(r, "cuCtxSetCurrent", s.b.name)
+	}
+	if s.batch != nil {
+		return s.batch, s.batch.err
+	}
+	x, err := s.newBatch()
+	if err != nil {
+		return nil, err
+	}
+	s.batch = x
+	x.err = s.b.check(s.b.d.eventRecord(x.begin, s.handle), "cuEventRecord", "")
+	return x, x.err
+}
+
+// newBatch returns an empty batch in the memory of one that is done.
+func (s *stream) newBatch() (*batch, error) {
+	s.mu.Lock()
+	if n := len(s.spare) - 1; n >= 0 {
+		x := s.spare[n]
+		s.spare = s.spare[:n]
+		s.mu.Unlock()
+		return x, nil
+	}
+	s.mu.Unlock()
+	x := new(batch)
+	if err := s.b.check(s.b.d.eventCreate(&x.begin, 0), "cuEventCreate", ""); err != nil {
+		return nil, err
+	}
+	if err := s.b.check(s.b.d.eventCreate(&x.end, 0), "cuEventCreate", ""); err != nil {
+		s.b.d.eventDestroy(x.begin)
+		return nil, err
+	}
+	return x, nil
+}
+
+// keep makes err the batch's, if it is the first.
+func (x *batch) keep(err error) error {
+	if x.err == nil {
+		x.err = err
+	}
+	return err
+}
+
+// Launch runs a kernel, as soon as something else comes that is not a launch.
+func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
+	x, err := s.record()
+	defer runtime.UnlockOSThread()
+	if err != nil {
+		return err
+	}
+	k := p.(*pipeline)
+	if len(l.Args) > maxArgs {
+		return x.keep(fmt.Errorf("cuda: kernel %s has %d arguments, at most %d are possible", k.kernel, len(l.Args), maxArgs))
+	}
+	s.chain.add(k, l)
+	return nil
+}
+
+// doing says what a node does, for errors.
+func (n *node) doing() string {
+	return fmt.Sprintf("kernel %s in %v groups of %d threads", n.p.kernel, n.groups, n.threads)
+}
+
+// transfer is record for what is not a launch: what is kept back comes before it.
+func (s *stream) transfer() (*batch, error) {
+	x, err := s.record()
+	if err == nil {
+		err = s.flush(x)
+	}
+	return x, err
+}
+
+// CopyIn copies src to dst: at once if it is pinned, by way of pinned memory if it is small. What is larger than directBytes the driver brings
+// over faster than that, while the caller waits.
+func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
+	x, err := s.transfer()
+	defer runtime.UnlockOSThread()
+	if err != nil {
+		return err
+	}
+	from := src
+	if len(src) < leastBlock || len(src) <= directBytes && !s.b.isPinned(src) {
+		if from, err = s.staging(x, len(src)); err != nil {
+			return x.keep(err)
+		}
+		copy(from, src)
+	}
+	at := address(dst.Address() + uint64(offset))
+	r := s.b.d.copyIn(at, unsafe.Pointer(unsafe.SliceData(from)), uint64(len(from)), s.handle)
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemcpyHtoDAsync_v2", fmt.Sprintf("copying %d bytes to the device", len(src))))
+	}
+	return nil
+}
+
+// CopyOut copies from src to dst, by way of pinned memory.
+func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
+	x, err := s.transfer()
+	defer runtime.UnlockOSThread()
+	if err != nil {
+		return err
+	}
+	to := dst
+	if len(dst) <= greatestBlock {
+		if to, err = s.staging(x, len(dst)); err != nil {
+			return x.keep(err)
+		}
+		x.outs = append(x.outs, copyOut{dst, to})
+	}
+	at := address(src.Address() + uint64(offset))
+	r := s.b.d.copyOut(unsafe.Pointer(unsafe.SliceData(to)), at, uint64(len(to)), s.handle)
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemcpyDtoHAsync_v2", fmt.Sprintf("copying %d bytes from the device", len(dst))))
+	}
+	return nil
+}
+
+// staging returns n bytes of pinned memory, n at most greatestBlock, that are the batch's until it is done.
+func (s *stream) staging(x *batch, n int) ([]byte, error) {
+	const align = 64
+	if k := len(x.blocks) - 1; k >= 0 && x.used+n <= len(x.blocks[k].mem) {
+		mem := x.blocks[k].mem[x.used : x.used+n : x.used+n]
+		x.used = (x.used + n + align - 1) &^ (align - 1)
+		return mem, nil
+	}
+	blk, err := s.b.pinned.get(s.b, n)
+	if err != nil {
+		return nil, err
+	}
+	x.blocks = append(x.blocks, blk)
+	x.used = (n + align - 1) &^ (align - 1)
+	return blk.mem[:n:n], nil
+}
+
+// Fill sets n bytes to zero.
+func (s *stream) Fill(dst launch.Memory, offset, n int) error {
+	x, err := s.transfer()
+	defer runtime.UnlockOSThread()
+	if err != nil {
+		return err
+	}
+	r := s.b.d.fill(address(dst.Address()+uint64(offset)), 0, uint64(n), s.handle)
+	if r != success {
+		return x.keep(s.b.check(r, "cuMemsetD8Async", fmt.Sprintf("clearing %d bytes", n)))
+	}
+	return nil
+}
+
+// Commit ends a batch and hands it to the goroutine that waits.
+func (s *stream) Commit(done func(ns int64, err error)) {
+	x, err := s.record()
+	defer runtime.UnlockOSThread()
+	if x == nil {
+		x = s.batch
+	}
+	if x == nil { // not even an event is to be had
+		x = new(batch)
+	}
+	if x.keep(err) == nil {
+		s.flush(x)
+	}
+	s.chain.reset()
+	s.batch = nil
+	if x.end != 0 {
+		err := s.b.check(s.b.d.eventRecord(x.end, s.handle), "cuEventRecord", "")
+		x.recorded = err == nil
+		x.keep(err)
+	}
+	x.done = done
+	s.mu.Lock()
+	s.waiting = append(s.waiting, x)
+	s.mu.Unlock()
+	s.poke()
+}

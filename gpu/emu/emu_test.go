@@ -1,0 +1,59 @@
+//go:build linux && (amd64 || arm64)
+
+package emu
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cache is where the tests of this machine keep what they compiled.
+func cache(t testing.TB) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return t.TempDir()
+	}
+	return filepath.Join(dir, "moeflux-actor", "emulator")
+}
+
+func open(t testing.TB, order Order) gpu.Device {
+	t.Helper()
+	d, err := New(Config{Order: order, Cache: cache(t)})
+	if errors.Is(err, ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestConformance runs the suite in three orders of threads, which are about different faults: what a thread reads before others wrote it
+// shows in one of them.
+func TestConformance(t *testing.T) {
+	for name, order := range map[string]Order{"up": Up, "down": Down, "shuffled": Shuffled} {
+		t.Run("order="+name, func(t *testing.T) {
+			t.Parallel()
+			gputest.Run(t, open(t, order))
+		})
+	}
+	t.Run("aligned", func(t *testing.T) {
+		t.Parallel()
+		gputest.RunAligned(t, open(t, Shuffled))
+	})
+}

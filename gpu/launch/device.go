@@ -1,0 +1,203 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/shaders"
+)
+
+// Device computes with a Backend. Its methods may be called from many goroutines.
+type Device struct {
+	b       Backend
+	modules map[string]*msl.Module // by kernel
+	nothing Memory                 // bound where an operation leaves an operand out
+
+	mu      sync.Mutex
+	closed  bool
+	queues  int // open
+	buffers int // not released, wrapped ones left out
+
+	compiling sync.Mutex
+	pipelines map[Kernel]Pipeline
+}
+
+var _ gpu.Device = (*Device)(nil)
+
+// New returns a device that computes with b, which it closes when it is closed, and also where New fails.
+func New(b Backend) (*Device, error) {
+	modules, err := Modules()
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	nothing, err := b.NewMemory(64)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return &Device{b: b, modules: modules, nothing: nothing, pipelines: map[Kernel]Pipeline{}}, nil
+}
+
+// Modules reads the kernels of package shaders and returns the file of each, by the kernel's name.
+func Modules() (map[string]*msl.Module, error) {
+	files, err := shaders.Files()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*msl.Module{}
+	for _, f := range files {
+		m, err := msl.Parse(f, shaders.Read)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range m.Kernels {
+			if all[k.Name] != nil {
+				return nil, fmt.Errorf("launch: %s: another file has a kernel %s", f, k.Name)
+			}
+			all[k.Name] = m
+		}
+	}
+	return all, nil
+}
+
+// Name is the back end's.
+func (d *Device) Name() string { return d.b.Name() }
+
+// buffer is a back end's memory.
+type buffer struct {
+	d       *Device
+	memory  Memory // nil when released
+	n       int
+	wrapped bool
+}
+
+// NewBuffer returns n zeroed bytes.
+func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
+	return d.Adopt(n, func() (Memory, error) { return d.b.NewMemory(n) })
+}
+
+// Adopt returns a buffer of the n > 0 bytes of memory that newMemory makes, which is the buffer's from then on: for memory of a back end's own
+// kinds.
+func (d *Device) Adopt(n int, newMemory func() (Memory, error)) (gpu.Buffer, error) {
+	if n <= 0 {
+		return nil, fmt.Errorf("launch: a buffer of %d bytes, want at least 1", n)
+	}
+	if err := d.count(&d.buffers); err != nil {
+		return nil, err
+	}
+	m, err := newMemory()
+	if err != nil {
+		d.uncount(&d.buffers)
+		return nil, err
+	}
+	return &buffer{d: d, memory: m, n: n}, nil
+}
+
+// Wrap makes mem visible to the device, see gpu.Device. mem begins at a multiple of 4.
+func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
+	if len(mem) == 0 {
+		return nil, errors.New("launch: wrapping no bytes")
+	}
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); at%4 != 0 {
+		return nil, fmt.Errorf("launch: wrapping memory at %#x, want a multiple of 4", at)
+	}
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil, gpu.ErrClosed
+	}
+	m, err := d.b.Wrap(mem)
+	if err != nil {
+		return nil, err
+	}
+	return &buffer{d: d, memory: m, n: len(mem), wrapped: true}, nil
+}
+
+// count adds one to a number of open things.
+func (d *Device) count(n *int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return gpu.ErrClosed
+	}
+	*n++
+	return nil
+}
+
+func (d *Device) uncount(n *int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*n--
+}
+
+func (b *buffer) Len() int {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	if b.memory == nil {
+		return 0
+	}
+	return b.n
+}
+
+func (b *buffer) Bytes() []byte {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	if b.memory == nil {
+		return nil
+	}
+	return b.memory.Bytes()
+}
+
+func (b *buffer) Release() {
+	b.d.mu.Lock()
+	m := b.memory
+	b.memory = nil
+	if m != nil && !b.wrapped {
+		b.d.buffers--
+	}
+	b.d.mu.Unlock()
+	if m != nil {
+		m.Release()
+	}
+}
+
+// pipeline returns what k was compiled to, and compiles it the first time.
+func (d *Device) pipeline(k Kernel) (Pipeline, error) {
+	d.compiling.Lock()
+	defer d.compiling.Unlock()
+	if p := d.pipelines[k]; p != nil {
+		return p, nil
+	}
+	m := d.modules[k.Name]
+	if m == nil {
+		return nil, fmt.Errorf("launch: there is no kernel %q", k.Name)
+	}
+	p, err := d.b.Compile(k, m)
+	if err != nil {
+		return nil, err
+	}
+	d.pipelines[k] = p
+	return p, nil
+}
+
+// Close gives everything back. While queues are open or buffers not released it is an error and the device stays open. Closing twice is
+// a no-op.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	if d.queues > 0 || d.buffers > 0 {
+		defer d.mu.Unlock()
+		return fmt.Errorf("launch: closing %s with %d open queues and %d buffers not released", d.b.Name(), d.queues, d.buffers)
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.nothing.Release()
+	return d.b.Close()
+}

@@ -1,0 +1,74 @@
+package launch
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// elementThreads is how many threads a threadgroup of an elementwise kernel has.
+const elementThreads = 256
+
+// elements ends a launch with one thread for each of n elements.
+func (x *encoder) elements(n int) { x.end(elementThreads, ceil(n, elementThreads)) }
+
+type countParams struct{ n uint32 }
+
+func (x *encoder) add(o *gpu.Add) {
+	x.begin(o, "add")
+	x.views(o.A, o.B, o.Y)
+	constants(x, countParams{uint32(o.N)})
+	x.elements(o.N)
+}
+
+func (x *encoder) swiglu(o *gpu.SwiGLU) {
+	x.begin(o, "swiglu")
+	x.views(o.Gate, o.Up, o.Y)
+	constants(x, countParams{uint32(o.Rows * o.Dim)})
+	x.elements(o.Rows * o.Dim)
+}
+
+type gateParams struct{ n, heads, dim, gRow, gHead uint32 }
+
+func (x *encoder) sigmoidGate(o *gpu.SigmoidGate) {
+	n := o.Rows * o.Heads * o.Dim
+	x.begin(o, "sigmoid_gate")
+	x.views(o.X, o.G)
+	constants(x, gateParams{uint32(n), uint32(o.Heads), uint32(o.Dim), uint32(o.GRowStride), uint32(o.GHeadStride)})
+	x.elements(n)
+}
+
+type copyParams struct{ n, heads, dim, xRow, xHead, yRow, yHead uint32 }
+
+func (x *encoder) copyHeads(o *gpu.CopyHeads) {
+	x.copyBetween(o, o, place{view: o.X}, place{view: o.Y})
+}
+
+// copyBetween copies as o says, whose X and Y are not looked at, for op.
+func (x *encoder) copyBetween(op gpu.Op, o *gpu.CopyHeads, from, to place) {
+	n := o.Rows * o.Heads * o.Dim
+	x.begin(op, "copy_heads")
+	x.places(from, to)
+	constants(x, copyParams{uint32(n), uint32(o.Heads), uint32(o.Dim), uint32(o.XRowStride), uint32(o.XHeadStride), uint32(o.YRowStride), uint32(o.YHeadStride)})
+	x.elements(n)
+}
+
+type gatherParams struct{ n, dim uint32 }
+
+func (x *encoder) gather(o *gpu.Gather) {
+	n := len(o.Rows) * o.Dim
+	x.begin(o, "gather")
+	x.views(o.X)
+	x.tableAt(table(x, o.Rows))
+	x.views(o.Y)
+	constants(x, gatherParams{uint32(n), uint32(o.Dim)})
+	x.elements(n)
+}
+
+type combineParams struct{ n, dim, topK uint32 }
+
+func (x *encoder) combine(o *gpu.Combine) {
+	shared := flag(!o.Shared.IsZero()) + flag(!o.SharedGate.IsZero())
+	x.begin(o, "combine", shared)
+	x.views(o.Routed, o.Shared, o.SharedGate, o.Residual)
+	x.tableAt(table(x, o.Weights))
+	x.views(o.Y)
+	constants(x, combineParams{uint32(o.Rows * o.Dim), uint32(o.Dim), uint32(o.TopK)})
+	x.elements(o.Rows * o.Dim)
+}

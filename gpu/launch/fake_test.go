@@ -1,0 +1,402 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a back end in host memory whose kernels do nothing but be counted; its work ends some time after Commit, from a goroutine of its
+// own.
+type fake struct {
+	mu       sync.Mutex
+	memories int // not released
+	compiled []Kernel
+	launched []Launch // with their own copies of Args
+	copied   int      // CopyIn
+	streams  int
+	record   bool // keep launches
+	closed   bool
+
+	compileErr, launchErr, streamErr error
+	slow                             time.Duration // from Commit to done
+	refuse                           int           // bytes from which on there is no memory
+}
+
+type fakeMemory struct {
+	f     *fake
+	bytes []byte
+}
+
+func (m *fakeMemory) Bytes() []byte { return nil }
+func (m *fakeMemory) Address() uint64 {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.bytes))))
+}
+func (m *fakeMemory) Release() {
+	m.f.mu.Lock()
+	defer m.f.mu.Unlock()
+	m.f.memories--
+	m.bytes = nil
+}
+
+func (f *fake) Name() string { return "fake" }
+
+func (f *fake) NewMemory(n int) (Memory, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refuse > 0 && n >= f.refuse {
+		return nil, fmt.Errorf("fake: %d bytes: %w", n, gpu.ErrOutOfMemory)
+	}
+	f.memories++
+	return &fakeMemory{f, make([]byte, n)}, nil
+}
+
+func (f *fake) Wrap(mem []byte) (Memory, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.memories++
+	return &fakeMemory{f, mem}, nil
+}
+
+func (f *fake) Compile(k Kernel, m *msl.Module) (Pipeline, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.compiled = append(f.compiled, k)
+	return m.Kernel(k.Name), f.compileErr
+}
+
+func (f *fake) Close() error {
+	f.closed = true
+	return nil
+}
+
+type fakeDone struct {
+	done func(int64, error)
+	err  error
+}
+
+type fakeStream struct {
+	f       *fake
+	pending chan fakeDone
+	ended   chan struct{}
+}
+
+func (f *fake) NewStream() (Stream, error) {
+	if f.streamErr != nil {
+		return nil, f.streamErr
+	}
+	f.mu.Lock()
+	f.streams++
+	f.mu.Unlock()
+	s := &fakeStream{f, make(chan fakeDone, 100), make(chan struct{})}
+	go func() {
+		for d := range s.pending {
+			time.Sleep(f.slow)
+			d.done(7, d.err)
+		}
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+func (s *fakeStream) Launch(p Pipeline, l *Launch) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	if k := p.(*msl.Kernel); len(k.Args) != len(l.Args) || k.Name != l.Kernel.Name {
+		return fmt.Errorf("fake: %s with %d arguments, want %d", k.Name, len(l.Args), len(k.Args))
+	}
+	if s.f.record {
+		c := *l
+		c.Args = append([]Arg{}, l.Args...)
+		s.f.launched = append(s.f.launched, c)
+	}
+	return s.f.launchErr
+}
+
+func (s *fakeStream) CopyIn(dst Memory, offset int, src []byte) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.copied++
+	copy(dst.(*fakeMemory).bytes[offset:], src)
+	return nil
+}
+
+func (s *fakeStream) CopyOut(dst []byte, src Memory, offset int) error {
+	copy(dst, src.(*fakeMemory).bytes[offset:])
+	return nil
+}
+
+func (s *fakeStream) Fill(dst Memory, offset, n int) error {
+	clear(dst.(*fakeMemory).bytes[offset : offset+n])
+	return nil
+}
+
+func (s *fakeStream) Commit(done func(int64, error)) { s.pending <- fakeDone{done, nil} }
+
+func (s *fakeStream) Close() error {
+	close(s.pending)
+	<-s.ended
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.streams--
+	return nil
+}
+
+func openFake(t *testing.T, f *fake) *Device {
+	t.Helper()
+	d, err := New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if f.memories != 0 || f.streams != 0 || !f.closed {
+			t.Errorf("closed with %d memories and %d streams open; closed: %v", f.memories, f.streams, f.closed)
+		}
+	})
+	return d
+}
+
+func newBuffer(t *testing.T, d gpu.Device, n int) gpu.View {
+	t.Helper()
+	b, err := d.NewBuffer(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Release)
+	return gpu.View{Buf: b}
+}
+
+// newQueue makes a queue that is closed before buffers are released.
+func newQueue(t *testing.T, d gpu.Device) gpu.Queue {
+	t.Helper()
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// wait submits c and waits for it.
+func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
+	t.Helper()
+	ticket, err := q.Submit(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ticket.OnDone(func(err error) { done <- err })
+	return <-done
+}
+
+// adds returns commands of one addition in place.
+func adds(v gpu.View) *gpu.Commands {
+	c := new(gpu.Commands)
+	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 4})
+	return c
+}
+
+// A launch that fails fails its ticket, with the operation and the cause, and no other.
+func TestFailedLaunch(t *testing.T) {
+	f := &fake{}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 64), newQueue(t, d)
+	cause := errors.New("the device is gone")
+	f.launchErr = cause
+	err := wait(t, q, adds(v))
+	var op *OpError
+	if !errors.Is(err, cause) || !errors.As(err, &op) || op.Op != "add" || op.Index != 0 {
+		t.Errorf("error %v, want an *OpError of add that wraps %v", err, cause)
+	}
+	f.launchErr = nil
+	if err := wait(t, q, adds(v)); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// A kernel that does not compile fails its ticket and is tried again.
+func TestFailedCompile(t *testing.T) {
+	f := &fake{compileErr: errors.New("line 3")}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 64), newQueue(t, d)
+	if err := wait(t, q, adds(v)); !errors.Is(err, f.compileErr) {
+		t.Errorf("error %v, want %v", err, f.compileErr)
+	}
+	f.compileErr = nil
+	for range 3 {
+		if err := wait(t, q, adds(v)); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(f.compiled) != 2 {
+		t.Errorf("%d compilations, want 2", len(f.compiled))
+	}
+}
+
+// Without memory for what operations need between launches the ticket fails, and says so.
+func TestNoScratch(t *testing.T) {
+	f := &fake{}
+	d := openFake(t, f)
+	const heads, dim = 2, 64
+	x, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
+	f.refuse = 1
+	c := new(gpu.Commands)
+	c.EncodeDeltaRule(gpu.DeltaRule{QKV: x, Alpha: x.At(1 << 16), Beta: x.At(1 << 17), ALog: x.At(3 << 16), DtBias: x.At(1 << 18), Y: x.At(1 << 19),
+		KeyHeads: heads, ValueHeads: heads, KeyDim: dim, ValueDim: dim, Segments: []gpu.StateSegment{{Rows: 1, State: state}}})
+	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) {
+		t.Errorf("error %v, want ErrOutOfMemory", err)
+	}
+	f.refuse = 0
+	if err := wait(t, q, c); err != nil {
+		t.Error(err)
+	}
+}
+
+// Work that overlaps is reported piece after piece, each before its ticket is done.
+func TestWatch(t *testing.T) {
+	f := &fake{slow: 3 * time.Millisecond}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 64), newQueue(t, d)
+	var mu sync.Mutex
+	var seen []bool
+	q.(gpu.Watched).Watch(func(working bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, working)
+	})
+	const n = 5
+	var tickets []gpu.Ticket
+	for range n {
+		ticket, err := q.Submit(adds(v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tickets = append(tickets, ticket)
+	}
+	for i, ticket := range tickets {
+		done := make(chan error, 1)
+		ticket.OnDone(func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(seen) < 2*(i+1) {
+				t.Errorf("ticket %d is done after %d reports", i, len(seen))
+			}
+			if ns := ticket.DeviceNS(); ns != 7 {
+				t.Errorf("it took %d ns, want 7", ns)
+			}
+			done <- err
+		})
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != 2*n {
+		t.Errorf("%d reports, want %d", len(seen), 2*n)
+	}
+	for i, working := range seen {
+		if working != (i%2 == 0) {
+			t.Errorf("reports %v, want begin and end in turn", seen)
+			break
+		}
+	}
+}
+
+// The tables of all operations of a Submit are one copy.
+func TestTablesTogether(t *testing.T) {
+	f := &fake{record: true}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 1<<16), newQueue(t, d)
+	c := new(gpu.Commands)
+	for i := range 5 {
+		c.EncodeGather(gpu.Gather{X: v, XRows: 8, Rows: []int32{int32(i), 7}, Y: v.Floats(1024), Dim: 16})
+	}
+	if err := wait(t, q, c); err != nil {
+		t.Fatal(err)
+	}
+	if f.copied != 1 || len(f.launched) != 5 {
+		t.Errorf("%d copies and %d launches, want 1 and 5", f.copied, len(f.launched))
+	}
+	for i, l := range f.launched {
+		m := l.Args[1].Memory.(*fakeMemory)
+		if got := m.bytes[l.Args[1].Offset]; got != byte(i) {
+			t.Errorf("launch %d reads row %d", i, got)
+		}
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	f := &fake{refuse: 1}
+	if _, err := New(f); !errors.Is(err, gpu.ErrOutOfMemory) || !f.closed {
+		t.Errorf("error %v, closed %v", err, f.closed)
+	}
+	f = &fake{streamErr: errors.New("no streams")}
+	d := openFake(t, f)
+	if _, err := d.NewQueue(); !errors.Is(err, f.streamErr) {
+		t.Errorf("NewQueue: %v", err)
+	}
+}
+
+// In the steady state a Submit allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	f := &fake{}
+	d := openFake(t, f)
+	v, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
+	at := func(i int) gpu.View { return v.At(i << 16) }
+	kv := gpu.KV{Pages: []gpu.View{state}, PageRows: 64, Dim: 64, KOffset: 0, VOffset: 1 << 15}
+	segments := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
+	states := []gpu.StateSegment{{Rows: 2, State: state}}
+	w := gpu.Matrix{Rows: 32, Cols: 64, Weight: at(2)}
+	square := gpu.Matrix{Rows: 64, Cols: 64, Weight: at(2)}
+	pairs := []int32{0, 1}
+	experts := []gpu.Expert{{Gate: square, Up: square, Down: square, Pairs: pairs}}
+	rows := []int32{1, 0}
+	var c gpu.Commands
+	fill := func() {
+		c.Reset()
+		c.EncodeGather(gpu.Gather{X: at(0), XRows: 2, Rows: rows, Y: at(1), Dim: 16})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
+		c.EncodeAppendKV(gpu.AppendKV{K: at(0), V: at(1), Segments: segments})
+		c.EncodeAttention(gpu.Attention{Q: at(0), Y: at(1), QRowStride: 128, QHeadStride: 32, Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 1, Segments: segments})
+		c.EncodeCausalConv(gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
+		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
+			ValueDim: 8, Segments: states})
+		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Experts: experts})
+	}
+	done := make(chan error, 1)
+	tell := func(err error) { done <- err }
+	submit := func() {
+		fill()
+		ticket, err := q.Submit(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket.OnDone(tell)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit()
+	if n := testing.AllocsPerRun(50, submit); n > 0 {
+		t.Errorf("%v allocations a Submit", n)
+	}
+}

@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kernelDefines is the table of kernels: the names of the #define lines of each, in the order in which encoders give their values.
+var kernelDefines = map[string][]string{
+	"add":                    {},
+	"swiglu":                 {},
+	"sigmoid_gate":           {},
+	"copy_heads":             {},
+	"gather":                 {},
+	"combine":                {"SHARED"},
+	"append_kv":              {"VALUES"},
+	"append_kv8":             {"VALUES"},
+	"rms_norm":               {"WEIGHTED", "TEAM"},
+	"gated_norm":             {},
+	"rope":                   {"INTERLEAVED"},
+	"embed":                  {"BITS", "LAYOUT"},
+	"matmul":                 {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
+	"experts_product":        {"BITS", "LAYOUT", "WIDE", "XROWS", "WHICH"},
+	"experts_gate_up":        {"BITS", "LAYOUT", "WIDE", "XROWS"},
+	"experts_swiglu":         {"BITS", "LAYOUT", "XROWS"},
+	"head_matmul":            {"BITS", "LAYOUT", "WIDE", "XROWS"},
+	"head_matmul_transposed": {"BITS", "LAYOUT", "WIDE", "XROWS"},
+	"attention":              {"HEAD_DIM", "VALUE_DIM", "CHUNK", "WIDE", "SPLIT", "KV8"},
+	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "CHUNK"},
+	"conv":                   {"KERNEL", "ADVANCE"},
+	"conv_state":             {"KERNEL"},
+	"delta_prepare":          {"KEY_DIM"},
+	"delta_rule":             {"KEY_DIM"},
+}
+
+// variant is a kernel with the values of its defines.
+type variant struct {
+	name   string
+	values [6]int
+}
+
+// kernel returns the kernel of a name with the values of its defines, in the table's order.
+func (x *encoder) kernel(name string, values []int) Kernel {
+	v := variant{name: name}
+	copy(v.values[:], values)
+	if k, ok := x.kernels[v]; ok {
+		return k
+	}
+	names, ok := kernelDefines[name]
+	if !ok || len(names) != len(values) {
+		panic(fmt.Sprintf("launch: kernel %q with %d defines: the table has %v", name, len(values), names))
+	}
+	var b strings.Builder
+	for i, n := range names {
+		fmt.Fprintf(&b, "#define %s %d\n", n, values[i])
+	}
+	if x.kernels == nil {
+		x.kernels = map[variant]Kernel{}
+	}
+	k := Kernel{Name: name, Defines: b.String()}
+	x.kernels[v] = k
+	return k
+}

@@ -1,0 +1,110 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/shaders"
+)
+
+// TestKernelTable wants the kernels of package shaders and the table to be the same, and every #define to stand in the kernel's file or one that
+// it includes.
+func TestKernelTable(t *testing.T) {
+	modules, err := Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range modules {
+		defines, ok := kernelDefines[name]
+		if !ok {
+			t.Errorf("the table has no kernel %s", name)
+		}
+		if len(defines) > len(variant{}.values) {
+			t.Errorf("%s has %d defines, a variant holds %d", name, len(defines), len(variant{}.values))
+		}
+		text := m.Emit(msl.Metal, name, "")
+		for _, d := range defines {
+			if !regexp.MustCompile(`\b` + d + `\b`).MatchString(text) {
+				t.Errorf("%s: %s stands nowhere", name, d)
+			}
+		}
+	}
+	for name := range kernelDefines {
+		if modules[name] == nil {
+			t.Errorf("no file has the kernel %s of the table", name)
+		}
+	}
+}
+
+// samples are values of each define that make different text.
+var samples = map[string][]int{
+	"BITS": {2, 4, 8, 16, 32}, "LAYOUT": {0, 1, 2}, "WIDE": {0, 1}, "XROWS": {1, 8}, "BIAS": {0, 1}, "WHICH": {0, 1, 2}, "SHARED": {0, 1, 2},
+	"VALUES": {0, 1}, "WEIGHTED": {0, 1}, "TEAM": {1, 8}, "INTERLEAVED": {0, 1}, "HEAD_DIM": {128, 5}, "VALUE_DIM": {128, 5}, "CHUNK": {64, 256},
+	"SPLIT": {0, 1}, "KV8": {0, 1}, "KERNEL": {4, 1}, "ADVANCE": {0, 1}, "KEY_DIM": {128, 70},
+}
+
+// sampleVariants are defines of a kernel in which every value of samples stands once at least.
+func sampleVariants(t *testing.T, name string) (all []string) {
+	t.Helper()
+	n := 0
+	for _, d := range kernelDefines[name] {
+		if samples[d] == nil {
+			t.Fatalf("no samples of %s", d)
+		}
+		n = max(n, len(samples[d]))
+	}
+	for i := range max(n, 1) {
+		text := ""
+		for _, d := range kernelDefines[name] {
+			text += fmt.Sprintf("#define %s %d\n", d, samples[d][i%len(samples[d])])
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that Metal does not have.
+func TestAddressSpaces(t *testing.T) {
+	compiler := ""
+	for _, c := range []string{"clang++", "clang++-19", "clang++-16", "clang++-14"} {
+		if p, err := exec.LookPath(c); err == nil {
+			compiler = p
+			break
+		}
+	}
+	if compiler == "" {
+		t.Skip("no clang++, which tells address spaces apart (Debian, Ubuntu: apt-get install clang)")
+	}
+	modules, err := Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range modules {
+		for i, defines := range sampleVariants(t, name) {
+			f := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.cpp", name, i))
+			if err := os.WriteFile(f, []byte(m.Emit(msl.Lint, name, defines)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command(compiler, append(msl.LintFlags(), f)...).CombinedOutput(); err != nil {
+				t.Errorf("%s with\n%s%s", name, defines, out)
+			}
+		}
+	}
+}
+
+// The files that others include have no kernels; all files are read.
+func TestFiles(t *testing.T) {
+	files, err := shaders.Files()
+	if err != nil || !slices.Contains(files, "product.metal") || !slices.Contains(files, "common.metal") {
+		t.Errorf("files %v, %v", files, err)
+	}
+	if _, err := shaders.Read("nothing.metal"); err == nil {
+		t.Error("a file that is not there gave no error")
+	}
+}

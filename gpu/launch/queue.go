@@ -1,0 +1,232 @@
+package launch
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// queue encodes Commands one after the other in a goroutine of its own. It has no bound: Submit never waits.
+type queue struct {
+	d *Device
+
+	mu       sync.Mutex
+	waiting  []*ticket // submitted, not encoded
+	inFlight int       // encoded, not done
+	closed   bool
+	spare    []*ticket // whose callbacks have returned
+	watch    func(bool)
+	wake     chan struct{} // one token says: look at waiting or closed
+	ended    chan error    // of the goroutine
+
+	watching sync.Mutex // orders calls of watch; taken before mu
+}
+
+var (
+	_ gpu.Queue   = (*queue)(nil)
+	_ gpu.Watched = (*queue)(nil)
+)
+
+// NewQueue starts a queue; its Close ends it.
+func (d *Device) NewQueue() (gpu.Queue, error) {
+	if err := d.count(&d.queues); err != nil {
+		return nil, err
+	}
+	q := &queue{d: d, wake: make(chan struct{}, 1), ended: make(chan error, 1)}
+	began := make(chan error, 1)
+	go q.serve(began)
+	if err := <-began; err != nil {
+		d.uncount(&d.queues)
+		return nil, err
+	}
+	return q, nil
+}
+
+// Watch makes the queue tell when it works, see gpu.Watched. Where several Submits are in flight, the next one's work begins when the
+// one's before it ends.
+func (q *queue) Watch(f func(working bool)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.watch = f
+}
+
+func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil, gpu.ErrClosed
+	}
+	t := q.ticketLocked()
+	t.commands = c
+	q.waiting = append(q.waiting, t)
+	q.mu.Unlock()
+	q.poke()
+	return t, nil
+}
+
+// ticketLocked returns a ticket in the memory of one that nobody asks any more. q.mu is held.
+func (q *queue) ticketLocked() *ticket {
+	if n := len(q.spare) - 1; n >= 0 {
+		t := q.spare[n]
+		q.spare = q.spare[:n]
+		return t
+	}
+	t := &ticket{q: q}
+	t.complete = func(ns int64, err error) { q.complete(t, ns, err) }
+	return t
+}
+
+func (q *queue) poke() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing twice is a no-op.
+func (q *queue) Close() error {
+	q.mu.Lock()
+	again := q.closed
+	q.closed = true
+	q.mu.Unlock()
+	q.poke()
+	if again {
+		return nil
+	}
+	err := <-q.ended
+	q.d.uncount(&q.d.queues)
+	return err
+}
+
+// serve encodes what is submitted until the queue is closed; began says whether it could begin.
+func (q *queue) serve(began chan<- error) {
+	stream, err := q.d.b.NewStream()
+	began <- err
+	if err != nil {
+		return
+	}
+	x := &encoder{d: q.d, stream: stream}
+	for {
+		t, closed := q.take()
+		switch {
+		case t != nil:
+			q.run(x, t)
+		case closed:
+			err := stream.Close()
+			x.release()
+			q.ended <- err
+			return
+		default:
+			<-q.wake
+		}
+	}
+}
+
+// take returns the oldest ticket, or nil and whether there will be no more.
+func (q *queue) take() (t *ticket, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil, q.closed
+	}
+	t = q.waiting[0]
+	n := copy(q.waiting, q.waiting[1:]) // a few at most
+	q.waiting[n] = nil
+	q.waiting = q.waiting[:n]
+	return t, false
+}
+
+// run encodes t's commands and gives them to the stream.
+func (q *queue) run(x *encoder, t *ticket) {
+	q.watching.Lock()
+	q.mu.Lock()
+	q.inFlight++
+	first, watch := q.inFlight == 1, q.watch
+	q.mu.Unlock()
+	if first && watch != nil {
+		watch(true)
+	}
+	q.watching.Unlock()
+	t.failed = x.run(t)
+	x.stream.Commit(t.complete)
+}
+
+// complete ends t: the back end's word of what was committed with it.
+func (q *queue) complete(t *ticket, ns int64, err error) {
+	q.watching.Lock()
+	q.mu.Lock()
+	q.inFlight--
+	more, watch := q.inFlight > 0, q.watch
+	q.mu.Unlock()
+	if watch != nil {
+		watch(false)
+		if more {
+			watch(true)
+		}
+	}
+	q.watching.Unlock()
+	t.finish(ns, errors.Join(t.failed, err))
+}
+
+// ticket is the completion of one Submit.
+type ticket struct {
+	q        *queue
+	commands *gpu.Commands
+	tables   []byte // of the operations, until it is done
+	failed   error  // while encoding
+	complete func(ns int64, err error)
+	ns       atomic.Int64
+
+	mu   sync.Mutex
+	done bool
+	err  error
+	f    func(error)
+}
+
+// OnDone calls f once when the work is complete, see gpu.Ticket.
+func (t *ticket) OnDone(f func(error)) {
+	t.mu.Lock()
+	if t.f != nil {
+		t.mu.Unlock()
+		panic("launch: OnDone was called twice")
+	}
+	t.f = f
+	done, err := t.done, t.err
+	t.mu.Unlock()
+	if done {
+		f(err)
+		t.recycle()
+	}
+}
+
+// DeviceNS returns how long the work took, at least 1 once it is done.
+func (t *ticket) DeviceNS() int64 { return t.ns.Load() }
+
+func (t *ticket) finish(ns int64, err error) {
+	t.commands = nil // the caller's again
+	t.ns.Store(max(1, ns))
+	t.mu.Lock()
+	t.done, t.err = true, err
+	f := t.f
+	t.mu.Unlock()
+	if f != nil {
+		f(err)
+		t.recycle()
+	}
+}
+
+// recycle takes a ticket back whose callback has returned.
+func (t *ticket) recycle() {
+	t.mu.Lock()
+	t.done, t.err, t.f, t.failed = false, nil, nil, nil
+	t.mu.Unlock()
+	t.ns.Store(0)
+	t.q.mu.Lock()
+	t.q.spare = append(t.q.spare, t)
+	t.q.mu.Unlock()
+}
