@@ -178,7 +178,7 @@ inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, threa
 }
 
 // Sums over the lanes that share a row.
-inline float sum_lanes(float v) {
+inline float4 sum_lanes(float4 v) {
 #if LAYOUT == 1
   v += simd_shuffle_xor(v, 4);
   v += simd_shuffle_xor(v, 8);
@@ -210,14 +210,9 @@ inline void product(Weights w, uint first, device const float* x, thread const u
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
   for (uint v = 0; v < XROWS; v++) {
-#pragma unroll
-    for (uint c = 0; c < 4u; c++) {
-      const float s = sum_lanes(acc[v][c]);
-#if LAYOUT == 1
-      if (lane < 4u) part[(sg * XROWS + v) * TILE + 4u * lane + c] = s;
-#else
-      if (lane == 0u) part[(sg * XROWS + v) * TILE + c] = s;
-#endif
+    const float4 s = sum_lanes(acc[v]);
+    if (lane < TILE / 4u) {
+      for (uint c = 0; c < 4u; c++) part[(sg * XROWS + v) * TILE + 4u * lane + c] = s[c];
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);

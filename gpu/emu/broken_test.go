@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -97,6 +98,7 @@ func TestFaults(t *testing.T) {
 	for name, want := range map[string]func(i int) float32{
 		"no_barrier":    func(i int) float32 { return x[63-i] },
 		"stale_barrier": func(i int) float32 { return x[i] + 3*x[(i+1)%64] + 3*x[(i+2)%64] + x[(i+3)%64] },
+		"overtaken":     func(i int) float32 { return x[63-i] + 64 },
 		"uninitialised": func(i int) float32 { return x[i] },
 	} {
 		wrong := 0
@@ -176,5 +178,40 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := b.Compile(launch.Kernel{Name: "bad"}, bad); err == nil || !strings.Contains(err.Error(), "bad.metal:2") {
 		t.Errorf("a kernel that is no C++: %v", err)
+	}
+}
+
+// Several that want the same kernel at once build it once, and the cache keeps nothing else.
+func TestCache(t *testing.T) {
+	dir := t.TempDir()
+	m := broken(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			b, err := Open(Config{Threads: 1, Cache: dir})
+			if errors.Is(err, ErrNoCompiler) {
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := b.Compile(launch.Kernel{Name: "no_barrier"}, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != ".so" {
+			t.Errorf("the cache holds %s", f.Name())
+		}
+	}
+	if len(files) != 0 && len(files) != 2 { // the runtime and the kernel
+		t.Errorf("%d files", len(files))
 	}
 }

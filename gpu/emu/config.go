@@ -14,7 +14,8 @@ import (
 // Order is in which order the threads of a threadgroup run between two barriers.
 type Order uint32
 
-// The orders. Others than these are shuffles with another beginning.
+// The orders. Up and Down run one simdgroup as far as it can go, and then the next; Shuffled gives every thread a turn to the next simd function or
+// barrier, in random order. Others than these are shuffles with another beginning.
 const (
 	Up Order = iota
 	Down

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 )
 
 // builder builds and opens libraries.
@@ -31,6 +32,14 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	if b.cache != "" {
 		if h, err := purego.Dlopen(filepath.Join(b.cache, key+".so"), mode); err == nil {
 			return h, nil
+		}
+		unlock, err := b.lock(key)
+		if err != nil {
+			return 0, fmt.Errorf("emu: building %s: %w", name, err)
+		}
+		defer unlock()
+		if h, err := purego.Dlopen(filepath.Join(b.cache, key+".so"), mode); err == nil {
+			return h, nil // others have built it meanwhile
 		}
 	}
 	dir, err := os.MkdirTemp(b.cache, "build-")
@@ -57,6 +66,22 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 		return 0, fmt.Errorf("emu: opening %s: %w", name, err)
 	}
 	return h, nil
+}
+
+// lock lets one at a time build a library of the cache, in this process and others.
+func (b *builder) lock(key string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(b.cache, key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	return func() {
+		os.Remove(f.Name()) // who waits for it looks for the library first
+		f.Close()
+	}, nil
 }
 
 // key names a library by all that it is built of.
