@@ -41,7 +41,10 @@ type backend struct {
 	pipelines []*pipeline
 }
 
-var _ launch.Backend = (*backend)(nil)
+var _ launch.Asynchronous = (*backend)(nil)
+
+// Asynchronous says that Submit may encode: a launch is kept back or noted by the driver.
+func (b *backend) Asynchronous() {}
 
 // pipeline is a kernel that is loaded.
 type pipeline struct {

@@ -58,9 +58,17 @@ type Backend interface {
 	Close() error
 }
 
+// Asynchronous is a Backend whose streams take note of work in microseconds and never call done before Commit has returned. Commands are
+// encoded in Submit then, which saves waking another goroutine twice a layer; a kernel that is new is compiled there, too.
+type Asynchronous interface {
+	Backend
+	// Asynchronous does nothing.
+	Asynchronous()
+}
+
 // Stream runs launches and copies in the order of the calls; each sees what the earlier ones wrote. All methods are called from one
-// goroutine, which also made the stream. It is not locked to its thread, for a goroutine that is takes ten times as long to wake: a back end
-// that minds makes its context current in each call. They may return before the work is done. After an error of a method the stream is
+// goroutine at a time, which unless the back end is Asynchronous is the one that made the stream. It is not locked to its thread, for a goroutine that is
+// takes ten times as long to wake: a back end that minds makes its context current in each call. They may return before the work is done. After an error of a method the stream is
 // given no more work of the same Submit, but Commit is called, and then work of other Submits follows.
 type Stream interface {
 	// Launch runs a kernel; p was compiled of l.Kernel. l and its Args are the caller's again when it returns.

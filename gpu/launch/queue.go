@@ -8,9 +8,13 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// queue encodes Commands one after the other in a goroutine of its own. It has no bound: Submit never waits.
+// queue encodes Commands one after the other in a goroutine of its own, or, of a back end that only takes
+// note of work, in that of Submit. It has no bound: Submit never waits.
 type queue struct {
 	d *Device
+
+	encoding sync.Mutex // held while x is in use
+	x        *encoder   // of an Asynchronous back end: whoever submits encodes; else nil, and the queue's goroutine has one
 
 	mu       sync.Mutex
 	waiting  []*ticket // submitted, not encoded
@@ -35,6 +39,15 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 		return nil, err
 	}
 	q := &queue{d: d, wake: make(chan struct{}, 1), ended: make(chan error, 1)}
+	if _, ok := d.b.(Asynchronous); ok {
+		stream, err := d.b.NewStream()
+		if err != nil {
+			d.uncount(&d.queues)
+			return nil, err
+		}
+		q.x = &encoder{d: d, stream: stream}
+		return q, nil
+	}
 	began := make(chan error, 1)
 	go q.serve(began)
 	if err := <-began; err != nil {
@@ -56,6 +69,10 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	if q.x != nil {
+		q.encoding.Lock()
+		defer q.encoding.Unlock()
+	}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -63,6 +80,11 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	}
 	t := q.ticketLocked()
 	t.commands = c
+	if q.x != nil {
+		q.mu.Unlock()
+		q.run(q.x, t)
+		return t, nil
+	}
 	q.waiting = append(q.waiting, t)
 	q.mu.Unlock()
 	q.poke()
@@ -94,11 +116,19 @@ func (q *queue) Close() error {
 	again := q.closed
 	q.closed = true
 	q.mu.Unlock()
-	q.poke()
 	if again {
 		return nil
 	}
-	err := <-q.ended
+	var err error
+	if q.x != nil {
+		q.encoding.Lock()
+		defer q.encoding.Unlock()
+		err = q.x.stream.Close()
+		q.x.release()
+	} else {
+		q.poke()
+		err = <-q.ended
+	}
 	q.d.uncount(&q.d.queues)
 	return err
 }
