@@ -42,7 +42,7 @@ type Engine struct {
 	governor *governor
 	checked  *checkedReads // nil: reads are not held against checksums
 	reads    []*slotRead   // [slots]; nil where none was read into yet
-	toucher  *toucher      // nil for mapped experts, which nobody reads
+	toucher  *toucher      // nil for mapped experts, which nobody reads, and for slots that lie on a device
 	profile  usage
 	dispatch *dispatch.Core
 
