@@ -107,6 +107,10 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 			}
 			now := k.b.inv.env.now()
 			k.r.Seconds, k.r.Texts = now.Sub(start).Seconds(), k.texts.Load()
+			k.r.Tokens = k.decoded.Load()
+			for _, w := range k.r.Windows {
+				k.r.Tokens += w.Tokens
+			}
 			// A short rest would only show chance.
 			if (err == nil || stopped(ctx, err)) && (2*now.Sub(w.start) >= length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
 				_, failed = k.end(w, now)

@@ -4,45 +4,79 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
+// soaked soaks two sequences whose texts have 4 and 6 tokens, until texts have been started anew. How far one second goes is the machine's
+// affair: a soak too short for it is done again with more time.
+func soaked(t *testing.T, args []string) (*soakResult, outcome) {
+	for seconds := 1; ; seconds *= 2 {
+		o := mustCall(t, "", append(args, "--json", "--soak", fmt.Sprintf("%ds", seconds))...)
+		var r soakResult
+		dec := json.NewDecoder(strings.NewReader(o.stdout))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&r); err != nil {
+			t.Fatalf("stdout %q: %v", o.stdout, err)
+		}
+		if r.Asked != float64(seconds) || r.Seconds < r.Asked {
+			t.Fatalf("%g s of %g, want %d and more", r.Seconds, r.Asked, seconds)
+		}
+		if r.Texts > 2 {
+			return &r, o
+		}
+		t.Logf("%d texts in %g s: again with more time", r.Texts, r.Seconds)
+	}
+}
+
 // A short soak has a line for every window, restarts texts and ends with the verdict.
 func TestSoak(t *testing.T) {
-	args := []string{"bench", "--soak", "1s", "--sequences", "2", "--prompt-tokens", "4", "--gen-tokens", "6", "--warmup", "2", "--threads", "1"}
-	o := mustCall(t, "", append(args, "--json")...)
-	var r soakResult
-	dec := json.NewDecoder(strings.NewReader(o.stdout))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&r); err != nil {
-		t.Fatalf("stdout %q: %v", o.stdout, err)
-	}
-	if r.Sequences != 2 || r.PromptTokens != 4 || r.GenTokens != 6 || r.Asked != 1 || r.Seconds < 1 || r.Threads != 1 || r.WarmupTokens != 2 || r.Interrupted {
+	args := []string{"bench", "--sequences", "2", "--prompt-tokens", "4", "--gen-tokens", "6", "--warmup", "2", "--threads", "1"}
+	r, o := soaked(t, args)
+	if r.Sequences != 2 || r.PromptTokens != 4 || r.GenTokens != 6 || r.Threads != 1 || r.WarmupTokens != 2 || r.Interrupted {
 		t.Errorf("the setting is %+v", r)
 	}
-	if len(r.Windows) < 2 || len(r.Windows) > 11 || !strings.Contains(o.stderr, soakColumns) || strings.Count(o.stderr, "\n") != 1+len(r.Windows) {
+	_, lines, headed := strings.Cut(o.stderr, soakColumns) // before it: that the model is unpacked, if no test did so earlier
+	if len(r.Windows) < 1 || len(r.Windows) > 11 || !headed || strings.Count(lines, "\n") != 1+len(r.Windows) {
 		t.Errorf("%d windows and stderr %q, want up to 10 and a line for each", len(r.Windows), o.stderr)
 	}
-	tokens, seconds := int64(0), 0.0
+	tokens, prompted, seconds := int64(0), int64(0), 0.0
 	for i, w := range r.Windows {
-		tokens, seconds = tokens+w.Tokens, seconds+w.Seconds
-		if w.Seconds < 0.05 || w.Heap < 1<<10 || w.Goroutines < 2 || w.Allocations < 0 {
+		tokens, prompted, seconds = tokens+w.Tokens, prompted+w.PromptTokens, seconds+w.Seconds
+		if w.Seconds < r.Asked/20 || math.Abs(w.TokensPerSecond*w.Seconds-float64(w.Tokens)) > 1e-6*float64(w.Tokens) || w.Heap < 1<<10 || w.Goroutines < 2 || w.Allocations < 0 {
 			t.Errorf("window %d: %+v, want tokens and what they cost", i, w)
 		}
 		if w.Own != nil && (*w.Own < 1<<20 || *w.Resident < *w.Own) {
 			t.Errorf("window %d: %d bytes resident, %d its own", i, *w.Resident, *w.Own)
 		}
 	}
-	if v := r.Verdict; tokens == 0 || v.Last <= 0 || v.Allocations <= 0 {
-		t.Errorf("%d tokens, verdict %+v; want tokens and what they cost", tokens, v)
+	// Windows follow one another from the beginning; what they leave out at the end is shorter than half of one.
+	const rounding = 1e-6 // seconds
+	if rest := r.Seconds - seconds; rest < -rounding || rest > r.Asked/20+rounding {
+		t.Errorf("%d windows of %g s in all in a soak of %g s", len(r.Windows), seconds, r.Seconds)
+	} else if tokens > r.Tokens || rest < rounding && tokens != r.Tokens {
+		t.Errorf("windows have %d of %d tokens and leave out %g s", tokens, r.Tokens, rest)
 	}
-	if seconds > r.Seconds*1.0001 || r.Texts < 2 || r.Texts > 2+(tokens+12)/6 {
-		t.Errorf("%d texts ended, %d tokens in %g s of %g", r.Texts, tokens, seconds, r.Seconds)
+	// Each text had 6 tokens, but for the first one of a sequence, which had 3. The last of each sequence may lack some.
+	if least, most := 6*r.Texts-3, 6*r.Texts-3+2*5; r.Tokens < least || r.Tokens > most {
+		t.Errorf("%d texts ended and %d tokens, want %d to %d", r.Texts, r.Tokens, least, most)
 	}
+	// A prompt follows each text that ended, but for one of each sequence when all is over. Of those that are left out, one of each sequence
+	// may follow a text that windows have; the others, texts that ended in the rest, with at most 5 tokens before it, or shorter by 3.
+	if prompted%4 != 0 || prompted > 4*r.Texts || r.Texts-prompted/4 > 2+2+(r.Tokens-tokens+2*5+3)/6 {
+		t.Errorf("%d prompt tokens for %d texts, with %d tokens left out", prompted, r.Texts, r.Tokens-tokens)
+	}
+	again := &soakResult{Windows: r.Windows}
+	if again.judge(); !reflect.DeepEqual(again.Verdict, r.Verdict) || r.Verdict.Allocations <= 0 {
+		t.Errorf("verdict %+v, want that of the windows, %+v", r.Verdict, again.Verdict)
+	}
+	args = append(args, "--soak", "1s")
 	// Without --gen-tokens a text goes on for 256 tokens, or as long as the context lets it.
 	if o := mustCall(t, "", "bench", "--soak", "1s", "--ctx", "20", "--prompt-tokens", "4", "--warmup", "0"); !strings.Contains(o.stdout, "1 texts of 4 random prompt tokens and 16 decoded") {
 		t.Errorf("a context of 20: %s", o.stdout)
@@ -55,7 +89,7 @@ func TestSoak(t *testing.T) {
 func TestSoakJSON(t *testing.T) {
 	r := &soakResult{Windows: []soakFigures{{}}}
 	for _, c := range []struct{ path, want string }{
-		{"", sortedWords(settingKeys, "gen_tokens interrupted prompt_tokens seconds sequences soak_seconds texts verdict windows")},
+		{"", sortedWords(settingKeys, "gen_tokens interrupted prompt_tokens seconds sequences soak_seconds texts tokens verdict windows")},
 		{"windows", "allocations_per_token goroutines heap_bytes own_bytes prompt_tokens resident_bytes seconds tokens tokens_per_second"},
 		{"verdict", "allocations_per_token findings first_tokens_per_second goroutine_growth heap_growth_bytes last_tokens_per_second own_growth_bytes steady"},
 	} {
@@ -71,7 +105,7 @@ func TestSoakInterrupted(t *testing.T) {
 		name  string
 		lines int // of columns and windows, before it
 		want  string
-	}{{"in the warm-up", 0, "warming up"}, {"in the course", 3, "verdict: interrupted after "}} {
+	}{{"in the warm-up", 0, "warming up"}, {"in the course", 2, "verdict: interrupted after "}} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -80,7 +114,7 @@ func TestSoakInterrupted(t *testing.T) {
 				cancel()
 			}
 			var errs strings.Builder
-			code := run(ctx, []string{"bench", "--soak", "2s", "--sequences", "2", "--prompt-tokens", "4", "--warmup", "2"}, strings.NewReader(""), out, &errs, testEnv())
+			code := run(ctx, []string{"bench", "--soak", "10s", "--sequences", "2", "--prompt-tokens", "4", "--warmup", "2"}, strings.NewReader(""), out, &errs, testEnv())
 			if all := out.text.String() + errs.String(); code != exitInterrupted || c.lines > 0 && !strings.Contains(all, c.want) {
 				t.Errorf("exit %d, stdout %q, stderr %q; want %d and %q", code, out.text.String(), errs.String(), exitInterrupted, c.want)
 			}

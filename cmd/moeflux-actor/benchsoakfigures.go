@@ -14,7 +14,8 @@ type soakResult struct {
 	Sequences    int     `json:"sequences"`
 	Asked        float64 `json:"soak_seconds"`
 	Seconds      float64 `json:"seconds"`
-	Texts        int64   `json:"texts"` // that have decoded all their tokens
+	Texts        int64   `json:"texts"`  // that have decoded all their tokens
+	Tokens       int64   `json:"tokens"` // decoded in all; windows leave out those of a last rest that is shorter than half of one
 	Interrupted  bool    `json:"interrupted"`
 
 	Windows []soakFigures `json:"windows"`

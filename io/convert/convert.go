@@ -66,7 +66,7 @@ type Progress struct {
 // After an interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file; a changed
 // source or other options start afresh. Memory stays below some tens of MiB whatever the size of the model.
 //
-// Errors: *BitsError and *ChecksumError (of a packed source), *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
+// Errors: *BitsError, *ChecksumError, *expertfile.ReadError with *expertfile.SumError (a damaged record) and *expertfile.SumsError (of a packed source), *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
 // *model.UnknownArchError, *safetensors.FormatError, ErrBusy, or what ctx says.
 func Convert(ctx context.Context, src, dst string, o Options) error {
 	return guard(func() error { return convert(ctx, src, dst, o) })
@@ -109,7 +109,7 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 		return err
 	}
 	defer out.close()
-	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop)}
+	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop), sums: newRecordSums(in.plan.layout.Bytes, in.cfg.MoELayers())}
 	files, total := j.files()
 	out.meter = &meter{report: o.Progress, total: total}
 	if err := out.checkSpace(o.FreeSpace, files, total); err != nil {

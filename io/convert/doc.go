@@ -2,7 +2,7 @@
 // compressed-tensors) or the quantised layout of the MLX community, into a packed model directory:
 //
 //	model_weights.bin, model_weights.json   all tensors but the routed experts (package io/weights)
-//	packed_experts/layer_NN.bin, layout.json   the routed experts (package io/expertfile)
+//	packed_experts/layer_NN.bin, layout.json, records.crc32c   the routed experts (package io/expertfile)
 //	config.json, generation_config.json, tokenizer files, chat template   as in the source
 //	vocab.bin   the bytes of every token
 //	checksums.json   size and SHA-256 of each of these
@@ -15,7 +15,7 @@
 // rename when it is whole; until then an interrupted conversion goes on where its last finished file ends.
 //
 // A source may also be packed already, by this package or another program: then its files are written in the other layout, without a
-// change of any number, and held against its checksums on the way.
+// change of any number, and held against its checksums, of records and of files, on the way.
 //
 // The package also verifies a packed directory against its checksums.
 package convert

@@ -18,7 +18,7 @@ type job struct {
 	in   *input
 	out  *output
 	emit *emitter
-	sums expertfile.Sums // of the records of layers that were written by this job
+	sums *recordSums
 }
 
 // files returns the files that are worth counting, and their size.
@@ -60,7 +60,10 @@ func (j *job) run(ctx context.Context) error {
 	p, m := j.in.plan, j.out.meter
 	for i, l := range p.layers {
 		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", l.layer, i+1, len(p.layers))
-		if err := j.out.write(ctx, layerFile(l.layer), func(w io.Writer) error { return j.experts(w, l) }); err != nil {
+		summed := func(w io.Writer) error {
+			return j.sums.fill(w, l.layer, func(w io.Writer) error { return j.experts(w, l) })
+		}
+		if err := j.out.write(ctx, layerFile(l.layer), summed); err != nil {
 			return err
 		}
 	}
@@ -72,7 +75,7 @@ func (j *job) run(ctx context.Context) error {
 	if err := j.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
 		return err
 	}
-	if err := j.out.write(ctx, expertfile.DirName+"/"+expertfile.SumsName, j.recordSums); err != nil {
+	if err := j.sums.write(ctx, j.out); err != nil {
 		return err
 	}
 	for _, s := range j.in.small {
@@ -118,8 +121,7 @@ func (o *output) json(ctx context.Context, name string, v any) error {
 
 // experts writes the file of one layer.
 func (j *job) experts(w io.Writer, l *layerExperts) error {
-	sums := &expertfile.SumWriter{W: w, Record: j.in.plan.layout.Bytes}
-	j.emit.w = sums
+	j.emit.w = w
 	for e := range j.in.cfg.NumExperts {
 		blocks, err := l.blocks(e)
 		if err != nil {
@@ -136,28 +138,7 @@ func (j *job) experts(w io.Writer, l *layerExperts) error {
 			panic(fmt.Sprintf("convert: record of %d bytes in a layout of %d", n, j.in.plan.layout.Bytes))
 		}
 	}
-	if j.sums == nil {
-		j.sums = expertfile.Sums{}
-	}
-	j.sums[l.layer] = sums.Sums
 	return nil
-}
-
-// recordSums writes the checksums of the records. Layers that an earlier conversion finished are read for theirs.
-func (j *job) recordSums(w io.Writer) error {
-	all := expertfile.Sums{}
-	for _, l := range j.in.plan.layers {
-		sums, ok := j.sums[l.layer]
-		if !ok {
-			var err error
-			if sums, err = expertfile.SumRecords(j.out.path(layerFile(l.layer)), j.in.plan.layout.Bytes); err != nil {
-				return err
-			}
-		}
-		all[l.layer] = sums
-	}
-	_, err := w.Write(all.Encode(j.in.plan.layout.Bytes))
-	return err
 }
 
 // dense writes model_weights.bin.

@@ -36,7 +36,7 @@ type state struct {
 }
 
 // stateVersion changes whenever the same source and options would give other bytes.
-const stateVersion = 2
+const stateVersion = 3
 
 // outFile is a file being written.
 type outFile interface {

@@ -116,13 +116,16 @@ func forget(mapping []byte, from, to int64) {
 	}
 }
 
-// experts writes the file of one layer.
+// experts writes the file of one layer. A record that is not what its checksum says is not taken over.
 func (r *repacking) experts(w io.Writer, h hash.Hash, layer int) error {
 	was := r.x.Layout()
 	record := make([]byte, was.Bytes)
 	x := rearranger{w: w, h: h}
 	for e := range r.x.Experts() {
 		if err := r.x.ReadExpert(layer, e, record); err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
+		if err := r.x.CheckRecord(layer, e, record); err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
 		at := 0

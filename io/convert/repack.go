@@ -47,7 +47,9 @@ type repacking struct {
 	dense  []denseArray
 	layout model.ExpertLayout // of the target
 
-	out *output
+	checked bool        // the source has checksums of its records
+	records *recordSums // of the target, whose records have other bytes
+	out     *output
 }
 
 // repack is Convert of a packed directory.
@@ -65,6 +67,7 @@ func repack(ctx context.Context, src, dst string, o Options) error {
 		return err
 	}
 	defer r.out.close()
+	r.records = newRecordSums(r.layout.Bytes, r.x.Layers())
 	files, total := r.files()
 	r.out.meter = &meter{report: o.Progress, total: total}
 	if err := r.out.checkSpace(o.FreeSpace, files, total); err != nil {
@@ -112,6 +115,11 @@ func (r *repacking) open(o Options) (err error) {
 	}
 	if r.x, err = expertfile.Open(r.src, r.cfg); err != nil {
 		return fmt.Errorf("convert: %w", err)
+	}
+	// Records are held against their checksums as they are read. What others packed, or was packed before there were any, has none.
+	err = r.x.LoadSums()
+	if r.checked = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("convert: %w: remove it to convert without it", err)
 	}
 	if err := r.readSums(); err != nil {
 		return err
@@ -176,6 +184,9 @@ func (r *repacking) fingerprint(o Options) (string, error) {
 	for _, layer := range r.x.Layers() {
 		paths = append(paths, r.x.Path(layer))
 	}
+	if r.checked { // layers that were written before there were checksums have not been checked
+		paths = append(paths, filepath.Join(filepath.Dir(paths[1]), expertfile.SumsName))
+	}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -213,12 +224,19 @@ func (r *repacking) files() (names []string, total int64) {
 func (r *repacking) run(ctx context.Context) error {
 	m := r.out.meter
 	if r.sums == nil {
-		m.say(fmt.Sprintf("%s has no %s: what is damaged there stays so", r.src, ChecksumsName))
+		but := ""
+		if r.checked {
+			but = ", but for experts,"
+		}
+		m.say(fmt.Sprintf("%s has no %s: what is damaged there%s stays so", r.src, ChecksumsName, but))
 	}
 	for i, layer := range r.x.Layers() {
 		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", layer, i+1, len(r.x.Layers()))
 		name := layerFile(layer)
-		if err := r.write(ctx, name, func(w io.Writer, h hash.Hash) error { return r.experts(w, h, layer) }); err != nil {
+		summed := func(w io.Writer, h hash.Hash) error {
+			return r.records.fill(w, layer, func(w io.Writer) error { return r.experts(w, h, layer) })
+		}
+		if err := r.write(ctx, name, summed); err != nil {
 			return err
 		}
 	}
@@ -228,6 +246,9 @@ func (r *repacking) run(ctx context.Context) error {
 	}
 	m.step = "small files"
 	if err := r.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(r.cfg, r.layout)); err != nil {
+		return err
+	}
+	if err := r.records.write(ctx, r.out); err != nil {
 		return err
 	}
 	for _, s := range r.small {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -78,6 +79,12 @@ func TestRepackOthers(t *testing.T) {
 				sameBytes(t, fmt.Sprintf("layer %d expert %d", layer, e), g.record(layer, e), w.record(layer, e))
 			}
 		}
+		records := filepath.Join(expertfile.DirName, expertfile.SumsName)
+		sums, err := os.ReadFile(filepath.Join(got, records))
+		check(t, err)
+		whole, err := os.ReadFile(filepath.Join(want, records))
+		check(t, err)
+		sameBytes(t, records, sums, whole)
 		for name, d := range w.w.Manifest().Tensors {
 			is := g.w.Manifest().Tensors[name]
 			if is.Layout != d.Layout || is.Bits != d.Bits {
@@ -168,24 +175,107 @@ func TestRepackStopsAndResumes(t *testing.T) {
 	sameTree(t, dst, want)
 }
 
-// What is damaged in the source is told, and not taken over under new checksums.
+// What is damaged in the source is told, and not taken over under new checksums: by the checksum of the record, or of the file if there is none.
 func TestRepackDamaged(t *testing.T) {
-	for _, file := range []string{"packed_experts/layer_01.bin", "model_weights.bin", "tokenizer.json"} {
-		src := filepath.Join(t.TempDir(), "src")
-		check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
-		path := filepath.Join(src, file)
+	const layer, records = "packed_experts/layer_01.bin", expertfile.DirName + "/" + expertfile.SumsName
+	sum := func(file string) func(error) bool {
+		return func(err error) bool {
+			var sum *convert.ChecksumError
+			return errors.As(err, &sum) && sum.File == file
+		}
+	}
+	record := func(err error) bool {
+		var read *expertfile.ReadError
+		return errors.As(err, &read) && is[*expertfile.SumError](err) && strings.HasSuffix(read.Path, "src/"+layer) && read.Layer == 1 && read.Expert == 8
+	}
+	for _, c := range []struct {
+		file string
+		gone []string
+		told func(error) bool
+	}{
+		{layer, nil, record}, {layer, []string{convert.ChecksumsName}, record}, {layer, []string{records}, sum(layer)},
+		{records, nil, is[*expertfile.SumsError]}, {"model_weights.bin", nil, sum("model_weights.bin")}, {"tokenizer.json", nil, sum("tokenizer.json")},
+	} {
+		src := ownPack(t)
+		for _, file := range c.gone {
+			check(t, os.Remove(filepath.Join(src, file)))
+		}
+		path := filepath.Join(src, c.file)
 		raw, err := os.ReadFile(path)
 		check(t, err)
-		raw[len(raw)/2] ^= 1
-		check(t, os.Chmod(path, 0o644))
+		raw[len(raw)/2] ^= 1 // of 16 experts the one with index 8
 		writeFile(t, path, raw)
 		dst := filepath.Join(t.TempDir(), "pack")
-		err = convert.Convert(context.Background(), src, dst, unsafely(convert.Options{RowOrder: true}))
-		var sum *convert.ChecksumError
-		if !errors.As(err, &sum) || sum.File != file {
-			t.Errorf("%s: got %v, want a *ChecksumError of it", file, err)
+		if err := convert.Convert(context.Background(), src, dst, unsafely(convert.Options{RowOrder: true})); !c.told(err) {
+			t.Errorf("%s, without %v: got %v, want an error about it", c.file, c.gone, err)
 		}
 		gone(t, dst)
+	}
+}
+
+// ownPack copies a packed model, named src, that may be written to.
+func ownPack(t *testing.T) string {
+	src := filepath.Join(t.TempDir(), "src")
+	check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
+	for file := range tree(t, src) {
+		check(t, os.Chmod(filepath.Join(src, file), 0o644))
+	}
+	return src
+}
+
+// A source without checksums of its records, with others or without any, gets them: those of a conversion from the checkpoint.
+func TestRepackMakesRecordSums(t *testing.T) {
+	want := fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
+	for _, without := range [][]string{{expertfile.SumsName}, {expertfile.SumsName, "../" + convert.ChecksumsName}} {
+		src := ownPack(t)
+		for _, name := range without {
+			check(t, os.Remove(filepath.Join(src, expertfile.DirName, name)))
+		}
+		sameTree(t, mustConvert(t, src, convert.Options{RowOrder: true}), want)
+	}
+	src := ownPack(t)
+	check(t, os.Remove(filepath.Join(src, convert.ChecksumsName)))
+	var warnings []string
+	sameTree(t, mustConvert(t, src, convert.Options{RowOrder: true, Progress: func(p convert.Progress) {
+		if p.Warning != "" {
+			warnings = append(warnings, p.Warning)
+		}
+	}}), want)
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "what is damaged there, but for experts, stays so") {
+		t.Errorf("warnings %q, want one of all but experts", warnings)
+	}
+}
+
+// Stopped at the checksums of the records, when all layers are written, a conversion of either kind takes them from the files when it goes on.
+func TestRecordSumsResume(t *testing.T) {
+	packed, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
+	for _, src := range []string{packed, fixtures.Dir(t, fixtures.Qwen35MoEQ4)} {
+		o, dst := convert.Options{RowOrder: true}, filepath.Join(t.TempDir(), "pack")
+		full := func(path string) (convert.OutFile, error) {
+			if strings.Contains(path, expertfile.SumsName) {
+				return (&disk{left: 100}).create(path)
+			}
+			return os.Create(path)
+		}
+		var failed *convert.WriteError
+		if err := convert.Convert(context.Background(), src, dst, o.WithCreate(full)); !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) || filepath.Base(failed.Path) != expertfile.SumsName {
+			t.Fatalf("got %v, want a *WriteError of %s", err, expertfile.SumsName)
+		}
+		notWhole(t, dst)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		why := errors.New("stopped while the layers are read")
+		stop := func(path string) (convert.OutFile, error) {
+			if strings.Contains(path, expertfile.SumsName) {
+				cancel(why)
+			}
+			return os.Create(path)
+		}
+		if err := convert.Convert(ctx, src, dst, o.WithCreate(stop)); !errors.Is(err, why) || !strings.Contains(err.Error(), "interrupted") {
+			t.Fatalf("got %v, want that it was interrupted", err)
+		}
+		notWhole(t, dst)
+		check(t, convert.Convert(context.Background(), src, dst, unsafely(o)))
+		sameTree(t, dst, want)
 	}
 }
 
@@ -220,11 +310,7 @@ func TestRepackRefuses(t *testing.T) {
 		}, "model.layers.0.mlp.gate.weight"},
 		"checksums that cannot be read": {func(dir string) { writeFile(t, filepath.Join(dir, convert.ChecksumsName), []byte("{")) }, "checksums.json"},
 	} {
-		src := filepath.Join(t.TempDir(), "src")
-		check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
-		for file := range tree(t, src) {
-			check(t, os.Chmod(filepath.Join(src, file), 0o644))
-		}
+		src := ownPack(t)
 		c.harm(src)
 		dst := filepath.Join(t.TempDir(), "pack")
 		if err := convert.Convert(context.Background(), src, dst, convert.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/moeflux/moeflux-actor/internal/invariants"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -180,7 +180,7 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// A read allocates nothing in the steady state, past the page cache or through it.
+// A read allocates nothing in the steady state, past the page cache or through it, though others make garbage that is collected.
 func TestReadAllocatesNothing(t *testing.T) {
 	x, _, size, _ := openDirect(t)
 	got := aligned(t, size)
@@ -190,10 +190,11 @@ func TestReadAllocatesNothing(t *testing.T) {
 		}
 		x.direct = direct
 		if n := testing.AllocsPerRun(50, func() {
+			runtime.GC()
 			if err := x.ReadExpert(0, 1, got); err != nil {
 				t.Fatal(err)
 			}
-		}); n > 0 && !invariants.Enabled { // the race detector empties pools of memory at random
+		}); n > 0 {
 			t.Errorf("direct %v: %v allocations a read, want none", direct, n)
 		}
 	}

@@ -23,6 +23,7 @@ type File struct {
 	layers  []int // that have experts, ascending
 	files   map[int]*layerFile
 	direct  bool // reads go past the page cache
+	calls   preads
 	sums    Sums // nil if records are not checked
 }
 
@@ -32,8 +33,8 @@ type layerFile struct {
 	file *os.File
 	read io.ReaderAt // the file; tests put a failing one in front
 	raw  syscall.RawConn
-	// Calls of pread are kept, so that a read allocates nothing.
-	calls sync.Pool // of *pread
+	// calls are those of all files together.
+	calls *preads
 
 	mu      sync.Mutex
 	closed  bool
@@ -120,7 +121,7 @@ func (f *File) open(layer int, path string) (int64, error) {
 		file.Close()
 		return -1, fmt.Errorf("expertfile: %w", err)
 	}
-	l := &layerFile{path: path, file: file, raw: raw}
+	l := &layerFile{path: path, file: file, raw: raw, calls: &f.calls}
 	l.read = l
 	f.files[layer] = l
 	return info.Size(), nil
@@ -129,18 +130,14 @@ func (f *File) open(layer int, path string) (int64, error) {
 // ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the page cache the next
 // read would begin where none may.
 func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
-	c, _ := l.calls.Get().(*pread)
-	if c == nil {
-		c = new(pread)
-		c.run = c.do
-	}
+	c := l.calls.take()
 	c.p, c.at = p, at
 	err = l.control(c.run)
 	if err == nil {
 		n, err = c.n, c.err
 	}
 	c.p, c.err = nil, nil
-	l.calls.Put(c)
+	l.calls.put(c)
 	switch {
 	case err != nil:
 		return 0, err
@@ -157,6 +154,32 @@ type pread struct {
 	n   int
 	err error
 	run func(fd uintptr) // do
+}
+
+// preads keeps calls of pread, as many as were ever under way at once, so that a read allocates nothing. A sync.Pool would lose
+// them, and its own lists, with every garbage collection.
+type preads struct {
+	mu   sync.Mutex
+	free []*pread
+}
+
+func (f *preads) take() *pread {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.free); n > 0 {
+		c := f.free[n-1]
+		f.free = f.free[:n-1]
+		return c
+	}
+	c := new(pread)
+	c.run = c.do
+	return c
+}
+
+func (f *preads) put(c *pread) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free = append(f.free, c)
 }
 
 func (c *pread) do(fd uintptr) { c.n, c.err = unix.Pread(int(fd), c.p, c.at) }
