@@ -167,6 +167,79 @@ func benchmarkPipeline(b *testing.B, dir string) {
 	reportPipeline(b, took[0], took[1], float64(len(e.Model().Layers)))
 }
 
+// BenchmarkDecodeOperations tells how the device's time for a token after a text of 512 is divided among operations. Each runs by itself,
+// products that share a job together. MOEFLUX_BENCH_MODEL names a packed model, MOEFLUX_BENCH_ACTIVATIONS=int8 rounds inputs.
+func BenchmarkDecodeOperations(b *testing.B) {
+	dir := os.Getenv("MOEFLUX_BENCH_MODEL")
+	if dir == "" {
+		dir, _ = demoModel(b)
+	}
+	cfg := host.Config{}
+	if os.Getenv("MOEFLUX_BENCH_ACTIVATIONS") == host.Int8.String() {
+		cfg.Activations = host.Int8
+	}
+	inner, err := host.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { inner.Close() })
+	dev := &tapeDevice{Device: inner}
+	e := open(b, actors.Config{Model: dir, Device: dev, Context: 1024, ExpertIO: actors.ExpertIOMmap})
+	s := sequence(b, e)
+	prompt := make([]int32, 512)
+	for i := range prompt {
+		prompt[i] = int32(7919 * (i + 1) % e.Model().VocabSize)
+	}
+	eval(b, s, prompt...)
+	dev.record = true
+	eval(b, s, prompt[0])
+	dev.record = false
+	type timed struct {
+		name string
+		ops  *gpu.Commands
+	}
+	var parts []timed
+	for _, c := range dev.tape {
+		for ops := c.Ops(); len(ops) > 0; {
+			n := 1
+			for ops[0].Name() == "matmul" && n < len(ops) && ops[n].Name() == "matmul" && sameInput(ops[0], ops[n]) {
+				n++
+			}
+			name := ops[0].Name()
+			if m, ok := ops[0].(*gpu.MatMul); ok {
+				name = fmt.Sprintf("matmul-%dx%d", m.W.Rows, m.W.Cols)
+			}
+			parts = append(parts, timed{name, someOf(ops[:n])})
+			ops = ops[n:]
+		}
+	}
+	took := map[string]float64{} // microseconds
+	b.ResetTimer()
+	for b.Loop() {
+		for _, p := range parts {
+			began := time.Now()
+			if err := inner.Run(p.ops); err != nil {
+				b.Fatal(err)
+			}
+			took[p.name] += float64(time.Since(began).Nanoseconds()) / 1e3
+		}
+	}
+	for name, t := range took {
+		b.ReportMetric(t/float64(b.N), name+"-µs")
+	}
+}
+
+func sameInput(a, b gpu.Op) bool { return a.(*gpu.MatMul).X == b.(*gpu.MatMul).X }
+
+// someOf returns commands of some operations of others, which stay as they are.
+func someOf(ops []gpu.Op) *gpu.Commands {
+	all := new(gpu.Commands)
+	for _, op := range ops {
+		encodeCopy(all, op)
+	}
+	return all
+}
+
 // reportPipeline compares medians, and the times that one token in ten stays below.
 func reportPipeline(b *testing.B, through, loop []float64, layers float64) {
 	if len(loop) == 0 {
@@ -211,58 +284,62 @@ func (q tapeQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 func copyCommands(c *gpu.Commands) *gpu.Commands {
 	out := new(gpu.Commands)
 	for _, op := range c.Ops() {
-		switch o := op.(type) {
-		case *gpu.Upload:
-			out.EncodeUpload(gpu.Upload{Dst: o.Dst, Src: slices.Clone(o.Src)})
-		case *gpu.Download:
-			out.EncodeDownload(gpu.Download{Src: o.Src, Dst: make([]byte, len(o.Dst))})
-		case *gpu.Embed:
-			out.EncodeEmbed(gpu.Embed{Table: o.Table, Tokens: slices.Clone(o.Tokens), Y: o.Y})
-		case *gpu.Gather:
-			g := *o
-			g.Rows = slices.Clone(o.Rows)
-			out.EncodeGather(g)
-		case *gpu.RMSNorm:
-			out.EncodeRMSNorm(*o)
-		case *gpu.MatMul:
-			out.EncodeMatMul(*o)
-		case *gpu.Add:
-			out.EncodeAdd(*o)
-		case *gpu.SigmoidGate:
-			out.EncodeSigmoidGate(*o)
-		case *gpu.SwiGLU:
-			out.EncodeSwiGLU(*o)
-		case *gpu.Rope:
-			out.EncodeRope(*o)
-		case *gpu.AppendKV:
-			a := *o
-			a.Segments = slices.Clone(o.Segments)
-			out.EncodeAppendKV(a)
-		case *gpu.Attention:
-			a := *o
-			a.Segments = slices.Clone(o.Segments)
-			out.EncodeAttention(a)
-		case *gpu.CausalConv:
-			a := *o
-			a.Segments = slices.Clone(o.Segments)
-			out.EncodeCausalConv(a)
-		case *gpu.DeltaRule:
-			a := *o
-			a.Segments = slices.Clone(o.Segments)
-			out.EncodeDeltaRule(a)
-		case *gpu.GatedNorm:
-			out.EncodeGatedNorm(*o)
-		case *gpu.Experts:
-			a := *o
-			a.Experts = slices.Clone(o.Experts)
-			out.EncodeExperts(a)
-		case *gpu.Combine:
-			out.EncodeCombine(*o)
-		default:
-			panic("an operation that the tape does not know: " + op.Name())
-		}
+		encodeCopy(out, op)
 	}
 	return out
+}
+
+func encodeCopy(out *gpu.Commands, op gpu.Op) {
+	switch o := op.(type) {
+	case *gpu.Upload:
+		out.EncodeUpload(gpu.Upload{Dst: o.Dst, Src: slices.Clone(o.Src)})
+	case *gpu.Download:
+		out.EncodeDownload(gpu.Download{Src: o.Src, Dst: make([]byte, len(o.Dst))})
+	case *gpu.Embed:
+		out.EncodeEmbed(gpu.Embed{Table: o.Table, Tokens: slices.Clone(o.Tokens), Y: o.Y})
+	case *gpu.Gather:
+		g := *o
+		g.Rows = slices.Clone(o.Rows)
+		out.EncodeGather(g)
+	case *gpu.RMSNorm:
+		out.EncodeRMSNorm(*o)
+	case *gpu.MatMul:
+		out.EncodeMatMul(*o)
+	case *gpu.Add:
+		out.EncodeAdd(*o)
+	case *gpu.SigmoidGate:
+		out.EncodeSigmoidGate(*o)
+	case *gpu.SwiGLU:
+		out.EncodeSwiGLU(*o)
+	case *gpu.Rope:
+		out.EncodeRope(*o)
+	case *gpu.AppendKV:
+		a := *o
+		a.Segments = slices.Clone(o.Segments)
+		out.EncodeAppendKV(a)
+	case *gpu.Attention:
+		a := *o
+		a.Segments = slices.Clone(o.Segments)
+		out.EncodeAttention(a)
+	case *gpu.CausalConv:
+		a := *o
+		a.Segments = slices.Clone(o.Segments)
+		out.EncodeCausalConv(a)
+	case *gpu.DeltaRule:
+		a := *o
+		a.Segments = slices.Clone(o.Segments)
+		out.EncodeDeltaRule(a)
+	case *gpu.GatedNorm:
+		out.EncodeGatedNorm(*o)
+	case *gpu.Experts:
+		a := *o
+		a.Experts = slices.Clone(o.Experts)
+		out.EncodeExperts(a)
+	case *gpu.Combine:
+		out.EncodeCombine(*o)
+	default:
+		panic("an operation that the tape does not know: " + op.Name())
+	}
 }
 
 // BenchmarkTracing shows what tracing costs: absent, present with the caller's span not sampled, and recording.
