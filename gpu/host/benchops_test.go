@@ -98,6 +98,8 @@ func rowCases(rows int) []opCase {
 			c.EncodeCausalConv(gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,
 				Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * 8192)}}})
 		}),
+		productCase("matmul/1x2048", rows, 1, dim),
+		productCase("matmul/24x2048", rows, 24, dim),
 		{"embed", func(b *testing.B, d *Device, c *gpu.Commands) {
 			c.EncodeEmbed(gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
 		}, 0, rows * dim * 4},
@@ -110,6 +112,13 @@ func rowCases(rows int) []opCase {
 				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 128)}}})
 		}, 0, rows * 2 * (512*5 + 4*4)},
 	}
+}
+
+// productCase is a product with a matrix in rows: of a shared expert's gate, or of a router whose experts fill no panel.
+func productCase(name string, rows, out, in int) opCase {
+	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
+		c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, out, in, q4), X: benchFloats(b, d, rows*in), Y: benchFloats(b, d, rows*out), Rows: rows})
+	}, rows * out * in, q4.Bytes(out, in)}
 }
 
 func opCases(rows int) []opCase {
