@@ -249,3 +249,20 @@ func BenchmarkDecodeAttention(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecodeConv takes one row through the convolutions of layers whose weights and states together are beyond every cache. GB/s are of weights,
+// and of states once.
+func BenchmarkDecodeConv(b *testing.B) {
+	eachThreads(b, func(b *testing.B, d *Device) {
+		const layers, channels = 384, 8192
+		w, states := benchFloats(b, d, layers*4*channels), benchFloats(b, d, layers*3*channels)
+		x, y := benchFloats(b, d, channels), benchFloats(b, d, channels)
+		ops := make([]gpu.Commands, layers)
+		for i := range ops {
+			ops[i].EncodeCausalConv(gpu.CausalConv{X: x, W: w.At(i * 16 * channels), Y: y, Channels: channels, Kernel: 4,
+				Segments: []gpu.StateSegment{{Rows: 1, State: states.At(i * 12 * channels)}}})
+		}
+		walk(b, d, ops, 28*channels)
+		b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+	})
+}
