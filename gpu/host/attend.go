@@ -89,16 +89,23 @@ func (t *attnTask) do(s *scratch, chunk int) {
 // attend takes positions from first, where a span begins, to end.
 func (t *attnTask) attend(a *queries, kv *gpu.KV, at, first, end int) {
 	rows := 0
+	few := a.rows*a.heads < packedValues // they take no longer than memory does
 	for p := first; p < end; p += attnBlock {
 		if p%attnSpan == 0 {
 			rows = a.span(p)
 		}
 		n := min(attnBlock, end-p)
+		if few {
+			t.bring(kv, kv.VOffset, at, a.valueDim, p, n)
+		}
 		a.transposeKeys(a.kt, a.pad, kv, at, a.dim, p, n)
 		v := valueRows{kv: kv, chan0: at}
 		if a.rows*a.heads >= packedValues || kv.Format != gpu.KVF32 {
 			a.fetch(a.packed, kv, kv.VOffset, at, a.valueDim, p, n)
 			v = valueRows{block: a.packed, first: p, width: a.valueDim}
+		}
+		if next := p + n; few && next < end {
+			t.bring(kv, kv.KOffset, at, a.dim, next, min(attnBlock, end-next))
 		}
 		a.weigh(p, n, &v)
 		if t.phase == attnWhole && ((p+attnBlock)%attnSpan == 0 || p+attnBlock >= end) {

@@ -98,6 +98,8 @@ func rowCases(rows int) []opCase {
 			c.EncodeCausalConv(gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,
 				Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * 8192)}}})
 		}),
+		productCase("matmul/1x2048", rows, 1, dim),
+		productCase("matmul/24x2048", rows, 24, dim),
 		{"embed", func(b *testing.B, d *Device, c *gpu.Commands) {
 			c.EncodeEmbed(gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
 		}, 0, rows * dim * 4},
@@ -110,6 +112,13 @@ func rowCases(rows int) []opCase {
 				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 128)}}})
 		}, 0, rows * 2 * (512*5 + 4*4)},
 	}
+}
+
+// productCase is a product with a matrix in rows: of a shared expert's gate, or of a router whose experts fill no panel.
+func productCase(name string, rows, out, in int) opCase {
+	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
+		c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, out, in, q4), X: benchFloats(b, d, rows*in), Y: benchFloats(b, d, rows*out), Rows: rows})
+	}, rows * out * in, q4.Bytes(out, in)}
 }
 
 func opCases(rows int) []opCase {
@@ -183,42 +192,77 @@ func BenchmarkOps(b *testing.B) {
 	}
 }
 
+// layeredCaches returns the keys and values of n positions in so many layers as an engine keeps them: a page is 64 positions of all layers
+// in one buffer, float32 or 8 bits in groups of so many channels. Latents are both keys and values.
+func layeredCaches(b *testing.B, d *Device, layers, n, dim, group int, latent bool) (caches []gpu.KV, bytes int) {
+	kv := gpu.KV{PageRows: 64, Dim: dim, Group: group}
+	if group > 0 {
+		kv.Format = gpu.KVInt8
+	}
+	part := kv.PartBytes()
+	size := 2 * part
+	if latent {
+		size = part
+	}
+	for range layers {
+		caches = append(caches, kv)
+	}
+	for range n / kv.PageRows {
+		page := benchFloats(b, d, layers*size/4)
+		for i := range caches {
+			c := &caches[i]
+			c.Pages = append(c.Pages, page)
+			c.KOffset, c.VOffset = i*size, i*size+size-part
+		}
+	}
+	return caches, n / kv.PageRows * size
+}
+
 // BenchmarkDecodeAttention takes one row through the attention of layers whose keys and values together are beyond every cache, as
-// decoding does: 32 heads on 4 key-value heads of 128 after 4,096 positions, and the folded form of latent attention, whose 128 heads share
+// decoding does: 32 heads on 4 key-value heads of 128, 16 on 2 of 256, and the folded form of latent attention, whose 128 heads share
 // 576 channels. GB/s are of keys and values as they are kept.
 func BenchmarkDecodeAttention(b *testing.B) {
 	for _, shape := range []struct {
 		name                           string
 		heads, kvHeads, dim, value, by int
-		layers                         int
-	}{{"heads=32,4x128", 32, 4, 128, 0, 128, 24}, {"latent=128x576", 128, 1, 576, 512, 64, 24}} {
-		for _, format := range []gpu.KVFormat{gpu.KVF32, gpu.KVInt8} {
-			eachThreads(b, func(b *testing.B, d *Device) {
-				b.Run(fmt.Sprintf("%s/positions=4096/kv=%v", shape.name, format), func(b *testing.B) {
-					const positions = 4096
-					group, parts := 0, 2
-					if format == gpu.KVInt8 {
-						group = shape.by
-					}
-					if shape.value > 0 {
-						parts = 1
-					}
-					ops := make([]gpu.Commands, shape.layers)
-					bytes := 0
-					for i := range ops {
-						kv := benchCache(b, d, positions, shape.kvHeads*shape.dim, group)
-						bytes = parts * positions / kv.PageRows * kv.PartBytes()
-						if parts == 1 {
-							kv.VOffset = kv.KOffset
+	}{{"heads=32,4x128", 32, 4, 128, 0, 128}, {"heads=16,2x256", 16, 2, 256, 0, 128}, {"latent=128x576", 128, 1, 576, 512, 64}} {
+		for _, positions := range []int{512, 4096} {
+			for _, format := range []gpu.KVFormat{gpu.KVF32, gpu.KVInt8} {
+				eachThreads(b, func(b *testing.B, d *Device) {
+					b.Run(fmt.Sprintf("%s/positions=%d/kv=%v", shape.name, positions, format), func(b *testing.B) {
+						group, layers := 0, 64*512/positions
+						if format == gpu.KVInt8 {
+							group, layers = shape.by, 4*layers
 						}
-						ops[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
-							QRowStride: shape.heads * shape.dim, QHeadStride: shape.dim, Heads: shape.heads, KVHeads: shape.kvHeads, HeadDim: shape.dim, ValueDim: shape.value,
-							Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: kv}}})
-					}
-					walk(b, d, ops, bytes)
-					b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+						caches, bytes := layeredCaches(b, d, layers, positions, shape.kvHeads*shape.dim, group, shape.value > 0)
+						ops := make([]gpu.Commands, layers)
+						for i := range ops {
+							ops[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
+								QRowStride: shape.heads * shape.dim, QHeadStride: shape.dim, Heads: shape.heads, KVHeads: shape.kvHeads, HeadDim: shape.dim, ValueDim: shape.value,
+								Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: caches[i]}}})
+						}
+						walk(b, d, ops, bytes)
+						b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+					})
 				})
-			})
+			}
 		}
 	}
+}
+
+// BenchmarkDecodeConv takes one row through the convolutions of layers whose weights and states together are beyond every cache. GB/s are of weights,
+// and of states once.
+func BenchmarkDecodeConv(b *testing.B) {
+	eachThreads(b, func(b *testing.B, d *Device) {
+		const layers, channels = 384, 8192
+		w, states := benchFloats(b, d, layers*4*channels), benchFloats(b, d, layers*3*channels)
+		x, y := benchFloats(b, d, channels), benchFloats(b, d, channels)
+		ops := make([]gpu.Commands, layers)
+		for i := range ops {
+			ops[i].EncodeCausalConv(gpu.CausalConv{X: x, W: w.At(i * 16 * channels), Y: y, Channels: channels, Kernel: 4,
+				Segments: []gpu.StateSegment{{Rows: 1, State: states.At(i * 12 * channels)}}})
+		}
+		walk(b, d, ops, 28*channels)
+		b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+	})
 }

@@ -52,6 +52,23 @@ func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) 
 	}
 }
 
+// bring touches width channels from channel at on of n positions from p on, of keys or values which begin at offset in a page: a head's rows
+// lie far apart, and kernels that compute with them wait for a few lines at a time.
+func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
+	for n > 0 {
+		row := p % kv.PageRows
+		run := min(n, kv.PageRows-row)
+		part := bytesAt(kv.Pages[p/kv.PageRows].At(offset), kv.PartBytes())
+		if kv.Format == gpu.KVF32 {
+			v.touch(part[4*(row*kv.Dim+at):], 4*width, 4*kv.Dim, run)
+		} else {
+			v.touch(part[row*kv.Dim+at:], width, kv.Dim, run)
+			v.touch(part[kv.ScalesAt()+4*(at/kv.Group*kv.PageRows+row):], 4*run, 4*kv.PageRows, width/kv.Group)
+		}
+		p, n = p+run, n-run
+	}
+}
+
 // codeColumns divides the groups that transpose8 takes. Of float32 the group is 0.
 const codeColumns = 16
 

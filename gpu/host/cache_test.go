@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
@@ -189,4 +192,30 @@ func TestInt8Latents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTouch reads rows at both ends of memory that nothing readable lies beside.
+func TestTouch(t *testing.T) {
+	page := unix.Getpagesize()
+	mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	for _, guard := range [][]byte{mem[:page], mem[2*page:]} {
+		if err := unix.Mprotect(guard, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	inner := mem[page : 2*page]
+	eachVectors(t, func(t *testing.T, v *vectors) {
+		for _, width := range []int{1, 4, 63, 64, 65, 128, 516} {
+			for _, rows := range []int{1, 3} {
+				stride := width + 7
+				v.touch(inner, width, stride, rows)
+				v.touch(inner[page-(rows-1)*stride-width:], width, stride, rows)
+			}
+		}
+	})
 }

@@ -32,6 +32,8 @@ func (t *convTask) do(s *scratch, chunk int) {
 	}
 	n := c1 - c0
 	if t.kernel == convTaps {
+		t.touch(gpu.FloatBytes(t.w[c0*convTaps:c1*convTaps]), 4*convTaps*n, 0, 1)
+		t.touch(gpu.FloatBytes(state[c0:]), 4*n, 4*t.channels, past)
 		w := grow(&s.a, convTaps*n)
 		t.transposeAll(w, t.w[c0*convTaps:], n, convTaps, n, convTaps)
 		for r := range seg.Rows {

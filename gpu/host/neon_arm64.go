@@ -278,3 +278,8 @@ func softmaxNEON(scores, stats, acc []float32, dim int)
 //
 //go:noescape
 func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
+
+// touchNEON reads a byte of each line of rows of width bytes, stride bytes apart.
+//
+//go:noescape
+func touchNEON(mem []byte, width, stride, rows int)

@@ -10246,3 +10246,22 @@ l201:
 	SUBS $1, R19
 	BNE l201
 	RET
+
+// func touchNEON(mem []byte, width, stride, rows int)
+TEXT ·touchNEON(SB), NOSPLIT, $0-48
+	MOVD mem_base+0(FP), R0
+	MOVD width+24(FP), R1
+	MOVD stride+32(FP), R2
+	MOVD rows+40(FP), R3
+l202:
+	AND $-64, R0, R4
+	ADD R1, R0, R5
+l203:
+	MOVBU 0(R4), R6
+	ADD $64, R4
+	CMP R5, R4
+	BLO l203
+	ADD R2, R0
+	SUBS $1, R3
+	BNE l202
+	RET

@@ -42,6 +42,8 @@ type panelKernel func(a *byte)
 type panelScratch struct {
 	args                  panelArgs
 	codes, scales, biases []byte // of two panels that were not panels in memory
+	filled                matrix // see fill
+	rows                  [3][]byte
 	y                     [maxTile][2 * panelRows]float32
 }
 
@@ -53,6 +55,22 @@ func growBytes(b *[]byte, n int) []byte {
 		*b = mem[skip:]
 	}
 	return (*b)[:n]
+}
+
+// fill returns a matrix of the rows of w from panel p on, of which there are too few for a panel, and of zeros: whole panels are arranged
+// many times faster.
+func (s *panelScratch) fill(w *matrix, p int) *matrix {
+	first := p * panelRows
+	part := func(mem *[]byte, from []byte, rowBytes int) []byte {
+		dst := growBytes(mem, panelRows*rowBytes)
+		clear(dst[copy(dst, from[first*rowBytes:w.rows*rowBytes]):])
+		return dst
+	}
+	numberBytes := w.format.ScaleBytes(1, w.cols)
+	m := &s.filled
+	*m = matrix{rows: panelRows, cols: w.cols, format: w.format, rowBytes: w.rowBytes}
+	m.weight, m.scales, m.biases = part(&s.rows[0], w.weight, w.rowBytes), part(&s.rows[1], w.scales, numberBytes), part(&s.rows[2], w.biases, numberBytes)
+	return m
 }
 
 // panels returns how many panels m has, or would have.
@@ -93,7 +111,11 @@ func (k *kernels) loadPanels(s *panelScratch, w *matrix, p, n int) {
 	if w.format.Layout == quant.Rows {
 		codes, scales, biases = growBytes(&s.codes, 2*bytes), growBytes(&s.scales, 2*scaleBytes), growBytes(&s.biases, 2*scaleBytes)
 		for i := range n {
-			k.arrangePanel(codes[i*bytes:], scales[i*scaleBytes:], biases[i*scaleBytes:], w, p+i)
+			m, from := w, p+i
+			if (from+1)*panelRows > w.rows {
+				m, from = s.fill(w, from), 0
+			}
+			k.arrangePanel(codes[i*bytes:], scales[i*scaleBytes:], biases[i*scaleBytes:], m, from)
 		}
 		p = 0
 	}

@@ -129,51 +129,44 @@ type swap struct {
 // swaps bring the codes of a word into a panel's order, by bitsAt.
 var swaps = [3][]swap{{{6, 0x00cc00cc}, {12, 0x0000f0f0}}, {{8, 0x0000ff00}, {4, 0x00f000f0}}, nil}
 
-// arrangePanel writes panel p of a matrix that is stored in rows; rows that it lacks are zeros.
+// arrangePanel writes panel p, which is whole, of a matrix that is stored in rows.
 func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
 	first := p * panelRows
-	n := min(panelRows, w.rows-first)
 	b := bitsAt(w.format.Bits)
 	const block = 16 // bytes of a row
 	words, done := w.rowBytes/4, 0
-	row := w.weight[first*w.rowBytes : (first+n)*w.rowBytes]
-	if n == panelRows && k.arrange[b] != nil && w.rowBytes >= block {
+	row := w.weight[first*w.rowBytes : (first+panelRows)*w.rowBytes]
+	if k.arrange[b] != nil && w.rowBytes >= block {
 		k.arrange[b](&codes[0], &row[0], w.rowBytes, w.rowBytes/block)
 		done = w.rowBytes / block * 4
 	}
 	for i := done; i < words; i++ {
 		for lane := range panelRows {
-			word := uint32(0)
-			if lane < n {
-				word = binary.LittleEndian.Uint32(row[lane*w.rowBytes+4*i:])
-				for _, s := range swaps[b] {
-					t := (word ^ word>>s.shift) & s.mask
-					word ^= t ^ t<<s.shift
-				}
+			word := binary.LittleEndian.Uint32(row[lane*w.rowBytes+4*i:])
+			for _, s := range swaps[b] {
+				t := (word ^ word>>s.shift) & s.mask
+				word ^= t ^ t<<s.shift
 			}
 			binary.LittleEndian.PutUint32(codes[4*(i*panelRows+lane):], word)
 		}
 	}
-	k.arrangeNumbers(scales, w.scales, w, first, n)
-	k.arrangeNumbers(biases, w.biases, w, first, n)
+	k.arrangeNumbers(scales, w.scales, w, first)
+	k.arrangeNumbers(biases, w.biases, w, first)
 }
 
-// arrangeNumbers writes a panel's scales or biases, of n rows of w from first on.
-func (k *kernels) arrangeNumbers(dst, src []byte, w *matrix, first, n int) {
+// arrangeNumbers writes a panel's scales or biases, of rows of w from first on.
+func (k *kernels) arrangeNumbers(dst, src []byte, w *matrix, first int) {
 	groups := w.cols / w.format.Group
 	const block = 8 // groups
 	done := 0
-	src = src[2*groups*first : 2*groups*(first+n)]
-	if n == panelRows && k.arrangeScales != nil && groups >= block {
+	src = src[2*groups*first : 2*groups*(first+panelRows)]
+	if k.arrangeScales != nil && groups >= block {
 		k.arrangeScales(&dst[0], &src[0], 2*groups, groups/block)
 		done = groups / block * block
 	}
 	for g := done; g < groups; g++ {
 		for lane := range panelRows {
-			v := uint16(0)
-			if lane < n {
-				v = binary.LittleEndian.Uint16(src[2*(lane*groups+g):])
-			}
+			v := binary.LittleEndian.Uint16(src[2*(lane*groups+g):])
 			binary.LittleEndian.PutUint16(dst[2*(g*panelRows+lane):], v)
 		}
 	}

@@ -42,6 +42,9 @@ type vectors struct {
 		group, width, codeStride, scaleStride int)
 	transpose8 func(dst []float32, codes []byte, scales []float32, // the same, rows as columns, see portableTranspose8
 		group, width, dstStride, codeStride, scaleStride, rows int)
+	// touch reads a byte of each line of rows of width bytes, stride bytes apart, from the first byte of mem on, so that they are in the caches when a
+	// kernel comes that would wait for a few lines at a time. The portable form, which no memory keeps waiting, does nothing.
+	touch func(mem []byte, width, stride, rows int)
 }
 
 var portableVectors = vectors{
@@ -50,7 +53,7 @@ var portableVectors = vectors{
 	swiglu: swiglu, gate: portableGate, combine: portableCombine, conv: portableConv,
 	rope:      func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, false) },
 	ropePairs: func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, true) },
-	widen:     portableWiden, widen8: portableWiden8, transpose8: portableTranspose8,
+	widen:     portableWiden, widen8: portableWiden8, transpose8: portableTranspose8, touch: func([]byte, int, int, int) {},
 	transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
 	codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
 		portableCodes2, portableCodes4, portableCodes8},

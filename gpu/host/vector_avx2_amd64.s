@@ -2585,3 +2585,25 @@ pass6:
 	JNZ         pass6
 	VZEROUPPER
 	RET
+
+// func touchAVX2(mem []byte, width int, stride int, rows int)
+TEXT ·touchAVX2(SB), NOSPLIT, $0-48
+	MOVQ mem_base+0(FP), AX
+	MOVQ stride+32(FP), CX
+	MOVQ rows+40(FP), DX
+
+rows:
+	MOVQ width+24(FP), SI
+	MOVQ AX, BX
+	ADDQ AX, SI
+	ANDQ $-64, BX
+
+lines:
+	MOVB (BX), DI
+	ADDQ $0x40, BX
+	CMPQ BX, SI
+	JB   lines
+	ADDQ CX, AX
+	DECQ DX
+	JNZ  rows
+	RET

@@ -113,3 +113,8 @@ func softmaxAVX512(scores []float32, stats []float32, acc []float32, dim int)
 //
 //go:noescape
 func deltaAVX512(state []float32, keys []float32, gates []float32, v []float32, y []float32, vStride int, yStride int)
+
+// touchAVX512 reads a byte of each line of rows of width bytes, stride bytes apart.
+//
+//go:noescape
+func touchAVX512(mem []byte, width int, stride int, rows int)

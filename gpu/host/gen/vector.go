@@ -60,6 +60,7 @@ func (g *vectorGenerator) write() {
 	g.multiply()
 	g.softmax()
 	g.delta()
+	g.touch()
 }
 
 // The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the one of least

@@ -402,3 +402,23 @@ func (g *vectorGenerator) widen8() {
 	JNZ(LabelRef("rows"))
 	leave()
 }
+
+// touch loads: more comes at a time than with prefetches, of which many at once are lost.
+func (g *vectorGenerator) touch() {
+	g.text("touch", "func(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
+	row, stride, rows := base("mem"), Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
+	Label("rows")
+	p, end := GP64(), Load(Param("width"), GP64())
+	MOVQ(row, p)
+	ADDQ(row, end)
+	ANDQ(I8(-64), p)
+	Label("lines")
+	MOVB(at(p, 0), GP8())
+	ADDQ(U8(64), p)
+	CMPQ(p, end)
+	JB(LabelRef("lines"))
+	ADDQ(stride, row)
+	DECQ(rows)
+	JNZ(LabelRef("rows"))
+	RET()
+}

@@ -28,6 +28,7 @@ func vectors(a *assembly) {
 	multiply(a)
 	softmax(a)
 	delta(a)
+	touch(a)
 }
 
 // The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the one of least relative error, 3e-9, over

@@ -291,3 +291,24 @@ func ropePairs(a *assembly) {
 	})
 	a.ret()
 }
+
+// touch loads, as the other instruction sets do.
+func touch(a *assembly) {
+	a.text("touchNEON", "(mem []byte, width, stride, rows int)", 48, "reads a byte of each line of rows of width bytes, stride bytes apart.")
+	const row, width, stride, rows, p, end, line gen = 0, 1, 2, 3, 4, 5, 6
+	a.base("mem", 0, row)
+	a.ins("MOVD", arg("width", 24), width)
+	a.ins("MOVD", arg("stride", 32), stride)
+	a.ins("MOVD", arg("rows", 40), rows)
+	a.loop(rows, func() {
+		a.ins("AND", imm(-64), row, p)
+		a.ins("ADD", width, row, end)
+		lines := a.label()
+		a.ins("MOVBU", at(p, 0), line)
+		a.ins("ADD", imm(64), p)
+		a.ins("CMP", end, p)
+		a.ins("BLO", lines)
+		a.ins("ADD", stride, row)
+	})
+	a.ret()
+}
