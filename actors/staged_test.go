@@ -99,7 +99,9 @@ func TestDiscrete(t *testing.T) {
 func TestUploadFails(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	dev := &discrete{Device: device(t, 2), free: 1 << 30}
-	e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, Prefetch: actors.PrefetchOff})
+	e := open(t, actors.Config{ // too few slots for all experts, or they would be filled in the background, where a failure is nobody's
+		Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, Prefetch: actors.PrefetchOff, ExpertMemory: 1 << 17, WaveSlots: 4,
+	})
 	s := sequence(t, e)
 	dev.failAt = dev.uploads.Load() + 2
 	if _, err := s.Eval(context.Background(), prompt(1, 9, e.Model().VocabSize)); !errors.Is(err, errUpload) {
