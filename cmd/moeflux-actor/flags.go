@@ -23,17 +23,18 @@ type engineFlags struct {
 	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
 	Activations string `default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
-	RingDepth       int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
-	Prefetch        string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
-	PrefetchLayers  int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer."`
-	ExpertIO        string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
-	ExpertMemory    size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
-	Profile         string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
-	ReadWorkers     int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
-	ChunkRows       int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
-	Ctx             int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
-	KV              string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
-	ExpertsPerToken int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
+	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
+	Prefetch         string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
+	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer."`
+	ExpertIO         string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
+	ExpertMemory     size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	Profile          string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
+	ReadWorkers      int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
+	ChunkRows        int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
+	Ctx              int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
+	KV               string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
+	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
+	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
 	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Holds the bytes of every expert read against the checksum that was taken when they were packed. Default: auto. Bytes that are wrong are read again, and then fail like any read. Mapped experts are not read, and not checked. Auto does so where the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
@@ -144,10 +145,14 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	if err != nil {
 		return actors.Config{}, err
 	}
+	checkpoints, err := f.CheckpointMemory.resolve(inv.env.memory)
+	if err != nil {
+		return actors.Config{}, err
+	}
 	return actors.Config{
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
 		ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
-		Logger: f.logger(inv.stderr),
+		CheckpointMemory: checkpoints, Logger: f.logger(inv.stderr),
 	}, nil
 }
 
