@@ -35,7 +35,7 @@ func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actor
 	cfg.Model = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	cfg.ExpertIO = actors.ExpertIOBuffered
 	if cfg.ExpertMemory == 0 {
-		cfg.ExpertMemory = 31 * 28672
+		cfg.ExpertMemory = 31 * 24576
 	}
 	cfg.WrapReads = func(src readpool.Source) readpool.Source {
 		*faulty = readpool.NewFaulty(src, faults...)
