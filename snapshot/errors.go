@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	switch {
 	case e.Got == e.Want: // not a matter of numbers
 	case e.Kind == ErrNotSnapshot || e.Kind == ErrChecksum:
-		fmt.Fprintf(&b, ": %#x, want %#x", e.Got, e.Want)
+		fmt.Fprintf(&b, ": %#x, want %#x", uint64(e.Got), uint64(e.Want)) // bits, not amounts
 	default:
 		fmt.Fprintf(&b, ": %d, want %d", e.Got, e.Want)
 	}
