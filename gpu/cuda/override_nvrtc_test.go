@@ -20,13 +20,11 @@ func limbKernels() (all []launch.Kernel) {
 				for wide := range 2 {
 					c := fmt.Sprintf("#define BITS %d\n#define GROUP %d\n#define LAYOUT %d\n#define WIDE %d\n", bits, group, layout, wide)
 					add("limbs_split", c, "")
-					for _, rows := range []int{1, 2, 4, 8} {
-						add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+rows%2, rows/8, 1+wide*3)
-					}
-					add("limbs_matmul_many", c, "#define TILES %d\n#define COLS 4\n#define PARTS %d\n", 1+layout, 1+2*wide)
-					add("limbs_experts", c, "#define GATED 1\n#define TILES 2\n#define SPLIT %d\n#define WHICH 0\n", wide)
-					add("limbs_experts", c, "#define GATED 0\n#define TILES 1\n#define SPLIT %d\n#define WHICH 2\n", wide)
-					add("limbs_experts_many", c, "#define GATED %d\n#define TILES 2\n#define COLS 4\n#define WHICH %d\n", wide, 2*(1-wide))
+					c += fmt.Sprintf("#define INPUTS %d\n", 384*(1+3*wide))
+					rows := []int{1, 2, 4, 8, 16, 32}[len(all)%6]
+					add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+layout, rows/8%2, 1+wide*3)
+					add("limbs_experts", c, "#define XROWS 8\n#define TILES 1\n#define SPLIT %d\n#define GATED %d\n#define WHICH %d\n", layout, 1-wide, wide*2)
+					add("limbs_experts", c, "#define XROWS 32\n#define TILES 2\n#define SPLIT 1\n#define GATED %d\n#define WHICH 0\n", wide)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ type testCase struct {
 func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
-		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
+		transferCases(), rowCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
 		expertCases(), combineCases(), goldenCases(),
 	} {
 		all = append(all, list...)

@@ -35,6 +35,13 @@ func matmulCases() []testCase {
 		add(matmulShape{format: f, out: 32, in: 128, rows: 3, xStride: 131, yStride: 33}, "/strided")
 		add(matmulShape{format: f, out: 32, in: 256, rows: 3, exact: true}, "/exact")
 	}
+	// More rows than any one kernel is made for.
+	for _, rows := range []int{16, 17, 33, 129, 600} {
+		f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+		add(matmulShape{format: f, out: 21, in: 192, rows: rows}, "")
+		f.Layout = quant.Panels
+		add(matmulShape{format: f, out: 48, in: 192, rows: rows}, "")
+	}
 	for _, f := range formats()[:2] {
 		for _, in := range []int{1, 3, 5, 63, 65, 71, 130} {
 			add(matmulShape{format: f, out: 3, in: in, rows: 1}, "")

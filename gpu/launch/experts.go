@@ -81,7 +81,7 @@ func (x *encoder) batch(o *gpu.Experts, f expertFormats) *expertBatch {
 	}
 	b.xrows = vectors(most)
 	if x.limbs(f.gate) && x.limbs(f.up) && x.limbs(f.down) && pairs > limbFew*n {
-		b.xrows = limbManyRows
+		b.xrows = limbMany
 	}
 	for i := range o.Experts {
 		e := &o.Experts[i]
@@ -107,7 +107,7 @@ func (x *encoder) expertBatch(b *expertBatch) {
 	o, f := b.o, &b.formats
 	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner)}
 	if gated := f.gate == f.up && f.wide[whichGate] == f.wide[whichUp]; gated && x.limbs(f.gate) {
-		x.limbExperts(b, whichGate, true, f.gate, f.wide[whichGate], limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
+		x.limbExperts(b, whichGate, true, f.gate, limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
 	} else if gated {
 		s := shapeOf(f.gate)
 		x.begin(o, "experts_gate_up", s.bits, s.layout, flag(f.wide[whichGate]), b.xrows)
@@ -132,7 +132,7 @@ func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out g
 		if p.divide == 1 { // a row a pair
 			rows *= b.o.TopK
 		}
-		x.limbExperts(b, which, false, f, b.formats.wide[which], limbRows{x: in, rows: rows, stride: int(p.xStride)}, out, p)
+		x.limbExperts(b, which, false, f, limbRows{x: in, rows: rows, stride: int(p.xStride)}, out, p)
 		return
 	}
 	s := shapeOf(f)

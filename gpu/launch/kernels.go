@@ -36,7 +36,7 @@ var kernelDefines = map[string][]string{
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [8]int
+	values [10]int
 }
 
 // kernel returns the kernel of a name with the values of its defines, in the table's order.

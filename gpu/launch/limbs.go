@@ -18,22 +18,20 @@ type LimbBackend interface {
 
 // limbKernels is the table of those kernels, as kernelDefines is that of the portable ones.
 var limbKernels = map[string][]string{
-	"limbs_split":        {"BITS", "GROUP", "LAYOUT", "WIDE"},
-	"limbs_matmul":       {"BITS", "GROUP", "LAYOUT", "WIDE", "XROWS", "TILES", "SPLIT", "PARTS"},
-	"limbs_matmul_many":  {"BITS", "GROUP", "LAYOUT", "WIDE", "TILES", "COLS", "PARTS"},
-	"limbs_experts":      {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "SPLIT", "WHICH"},
-	"limbs_experts_many": {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "COLS", "WHICH"},
+	"limbs_split":   {"BITS", "GROUP", "LAYOUT", "WIDE"},
+	"limbs_matmul":  {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
+	"limbs_experts": {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "WHICH"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
 func (x *encoder) limbs(f quant.Format) bool { return x.d.own != nil && f.Kind == quant.Affine }
 
 const (
-	limbTile      = 16 // rows of a matrix that a tile has
-	limbFew       = 8  // rows of X that a threadgroup has at most, in kernels for few
-	limbManyTiles = 8  // warps of a threadgroup in kernels for many rows, which have their tiles each
-	limbManyCols  = 4  // times 8 rows of X
-	limbManyRows  = 8 * limbManyCols
+	limbTile = 16 // rows of a matrix that a tile has
+	limbFew  = 8  // rows of X that a threadgroup has in kernels for few
+	limbMany = 32 // and in those for many
+	// limbWide is how many tiles fill a GPU: where there are more, a warp has two, which share the limbs.
+	limbWide = 400
 )
 
 // limbDefines are those that all kernels have.
@@ -73,10 +71,9 @@ func (x *encoder) limbRows(r *limbRows) {
 type limbSplitParams struct{ rows, cols, xStride, _ uint32 }
 
 // splitLimbs makes limbs of rows in scratch memory from byte *at on, and moves *at behind them.
-func (x *encoder) splitLimbs(op gpu.Op, f quant.Format, wide bool, r *limbRows, cols int, at *int) {
-	groups := cols / f.Group
+func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int) {
+	groups := cols / d[1]
 	r.limbs, r.sums, r.split = x.reserve(at, ceil(3*r.rows*cols, 4)), x.reserve(at, 2*r.rows*groups), true
-	d := limbDefines(f, wide)
 	x.begin(op, "limbs_split", d[:]...)
 	x.views(r.x)
 	x.places(r.limbs, r.sums)
@@ -91,74 +88,64 @@ type limbMatMulParams struct {
 	part                   limbPartParams
 }
 
-// limbMatMul is matMul. The kernels take up to 4 matrices of one format: their parameters and entries of limbMatMulParams one behind the other.
+// limbShape is how a product's rows are spread over threadgroups.
+type limbShape struct {
+	xrows int // rows of X that one takes
+	tiles int // tiles of the matrix
+	split bool
+}
+
+// limbShapeOf returns that for so many rows, and tiles of 16 rows of the matrix. Limbs of few rows each warp makes for itself: a kernel that does it
+// once costs a launch.
+func limbShapeOf(rows, tiles int) limbShape {
+	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= limbWide), split: rows > 4}
+	switch {
+	case rows > 16:
+		s.xrows, s.tiles = limbMany, 1+flag(tiles*ceil(rows, limbMany) >= limbWide/2)
+	case rows > limbFew:
+		s.xrows = 16
+	}
+	return s
+}
+
+// limbMatMul is matMul. The kernel can take up to 4 matrices of one format with one X: PARTS of them, their parameters and their entries in
+// limbMatMulParams one behind the other, and threadgroups for the tiles of all.
 func (x *encoder) limbMatMul(o *gpu.MatMul) {
 	f := o.W.Format
 	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	wide := shapeOf(f).wide(&o.W, o.X, r.stride)
-	d := limbDefines(f, wide)
-	tiles := ceil(o.W.Rows, limbTile)
-	p := limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(r.stride),
-		part: limbPartParams{rows: uint32(o.W.Rows), yStride: uint32(or(o.YStride, o.W.Rows)), biased: uint32(flag(!o.Bias.IsZero()))}}
-	at := 0
-	if o.Rows > 2*limbFew {
-		x.splitLimbs(o, f, wide, &r, o.W.Cols, &at)
-		each := 1 + flag(o.Rows > limbManyRows) // tiles of a warp
-		x.begin(o, "limbs_matmul_many", d[0], d[1], d[2], d[3], each, limbManyCols, 1)
-		x.places(r.limbs, r.sums)
-		x.limbPart(o, p)
-		x.end(256, ceil(tiles, limbManyTiles*each), ceil(o.Rows, limbManyRows))
-		return
+	d, tiles := limbDefines(f, shapeOf(f).wide(&o.W, o.X, r.stride)), ceil(o.W.Rows, limbTile)
+	s := limbShapeOf(o.Rows, tiles)
+	if s.split {
+		at := 0
+		x.splitLimbs(o, d, &r, o.W.Cols, &at)
 	}
-	if o.Rows > 4 {
-		x.splitLimbs(o, f, wide, &r, o.W.Cols, &at)
-	}
-	xrows, each := vectors(o.Rows), 1+flag(tiles >= limbPairs)
-	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], xrows, each, flag(r.split), 1)
+	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), 1)
 	x.limbRows(&r)
-	x.limbPart(o, p)
-	x.end(32*limbSlices(f, o.W.Cols), ceil(tiles, each), ceil(o.Rows, xrows))
-}
-
-// limbPairs is from how many tiles of a matrix on a threadgroup has two: there are enough of them then.
-const limbPairs = 400
-
-// limbPart binds a product's matrix, bias and result, and what the kernel has to know of them.
-func (x *encoder) limbPart(o *gpu.MatMul, p limbMatMulParams) {
 	x.matrix(&o.W)
 	x.views(o.Bias, o.Y)
-	constants(x, p)
+	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(r.stride),
+		part: limbPartParams{rows: uint32(o.W.Rows), yStride: uint32(or(o.YStride, o.W.Rows)), biased: uint32(flag(!o.Bias.IsZero()))}})
+	x.end(32*limbSlices(f, o.W.Cols), ceil(tiles, s.tiles), ceil(o.Rows, s.xrows))
 }
 
-// limbExperts launches products of experts' jobs with rows in; r.rows are all that there may be.
-func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, wide bool, r limbRows, out gpu.View, p expertParams) {
-	at, d, many := 0, limbDefines(f, wide), b.xrows > limbFew
-	if many || b.o.Rows > 2 {
-		x.splitLimbs(b.o, f, wide, &r, int(p.wCols), &at)
+// limbExperts launches a product of experts' jobs. r has all rows that there may be.
+func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
+	d, tiles := limbDefines(f, b.formats.wide[which]), ceil(int(p.wRows), limbTile)
+	if b.o.Rows > 2 {
+		at := 0
+		x.splitLimbs(b.o, d, &r, int(p.wCols), &at)
 	}
-	tiles := ceil(int(p.wRows), limbTile)
-	each := 1 + flag(gated || many) // tiles of a warp
-	if many {
-		x.begin(b.o, "limbs_experts_many", d[0], d[1], d[2], d[3], flag(gated), each, limbManyCols, which)
-	} else {
-		x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], flag(gated), each, flag(r.split), which)
+	warps := limbSlices(f, int(p.wCols)) * (1 + flag(gated)) // the gates' and the ups'
+	xrows, each := limbFew, 1
+	if b.xrows > limbFew {
+		xrows, each = limbMany, 1+flag(warps <= 8) // what they leave for the others fits into 48 KiB
 	}
+	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), which)
 	x.tableAt(b.experts)
 	x.tableAt(b.jobs)
 	x.tableAt(b.pairs)
-	if many {
-		x.places(r.limbs, r.sums)
-	} else {
-		x.limbRows(&r)
-	}
+	x.limbRows(&r)
 	x.views(out)
 	constants(x, p)
-	if gated {
-		each = 1 // of the gates, and one of the ups
-	}
-	if many {
-		x.end(256, ceil(tiles, limbManyTiles*each), b.njobs)
-	} else {
-		x.end(32*limbSlices(f, int(p.wCols)), ceil(tiles, each), b.njobs)
-	}
+	x.end(32*warps, ceil(tiles, each), b.njobs)
 }

@@ -9,7 +9,7 @@
 //   d      = a·2^-6 + (b·2^-14 + c·2^-22)       a, b, c the limbs' sums
 //   term   = fma(scale, d, bias·n)              n = 2^-22·Σn
 //   slice  = fma(2^e, term, slice)              over the groups of a slice, ascending
-//   result = (slice_0 + slice_1) + …            over the slices, whose number follows from the matrix
+//   result = (slice_0 + slice_1) + …            over the slices, whose number follows from the matrix, see product.cu
 //
 // The largest input of a group below 2^-105 counts as that, and what is then below 2^-128 as 0; a group with an input that is not finite makes the row's
 // results NaN.
@@ -48,6 +48,15 @@ struct Tile {
   const u16* scales[2];
   const u16* biases[2];
 };
+
+// The row of the matrix that slot i of a lane is, within a tile.
+FN u32 row_of(u32 g, u32 slot) {
+#if LAYOUT == 1
+  return 2u * g + slot;
+#else
+  return g + 8u * slot;
+#endif
+}
 
 struct Codes {
   u32 w[CHUNKS][2][LANE_WORDS];
@@ -96,12 +105,23 @@ FN uint2 load2(const u32* p, bool there) {
   return v;
 }
 
+// Moves a tile to a later group. Groups are counted from there: a small number that the compiler knows needs no address of its own.
+FN void advance(Tile& a, u32 groups) {
+  const u64 width = LAYOUT == 1 ? 16u : 1u;
+#pragma unroll
+  for (u32 i = 0; i < 2; i++) {
+    a.codes[i] += groups * GROUP_WORDS * width;
+    a.scales[i] += groups * width;
+    a.biases[i] += groups * width;
+  }
+}
+
 // The codes of a lane's two rows in one group; 0 unless the group is there.
-FN void load_codes(Codes& c, const Tile& a, u32 group, bool there) {
+FN void load_codes(Codes& c, const Tile& a, u64 group, bool there) {
 #pragma unroll
   for (u32 k = 0; k < CHUNKS; k++) {
 #if LAYOUT == 1
-    const u64 at = ((u64)group * GROUP_WORDS + k * CHUNK_WORDS) * 16u;
+    const u64 at = (group * GROUP_WORDS + k * CHUNK_WORDS) * 16u;
 #pragma unroll
     for (u32 j = 0; j < LANE_WORDS; j++) {
 #if WIDE
@@ -112,7 +132,7 @@ FN void load_codes(Codes& c, const Tile& a, u32 group, bool there) {
 #endif
     }
 #else
-    const u64 at = (u64)group * GROUP_WORDS + k * CHUNK_WORDS;
+    const u64 at = group * GROUP_WORDS + k * CHUNK_WORDS;
 #pragma unroll
     for (u32 i = 0; i < 2; i++) {
 #pragma unroll
@@ -123,9 +143,9 @@ FN void load_codes(Codes& c, const Tile& a, u32 group, bool there) {
 }
 
 // The scales or biases of a lane's two rows in one group.
-FN void load_pair(float (&v)[2], const u16* const (&p)[2], u32 group, bool there) {
+FN void load_pair(float (&v)[2], const u16* const (&p)[2], u64 group, bool there) {
 #if LAYOUT == 1
-  const u64 at = (u64)group * 16u;
+  const u64 at = group * 16u;
 #else
   const u64 at = group;
 #endif
@@ -209,18 +229,18 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
   b.sum = (float)sum * 2.384185791015625e-07f;
 }
 
-// Reads a lane's part of the limbs of a row's group; record is in any memory.
-FN void fetch(Limbs& b, const u8* record, u32 t) {
+// Reads a lane's part of the limbs of a row's group; record is in any memory. Unless it is there, they are zeros.
+FN void fetch(Limbs& b, const u8* record, u32 t, bool there) {
 #pragma unroll
   for (u32 l = 0; l < 3; l++) {
 #pragma unroll
     for (u32 k = 0; k < CHUNKS; k++) {
       const u8* p = record + l * GROUP + k * CHUNK + 4u * PIECES * t;
 #if CHUNK == 64
-      const uint4 v = *(const uint4*)p;
+      const uint4 v = there ? *(const uint4*)p : make_uint4(0, 0, 0, 0);
       b.v[l][k][0] = v.x, b.v[l][k][1] = v.y, b.v[l][k][2] = v.z, b.v[l][k][3] = v.w;
 #else
-      const uint2 v = *(const uint2*)p;
+      const uint2 v = there ? *(const uint2*)p : make_uint2(0, 0);
       b.v[l][k][0] = v.x, b.v[l][k][1] = v.y;
 #endif
     }
@@ -273,19 +293,6 @@ FN float term(const Sums& d, u32 i, float scale, float bias, float sum) {
 FN float silu(float x) {
   const float h = expf(-0.5f * fabsf(x)), e = h * h;
   return (x >= 0.0f ? x : x * h * h) / (1.0f + e);
-}
-
-// How the groups of a row are cut into slices: of as many groups each, but the last.
-struct Slices {
-  u32 groups, each, n;
-};
-FN Slices slices_of(u32 cols) {
-  Slices s;
-  s.groups = cols / GROUP;
-  s.n = min((s.groups + 7u) / 8u, 8u);
-  s.each = (s.groups + s.n - 1u) / s.n;
-  s.n = (s.groups + s.each - 1u) / s.each;
-  return s;
 }
 
 // Experts lie anywhere; see shaders/experts.metal.

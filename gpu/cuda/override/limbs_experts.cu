@@ -1,45 +1,55 @@
-#include "few.cu"
+// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the other the ups. GATED 0: y[pair, o] = W[o]·x,
+// WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have at most XROWS pairs, 8 or 32. Grid: TILES tiles, jobs.
+#define KINDS (1 + GATED)
+#define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
+#include "product.cu"
 
-// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), TILES is 2: a tile of gates and that of ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups,
-// 2 the downs. Jobs have at most 8 pairs. Grid: tiles, jobs.
-template <int N>
+// A job of at most N·C pairs.
+template <int N, int C>
 FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {
-  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, groups = p.w_cols / GROUP;
+  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, groups = GROUPS, first = blockIdx.x * TILES * 16u;
+#if GATED
+  const Weights& w = warp < SLICES ? e.gate : e.up;
+#else
+  const Weights& w = WHICH == 0 ? e.gate : WHICH == 1 ? e.up : e.down;
+#endif
   Tile tiles[TILES];
-#if GATED
-  const u32 first = blockIdx.x * 16u;
-  tiles[0] = tile_of(e.gate, first, p.w_rows, p.w_cols, lane);
-  tiles[1] = tile_of(e.up, first, p.w_rows, p.w_cols, lane);
-#else
-  const u32 first = blockIdx.x * TILES * 16u;
 #pragma unroll
-  for (u32 m = 0; m < TILES; m++) tiles[m] = tile_of(WHICH == 0 ? e.gate : WHICH == 1 ? e.up : e.down, first + 16u * m, p.w_rows, p.w_cols, lane);
-#endif
-  const u64 mine = pairs[job.first + min((lane >> 2) % N, job.count - 1u)] / p.divide;
-  const Rows rows = {all.x + mine * p.x_stride, all.limbs + mine * groups * RECORD, all.sums + mine * groups};
-  product<N>(part, tiles, rows, p.w_cols, lane, warp);
-#if GATED
-  for (u32 i = threadIdx.x; i < N * 16u; i += blockDim.x) {
-    const u32 o = first + i % 16u, v = i / 16u;
-    if (o < p.w_rows && v < job.count) y[(u64)pairs[job.first + v] * p.y_stride + o] = silu(part[v * 32u + i % 16u]) * part[v * 32u + 16u + i % 16u];
+  for (u32 m = 0; m < TILES; m++) tiles[m] = tile_of(w, first + 16u * m, p.w_rows, INPUTS, lane);
+  Rows rows[C];
+#pragma unroll
+  for (u32 c = 0; c < C; c++) {
+    const u64 mine = pairs[job.first + min(8u * c + (lane >> 2) % N, job.count - 1u)] / p.divide;
+    rows[c] = Rows{all.x + mine * p.x_stride, all.limbs + mine * groups * RECORD, all.sums + mine * groups};
   }
-#else
-  for (u32 i = threadIdx.x; i < N * TILES * 16u; i += blockDim.x) {
+  product<N, C>(part, tiles, rows, warp % SLICES);
+  for (u32 i = threadIdx.x; i < N * C * TILES * 16u; i += 32u * WARPS) {
     const u32 o = first + i % (TILES * 16u), v = i / (TILES * 16u);
-    if (o < p.w_rows && v < job.count) y[(u64)pairs[job.first + v] * p.y_stride + o] = part[i];
-  }
+    if (o >= p.w_rows || v >= job.count) continue;
+    float r = sum_slices(part, 0, SLICES, i);
+#if GATED
+    r = silu(r) * sum_slices(part, SLICES, SLICES, i);
 #endif
+    y[(u64)pairs[job.first + v] * p.y_stride + o] = r;
+  }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) limbs_experts(const ExpertWeights* experts, const ExpertJob* jobs, const u32* pairs, const float* x,
-                                                                const u8* limbs, const float2* sums, float* y, ExpertParams p) {
-  __shared__ float part[8 * PART];
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(const ExpertWeights* experts, const ExpertJob* jobs, const u32* pairs,
+                                                                               const float* x, const u8* limbs, const float2* sums, float* y,
+                                                                               ExpertParams p) {
+  __shared__ float part[WARPS * PART];
   const ExpertJob job = jobs[blockIdx.y];
   const ExpertWeights& e = experts[job.expert];
   const Rows all = {x, limbs, sums};
   if (job.count == 0) return;
-  if (job.count == 1) job_of<1>(part, e, job, pairs, all, y, p);
-  else if (job.count == 2) job_of<2>(part, e, job, pairs, all, y, p);
-  else if (job.count <= 4) job_of<4>(part, e, job, pairs, all, y, p);
-  else job_of<8>(part, e, job, pairs, all, y, p);
+#if XROWS == 8
+  if (job.count == 1) job_of<1, 1>(part, e, job, pairs, all, y, p);
+  else if (job.count == 2) job_of<2, 1>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 4) job_of<4, 1>(part, e, job, pairs, all, y, p);
+  else job_of<8, 1>(part, e, job, pairs, all, y, p);
+#else
+  if (job.count <= 8) job_of<8, 1>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 16) job_of<8, 2>(part, e, job, pairs, all, y, p);
+  else job_of<8, 4>(part, e, job, pairs, all, y, p);
+#endif
 }

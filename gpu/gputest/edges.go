@@ -1,0 +1,66 @@
+package gputest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// edgeCases are about inputs at the ends of what float32 holds: a device may multiply numbers of its own making.
+func edgeCases() []testCase {
+	var all []testCase
+	for _, f := range append(formats(), panelFormats()...) {
+		for _, copies := range []int{1, 7} {
+			all = append(all, testCase{fmt.Sprintf("matmul/edges/format=%v/copies=%d", f, copies), func(s *setup) { edges(s, f, copies) }})
+		}
+	}
+	return all
+}
+
+// edges multiplies rows of all kinds, each so many times over so that they travel in companies of several sizes.
+func edges(s *setup, f quant.Format, copies int) {
+	const out, in = 32, 256
+	w := s.matrix("W", out, in, f)
+	kinds := []func(x []float32){
+		func(x []float32) { x[200] = float32(math.NaN()) },
+		func(x []float32) { x[0] = float32(math.Inf(1)) },
+		func(x []float32) { x[255] = float32(math.Inf(-1)) },
+		func(x []float32) {},
+		func(x []float32) { clear(x) },
+		func(x []float32) { clear(x[:128]); x[3] = float32(math.Copysign(0, -1)) },
+		func(x []float32) { scaleBy(x, 1e-30) },
+		func(x []float32) { scaleBy(x, 1e-40) }, // not normal
+		func(x []float32) { scaleBy(x, 1e30) },
+		func(x []float32) { x[70] = -1e7 },
+		func(x []float32) { x[130] = math.Nextafter32(2, 0); x[131] = -2 },
+	}
+	const notFinite = 3 // of them
+	rows := copies * len(kinds)
+	data := s.normal(rows * in)
+	want, limit := make([]float64, rows*out), make([]float64, rows*out)
+	for r := range rows {
+		x := data[r*in : (r+1)*in]
+		kinds[r%len(kinds)](x)
+		v, l := w.times(float64s(x), nil)
+		copy(want[r*out:], v)
+		copy(limit[r*out:], l)
+	}
+	y := s.output("Y", rows*out)
+	y.where(func(i int) bool { return i/out%len(kinds) >= notFinite }).expect(want, limit)
+	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
+	s.run()
+	for i, v := range y.floats() {
+		// An infinity times a weight of 0 is no number, times others it is infinite: a device may make either of all.
+		if row := i / out % len(kinds); row < notFinite && !math.IsNaN(float64(v)) && (row == 0 || !math.IsInf(float64(v), 0)) {
+			s.t.Errorf("row %d, output %d: %v of an input that is not finite", i/out, i%out, v)
+		}
+	}
+}
+
+func scaleBy(x []float32, by float32) {
+	for i := range x {
+		x[i] *= by
+	}
+}
