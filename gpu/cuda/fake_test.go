@@ -27,6 +27,7 @@ type fake struct {
 	modules map[moduleHandle]string
 	last    uintptr
 	total   uint64
+	major   int32 // of the GPU's capability
 	used    uint64
 	clock   float32 // ms
 	kernels map[string]fakeKernel
@@ -60,7 +61,7 @@ func newFake(t *testing.T) *fake {
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
 		graphs: map[graphHandle][]*fakeNode{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
-		total: 1 << 20, kernels: map[string]fakeKernel{},
+		total: 1 << 20, major: 9, kernels: map[string]fakeKernel{},
 	}
 }
 
@@ -160,7 +161,7 @@ func (f *fake) devices(d *driver) {
 		return r
 	}
 	d.attribute = func(v *int32, attribute int, dev int32) result {
-		return number("cuDeviceGetAttribute", v, map[int]int32{attributeMajor: 9, attributeMinor: 0}[attribute])
+		return number("cuDeviceGetAttribute", v, map[int]int32{attributeMajor: f.major, attributeMinor: 0}[attribute])
 	}
 	d.retain = func(ctx *contextHandle, dev int32) result {
 		r, ok := f.begin("cuDevicePrimaryCtxRetain")

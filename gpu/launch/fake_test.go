@@ -31,6 +31,7 @@ type fake struct {
 	compileErr, launchErr, streamErr error
 	slow                             time.Duration // from Commit to done
 	refuse                           int           // bytes from which on there is no memory
+	limbs                            bool          // it has products of its own
 }
 
 type fakeMemory struct {
@@ -73,6 +74,17 @@ func (f *fake) Compile(k Kernel, m *msl.Module) (Pipeline, error) {
 	defer f.mu.Unlock()
 	f.compiled = append(f.compiled, k)
 	return m.Kernel(k.Name), f.compileErr
+}
+
+func (f *fake) LimbProducts() bool { return f.limbs }
+
+// CompileOwn knows how many parameters those kernels have.
+func (f *fake) CompileOwn(k Kernel) (Pipeline, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.compiled = append(f.compiled, k)
+	n := map[string]int{"limbs_split": 4, "limbs_matmul": 9, "limbs_experts": 8}[k.Name]
+	return &msl.Kernel{Name: k.Name, Args: make([]msl.Arg, n)}, f.compileErr
 }
 
 func (f *fake) Close() error {

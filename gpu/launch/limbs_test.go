@@ -1,0 +1,140 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// launchedBy runs commands on a fake and returns its launches.
+func launchedBy(t *testing.T, f *fake, c *gpu.Commands, q gpu.Queue) []Launch {
+	t.Helper()
+	f.launched, f.record = nil, true
+	if err := wait(t, q, c); err != nil {
+		t.Fatal(err)
+	}
+	return f.launched
+}
+
+// names are the launches' kernels with the rows that they take at most.
+func names(all []Launch) (s []string) {
+	for _, l := range all {
+		name := l.Kernel.Name
+		if _, rest, ok := strings.Cut(l.Kernel.Defines, "XROWS "); ok {
+			rows, _, _ := strings.Cut(rest, "\n")
+			name += " " + rows
+		}
+		s = append(s, name)
+	}
+	return s
+}
+
+// Affine matrices are multiplied by the back end's own kernels if it has them, others by the portable ones; which of them follows from the
+// rows.
+func TestLimbChoice(t *testing.T) {
+	q4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+	for _, c := range []struct {
+		limbs  bool
+		format quant.Format
+		rows   int
+		want   string
+		groups [3]int
+		warps  int
+	}{
+		{false, q4, 1, "[matmul 1]", [3]int{4, 1, 1}, 8},
+		{true, quant.Format{Kind: quant.BF16}, 1, "[matmul 1]", [3]int{16, 1, 1}, 8},
+		{true, q4, 1, "[limbs_matmul 1]", [3]int{4, 1, 1}, 4},
+		{true, q4, 4, "[limbs_matmul 4]", [3]int{4, 1, 1}, 4},
+		{true, q4, 5, "[limbs_split limbs_matmul 8]", [3]int{4, 1, 1}, 4},
+		{true, q4, 16, "[limbs_split limbs_matmul 16]", [3]int{4, 1, 1}, 4},
+		{true, q4, 100, "[limbs_split limbs_matmul 32]", [3]int{4, 4, 1}, 4},
+	} {
+		t.Run(fmt.Sprintf("limbs=%v/%v/rows=%d", c.limbs, c.format, c.rows), func(t *testing.T) {
+			f := &fake{limbs: c.limbs}
+			d := openFake(t, f)
+			v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
+			const out, in = 64, 2048
+			cmds := new(gpu.Commands)
+			w := gpu.Matrix{Rows: out, Cols: in, Format: c.format, Weight: v}
+			if c.format.Kind == quant.Affine {
+				w.Scales, w.Biases = v, v
+			}
+			cmds.EncodeMatMul(gpu.MatMul{W: w, X: v.Floats(1 << 18), Y: v.Floats(1 << 19), Rows: c.rows})
+			all := launchedBy(t, f, cmds, q)
+			if got := fmt.Sprint(names(all)); got != c.want {
+				t.Fatalf("%s, want %s", got, c.want)
+			}
+			last := all[len(all)-1]
+			if last.Groups != c.groups || last.Threads != 32*c.warps {
+				t.Errorf("%v threadgroups of %d threads, want %v of %d", last.Groups, last.Threads, c.groups, 32*c.warps)
+			}
+		})
+	}
+}
+
+// Experts with few pairs share launches of small jobs, those with many have jobs of 32; where one matrix is not affine, the portable kernel sets
+// the size of jobs for all.
+func TestLimbExperts(t *testing.T) {
+	p4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+	q8 := quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}
+	for _, c := range []struct {
+		rows           int
+		gate, up, down quant.Format
+		want           string
+		jobs           int
+	}{
+		{1, p4, p4, p4, "[limbs_experts 8 limbs_experts 8]", 1},
+		{5, p4, p4, p4, "[limbs_split limbs_experts 8 limbs_split limbs_experts 8]", 1},
+		{70, p4, p4, p4, "[limbs_split limbs_experts 32 limbs_split limbs_experts 32]", 3},
+		{2, p4, q8, p4, "[limbs_experts 8 limbs_experts 8 experts_swiglu 1 limbs_experts 8]", 1},
+		{70, p4, p4, quant.Format{}, "[limbs_split limbs_experts 8 experts_product 8]", 9},
+	} {
+		f := &fake{limbs: true}
+		d := openFake(t, f)
+		v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
+		const dim, inner = 128, 64
+		matrix := func(rows, cols int, f quant.Format) gpu.Matrix {
+			m := gpu.Matrix{Rows: rows, Cols: cols, Format: f, Weight: v}
+			if f.Kind == quant.Affine {
+				m.Scales, m.Biases = v, v
+			}
+			return m
+		}
+		e := gpu.Expert{Gate: matrix(inner, dim, c.gate), Up: matrix(inner, dim, c.up), Down: matrix(dim, inner, c.down)}
+		for r := range c.rows {
+			e.Pairs = append(e.Pairs, int32(r))
+		}
+		cmds := new(gpu.Commands)
+		cmds.EncodeExperts(gpu.Experts{X: v.Floats(1 << 17), Y: v.Floats(1 << 18), Scratch: v.Floats(1 << 19), Rows: c.rows, TopK: 1, Experts: []gpu.Expert{e}})
+		all := launchedBy(t, f, cmds, q)
+		if got := fmt.Sprint(names(all)); got != c.want {
+			t.Errorf("%d rows: %s, want %s", c.rows, got, c.want)
+		}
+		if last := all[len(all)-1]; last.Groups[1] != c.jobs {
+			t.Errorf("%d rows: %d jobs, want %d", c.rows, last.Groups[1], c.jobs)
+		}
+	}
+}
+
+// Slices are those of gpu/cuda/override/product.cu: a warp each, at most 8, none empty.
+func TestLimbSlices(t *testing.T) {
+	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	for cols, want := range map[int]int{64: 1, 512: 1, 576: 2, 768: 2, 2048: 4, 4096: 8, 4160: 8, 4224: 8, 18432: 8, 64 * 9 * 8: 8, 64 * 57: 8} {
+		if got := limbSlices(f, cols); got != want {
+			t.Errorf("%d columns: %d slices, want %d", cols, got, want)
+		}
+	}
+}
+
+// The table's kernels are no portable ones, and a variant holds their values.
+func TestLimbKernels(t *testing.T) {
+	for name, defines := range limbKernels {
+		if kernelDefines[name] != nil || len(defines) > len(variant{}.values) || slices.Contains(defines, "") {
+			t.Errorf("%s with %v", name, defines)
+		}
+	}
+}
