@@ -30,6 +30,7 @@ func Run(t *testing.T, d gpu.Device) {
 	}
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases()) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
+	t.Run("joined", func(t *testing.T) { testJoined(t, d) })
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }
 

@@ -26,9 +26,9 @@ func (x *encoder) joinAddNorm(ops []gpu.Op) int {
 	if o == nil {
 		return 0
 	}
-	z, w, y := extentOf(a.Y, 4*a.N), extent{}, extent{}
-	w, y = normOperands(o)
-	if !z.apart(w) || !y.sameOrApart(z, extentOf(a.A, 4*a.N), extentOf(a.B, 4*a.N)) {
+	w, y := normOperands(o)
+	z, first, second := extentOf(a.Y, 4*a.N), extentOf(a.A, 4*a.N), extentOf(a.B, 4*a.N)
+	if !w.apart(z, first, second) || !y.sameOrApart(z, first, second) {
 		return 0
 	}
 	s := normShapeOf(o.Dim)
@@ -56,8 +56,9 @@ func (x *encoder) joinCombineNorm(ops []gpu.Op) int {
 		return 0
 	}
 	w, y := normOperands(o)
-	z, routed, shared := extentOf(c.Y, 4*floats), extentOf(c.Routed, 4*floats*c.TopK), extentOf(c.Shared, 4*floats)
-	if !z.apart(w) || !y.sameOrApart(z, extentOf(c.Residual, 4*floats)) || !y.apart(routed, shared, extentOf(c.SharedGate, 4*c.Rows)) {
+	z, residual := extentOf(c.Y, 4*floats), extentOf(c.Residual, 4*floats)
+	routed, shared := extentOf(c.Routed, 4*floats*c.TopK), extentOf(c.Shared, 4*floats)
+	if !w.apart(z, residual) || !y.sameOrApart(z, residual) || !y.apart(routed, shared, extentOf(c.SharedGate, 4*c.Rows)) {
 		return 0
 	}
 	s := normShapeOf(o.Dim)
