@@ -1,5 +1,5 @@
 // Elementwise operations and copies: one thread an element, in a grid of one dimension. An operand that may be another's memory is not const.
-#include "cache.metal"
+#include "append.metal"
 
 struct AddParams {
   uint n;

@@ -2,7 +2,7 @@
 // rows of keys and values on their way to the cache. Each step computes what its own kernel does, to the bit.
 //
 // A set is vectors of one kind: the queries, the keys, the values. A simdgroup takes one vector. KV8: the cache holds 8 bits and scales, else float.
-#include "cache.metal"
+#include "append.metal"
 #include "rotate.metal"
 #include "vectors.metal"
 

@@ -6,12 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-const (
-	// joinedMatrices is how many products are one launch at most.
-	joinedMatrices = 4
-	// joinedRows is up to how many rows products are joined. With more, a product alone is enough work for a device.
-	joinedRows = 32
-)
+// joinedMatrices is how many products are one launch at most.
+const joinedMatrices = 4
 
 type joinedMatrix struct {
 	codes, scales, biases, bias, y uint64
@@ -35,7 +31,7 @@ func addressOf(v gpu.View) uint64 {
 // their SwiGLU, that is computed, too.
 func (x *encoder) joinProducts(ops []gpu.Op) int {
 	first, ok := ops[0].(*gpu.MatMul)
-	if !ok || first.Rows > joinedRows {
+	if !ok {
 		return 0
 	}
 	all := [joinedMatrices]*gpu.MatMul{first}
