@@ -12,13 +12,13 @@
 
 struct HeadSet {
   device float* x;            // vector (row, head) begins at row·row + head·head
-  device const float* w;      // of the norm
-  device const float* turns;  // [rows, pairs, 2]
+  device const float* w;      // of the norm; without, any 1 float
+  device const float* turns;  // [rows, pairs, 2]; without pairs, any 2 floats
   device float* copy;         // of channels, from copied on; vector (row, head) goes to row·copy_row + head·copy_head
   uint row;
   uint head;
   uint heads;   // 0: there is no such set
-  uint dim;     // channels of a vector
+  uint dim;     // channels of a vector, 2 at least
   uint norm;    // that are normalised, from the first on; 0: none
   uint turned;  // the first that is rotated
   uint pairs;   // that are rotated; 0: none
@@ -39,42 +39,58 @@ struct HeadVectorsParams {
 };
 
 // The vector's channels, the first of them normalised, into h.
-inline void normalised(constant HeadSet& s, device const float* x, uint lane, uint n, threadgroup float* h) {
-  float4 v[QUADS], all[QUADS];
-  const uint norm = min(s.norm, n);
+inline void normalised(constant HeadSet& s, device const float* x, uint lane, threadgroup float* h) {
+  float4 v[QUADS], w[QUADS], squared[QUADS];
+  const uint last = max(s.norm, 1u) - 1u;
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
     const uint i = quad_at(q, lane);
-    all[q] = load_quad(x, i, n);
-    v[q] = all[q];
+    v[q] = load_quad(x, i, s.dim);
 #pragma unroll
-    for (uint c = 0; c < 4u; c++) v[q][c] = i + c < norm ? v[q][c] : 0.0f;
+    for (uint c = 0; c < 4u; c++) {
+      w[q][c] = s.w[min(i + c, last)];
+      squared[q][c] = i + c < s.norm ? v[q][c] : 0.0f;
+    }
   }
-  const float factor = norm_factor(square_sum(v, lane, 0u, h), max(s.norm, 1u), s.eps);
+  const float factor = norm_factor(square_sum(squared, lane, 0u, h), last + 1u, s.eps);
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
 #pragma unroll
     for (uint c = 0; c < 4u; c++) {
       const uint i = quad_at(q, lane) + c;
-      float y = all[q][c];
-      if (i < norm) y = s.w[i] * (v[q][c] * factor);
-      if (i < n) h[i] = y;
+      if (i < s.dim) h[i] = i < s.norm ? w[q][c] * (v[q][c] * factor) : v[q][c];
     }
   }
 }
 
+// The lane's pairs: lane, lane + 32, …
+#define PAIRS (2 * QUADS)
+
+// Cosines and sines of a row for the lane's pairs.
+inline void load_turns(constant HeadSet& s, uint row, uint lane, thread float2* turns) {
+  device const float* from = s.turns + ulong(row) * s.pairs * 2u;
+#pragma unroll
+  for (uint j = 0; j < PAIRS; j++) {
+    const uint i = 2u * min(32u * j + lane, max(s.pairs, 1u) - 1u);
+    turns[j] = float2(from[i], from[i + 1u]);
+  }
+}
+
 // Rotates the pairs of the vector in h.
-inline void rotated(constant HeadSet& s, uint row, uint lane, uint pairs, threadgroup float* h) {
-  for (uint pair = lane; pair < pairs; pair += 32u) {
-    device const float* turn = s.turns + (ulong(row) * s.pairs + pair) * 2u;
+inline void rotated(constant HeadSet& s, uint lane, thread const float2* turns, threadgroup float* h) {
+#pragma unroll
+  for (uint j = 0; j < PAIRS; j++) {
+    const uint pair = 32u * j + lane;
+    if (pair < s.pairs) {
 #if INTERLEAVED
-    const uint ia = s.turned + 2u * pair, ib = ia + 1u;
+      const uint ia = s.turned + 2u * pair, ib = ia + 1u;
 #else
-    const uint ia = s.turned + pair, ib = ia + s.pairs;
+      const uint ia = s.turned + pair, ib = ia + s.pairs;
 #endif
-    const float a = h[ia], b = h[ib];
-    h[ia] = turned_first(a, b, turn[0], turn[1]);
-    h[ib] = turned_second(a, b, turn[0], turn[1]);
+      const float a = h[ia], b = h[ib];
+      h[ia] = turned_first(a, b, turns[j].x, turns[j].y);
+      h[ib] = turned_second(a, b, turns[j].x, turns[j].y);
+    }
   }
 }
 
@@ -96,7 +112,8 @@ inline void kept(device uchar* part, device const AppendRow& r, constant HeadVec
 #endif
 }
 
-// Grid: the vectors of all rows, SIMDGROUPS a threadgroup. rows has the places of the rows in the cache, in order.
+// Grid: the vectors of all rows, SIMDGROUPS a threadgroup; simdgroups past the last read that once more and write nothing. rows has the places of
+// the rows in the cache, in order.
 [[max_total_threads_per_threadgroup(128)]]
 kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
                          constant HeadVectorsParams& p [[buffer(1)]],
@@ -104,8 +121,8 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
                          uint lane [[thread_index_in_simdgroup]],
                          uint sg [[simdgroup_index_in_threadgroup]]) {
   threadgroup float all[SIMDGROUPS][WIDTH];
-  const uint at = group * SIMDGROUPS + sg, row = min(at / p.vectors, p.rows - 1u);
-  uint head = at % p.vectors, which = 0u;
+  const uint at = group * SIMDGROUPS + sg, v = min(at, p.vectors * p.rows - 1u), row = v / p.vectors;
+  uint head = v % p.vectors, which = 0u;
   for (uint i = 0; i + 1u < SETS; i++) {
     if (which == i && head >= p.set[i].heads) {
       head -= p.set[i].heads;
@@ -113,21 +130,22 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
     }
   }
   constant HeadSet& s = p.set[which];
-  const bool live = at < p.vectors * p.rows;
-  const uint n = live ? s.dim : 0u;
+  const bool live = at == v;
   device float* x = s.x + ulong(row) * s.row + ulong(head) * s.head;
   threadgroup float* h = all[sg];
-  normalised(s, x, lane, n, h);
+  float2 turns[PAIRS];
+  load_turns(s, row, lane, turns);
+  normalised(s, x, lane, h);
   simdgroup_barrier(mem_flags::mem_threadgroup);
-  rotated(s, row, lane, live ? s.pairs : 0u, h);
+  rotated(s, lane, turns, h);
   simdgroup_barrier(mem_flags::mem_threadgroup);
-  if (s.norm > 0u || s.pairs > 0u) {
-    for (uint i = lane; i < n; i += 32u) x[i] = h[i];
-  }
   if (live) {
+    if (s.norm > 0u || s.pairs > 0u) {
+      for (uint i = lane; i < s.dim; i += 32u) x[i] = h[i];
+    }
     for (uint i = lane; i < s.copies; i += 32u) s.copy[ulong(row) * s.copy_row + ulong(head) * s.copy_head + i] = h[s.copied + i];
     device const AppendRow& r = rows[row];
-    if (s.part == 1u) kept(r.k, r, p, head * s.head, lane, n, h);
-    if (s.part == 2u) kept(r.v, r, p, head * s.head, lane, n, h);
+    if (s.part == 1u) kept(r.k, r, p, head * s.head, lane, s.dim, h);
+    if (s.part == 2u) kept(r.v, r, p, head * s.head, lane, s.dim, h);
   }
 }

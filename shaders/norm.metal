@@ -1,4 +1,5 @@
-// Norms of vectors, alone and of what an operation before them wrote, and rotation of heads.
+// Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams past the last vector read that once more and write
+// nothing.
 #include "rotate.metal"
 #include "vectors.metal"
 
@@ -20,14 +21,13 @@ kernel void rms_norm(device float* x [[buffer(0)]],
                      uint sg [[simdgroup_index_in_threadgroup]],
                      uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
-  const uint v = (group * sgs + sg) / TEAM, n = v < p.vectors ? p.dim : 0u;
-  const uint member = sg % TEAM * 32u + lane;
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
   float4 in[QUADS], weights[QUADS];
-  load_weights(w, member, n, weights);
 #pragma unroll
-  for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), n);
+  for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), p.dim);
+  load_weights(w, member, p.dim, weights);
   const float factor = norm_factor(square_sum(in, lane, sg, part), p.dim, p.eps);
-  store_norm(y + ulong(v) * p.y_stride, in, weights, factor, member, n);
+  if (at < p.vectors) store_norm(y + ulong(v) * p.y_stride, in, weights, factor, member, p.dim);
 }
 
 // z = a + b and the norm of z. z is dense.
@@ -43,19 +43,21 @@ kernel void add_norm(device float* a [[buffer(0)]],
                      uint sg [[simdgroup_index_in_threadgroup]],
                      uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
-  const uint v = (group * sgs + sg) / TEAM, n = v < p.vectors ? p.dim : 0u;
-  const uint member = sg % TEAM * 32u + lane;
-  const ulong at = ulong(v) * p.dim;
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
+  const ulong row = ulong(v) * p.dim;
   float4 sum[QUADS], weights[QUADS];
-  load_weights(w, member, n, weights);
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
     const uint i = quad_at(q, member);
-    sum[q] = load_quad(a + at, i, n) + load_quad(b + at, i, n);
-    store_quad(z + at, i, n, sum[q]);
+    sum[q] = load_quad(a + row, i, p.dim) + load_quad(b + row, i, p.dim);
   }
+  load_weights(w, member, p.dim, weights);
   const float factor = norm_factor(square_sum(sum, lane, sg, part), p.dim, p.eps);
-  store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, n);
+  if (at < p.vectors) {
+#pragma unroll
+    for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
+    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
+  }
 }
 
 struct CombineNormParams {
@@ -81,32 +83,37 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
                          uint sg [[simdgroup_index_in_threadgroup]],
                          uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
-  const uint v = (group * sgs + sg) / TEAM, n = v < p.rows ? p.dim : 0u;
-  const uint row = min(v, p.rows - 1u), member = sg % TEAM * 32u + lane;
-  const ulong at = ulong(row) * p.dim;
-  float4 sum[QUADS], weights[QUADS];
-  load_weights(w, member, n, weights);
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.rows - 1u), member = sg % TEAM * 32u + lane;
+  const ulong row = ulong(v) * p.dim;
+  float4 sum[QUADS], rest[QUADS], weights[QUADS];
 #pragma unroll
-  for (uint q = 0; q < QUADS; q++) sum[q] = float4(0.0f);
+  for (uint q = 0; q < QUADS; q++) {
+    sum[q] = float4(0.0f);
+    rest[q] = load_quad(residual + row, quad_at(q, member), p.dim);
+  }
+  load_weights(w, member, p.dim, weights);
+#pragma unroll 4
   for (uint k = 0; k < p.top_k; k++) {
-    const ulong pair = ulong(row) * p.top_k + k;
+    const ulong pair = ulong(v) * p.top_k + k;
     const float4 weight = float4(picks[pair]);
 #pragma unroll
-    for (uint q = 0; q < QUADS; q++) sum[q] = fma(weight, load_quad(routed + pair * p.dim, quad_at(q, member), n), sum[q]);
+    for (uint q = 0; q < QUADS; q++) sum[q] = fma(weight, load_quad(routed + pair * p.dim, quad_at(q, member), p.dim), sum[q]);
   }
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
-    const uint i = quad_at(q, member);
 #if SHARED == 1
-    sum[q] += load_quad(shared + at, i, n);
+    sum[q] += load_quad(shared + row, quad_at(q, member), p.dim);
 #elif SHARED == 2
-    sum[q] = fma(float4(sigmoid(gate[row])), load_quad(shared + at, i, n), sum[q]);
+    sum[q] = fma(float4(sigmoid(gate[v])), load_quad(shared + row, quad_at(q, member), p.dim), sum[q]);
 #endif
-    sum[q] = load_quad(residual + at, i, n) + sum[q];
-    store_quad(z + at, i, n, sum[q]);
+    sum[q] = rest[q] + sum[q];
   }
   const float factor = norm_factor(square_sum(sum, lane, sg, part), p.dim, p.eps);
-  store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, n);
+  if (at < p.rows) {
+#pragma unroll
+    for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
+    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
+  }
 }
 
 struct GatedNormParams {

@@ -18,12 +18,12 @@
 // Where piece q of a member of the team begins.
 inline uint quad_at(uint q, uint member) { return 4u * (q * (TEAM * 32u) + member); }
 
-// 4 numbers of a vector of n from number i on; those past the end are 0.
+// 4 numbers of a vector of n > 0 from number i on; those past the end are 0. What is past the end is loaded from within: a branch would keep loads from
+// being under way together.
 inline float4 load_quad(device const float* x, uint i, uint n) {
 #if WIDE
-  float4 v = float4(0.0f);
-  if (i < n) v = *(device const float4*)(x + i);
-  return v;
+  const float4 v = *(device const float4*)(x + min(i, n - 4u));
+  return float4(i < n ? v.x : 0.0f, i < n ? v.y : 0.0f, i < n ? v.z : 0.0f, i < n ? v.w : 0.0f);
 #else
   return float4(i < n ? x[i] : 0.0f, i + 1u < n ? x[i + 1u] : 0.0f, i + 2u < n ? x[i + 2u] : 0.0f, i + 3u < n ? x[i + 3u] : 0.0f);
 #endif

@@ -131,7 +131,7 @@ func (s *headVectors) are(rows, heads, row, head int) bool {
 
 func (h *headJoin) takeNorm(o *gpu.RMSNorm) bool {
 	stride := or(o.XStride, o.Dim)
-	if h.append != nil || o.W.IsZero() || o.Dim > mostHeadDim || address(o.X) != address(o.Y) || or(o.YStride, o.Dim) != stride {
+	if h.append != nil || o.W.IsZero() || o.Dim < 2 || o.Dim > mostHeadDim || address(o.X) != address(o.Y) || or(o.YStride, o.Dim) != stride {
 		return false
 	}
 	if s, _ := h.find(o.X); s != nil {
@@ -189,7 +189,7 @@ func (h *headJoin) takeAppend(o *gpu.AppendKV) bool {
 	if heads > 1 {
 		width = s.head
 	}
-	if s.dim > width || width > mostHeadDim || heads*width != kv.Dim || kv.Group > 0 && width%kv.Group != 0 || s.copies > 0 ||
+	if s.dim > width || width < 2 || width > mostHeadDim || heads*width != kv.Dim || kv.Group > 0 && width%kv.Group != 0 || s.copies > 0 ||
 		!s.are(rows, heads, or(o.KStride, kv.Dim), width) {
 		return false
 	}
@@ -301,6 +301,12 @@ func (x *encoder) headVectors(op gpu.Op, h *headJoin) {
 		p.set[i] = headSet{x: address(s.x), w: addressOf(s.w), turns: addressOf(s.turns), copy: addressOf(s.copy), row: uint32(s.row), head: uint32(s.head),
 			heads: uint32(s.heads), dim: uint32(s.dim), norm: uint32(s.norm), turned: uint32(s.turned), pairs: uint32(s.pairs), part: uint32(s.part),
 			copied: uint32(s.copied), copies: uint32(s.copies), copyRow: uint32(s.copyRow), copyHead: uint32(s.copyHead), eps: s.eps}
+		if s.norm == 0 {
+			p.set[i].w = p.set[i].x
+		}
+		if s.pairs == 0 {
+			p.set[i].turns = p.set[i].x
+		}
 		p.vectors += uint32(s.heads)
 		for 128*quads < s.dim {
 			quads *= 2
