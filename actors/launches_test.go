@@ -48,7 +48,7 @@ func (s *notingStream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	return s.Stream.Launch(p, l)
 }
 
-// TestLaunches bounds how many kernels a decoded token takes in each family. docs/gpu.md has them by the layer.
+// TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8, 4, 4 and 2 layers. docs/gpu.md has them by the layer.
 func TestLaunches(t *testing.T) {
 	cache := t.TempDir()
 	if dir, err := os.UserCacheDir(); err == nil {
@@ -72,7 +72,7 @@ func TestLaunches(t *testing.T) {
 		}
 	})
 	for name, most := range map[string]int{
-		fixtures.Qwen3MoEQ4: 1000, fixtures.Qwen35MoEQ4: 1000, fixtures.Qwen3NextQ4: 1000, fixtures.DeepseekV3Q4: 1000, fixtures.DeepseekV3Q4KVB: 1000,
+		fixtures.Qwen3MoEQ4: 23, fixtures.Qwen35MoEQ4: 121, fixtures.Qwen3NextQ4: 63, fixtures.DeepseekV3Q4: 62, fixtures.DeepseekV3Q4KVB: 32,
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})
@@ -88,8 +88,6 @@ func TestLaunches(t *testing.T) {
 			}
 			if got := n.take(); len(got) > most {
 				t.Errorf("%d launches for a token, want at most %d: %v", len(got), most, got)
-			} else {
-				t.Logf("%d: %v", len(got), got)
 			}
 		})
 	}

@@ -105,6 +105,17 @@ func TestJoins(t *testing.T) {
 		}, []string{"combine_norm", "combine", "rms_norm"}},
 		{"heads", func(c *gpu.Commands, at func(int) gpu.View) { headOps(c, at, gpu.KVF32) }, []string{"head_vectors"}},
 		{"heads, 8 bits", func(c *gpu.Commands, at func(int) gpu.View) { headOps(c, at, gpu.KVInt8) }, []string{"head_vectors"}},
+		{"latents", func(c *gpu.Commands, at func(int) gpu.View) {
+			const heads, rank, nope, rotary = 2, 32, 16, 8
+			const kept, width = rank + rotary, nope + rotary
+			kv := gpu.KV{Pages: []gpu.View{at(4)}, PageRows: 8, Dim: kept}
+			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept})
+			c.EncodeRope(gpu.Rope{X: at(0).Floats(rank), Table: at(2), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary})
+			c.EncodeRope(gpu.Rope{X: at(1).Floats(nope), Table: at(2), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width})
+			c.EncodeAppendKV(gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
+			c.EncodeCopyHeads(gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
+				XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept})
+		}, []string{"head_vectors"}},
 		{"norms of long vectors", func(c *gpu.Commands, at func(int) gpu.View) {
 			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: 1, Dim: 2048})
 			c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: 1, Heads: 64, Rotary: 16, RowStride: 2048, HeadStride: 32})
