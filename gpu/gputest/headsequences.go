@@ -124,6 +124,20 @@ func heads(s *setup, h headsShape) {
 	s.runCached(c, pos, k.o, v)
 }
 
+// wholeNorms: norms of whole rows of queries and keys, and rotation of their heads.
+func wholeNorms(s *setup, rows, heads, dim, rotary int) {
+	q, k := s.vectors("Q", rows, 1, heads*dim, heads*dim), s.vectors("K", rows, 1, dim, dim)
+	q.norm(s, heads*dim)
+	k.norm(s, dim)
+	q.heads, q.dim, q.stride, k.stride = heads, dim, dim, dim
+	table, o := s.turns(rows, rotary)
+	q.rope(s, 0, rotary, table, o, false)
+	k.rope(s, 0, rotary, table, o, false)
+	q.expectVectors()
+	k.expectVectors()
+	s.run()
+}
+
 // latents: what latent attention keeps of a row, and queries' rotated channels, which are copied, too.
 func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 	const pos = 3

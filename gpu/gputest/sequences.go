@@ -53,6 +53,8 @@ func sequenceCases() []testCase {
 			}
 		}
 	}
+	add("wholenorms", func(s *setup) { wholeNorms(s, 3, 4, 48, 32) })
+	add("wholenorms/long", func(s *setup) { wholeNorms(s, 2, 16, 128, 128) })
 	add("latents", func(s *setup) { latents(s, 3, 2, 512, 64, 32, 0) })
 	add("latents/int8", func(s *setup) { latents(s, 2, 3, 32, 8, 16, 8) })
 	return all

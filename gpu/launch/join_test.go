@@ -116,6 +116,12 @@ func TestJoins(t *testing.T) {
 			c.EncodeCopyHeads(gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 				XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept})
 		}, []string{"head_vectors"}},
+		{"norms of whole rows", func(c *gpu.Commands, at func(int) gpu.View) {
+			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: 256})
+			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows, Dim: 128})
+			c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: 4, Rotary: 16, RowStride: 256, HeadStride: 64})
+			c.EncodeRope(gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: 2, Rotary: 16, RowStride: 128, HeadStride: 64})
+		}, []string{"head_vectors", "head_vectors"}},
 		{"norms of long vectors", func(c *gpu.Commands, at func(int) gpu.View) {
 			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: 1, Dim: 2048})
 			c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: 1, Heads: 64, Rotary: 16, RowStride: 2048, HeadStride: 32})

@@ -113,14 +113,6 @@ func (h *headJoin) add() *headVectors {
 	return &h.set[h.sets-1]
 }
 
-// fits reports whether an operation's rows are the others', and notes them.
-func (h *headJoin) fits(rows int) bool {
-	if h.rows == 0 {
-		h.rows = rows
-	}
-	return h.rows == rows
-}
-
 // are reports whether s are vectors of so many heads, rows with this stride, and of more heads than one with that.
 func (s *headVectors) are(rows, heads, row, head int) bool {
 	if s.heads == 0 {
