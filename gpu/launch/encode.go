@@ -57,6 +57,7 @@ func (x *encoder) encode(op gpu.Op) error {
 type lists struct {
 	rows    []attentionRow
 	pages   []page
+	tiles   []tile
 	appends []appendRow
 	conv    []convRow
 	last    []convRow
