@@ -54,7 +54,7 @@ inline uint2 position_of(thread const BlockPlace& b, uint i) {
 }
 
 // Grid: key-value heads times blocks of heads; tiles; spans. Rows of one span are written to y, see attention; others to parts.
-[[max_total_threads_per_threadgroup(256)]]
+[[max_total_threads_per_threadgroup(512)]]
 kernel void attention_tiles(device const float* q [[buffer(0)]],
                             device const AttentionRow* rows [[buffer(1)]],
                             device const Page* pages [[buffer(2)]],

@@ -30,8 +30,7 @@ var kernelDefines = map[string][]string{
 	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS"},
 	"conv":                   {"KERNEL", "ADVANCE"},
 	"conv_state":             {"KERNEL"},
-	"delta_prepare":          {"KEY_DIM"},
-	"delta_rule":             {"KEY_DIM"},
+	"delta_rule":             {"KEY_DIM", "WIDE"},
 }
 
 // variant is a kernel with the values of its defines.
