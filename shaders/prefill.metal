@@ -107,7 +107,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
 #pragma unroll
       for (uint i = 0; i < PIECE * QUERIES / TILE_THREADS; i++) {
         const uint at = (i * TILE_THREADS + tid) / PIECE, r = min(at / HEADS, tile.rows - 1u), h = min(at % HEADS, live - 1u);
-        qs[x * (QUERIES + 1u) + at] = load_query(q + ulong(row0.row + r) * p.q_row + (head0 + h) * p.q_head, 4u * quad);
+        qs[x * (QUERIES + 1u) + at] = *(device const float4*)(q + ulong(row0.row + r) * p.q_row + (head0 + h) * p.q_head + 4u * quad);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll

@@ -226,4 +226,14 @@ func BenchmarkSequences(b *testing.B) {
 				Kernel: taps, Segments: segments((taps - 1) * channels)})
 		})
 	}
+	const vocab = 151936
+	for _, rows := range []int{1, 32} {
+		for _, k := range []int{1, 40} {
+			x.run(fmt.Sprintf("topk/vocab=%d/rows=%d/k=%d", vocab, rows, k), 4*vocab*rows, func(cmd *gpu.Commands) {
+				x.used = 0
+				cmd.EncodeTopK(gpu.TopK{Logits: x.floats(rows * vocab), Values: x.floats(rows * k), Indices: x.floats(rows * k), Stats: x.floats(2 * rows),
+					Rows: rows, Vocab: vocab, K: k})
+			})
+		}
+	}
 }

@@ -44,7 +44,7 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	_, latent := op.(*gpu.LatentAttention)
 	valueDim := or(o.ValueDim, o.HeadDim)
 	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, wide: widePages(o, valueDim), format: cacheFormat(o)}
-	few, many := x.attentionTables(o.Segments, latent, tileable(o, a.wide))
+	few, many := x.attentionTables(o.Segments, latent, a.tileable())
 	a.pages = table(x, x.lists.pages)
 	a.few(few)
 	a.many(many)
@@ -75,8 +75,9 @@ func cacheFormat(o *gpu.Attention) int {
 }
 
 // tileable reports whether there is a kernel for tiles of rows.
-func tileable(o *gpu.Attention, wide bool) bool {
-	return wide && o.ValueDim == 0 && (o.HeadDim == 64 || o.HeadDim == 128 || o.HeadDim == 256)
+func (a *attending) tileable() bool {
+	return a.wide && a.ValueDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
+		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
 // params are those of a launch whose rows have at most so many parts of per chunks, with heads query heads to a threadgroup.
@@ -184,7 +185,8 @@ func (a *attending) many(rows []attentionRow) {
 	}
 }
 
-// cut puts rows into tiles of at most n rows of a sequence, the last rows, which look back farthest, first.
+// cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back farthest, come first, then those of the first rows, from
+// the shortest on: threadgroups are dealt out to processors in turn, and so each gets long and short ones.
 func (a *attending) cut(rows []attentionRow, n int) []tile {
 	l := &a.lists
 	l.tiles = l.tiles[:0]
@@ -197,6 +199,7 @@ func (a *attending) cut(rows []attentionRow, n int) []tile {
 		i = end
 	}
 	slices.Reverse(l.tiles)
+	slices.Reverse(l.tiles[len(l.tiles)/2:])
 	return l.tiles
 }
 

@@ -28,6 +28,8 @@ var kernelDefines = map[string][]string{
 	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8"},
 	"attention_tiles":        {"TILE_DIM", "HEADS", "KV8"},
 	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS"},
+	"topk_parts":             {"EACH"},
+	"topk_merge":             {"EACH"},
 	"conv":                   {"KERNEL", "ADVANCE"},
 	"conv_state":             {"KERNEL"},
 	"delta_rule":             {"KEY_DIM", "WIDE"},
