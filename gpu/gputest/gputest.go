@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		expertCases(), combineCases(), sequenceCases(), goldenCases(),
+		expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}

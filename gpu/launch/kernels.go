@@ -30,12 +30,14 @@ var kernelDefines = map[string][]string{
 	"experts_swiglu":         {"BITS", "LAYOUT", "XROWS"},
 	"head_matmul":            {"BITS", "LAYOUT", "WIDE", "XROWS"},
 	"head_matmul_transposed": {"BITS", "LAYOUT", "WIDE", "XROWS"},
-	"attention":              {"HEAD_DIM", "VALUE_DIM", "CHUNK", "WIDE", "SPLIT", "KV8"},
-	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "CHUNK"},
+	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8"},
+	"attention_tiles":        {"TILE_DIM", "HEADS", "KV8"},
+	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS"},
+	"topk_parts":             {"EACH"},
+	"topk_merge":             {"EACH"},
 	"conv":                   {"KERNEL", "ADVANCE"},
 	"conv_state":             {"KERNEL"},
-	"delta_prepare":          {"KEY_DIM"},
-	"delta_rule":             {"KEY_DIM"},
+	"delta_rule":             {"KEY_DIM", "WIDE"},
 }
 
 // variant is a kernel with the values of its defines.
