@@ -4,64 +4,13 @@ package cuda
 
 import "strings"
 
-func (s *stream) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// serve waits for one batch after the other.
-func (s *stream) serve() {
-	defer close(s.ended)
-	for {
-		x, closed := s.take()
-		switch {
-		case x != nil:
-			s.finish(x)
-		case closed:
-			return
-		default:
-			<-s.wake
-		}
-	}
-}
-
-// take returns the oldest batch, or nil and whether there will be no more.
-func (s *stream) take() (x *batch, closed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == len(s.waiting) {
-		return nil, s.closed
-	}
-	x = s.waiting[s.first]
-	s.waiting[s.first] = nil
-	s.first++
-	switch {
-	case s.first == len(s.waiting):
-		s.waiting, s.first = s.waiting[:0], 0
-	case s.first >= 64 && 2*s.first >= len(s.waiting): // one that never runs empty must not grow for ever
-		n := copy(s.waiting, s.waiting[s.first:])
-		clear(s.waiting[n:])
-		s.waiting, s.first = s.waiting[:n], 0
-	}
-	return x, false
-}
-
 // finish waits for a batch, brings what it copied out to its place, and tells.
 func (s *stream) finish(x *batch) {
 	ns, err := s.await(x)
-	for _, o := range x.outs {
-		if err == nil {
-			copy(o.dst, o.src)
-		}
-	}
-	s.b.pinned.put(x.blocks)
+	x.staging.Return(&s.b.pinned, err == nil)
 	done := x.done
 	clear(x.kernels)
-	clear(x.blocks)
-	clear(x.outs)
-	*x = batch{begin: x.begin, end: x.end, kernels: x.kernels[:0], blocks: x.blocks[:0], outs: x.outs[:0]}
+	*x = batch{begin: x.begin, end: x.end, kernels: x.kernels[:0], staging: x.staging}
 	if x.end != 0 {
 		s.mu.Lock()
 		s.spare = append(s.spare, x)
@@ -106,13 +55,7 @@ func (x *batch) doing() string {
 
 // Close waits for the work and the calls of done, and ends the stream.
 func (s *stream) Close() error {
-	s.mu.Lock()
-	again := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.poke()
-	<-s.ended
-	if again {
+	if !s.line.Close() {
 		return nil
 	}
 	b := s.b
