@@ -2,7 +2,7 @@
 
 package cuda
 
-import "strings"
+import "github.com/moeflux/moeflux-actor/gpu/launch"
 
 // finish waits for a batch, brings what it copied out to its place, and tells.
 func (s *stream) finish(x *batch) {
@@ -43,15 +43,7 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 }
 
 // doing says what a batch did, for the error of a kernel that failed.
-func (x *batch) doing() string {
-	switch len(x.kernels) {
-	case 0:
-		return "copies"
-	case 1:
-		return "kernel " + x.kernels[0]
-	}
-	return "one of the kernels " + strings.Join(x.kernels, ", ")
-}
+func (x *batch) doing() string { return launch.Doing(x.kernels) }
 
 // Close waits for the work and the calls of done, and ends the stream.
 func (s *stream) Close() error {

@@ -1,6 +1,9 @@
 package launch
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Line has a goroutine of its own finish what is added to it, one piece after the other: what a stream of an Asynchronous back end needs between Commit and
 // the call of done. Add never waits.
@@ -82,4 +85,15 @@ func (l *Line[T]) take() (x T, ok, closed bool) {
 		l.waiting, l.first = l.waiting[:n], 0
 	}
 	return x, true, false
+}
+
+// Doing says what the work of a Commit did that launched kernels of these names, each given once: for the error of one that failed.
+func Doing(kernels []string) string {
+	switch len(kernels) {
+	case 0:
+		return "copies"
+	case 1:
+		return "kernel " + kernels[0]
+	}
+	return "one of the kernels " + strings.Join(kernels, ", ")
 }
