@@ -86,7 +86,7 @@ func (s *gpuSystem) newResidencySet() (objc.Object, error) {
 // said is what an NSError says.
 func said(e foundation.Error) error {
 	if e.IsNil() {
-		return errors.New("Metal does not say why")
+		return errors.New("no reason is given")
 	}
 	return errors.New(e.LocalizedDescription())
 }
