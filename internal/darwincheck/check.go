@@ -22,8 +22,6 @@ type Config struct {
 	Dir string
 	// GOARCH is the processor, "" means arm64.
 	GOARCH string
-	// Overlay has texts to check in place of files, by absolute name.
-	Overlay map[string][]byte
 	// Analyzers run on the packages that were asked for.
 	Analyzers []*analysis.Analyzer
 }
@@ -38,8 +36,8 @@ type Result struct {
 	Panicking []string
 	// Dependencies is how many type errors packages of others have; with any, nothing said here can be relied on.
 	Dependencies int
-	// Packages were checked, in all; Roots of them were asked for.
-	Packages, Roots int
+	// Packages were checked, in all.
+	Packages int
 }
 
 // darwinkit is where generated bindings lie.
@@ -52,41 +50,61 @@ func (c *Config) arch() string {
 	return c.GOARCH
 }
 
-// run is one Check.
-type run struct {
-	c      *Config
-	fset   *token.FileSet
-	sizes  types.Sizes
-	temp   string
-	done   map[string]*types.Package
-	panics map[*types.Func]bool
-	roots  []*packages.Package
-	result Result
+// Checker has what packages need, and checks the packages themselves as often as one likes.
+type Checker struct {
+	c        Config
+	roots    []*listed
+	fset     *token.FileSet
+	sizes    types.Sizes
+	done     map[string]*types.Package
+	panics   map[*types.Func]bool
+	depends  int // type errors
+	packages int
 }
 
-// Check checks the packages that the patterns name, and what they need as far as types go. The error is about what keeps it from checking; what it finds is in
-// the Result.
-func Check(c Config, patterns ...string) (*Result, error) {
+// Load lists the packages that the patterns name, and checks what they need as far as types go.
+func Load(c Config, patterns ...string) (*Checker, error) {
 	all, err := c.list(patterns)
 	if err != nil {
 		return nil, err
 	}
+	k := &Checker{c: c, fset: token.NewFileSet(), sizes: types.SizesFor("gc", c.arch()), done: map[string]*types.Package{"unsafe": types.Unsafe},
+		panics: map[*types.Func]bool{}}
+	for _, p := range all {
+		if p.DepOnly {
+			k.dependency(p)
+		} else {
+			k.roots = append(k.roots, p)
+		}
+	}
+	if len(k.roots) == 0 {
+		return nil, fmt.Errorf("darwincheck: no package matches %v", patterns)
+	}
+	return k, nil
+}
+
+// run is one Check.
+type run struct {
+	*Checker
+	overlay map[string][]byte
+	temp    string
+	typed   []*packages.Package
+	result  Result
+}
+
+// Check checks the packages. overlay has texts in place of files, by absolute name. The error is about what keeps it from checking; what it finds is in the
+// Result.
+func (k *Checker) Check(overlay map[string][]byte) (*Result, error) {
 	temp, err := os.MkdirTemp("", "darwincheck-")
 	if err != nil {
 		return nil, fmt.Errorf("darwincheck: %w", err)
 	}
 	defer os.RemoveAll(temp)
-	r := &run{c: &c, fset: token.NewFileSet(), sizes: types.SizesFor("gc", c.arch()), temp: temp,
-		done: map[string]*types.Package{"unsafe": types.Unsafe}, panics: map[*types.Func]bool{}}
-	for i, p := range all {
-		if p.DepOnly {
-			r.dependency(p)
-		} else if err := r.root(p, i); err != nil {
+	r := &run{Checker: k, overlay: overlay, temp: temp, result: Result{Dependencies: k.depends, Packages: k.packages}}
+	for i, p := range k.roots {
+		if err := r.root(p, i); err != nil {
 			return nil, err
 		}
-	}
-	if r.result.Roots == 0 {
-		return nil, fmt.Errorf("darwincheck: no package matches %v", patterns)
 	}
 	for f := range r.panics {
 		r.result.Panicking = append(r.result.Panicking, f.FullName())
@@ -95,12 +113,12 @@ func Check(c Config, patterns ...string) (*Result, error) {
 }
 
 // dependency checks what a package that was not asked for declares; of darwinkit also the bodies, for what panics.
-func (r *run) dependency(p *listed) {
+func (k *Checker) dependency(p *listed) {
 	var files []*ast.File
 	for _, name := range append(append([]string{}, p.GoFiles...), p.CgoFiles...) {
-		f, err := parser.ParseFile(r.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(k.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			r.result.Dependencies++
+			k.depends++
 		}
 		if f != nil {
 			files = append(files, f)
@@ -108,18 +126,17 @@ func (r *run) dependency(p *listed) {
 	}
 	generated := strings.HasPrefix(p.ImportPath, darwinkit+"/macos/")
 	info := &types.Info{Instances: map[*ast.Ident]types.Instance{}, Defs: map[*ast.Ident]types.Object{}}
-	conf := r.config(p, func(error) { r.result.Dependencies++ })
+	conf := k.config(p, func(error) { k.depends++ })
 	conf.FakeImportC, conf.IgnoreFuncBodies = true, !generated
-	r.done[p.ImportPath], _ = conf.Check(p.ImportPath, r.fset, files, info) // Error hears of what is wrong
-	r.result.Packages++
+	k.done[p.ImportPath], _ = conf.Check(p.ImportPath, k.fset, files, info) // Error hears of what is wrong
+	k.packages++
 	if generated {
-		findPanics(files, info, r.panics)
+		findPanics(files, info, k.panics)
 	}
 }
 
 // root checks a package that was asked for.
 func (r *run) root(p *listed, number int) error {
-	r.result.Roots++
 	if p.Error != nil {
 		r.result.Errors = append(r.result.Errors, errors.New(p.Error.Err))
 	}
@@ -132,7 +149,7 @@ func (r *run) root(p *listed, number int) error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return fmt.Errorf("darwincheck: %w", err)
 		}
-		translated, err := r.c.translate(p, dir)
+		translated, err := r.translate(p, dir)
 		if err != nil { // C's names, or the syntax
 			r.result.Errors = append(r.result.Errors, err)
 			return nil
@@ -143,7 +160,7 @@ func (r *run) root(p *listed, number int) error {
 	before := len(r.result.Errors)
 	fail := func(err error) { r.result.Errors = append(r.result.Errors, err) }
 	for _, path := range paths {
-		text, err := r.c.read(path)
+		text, err := r.read(path)
 		if err != nil {
 			return err
 		}
@@ -171,7 +188,7 @@ func (r *run) root(p *listed, number int) error {
 		}
 	}
 	if len(r.result.Errors) == before {
-		r.roots = append(r.roots, &packages.Package{ID: p.ImportPath, Name: p.Name, PkgPath: p.ImportPath, Fset: r.fset, Syntax: files, Types: t,
+		r.typed = append(r.typed, &packages.Package{ID: p.ImportPath, Name: p.Name, PkgPath: p.ImportPath, Fset: r.fset, Syntax: files, Types: t,
 			TypesInfo: info, TypesSizes: r.sizes, Imports: map[string]*packages.Package{}}) // the analyzers need no facts of others
 	}
 	return nil
@@ -184,12 +201,12 @@ type importer func(path string) (*types.Package, error)
 func (f importer) Import(path string) (*types.Package, error) { return f(path) }
 
 // config returns how a package's types are checked; fail hears of each error.
-func (r *run) config(p *listed, fail func(error)) *types.Config {
-	conf := &types.Config{Sizes: r.sizes, Error: fail, Importer: importer(func(path string) (*types.Package, error) {
+func (k *Checker) config(p *listed, fail func(error)) *types.Config {
+	conf := &types.Config{Sizes: k.sizes, Error: fail, Importer: importer(func(path string) (*types.Package, error) {
 		if m, ok := p.ImportMap[path]; ok {
 			path = m
 		}
-		if t := r.done[path]; t != nil {
+		if t := k.done[path]; t != nil {
 			return t, nil
 		}
 		return nil, fmt.Errorf("no package %q", path)
@@ -224,10 +241,10 @@ func findPanics(files []*ast.File, info *types.Info, out map[*types.Func]bool) {
 
 // analyze runs the analyzers on the packages without type errors.
 func (r *run) analyze() error {
-	if len(r.c.Analyzers) == 0 || len(r.roots) == 0 {
+	if len(r.c.Analyzers) == 0 || len(r.typed) == 0 {
 		return nil
 	}
-	graph, err := checker.Analyze(r.c.Analyzers, r.roots, nil)
+	graph, err := checker.Analyze(r.c.Analyzers, r.typed, nil)
 	if err != nil {
 		return fmt.Errorf("darwincheck: %w", err)
 	}

@@ -58,10 +58,10 @@ func (c *Config) goTool(args ...string) ([]byte, error) {
 }
 
 // translate runs cgo on a package's files that import "C" and returns what stands in their place, in dir.
-func (c *Config) translate(p *listed, dir string) ([]string, error) {
+func (r *run) translate(p *listed, dir string) ([]string, error) {
 	var sources []string
 	for _, name := range p.CgoFiles {
-		text, err := c.read(filepath.Join(p.Dir, name))
+		text, err := r.read(filepath.Join(p.Dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (c *Config) translate(p *listed, dir string) ([]string, error) {
 	}
 	// -trimpath names the files as they are in the package, so that errors do.
 	args := append([]string{"tool", "cgo", "-objdir", dir, "-importpath", p.ImportPath, "-trimpath", dir + "=>" + p.Dir, "--", "-I" + p.Dir}, sources...)
-	if _, err := c.goTool(args...); err != nil {
+	if _, err := r.c.goTool(args...); err != nil {
 		return nil, err
 	}
 	files := []string{filepath.Join(dir, "_cgo_gotypes.go")}
@@ -84,8 +84,8 @@ func (c *Config) translate(p *listed, dir string) ([]string, error) {
 }
 
 // read returns a file's text.
-func (c *Config) read(file string) ([]byte, error) {
-	if text, ok := c.Overlay[file]; ok {
+func (r *run) read(file string) ([]byte, error) {
+	if text, ok := r.overlay[file]; ok {
 		return text, nil
 	}
 	text, err := os.ReadFile(file)
