@@ -32,7 +32,7 @@ type backend struct {
 	setup      streamHandle // clears new memory
 
 	broken atomic.Pointer[spoiled]
-	pinned pinned
+	pinned launch.Blocks[struct{}]
 
 	mu        sync.Mutex // guards the rest, and the use of setup
 	closed    bool
@@ -63,6 +63,7 @@ type spoiled struct{ err error }
 // newBackend opens a GPU of a driver. log may be nil.
 func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
 	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger}
+	b.pinned.New = b.newBlock
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -238,7 +239,7 @@ func (b *backend) Close() error {
 	unbind, err := b.bind()
 	if err == nil {
 		defer unbind()
-		b.pinned.free(b.d)
+		b.pinned.Drain(b.freeBlock)
 		for _, p := range b.pipelines {
 			b.d.moduleUnload(p.module)
 		}
