@@ -45,6 +45,7 @@ type encoder struct {
 	launch        Launch
 	lists         lists
 	scratchWanted int
+	lastSplit     lastSplit
 }
 
 // region is memory of the encoder's own that grows. Smaller ones from before are kept: work in flight may use them.

@@ -81,6 +81,25 @@ func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int
 	x.end(256, ceil(4*r.rows*groups, 256))
 }
 
+// lastSplit is rows whose limbs lie in scratch memory: no operation but products of the same rows has come since.
+type lastSplit struct {
+	rows        limbRows
+	cols, group int
+	at          int // the last operation that used them
+}
+
+// splitOnce is splitLimbs for a product, unless the operation before it has multiplied the same rows, which it cannot have changed.
+func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows) {
+	l := &x.lastSplit
+	if l.rows.split && l.at+1 == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
+		*r = l.rows
+	} else {
+		at := 0
+		x.splitLimbs(o, d, r, o.W.Cols, &at)
+	}
+	*l = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], at: x.at}
+}
+
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
 
 type limbMatMulParams struct {
@@ -116,8 +135,7 @@ func (x *encoder) limbMatMul(o *gpu.MatMul) {
 	d, tiles := limbDefines(f, shapeOf(f).wide(&o.W, o.X, r.stride)), ceil(o.W.Rows, limbTile)
 	s := limbShapeOf(o.Rows, tiles)
 	if s.split {
-		at := 0
-		x.splitLimbs(o, d, &r, o.W.Cols, &at)
+		x.splitOnce(o, d, &r)
 	}
 	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), 1)
 	x.limbRows(&r)

@@ -76,6 +76,37 @@ func TestLimbChoice(t *testing.T) {
 	}
 }
 
+// Products of the same rows that follow one another share their limbs; an operation between them, other rows or another group end that.
+func TestSplitOnce(t *testing.T) {
+	f := &fake{limbs: true}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
+	c := new(gpu.Commands)
+	product := func(x gpu.View, group, rows int) {
+		w := gpu.Matrix{Rows: 64, Cols: 256, Format: quant.Format{Kind: quant.Affine, Bits: 4, Group: group}, Weight: v, Scales: v, Biases: v}
+		c.EncodeMatMul(gpu.MatMul{W: w, X: x, Y: v.Floats(1 << 19), Rows: rows})
+	}
+	a, b := v.Floats(1<<17), v.Floats(1<<18)
+	product(a, 64, 9)
+	product(a, 64, 9)
+	product(a, 64, 9)
+	product(a, 32, 9)
+	product(b, 32, 9)
+	product(b, 32, 10)
+	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 4})
+	product(b, 32, 10)
+	product(b, 32, 10)
+	product(b, 32, 1) // makes its own
+	product(b, 32, 10)
+	want := "[limbs_split limbs_matmul 16 limbs_matmul 16 limbs_matmul 16 limbs_split limbs_matmul 16 limbs_split limbs_matmul 16 limbs_split limbs_matmul 16 add " +
+		"limbs_split limbs_matmul 16 limbs_matmul 16 limbs_matmul 1 limbs_split limbs_matmul 16]"
+	for range 2 {
+		if got := fmt.Sprint(names(launchedBy(t, f, c, q))); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // Experts with few pairs share launches of small jobs, those with many have jobs of 32; where one matrix is not affine, the portable kernel sets
 // the size of jobs for all.
 func TestLimbExperts(t *testing.T) {
