@@ -58,6 +58,9 @@ type RMSNorm struct {
 // MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o]. Bias is float32 [W.Rows]; the zero View means
 // none. Row r of X begins at r·XStride floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
 //
+// Where W is affine a device may hold X as whole numbers of 24 bits for each quantisation group of W's inputs: an input is then off by at most
+// 2^-23·max|x| over the group.
+//
 // A device may be set to round X to 8 bits, one scale for each quantisation group of W's inputs, where W is affine: every input becomes
 // s·q with s = max|x|/127 over the group and q the nearest whole number, ties to even. Exact products never are.
 type MatMul struct {

@@ -1,8 +1,8 @@
 // Products of affine matrices with rows of float32, exactly added up by the integer tensor cores.
 //
 // Within a quantisation group of the weights (GROUP inputs) a row x is whole numbers of 24 bits times a power of two: n = rint(x·2^(22-e)), where
-// 2^e <= max|x| < 2^(e+1). An input errs by half a unit, 2^(e-23): as much as the rounding of one float32 product of the group's largest
-// input, or twice that. The three bytes of n are limbs, the upper one signed, which are multiplied by codes of 8 bits or less and summed without any
+// 2^e <= max|x| < 2^(e+1). An input errs by half a unit, 2^(e-23), which is at most 2^-23 of the group's largest: that is how a float32
+// sum would round where all inputs are alike, and more where one is far larger than the others. The three bytes of n are limbs, the upper one signed, which are multiplied by codes of 8 bits or less and summed without any
 // rounding. So which unit does it, in which order and in the company of which rows, changes nothing. What is rounded is done by the same instructions
 // in the same order in all kernels here:
 //
