@@ -381,6 +381,7 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeCausalConv(gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
 		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
+		c.EncodeTopK(gpu.TopK{Logits: at(0), Values: at(1), Indices: at(3), Stats: at(4), Rows: 2, Vocab: 64, K: 8})
 		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Experts: experts})
 	}
 	done := make(chan error, 1)
