@@ -18,6 +18,7 @@ type task interface {
 type scratch struct {
 	a, b   []float32
 	panels panelScratch
+	next   ahead
 }
 
 // grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.

@@ -283,12 +283,12 @@ type appendParams struct{ n, dim, kStride, vStride, group uint32 }
 // appendSimdgroups is how many groups of channels a threadgroup rounds to 8 bits.
 const appendSimdgroups = 8
 
-func (x *encoder) appendKV(o *gpu.AppendKV) {
+// appendRows lists where the rows of segments go in the cache, in order.
+func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 	l := &x.lists
 	l.appends = l.appends[:0]
-	dim := o.Segments[0].KV.Dim
-	for i := range o.Segments {
-		s := &o.Segments[i]
+	for i := range segments {
+		s := &segments[i]
 		for r := range s.Rows {
 			pos := s.Pos + r
 			a := address(s.KV.Pages[pos/s.KV.PageRows])
@@ -296,14 +296,19 @@ func (x *encoder) appendKV(o *gpu.AppendKV) {
 				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
 		}
 	}
+	return l.appends
+}
+
+func (x *encoder) appendKV(o *gpu.AppendKV) {
+	rows, dim := x.appendRows(o.Segments), o.Segments[0].KV.Dim
 	values := flag(!o.V.IsZero())
-	name, n, group := "append_kv", len(l.appends)*dim, 0
+	name, n, group := "append_kv", len(rows)*dim, 0
 	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 {
-		name, n, group = "append_kv8", len(l.appends)*(1+values)*kv.Groups(), kv.Group
+		name, n, group = "append_kv8", len(rows)*(1+values)*kv.Groups(), kv.Group
 	}
 	x.begin(o, name, values)
 	x.views(o.K, o.V)
-	x.tableAt(table(x, l.appends))
+	x.tableAt(table(x, rows))
 	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(o.KStride, dim)), uint32(or(o.VStride, dim)), uint32(group)})
 	if group > 0 {
 		x.end(32*appendSimdgroups, ceil(n, appendSimdgroups))

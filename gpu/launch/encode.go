@@ -69,6 +69,7 @@ type lists struct {
 	jobs    []expertJob
 	formats []expertFormats
 	batch   expertBatch
+	heads   headJoin
 }
 
 // or returns n, or what 0 stands for.
