@@ -3,14 +3,16 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// opBench is device memory for the benchmarks of operations. Weights are zeros: the time does not depend on them.
+// opBench is device memory for the benchmarks of operations. Weights are random: with zeros some units draw less power and run faster.
 type opBench struct {
 	b       *testing.B
 	d       *Device
@@ -38,7 +40,27 @@ func openOps(b *testing.B) *opBench {
 	x.q, err = x.d.NewQueue()
 	must(b, err)
 	b.Cleanup(func() { must(b, x.q.Close()) })
+	x.fill()
 	return x
+}
+
+// fill makes weights random: bytes, of which every other has a bit cleared, so that scales are numbers below 2.
+func (x *opBench) fill() {
+	piece := make([]byte, 64<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := 0; i < len(piece); i += 8 {
+		binary.LittleEndian.PutUint64(piece[i:], rng.Uint64()&^0x4000_4000_4000_4000)
+	}
+	var c gpu.Commands
+	for at := 0; at < benchWeights; at += len(piece) {
+		c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.weights, Offset: at}, Src: piece})
+	}
+	c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: piece})
+	t, err := x.q.Submit(&c)
+	must(x.b, err)
+	done := make(chan error, 1)
+	t.OnDone(func(err error) { done <- err })
+	must(x.b, <-done)
 }
 
 // floats returns room for n float32.
@@ -120,10 +142,14 @@ func BenchmarkOps(b *testing.B) {
 		rows, cols int
 		f          quant.Format
 	}{{8192, 4096, q4}, {8192, 4096, panels}, {4096, 2048, panels}, {512, 2048, panels}, {2048, 4096, panels}, {151936, 2048, panels}, {128, 2048, bf16}} {
-		for _, rows := range []int{1, 8, 32, 512} {
-			if rows > 32 && c.rows > 10000 {
-				continue
-			}
+		all := []int{1, 8, 32, 512}
+		switch {
+		case c.rows == 8192:
+			all = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
+		case c.rows > 10000:
+			all = []int{1, 8, 32}
+		}
+		for _, rows := range all {
 			x.run(fmt.Sprintf("matmul/format=%v/out=%d/in=%d/rows=%d", c.f, c.rows, c.cols, rows), bytesOf(c.f, c.rows, c.cols), func(cmd *gpu.Commands) {
 				x.used = 0
 				cmd.EncodeMatMul(gpu.MatMul{W: x.matrix(c.rows, c.cols, c.f), X: x.floats(rows * c.cols), Y: x.floats(rows * c.rows), Rows: rows})

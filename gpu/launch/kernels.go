@@ -41,7 +41,7 @@ var kernelDefines = map[string][]string{
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [6]int
+	values [8]int
 }
 
 // kernel returns the kernel of a name with the values of its defines, in the table's order.
@@ -52,6 +52,9 @@ func (x *encoder) kernel(name string, values []int) Kernel {
 		return k
 	}
 	names, ok := kernelDefines[name]
+	if !ok {
+		names, ok = limbKernels[name]
+	}
 	if !ok || len(names) != len(values) {
 		panic(fmt.Sprintf("launch: kernel %q with %d defines: the table has %v", name, len(values), names))
 	}
