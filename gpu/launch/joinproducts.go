@@ -50,6 +50,10 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 	if n < 2 {
 		return 0
 	}
+	if x.limbs(first.W.Format) {
+		x.limbMatMuls(all[:n])
+		return n
+	}
 	if n == 2 && n < len(ops) {
 		if o := gatedOf(ops[n], all[0], all[1]); o != nil {
 			x.matMulSwiGLU(all[:n], o)
