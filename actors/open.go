@@ -182,7 +182,6 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
 	e.reads = make([]*slotRead, i.Slots)
-	e.touch()
 	return cores, nil
 }
 

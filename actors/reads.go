@@ -30,9 +30,6 @@ func (s *shell) read(g *stages.ReadGroup) {
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot), Tag: readTag(r.Slot, r.Gen)}
 		s.e.slots.noteFilled(r.Slot, true)
-		if s.e.toucher != nil {
-			s.e.toucher.reading(r.Slot)
-		}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Speculative}
 		s.e.pool.Submit(t.reqs[:], g.Speculative, t.ended)

@@ -22,8 +22,8 @@ type slotMemory struct {
 	stride    int          // bytes from slot to slot
 	bytesEach int
 
-	filled []atomic.Bool // [slots] that take up memory, because they have been read into or touched; nil if mapped
-	nHeld  atomic.Int64  // of them
+	filled []bool       // [slots] that have been read into and take up memory; nil if mapped
+	nHeld  atomic.Int64 // of them
 
 	staging *staging // where reads go if the slots are memory of the device that the host cannot address; else nil
 }
@@ -43,7 +43,7 @@ func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
 	}
 	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % slotAlign)
-	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]atomic.Bool, n)}, nil
+	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
 // mapSlots makes one slot of every expert of every layer, in the mapped files, or in the memory of a device that has its own.
@@ -80,17 +80,17 @@ func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
 }
 
-// noteFilled notes that a slot takes up memory, or does no longer, and reports whether that is new.
-func (s *slotMemory) noteFilled(id stages.SlotID, now bool) bool {
-	if s.filled == nil || s.filled[id].Swap(now) == now {
-		return false
+// noteFilled notes that a slot takes up memory, or does no longer. Whoever runs the line calls it.
+func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
+	if s.filled == nil || s.filled[id] == now {
+		return
 	}
+	s.filled[id] = now
 	if now {
 		s.nHeld.Add(1)
 	} else {
 		s.nHeld.Add(-1)
 	}
-	return true
 }
 
 // held returns the bytes of memory that slots take up.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -104,6 +105,11 @@ func TestJoins(t *testing.T) {
 			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(0), Vectors: rows, Dim: dim})
 		}, []string{"combine_norm", "combine", "rms_norm"}},
 		{"heads", func(c *gpu.Commands, at func(int) gpu.View) { headOps(c, at, gpu.KVF32) }, []string{"head_vectors"}},
+		{"heads of rows out of order", func(c *gpu.Commands, at func(int) gpu.View) {
+			headOps(c, at, gpu.KVF32)
+			o := c.Ops()[4].(*gpu.AppendKV)
+			o.Segments[0].Row, o.Segments[1].Row = 1, 0
+		}, []string{"head_vectors", "append_kv"}},
 		{"heads, 8 bits", func(c *gpu.Commands, at func(int) gpu.View) { headOps(c, at, gpu.KVInt8) }, []string{"head_vectors"}},
 		{"latents", func(c *gpu.Commands, at func(int) gpu.View) {
 			const heads, rank, nope, rotary = 2, 32, 16, 8
@@ -133,5 +139,32 @@ func TestJoins(t *testing.T) {
 				t.Errorf("kernels %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A joined launch that fails is reported as its first operation, and one in the middle that does not fit as itself, before anything runs.
+func TestJoinedFails(t *testing.T) {
+	f := &fake{record: true}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 1<<16), newQueue(t, d)
+	var c gpu.Commands
+	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v.Floats(64), N: 64})
+	c.EncodeRMSNorm(gpu.RMSNorm{X: v.Floats(64), Y: v.Floats(128), Vectors: 1, Dim: 64})
+	if err := wait(t, q, &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.launched) != 1 {
+		t.Fatalf("%d launches, want 1", len(f.launched))
+	}
+	f.launchErr = errors.New("the device is gone")
+	var op *OpError
+	if err := wait(t, q, &c); !errors.As(err, &op) || op.Index != 0 || !errors.Is(err, f.launchErr) {
+		t.Errorf("error %v, want one of operation 0", err)
+	}
+	f.launchErr, f.launched = nil, nil
+	c.Ops()[1].(*gpu.RMSNorm).Dim = 1 << 20
+	var bad *gpu.OpError
+	if _, err := q.Submit(&c); !errors.As(err, &bad) || bad.Op != "rmsnorm" || len(f.launched) != 0 {
+		t.Errorf("error %v and %d launches, want an *gpu.OpError of rmsnorm and none", err, len(f.launched))
 	}
 }
