@@ -20,6 +20,7 @@ type LimbBackend interface {
 var limbKernels = map[string][]string{
 	"limbs_split":        {"BITS", "GROUP", "LAYOUT", "WIDE"},
 	"limbs_matmul":       {"BITS", "GROUP", "LAYOUT", "WIDE", "XROWS", "TILES", "SPLIT", "PARTS"},
+	"limbs_swiglu":       {"BITS", "GROUP", "LAYOUT", "WIDE", "XROWS", "TILES", "SPLIT", "PARTS"},
 	"limbs_matmul_many":  {"BITS", "GROUP", "LAYOUT", "WIDE", "TILES", "COLS", "PARTS"},
 	"limbs_experts":      {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "SPLIT", "WHICH"},
 	"limbs_experts_many": {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "COLS", "WHICH"},
@@ -104,7 +105,8 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 		each := 1 + flag(o.Rows > limbManyRows) // tiles of a warp
 		x.begin(o, "limbs_matmul_many", d[0], d[1], d[2], d[3], each, limbManyCols, len(all))
 		x.places(r.limbs, r.sums)
-		groups := x.limbParts(all, limbManyTiles*each)
+		x.limbParts(all)
+		groups := x.limbParams(all, limbManyTiles*each)
 		x.end(256, groups, ceil(o.Rows, limbManyRows))
 		return
 	}
@@ -114,29 +116,50 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 	xrows, each := vectors(o.Rows), 1+flag(tiles >= limbPairs)
 	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], xrows, each, flag(r.split), len(all))
 	x.limbRows(&r)
-	groups := x.limbParts(all, each)
+	x.limbParts(all)
+	groups := x.limbParams(all, each)
 	x.end(32*limbSlices(f, o.W.Cols), groups, ceil(o.Rows, xrows))
 }
 
 // limbPairs is from how many tiles of all matrices on a threadgroup has two: there are enough of them then.
 const limbPairs = 400
 
-// limbParts binds the products' matrices, biases and results, and what the kernel has to know of them. It returns how many threadgroups of so
-// many tiles they take.
-func (x *encoder) limbParts(all []*gpu.MatMul, each int) (groups int) {
-	o := all[0]
-	var parts [joinedMatrices]limbPartParams
-	for i, m := range all {
+// limbParts binds the products' matrices, biases and results.
+func (x *encoder) limbParts(all []*gpu.MatMul) {
+	for _, m := range all {
 		x.matrix(&m.W)
 		x.views(m.Bias, m.Y)
-		parts[i] = limbPartParams{rows: uint32(m.W.Rows), yStride: uint32(or(m.YStride, m.W.Rows)), first: uint32(groups), biased: uint32(flag(!m.Bias.IsZero()))}
+	}
+}
+
+// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of so many tiles they take.
+func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
+	o := all[0]
+	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
+	for _, m := range all {
+		more(x, limbPartParams{rows: uint32(m.W.Rows), yStride: uint32(or(m.YStride, m.W.Rows)), first: uint32(groups), biased: uint32(flag(!m.Bias.IsZero()))})
 		groups += ceil(ceil(m.W.Rows, limbTile), each)
 	}
-	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
-	for _, p := range parts[:len(all)] {
-		more(x, p)
-	}
 	return groups
+}
+
+// limbSwiGLU multiplies few rows by a gate and an up, and gates.
+func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
+	gate := all[0]
+	f := gate.W.Format
+	r := limbRows{x: gate.X, rows: gate.Rows, stride: or(gate.XStride, gate.W.Cols)}
+	wide, at := wideProduct(gate), 0
+	d := limbDefines(f, wide)
+	if gate.Rows > 4 {
+		x.splitLimbs(gate, f, wide, &r, gate.W.Cols, &at)
+	}
+	xrows := vectors(gate.Rows)
+	x.begin(gate, "limbs_swiglu", d[0], d[1], d[2], d[3], xrows, 2, flag(r.split), 2)
+	x.limbRows(&r)
+	x.limbParts(all)
+	x.views(o.Y)
+	x.limbParams(all, 1)
+	x.end(32*limbSlices(f, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, xrows))
 }
 
 // limbExperts launches products of experts' jobs with rows in; r.rows are all that there may be.

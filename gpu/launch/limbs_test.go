@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -16,7 +17,7 @@ func (limbFake) LimbProducts() bool { return true }
 
 // CompileOwn returns a kernel with as many parameters as override/parts.cu says.
 func (limbFake) CompileOwn(k Kernel) (Pipeline, error) {
-	n := map[string]int{"limbs_split": 4, "limbs_matmul": 4, "limbs_matmul_many": 3}[k.Name]
+	n := map[string]int{"limbs_split": 4, "limbs_matmul": 4, "limbs_swiglu": 5, "limbs_matmul_many": 3}[k.Name]
 	for i := 1; i <= joinedMatrices; i++ {
 		if strings.HasSuffix(k.Defines, "PARTS "+string(rune('0'+i))+"\n") {
 			n += 5 * i
@@ -69,6 +70,40 @@ func TestLimbParts(t *testing.T) {
 			if part.rows != uint32(16*(i+1)) || part.yStride != part.rows || i > 0 && part.first <= parts[i-1].first {
 				t.Errorf("%d rows: part %d is %+v", c.rows, i, part)
 			}
+		}
+	}
+}
+
+// TestLimbSwiGLU wants a gate, an up and their SwiGLU to be one launch of few rows, and of many the products one.
+func TestLimbSwiGLU(t *testing.T) {
+	f := &fake{record: true}
+	d, err := New(limbFake{f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	v, q := newBuffer(t, d, 64<<14), newQueue(t, d)
+	at := func(i int) gpu.View { return v.At(i << 14) }
+	for rows, want := range map[int][]string{1: {"limbs_swiglu"}, 8: {"limbs_split", "limbs_swiglu"}, 17: {"limbs_split", "limbs_matmul_many", "swiglu"}} {
+		var ops gpu.Commands
+		for i := range 2 {
+			ops.EncodeMatMul(gpu.MatMul{W: affine(32, 64, at(1+i)), X: at(0), Y: at(10 + i), Rows: rows})
+		}
+		ops.EncodeSwiGLU(gpu.SwiGLU{Gate: at(10), Up: at(11), Y: at(10), Rows: rows, Dim: 32})
+		f.launched = nil
+		if err := wait(t, q, &ops); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range f.launched {
+			got = append(got, l.Kernel.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d rows: kernels %v, want %v", rows, got, want)
 		}
 	}
 }
