@@ -35,6 +35,7 @@ type Commands struct {
 	gnorms    arena[GatedNorm]
 	experts   arena[Experts]
 	combines  arena[Combine]
+	topks     arena[TopK]
 }
 
 // Ops returns the operations in order; valid until Reset.
@@ -68,6 +69,7 @@ func (c *Commands) Reset() {
 	c.gnorms.reset()
 	c.experts.reset()
 	c.combines.reset()
+	c.topks.reset()
 }
 
 // The Encode methods append a copy of an operation.
@@ -95,6 +97,7 @@ func (c *Commands) EncodeDeltaRule(op DeltaRule)   { c.ops = append(c.ops, c.del
 func (c *Commands) EncodeGatedNorm(op GatedNorm)   { c.ops = append(c.ops, c.gnorms.put(op)) }
 func (c *Commands) EncodeExperts(op Experts)       { c.ops = append(c.ops, c.experts.put(op)) }
 func (c *Commands) EncodeCombine(op Combine)       { c.ops = append(c.ops, c.combines.put(op)) }
+func (c *Commands) EncodeTopK(op TopK)             { c.ops = append(c.ops, c.topks.put(op)) }
 
 // arena hands out pointers to values of one type and takes all of them back at once. Pointers stay
 // valid while it grows, and a value's memory is used again after reset.

@@ -23,12 +23,13 @@ type backend struct {
 	cache cache
 	log   *slog.Logger
 
-	device  int32
-	name    string // "NVIDIA H200"
-	arch    string // "sm_90"
-	version string // the compiler's
-	context contextHandle
-	setup   streamHandle // clears new memory
+	device     int32
+	name       string // "NVIDIA H200"
+	arch       string // "sm_90"
+	capability int    // 90
+	version    string // the compiler's
+	context    contextHandle
+	setup      streamHandle // clears new memory
 
 	broken atomic.Pointer[spoiled]
 	pinned launch.Blocks[struct{}]
@@ -41,7 +42,10 @@ type backend struct {
 	pipelines []*pipeline
 }
 
-var _ launch.Asynchronous = (*backend)(nil)
+var (
+	_ launch.Asynchronous = (*backend)(nil)
+	_ launch.LimbBackend  = (*backend)(nil)
+)
 
 // Asynchronous says that Submit may encode: a launch is kept back or noted by the driver.
 func (b *backend) Asynchronous() {}
@@ -120,7 +124,7 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 			return 0, err
 		}
 	}
-	b.arch = fmt.Sprintf("sm_%d%d", major, minor)
+	b.arch, b.capability = fmt.Sprintf("sm_%d%d", major, minor), int(10*major+minor)
 	return int(version / 1000), nil
 }
 
@@ -169,7 +173,11 @@ func (b *backend) cause() error {
 
 // Compile makes machine code of a kernel, or finds it in the cache, and loads it.
 func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
-	source := m.Emit(msl.CUDA, k.Name, k.Defines)
+	return b.load(k, m.Emit(msl.CUDA, k.Name, k.Defines))
+}
+
+// load makes a pipeline of a source.
+func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) {
 	image, err := b.image(k, source)
 	if err != nil {
 		return nil, err

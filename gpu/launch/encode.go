@@ -47,6 +47,8 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.experts(o)
 	case *gpu.Combine:
 		x.combine(o)
+	case *gpu.TopK:
+		x.topK(o)
 	default:
 		return fmt.Errorf("there is no kernel for %T", op)
 	}
@@ -57,6 +59,7 @@ func (x *encoder) encode(op gpu.Op) error {
 type lists struct {
 	rows    []attentionRow
 	pages   []page
+	tiles   []tile
 	appends []appendRow
 	conv    []convRow
 	last    []convRow
@@ -66,6 +69,7 @@ type lists struct {
 	jobs    []expertJob
 	formats []expertFormats
 	batch   expertBatch
+	heads   headJoin
 }
 
 // or returns n, or what 0 stands for.

@@ -73,10 +73,15 @@ func (x *encoder) batch(o *gpu.Experts, f expertFormats) *expertBatch {
 	*b = expertBatch{o: o, formats: f, inner: o.Experts[0].Gate.Rows, dim: o.Experts[0].Gate.Cols, xrows: 1}
 	l := &x.lists
 	l.experts, l.jobs, l.numbers = l.experts[:0], l.jobs[:0], l.numbers[:0]
+	most, pairs, n := 0, 0, 0
 	for i := range o.Experts {
 		if e := &o.Experts[i]; formatsOf(o, e) == f {
-			b.xrows = max(b.xrows, vectors(len(e.Pairs)))
+			most, pairs, n = max(most, len(e.Pairs)), pairs+len(e.Pairs), n+1
 		}
+	}
+	b.xrows = vectors(most)
+	if x.limbs(f.gate) && x.limbs(f.up) && x.limbs(f.down) && pairs > limbFew*n {
+		b.xrows = limbManyRows
 	}
 	for i := range o.Experts {
 		e := &o.Experts[i]
@@ -101,7 +106,9 @@ func (x *encoder) batch(o *gpu.Experts, f expertFormats) *expertBatch {
 func (x *encoder) expertBatch(b *expertBatch) {
 	o, f := b.o, &b.formats
 	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner)}
-	if f.gate == f.up && f.wide[whichGate] == f.wide[whichUp] {
+	if gated := f.gate == f.up && f.wide[whichGate] == f.wide[whichUp]; gated && x.limbs(f.gate) {
+		x.limbExperts(b, whichGate, true, f.gate, f.wide[whichGate], limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
+	} else if gated {
 		s := shapeOf(f.gate)
 		x.begin(o, "experts_gate_up", s.bits, s.layout, flag(f.wide[whichGate]), b.xrows)
 		x.expertProduct(b, s, o.X, o.Scratch, up)
@@ -120,6 +127,14 @@ func (x *encoder) expertBatch(b *expertBatch) {
 }
 
 func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out gpu.View, p expertParams) {
+	if x.limbs(f) {
+		rows := b.o.Rows
+		if p.divide == 1 { // a row a pair
+			rows *= b.o.TopK
+		}
+		x.limbExperts(b, which, false, f, b.formats.wide[which], limbRows{x: in, rows: rows, stride: int(p.xStride)}, out, p)
+		return
+	}
 	s := shapeOf(f)
 	x.begin(b.o, "experts_product", s.bits, s.layout, flag(b.formats.wide[which]), b.xrows, which)
 	x.expertProduct(b, s, in, out, p)

@@ -369,6 +369,8 @@ func TestNoAllocations(t *testing.T) {
 	pairs := []int32{0, 1}
 	experts := []gpu.Expert{{Gate: square, Up: square, Down: square, Pairs: pairs}}
 	rows := []int32{1, 0}
+	long := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
+	weights := []float32{1, 2}
 	var c gpu.Commands
 	fill := func() {
 		c.Reset()
@@ -381,6 +383,18 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
 		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Experts: experts})
+		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(0), Y: at(3), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(3), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(4), Rows: 2})
+		c.EncodeSwiGLU(gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(3), Rows: 2, Dim: 64})
+		c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(0), N: 128})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		c.EncodeCombine(gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: weights, Rows: 2, TopK: 1, Dim: 64})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
+		c.EncodeRope(gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
+		c.EncodeAppendKV(gpu.AppendKV{K: at(1), V: at(4), Segments: long})
 	}
 	done := make(chan error, 1)
 	tell := func(err error) { done <- err }
