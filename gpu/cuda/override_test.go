@@ -11,7 +11,7 @@ import (
 
 // Every kernel of override/ is found, with what it includes and behind its #define lines.
 func TestOverrideSource(t *testing.T) {
-	for _, name := range []string{"limbs_split", "limbs_matmul", "limbs_experts"} {
+	for _, name := range []string{"limbs_split", "limbs_matmul", "limbs_swiglu", "limbs_experts"} {
 		s, err := overrideSource(launch.Kernel{Name: name, Defines: "#define BITS 4\n"})
 		if err != nil {
 			t.Fatal(err)

@@ -51,6 +51,7 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 		Experts: []gpu.Expert{{Gate: w(128, dim), Up: w(128, dim), Down: w(dim, 128), Pairs: pairs}}})
 	c.EncodeCombine(gpu.Combine{Routed: routed, Shared: x, SharedGate: x, Residual: x, Y: y, Weights: make([]float32, rows),
 		Rows: rows, TopK: 1, Dim: dim})
+	c.EncodeTopK(gpu.TopK{Logits: x, Values: f(rows * 8), Indices: f(rows * 8), Stats: f(2 * rows), Rows: rows, Vocab: dim, K: 8})
 	c.EncodeDownload(gpu.Download{Src: y, Dst: make([]byte, 64)})
 	return c
 }

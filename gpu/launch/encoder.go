@@ -289,6 +289,13 @@ func constants[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
+// more puts v's bytes behind those of the constants that were bound last.
+func more[T any](x *encoder, v T) {
+	n := int(unsafe.Sizeof(v))
+	x.args[len(x.args)-1].n += n
+	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
+}
+
 // table puts items into the tables, aligned to 16, and returns where they begin.
 func table[T any](x *encoder, items []T) int {
 	for len(x.tables)%16 != 0 {

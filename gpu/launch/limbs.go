@@ -20,6 +20,7 @@ type LimbBackend interface {
 var limbKernels = map[string][]string{
 	"limbs_split":   {"BITS", "GROUP", "LAYOUT", "WIDE"},
 	"limbs_matmul":  {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
+	"limbs_swiglu":  {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "SPLIT", "PARTS"},
 	"limbs_experts": {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "WHICH"},
 }
 
@@ -85,27 +86,25 @@ func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int
 type lastSplit struct {
 	rows        limbRows
 	cols, group int
-	at          int // the last operation that used them
+	next        int // the operation that may use them, too
 }
 
-// splitOnce is splitLimbs for a product, unless the operation before it has multiplied the same rows, which it cannot have changed.
-func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows) {
+// splitOnce is splitLimbs for a launch of so many operations that begins with a product, unless the launch before it has multiplied the same rows, which
+// it has not changed.
+func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
 	l := &x.lastSplit
-	if l.rows.split && l.at+1 == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
+	if l.rows.split && l.next == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
 		*r = l.rows
 	} else {
 		at := 0
 		x.splitLimbs(o, d, r, o.W.Cols, &at)
 	}
-	*l = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], at: x.at}
+	*l = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], next: x.at + operations}
 }
 
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
 
-type limbMatMulParams struct {
-	cols, rows, xStride, _ uint32
-	part                   limbPartParams
-}
+type limbMatMulParams struct{ cols, rows, xStride, _ uint32 }
 
 // limbShape is how a product's rows are spread over threadgroups.
 type limbShape struct {
@@ -127,23 +126,61 @@ func limbShapeOf(rows, tiles int) limbShape {
 	return s
 }
 
-// limbMatMul is matMul. The kernel can take up to 4 matrices of one format with one X: PARTS of them, their parameters and their entries in
-// limbMatMulParams one behind the other, and threadgroups for the tiles of all.
-func (x *encoder) limbMatMul(o *gpu.MatMul) {
-	f := o.W.Format
-	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	d, tiles := limbDefines(f, shapeOf(f).wide(&o.W, o.X, r.stride)), ceil(o.W.Rows, limbTile)
-	s := limbShapeOf(o.Rows, tiles)
-	if s.split {
-		x.splitOnce(o, d, &r)
+// limbMatMuls multiplies the same rows by up to 4 matrices of one format.
+func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
+	o, tiles := all[0], 0
+	for _, m := range all {
+		tiles += ceil(m.W.Rows, limbTile)
 	}
-	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), 1)
+	s := limbShapeOf(o.Rows, tiles)
+	r, d := x.limbInputs(o, s.split, len(all))
+	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), len(all))
 	x.limbRows(&r)
-	x.matrix(&o.W)
-	x.views(o.Bias, o.Y)
-	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(r.stride),
-		part: limbPartParams{rows: uint32(o.W.Rows), yStride: uint32(or(o.YStride, o.W.Rows)), biased: uint32(flag(!o.Bias.IsZero()))}})
-	x.end(32*limbSlices(f, o.W.Cols), ceil(tiles, s.tiles), ceil(o.Rows, s.xrows))
+	x.limbParts(all)
+	groups := x.limbParams(all, s.tiles)
+	x.end(32*limbSlices(o.W.Format, o.W.Cols), groups, ceil(o.Rows, s.xrows))
+}
+
+// limbSwiGLU multiplies few rows by a gate and an up, and gates.
+func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
+	gate := all[0]
+	s := limbShapeOf(gate.Rows, 2*ceil(gate.W.Rows, limbTile))
+	r, d := x.limbInputs(gate, s.split, len(all)+1)
+	x.begin(gate, "limbs_swiglu", d[0], d[1], d[2], d[3], gate.W.Cols, s.xrows, flag(r.split), 2)
+	x.limbRows(&r)
+	x.limbParts(all)
+	x.views(o.Y)
+	x.limbParams(all, 1)
+	x.end(2*32*limbSlices(gate.W.Format, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, s.xrows))
+}
+
+// limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch of so many operations.
+func (x *encoder) limbInputs(o *gpu.MatMul, split bool, operations int) (limbRows, [4]int) {
+	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
+	d := limbDefines(o.W.Format, wideProduct(o))
+	if split {
+		x.splitOnce(o, d, &r, operations)
+	}
+	return r, d
+}
+
+// limbParts binds the products' matrices, biases and results.
+func (x *encoder) limbParts(all []*gpu.MatMul) {
+	for _, m := range all {
+		x.matrix(&m.W)
+		x.views(m.Bias, m.Y)
+	}
+}
+
+// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of so many tiles they take.
+func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
+	o := all[0]
+	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
+	for _, m := range all {
+		more(x, limbPartParams{rows: uint32(m.W.Rows), yStride: uint32(or(m.YStride, m.W.Rows)), first: uint32(groups), biased: uint32(flag(!m.Bias.IsZero()))})
+		groups += ceil(ceil(m.W.Rows, limbTile), each)
+	}
+	return groups
 }
 
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
