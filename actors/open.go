@@ -15,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/combine"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -189,9 +190,9 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 // rule returns how the model chooses experts.
 func (e *Engine) rule() (router.Rule, error) {
 	m := e.model
-	r := router.Rule{
+	r := router.Rule{Rule: route.Rule{
 		Sigmoid: m.Scoring == model.SigmoidScores, NGroup: m.NGroup, TopKGroup: m.TopKGroup, NormTopK: m.NormTopKProb, Scale: m.RoutedScalingFactor,
-	}
+	}}
 	if !m.CorrectionBias {
 		return r, nil
 	}

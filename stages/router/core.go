@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -131,7 +132,7 @@ func (c *Core) pick(m *stages.ScoresReady, plan *stages.RoutePlan) {
 	k, e := c.cfg.TopK, c.cfg.Experts
 	for r := 0; r*k < len(plan.Picks); r++ {
 		row, picks, weights := m.Scores[r*e:(r+1)*e], plan.Picks[r*k:(r+1)*k], plan.Weights[r*k:(r+1)*k]
-		if i := notFinite(row); i >= 0 {
+		if i := route.NotFinite(row); i >= 0 {
 			plan.Losses = lose(plan.Losses, m, r, &stages.ScoreError{Row: r, Expert: i, Value: row[i]})
 			for j := range picks {
 				picks[j], weights[j] = int32(j), 0

@@ -16,6 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/combine"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -169,7 +170,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
 		stages.Router: router.New(router.Config{
-			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
+			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}},
 			LastToken: tu.lastToken, NextGate: tu.nextGate, Ahead: tu.ahead, AheadRows: tu.aheadRows, PrefetchSlots: tu.slots - tu.waveSlots,
 		}),
 		stages.ExpertIO: eio,
