@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		expertCases(), combineCases(), goldenCases(),
+		routeCases(), expertCases(), combineCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}

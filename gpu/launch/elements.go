@@ -67,7 +67,7 @@ func (x *encoder) combine(o *gpu.Combine) {
 	shared := flag(!o.Shared.IsZero()) + flag(!o.SharedGate.IsZero())
 	x.begin(o, "combine", shared)
 	x.views(o.Routed, o.Shared, o.SharedGate, o.Residual)
-	x.tableAt(table(x, o.Weights))
+	list(x, &o.Weights)
 	x.views(o.Y)
 	constants(x, combineParams{uint32(o.Rows * o.Dim), uint32(o.Dim), uint32(o.TopK)})
 	x.elements(o.Rows * o.Dim)

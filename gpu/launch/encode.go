@@ -43,8 +43,12 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.deltaRule(o)
 	case *gpu.GatedNorm:
 		x.gatedNorm(o)
+	case *gpu.Tabulate:
+		x.tabulate(o)
+	case *gpu.Route:
+		return x.route(o)
 	case *gpu.Experts:
-		x.experts(o)
+		return x.experts(o)
 	case *gpu.Combine:
 		x.combine(o)
 	default:
@@ -63,9 +67,6 @@ type lists struct {
 	delta   []deltaSegment
 	numbers []uint32
 	experts []expertWeights
-	jobs    []expertJob
-	formats []expertFormats
-	batch   expertBatch
 }
 
 // or returns n, or what 0 stands for.

@@ -366,8 +366,9 @@ func TestNoAllocations(t *testing.T) {
 	states := []gpu.StateSegment{{Rows: 2, State: state}}
 	w := gpu.Matrix{Rows: 32, Cols: 64, Weight: at(2)}
 	square := gpu.Matrix{Rows: 64, Cols: 64, Weight: at(2)}
-	pairs := []int32{0, 1}
-	experts := []gpu.Expert{{Gate: square, Up: square, Down: square, Pairs: pairs}}
+	wave := &gpu.ExpertTable{Experts: []gpu.Expert{{Gate: square, Up: square, Down: square}}}
+	layer := &gpu.ExpertTable{Experts: wave.Experts, At: at(6)}
+	picks := []int32{0, -1}
 	rows := []int32{1, 0}
 	var c gpu.Commands
 	fill := func() {
@@ -380,7 +381,10 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeCausalConv(gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
 		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
-		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Experts: experts})
+		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: wave, Picks: gpu.List[int32]{Host: picks}})
+		c.EncodeRoute(gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
+		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})
+		c.EncodeCombine(gpu.Combine{Routed: at(1), Residual: at(0), Y: at(0), Weights: gpu.List[float32]{At: at(5)}, Rows: 2, TopK: 1, Dim: 64})
 	}
 	done := make(chan error, 1)
 	tell := func(err error) { done <- err }
@@ -394,6 +398,11 @@ func TestNoAllocations(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+	}
+	tabulate := new(gpu.Commands)
+	tabulate.EncodeTabulate(gpu.Tabulate{Table: layer})
+	if err := wait(t, q, tabulate); err != nil {
+		t.Fatal(err)
 	}
 	submit()
 	if n := testing.AllocsPerRun(50, submit); n > 0 {
