@@ -501,7 +501,9 @@ func TestCheckRecurrent(t *testing.T) {
 }
 
 func TestCheckExperts(t *testing.T) {
-	expert := func() Expert { return Expert{Gate: matrix(32, 64, q4), Up: matrix(32, 64, q4), Down: matrix(64, 32, q4)} }
+	expert := func() Expert {
+		return Expert{Gate: matrix(32, 64, q4), Up: matrix(32, 64, q4), Down: matrix(64, 32, q4)}
+	}
 	good := func() Experts {
 		return Experts{X: floats(3 * 64), Y: floats(6 * 64), Scratch: floats(6 * 64), Rows: 3, TopK: 2,
 			Table: &ExpertTable{Experts: []Expert{expert(), expert()}}, Picks: List[int32]{Host: []int32{0, 1, -1, 0, -7, 1}}}

@@ -28,13 +28,14 @@ const (
 	KindStepFailed
 	KindDrainStep
 	KindStepDrained
+	KindStepRouted
 	numKinds
 )
 
 var kindNames = [numKinds]string{
 	"other", "BeginLayer", "PrefetchExperts", "ScoresReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
 	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
-	"StepDrained",
+	"StepDrained", "StepRouted",
 }
 
 func (k Kind) String() string {
@@ -77,6 +78,8 @@ func KindOf(m stages.Message) Kind {
 		return KindStepFailed
 	case *stages.DrainStep:
 		return KindDrainStep
+	case *stages.StepRouted:
+		return KindStepRouted
 	case *stages.StepDrained:
 		return KindStepDrained
 	default:

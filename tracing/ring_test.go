@@ -100,7 +100,7 @@ func TestKinds(t *testing.T) {
 		&stages.BeginLayer{}, &stages.PrefetchExperts{}, &stages.ScoresReady{}, &stages.LayerRouted{}, &stages.ExpertsRead{},
 		&stages.WaveResident{}, &stages.WaveSubmitted{}, &stages.LayerSubmitted{}, &stages.TicketDone{}, &stages.SlotsReleased{},
 		&stages.LayerRetired{}, &stages.ReadLogits{}, &stages.LogitsReady{}, &stages.StepFailed{}, &stages.DrainStep{},
-		&stages.StepDrained{},
+		&stages.StepDrained{}, &stages.StepRouted{},
 	}
 	seen := map[Kind]bool{KindOf(&stages.EvalChunk{}): true}
 	if !seen[KindOther] {

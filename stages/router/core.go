@@ -82,6 +82,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.scoresReady(m, out)
 	case *stages.ScoresAhead:
 		return c.scoresAhead(m, out)
+	case *stages.StepRouted:
+		return c.stepRouted(m)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
 	case *stages.DrainStep:
@@ -163,11 +165,7 @@ func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 	}
 	c.settle(m.ID, m.Layer, func(f *foretold) { c.learnAhead(f, plan) })
 	for _, g := range m.Batch.Segments {
-		p := c.past[g.Seq]
-		if p == nil {
-			p = &past{picks: make([][]int32, c.cfg.Layers)}
-			c.past[g.Seq] = p
-		}
+		p := c.pastOf(g.Seq)
 		before := p.picks[m.Layer]
 		for r := g.Row; r < g.Row+g.Rows; r++ {
 			now := plan.Picks[r*k : (r+1)*k]
@@ -180,6 +178,16 @@ func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 		p.picks[m.Layer] = append(p.picks[m.Layer][:0], before...)
 		p.step, p.layer = m.ID, m.Layer
 	}
+}
+
+// pastOf returns what a sequence's last row picked.
+func (c *Core) pastOf(seq stages.SeqID) *past {
+	p := c.past[seq]
+	if p == nil {
+		p = &past{picks: make([][]int32, c.cfg.Layers)}
+		c.past[seq] = p
+	}
+	return p
 }
 
 // learnPast learns from one row and returns how many experts it shares with the row before.

@@ -22,7 +22,7 @@ var messages = func() map[string]reflect.Type {
 		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady), new(stages.ScoresAhead),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
 		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
-		new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
+		new(stages.StepRouted), new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
 	} {
 		t := reflect.TypeOf(m).Elem()
 		all[t.Name()] = t
