@@ -37,7 +37,7 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	case *stages.PrefetchExperts:
 		r.Count = int32(s.reads(head.ID, true))
 		r.Miss = int32(len(m.Experts)) - r.Count
-	case *stages.ScoresReady:
+	case *stages.PicksReady:
 		for _, send := range s.out.Sends {
 			if routed, ok := send.Msg.(*stages.LayerRouted); ok {
 				r.Count = int32(len(routed.Plan.Uses))

@@ -139,14 +139,15 @@ type PrefetchExperts struct {
 	Chances []float32 // [len(Experts)] that at least one row picks the expert, above 0 and at most 1
 }
 
-// ScoresReady carries the router's raw outputs. Dispatch to router.
-type ScoresReady struct {
+// PicksReady carries what the device has chosen for a layer. Dispatch to router.
+type PicksReady struct {
 	Step
-	Scores []float32 // [rows, experts]; passes to the router
+	Picks   []int32   // [rows, TopK], see gpu.Route; passes to the router
+	Weights []float32 // likewise
 }
 
 // ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell what these layers will pick. Dispatch to
-// router, before the next layer's ScoresReady; left out where that would come first.
+// router, before the next layer's PicksReady; left out where that would come first.
 type ScoresAhead struct {
 	Step
 	Scores []float32 // [layers ahead, rows, experts]; passes to the router

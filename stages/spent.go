@@ -6,7 +6,7 @@ package stages
 type Spent struct {
 	begins    free[BeginLayer]
 	prefetch  free[PrefetchExperts]
-	scores    free[ScoresReady]
+	picks     free[PicksReady]
 	aheads    free[ScoresAhead]
 	routed    free[LayerRouted]
 	residents free[WaveResident]
@@ -61,10 +61,10 @@ func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	return m
 }
 
-// ScoresReady returns a message with n Scores, their values undefined.
-func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
-	m := s.scores.take()
-	m.Step, m.Scores = step, resize(m.Scores, n)
+// PicksReady returns a message with n Picks and Weights, their values undefined.
+func (s *Spent) PicksReady(step Step, n int) *PicksReady {
+	m := s.picks.take()
+	m.Step, m.Picks, m.Weights = step, resize(m.Picks, n), resize(m.Weights, n)
 	return m
 }
 
@@ -222,9 +222,9 @@ func (s *Spent) Handled(m Message) {
 	case *PrefetchExperts:
 		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
 		s.prefetch.put(m)
-	case *ScoresReady:
-		*m = ScoresReady{Scores: m.Scores[:0]}
-		s.scores.put(m)
+	case *PicksReady:
+		*m = PicksReady{Picks: m.Picks[:0], Weights: m.Weights[:0]}
+		s.picks.put(m)
 	case *ScoresAhead:
 		*m = ScoresAhead{Scores: m.Scores[:0]}
 		s.aheads.put(m)

@@ -14,7 +14,7 @@ const (
 	KindOther Kind = iota
 	KindBeginLayer
 	KindPrefetchExperts
-	KindScoresReady
+	KindPicksReady
 	KindLayerRouted
 	KindExpertsRead
 	KindWaveResident
@@ -33,7 +33,7 @@ const (
 )
 
 var kindNames = [numKinds]string{
-	"other", "BeginLayer", "PrefetchExperts", "ScoresReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
+	"other", "BeginLayer", "PrefetchExperts", "PicksReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
 	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
 	"StepDrained", "StepRouted",
 }
@@ -52,8 +52,8 @@ func KindOf(m stages.Message) Kind {
 		return KindBeginLayer
 	case *stages.PrefetchExperts:
 		return KindPrefetchExperts
-	case *stages.ScoresReady:
-		return KindScoresReady
+	case *stages.PicksReady:
+		return KindPicksReady
 	case *stages.LayerRouted:
 		return KindLayerRouted
 	case *stages.ExpertsRead:

@@ -25,10 +25,9 @@ type Config struct {
 	// done only with AheadAlways.
 	Ahead, AheadRows int
 	AheadAlways      bool
-	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells of, and that the device routes by itself, as Rule
-	// says.
+	Rule             route.Rule
+	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells of, and that a layer's picks stay on the device.
 	Resident bool
-	Rule     route.Rule
 }
 
 // Slots resolves slots to memory.
@@ -45,6 +44,7 @@ type Core struct {
 	slots Slots
 
 	net    *network
+	moe    []int   // layers with routed experts
 	tables *tables // nil unless resident
 	states *states
 	lanes  []*lane
@@ -69,7 +69,7 @@ type recording struct {
 type awaited struct {
 	lane   *lane
 	step   stages.Step
-	scores *stages.ScoresReady // the device fills it
+	picks  *stages.PicksReady // the device fills it
 	ahead  *stages.ScoresAhead
 	logits *stages.LogitsReady
 	routed *stages.StepRouted // with logits, where the device routes
@@ -82,7 +82,7 @@ var _ stages.Core = (*Core)(nil)
 
 // New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for the device once.
 func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slots) (c *Core, err error) {
-	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited)}
+	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited), moe: cfg.Model.MoELayers()}
 	defer func() {
 		if err != nil {
 			c.Close()

@@ -20,7 +20,7 @@ type lane struct {
 	sharedScratch gpu.View // [rows, 2·width]
 	routed        gpu.View // [rows, TopK, hidden]
 	expertScratch gpu.View // [rows·TopK, 2·intermediate]
-	chosen        gpu.View // where the device routes, picks: int32 [layers with experts, rows, TopK]
+	chosen        gpu.View // picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
 	chosenWeights gpu.View // likewise
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]
@@ -55,9 +55,9 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)),
 	}
-	chosen := 0
+	chosen := n * cfg.TopK
 	if cfg.Resident {
-		chosen = len(m.MoELayers()) * n * cfg.TopK
+		chosen *= max(1, len(m.MoELayers()))
 	}
 	parts := []struct {
 		view   *gpu.View

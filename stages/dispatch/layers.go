@@ -46,15 +46,16 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// submitRouter ends a layer's first half with the router's scores and asks for them. What the routed experts need not wait for follows in
+// submitRouter ends a layer's first half with the choice of experts and asks for it. What the routed experts need not wait for follows in
 // submissions of its own, for which the device has time while experts are being found and read: the routers of the next layers, whose
 // scores are the disk's hints, and the shared expert.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	c.encodeMixer(r, l, m.Layer)
 	layer := &c.net.layers[m.Layer]
-	n := l.rows * c.cfg.Model.NumExperts
-	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, n)}
-	c.encodeScores(r, l, layer.router, a.scores.Scores)
+	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK)}
+	c.encodeRoute(r, l, m.Layer, l.chosen, l.chosenWeights)
+	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
+	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
 	if err := c.await(r, a, out); err != nil {
 		return err
 	}
@@ -77,20 +78,24 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
 	r := c.record()
 	for i := range ahead {
-		c.encodeScores(r, l, c.net.layers[m.Layer+1+i].router, a.ahead.Scores[i*n:(i+1)*n])
+		encodeRouter(&r.Commands, l, c.net.layers[m.Layer+1+i].router)
+		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
 	}
 	return c.await(r, a, out)
-}
-
-// encodeScores applies a router to the rows, for the host.
-func (c *Core) encodeScores(r *recording, l *lane, router gpu.Matrix, dst []float32) {
-	encodeRouter(&r.Commands, l, router)
-	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(dst)})
 }
 
 // encodeRouter applies a router to the rows.
 func encodeRouter(cmd *gpu.Commands, l *lane, router gpu.Matrix) {
 	cmd.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
+}
+
+// encodeRoute applies a layer's router to the rows and chooses their experts.
+func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.View) {
+	w := &c.net.layers[layer]
+	encodeRouter(&r.Commands, l, w.router)
+	r.EncodeRoute(gpu.Route{
+		Scores: l.scores, Bias: w.bias, Picks: picks, Weights: weights, Rows: l.rows, Experts: c.cfg.Model.NumExperts, TopK: c.cfg.TopK, Rule: c.cfg.Rule,
+	})
 }
 
 // ahead returns how many of the layers behind one are asked for their scores: those next to it that have routers.
@@ -162,7 +167,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 		c.passResults(&a, out)
 	default:
 		a.lane.scored = a.step.Layer + 1
-		out.Send(stages.Router, a.scores)
+		out.Send(stages.Router, a.picks)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -63,13 +62,10 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 
 // encodeRouted takes a layer from the router's input to its end: router, choice, experts, sum.
 func (c *Core) encodeRouted(r *recording, l *lane, layer int) {
-	w, m := &c.net.layers[layer], c.cfg.Model
-	at := m.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
+	w := &c.net.layers[layer]
+	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
-	encodeRouter(&r.Commands, l, w.router)
-	r.EncodeRoute(gpu.Route{
-		Scores: l.scores, Bias: w.bias, Picks: picks, Weights: weights, Rows: l.rows, Experts: m.NumExperts, TopK: c.cfg.TopK, Rule: c.cfg.Rule,
-	})
+	c.encodeRoute(r, l, layer, picks, weights)
 	c.encodeExperts(r, l, &c.tables.layers[layer], gpu.List[int32]{At: picks})
 	if w.shared != nil {
 		w.shared.encode(&r.Commands, l)
@@ -79,7 +75,7 @@ func (c *Core) encodeRouted(r *recording, l *lane, layer int) {
 
 // encodeChoices brings what the device has chosen to the host, and returns where the picks will be.
 func (c *Core) encodeChoices(r *recording, l *lane, step stages.Step, out *stages.Outbox) *stages.StepRouted {
-	n := len(c.cfg.Model.MoELayers()) * l.rows * c.cfg.TopK
+	n := len(c.moe) * l.rows * c.cfg.TopK
 	if !c.cfg.Resident || n == 0 {
 		return nil
 	}
@@ -120,8 +116,8 @@ func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
 			lost = make(map[stages.SeqID]bool)
 		}
 		lost[seq] = true
-		err := &stages.ScoreError{Row: row, Expert: int(-1 - pick), Value: float32(math.NaN())}
-		losses = append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.Dispatch, Layer: c.cfg.Model.MoELayers()[i/k/rows], Err: err}})
+		err := &stages.ScoreError{Row: row, Expert: int(-1 - pick)}
+		losses = append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.Dispatch, Layer: c.moe[i/k/rows], Err: err}})
 	}
 	return losses
 }

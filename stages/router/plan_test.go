@@ -17,13 +17,18 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/router"
 )
 
-// planOf returns the plan for scores of [rows, experts].
+// planOf returns the plan for what is chosen by scores of [rows, experts].
 func planOf(t *testing.T, cfg router.Config, scores []float32) *stages.RoutePlan {
 	t.Helper()
 	var out stages.Outbox
 	b := &stages.Batch{Rows: make([]stages.Row, len(scores)/cfg.Experts)}
 	b.Segments = []stages.Segment{{Seq: 1, Rows: len(b.Rows)}}
-	m := &stages.ScoresReady{Step: stages.Step{ID: 1, Batch: b}, Scores: scores}
+	n := len(b.Rows) * cfg.TopK
+	m := &stages.PicksReady{Step: stages.Step{ID: 1, Batch: b}, Picks: make([]int32, n), Weights: make([]float32, n)}
+	var c route.Chooser
+	for r := range b.Rows {
+		c.Choose(&cfg.Rule.Rule, nil, scores[r*cfg.Experts:][:cfg.Experts], m.Picks[r*cfg.TopK:][:cfg.TopK], m.Weights[r*cfg.TopK:][:cfg.TopK])
+	}
 	if err := router.New(cfg).Step(m, &out); err != nil {
 		t.Fatal(err)
 	}

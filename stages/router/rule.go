@@ -23,11 +23,6 @@ type chooser struct {
 	memory route.Chooser
 }
 
-// choose fills picks, heaviest first, and weights. The scores are finite.
-func (c *chooser) choose(layer int, scores []float32, picks []int32, weights []float32) {
-	c.memory.Choose(&c.Rule.Rule, c.bias(layer), scores, picks, weights)
-}
-
 // rank returns what the choice goes by.
 func (c *chooser) rank(layer int, scores []float32) []float32 {
 	return c.memory.Keys(&c.Rule.Rule, c.bias(layer), scores)

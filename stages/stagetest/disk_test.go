@@ -169,7 +169,9 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 			ahead = append(ahead, two[layer+2]...)
 		}
 		m.left = simTopK
-		if err := m.give(stages.Router, &stages.ScoresReady{Step: step, Scores: slices.Clone(scores[layer])}); err != nil {
+		chosen := &stages.PicksReady{Step: step, Picks: make([]int32, simTopK), Weights: make([]float32, simTopK)}
+		new(route.Chooser).Choose(&route.Rule{NormTopK: true}, nil, scores[layer], chosen.Picks, chosen.Weights)
+		if err := m.give(stages.Router, chosen); err != nil {
 			return err
 		}
 		if len(ahead) > 0 {
