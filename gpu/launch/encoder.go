@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -294,14 +295,21 @@ func constants[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
-// table puts items into the tables, aligned to 16, and returns where they begin.
+// leastTable is the room in bytes that a table takes, a power of two.
+const leastTable = 64
+
+// table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a power of two: lists of pages grow with a text, and what
+// lies behind them stays where it is, so that launches of one token are those of the next.
 func table[T any](x *encoder, items []T) int {
-	for len(x.tables)%16 != 0 {
-		x.tables = append(x.tables, 0)
-	}
-	at := len(x.tables)
+	at, room := len(x.tables), leastTable
 	if len(items) > 0 {
 		x.tables = append(x.tables, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*int(unsafe.Sizeof(items[0])))...)
 	}
+	for at+room < len(x.tables) {
+		room *= 2
+	}
+	n := at + room - len(x.tables)
+	x.tables = slices.Grow(x.tables, n)[:at+room]
+	clear(x.tables[at+room-n:])
 	return at
 }
