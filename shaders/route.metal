@@ -24,19 +24,27 @@ inline uint take_best(threadgroup uint* keys, uint n, uint lane) {
   return first;
 }
 
+struct ExpertJob {
+  uint expert;
+  uint first;  // in pairs
+  uint count;
+  uint pad;
+};
 struct RouteParams {
   uint groups;  // 0 or 1: none
   uint top_groups;
   float scale;
 };
 // Chooses TOPK of EXPERTS by their scores, see gpu.Route. SIGMOID: 0 softmax, 1 each score on its own. NORM: weights are divided by their sum. BIAS: it
-// is added for the choice. One simdgroup a row.
+// is added for the choice. JOBS, for one row alone: each pick becomes a job of its own, for experts.metal. One simdgroup a row.
 [[max_total_threads_per_threadgroup(32)]]
 kernel void route(device const float* scores [[buffer(0)]],
                   device const float* bias [[buffer(1)]],
                   device int* picks [[buffer(2)]],
                   device float* weights [[buffer(3)]],
-                  constant RouteParams& p [[buffer(4)]],
+                  device ExpertJob* jobs [[buffer(4)]],
+                  device uint* pairs [[buffer(5)]],
+                  constant RouteParams& p [[buffer(6)]],
                   uint row [[threadgroup_position_in_grid]],
                   uint lane [[thread_index_in_simdgroup]]) {
   threadgroup uint keys[EXPERTS];
@@ -125,15 +133,17 @@ kernel void route(device const float* scores [[buffer(0)]],
     const ulong at = ulong(row) * TOPK;
     picks[at + (whole ? place : k)] = whole ? int(e) : -1 - int(broken);
     weights[at + (whole ? place : k)] = whole ? value / sum * p.scale : 0.0f;
+#if JOBS
+    device ExpertJob& job = jobs[place];
+    job.expert = e;
+    job.first = place;
+    job.count = whole ? 1u : 0u;
+    job.pad = 0u;
+    pairs[k] = k;
+#endif
   }
 }
 
-struct ExpertJob {
-  uint expert;
-  uint first;  // in pairs
-  uint count;
-  uint pad;
-};
 struct JobParams {
   uint n;        // pairs
   uint experts;  // in the table, at most SIZE

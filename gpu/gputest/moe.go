@@ -27,13 +27,20 @@ func expertCases() []testCase {
 		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: p4, up: p4, down: p4},
 		{dim: 13, inner: 7, rows: 5, topK: 4, experts: 5, gate: f32, up: f32, down: f32},
 		{dim: 128, inner: 64, rows: 20, topK: 4, experts: 8, missing: 5, gate: q4, up: q4, down: q4},
+		{dim: 64, inner: 64, rows: 1, topK: 5, experts: 33, gate: q4, up: q4, down: q4},
 		{dim: 64, inner: 64, rows: 150, topK: 6, experts: 70, missing: 3, gate: q4, up: q4, down: q4},
 	} {
 		name := fmt.Sprintf("experts/dim=%d/inner=%d/rows=%d/topk=%d/experts=%d-%d/%v,%v,%v",
 			e.dim, e.inner, e.rows, e.topK, e.experts, e.missing, e.gate, e.up, e.down)
 		all = append(all, testCase{name, func(s *setup) { experts(s, e) }})
-		e.resident = true
-		all = append(all, testCase{name + "/resident", func(s *setup) { experts(s, e) }})
+		r := e
+		r.resident = true
+		all = append(all, testCase{name + "/resident", func(s *setup) { experts(s, r) }})
+		if e.missing == 0 {
+			c := r
+			c.routed = true
+			all = append(all, testCase{name + "/routed", func(s *setup) { experts(s, c) }})
+		}
 	}
 	return all
 }
@@ -55,6 +62,7 @@ type expertShape struct {
 	missing                         int // experts that this operation leaves out, as another wave's
 	gate, up, down                  quant.Format
 	resident                        bool // table and picks lie on the device
+	routed                          bool // and the picks were chosen there, just before
 }
 
 // route draws topK different experts for each row. A pick of an expert that is left out is -1.
@@ -77,11 +85,27 @@ func (e *expertShape) where(s *setup, op *gpu.Experts, picks []int32) {
 		op.Picks.Host = picks
 		return
 	}
-	op.Picks.At = s.place("Picks", intBytes(picks), 4).view()
+	if e.routed {
+		op.Picks.At = e.chosen(s, picks)
+	} else {
+		op.Picks.At = s.place("Picks", intBytes(picks), 4).view()
+	}
 	at := s.place("Table", make([]byte, len(op.Table.Experts)*gpu.TableBytes), 16)
 	at.ours = true
 	op.Table.At = at.view()
 	s.cmds.EncodeTabulate(gpu.Tabulate{Table: op.Table})
+}
+
+// chosen has the device choose the picks: their scores are the highest, in their order.
+func (e *expertShape) chosen(s *setup, picks []int32) gpu.View {
+	scores := make([]float32, e.rows*e.experts)
+	for i, x := range picks {
+		scores[i/e.topK*e.experts+int(x)] = float32(e.topK - i%e.topK)
+	}
+	at, weights := s.output("Picks", len(picks)), s.output("Weights", len(picks))
+	at.expectBytes(intBytes(picks))
+	s.cmds.EncodeRoute(gpu.Route{Scores: s.input("Scores", scores).view(), Picks: at.view(), Weights: weights.view(), Rows: e.rows, Experts: e.experts, TopK: e.topK})
+	return at.view()
 }
 
 // intBytes returns the memory of list as bytes.

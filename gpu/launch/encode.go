@@ -10,6 +10,7 @@ import (
 func (x *encoder) encode(op gpu.Op) error {
 	switch o := op.(type) {
 	case *gpu.Upload, *gpu.Download, *gpu.Fill:
+		x.routed = nil // picks may be others now
 		x.steps = append(x.steps, step{op: op, index: x.at})
 	case *gpu.Embed:
 		x.embed(o)

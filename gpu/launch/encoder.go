@@ -47,6 +47,7 @@ type encoder struct {
 	lists         lists
 	scratchWanted int
 	jobsWanted    int
+	routed        *gpu.Route // of one row, if the lists of its picks are there
 }
 
 // region is memory of the encoder's own that grows. Smaller ones from before are kept: work in flight may use them.
@@ -123,7 +124,7 @@ type step struct {
 // run encodes t's commands and runs them on the stream.
 func (x *encoder) run(t *ticket) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
-	x.scratchWanted, x.jobsWanted = 0, 0
+	x.scratchWanted, x.jobsWanted, x.routed = 0, 0, nil
 	for i, op := range t.commands.Ops() {
 		x.at = i
 		if err := x.encode(op); err != nil {

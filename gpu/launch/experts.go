@@ -106,8 +106,7 @@ func (x *encoder) expertProduct(b *expertBatch, s shape, in, out gpu.View, p exp
 	} else {
 		x.views(at)
 	}
-	x.jobsAt(b.jobs)
-	x.jobsAt(b.pairs)
+	x.jobsOf(b.jobTables)
 	x.views(in, out)
 	p.groupBits = s.groupBits
 	constants(x, p)

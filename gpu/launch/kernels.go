@@ -20,7 +20,7 @@ var kernelDefines = map[string][]string{
 	"rope":                   {"INTERLEAVED"},
 	"embed":                  {"BITS", "LAYOUT"},
 	"matmul":                 {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
-	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS"},
+	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "JOBS"},
 	"expert_jobs":            {"SIZE"},
 	"experts_product":        {"BITS", "LAYOUT", "WIDE", "XROWS", "WHICH"},
 	"experts_gate_up":        {"BITS", "LAYOUT", "WIDE", "XROWS"},

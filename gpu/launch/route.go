@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
@@ -19,8 +20,13 @@ func (x *encoder) route(o *gpu.Route) error {
 		return fmt.Errorf("%d picks of %d experts, the kernel serves %d of %d", o.TopK, o.Experts, mostExperts/2, mostExperts)
 	}
 	r := &o.Rule
-	x.begin(o, "route", o.Experts, o.TopK, flag(r.Sigmoid), flag(r.NormTopK), flag(!o.Bias.IsZero()))
+	x.begin(o, "route", o.Experts, o.TopK, flag(r.Sigmoid), flag(r.NormTopK), flag(!o.Bias.IsZero()), flag(o.Rows == 1))
 	x.views(o.Scores, o.Bias, o.Picks, o.Weights)
+	x.jobsOf(x.jobTables(o.Rows, o.TopK, o.Experts))
+	x.routed = nil
+	if o.Rows == 1 {
+		x.routed = o
+	}
 	scale := r.Scale
 	if scale == 0 {
 		scale = 1
@@ -37,37 +43,49 @@ const jobThreads = 1024
 
 // jobTables is where an operation's lists lie: in memory of the encoder's own, which each operation with experts uses anew.
 type jobTables struct {
-	jobs, pairs int // bytes
-	n           int // jobs that there can be; those that there are not have no pairs
-	xrows       int // most pairs of a job
+	pairs int // bytes from the beginning, where the jobs are
+	n     int // jobs that there can be; those that there are not have no pairs
+	xrows int // most pairs of a job
 }
 
-// jobs groups an operation's pairs by expert, on the device.
+// jobTables says where the lists of an operation lie, and takes the memory.
+func (x *encoder) jobTables(rows, topK, experts int) (t jobTables) {
+	pairs := rows * topK
+	t.xrows = vectors(min(rows, ceil(pairs, experts))) // a job's vectors, if all experts are wanted alike
+	t.n = min(pairs, experts+pairs/t.xrows)
+	t.pairs = (t.n*16 + 255) &^ 255
+	x.jobsWanted = max(x.jobsWanted, t.pairs+4*pairs)
+	return t
+}
+
+// jobs groups an operation's pairs by expert, on the device. Where there is one row, whoever has chosen its experts in this Submit has done it: each
+// pick is a job of its own.
 func (x *encoder) jobs(o *gpu.Experts) (t jobTables, err error) {
 	pairs, experts := o.Rows*o.TopK, len(o.Table.Experts)
 	if experts > mostExperts {
 		return t, fmt.Errorf("a table of %d experts, the kernel serves %d", experts, mostExperts)
 	}
-	t.xrows = vectors(min(o.Rows, ceil(pairs, experts))) // a job's vectors, if all experts are wanted alike
-	t.n = min(pairs, experts+pairs/t.xrows)
-	t.pairs = (t.n*16 + 255) &^ 255
-	x.jobsWanted = max(x.jobsWanted, t.pairs+4*pairs)
+	t = x.jobTables(o.Rows, o.TopK, experts)
+	r := x.routed
+	x.routed = nil // others' lists come to the same place
+	if r != nil && o.Rows == 1 && o.Picks.At == r.Picks && o.TopK == r.TopK && experts == r.Experts {
+		return t, nil
+	}
 	size := 64
 	for size < experts {
 		size *= 2
 	}
 	x.begin(o, "expert_jobs", size)
 	list(x, &o.Picks)
-	x.jobsAt(t.jobs)
-	x.jobsAt(t.pairs)
+	x.jobsOf(t)
 	constants(x, jobParams{uint32(pairs), uint32(experts), uint32(t.xrows), uint32(t.n)})
 	x.end(min(jobThreads, 32*ceil(max(pairs, size), 32)), 1)
 	return t, nil
 }
 
-// jobsAt binds the memory of jobs from offset on.
-func (x *encoder) jobsAt(offset int) {
-	x.args = append(x.args, argument{source: fromJobs, offset: offset})
+// jobsOf binds an operation's jobs and pairs.
+func (x *encoder) jobsOf(t jobTables) {
+	x.args = append(x.args, argument{source: fromJobs}, argument{source: fromJobs, offset: t.pairs})
 }
 
 // list binds numbers of the device, or puts the host's into the tables.
@@ -82,8 +100,9 @@ func list[T int32 | float32](x *encoder, l *gpu.List[T]) {
 // tabulate writes a table of experts to its place.
 func (x *encoder) tabulate(o *gpu.Tabulate) {
 	o.Table.Kept = wideMatrices(o.Table)
-	at := table(x, x.weightsOf(o.Table))
-	x.steps = append(x.steps, step{op: o, index: x.at, tables: [2]int{at, len(x.tables)}})
+	list := x.weightsOf(o.Table)
+	at := table(x, list)
+	x.steps = append(x.steps, step{op: o, index: x.at, tables: [2]int{at, at + len(list)*int(unsafe.Sizeof(list[0]))}})
 }
 
 // weightsOf is a table as kernels read it.
