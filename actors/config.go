@@ -91,6 +91,9 @@ type Config struct {
 	// state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
 	// given up while memory is short, and come back.
 	ExpertMemory int64
+	// HostMemory is the most bytes of the host for experts where their slots lie in a device's own memory: between disk and device, so that what comes back to the
+	// device need not be read again. It is taken as reads come and given back while memory is short. 0 means what is free at Open less a reserve.
+	HostMemory int64
 	// Profile is a file that keeps how often each expert of the model was used, from run to run: an engine with expert slots
 	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is
 	// missing, damaged or of another model costs a slower start and at most a line in the log. "" means none.
@@ -179,6 +182,7 @@ func (c Config) Validate() error {
 		bad(true, "resident %q, want auto, on or off", c.Resident)
 	}
 	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
+	bad(c.HostMemory < 0, "host memory of %d bytes", c.HostMemory)
 	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "%d read workers, want 1 to 1024", c.ReadWorkers)
 	bad(c.ReadTimeout < 0, "a read timeout of %v", c.ReadTimeout)
 	switch c.VerifyReads {

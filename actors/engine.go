@@ -42,7 +42,6 @@ type Engine struct {
 	governor *governor
 	checked  *checkedReads // nil: reads are not held against checksums
 	reads    []*slotRead   // [slots]; nil where none was read into yet
-	toucher  *toucher      // nil for mapped experts, which nobody reads, and for slots that lie on a device
 	profile  usage
 	dispatch *dispatch.Core
 
@@ -244,9 +243,6 @@ func (e *Engine) release() error {
 	}
 	if e.governor != nil {
 		e.governor.close()
-	}
-	if e.toucher != nil {
-		e.toucher.close()
 	}
 	if e.pool != nil {
 		e.pool.Close()

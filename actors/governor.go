@@ -173,17 +173,22 @@ func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
 	return mem, nil
 }
 
-// govern starts the governor of an engine whose stages run. A device's own memory and what is pinned beside it are nothing that could be given
-// up for others: there it does not look.
+// govern starts the governor of an engine whose stages run. Of a device with memory of its own it governs the host's experts; with all
+// experts there it has nothing to do.
 func (e *Engine) govern(cfg Config) {
-	if _, ok := cfg.Device.(gpu.Discrete); ok {
-		return
-	}
 	g, i := e.governor, &e.info
-	g.need, g.reserve = int64(e.dispatch.MappedBytes()), i.Reserve
-	if i.ExpertIO == ExpertIOMmap {
-		g.need += i.ExpertBytes
-	} else {
+	_, own := cfg.Device.(gpu.Discrete)
+	switch {
+	case own && e.slots.staging == nil:
+		return
+	case own:
+		h := e.slots.staging.tier
+		g.reserve, g.most, g.least, g.stride = i.HostReserve, i.HostSlots, h.perBlock, int64(h.stride)
+		g.held, g.resize = h.heldBytes, h.resize
+	case i.ExpertIO == ExpertIOMmap:
+		g.need, g.reserve = int64(e.dispatch.MappedBytes())+i.ExpertBytes, i.Reserve
+	default:
+		g.need, g.reserve = int64(e.dispatch.MappedBytes()), i.Reserve
 		g.most, g.least, g.stride = i.Slots, i.WaveSlots, int64(i.stride())
 		g.held = e.slots.held
 		g.resize = func(slots int) {

@@ -122,7 +122,8 @@ func (e *Engine) settle(cfg Config) error {
 		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
 	}
 	if d, ok := cfg.Device.(gpu.Discrete); ok {
-		if mem, f.pinned, err = deviceMemory(d, mem); err != nil {
+		f.host = max(1, mem.Available)
+		if mem, err = deviceMemory(d); err != nil {
 			return err
 		}
 	}
@@ -134,10 +135,16 @@ func (e *Engine) settle(cfg Config) error {
 func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
 	mapped := i.ExpertIO == ExpertIOMmap
-	if mapped {
+	discrete, own := cfg.Device.(gpu.Discrete)
+	switch {
+	case mapped && own:
+		e.slots, err = loadSlots(discrete, e.experts, len(m.Layers))
+	case mapped:
 		e.slots, err = mapSlots(cfg.Device, e.experts, len(m.Layers))
-	} else {
-		e.slots, err = newSlots(cfg.Device, i.Slots, i.SlotBytes)
+	case own:
+		e.slots, err = newStagedSlots(discrete, i.Slots, e.experts, len(m.Layers), i, e.log)
+	default:
+		e.slots, err = newSlots(cfg.Device, i.Slots, i.stride(), i.SlotBytes)
 	}
 	if err != nil {
 		return cores, err
@@ -184,7 +191,6 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
 	e.reads = make([]*slotRead, i.Slots)
-	e.touch()
 	return cores, nil
 }
 

@@ -15,7 +15,8 @@ type slotRead struct {
 	done   stages.ExpertsRead
 	ended  func(errs []error)
 
-	commands gpu.Commands // where slots are uploaded
+	record   *record      // what it uses of a tier
+	commands gpu.Commands // of the upload from there
 	uploaded func(error)
 }
 
@@ -25,27 +26,52 @@ func (s *shell) read(g *stages.ReadGroup) {
 		t := s.e.reads[r.Slot]
 		if t == nil {
 			t = &slotRead{e: s.e}
-			t.ended, t.uploaded = t.end, t.tell
+			t.ended, t.uploaded = t.end, t.over
 			s.e.reads[r.Slot] = t
 		}
-		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Dst: s.e.slots.bytes(r.Slot), Tag: readTag(r.Slot, r.Gen)}
-		s.e.slots.noteFilled(r.Slot, true)
-		if s.e.toucher != nil {
-			s.e.toucher.reading(r.Slot)
-		}
+		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Speculative}
-		s.e.pool.Submit(t.reqs[:], g.Speculative, t.ended)
+		t.start()
 	}
 }
 
-// end uploads what was read, where slots are staged, and else tells expert-IO. It runs on a worker of the pool.
-func (t *slotRead) end(errs []error) {
-	if errs[0] == nil && t.e.slots.staging != nil {
+// start begins a read, or goes on with one that had to wait for room in the tier.
+func (t *slotRead) start() {
+	if s := t.e.slots; s.staging == nil {
+		id := t.result[0].Slot
+		t.reqs[0].Dst = s.bytes(id)
+		s.noteFilled(id, true)
+	} else if found := s.staging.tier.take(t); found == foundThere {
 		t.upload()
 		return
+	} else if found != foundRoom {
+		return
 	}
-	t.tell(errs[0])
+	t.e.pool.Submit(t.reqs[:], t.done.Speculative, t.ended)
+}
+
+// end goes on with what was read. It runs on a worker of the pool.
+func (t *slotRead) end(errs []error) {
+	err := errs[0] // the pool's memory
+	if t.record == nil {
+		t.tell(err)
+		return
+	}
+	followers := t.e.slots.staging.tier.arrived(t.record, err)
+	t.uploadRead(err)
+	for _, f := range followers {
+		f.uploadRead(err)
+	}
+}
+
+// uploadRead goes on with a record that has been read, or has not.
+func (t *slotRead) uploadRead(err error) {
+	if err != nil {
+		t.over(err)
+		return
+	}
+	t.upload()
 }
 
 // tell tells expert-IO how the read has ended.

@@ -31,6 +31,9 @@ func (e *Engine) addReads(s *stages.Stats) {
 	s.Memory = stages.MemoryStats{
 		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),
 	}
+	if e.slots.staging != nil {
+		e.slots.staging.add(s)
+	}
 }
 
 // majorFaults returns how often this process has waited for the disk because mapped memory was not there.

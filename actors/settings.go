@@ -41,6 +41,7 @@ type Info struct {
 	PrefetchLayers int
 	Slots          int   // expert slots
 	SlotBytes      int   // of one expert's record
+	HostSlots      int   // most experts in the host's memory, where slots lie in a device's own; 0 where all experts do
 	ExpertBytes    int64 // all experts' records
 	WeightBytes    int64 // all other weights; resident
 	RingDepth      int
@@ -60,6 +61,7 @@ type Info struct {
 	CheckpointMemory int64
 	Available        int64 // bytes of memory that could be had at Open
 	Reserve          int64 // bytes of these that are left alone
+	HostReserve      int64 // bytes of the host's memory that are left alone, where the above are a device's own
 	kvPages          int
 }
 
@@ -69,7 +71,7 @@ type files struct {
 	expertBytes int // of one record
 	moeLayers   int
 	direct      func() error // makes reads go past the page cache, or tells why they cannot
-	pinned      int64        // most bytes of slots that the host has beside those of a device with memory of its own; 0 where the device is none
+	host        int64        // bytes of memory that the host has beside a device with memory of its own; 0 where the device is none
 }
 
 // all returns how many experts there are.
@@ -125,7 +127,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 			}
 			i.ExpertIO = ExpertIOMmap
 		}
-		if fits && (i.ExpertBytes <= mapBytes || f.pinned > 0 || direct() != nil) { // a device with memory of its own loads all at Open
+		if fits && (i.ExpertBytes <= mapBytes || f.host > 0 || direct() != nil) { // a device with memory of its own loads all at Open
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
@@ -144,9 +146,6 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		}
 		budget = least
 	}
-	if f.pinned > 0 {
-		budget = min(budget, f.pinned)
-	}
 	i.Slots = int(min(budget/stride, int64(f.all(m))))
 	i.StepsInFlight = or(cfg.StepsInFlight, 2)
 	if i.Slots == f.all(m) {
@@ -162,6 +161,20 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		return fmt.Errorf("actors: expert memory of %d bytes holds %d experts, a wave has %d; raise --expert-memory", budget, i.Slots, i.WaveSlots)
 	}
 	i.settleReads(cfg, direct)
+	return i.settleHost(cfg, m, f)
+}
+
+// settleHost chooses how many experts the host's memory may hold beside a device's.
+func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
+	if f.host == 0 {
+		return nil
+	}
+	i.HostReserve = reserveOf(f.host)
+	budget := or(cfg.HostMemory, f.host-i.HostReserve)
+	i.HostSlots = int(min(budget/int64(i.stride()), int64(f.all(m))))
+	if i.HostSlots < i.TopK {
+		return fmt.Errorf("actors: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise --host-memory, or free some", budget, i.HostSlots, i.stride(), i.TopK)
+	}
 	return nil
 }
 
@@ -242,7 +255,7 @@ func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 	return a
 }
 
-func or(v, otherwise int) int {
+func or[T int | int64](v, otherwise T) T {
 	if v == 0 {
 		return otherwise
 	}

@@ -22,18 +22,14 @@ type slotMemory struct {
 	stride    int          // bytes from slot to slot
 	bytesEach int
 
-	filled []atomic.Bool // [slots] that take up memory, because they have been read into or touched; nil if mapped
-	nHeld  atomic.Int64  // of them
+	filled []bool       // [slots] that have been read into and take up memory; nil if mapped
+	nHeld  atomic.Int64 // of them
 
-	staging *staging // where reads go if the slots are memory of the device that the host cannot address; else nil
+	staging *staging // what reads go through if the slots are memory of the device that the host cannot address; else nil
 }
 
 // newSlots makes n empty slots.
-func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
-	stride := (expertBytes + slotAlign - 1) / slotAlign * slotAlign
-	if d, ok := dev.(gpu.Discrete); ok {
-		return newStagedSlots(d, n, stride, expertBytes)
-	}
+func newSlots(dev gpu.Device, n, stride, expertBytes int) (*slotMemory, error) {
 	buf, err := dev.NewBuffer(n*stride + slotAlign) // small buffers begin anywhere
 	if err != nil {
 		return nil, fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err)
@@ -43,14 +39,11 @@ func newSlots(dev gpu.Device, n, expertBytes int) (*slotMemory, error) {
 		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
 	}
 	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % slotAlign)
-	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]atomic.Bool, n)}, nil
+	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
-// mapSlots makes one slot of every expert of every layer, in the mapped files, or in the memory of a device that has its own.
+// mapSlots makes one slot of every expert of every layer, in the mapped files.
 func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
-	if d, ok := dev.(gpu.Discrete); ok {
-		return loadSlots(d, f, layers)
-	}
 	n := f.Layout().Bytes
 	s := &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
 	for _, layer := range f.Layers() {
@@ -74,23 +67,20 @@ func (s *slotMemory) View(id stages.SlotID) gpu.View {
 // bytes returns the memory that a slot is read into; only its owner may touch it.
 func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	v := s.View(id)
-	if s.staging != nil {
-		v.Buf = s.staging.host
-	}
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
 }
 
-// noteFilled notes that a slot takes up memory, or does no longer, and reports whether that is new.
-func (s *slotMemory) noteFilled(id stages.SlotID, now bool) bool {
-	if s.filled == nil || s.filled[id].Swap(now) == now {
-		return false
+// noteFilled notes that a slot takes up memory, or does no longer. Whoever runs the line calls it.
+func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
+	if s.filled == nil || s.filled[id] == now {
+		return
 	}
+	s.filled[id] = now
 	if now {
 		s.nHeld.Add(1)
 	} else {
 		s.nHeld.Add(-1)
 	}
-	return true
 }
 
 // held returns the bytes of memory that slots take up.

@@ -3,26 +3,30 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// staging is the host's side of slots that lie in the memory of a gpu.Discrete device. Reads fill it, and what was read is uploaded
-// before expert-IO hears that the read has ended. So a slot that is resident is on the device, nobody waits for an upload but who needs
-// it, and uploads run beside what the device computes, on a queue of their own.
+// staging is how records come to slots that lie in the memory of a gpu.Discrete device: through the host's memory, from which they are
+// uploaded before expert-IO hears that the read has ended. So a slot that is resident is on the device, nobody waits for an upload but who
+// needs it, and uploads run beside what the device computes, on a queue of their own.
 type staging struct {
-	host gpu.Buffer // pinned; slots lie in it as they do on the device
+	tier *tier
 
-	mu    sync.Mutex // one Submit at a time
-	queue gpu.Queue
+	mu       sync.Mutex // one Submit at a time
+	queue    gpu.Queue
+	uploaded int64 // bytes
 }
 
-// newStagedSlots makes n empty slots on a device with memory of its own.
-func newStagedSlots(dev gpu.Discrete, n, stride, expertBytes int) (s *slotMemory, err error) {
-	s = &slotMemory{perBuffer: n, stride: stride, bytesEach: expertBytes, staging: new(staging)}
+// newStagedSlots makes n empty slots on a device with memory of its own, and the tier before them.
+func newStagedSlots(dev gpu.Discrete, n int, f *expertfile.File, layers int, i *Info, log *slog.Logger) (s *slotMemory, err error) {
+	stride := i.stride()
+	s = &slotMemory{perBuffer: n, stride: stride, bytesEach: i.SlotBytes, staging: new(staging)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err), s.release())
@@ -34,18 +38,30 @@ func newStagedSlots(dev gpu.Discrete, n, stride, expertBytes int) (s *slotMemory
 		return s, err
 	}
 	s.buffers = []gpu.Buffer{buf}
-	if s.staging.host, err = dev.NewPinned(n * stride); err != nil {
+	if s.staging.tier, err = newTier(dev, layers, f.Experts(), stride, i.SlotBytes, i.HostSlots, log); err != nil {
 		return s, err
 	}
 	s.staging.queue, err = dev.NewQueue()
 	return s, err
 }
 
-// submit uploads.
-func (s *staging) submit(c *gpu.Commands) (gpu.Ticket, error) {
+// submit uploads so many bytes.
+func (s *staging) submit(c *gpu.Commands, bytes int) (gpu.Ticket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.uploaded += int64(bytes)
 	return s.queue.Submit(c)
+}
+
+// add adds what has been staged to an engine's figures.
+func (s *staging) add(to *stages.Stats) {
+	s.mu.Lock()
+	to.Reads.Uploaded = s.uploaded
+	s.mu.Unlock()
+	h := s.tier
+	h.mu.Lock()
+	to.Reads.FromHost, to.Memory.HostHeld = h.hits, int64(h.held)*int64(h.stride)
+	h.mu.Unlock()
 }
 
 // close waits for uploads under way and their callbacks.
@@ -54,19 +70,6 @@ func (s *staging) close() error {
 		return nil
 	}
 	return s.queue.Close()
-}
-
-// upload brings what was read into a slot to the device, and then tells expert-IO. It runs on a worker of the pool.
-func (t *slotRead) upload() {
-	slots := t.e.slots
-	t.commands.Reset()
-	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: t.reqs[0].Dst})
-	ticket, err := slots.staging.submit(&t.commands)
-	if err != nil {
-		t.tell(err)
-		return
-	}
-	ticket.OnDone(t.uploaded)
 }
 
 // loadWorkers is how many experts are on their way to the device at once while all are loaded.
@@ -177,22 +180,21 @@ func (l *loader) close() (err error) {
 	return err
 }
 
-// deviceMemory returns the memory that an engine on a device with memory of its own may use there, and how much of the host's it may pin
-// beside it.
-func deviceMemory(dev gpu.Discrete, host sysmem.Info) (on sysmem.Info, pinned int64, err error) {
+// deviceMemory returns the memory that an engine on a device with memory of its own may use there.
+func deviceMemory(dev gpu.Discrete) (sysmem.Info, error) {
 	free, total, err := dev.Memory()
 	if err != nil {
-		return on, 0, fmt.Errorf("actors: the memory of %s: %w", dev.Name(), err)
+		return sysmem.Info{}, fmt.Errorf("actors: the memory of %s: %w", dev.Name(), err)
 	}
-	return sysmem.Info{Total: total, Available: free}, max(1, host.Available-reserveOf(host.Available)), nil
+	return sysmem.Info{Total: total, Available: free}, nil
 }
 
 // release gives the slots' memory back.
 func (s *slotMemory) release() (err error) {
 	if s.staging != nil {
 		err = s.staging.close()
-		if s.staging.host != nil {
-			s.staging.host.Release()
+		if s.staging.tier != nil {
+			s.staging.tier.close()
 		}
 	}
 	for _, b := range s.buffers {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -127,4 +129,72 @@ func TestDiscreteTooSmall(t *testing.T) {
 	if e := (*actors.MemoryError)(nil); !errors.As(err, &e) || e.Available != 1000 {
 		t.Errorf("a device of 1000 bytes: %v", err)
 	}
+}
+
+// What the host's memory has is not read again, and with hardly room there for the experts of one token everything still comes, for several
+// texts at once.
+func TestHostMemory(t *testing.T) {
+	ctx := context.Background()
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	host := device(t, 2)
+	first := open(t, actors.Config{Model: dir, Device: host})
+	p := prompt(3, 20, first.Model().VocabSize)
+	want, err := greedy(sequence(t, first), p, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := int64(first.Info().SlotBytes+4095) / 4096 * 4096
+	for _, c := range []struct {
+		name    string
+		records int
+		all     bool
+	}{{"all", 1000, true}, {"few", first.Info().TopK, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			dev := &discrete{Device: host, free: 1 << 30}
+			e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 12 * record, WaveSlots: 4, HostMemory: int64(c.records) * record})
+			if n := e.Info().HostSlots; n > c.records || c.all != (n == len(e.Model().MoELayers())*e.Model().NumExperts) {
+				t.Fatalf("%d experts in the host's memory, room for %d", n, c.records)
+			}
+			text := func() {
+				t.Helper()
+				got, err := greedy(sequence(t, e), p, 10)
+				if err != nil || !slices.Equal(got, want) {
+					t.Fatalf("%v, %v, want %v", got, err, want)
+				}
+			}
+			text()
+			before := statsOf(t, e)
+			var together sync.WaitGroup
+			for range 3 {
+				s := sequence(t, e)
+				together.Go(func() {
+					if got, err := greedy(s, p, 10); err != nil || !slices.Equal(got, want) {
+						t.Errorf("together: %v, %v, want %v", got, err, want)
+					}
+				})
+			}
+			together.Wait()
+			after := statsOf(t, e)
+			read, found := after.Reads.Bytes-before.Reads.Bytes, after.Reads.FromHost-before.Reads.FromHost
+			if c.all != (read == 0) || c.all && found == 0 || after.Reads.Uploaded <= before.Reads.Uploaded {
+				t.Errorf("%d bytes read, %d experts found in the host's memory, %d bytes uploaded before and %d after", read, found, before.Reads.Uploaded, after.Reads.Uploaded)
+			}
+			if held := after.Memory.HostHeld; held == 0 || held > int64(c.records)*record {
+				t.Errorf("%d bytes of the host are held, of %d", held, int64(c.records)*record)
+			}
+		})
+	}
+	_, err = actors.Open(ctx, actors.Config{Model: dir, Device: &discrete{Device: host, free: 1 << 30}, ExpertIO: actors.ExpertIOBuffered, HostMemory: 1})
+	if err == nil || !strings.Contains(err.Error(), "--host-memory") {
+		t.Errorf("one byte of the host: %v", err)
+	}
+}
+
+func statsOf(t *testing.T, e *actors.Engine) *actors.Stats {
+	t.Helper()
+	s, err := e.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

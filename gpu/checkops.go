@@ -1,5 +1,7 @@
 package gpu
 
+import "math"
+
 // Name returns the operation's name, see Op.
 
 func (o *Upload) Name() string          { return "upload" }
@@ -25,6 +27,7 @@ func (o *Tabulate) Name() string        { return "tabulate" }
 func (o *Route) Name() string           { return "route" }
 func (o *Experts) Name() string         { return "experts" }
 func (o *Combine) Name() string         { return "combine" }
+func (o *TopK) Name() string            { return "topk" }
 
 // Check reports sizes and views that do not fit, see Op. The error is an *OpError.
 
@@ -189,5 +192,29 @@ func (o *GatedNorm) Check() error {
 	c.sameOrApart("X", x, "Y", y)
 	c.apart("Z", z, "Y", y)
 	c.apart("W", w, "Y", y)
+	return c.result()
+}
+
+func (o *TopK) Check() error {
+	c := checker{op: o.Name()}
+	c.positive("Rows", o.Rows)
+	c.positive("Vocab", o.Vocab)
+	c.positive("K", o.K)
+	if c.ok() && (o.K > MaxTopK || o.K > o.Vocab) {
+		c.fail("K is %d, want at most %d and the %d of the vocabulary", o.K, MaxTopK, o.Vocab)
+	}
+	if c.ok() && o.Vocab > math.MaxInt32 {
+		c.fail("Vocab is %d, want at most %d", o.Vocab, math.MaxInt32)
+	}
+	l := c.dense("Logits", o.Logits, o.Rows, o.Vocab)
+	v := c.dense("Values", o.Values, o.Rows, o.K)
+	i := c.dense("Indices", o.Indices, o.Rows, o.K)
+	s := c.dense("Stats", o.Stats, o.Rows, 2)
+	c.apart("Logits", l, "Values", v)
+	c.apart("Logits", l, "Indices", i)
+	c.apart("Logits", l, "Stats", s)
+	c.apart("Values", v, "Indices", i)
+	c.apart("Values", v, "Stats", s)
+	c.apart("Indices", i, "Stats", s)
 	return c.result()
 }

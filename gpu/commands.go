@@ -37,6 +37,7 @@ type Commands struct {
 	routes    arena[Route]
 	experts   arena[Experts]
 	combines  arena[Combine]
+	topks     arena[TopK]
 }
 
 // Ops returns the operations in order; valid until Reset.
@@ -72,6 +73,7 @@ func (c *Commands) Reset() {
 	c.routes.reset()
 	c.experts.reset()
 	c.combines.reset()
+	c.topks.reset()
 }
 
 // The Encode methods append a copy of an operation.
@@ -101,6 +103,7 @@ func (c *Commands) EncodeTabulate(op Tabulate)     { c.ops = append(c.ops, c.tab
 func (c *Commands) EncodeRoute(op Route)           { c.ops = append(c.ops, c.routes.put(op)) }
 func (c *Commands) EncodeExperts(op Experts)       { c.ops = append(c.ops, c.experts.put(op)) }
 func (c *Commands) EncodeCombine(op Combine)       { c.ops = append(c.ops, c.combines.put(op)) }
+func (c *Commands) EncodeTopK(op TopK)             { c.ops = append(c.ops, c.topks.put(op)) }
 
 // arena hands out pointers to values of one type and takes all of them back at once. Pointers stay
 // valid while it grows, and a value's memory is used again after reset.

@@ -314,3 +314,16 @@ type Combine struct {
 	Weights                                 List[float32]
 	Rows, TopK, Dim                         int
 }
+
+// MaxTopK is the largest K of TopK.
+const MaxTopK = 64
+
+// TopK finds the K largest logits of each row, the largest first and of equal ones the lower index: Values[r, i] = Logits[r, Indices[r, i]].
+// NaN comes before everything, so that a row with one shows it; -0 equals 0. Stats[r] is the row's largest, max, and log Σ exp(l - max) over all its
+// logits, so that the log-probability of a logit l is (l - max) - log Σ to the precision of float32; where the largest is not finite both are undefined.
+//
+// Logits is dense [Rows, Vocab], Values float32 and Indices int32 dense [Rows, K], Stats float32 [Rows, 2]. K is at most MaxTopK and Vocab.
+type TopK struct {
+	Logits, Values, Indices, Stats View
+	Rows, Vocab, K                 int
+}

@@ -1,142 +1,54 @@
-// Causal softmax attention over a paged cache.
+// Causal softmax attention of few rows: see cache.metal for the order of sums and the #define lines.
 //
-// HEAD_DIM and VALUE_DIM are the channels of a key and of a value. A row's positions are taken in chunks of CHUNK from position 0 on; each chunk
-// gives its largest score, the sum of the weights against it and the weighted sum of values, and chunks are merged one after the other. So
-// the bits are the same whether one threadgroup goes through all chunks of a row or each has one (SPLIT) and attention_merge adds them.
-// WIDE: the cache's places allow vectors to be loaded. KV8: it holds 8 bits and scales, see gpu.KV.
-#include "common.metal"
+// HEADS is how many query heads of one key-value head a threadgroup takes together; which they are changes no bit.
+#include "cache.metal"
 
-#ifndef HEAD_DIM
-#define HEAD_DIM 4
-#define VALUE_DIM 4
-#define CHUNK 64
+#ifndef HEADS
+#define HEADS 8
 #endif
-#define BLOCK 8u     // query heads of a threadgroup, all of one key-value head
-#define THREADS 128u
-#define QUADS ((HEAD_DIM + 3u) / 4u)
-#define VALUE_QUADS ((VALUE_DIM + 3u) / 4u)
-#define HALF (BLOCK / 2u)  // heads that one thread takes together
-#define ITEMS ((2u * VALUE_QUADS + THREADS - 1u) / THREADS)
-
-struct Page {
-  device const uchar* k;
-  device const uchar* v;
-};
-struct AttentionRow {
-  uint row;
-  uint pos;
-  uint pages;  // where the sequence's pages begin in the table
-  uint page_rows;
-};
-struct AttentionParams {
-  uint heads;
-  uint group;   // query heads that share a key-value head
-  uint blocks;  // of BLOCK heads in a group
-  uint q_row;   // floats from row to row
-  uint q_head;
-  uint kv_dim;    // channels of a position
-  uint kv_group;  // of them share a scale, with KV8
-  uint chunks;  // most that a row of the launch has
-  uint shared_values;  // 1: the one value head is the beginning of the row
-  float scale;
-};
-
-// 4 channels from channel c on of a position of a page's keys or values, those from channel end on 0.
-inline float4 load_channels(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
-#if KV8
-  device const uchar* codes = part + ulong(slot) * p.kv_dim;
-  device const float* scales = (device const float*)(part + ((page_rows * p.kv_dim + 63u) & ~63u)) + slot;
-#if WIDE
-  const uint w = *(device const uint*)(codes + c);
-  return float4(float(as_type<int>(w << 24) >> 24), float(as_type<int>(w << 16) >> 24), float(as_type<int>(w << 8) >> 24),
-                float(as_type<int>(w) >> 24)) * scales[c / p.kv_group * page_rows];
+#define THREADS 256u
+#if VALUE_DIM <= 128
+#define PIECE 32u  // positions of values in threadgroup memory at a time
+#elif VALUE_DIM <= 256
+#define PIECE 8u
+#elif VALUE_DIM <= 512
+#define PIECE 4u
 #else
-  float4 v = float4(0.0f);
-  for (uint i = 0; i < 4u; i++) {
-    if (c + i < end) v[i] = float(as_type<int>(uint(codes[c + i]) << 24) >> 24) * scales[(c + i) / p.kv_group * page_rows];
+#define PIECE 1u
+#endif
+#define PIECES (CHUNK / PIECE)
+#define BROUGHT ((PIECE * VALUE_QUADS + THREADS - 1u) / THREADS)  // quads of a piece that a thread brings
+#define ITEMS (((VALUE_QUADS + 7u) / 8u * 8u * HEADS + THREADS - 1u) / THREADS)
+
+// A chunk's quads of keys of this thread's lane and position. Positions past the last are the last one again.
+inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread float4* k) {
+  device const uchar* part = pages[at / page_rows].k;
+  const uint slot = at % page_rows;
+#pragma unroll
+  for (uint i = 0; i < KEYS; i++) {
+    const uint quad = l + LANES * i;
+    k[i] = quad < QUADS ? load_quad(part, slot, page_rows, channel + 4u * quad, channel + HEAD_DIM, p) : float4(0.0f);
   }
-  return v;
-#endif
-#else
-  device const float* x = (device const float*)part + ulong(slot) * p.kv_dim;
-#if WIDE
-  return *(device const float4*)(x + c);
-#else
-  return float4(x[c], c + 1u < end ? x[c + 1u] : 0.0f, c + 2u < end ? x[c + 2u] : 0.0f, c + 3u < end ? x[c + 3u] : 0.0f);
-#endif
-#endif
 }
 
-// The scores of positions first to first+n-1 for BLOCK heads, into s[head][position].
-inline void scores(device const Page* pages, constant AttentionParams& p, uint page_rows, uint kv_head, uint first, uint n,
-                   uint tid, threadgroup const float4* q, threadgroup float* s) {
-  for (uint i = tid; i < 2u * CHUNK; i += THREADS) {
-    const uint j = i % CHUNK, h0 = i / CHUNK * HALF;
-    if (j < n) {
-      const uint at = first + j;
-      device const uchar* k = pages[at / page_rows].k;
-      const uint slot = at % page_rows, channel = kv_head * HEAD_DIM;
-      float4 sum[HALF];
-      for (uint h = 0; h < HALF; h++) sum[h] = float4(0.0f);
-      for (uint c = 0; c < QUADS; c++) {
-        const float4 kc = load_channels(k, slot, page_rows, channel + 4u * c, channel + HEAD_DIM, p);
+// A chunk's quads of values that this thread brings to threadgroup memory.
+inline void load_values(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint first, uint last, uint tid,
+                        thread float4* v) {
 #pragma unroll
-        for (uint h = 0; h < HALF; h++) sum[h] = fma(q[(h0 + h) * QUADS + c], kc, sum[h]);
+  for (uint piece = 0; piece < PIECES; piece++) {
+#pragma unroll
+    for (uint i = 0; i < BROUGHT; i++) {
+      const uint item = i * THREADS + tid, at = min(first + piece * PIECE + item / VALUE_QUADS, last), c = channel + 4u * (item % VALUE_QUADS);
+      if (item < PIECE * VALUE_QUADS) {
+        v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].v, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
       }
-      for (uint h = 0; h < HALF; h++) s[(h0 + h) * CHUNK + j] = ((sum[h].x + sum[h].y) + (sum[h].z + sum[h].w)) * p.scale;
     }
   }
 }
 
-// Turns a chunk's scores into weights against the largest; ml[head] is the largest and the sum.
-inline void weigh(uint n, uint lane, uint sg, threadgroup float* s, threadgroup float2* ml) {
-  for (uint h = sg; h < BLOCK; h += THREADS / 32u) {
-    float m = -1e30f;
-    for (uint j = lane; j < n; j += 32u) m = max(m, s[h * CHUNK + j]);
-    m = simd_max(m);
-    float l = 0.0f;
-    for (uint j = lane; j < n; j += 32u) {
-      const float e = exp(s[h * CHUNK + j] - m);
-      s[h * CHUNK + j] = e;
-      l += e;
-    }
-    l = simd_sum(l);
-    if (lane == 0u) ml[h] = float2(m, l);
-  }
-}
-
-// The weighted sum of 4 channels of the values of positions first to first+n-1, for HALF heads.
-inline void add_values(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint dim,
-                       uint first, uint n, threadgroup const float* s, thread float4* sum) {
-  for (uint h = 0; h < HALF; h++) sum[h] = float4(0.0f);
-  for (uint j = 0; j < n;) {
-    const uint at = first + j, slot = at % page_rows, m = min(page_rows - slot, n - j);
-    device const uchar* v = pages[at / page_rows].v;
-    for (uint k = 0; k < m; k++) {
-      const float4 vc = load_channels(v, slot + k, page_rows, channel, dim, p);
-#pragma unroll
-      for (uint h = 0; h < HALF; h++) sum[h] = fma(float4(s[h * CHUNK + j + k]), vc, sum[h]);
-    }
-    j += m;
-  }
-}
-
-struct AttentionState {
-  float m;
-  float l;
-};
-// Takes the next chunk's largest score and sum into the state; the sums of values are multiplied by x and y and added.
-inline float2 merge(thread AttentionState& state, float2 next) {
-  const float m = max(state.m, next.x);
-  const float2 f = float2(exp(state.m - m), exp(next.x - m));
-  state.l = state.l * f.x + next.y * f.y;
-  state.m = m;
-  return f;
-}
-
-// Grid: (row, chunk) or row; key-value heads times blocks. Without SPLIT, and for rows of one chunk, y[row, head, VALUE_DIM] is written, else the
-// chunk's sums of values parts[row of the launch, chunk, head, VALUE_DIM] and its largest score and sum of weights.
-[[max_total_threads_per_threadgroup(128)]]
+// Grid: (row, part); key-value heads times blocks. A row of one part is written to y[row, head, VALUE_DIM], else the part's sums of values to
+// parts[row of the launch, part, head, VALUE_DIM] and its largest score and sum of weights to part_ml.
+[[max_total_threads_per_threadgroup(256)]]
 kernel void attention(device const float* q [[buffer(0)]],
                       device const AttentionRow* rows [[buffer(1)]],
                       device const Page* pages [[buffer(2)]],
@@ -148,104 +60,190 @@ kernel void attention(device const float* q [[buffer(0)]],
                       uint tid [[thread_index_in_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]],
                       uint sg [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 qs[BLOCK * QUADS];
-  threadgroup float s[BLOCK * CHUNK];
-  threadgroup float2 ml[BLOCK];
-#if SPLIT
-  const uint r = group.x / p.chunks, c0 = group.x % p.chunks;
-#else
-  const uint r = group.x, c0 = 0u;
-#endif
+  threadgroup float4 qs[HEADS * QUADS];
+  threadgroup float4 vs[PIECE * VALUE_QUADS];
+  threadgroup float4 sums[HEADS * CHUNK * 2u];  // of 8 lanes, for each head and position
+  threadgroup float w[HEADS * CHUNK];
+  threadgroup float2 fs[HEADS];  // factors of what was before and of the chunk; at the end the state
+  const uint r = group.x / p.parts, part = group.x % p.parts;
   device const AttentionRow& row = rows[r];
-  const uint kv_head = group.y / p.blocks, block = group.y % p.blocks * BLOCK;
-  const uint head0 = kv_head * p.group + block;         // of the block
-  const uint live = min(p.group - block, BLOCK);        // heads of the block that there are
-  const uint chunks = row.pos / CHUNK + 1u;
-#if SPLIT
-  const uint c1 = min(c0 + 1u, chunks);
-#else
-  const uint c1 = chunks;
-#endif
+  const uint pos = row.pos, page_rows = row.page_rows, chunks = pos / CHUNK + 1u;
+  const uint c0 = part * p.per, c1 = min(c0 + p.per, chunks);
+  const uint kv_head = group.y / p.blocks, block = group.y % p.blocks * HEADS;
+  const uint head0 = kv_head * p.group + block;           // of the block
+  const uint live = min(p.group - block, uint(HEADS));    // heads of the block that there are
+  const uint key_channel = kv_head * HEAD_DIM, value_channel = p.shared_values ? 0u : kv_head * VALUE_DIM;
+  const uint l = tid % LANES, j = tid / LANES;            // this thread's lane and position of a chunk's scores
   device const Page* table = pages + row.pages;
-  for (uint i = tid; i < BLOCK * QUADS; i += THREADS) {
-    const uint h = min(i / QUADS, live - 1u), c = i % QUADS * 4u;
-    device const float* qh = q + ulong(row.row) * p.q_row + (head0 + h) * p.q_head;
-    qs[i] = float4(qh[c], c + 1u < HEAD_DIM ? qh[c + 1u] : 0.0f, c + 2u < HEAD_DIM ? qh[c + 2u] : 0.0f, c + 3u < HEAD_DIM ? qh[c + 3u] : 0.0f);
-  }
-  AttentionState state[ITEMS][HALF];
-  float4 acc[ITEMS][HALF];
-  for (uint i = 0; i < ITEMS; i++) {
-    for (uint h = 0; h < HALF; h++) {
-      state[i][h].m = -1e30f;
-      state[i][h].l = 0.0f;
-      acc[i][h] = float4(0.0f);
+  float4 k[KEYS], v[PIECES * BROUGHT], acc[ITEMS];
+  if (c0 < c1) {
+    load_keys(table, p, page_rows, key_channel, min(c0 * CHUNK + j, pos), l, k);
+    load_values(table, p, page_rows, value_channel, c0 * CHUNK, pos, tid, v);
+    for (uint i = tid; i < HEADS * QUADS; i += THREADS) {
+      qs[i] = load_query(q + ulong(row.row) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
     }
   }
-  const uint value_head = p.shared_values ? 0u : kv_head * VALUE_DIM;
+  for (uint i = 0; i < ITEMS; i++) acc[i] = float4(0.0f);
+  AttentionState state;  // of head sg
+  state.m = LOWEST;
+  state.l = 0.0f;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint c = c0; c < c1; c++) {
-    const uint first = c * CHUNK, n = min(row.pos + 1u - first, uint(CHUNK));
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are there; the chunk before has been used
-    scores(table, p, row.page_rows, kv_head, first, n, tid, qs, s);
+    const uint first = c * CHUNK, n = min(pos + 1u - first, CHUNK);
+#pragma unroll
+    for (uint h = 0; h < HEADS; h++) {
+      float s = 0.0f;
+#pragma unroll
+      for (uint i = 0; i < KEYS; i++) {
+        const uint quad = l + LANES * i;
+        const float4 x = quad < QUADS ? qs[h * QUADS + quad] : float4(0.0f);
+        s = fma(x.w, k[i].w, fma(x.z, k[i].z, fma(x.y, k[i].y, fma(x.x, k[i].x, s))));
+      }
+      ((threadgroup float*)sums)[h * CHUNK * LANES + tid] = s;
+    }
+    if (c + 1u < c1) load_keys(table, p, page_rows, key_channel, min(first + CHUNK + j, pos), l, k);
+#pragma unroll
+    for (uint i = 0; i < BROUGHT; i++) {
+      if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = v[i];
+    }
+#if VALUE_DIM <= 128
+    if (c + 1u < c1) load_values(table, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+#endif
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    weigh(n, lane, sg, s, ml);
+    if (sg < HEADS) {
+      const float4 a = sums[(sg * CHUNK + lane) * 2u], b = sums[(sg * CHUNK + lane) * 2u + 1u];
+      const float s = (((((((a.x + a.y) + a.z) + a.w) + b.x) + b.y) + b.z) + b.w) * p.scale;
+      float2 ml;
+      w[sg * CHUNK + lane] = weigh(s, lane < n, ml);
+      const float2 f = merge(state, ml.x, ml.y);
+      if (lane == 0u) fs[sg] = f;
+    }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = 0; i < ITEMS; i++) {
-      const uint item = i * THREADS + tid, h0 = item / VALUE_QUADS * HALF, quad = item % VALUE_QUADS;
-      if (item < 2u * VALUE_QUADS) {
-        float4 sum[HALF];
-        add_values(table, p, row.page_rows, value_head + 4u * quad, value_head + VALUE_DIM, first, n, s + h0 * CHUNK, sum);
-        for (uint h = 0; h < HALF; h++) {
-          if (c == c0) {
-            state[i][h].m = ml[h0 + h].x;
-            state[i][h].l = ml[h0 + h].y;
-            acc[i][h] = sum[h];
-          } else {
-            const float2 f = merge(state[i][h], ml[h0 + h]);
-            acc[i][h] = acc[i][h] * f.x + sum[h] * f.y;
-          }
+    float4 sum[ITEMS];
+    for (uint i = 0; i < ITEMS; i++) sum[i] = float4(0.0f);
+#pragma unroll
+    for (uint piece = 0; piece < PIECES; piece++) {
+      if (piece > 0u) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+        for (uint i = 0; i < BROUGHT; i++) {
+          if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = v[piece * BROUGHT + i];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+      const uint j0 = piece * PIECE, m = n < j0 ? 0u : min(n - j0, PIECE);
+#pragma unroll
+      for (uint i = 0; i < ITEMS; i++) {
+        const uint item = i * THREADS + tid, h = item / 8u % HEADS, quad = item / (8u * HEADS) * 8u + item % 8u;
+        if (quad < VALUE_QUADS) {
+#pragma unroll 8
+          for (uint t = 0; t < m; t++) sum[i] = fma(float4(w[h * CHUNK + j0 + t]), vs[t * VALUE_QUADS + quad], sum[i]);
         }
       }
     }
+#if VALUE_DIM > 128
+    if (c + 1u < c1) load_values(table, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+#endif
+    for (uint i = 0; i < ITEMS; i++) {
+      const float2 f = fs[(i * THREADS + tid) / 8u % HEADS];
+      acc[i] = fma(sum[i], float4(f.y), acc[i] * f.x);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // values, weights and factors have been used
   }
+  if (sg < HEADS && lane == 0u) fs[sg] = float2(state.m, state.l);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
   const bool whole = c0 == 0u && c1 == chunks;
   for (uint i = 0; i < ITEMS; i++) {
-    const uint item = i * THREADS + tid, h0 = item / VALUE_QUADS * HALF, quad = item % VALUE_QUADS;
-    for (uint h = h0; h < min(h0 + HALF, live); h++) {
-      if (item < 2u * VALUE_QUADS && c0 < c1) {
-        const uint head = head0 + h;
-        const ulong part = (ulong(r) * p.chunks + c0) * p.heads + head;
-        const AttentionState st = state[i][h - h0];
-        const float4 v = whole ? acc[i][h - h0] / st.l : acc[i][h - h0];
-        device float* to = whole ? y + (ulong(row.row) * p.heads + head) * VALUE_DIM : parts + part * VALUE_DIM;
-        for (uint c = 0; c < 4u; c++) {
-          if (4u * quad + c < VALUE_DIM) to[4u * quad + c] = v[c];
-        }
-        if (!whole && quad == 0u) part_ml[part] = float2(st.m, st.l);
+    const uint item = i * THREADS + tid, h = item / 8u % HEADS, quad = item / (8u * HEADS) * 8u + item % 8u;
+    if (quad < VALUE_QUADS && h < live && c0 < c1) {
+      const float2 ml = fs[h];
+      const ulong at = (ulong(r) * p.parts + part) * p.heads + head0 + h;
+      device float* to = whole ? y + (ulong(row.row) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
+      const float4 x = whole ? acc[i] / ml.y : acc[i];
+      for (uint c = 0; c < 4u; c++) {
+        if (4u * quad + c < VALUE_DIM) to[4u * quad + c] = x[c];
       }
+      if (!whole && quad == 0u) part_ml[at] = ml;
     }
   }
 }
 
-// Merges the chunks of rows that have more than one. One thread a channel; grid: channels of a row's heads, rows.
+// 16 parts of a chain, one to a lane: the largest score m of this part and of those before it, of which the first part's is start, and the factors of what
+// was before it and of itself.
+inline float2 factors(float start, float m_part, uint i, thread float& m) {
+  m = m_part;
+#pragma unroll
+  for (uint d = 1; d < SPAN; d *= 2u) {
+    const float before = simd_shuffle_up(m, ushort(d));
+    if (i >= d) m = max(m, before);
+  }
+  m = max(m, start);
+  const float before = simd_shuffle_up(m, 1);
+  return float2(exp((i == 0u ? start : before) - m), exp(m_part - m));
+}
+
+// Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and there are at most MOST_SPANS spans. MERGED channels of a
+// head are a threadgroup's; with chunks 4 threads share a channel, each has every fourth span. Grid: heads times blocks of channels, rows.
+#define MERGED 128u
+#define MOST_SPANS 24u
+[[max_total_threads_per_threadgroup(512)]]
 kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
                             device const float* parts [[buffer(1)]],
                             device const float2* part_ml [[buffer(2)]],
                             device float* y [[buffer(3)]],
                             constant AttentionParams& p [[buffer(4)]],
-                            uint2 at [[thread_position_in_grid]]) {
-  device const AttentionRow& row = rows[at.y];
-  const uint chunks = row.pos / CHUNK + 1u, head = at.x / VALUE_DIM, channel = at.x % VALUE_DIM;
-  if (head < p.heads && chunks > 1u) {
-    AttentionState state;
-    ulong part = ulong(at.y) * p.chunks * p.heads + head;
-    state.m = part_ml[part].x;
-    state.l = part_ml[part].y;
-    float acc = parts[part * VALUE_DIM + channel];
-    for (uint c = 1; c < chunks; c++) {
-      part += p.heads;
-      const float2 f = merge(state, part_ml[part]);
-      acc = acc * f.x + parts[part * VALUE_DIM + channel] * f.y;
+                            uint2 group [[threadgroup_position_in_grid]],
+                            uint tid [[thread_index_in_threadgroup]],
+                            uint sgs [[simdgroups_per_threadgroup]],
+                            uint lane [[thread_index_in_simdgroup]]) {
+#if !SPANS
+  threadgroup float span_acc[MOST_SPANS * MERGED];
+  threadgroup float2 span_ml[MOST_SPANS];
+#endif
+  device const AttentionRow& row = rows[group.y];
+  const uint head = group.x % p.heads, mine = tid % MERGED, channel = group.x / p.heads * MERGED + mine;
+  const uint n = (row.pos / CHUNK + p.per) / p.per;  // parts of the row
+  const ulong first = ulong(group.y) * p.parts * p.heads + head;
+  device const float* from = parts + first * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
+  const uint i = lane % SPAN;
+  float largest = LOWEST, l = 0.0f, acc = 0.0f;
+  for (uint base = tid / MERGED * SPAN; base < n; base += sgs * 32u / MERGED * SPAN) {
+#if !SPANS
+    largest = LOWEST;
+    l = 0.0f;
+    acc = 0.0f;
+#endif
+    const float2 ml = base + i < n ? part_ml[first + ulong(base + i) * p.heads] : float2(LOWEST, 0.0f);
+    float x[SPAN];
+#pragma unroll
+    for (uint t = 0; t < SPAN; t++) x[t] = from[ulong(min(base + t, n - 1u)) * p.heads * VALUE_DIM];
+    float m;
+    const float2 f = factors(largest, ml.x, i, m);
+#pragma unroll
+    for (uint t = 0; t < SPAN; t++) {
+      const float before = simd_shuffle(f.x, ushort(t)), of = simd_shuffle(f.y, ushort(t)), lt = simd_shuffle(ml.y, ushort(t));
+      if (base + t < n) {
+        acc = fma(x[t], of, acc * before);
+        l = fma(lt, of, l * before);
+      }
     }
-    y[(ulong(row.row) * p.heads + head) * VALUE_DIM + channel] = acc / state.l;
+    largest = simd_shuffle(m, ushort(SPAN - 1u));
+#if !SPANS
+    span_acc[base / SPAN * MERGED + mine] = acc;
+    if (mine == 0u) span_ml[base / SPAN] = float2(largest, l);
+#endif
   }
+#if !SPANS
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  AttentionState state;
+  state.m = LOWEST;
+  state.l = 0.0f;
+  acc = 0.0f;
+  for (uint span = 0; span * SPAN < n; span++) {
+    const float2 f = merge(state, span_ml[span].x, span_ml[span].y);
+    acc = fma(span_acc[span * MERGED + mine], f.y, acc * f.x);
+  }
+  l = state.l;
+#endif
+  if (n > 1u && channel < VALUE_DIM && tid < MERGED) y[(ulong(row.row) * p.heads + head) * VALUE_DIM + channel] = acc / l;
 }

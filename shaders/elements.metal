@@ -1,5 +1,5 @@
 // Elementwise operations and copies: one thread an element, in a grid of one dimension. An operand that may be another's memory is not const.
-#include "common.metal"
+#include "append.metal"
 
 struct AddParams {
   uint n;
@@ -104,14 +104,6 @@ kernel void combine(device const float* routed [[buffer(0)]],
   }
 }
 
-struct AppendRow {
-  device uchar* k;  // the keys of the page that the row goes to
-  device uchar* v;
-  uint row;
-  uint slot;  // of the row in the page
-  uint page_rows;
-  uint pad;
-};
 struct AppendParams {
   uint n;  // rows·dim
   uint dim;
@@ -139,19 +131,11 @@ kernel void append_kv(device const float* k [[buffer(0)]],
 // Rounds a group of channels to 8 bits and a scale, as gpu.KV says, and writes them to slot r.slot of a part of a page. One simdgroup.
 inline void append_group(device const float* x, device uchar* part, device const AppendRow& r, constant AppendParams& p, uint g, uint lane) {
   uint most = 0u;
-  for (uint i = lane; i < p.group; i += 32u) most = max(most, as_type<uint>(x[i]) & 0x7fffffffu);
-  most = simd_max(most);
-  const bool finite = most < 0x7f800000u, large = most >= 0x03fe0000u;  // else a scale of NaN, or of 0
-  const float scale = as_type<float>(as_type<uint>(as_type<float>(most) / 127.0f) & ~0xffu);
+  for (uint i = lane; i < p.group; i += 32u) most = max(most, magnitude(x[i]));
+  const RoundedGroup to = rounded_group(simd_max(most));
   device uchar* codes = part + r.slot * p.dim + g * p.group;
-  for (uint i = lane; i < p.group; i += 32u) {
-    // The sum has no room for fractions: the low bits are the nearest whole number, ties to even.
-    codes[i] = finite && large ? uchar(as_type<uint>(x[i] / scale + 12582912.0f) & 0xffu) : uchar(0u);
-  }
-  if (lane == 0u) {
-    device float* scales = (device float*)(part + ((r.page_rows * p.dim + 63u) & ~63u));
-    scales[g * r.page_rows + r.slot] = !finite ? as_type<float>(0x7fc00000u) : large ? scale : 0.0f;
-  }
+  for (uint i = lane; i < p.group; i += 32u) codes[i] = rounded(x[i], to);
+  if (lane == 0u) scales_of(part, r, p.dim)[g * r.page_rows + r.slot] = to.scale;
 }
 
 // The same with 8 bits. One simdgroup a group of channels; n counts groups of keys and, with VALUES, of values.

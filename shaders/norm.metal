@@ -1,23 +1,7 @@
-// Norms of vectors and rotation of heads.
-#include "common.metal"
-
-// Σ x[i]² of a vector of n, the same in every thread of the team: TEAM simdgroups of the threadgroup. part is one float a simdgroup. Every
-// thread of the threadgroup calls it.
-#ifndef TEAM
-#define TEAM 1
-#endif
-inline float square_sum(device const float* x, uint n, uint member, uint lane, uint sg, threadgroup float* part) {
-  float s = 0.0f;
-  for (uint i = member; i < n; i += TEAM * 32u) s = fma(x[i], x[i], s);
-  s = simd_sum(s);
-#if TEAM > 1
-  if (lane == 0u) part[sg] = s;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  s = part[0];
-  for (uint i = 1; i < TEAM; i++) s += part[i];
-#endif
-  return s;
-}
+// Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams past the last vector read that once more and write
+// nothing.
+#include "rotate.metal"
+#include "vectors.metal"
 
 struct NormParams {
   uint vectors;
@@ -26,7 +10,8 @@ struct NormParams {
   uint y_stride;
   float eps;
 };
-// y = w ⊙ x/sqrt(mean(x²)+eps). WEIGHTED: 0 without w. TEAM simdgroups share a vector: 1 with several vectors to a threadgroup, or all of it.
+// y = w ⊙ x/sqrt(mean(x²)+eps). WEIGHTED: 0 without w.
+[[max_total_threads_per_threadgroup(1024)]]
 kernel void rms_norm(device float* x [[buffer(0)]],
                      device const float* w [[buffer(1)]],
                      device float* y [[buffer(2)]],
@@ -36,21 +21,98 @@ kernel void rms_norm(device float* x [[buffer(0)]],
                      uint sg [[simdgroup_index_in_threadgroup]],
                      uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
-  const uint v = min((group * sgs + sg) / TEAM, p.vectors - 1u);
-  const bool live = (group * sgs + sg) / TEAM < p.vectors;
-  const uint member = sg % TEAM * 32u + lane;
-  device float* xv = x + ulong(v) * p.x_stride;
-  device float* yv = y + ulong(v) * p.y_stride;
-  const float s = square_sum(xv, live ? p.dim : 0u, member, lane, sg, part);
-  const float r = 1.0f / sqrt(s / float(p.dim) + p.eps);
-  if (live) {
-    for (uint i = member; i < p.dim; i += TEAM * 32u) {
-#if WEIGHTED
-      yv[i] = w[i] * (xv[i] * r);
-#else
-      yv[i] = xv[i] * r;
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
+  float4 in[QUADS], weights[QUADS];
+#pragma unroll
+  for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), p.dim);
+  load_weights(w, member, p.dim, weights);
+  const float factor = norm_factor(square_sum(in, lane, sg, part), p.dim, p.eps);
+  if (at < p.vectors) store_norm(y + ulong(v) * p.y_stride, in, weights, factor, member, p.dim);
+}
+
+// z = a + b and the norm of z. z is dense.
+[[max_total_threads_per_threadgroup(1024)]]
+kernel void add_norm(device float* a [[buffer(0)]],
+                     device float* b [[buffer(1)]],
+                     device float* z [[buffer(2)]],
+                     device const float* w [[buffer(3)]],
+                     device float* y [[buffer(4)]],
+                     constant NormParams& p [[buffer(5)]],
+                     uint group [[threadgroup_position_in_grid]],
+                     uint lane [[thread_index_in_simdgroup]],
+                     uint sg [[simdgroup_index_in_threadgroup]],
+                     uint sgs [[simdgroups_per_threadgroup]]) {
+  threadgroup float part[TEAM];
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
+  const ulong row = ulong(v) * p.dim;
+  float4 sum[QUADS], weights[QUADS];
+#pragma unroll
+  for (uint q = 0; q < QUADS; q++) {
+    const uint i = quad_at(q, member);
+    sum[q] = load_quad(a + row, i, p.dim) + load_quad(b + row, i, p.dim);
+  }
+  load_weights(w, member, p.dim, weights);
+  const float factor = norm_factor(square_sum(sum, lane, sg, part), p.dim, p.eps);
+  if (at < p.vectors) {
+#pragma unroll
+    for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
+    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
+  }
+}
+
+struct CombineNormParams {
+  uint rows;
+  uint dim;
+  uint top_k;
+  uint y_stride;  // floats from row to row
+  float eps;
+};
+// z = combine's result, see elements.metal, and the norm of z. z is dense.
+[[max_total_threads_per_threadgroup(1024)]]
+kernel void combine_norm(device const float* routed [[buffer(0)]],
+                         device const float* shared [[buffer(1)]],
+                         device const float* gate [[buffer(2)]],
+                         device float* residual [[buffer(3)]],
+                         device const float* picks [[buffer(4)]],
+                         device float* z [[buffer(5)]],
+                         device const float* w [[buffer(6)]],
+                         device float* y [[buffer(7)]],
+                         constant CombineNormParams& p [[buffer(8)]],
+                         uint group [[threadgroup_position_in_grid]],
+                         uint lane [[thread_index_in_simdgroup]],
+                         uint sg [[simdgroup_index_in_threadgroup]],
+                         uint sgs [[simdgroups_per_threadgroup]]) {
+  threadgroup float part[TEAM];
+  const uint at = (group * sgs + sg) / TEAM, v = min(at, p.rows - 1u), member = sg % TEAM * 32u + lane;
+  const ulong row = ulong(v) * p.dim;
+  float4 sum[QUADS], rest[QUADS], weights[QUADS];
+#pragma unroll
+  for (uint q = 0; q < QUADS; q++) {
+    sum[q] = float4(0.0f);
+    rest[q] = load_quad(residual + row, quad_at(q, member), p.dim);
+  }
+  load_weights(w, member, p.dim, weights);
+#pragma unroll 4
+  for (uint k = 0; k < p.top_k; k++) {
+    const ulong pair = ulong(v) * p.top_k + k;
+    const float4 weight = float4(picks[pair]);
+#pragma unroll
+    for (uint q = 0; q < QUADS; q++) sum[q] = fma(weight, load_quad(routed + pair * p.dim, quad_at(q, member), p.dim), sum[q]);
+  }
+#pragma unroll
+  for (uint q = 0; q < QUADS; q++) {
+#if SHARED == 1
+    sum[q] += load_quad(shared + row, quad_at(q, member), p.dim);
+#elif SHARED == 2
+    sum[q] = fma(float4(sigmoid(gate[v])), load_quad(shared + row, quad_at(q, member), p.dim), sum[q]);
 #endif
-    }
+    sum[q] = rest[q] + sum[q];
+  }
+  const float factor = norm_factor(square_sum(sum, lane, sg, part), p.dim, p.eps);
+  if (at < p.rows) {
+#pragma unroll
+    for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
+    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
   }
 }
 
@@ -85,7 +147,7 @@ struct RopeParams {
   uint row;    // floats from row to row
   uint head;
 };
-// Turns pairs of channels by the angles of the table [rows, pairs, 2]. INTERLEAVED: pairs are neighbours, else halves.
+// Turns pairs of channels, see rotate.metal, by the angles of the table [rows, pairs, 2]. INTERLEAVED: pairs are neighbours, else halves.
 kernel void rope(device float* x [[buffer(0)]],
                  device const float* turns [[buffer(1)]],
                  constant RopeParams& p [[buffer(2)]],
@@ -100,7 +162,7 @@ kernel void rope(device float* x [[buffer(0)]],
 #endif
     const float c = turns[(ulong(r) * p.pairs + pair) * 2u], s = turns[(ulong(r) * p.pairs + pair) * 2u + 1u];
     const float a = x[ia], b = x[ib];
-    x[ia] = a * c - b * s;
-    x[ib] = a * s + b * c;
+    x[ia] = turned_first(a, b, c, s);
+    x[ib] = turned_second(a, b, c, s);
   }
 }

@@ -2,11 +2,11 @@
 #include "common.metal"
 
 struct ConvRow {
-  device float* state;  // of the row's sequence, [KERNEL-1, channels], oldest first
-  uint row;
-  uint before;  // rows of the sequence before it in this operation
-  uint first;   // the sequence's first row
-  uint rows;    // of the sequence in this operation
+  device float* state;  // of the rows' sequence, [KERNEL-1, channels], oldest first
+  uint row;     // first of ROWS rows or fewer, which follow one another
+  uint n;       // of them
+  uint before;  // rows of the sequence before them in this operation
+  uint pad;
 };
 struct ConvParams {
   uint channels;
@@ -14,14 +14,15 @@ struct ConvParams {
 #ifndef KERNEL
 #define KERNEL 4
 #endif
+#define ROWS 8u
 
-// Input j of the window of a row, j < KERNEL; the last is the row itself.
-inline float conv_input(device const float* x, device const ConvRow& r, uint j, uint channel, uint channels) {
-  const uint at = r.before + j;  // counted from the oldest in the state
-  return at < KERNEL - 1u ? r.state[ulong(at) * channels + channel] : x[ulong(r.first + at - (KERNEL - 1u)) * channels + channel];
+// The input of a row's sequence that is back rows before the first row of r; in the state where that is older than the operation.
+inline float conv_input(device const float* x, device const ConvRow& r, uint back, uint channel, uint channels) {
+  return back <= r.before ? x[ulong(r.row - back) * channels + channel] : r.state[ulong(KERNEL - 1u - (back - r.before)) * channels + channel];
 }
 
-// y[t, c] = silu(Σ_j w[c, j]·x_{t-(KERNEL-1)+j}[c]). Grid: channels, rows. ADVANCE: every sequence has one row, and its state is moved on here.
+// y[t, c] = silu(Σ_j w[c, j]·x_{t-(KERNEL-1)+j}[c]). Grid: channels, entries of the table. ADVANCE: every sequence has one entry, and its state is
+// moved on here.
 kernel void conv(device const float* x [[buffer(0)]],
                  device const float* w [[buffer(1)]],
                  device const ConvRow* rows [[buffer(2)]],
@@ -30,20 +31,37 @@ kernel void conv(device const float* x [[buffer(0)]],
                  uint2 at [[thread_position_in_grid]]) {
   if (at.x < p.channels) {
     device const ConvRow& r = rows[at.y];
-    float in[KERNEL];
-    float s = 0.0f;
-    for (uint j = 0; j < KERNEL; j++) {
-      in[j] = conv_input(x, r, j, at.x, p.channels);
-      s = fma(w[at.x * KERNEL + j], in[j], s);
+    const uint n = r.n;
+    float in[KERNEL + ROWS];  // row t's window begins at t
+#pragma unroll
+    for (uint j = 0; j + 1u < KERNEL; j++) in[j] = conv_input(x, r, KERNEL - 1u - j, at.x, p.channels);
+#pragma unroll
+    for (uint t = 0; t < ROWS; t++) in[KERNEL - 1u + t] = t < n ? x[ulong(r.row + t) * p.channels + at.x] : 0.0f;
+    float taps[KERNEL];
+#pragma unroll
+    for (uint j = 0; j < KERNEL; j++) taps[j] = w[at.x * KERNEL + j];
+#pragma unroll
+    for (uint t = 0; t < ROWS; t++) {
+      if (t < n) {
+        float s = 0.0f;
+#pragma unroll
+        for (uint j = 0; j < KERNEL; j++) s = fma(taps[j], in[t + j], s);
+        y[ulong(r.row + t) * p.channels + at.x] = silu(s);
+      }
     }
-    y[ulong(r.row) * p.channels + at.x] = silu(s);
 #if ADVANCE
-    for (uint j = 1; j < KERNEL; j++) r.state[ulong(j - 1u) * p.channels + at.x] = in[j];
+#pragma unroll
+    for (uint t = 1; t <= ROWS; t++) {
+      if (t == n) {
+#pragma unroll
+        for (uint j = 0; j + 1u < KERNEL; j++) r.state[ulong(j) * p.channels + at.x] = in[t + j];
+      }
+    }
 #endif
   }
 }
 
-// Moves states on by their sequences' rows. rows has one entry a sequence: its last row. Grid: channels, sequences.
+// Moves states on by their sequences' rows. rows has one entry a sequence: its last row, n = 1. Grid: channels, sequences.
 kernel void conv_state(device const float* x [[buffer(0)]],
                        device const ConvRow* rows [[buffer(1)]],
                        constant ConvParams& p [[buffer(2)]],
@@ -51,7 +69,7 @@ kernel void conv_state(device const float* x [[buffer(0)]],
   if (at.x < p.channels) {
     device const ConvRow& r = rows[at.y];
     float in[KERNEL];
-    for (uint j = 1; j < KERNEL; j++) in[j] = conv_input(x, r, j, at.x, p.channels);
+    for (uint j = 1; j < KERNEL; j++) in[j] = conv_input(x, r, KERNEL - 1u - j, at.x, p.channels);
     for (uint j = 1; j < KERNEL; j++) r.state[ulong(j - 1u) * p.channels + at.x] = in[j];
   }
 }
@@ -61,12 +79,23 @@ struct DeltaParams {
   uint value_heads;
   uint value_dim;
   uint width;  // floats of a row of qkv
-  uint rows;   // in the table
 };
-// KEY_DIM is the channels of a query and a key.
+// KEY_DIM is the channels of a query and a key. WIDE: places allow vectors to be loaded.
 #ifndef KEY_DIM
 #define KEY_DIM 128
 #endif
+#define QUADS ((KEY_DIM + 3u) / 4u)
+#define LANES 8u                             // that share a row of the state: lane l has quads l, l+8, …
+#define KEYS ((QUADS + LANES - 1u) / LANES)
+#define PADDED (KEYS * LANES)                // quads of a key in threadgroup memory, zeros behind it
+#define SGS 4u                               // simdgroups of a threadgroup, each with 4 rows of the state
+#if KEY_DIM <= 128
+#define STEPS 8u                             // rows of input that are prepared at a time
+#else
+#define STEPS 4u                             // keys of more than 500 channels do not fit threadgroup memory
+#endif
+#define MINE (STEPS / SGS)                   // of them by a simdgroup
+#define PER_LANE ((PADDED * 4u + 31u) / 32u) // channels of a key that a lane normalises
 
 // log(1+exp(x)), without an exponential that overflows.
 inline float softplus(float x) {
@@ -74,107 +103,150 @@ inline float softplus(float x) {
   return max(x, 0.0f) + (e < 1e-3f ? e * (1.0f - 0.5f * e) : log(1.0f + e));
 }
 
-// Normalises the queries and keys of each row of the table into qk[entry, 2, key_heads, KEY_DIM] and makes decay and beta of its value heads,
-// gb[entry, value_heads]. One simdgroup a vector; the simdgroups after those of a row's vectors take 32 value heads each. Grid: simdgroups of
-// a row, rows.
-kernel void delta_prepare(device const float* qkv [[buffer(0)]],
-                          device const float* alpha [[buffer(1)]],
-                          device const float* beta [[buffer(2)]],
-                          device const float* a_log [[buffer(3)]],
-                          device const float* dt_bias [[buffer(4)]],
-                          device const uint* rows [[buffer(5)]],
-                          device float* qk [[buffer(6)]],
-                          device float2* gb [[buffer(7)]],
-                          constant DeltaParams& p [[buffer(8)]],
-                          uint2 group [[threadgroup_position_in_grid]],
-                          uint lane [[thread_index_in_simdgroup]],
-                          uint sg [[simdgroup_index_in_threadgroup]],
-                          uint sgs [[simdgroups_per_threadgroup]]) {
-  const uint v = group.x * sgs + sg, row = rows[group.y];
-  if (v < 2u * p.key_heads) {
-    device const float* x = qkv + ulong(row) * p.width + v * KEY_DIM;
-    device float* to = qk + (ulong(group.y) * 2u * p.key_heads + v) * KEY_DIM;
-    float s = 0.0f;
-    for (uint i = lane; i < KEY_DIM; i += 32u) s = fma(x[i], x[i], s);
-    s = 1.0f / sqrt(simd_sum(s) + 1e-6f);
-    if (v < p.key_heads) s = s / sqrt(float(KEY_DIM));
-    for (uint i = lane; i < KEY_DIM; i += 32u) to[i] = x[i] * s;
-  } else {
-    const uint h = (v - 2u * p.key_heads) * 32u + lane;
-    if (h < p.value_heads) {
-      const ulong at = ulong(row) * p.value_heads + h;
-      const float g = exp(-exp(a_log[h]) * softplus(alpha[at] + dt_bias[h]));
-      gb[ulong(group.y) * p.value_heads + h] = float2(g, sigmoid(beta[at]));
-    }
-  }
-}
-
 struct DeltaSegment {
   device float* state;  // [value_heads, value_dim, KEY_DIM]
   uint row;             // first
   uint rows;
-  uint entry;  // of the first row in the table
-  uint pad;
 };
-#define KEYS ((KEY_DIM + 31u) / 32u)  // of a lane
-#define VALUES 4u                     // rows of a state that a simdgroup takes
 
-// Takes each sequence's state through its rows: S ← g·S; δ = β·(v - S·k); S ← S + δ·kᵀ; y = S·q. Grid: blocks of value rows, value heads,
-// sequences.
+// Channel c of a query or key, 0 past its end.
+inline float key_channel(device const float* x, uint c) { return c < KEY_DIM ? x[c] : 0.0f; }
+
+inline float sum_parts(float4 v) { return (v.x + v.y) + (v.z + v.w); }
+
+// Sums over the lanes that share a row.
+inline float2 sum_lanes(float2 v) {
+  v += simd_shuffle_xor(v, 1);
+  v += simd_shuffle_xor(v, 2);
+  return v + simd_shuffle_xor(v, 4);
+}
+
+// Takes each sequence's state through its rows. With k and q normalised, a = S·k, c = S·q, κ = k·q:
+//
+//   δ = β·(v - g·a)    y = g·c + κ·δ    S ← g·S + δ·kᵀ
+//
+// which is the gated delta rule with one round of sums a row. The state stays in registers; queries and keys of STEPS rows, normalised, their
+// κ, decay and β lie in threadgroup memory, and while one lot is used the next is on its way.
+// Grid: blocks of 16 value rows, value heads, sequences.
 [[max_total_threads_per_threadgroup(128)]]
 kernel void delta_rule(device const float* qkv [[buffer(0)]],
-                       device const float* qk [[buffer(1)]],
-                       device const float2* gb [[buffer(2)]],
-                       device const DeltaSegment* segments [[buffer(3)]],
-                       device float* y [[buffer(4)]],
-                       constant DeltaParams& p [[buffer(5)]],
+                       device const float* alpha [[buffer(1)]],
+                       device const float* beta [[buffer(2)]],
+                       device const float* a_log [[buffer(3)]],
+                       device const float* dt_bias [[buffer(4)]],
+                       device const DeltaSegment* segments [[buffer(5)]],
+                       device float* y [[buffer(6)]],
+                       constant DeltaParams& p [[buffer(7)]],
                        uint3 group [[threadgroup_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]],
-                       uint sg [[simdgroup_index_in_threadgroup]],
-                       uint sgs [[simdgroups_per_threadgroup]]) {
-  const uint h = group.y, key_head = h / (p.value_heads / p.key_heads), i0 = (group.x * sgs + sg) * VALUES;
+                       uint sg [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float4 keys[2u * STEPS * PADDED];
+  threadgroup float4 queries[2u * STEPS * PADDED];
+  threadgroup float4 gates[2u * STEPS];  // g, β, κ
+  const uint h = group.y, key_head = h / (p.value_heads / p.key_heads);
+  const uint l = lane % LANES, i = (group.x * SGS + sg) * 4u + lane / LANES;  // this thread's lane and row of the state
+  const bool live = i < p.value_dim;
   device const DeltaSegment& seg = segments[group.z];
-  device float* state = seg.state + ulong(h) * p.value_dim * KEY_DIM;
-  float s[VALUES][KEYS];
-  for (uint i = 0; i < VALUES; i++) {
-    for (uint j = 0; j < KEYS; j++) {
-      const uint key = j * 32u + lane;
-      s[i][j] = i0 + i < p.value_dim && key < KEY_DIM ? state[(i0 + i) * KEY_DIM + key] : 0.0f;
-    }
+  device float* state = seg.state + (ulong(h) * p.value_dim + min(i, p.value_dim - 1u)) * KEY_DIM;
+  const uint rows = seg.rows, row0 = seg.row;
+  float4 s[KEYS];
+#pragma unroll
+  for (uint k = 0; k < KEYS; k++) {
+    const uint c = 4u * (l + LANES * k);
+#if WIDE
+    s[k] = c < KEY_DIM ? *(device const float4*)(state + c) : float4(0.0f);
+#else
+    s[k] = float4(key_channel(state, c), key_channel(state, c + 1u), key_channel(state, c + 2u), key_channel(state, c + 3u));
+#endif
   }
-  for (uint t = 0; t < seg.rows; t++) {
-    const ulong entry = seg.entry + t, row = seg.row + t;
-    device const float* q = qk + (entry * 2u * p.key_heads + key_head) * KEY_DIM;
-    device const float* k = q + p.key_heads * KEY_DIM;
-    device const float* v = qkv + row * p.width + 2u * p.key_heads * KEY_DIM + h * p.value_dim;
-    const float2 g = gb[entry * p.value_heads + h];
-    float kj[KEYS], qj[KEYS];
-    for (uint j = 0; j < KEYS; j++) {
-      const uint key = j * 32u + lane;
-      kj[j] = key < KEY_DIM ? k[key] : 0.0f;
-      qj[j] = key < KEY_DIM ? q[key] : 0.0f;
-    }
-    for (uint i = 0; i < VALUES; i++) {
-      float predicted = 0.0f;
-      for (uint j = 0; j < KEYS; j++) {
-        s[i][j] *= g.x;
-        predicted = fma(s[i][j], kj[j], predicted);
+  const float decay = -exp(a_log[h]), bias = dt_bias[h];
+  float kx[MINE][PER_LANE], qx[MINE][PER_LANE], ax[MINE], bx[MINE], v_next = 0.0f, v = 0.0f;
+#pragma unroll
+  for (uint m = 0; m < MINE; m++) ax[m] = bx[m] = 0.0f;
+  // Lot n is fetched in round n, written to threadgroup memory at its end, and used in round n+1.
+  const uint lots = (rows + STEPS - 1u) / STEPS;
+  for (uint round = 0; round <= lots; round++) {
+    const uint next = round * STEPS, half_at = round % 2u * STEPS;
+    if (round < lots) {
+#pragma unroll
+      for (uint m = 0; m < MINE; m++) {
+        const ulong row = row0 + min(next + sg * MINE + m, rows - 1u);
+        device const float* q = qkv + row * p.width + key_head * KEY_DIM;
+        device const float* k = q + p.key_heads * KEY_DIM;
+#pragma unroll
+        for (uint c = 0; c < PER_LANE; c++) {
+          qx[m][c] = key_channel(q, c * 32u + lane);
+          kx[m][c] = key_channel(k, c * 32u + lane);
+        }
+        ax[m] = alpha[row * p.value_heads + h];
+        bx[m] = beta[row * p.value_heads + h];
       }
-      predicted = simd_sum(predicted);
-      const float delta = i0 + i < p.value_dim ? g.y * (v[i0 + i] - predicted) : 0.0f;
-      float out = 0.0f;
-      for (uint j = 0; j < KEYS; j++) {
-        s[i][j] = fma(delta, kj[j], s[i][j]);
-        out = fma(s[i][j], qj[j], out);
-      }
-      out = simd_sum(out);
-      if (lane == 0u && i0 + i < p.value_dim) y[(row * p.value_heads + h) * p.value_dim + i0 + i] = out;
+      // Lane l has the value of the lot's row l.
+      const ulong row = row0 + min(next + l, rows - 1u);
+      v_next = live ? qkv[row * p.width + 2u * p.key_heads * KEY_DIM + h * p.value_dim + i] : 0.0f;
     }
+    if (round > 0u) {
+      const uint first = next - STEPS, n = min(rows - first, STEPS), at = STEPS - half_at;
+      float mine = 0.0f;
+      for (uint t = 0; t < n; t++) {
+        float4 kt[KEYS], a4 = float4(0.0f), c4 = float4(0.0f);
+#pragma unroll
+        for (uint k = 0; k < KEYS; k++) {
+          kt[k] = keys[(at + t) * PADDED + l + LANES * k];
+          a4 = fma(s[k], kt[k], a4);
+          c4 = fma(s[k], queries[(at + t) * PADDED + l + LANES * k], c4);
+        }
+        const float2 ac = sum_lanes(float2(sum_parts(a4), sum_parts(c4)));
+        const float4 g = gates[at + t];
+        const float vt = simd_shuffle(v, ushort((lane & 24u) + t));
+        const float delta = g.y * fma(-g.x, ac.x, vt);
+        const float out = fma(g.z, delta, g.x * ac.y);
+        if (l == t) mine = out;
+#pragma unroll
+        for (uint k = 0; k < KEYS; k++) s[k] = fma(float4(delta), kt[k], s[k] * g.x);
+      }
+      if (live && l < n) y[(ulong(row0 + first + l) * p.value_heads + h) * p.value_dim + i] = mine;
+    }
+    if (round < lots) {
+      v = v_next;
+#pragma unroll
+      for (uint m = 0; m < MINE; m++) {
+        float2 square = float2(0.0f);
+        float product = 0.0f;
+#pragma unroll
+        for (uint c = 0; c < PER_LANE; c++) {
+          square.x = fma(qx[m][c], qx[m][c], square.x);
+          square.y = fma(kx[m][c], kx[m][c], square.y);
+        }
+        square = float2(simd_sum(square.x), simd_sum(square.y));
+        const float q_scale = 1.0f / sqrt(square.x + 1e-6f) / sqrt(float(KEY_DIM)), k_scale = 1.0f / sqrt(square.y + 1e-6f);
+        const uint t = half_at + sg * MINE + m;
+#pragma unroll
+        for (uint c = 0; c < PER_LANE; c++) {
+          const float q = qx[m][c] * q_scale, k = kx[m][c] * k_scale;
+          product = fma(q, k, product);
+          if (c * 32u + lane < PADDED * 4u) {
+            ((threadgroup float*)queries)[t * PADDED * 4u + c * 32u + lane] = q;
+            ((threadgroup float*)keys)[t * PADDED * 4u + c * 32u + lane] = k;
+          }
+        }
+        product = simd_sum(product);
+        if (lane == 0u) gates[t] = float4(exp(decay * softplus(ax[m] + bias)), sigmoid(bx[m]), product, 0.0f);
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
   }
-  for (uint i = 0; i < VALUES; i++) {
-    for (uint j = 0; j < KEYS; j++) {
-      const uint key = j * 32u + lane;
-      if (i0 + i < p.value_dim && key < KEY_DIM) state[(i0 + i) * KEY_DIM + key] = s[i][j];
+  if (live) {
+#pragma unroll
+    for (uint k = 0; k < KEYS; k++) {
+      const uint c = 4u * (l + LANES * k);
+#if WIDE
+      if (c < KEY_DIM) *(device float4*)(state + c) = s[k];
+#else
+      for (uint e = 0; e < 4u; e++) {
+        if (c + e < KEY_DIM) state[c + e] = s[k][e];
+      }
+#endif
     }
   }
 }

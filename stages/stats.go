@@ -59,6 +59,8 @@ type ReadStats struct {
 	Speculative int64         // of these, asked for on a guess
 	Hurried     int64         // of these, wanted before they had begun
 	Bytes       int64         // read without an error
+	FromHost    int64         // experts that were not read, since the host's memory had them, where slots lie in a device's own
+	Uploaded    int64         // bytes brought to such slots
 	Failed      int64         // reads that failed for good
 	Retried     int64         // reads that were tried a second time
 	Overdue     int64         // times that a read was reported as late
@@ -85,5 +87,6 @@ type MemoryStats struct {
 	Available     int64 // when the engine looked last; 0 before it has
 	SlotsAsked    int   // expert slots that memory allows, of those at Open; 0 with mapped experts
 	SlotsHeld     int64 // memory that the slots take up
+	HostHeld      int64 // memory of the host that holds experts beside a device's own
 	Shrunk, Grown int64 // times that slots were given up, and came back
 }

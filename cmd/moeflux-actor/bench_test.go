@@ -175,7 +175,7 @@ const settingKeys = "activations architecture chunk_rows device expert_io expert
 // countKeys are what an engine counts.
 const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
 	"prefetch_held prefetch_hits prefetch_issued prefetch_late prefetch_paused_layers prefetch_pauses prefetch_skipped prefetch_wasted read_seconds " +
-	"major_faults read_worker_seconds reads reads_failed reads_hurried reads_overdue reads_retried reads_speculative"
+	"bytes_uploaded disk_bytes major_faults read_worker_seconds reads reads_failed reads_from_host reads_hurried reads_overdue reads_retried reads_speculative"
 
 // sortedWords sorts the words of some lists into one.
 func sortedWords(lists ...string) string {
@@ -301,10 +301,10 @@ func TestBenchCount(t *testing.T) {
 	}
 	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
 	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9},
-		Reads: stages.ReadStats{Ended: 10, Speculative: 4, Hurried: 1, Failed: 1, Retried: 2, Overdue: 3, WorkerTime: time.Second, MajorFaults: 5}}
+		Reads: stages.ReadStats{Ended: 10, Speculative: 4, Hurried: 1, Failed: 1, Retried: 2, Overdue: 3, Bytes: 90, FromHost: 9, Uploaded: 4 << 20, WorkerTime: time.Second, MajorFaults: 5}}
 	after := &actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}, Times: stages.Times{
 		ComputeNS: 3e9, OverlapNS: 25e7, DiskWaitNS: 5e8, ReadNS: 175e7,
-	}, Reads: stages.ReadStats{Ended: 18, Speculative: 11, Hurried: 7, Failed: 6, Retried: 6, Overdue: 6, WorkerTime: 3 * time.Second, MajorFaults: 6}}
+	}, Reads: stages.ReadStats{Ended: 18, Speculative: 11, Hurried: 7, Failed: 6, Retried: 6, Overdue: 6, Bytes: 100, FromHost: 12, Uploaded: 10 << 20, WorkerTime: 3 * time.Second, MajorFaults: 6}}
 	after.Layers[1].PrefetchPaused, after.Layers[1].PrefetchPauses, after.Layers[0].PrefetchHeld = true, 2, 3
 	before.Layers[1].PrefetchPauses, before.Layers[0].PrefetchHeld = 1, 9
 	got.count(before, after, &setting)
@@ -314,7 +314,7 @@ func TestBenchCount(t *testing.T) {
 			PrefetchHeld: 3, PrefetchPauses: 1, PrefetchPaused: 1, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
 		},
 		readCounts: readCounts{
-			Reads: 8, ReadsSpeculative: 7, ReadsHurried: 6, ReadsFailed: 5, ReadsRetried: 4, ReadsOverdue: 3, ReadWork: 2, MajorFaults: 1,
+			Reads: 8, ReadsSpeculative: 7, ReadsHurried: 6, ReadsFailed: 5, ReadsRetried: 4, ReadsOverdue: 3, ReadBytes: 10, FromHost: 3, Uploaded: 6 << 20, ReadWork: 2, MajorFaults: 1,
 		},
 	}}
 	if got != want {
@@ -330,7 +330,7 @@ func TestBenchCount(t *testing.T) {
 	if s := want.perToken(2); s != "a token computes for 1500.0 ms, waits 250.0 ms for the disk, reads for 375.0 ms (33% of it while computing)" {
 		t.Errorf("for people: %s", s)
 	}
-	if s := want.readCounts.text(); s != "8 reads, 7 on a guess and 6 of these hurried, 4 tried again, 5 failed, 3 overdue" {
+	if s := want.readCounts.text(); s != "8 reads, 7 on a guess and 6 of these hurried, 4 tried again, 5 failed, 3 overdue; 6.00 MiB uploaded, 3 experts of it from the host's memory and not from the disk" {
 		t.Errorf("reads for people: %s", s)
 	}
 	guesses := "prefetch both, 2 layers ahead: 0 read ahead, of these 0 hits, 6 late, 12 wasted, 3 not used yet; not read: 0 dropped, 0 declined, 0 skipped; " +

@@ -20,6 +20,9 @@ type readCounts struct {
 	ReadsRetried     int64   `json:"reads_retried"`
 	ReadsFailed      int64   `json:"reads_failed"`
 	ReadsOverdue     int64   `json:"reads_overdue"`
+	ReadBytes        int64   `json:"disk_bytes"`          // read
+	FromHost         int64   `json:"reads_from_host"`     // that were none, since the host's memory had the expert, where slots lie in a device's own
+	Uploaded         int64   `json:"bytes_uploaded"`      // to such slots
 	ReadWork         float64 `json:"read_worker_seconds"` // summed over workers
 	MajorFaults      int64   `json:"major_faults"`        // of the process: mapped memory that had to be read
 }
@@ -43,7 +46,7 @@ func readsOf(s *actors.Stats) readCounts {
 	r := &s.Reads
 	return readCounts{
 		Reads: r.Ended, ReadsSpeculative: r.Speculative, ReadsHurried: r.Hurried, ReadsRetried: r.Retried, ReadsFailed: r.Failed,
-		ReadsOverdue: r.Overdue, ReadWork: r.WorkerTime.Seconds(), MajorFaults: r.MajorFaults,
+		ReadsOverdue: r.Overdue, ReadBytes: r.Bytes, FromHost: r.FromHost, Uploaded: r.Uploaded, ReadWork: r.WorkerTime.Seconds(), MajorFaults: r.MajorFaults,
 	}
 }
 
@@ -63,14 +66,21 @@ func (c *readCounts) addReads(d *readCounts, times int64) {
 	c.ReadsRetried += times * d.ReadsRetried
 	c.ReadsFailed += times * d.ReadsFailed
 	c.ReadsOverdue += times * d.ReadsOverdue
+	c.ReadBytes += times * d.ReadBytes
+	c.FromHost += times * d.FromHost
+	c.Uploaded += times * d.Uploaded
 	c.ReadWork += float64(times) * d.ReadWork
 	c.MajorFaults += times * d.MajorFaults
 }
 
 // text is the reads for people.
 func (c *readCounts) text() string {
-	return fmt.Sprintf("%d reads, %d on a guess and %d of these hurried, %d tried again, %d failed, %d overdue",
+	s := fmt.Sprintf("%d reads, %d on a guess and %d of these hurried, %d tried again, %d failed, %d overdue",
 		c.Reads, c.ReadsSpeculative, c.ReadsHurried, c.ReadsRetried, c.ReadsFailed, c.ReadsOverdue)
+	if c.Uploaded > 0 {
+		s += fmt.Sprintf("; %s uploaded, %d experts of it from the host's memory and not from the disk", formatBytes(c.Uploaded), c.FromHost)
+	}
+	return s
 }
 
 // guessText is what became of speculation, for people; "" if nothing is foretold.

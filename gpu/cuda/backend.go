@@ -23,15 +23,16 @@ type backend struct {
 	cache cache
 	log   *slog.Logger
 
-	device  int32
-	name    string // "NVIDIA H200"
-	arch    string // "sm_90"
-	version string // the compiler's
-	context contextHandle
-	setup   streamHandle // clears new memory
+	device     int32
+	name       string // "NVIDIA H200"
+	arch       string // "sm_90"
+	capability int    // 90
+	version    string // the compiler's
+	context    contextHandle
+	setup      streamHandle // clears new memory
 
 	broken atomic.Pointer[spoiled]
-	pinned pinned
+	pinned launch.Blocks[struct{}]
 
 	mu        sync.Mutex // guards the rest, and the use of setup
 	closed    bool
@@ -41,7 +42,10 @@ type backend struct {
 	pipelines []*pipeline
 }
 
-var _ launch.Asynchronous = (*backend)(nil)
+var (
+	_ launch.Asynchronous = (*backend)(nil)
+	_ launch.LimbBackend  = (*backend)(nil)
+)
 
 // Asynchronous says that Submit may encode: a launch is kept back or noted by the driver.
 func (b *backend) Asynchronous() {}
@@ -59,6 +63,7 @@ type spoiled struct{ err error }
 // newBackend opens a GPU of a driver. log may be nil.
 func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
 	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger}
+	b.pinned.New = b.newBlock
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -119,7 +124,7 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 			return 0, err
 		}
 	}
-	b.arch = fmt.Sprintf("sm_%d%d", major, minor)
+	b.arch, b.capability = fmt.Sprintf("sm_%d%d", major, minor), int(10*major+minor)
 	return int(version / 1000), nil
 }
 
@@ -168,7 +173,11 @@ func (b *backend) cause() error {
 
 // Compile makes machine code of a kernel, or finds it in the cache, and loads it.
 func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
-	source := m.Emit(msl.CUDA, k.Name, k.Defines)
+	return b.load(k, m.Emit(msl.CUDA, k.Name, k.Defines))
+}
+
+// load makes a pipeline of a source.
+func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) {
 	image, err := b.image(k, source)
 	if err != nil {
 		return nil, err
@@ -230,7 +239,7 @@ func (b *backend) Close() error {
 	unbind, err := b.bind()
 	if err == nil {
 		defer unbind()
-		b.pinned.free(b.d)
+		b.pinned.Drain(b.freeBlock)
 		for _, p := range b.pipelines {
 			b.d.moduleUnload(p.module)
 		}

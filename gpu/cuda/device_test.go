@@ -80,10 +80,10 @@ func TestTransfers(t *testing.T) {
 	f.total = 256 << 20
 	buf, err := d.NewBuffer(greatestBlock + 100)
 	b := newBuffer(t, buf, err)
-	buf, err = d.NewPinned(3 * leastBlock)
+	buf, err = d.NewPinned(3 * launch.LeastBlock)
 	pinned := newBuffer(t, buf, err)
 	q := newQueue(t, d)
-	for _, src := range [][]byte{make([]byte, 5), make([]byte, leastBlock), make([]byte, directBytes+1), make([]byte, greatestBlock+64), pinned.Bytes(), pinned.Bytes()[7 : 7+leastBlock]} {
+	for _, src := range [][]byte{make([]byte, 5), make([]byte, launch.LeastBlock), make([]byte, directBytes+1), make([]byte, greatestBlock+64), pinned.Bytes(), pinned.Bytes()[7 : 7+launch.LeastBlock]} {
 		for i := range src {
 			src[i] = byte(i*7 + i>>8)
 		}
@@ -98,7 +98,7 @@ func TestTransfers(t *testing.T) {
 			t.Errorf("%d bytes came back as others", len(src))
 		}
 	}
-	if b.Bytes() != nil || len(pinned.Bytes()) != 3*leastBlock {
+	if b.Bytes() != nil || len(pinned.Bytes()) != 3*launch.LeastBlock {
 		t.Errorf("the host sees %d bytes of the device's and %d of its own", len(b.Bytes()), len(pinned.Bytes()))
 	}
 	free, total, err := d.Memory()

@@ -3,14 +3,16 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// opBench is device memory for the benchmarks of operations. Weights are zeros: the time does not depend on them.
+// opBench is device memory for the benchmarks of operations. Weights are random: with zeros some units draw less power and run faster.
 type opBench struct {
 	b       *testing.B
 	d       *Device
@@ -38,7 +40,27 @@ func openOps(b *testing.B) *opBench {
 	x.q, err = x.d.NewQueue()
 	must(b, err)
 	b.Cleanup(func() { must(b, x.q.Close()) })
+	x.fill()
 	return x
+}
+
+// fill makes weights random: bytes, of which every other has a bit cleared, so that scales are numbers below 2.
+func (x *opBench) fill() {
+	piece := make([]byte, 64<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := 0; i < len(piece); i += 8 {
+		binary.LittleEndian.PutUint64(piece[i:], rng.Uint64()&^0x4000_4000_4000_4000)
+	}
+	var c gpu.Commands
+	for at := 0; at < benchWeights; at += len(piece) {
+		c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.weights, Offset: at}, Src: piece})
+	}
+	c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: piece})
+	t, err := x.q.Submit(&c)
+	must(x.b, err)
+	done := make(chan error, 1)
+	t.OnDone(func(err error) { done <- err })
+	must(x.b, <-done)
 }
 
 // floats returns room for n float32.
@@ -120,10 +142,14 @@ func BenchmarkOps(b *testing.B) {
 		rows, cols int
 		f          quant.Format
 	}{{8192, 4096, q4}, {8192, 4096, panels}, {4096, 2048, panels}, {512, 2048, panels}, {2048, 4096, panels}, {151936, 2048, panels}, {128, 2048, bf16}} {
-		for _, rows := range []int{1, 8, 32, 512} {
-			if rows > 32 && c.rows > 10000 {
-				continue
-			}
+		all := []int{1, 8, 32, 512}
+		switch {
+		case c.rows == 8192:
+			all = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
+		case c.rows > 10000:
+			all = []int{1, 8, 32}
+		}
+		for _, rows := range all {
 			x.run(fmt.Sprintf("matmul/format=%v/out=%d/in=%d/rows=%d", c.f, c.rows, c.cols, rows), bytesOf(c.f, c.rows, c.cols), func(cmd *gpu.Commands) {
 				x.used = 0
 				cmd.EncodeMatMul(gpu.MatMul{W: x.matrix(c.rows, c.cols, c.f), X: x.floats(rows * c.cols), Y: x.floats(rows * c.rows), Rows: rows})
@@ -158,17 +184,83 @@ func BenchmarkOps(b *testing.B) {
 			})
 		})
 	}
-	for _, pos := range []int{512, 4096, 16384} {
-		const heads, kv, dim, page = 32, 4, 128, 64
-		x.run(fmt.Sprintf("attention/heads=32/kv=4/dim=128/positions=%d", pos), 2*4*pos*kv*dim, func(cmd *gpu.Commands) {
-			x.used = 0
-			op := gpu.Attention{Q: x.floats(heads * dim), Y: x.floats(heads * dim), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kv, HeadDim: dim, Scale: 0.1}
-			pages := make([]gpu.View, (pos+page)/page)
-			for i := range pages {
-				pages[i] = x.floats(2 * page * kv * dim)
+}
+
+// cached returns the cache of a sequence of so many positions, in pages of 64 that no device cache holds.
+func (x *opBench) cached(positions, dim int, f gpu.KVFormat, group int) gpu.KV {
+	const page = 64
+	kv := gpu.KV{PageRows: page, Dim: dim, Format: f, Group: group}
+	kv.VOffset = kv.PartBytes()
+	n := 2 * kv.PartBytes()
+	for range (positions + page - 1) / page {
+		if x.at+n > benchWeights {
+			x.at = 0
+		}
+		kv.Pages = append(kv.Pages, gpu.View{Buf: x.weights, Offset: x.at})
+		x.at += (n + 255) &^ 255
+	}
+	return kv
+}
+
+// Attention and the operations with a recurrent state, of rows that are decoded together and of prompts.
+func BenchmarkSequences(b *testing.B) {
+	x := openOps(b)
+	for _, a := range []struct {
+		heads, kv, dim, positions, sequences, rows int // rows of each sequence, the last of its positions
+	}{
+		{32, 4, 128, 512, 1, 1}, {32, 4, 128, 4096, 1, 1}, {32, 4, 128, 32768, 1, 1}, {32, 4, 128, 512, 8, 1}, {32, 4, 128, 512, 32, 1},
+		{32, 4, 128, 4096, 8, 1}, {32, 4, 128, 512, 1, 512}, {32, 4, 128, 4096, 1, 512},
+		{16, 2, 256, 512, 1, 1}, {16, 2, 256, 32768, 1, 1}, {16, 2, 256, 512, 32, 1}, {16, 2, 256, 512, 1, 512},
+	} {
+		for _, group := range []int{0, a.dim} {
+			f, each := gpu.KVF32, 8*a.kv*a.dim
+			if group > 0 {
+				f, each = gpu.KVInt8, 2*a.kv*(a.dim+4)
 			}
-			op.Segments = []gpu.KVSegment{{Rows: 1, Pos: pos - 1, KV: gpu.KV{Pages: pages, PageRows: page, Dim: kv * dim, VOffset: 4 * page * kv * dim}}}
-			cmd.EncodeAttention(op)
+			name := fmt.Sprintf("attention/heads=%d/kv=%d/dim=%d/cache=%v/sequences=%d/rows=%d/positions=%d", a.heads, a.kv, a.dim, f, a.sequences, a.rows, a.positions)
+			x.run(name, a.sequences*a.positions*each, func(cmd *gpu.Commands) {
+				x.used = 0
+				rows := a.sequences * a.rows
+				op := gpu.Attention{Q: x.floats(rows * a.heads * a.dim), Y: x.floats(rows * a.heads * a.dim), QRowStride: a.heads * a.dim, QHeadStride: a.dim,
+					Heads: a.heads, KVHeads: a.kv, HeadDim: a.dim, Scale: 0.1}
+				for s := range a.sequences {
+					op.Segments = append(op.Segments, gpu.KVSegment{Row: s * a.rows, Rows: a.rows, Pos: a.positions - a.rows,
+						KV: x.cached(a.positions, a.kv*a.dim, f, group)})
+				}
+				cmd.EncodeAttention(op)
+			})
+		}
+	}
+	const keyHeads, valueHeads, dim, taps = 16, 32, 128, 4
+	const channels = (2*keyHeads + valueHeads) * dim
+	for _, c := range []struct{ sequences, rows int }{{1, 1}, {8, 1}, {32, 1}, {1, 512}} {
+		rows := c.sequences * c.rows
+		segments := func(floats int) (all []gpu.StateSegment) {
+			for s := range c.sequences {
+				all = append(all, gpu.StateSegment{Row: s * c.rows, Rows: c.rows, State: x.floats(floats)})
+			}
+			return all
+		}
+		x.run(fmt.Sprintf("deltarule/heads=16x32/dim=128/sequences=%d/rows=%d", c.sequences, c.rows), 0, func(cmd *gpu.Commands) {
+			x.used = 0
+			cmd.EncodeDeltaRule(gpu.DeltaRule{QKV: x.floats(rows * channels), Alpha: x.floats(rows * valueHeads), Beta: x.floats(rows * valueHeads),
+				ALog: x.floats(valueHeads), DtBias: x.floats(valueHeads), Y: x.floats(rows * valueHeads * dim), KeyHeads: keyHeads, ValueHeads: valueHeads,
+				KeyDim: dim, ValueDim: dim, Segments: segments(valueHeads * dim * dim)})
 		})
+		x.run(fmt.Sprintf("causalconv/channels=8192/sequences=%d/rows=%d", c.sequences, c.rows), 0, func(cmd *gpu.Commands) {
+			x.used = 0
+			cmd.EncodeCausalConv(gpu.CausalConv{X: x.floats(rows * channels), W: x.floats(channels * taps), Y: x.floats(rows * channels), Channels: channels,
+				Kernel: taps, Segments: segments((taps - 1) * channels)})
+		})
+	}
+	const vocab = 151936
+	for _, rows := range []int{1, 32} {
+		for _, k := range []int{1, 40} {
+			x.run(fmt.Sprintf("topk/vocab=%d/rows=%d/k=%d", vocab, rows, k), 4*vocab*rows, func(cmd *gpu.Commands) {
+				x.used = 0
+				cmd.EncodeTopK(gpu.TopK{Logits: x.floats(rows * vocab), Values: x.floats(rows * k), Indices: x.floats(rows * k), Stats: x.floats(2 * rows),
+					Rows: rows, Vocab: vocab, K: k})
+			})
+		}
 	}
 }

@@ -281,9 +281,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	var e eventHandle
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	blk, err := g.pinned.get(g, 4096)
+	_, blk, err := g.newBlock(4096)
 	must(b, err)
-	flag := (*uint32)(unsafe.Pointer(&blk.mem[0]))
+	flag := (*uint32)(unsafe.Pointer(&blk[0]))
 	run := func(name string, flags uint32, await func()) {
 		b.Run(name, func(b *testing.B) {
 			unbind, err := g.bind()
@@ -296,7 +296,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 			for b.Loop() {
 				*flag = 0
 				g.d.launch(p.(*pipeline).function, [3]int{1, 1, 1}, 32, s.handle, &params[0])
-				g.d.copyOut(unsafe.Pointer(&blk.mem[0]), address(x.Address()), 512, s.handle)
+				g.d.copyOut(unsafe.Pointer(&blk[0]), address(x.Address()), 512, s.handle)
 				g.d.eventRecord(e, s.handle)
 				await()
 			}
@@ -308,8 +308,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	write := sym.quick("cuStreamWriteValue32_v2")
 	must(b, sym.err)
 	var at address
-	must(b, g.check(g.d.hostAddress(&at, unsafe.Pointer(&blk.mem[2048])), "cuMemHostGetDevicePointer_v2", ""))
-	word := (*atomic.Uint32)(unsafe.Pointer(&blk.mem[2048]))
+	must(b, g.check(g.d.hostAddress(&at, unsafe.Pointer(&blk[2048])), "cuMemHostGetDevicePointer_v2", ""))
+	word := (*atomic.Uint32)(unsafe.Pointer(&blk[2048]))
 	run("poll-written", 0, func() {
 		word.Store(0)
 		if r := write.call(uintptr(s.handle), uintptr(at), 1, 0); r != success {
@@ -406,7 +406,7 @@ func BenchmarkBandwidth(b *testing.B) {
 		}
 		rate(b, 2*n, ns)
 	})
-	blk, err := g.pinned.get(g, 64<<20)
+	_, blk, err := g.newBlock(64 << 20)
 	must(b, err)
 	for _, size := range []int{256 << 10, 2 << 20, 64 << 20} {
 		b.Run(fmt.Sprintf("up/pinned/bytes=%d", size), func(b *testing.B) {
@@ -414,7 +414,7 @@ func BenchmarkBandwidth(b *testing.B) {
 			for b.Loop() {
 				_, err := s.record()
 				must(b, err)
-				g.d.copyIn(address(x.Address()), unsafe.Pointer(&blk.mem[0]), uint64(size), s.handle)
+				g.d.copyIn(address(x.Address()), unsafe.Pointer(&blk[0]), uint64(size), s.handle)
 				ns += wait(b, s)
 			}
 			rate(b, size, ns)
@@ -424,7 +424,7 @@ func BenchmarkBandwidth(b *testing.B) {
 			for b.Loop() {
 				_, err := s.record()
 				must(b, err)
-				g.d.copyOut(unsafe.Pointer(&blk.mem[0]), address(x.Address()), uint64(size), s.handle)
+				g.d.copyOut(unsafe.Pointer(&blk[0]), address(x.Address()), uint64(size), s.handle)
 				ns += wait(b, s)
 			}
 			rate(b, size, ns)
@@ -477,7 +477,7 @@ func BenchmarkOverlap(b *testing.B) {
 	const n, piece = 1 << 30, 2 << 20
 	x, y, z := newMemory(b, g, n), newMemory(b, g, n), newMemory(b, g, piece)
 	p := compileProbe(b, g, m, "copy")
-	blk, err := g.pinned.get(g, piece)
+	_, blk, err := g.newBlock(piece)
 	must(b, err)
 	l := &launch.Launch{Groups: [3]int{132 * 16, 1, 1}, Threads: 256, Args: []launch.Arg{{Memory: x}, {Memory: y}, {Bytes: u32(n / 16)}}}
 	for _, uploads := range []bool{false, true} {
@@ -490,7 +490,7 @@ func BenchmarkOverlap(b *testing.B) {
 					_, err := up.record()
 					must(b, err)
 					for range 8 {
-						g.d.copyIn(address(z.Address()), unsafe.Pointer(&blk.mem[0]), piece, up.handle)
+						g.d.copyIn(address(z.Address()), unsafe.Pointer(&blk[0]), piece, up.handle)
 					}
 				}
 				up.Commit(func(v int64, err error) { upNS += v; done <- err })

@@ -11,8 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// TestTokensAreGraphs decodes where the device routes by itself, with kernels that do nothing: but for two at the beginning and behind each 64 positions,
-// tokens are launches of graphs that are there, the same number each.
+// TestTokensAreGraphs decodes where the device routes by itself, with kernels that do nothing: but for a few, tokens are launches of graphs that
+// are there, the same number each.
 func TestTokensAreGraphs(t *testing.T) {
 	for _, model := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3MoEQ4} {
 		t.Run(model, func(t *testing.T) {
@@ -50,20 +50,23 @@ func TestTokensAreGraphs(t *testing.T) {
 				return now
 			}
 			var usual map[string]int
+			others := 0
 			for i := range 150 {
 				n := token()
-				if i < 4 || i%64 < 2 { // another chunk of positions: attention's sums between its launches lie elsewhere
+				if n["cuGraphCreate"] != 0 || n["cuGraphLaunch"] == 0 || n["cuLaunchKernel"] > 3 || usual != nil && n["cuGraphLaunch"] != usual["cuGraphLaunch"] {
+					others++
 					continue
 				}
-				if n["cuGraphCreate"] != 0 || n["cuGraphLaunch"] == 0 || n["cuLaunchKernel"] > 3 {
-					t.Fatalf("token %d: %d new graphs, %d launches of graphs, %d of kernels", i, n["cuGraphCreate"], n["cuGraphLaunch"], n["cuLaunchKernel"])
-				}
-				if usual != nil && i%64 > 2 && n["cuGraphLaunch"] != usual["cuGraphLaunch"] {
-					t.Errorf("token %d: %d launches of graphs, %d before", i, n["cuGraphLaunch"], usual["cuGraphLaunch"])
-				}
 				usual = n
+				if i < 2 {
+					t.Errorf("token %d is graphs: the test shows nothing", i)
+				}
 			}
-			t.Logf("a token is %d launches of graphs, %d of kernels, %d copies to the device and %d from it, %d nodes are changed", usual["cuGraphLaunch"],
+			// At the beginning, and where attention comes to another number of pieces: its sums between launches lie elsewhere then.
+			if most := 2 + 2*150/32; others > most {
+				t.Errorf("%d of 150 tokens are no launches of graphs that are there, want at most %d", others, most)
+			}
+			t.Logf("%d tokens are others; a token is %d launches of graphs, %d of kernels, %d copies to the device and %d from it, %d nodes are changed", others, usual["cuGraphLaunch"],
 				usual["cuLaunchKernel"], usual["cuMemcpyHtoDAsync_v2"], usual["cuMemcpyDtoHAsync_v2"], usual["cuGraphExecKernelNodeSetParams_v2"])
 		})
 	}

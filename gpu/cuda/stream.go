@@ -26,13 +26,9 @@ type stream struct {
 	graphs graphs
 	params [maxArgs]unsafe.Pointer // of one launch
 
-	mu      sync.Mutex
-	waiting []*batch
-	first   int // of waiting
-	spare   []*batch
-	closed  bool
-	wake    chan struct{} // one token says: look at waiting or closed
-	ended   chan struct{}
+	line  *launch.Line[*batch] // what is committed
+	mu    sync.Mutex
+	spare []*batch
 
 	ms float32 // what the waiting goroutine asks for
 }
@@ -41,16 +37,11 @@ type stream struct {
 type batch struct {
 	begin, end eventHandle
 	kernels    []string // launched, each once
-	blocks     []block  // of pinned memory that copies use; the last one is filled up to used
-	used       int
-	outs       []copyOut
+	staging    launch.Staging[struct{}]
 	err        error // the first of a method
 	recorded   bool  // end comes when all is done
 	done       func(ns int64, err error)
 }
-
-// copyOut is what has to be brought from pinned memory to its place when the device is done.
-type copyOut struct{ dst, src []byte }
 
 var _ launch.Stream = (*stream)(nil)
 
@@ -66,14 +57,12 @@ func (b *backend) NewStream() (launch.Stream, error) {
 	if b.closed {
 		return nil, gpu.ErrClosed
 	}
-	s := &stream{
-		b: b, graphs: graphs{seed: maphash.MakeSeed(), known: make(map[uint64]*graph)}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-	}
+	s := &stream{b: b, graphs: graphs{seed: maphash.MakeSeed(), known: make(map[uint64]*graph)}}
 	if err := b.check(b.d.streamCreate(&s.handle, streamNonBlocking), "cuStreamCreate", ""); err != nil {
 		return nil, err
 	}
 	b.streams++
-	go s.serve()
+	s.line = launch.NewLine(s.finish)
 	return s, nil
 }
 
@@ -163,8 +152,8 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 		return err
 	}
 	from := src
-	if len(src) < leastBlock || len(src) <= directBytes && !s.b.isPinned(src) {
-		if from, err = s.staging(x, len(src)); err != nil {
+	if len(src) < launch.LeastBlock || len(src) <= directBytes && !s.b.isPinned(src) {
+		if from, _, _, err = x.staging.Take(&s.b.pinned, len(src)); err != nil {
 			return x.keep(err)
 		}
 		copy(from, src)
@@ -186,10 +175,10 @@ func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 	}
 	to := dst
 	if len(dst) <= greatestBlock {
-		if to, err = s.staging(x, len(dst)); err != nil {
+		if to, _, _, err = x.staging.Take(&s.b.pinned, len(dst)); err != nil {
 			return x.keep(err)
 		}
-		x.outs = append(x.outs, copyOut{dst, to})
+		x.staging.Out(dst, to)
 	}
 	at := address(src.Address() + uint64(offset))
 	r := s.b.d.copyOut(unsafe.Pointer(unsafe.SliceData(to)), at, uint64(len(to)), s.handle)
@@ -197,23 +186,6 @@ func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 		return x.keep(s.b.check(r, "cuMemcpyDtoHAsync_v2", fmt.Sprintf("copying %d bytes from the device", len(dst))))
 	}
 	return nil
-}
-
-// staging returns n bytes of pinned memory, n at most greatestBlock, that are the batch's until it is done.
-func (s *stream) staging(x *batch, n int) ([]byte, error) {
-	const align = 64
-	if k := len(x.blocks) - 1; k >= 0 && x.used+n <= len(x.blocks[k].mem) {
-		mem := x.blocks[k].mem[x.used : x.used+n : x.used+n]
-		x.used = (x.used + n + align - 1) &^ (align - 1)
-		return mem, nil
-	}
-	blk, err := s.b.pinned.get(s.b, n)
-	if err != nil {
-		return nil, err
-	}
-	x.blocks = append(x.blocks, blk)
-	x.used = (n + align - 1) &^ (align - 1)
-	return blk.mem[:n:n], nil
 }
 
 // Fill sets n bytes to zero.
@@ -251,8 +223,5 @@ func (s *stream) Commit(done func(ns int64, err error)) {
 		x.keep(err)
 	}
 	x.done = done
-	s.mu.Lock()
-	s.waiting = append(s.waiting, x)
-	s.mu.Unlock()
-	s.poke()
+	s.line.Add(x)
 }

@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		routeCases(), expertCases(), combineCases(), goldenCases(),
+		routeCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}
@@ -30,13 +30,14 @@ func Run(t *testing.T, d gpu.Device) {
 	}
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases()) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
+	t.Run("joined", func(t *testing.T) { testJoined(t, d) })
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }
 
 // RunAligned tests the operations on operands that begin where vectors can be loaded, at multiples of 256 bytes: a device may have kernels of
 // its own for them. Elsewhere operands begin where they are aligned to their elements and no better.
 func RunAligned(t *testing.T, d gpu.Device) {
-	for _, list := range [][]testCase{rowCases(), productCases(), elementCases(), attentionCases(), latentCases(), recurrentCases()} {
+	for _, list := range [][]testCase{rowCases(), productCases(), elementCases(), attentionCases(), latentCases(), recurrentCases(), sequenceCases()} {
 		for _, c := range list {
 			t.Run(c.name, func(t *testing.T) {
 				s := newSetup(t, d, c.name)

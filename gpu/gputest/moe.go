@@ -164,8 +164,13 @@ func experts(s *setup, e expertShape) {
 
 type combineShape struct{ shared, gated, inPlace, resident bool }
 
-// combine: Y = Residual + (Σ_k w_k·Routed_k + t·Shared), k ascending.
 func combine(s *setup, rows, topK, dim int, c combineShape) {
+	s.combined(rows, topK, dim, c)
+	s.run()
+}
+
+// combined: Y = Residual + (Σ_k w_k·Routed_k + t·Shared), k ascending. It returns Y.
+func (s *setup) combined(rows, topK, dim int, c combineShape) *operand {
 	routed, shared, gate := s.normal(rows*topK*dim), s.normal(rows*dim), s.extreme(rows)
 	residual, weights := s.normal(rows*dim), s.normal(rows*topK)
 	want, limit := make([]float64, rows*dim), make([]float64, rows*dim)
@@ -210,5 +215,5 @@ func combine(s *setup, rows, topK, dim int, c combineShape) {
 	op.Y = y.view()
 	y.expect(want, limit)
 	s.cmds.EncodeCombine(op)
-	s.run()
+	return y
 }

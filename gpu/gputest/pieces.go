@@ -15,8 +15,14 @@ func testPieces(t *testing.T, d gpu.Device) {
 	for _, c := range []struct {
 		name  string
 		build func(s *setup, pieces []int) []*operand
-	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta}, {"attention", piecesAttention},
-		{"attention/int8", piecesAttentionInt8}} {
+	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta},
+		{"attention", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0}) }},
+		{"attention/int8", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16}) }},
+		// Where vectors can be loaded a device may take many rows of a sequence together, and few otherwise.
+		{"attention/dim=64", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0}) }},
+		{"attention/dim=128", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0}) }},
+		{"attention/dim=256", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0}) }},
+		{"attention/dim=128/int8", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{4, 1, 128, 128}) }}} {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(pieces []int) [][]float32 {
 				s := newSetup(t, d, c.name)
@@ -74,25 +80,30 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 	return []*operand{y, state}
 }
 
-func piecesAttention(s *setup, pieces []int) []*operand     { return piecesCached(s, pieces, 0) }
-func piecesAttentionInt8(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, 16) }
+// cachedPieces is an attention that piecesCached cuts; group is that of a cache of 8 bits, or 0.
+type cachedPieces struct{ heads, kvHeads, dim, group int }
+
+func piecesAligned(s *setup, pieces []int, a cachedPieces) []*operand {
+	s.aligned = true
+	return piecesCached(s, pieces, a)
+}
 
 // piecesCached appends each piece and attends to what is there.
-func piecesCached(s *setup, pieces []int, group int) []*operand {
-	const heads, kvHeads, dim, before = 4, 2, 16, 1010
+func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
+	const before = 1010
 	n := total(pieces)
-	c := s.cache("sequence", cacheShape{4, kvHeads * dim, group}, before+n, before)
+	c := s.cache("sequence", cacheShape{4, a.kvHeads * a.dim, a.group}, before+n, before)
 	for _, p := range c.pages {
 		p.where(func(int) bool { return true })
 	}
-	q, y := s.input("Q", s.normal(n*heads*dim)), s.output("Y", n*heads*dim)
-	k, v := s.input("K", s.normal(n*kvHeads*dim)), s.input("V", s.normal(n*kvHeads*dim))
+	q, y := s.input("Q", s.normal(n*a.heads*a.dim)), s.output("Y", n*a.heads*a.dim)
+	k, v := s.input("K", s.normal(n*a.kvHeads*a.dim)), s.input("V", s.normal(n*a.kvHeads*a.dim))
 	row := 0
 	for _, p := range pieces {
 		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
 		s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
-		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: heads * dim, QHeadStride: dim, Heads: heads,
-			KVHeads: kvHeads, HeadDim: dim, Scale: 0.25, Segments: segments})
+		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
+			KVHeads: a.kvHeads, HeadDim: a.dim, Scale: 0.25, Segments: segments})
 		row += p
 	}
 	return []*operand{y}

@@ -6,7 +6,7 @@ import "math"
 // together depends on a row's position alone.
 const (
 	attnBlock   = 64
-	attnSpan    = 1024
+	attnSpan    = 256
 	lowestScore = -math.MaxFloat32
 )
 
@@ -16,38 +16,60 @@ const (
 	packedValues = 32 // queries from which on values are copied together, which makes them quicker to read
 )
 
-// queries are some vectors that attend to the positions of one key-value head: heads vectors for each of some rows, the
-// first of which is at position pos. Scores are sums over the channels, ascending; weighted values are summed over a
+// queries are some vectors that attend to the positions of some key-value heads: heads vectors of each of them for each of some rows,
+// the first of which is at position pos. Scores are sums over the channels, ascending; weighted values are summed over a
 // block's positions, ascending, and over the blocks of a span, ascending, scaled to the largest score so far; so are spans.
 // Each query is computed as if alone.
 type queries struct {
 	*vectors
-	rows, heads, pos int
-	dim, valueDim    int
+	kvHeads, rows, heads, pos int
+	dim, valueDim             int
+	kt                        []float32 // a head's keys of the block [dim, attnBlock]
+	packed                    []float32 // its values of the block [attnBlock, valueDim]
+	pad                       []float32 // [lanes, dim]
+	next                      *ahead    // what is read meanwhile; nil with many queries
+
+	all         headQueries // of all key-value heads, one after the other
+	headQueries             // of the one under way
+}
+
+// headQueries are the queries of a key-value head and what becomes of them.
+type headQueries struct {
 	q                []float32 // [rows·heads, dim], times the scale
 	scores           []float32 // [rows·heads, attnBlock]
-	kt               []float32 // keys of the block [dim, attnBlock]
-	packed           []float32 // values of the block [attnBlock, valueDim]
-	pad              []float32 // [lanes, dim]
 	stats, spanStats []float32 // [rows·heads, 2] see portableSoftmax
 	acc, spanAcc     []float32 // [rows·heads, valueDim]
 }
 
 // floats is the memory that lay needs.
 func (a *queries) floats() int {
-	n := a.rows * a.heads
+	n := a.kvHeads * a.rows * a.heads
 	return lineFloats + lineUp(n*a.dim) + n*attnBlock + a.dim*attnBlock + lineUp(attnBlock*a.valueDim) + lineUp(a.lanes*a.dim) +
 		2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
 }
 
+// lay divides mem. The first head is under way then.
 func (a *queries) lay(mem []float32) {
-	n := a.rows * a.heads
+	n := a.kvHeads * a.rows * a.heads
 	mem = aligned(mem)
 	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
-	a.q, a.scores, a.kt = take(n*a.dim), take(n*attnBlock), take(a.dim*attnBlock)
-	a.packed, a.pad = take(attnBlock*a.valueDim), take(a.lanes*a.dim)
-	a.stats, a.spanStats = take(2*n), take(2*n)
-	a.acc, a.spanAcc = take(n*a.valueDim), take(n*a.valueDim)
+	a.kt, a.packed, a.pad = take(a.dim*attnBlock), take(attnBlock*a.valueDim), take(a.lanes*a.dim)
+	a.all = headQueries{q: take(n * a.dim), scores: take(n * attnBlock), stats: take(2 * n), spanStats: take(2 * n),
+		acc: take(n * a.valueDim), spanAcc: take(n * a.valueDim)}
+	a.head(0)
+}
+
+// head makes key-value head g the one under way.
+func (a *queries) head(g int) {
+	n, all := a.rows*a.heads, &a.all
+	part := func(x []float32, width int) []float32 {
+		if x == nil {
+			return nil
+		}
+		return x[g*n*width : (g+1)*n*width]
+	}
+	a.headQueries = headQueries{q: part(all.q, a.dim), scores: part(all.scores, attnBlock), stats: part(all.stats, 2), spanStats: part(all.spanStats, 2),
+		acc: part(all.acc, a.valueDim), spanAcc: part(all.spanAcc, a.valueDim)}
 }
 
 // last is the last position that a row attends to.
@@ -73,36 +95,53 @@ func (a *queries) sums(p int) (stats, acc []float32) {
 
 // endSpan adds the sums of a span to the totals of the rows from first on.
 func (a *queries) endSpan(p, first int) {
-	stats, acc := a.sums(p)
-	if p < attnSpan {
-		return
+	if p >= attnSpan {
+		a.addSpan(first)
 	}
-	a.addSpan(stats, acc, first)
 }
 
-func (a *queries) addSpan(stats, acc []float32, first int) {
+func (a *queries) addSpan(first int) {
 	for i := first * a.heads; i < a.rows*a.heads; i++ {
-		before, added := a.stats[2*i], stats[2*i]
-		top := max(before, added)
-		f, h := float32(math.Exp(float64(before)-float64(top))), float32(math.Exp(float64(added)-float64(top)))
-		a.stats[2*i], a.stats[2*i+1] = top, float32(f*a.stats[2*i+1])+float32(h*stats[2*i+1])
-		a.merge(a.acc[i*a.valueDim:(i+1)*a.valueDim], acc[i*a.valueDim:(i+1)*a.valueDim], f, h)
+		before, added := a.stats[2*i], a.spanStats[2*i]
+		top, f, h := before, float32(1), float32(1)
+		if added > before {
+			top, f = added, float32(math.Exp(float64(before)-float64(added)))
+		} else {
+			h = float32(math.Exp(float64(added) - float64(before)))
+		}
+		a.stats[2*i], a.stats[2*i+1] = top, float32(f*a.stats[2*i+1])+float32(h*a.spanStats[2*i+1])
+		a.merge(a.acc[i*a.valueDim:(i+1)*a.valueDim], a.spanAcc[i*a.valueDim:(i+1)*a.valueDim], f, h)
 	}
 }
 
 // weigh takes the block of n positions from p on, whose keys are in kt and whose values value returns.
 func (a *queries) weigh(p, n int, value *valueRows) {
+	a.score(p, n)
+	a.soften(p, n)
+	a.addValues(p, n, value)
+}
+
+// score multiplies the queries with the keys of n positions from p on.
+func (a *queries) score(p, n int) {
+	h, first := a.heads, max(0, p-a.pos)
+	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
+}
+
+// band returns the rows after r that attend to as many of the block's n positions as r does, and how many these are.
+func (a *queries) band(r, p, n int) (end, m int) {
+	if m := a.pos + r + 1 - p; m < n {
+		return r + 1, m
+	}
+	return a.rows, n
+}
+
+// soften makes weights of scores.
+func (a *queries) soften(p, n int) {
 	stats, acc := a.sums(p)
 	h, vd := a.heads, a.valueDim
-	first := max(0, p-a.pos)
-	a.multiply(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
-	for r := first; r < a.rows; {
-		// Rows that attend to the whole block go together, the others one by one.
-		rows, m := 1, a.pos+r+1-p
-		if m >= n {
-			rows, m = a.rows-r, n
-		}
-		from, to := r*h, (r+rows)*h
+	for r := max(0, p-a.pos); r < a.rows; {
+		end, m := a.band(r, p, n)
+		from, to := r*h, end*h
 		for i := from; i < to && m < attnBlock; i++ {
 			s := a.scores[i*attnBlock+m : (i+1)*attnBlock]
 			for j := range s {
@@ -110,11 +149,22 @@ func (a *queries) weigh(p, n int, value *valueRows) {
 			}
 		}
 		a.softmax(a.scores[from*attnBlock:to*attnBlock], stats[2*from:2*to], acc[from*vd:to*vd], vd)
+		r = end
+	}
+}
+
+// addValues adds the block's values times their weights.
+func (a *queries) addValues(p, n int, value *valueRows) {
+	_, acc := a.sums(p)
+	h, vd := a.heads, a.valueDim
+	for r := max(0, p-a.pos); r < a.rows; {
+		end, m := a.band(r, p, n)
+		from, to := r*h, end*h
 		for j := 0; j < m; {
 			v, stride, run := value.at(p+j, m-j)
-			a.multiply(acc[from*vd:], a.scores[from*attnBlock+j:], v, vd, attnBlock, stride, to-from, run, vd, true)
+			a.product(acc[from*vd:], a.scores[from*attnBlock+j:], v, vd, attnBlock, stride, to-from, run, vd, true)
 			j += run
 		}
-		r += rows
+		r = end
 	}
 }

@@ -65,6 +65,7 @@ type executor struct {
 	append   appendTask
 	copying  copyTask
 	rounding roundTask
+	topK     topKTask
 }
 
 // run runs the operations of c in order, which have been checked. It stops at the first that panics.
@@ -138,6 +139,8 @@ func (x *executor) do(ops []gpu.Op) int {
 		x.runExperts(o)
 	case *gpu.Combine:
 		x.runCombine(o)
+	case *gpu.TopK:
+		x.runTopK(o)
 	default:
 		panic(fmt.Sprintf("no kernel for %T", o))
 	}

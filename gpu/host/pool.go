@@ -21,12 +21,13 @@ type scratch struct {
 	a, b    []float32
 	panels  panelScratch
 	chooser route.Chooser
+	next    ahead
 }
 
 // grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.
-func grow(f *[]float32, n int) []float32 {
+func grow[T any](f *[]T, n int) []T {
 	if cap(*f) < n {
-		*f = make([]float32, max(n, 2*cap(*f)))
+		*f = make([]T, max(n, 2*cap(*f)))
 	}
 	return (*f)[:n]
 }

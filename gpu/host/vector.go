@@ -19,24 +19,26 @@ type vectors struct {
 	// the choice between one thread and all.
 	multiplyRate, moveRate, expRate int
 
-	dot       func(x, y []float32) float32                                          // Σ x·y
-	norm      func(y, x, w []float32, r float32)                                    // y = w·(x·r); y = x·r if w is empty
-	gatedNorm func(y, x, w, z []float32, r float32)                                 // y = w·(x·r)·silu(z)
-	add       func(y, a, b []float32)                                               // y = a + b
-	axpy      func(y, x []float32, f float32)                                       // y += f·x
-	merge     func(y, x []float32, f, h float32)                                    // y = f·y + h·x
-	swiglu    func(y, gate, up []float32)                                           // y = silu(gate)·up; y may be either
-	gate      func(x, gate []float32)                                               // x *= σ(gate)
-	combine   func(y, residual, routed, weights, shared []float32, scale float32)   // y = residual + (Σ weights[k]·routed[k, :] + scale·shared)
-	conv      func(y, w, x0, x1, x2, x3 []float32)                                  // y = silu(Σ w[j, :]·xj), w [4, len(y)]
-	rope      func(x, table []float32, heads, stride int)                           // channels i and i+len(table)/2 of each head, see gpu.Rope
-	ropePairs func(x, table []float32, heads, stride int)                           // channels 2i and 2i+1
-	widen     func(dst []float32, row []byte)                                       // bf16 to float32
-	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)     // dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
-	softmax   func(scores, stats, acc []float32, dim int)                           // see portableSoftmax
-	delta     func(state, keys, gates, v, y []float32, vStride, yStride int)        // see portableDelta
-	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)  // c = a·b, or c += a·b if sum, with strides; depth ascending
-	codes     [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, // dst = q·scale + bias, each step rounded, of
+	dot       func(x, y []float32) float32                                         // Σ x·y
+	norm      func(y, x, w []float32, r float32)                                   // y = w·(x·r); y = x·r if w is empty
+	gatedNorm func(y, x, w, z []float32, r float32)                                // y = w·(x·r)·silu(z)
+	add       func(y, a, b []float32)                                              // y = a + b
+	axpy      func(y, x []float32, f float32)                                      // y += f·x
+	merge     func(y, x []float32, f, h float32)                                   // y = f·y + h·x
+	swiglu    func(y, gate, up []float32)                                          // y = silu(gate)·up; y may be either
+	gate      func(x, gate []float32)                                              // x *= σ(gate)
+	combine   func(y, residual, routed, weights, shared []float32, scale float32)  // y = residual + (Σ weights[k]·routed[k, :] + scale·shared)
+	conv      func(y, w, x0, x1, x2, x3 []float32)                                 // y = silu(Σ w[j, :]·xj), w [4, len(y)]
+	rope      func(x, table []float32, heads, stride int)                          // channels i and i+len(table)/2 of each head, see gpu.Rope
+	ropePairs func(x, table []float32, heads, stride int)                          // channels 2i and 2i+1
+	widen     func(dst []float32, row []byte)                                      // bf16 to float32
+	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)    // dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
+	softmax   func(scores, stats, acc []float32, dim int)                          // see portableSoftmax
+	delta     func(state, keys, gates, v, y []float32, vStride, yStride int)       // see portableDelta
+	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool) // c = a·b, or c += a·b if sum, with strides; depth ascending
+	// multiplyAhead is multiply that reads lines meanwhile: next points to an aheadLines. nil where that does not pay.
+	multiplyAhead func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool, next *byte)
+	codes         [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, // dst = q·scale + bias, each step rounded, of
 		group, wordStride, groupStride int) // codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
 	widen8 func(dst []float32, codes []byte, scales []float32, // code·scale, see portableWiden8
 		group, width, codeStride, scaleStride int)

@@ -1864,6 +1864,444 @@ below1:
 	VZEROUPPER
 	RET
 
+// func multiplyAheadAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·multiplyAheadAVX2(SB), NOSPLIT, $24-136
+	MOVQ next+128(FP), CX
+	MOVQ (CX), AX
+	MOVQ 8(CX), CX
+	MOVQ CX, (SP)
+	MOVQ rows+96(FP), CX
+	MOVQ CX, 8(SP)
+	MOVQ a_base+24(FP), CX
+	MOVQ c_base+0(FP), DX
+	MOVQ aStride+80(FP), BX
+	MOVQ bStride+88(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+rows4:
+	CMPQ 8(SP), $0x00000004
+	JB   below4
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000010
+	JB   band4_tail
+
+band4_columns:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band4_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	LEAQ    (R9)(R9*2), R10
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	VMOVUPS (R8)(R9*1), Y2
+	VMOVUPS 32(R8)(R9*1), Y3
+	VMOVUPS (R8)(R9*2), Y4
+	VMOVUPS 32(R8)(R9*2), Y5
+	VMOVUPS (R8)(R10*1), Y6
+	VMOVUPS 32(R8)(R10*1), Y7
+
+band4_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+	LEAQ (BX)(BX*2), R12
+
+band4_whole_depth:
+	VMOVUPS      (R10), Y8
+	VMOVUPS      32(R10), Y9
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (R9)(BX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (R9)(BX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R9)(R12*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band4_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	LEAQ         (R9)(R9*2), R10
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 32(R8)
+	VMOVUPS      Y2, (R8)(R9*1)
+	VMOVUPS      Y3, 32(R8)(R9*1)
+	VMOVUPS      Y4, (R8)(R9*2)
+	VMOVUPS      Y5, 32(R8)(R9*2)
+	VMOVUPS      Y6, (R8)(R10*1)
+	VMOVUPS      Y7, 32(R8)(R10*1)
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000010, 16(SP)
+	CMPQ         16(SP), $0x00000010
+	JAE          band4_columns
+
+band4_tail:
+	CMPQ       16(SP), $0x00
+	JE         band4_done
+	MOVQ       $0x00000008, R10
+	MOVQ       16(SP), R9
+	CMPQ       R9, R10
+	CMOVQHI    R10, R9
+	MOVQ       16(SP), R10
+	SUBQ       R9, R10
+	LEAQ       avx2vectortail<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y0
+	LEAQ       avx2vectortail<>+0(SB), R9
+	SHLQ       $0x02, R10
+	SUBQ       R10, R9
+	SHRQ       $0x02, R10
+	VMOVUPS    32(R9), Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVB       sum+120(FP), R9
+	TESTB      R9, R9
+	JZ         band4_part_begin
+	MOVQ       cStride+72(FP), R9
+	SHLQ       $0x02, R9
+	LEAQ       (R9)(R9*2), R10
+	VMASKMOVPS (R8), Y0, Y2
+	VMASKMOVPS 32(R8), Y1, Y3
+	VMASKMOVPS (R8)(R9*1), Y0, Y4
+	VMASKMOVPS 32(R8)(R9*1), Y1, Y5
+	VMASKMOVPS (R8)(R9*2), Y0, Y6
+	VMASKMOVPS 32(R8)(R9*2), Y1, Y7
+	VMASKMOVPS (R8)(R10*1), Y0, Y8
+	VMASKMOVPS 32(R8)(R10*1), Y1, Y9
+
+band4_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+	LEAQ (BX)(BX*2), R11
+
+band4_part_depth:
+	VMASKMOVPS   (DI), Y0, Y10
+	VMASKMOVPS   32(DI), Y1, Y11
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (R9)(BX*1), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R9)(BX*2), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R9)(R11*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band4_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	LEAQ         (DI)(DI*2), R9
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMASKMOVPS   Y3, Y1, 32(R8)
+	VMASKMOVPS   Y4, Y0, (R8)(DI*1)
+	VMASKMOVPS   Y5, Y1, 32(R8)(DI*1)
+	VMASKMOVPS   Y6, Y0, (R8)(DI*2)
+	VMASKMOVPS   Y7, Y1, 32(R8)(DI*2)
+	VMASKMOVPS   Y8, Y0, (R8)(R9*1)
+	VMASKMOVPS   Y9, Y1, 32(R8)(R9*1)
+
+band4_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000010, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000004, 8(SP)
+	JMP    rows4
+
+below4:
+rows2:
+	CMPQ 8(SP), $0x00000002
+	JB   below2
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000010
+	JB   band2_tail
+
+band2_columns:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band2_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	VMOVUPS (R8)(R9*1), Y2
+	VMOVUPS 32(R8)(R9*1), Y3
+
+band2_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+
+band2_whole_depth:
+	VMOVUPS      (R10), Y4
+	VMOVUPS      32(R10), Y5
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R9)(BX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band2_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 32(R8)
+	VMOVUPS      Y2, (R8)(R9*1)
+	VMOVUPS      Y3, 32(R8)(R9*1)
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000010, 16(SP)
+	CMPQ         16(SP), $0x00000010
+	JAE          band2_columns
+
+band2_tail:
+	CMPQ       16(SP), $0x00
+	JE         band2_done
+	MOVQ       $0x00000008, R10
+	MOVQ       16(SP), R9
+	CMPQ       R9, R10
+	CMOVQHI    R10, R9
+	MOVQ       16(SP), R10
+	SUBQ       R9, R10
+	LEAQ       avx2vectortail<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y0
+	LEAQ       avx2vectortail<>+0(SB), R9
+	SHLQ       $0x02, R10
+	SUBQ       R10, R9
+	SHRQ       $0x02, R10
+	VMOVUPS    32(R9), Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVB       sum+120(FP), R9
+	TESTB      R9, R9
+	JZ         band2_part_begin
+	MOVQ       cStride+72(FP), R9
+	SHLQ       $0x02, R9
+	VMASKMOVPS (R8), Y0, Y2
+	VMASKMOVPS 32(R8), Y1, Y3
+	VMASKMOVPS (R8)(R9*1), Y0, Y4
+	VMASKMOVPS 32(R8)(R9*1), Y1, Y5
+
+band2_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+
+band2_part_depth:
+	VMASKMOVPS   (DI), Y0, Y6
+	VMASKMOVPS   32(DI), Y1, Y7
+	VBROADCASTSS (R9), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (R9)(BX*1), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band2_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMASKMOVPS   Y3, Y1, 32(R8)
+	VMASKMOVPS   Y4, Y0, (R8)(DI*1)
+	VMASKMOVPS   Y5, Y1, 32(R8)(DI*1)
+
+band2_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000002, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000008, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000002, 8(SP)
+	JMP    rows2
+
+below2:
+rows1:
+	CMPQ 8(SP), $0x00000001
+	JB   below1
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000010
+	JB   band1_tail
+
+band1_columns:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band1_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+
+band1_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+
+band1_whole_depth:
+	VMOVUPS      (R10), Y2
+	VMOVUPS      32(R10), Y3
+	VBROADCASTSS (R9), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band1_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000010, 16(SP)
+	CMPQ         16(SP), $0x00000010
+	JAE          band1_columns
+
+band1_tail:
+	CMPQ       16(SP), $0x00
+	JE         band1_done
+	MOVQ       $0x00000008, R10
+	MOVQ       16(SP), R9
+	CMPQ       R9, R10
+	CMOVQHI    R10, R9
+	MOVQ       16(SP), R10
+	SUBQ       R9, R10
+	LEAQ       avx2vectortail<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y0
+	LEAQ       avx2vectortail<>+0(SB), R9
+	SHLQ       $0x02, R10
+	SUBQ       R10, R9
+	SHRQ       $0x02, R10
+	VMOVUPS    32(R9), Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVB       sum+120(FP), R9
+	TESTB      R9, R9
+	JZ         band1_part_begin
+	MOVQ       cStride+72(FP), R9
+	SHLQ       $0x02, R9
+	VMASKMOVPS (R8), Y0, Y2
+	VMASKMOVPS 32(R8), Y1, Y3
+
+band1_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+
+band1_part_depth:
+	VMASKMOVPS   (DI), Y0, Y4
+	VMASKMOVPS   32(DI), Y1, Y5
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band1_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	VMASKMOVPS   Y2, Y0, (R8)
+	VMASKMOVPS   Y3, Y1, 32(R8)
+
+band1_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000001, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000001, 8(SP)
+	JMP    rows1
+
+below1:
+	MOVQ next+128(FP), CX
+	MOVQ AX, (CX)
+	VZEROUPPER
+	RET
+
 // func softmaxAVX2(scores []float32, stats []float32, acc []float32, dim int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·softmaxAVX2(SB), NOSPLIT, $0-80

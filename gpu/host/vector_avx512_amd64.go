@@ -104,6 +104,11 @@ func transposeAVX512(dst []float32, src []float32, dstStride int, srcStride int,
 //go:noescape
 func multiplyAVX512(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool)
 
+// multiplyAheadAVX512 writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]; meanwhile it fetches lines: next points to an aheadLines.
+//
+//go:noescape
+func multiplyAheadAVX512(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
+
 // softmaxAVX512 turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.
 //
 //go:noescape

@@ -2197,6 +2197,681 @@ below1:
 	VZEROUPPER
 	RET
 
+// func multiplyAheadAVX512(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+TEXT ·multiplyAheadAVX512(SB), NOSPLIT, $24-136
+	MOVQ next+128(FP), CX
+	MOVQ (CX), AX
+	MOVQ 8(CX), CX
+	MOVQ CX, (SP)
+	MOVQ rows+96(FP), CX
+	MOVQ CX, 8(SP)
+	MOVQ a_base+24(FP), CX
+	MOVQ c_base+0(FP), DX
+	MOVQ aStride+80(FP), BX
+	MOVQ bStride+88(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+
+rows8:
+	CMPQ 8(SP), $0x00000008
+	JB   below8
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000020
+	JB   band8_tail
+
+band8_columns:
+	VMOVUPS avx512vectorzero<>+0(SB), Z0
+	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	VMOVUPS avx512vectorzero<>+0(SB), Z2
+	VMOVUPS avx512vectorzero<>+0(SB), Z3
+	VMOVUPS avx512vectorzero<>+0(SB), Z4
+	VMOVUPS avx512vectorzero<>+0(SB), Z5
+	VMOVUPS avx512vectorzero<>+0(SB), Z6
+	VMOVUPS avx512vectorzero<>+0(SB), Z7
+	VMOVUPS avx512vectorzero<>+0(SB), Z8
+	VMOVUPS avx512vectorzero<>+0(SB), Z9
+	VMOVUPS avx512vectorzero<>+0(SB), Z10
+	VMOVUPS avx512vectorzero<>+0(SB), Z11
+	VMOVUPS avx512vectorzero<>+0(SB), Z12
+	VMOVUPS avx512vectorzero<>+0(SB), Z13
+	VMOVUPS avx512vectorzero<>+0(SB), Z14
+	VMOVUPS avx512vectorzero<>+0(SB), Z15
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band8_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	LEAQ    (R9)(R9*2), R10
+	LEAQ    (R8)(R9*4), R11
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS (R8)(R9*1), Z2
+	VMOVUPS 64(R8)(R9*1), Z3
+	VMOVUPS (R8)(R9*2), Z4
+	VMOVUPS 64(R8)(R9*2), Z5
+	VMOVUPS (R8)(R10*1), Z6
+	VMOVUPS 64(R8)(R10*1), Z7
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	VMOVUPS (R11)(R9*1), Z10
+	VMOVUPS 64(R11)(R9*1), Z11
+	VMOVUPS (R11)(R9*2), Z12
+	VMOVUPS 64(R11)(R9*2), Z13
+	VMOVUPS (R11)(R10*1), Z14
+	VMOVUPS 64(R11)(R10*1), Z15
+
+band8_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+	LEAQ (BX)(BX*2), R12
+	LEAQ (R9)(BX*4), R13
+
+band8_whole_depth:
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (R9)(BX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (R9)(BX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (R9)(R12*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (R13), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (R13)(BX*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (R13)(BX*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R13)(R12*1), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         $0x04, R13
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band8_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	LEAQ         (R9)(R9*2), R10
+	LEAQ         (R8)(R9*4), R11
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 64(R8)
+	VMOVUPS      Z2, (R8)(R9*1)
+	VMOVUPS      Z3, 64(R8)(R9*1)
+	VMOVUPS      Z4, (R8)(R9*2)
+	VMOVUPS      Z5, 64(R8)(R9*2)
+	VMOVUPS      Z6, (R8)(R10*1)
+	VMOVUPS      Z7, 64(R8)(R10*1)
+	VMOVUPS      Z8, (R11)
+	VMOVUPS      Z9, 64(R11)
+	VMOVUPS      Z10, (R11)(R9*1)
+	VMOVUPS      Z11, 64(R11)(R9*1)
+	VMOVUPS      Z12, (R11)(R9*2)
+	VMOVUPS      Z13, 64(R11)(R9*2)
+	VMOVUPS      Z14, (R11)(R10*1)
+	VMOVUPS      Z15, 64(R11)(R10*1)
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x00000080, R8
+	SUBQ         $0x00000020, 16(SP)
+	CMPQ         16(SP), $0x00000020
+	JAE          band8_columns
+
+band8_tail:
+	CMPQ      16(SP), $0x00
+	JE        band8_done
+	MOVQ      $0x00000010, R10
+	MOVQ      16(SP), R9
+	CMPQ      R9, R10
+	CMOVQHI   R10, R9
+	MOVQ      16(SP), R10
+	SUBQ      R9, R10
+	MOVL      $0x0000ffff, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	MOVL      $0x0000ffff, R9
+	BZHIL     R10, R9, R9
+	KMOVW     R9, K2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z0
+	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	VMOVUPS   avx512vectorzero<>+0(SB), Z2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z3
+	VMOVUPS   avx512vectorzero<>+0(SB), Z4
+	VMOVUPS   avx512vectorzero<>+0(SB), Z5
+	VMOVUPS   avx512vectorzero<>+0(SB), Z6
+	VMOVUPS   avx512vectorzero<>+0(SB), Z7
+	VMOVUPS   avx512vectorzero<>+0(SB), Z8
+	VMOVUPS   avx512vectorzero<>+0(SB), Z9
+	VMOVUPS   avx512vectorzero<>+0(SB), Z10
+	VMOVUPS   avx512vectorzero<>+0(SB), Z11
+	VMOVUPS   avx512vectorzero<>+0(SB), Z12
+	VMOVUPS   avx512vectorzero<>+0(SB), Z13
+	VMOVUPS   avx512vectorzero<>+0(SB), Z14
+	VMOVUPS   avx512vectorzero<>+0(SB), Z15
+	MOVB      sum+120(FP), R9
+	TESTB     R9, R9
+	JZ        band8_part_begin
+	MOVQ      cStride+72(FP), R9
+	SHLQ      $0x02, R9
+	LEAQ      (R9)(R9*2), R10
+	LEAQ      (R8)(R9*4), R11
+	VMOVUPS.Z (R8), K1, Z0
+	VMOVUPS.Z 64(R8), K2, Z1
+	VMOVUPS.Z (R8)(R9*1), K1, Z2
+	VMOVUPS.Z 64(R8)(R9*1), K2, Z3
+	VMOVUPS.Z (R8)(R9*2), K1, Z4
+	VMOVUPS.Z 64(R8)(R9*2), K2, Z5
+	VMOVUPS.Z (R8)(R10*1), K1, Z6
+	VMOVUPS.Z 64(R8)(R10*1), K2, Z7
+	VMOVUPS.Z (R11), K1, Z8
+	VMOVUPS.Z 64(R11), K2, Z9
+	VMOVUPS.Z (R11)(R9*1), K1, Z10
+	VMOVUPS.Z 64(R11)(R9*1), K2, Z11
+	VMOVUPS.Z (R11)(R9*2), K1, Z12
+	VMOVUPS.Z 64(R11)(R9*2), K2, Z13
+	VMOVUPS.Z (R11)(R10*1), K1, Z14
+	VMOVUPS.Z 64(R11)(R10*1), K2, Z15
+
+band8_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+	LEAQ (BX)(BX*2), R11
+	LEAQ (R9)(BX*4), R12
+
+band8_part_depth:
+	VMOVUPS.Z    (DI), K1, Z16
+	VMOVUPS.Z    64(DI), K2, Z17
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (R9)(BX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (R9)(BX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (R9)(R11*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (R12), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (R12)(BX*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (R12)(BX*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R12)(R11*1), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         $0x04, R12
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band8_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	LEAQ         (DI)(DI*2), R9
+	LEAQ         (R8)(DI*4), R10
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+	VMOVUPS      Z2, K1, (R8)(DI*1)
+	VMOVUPS      Z3, K2, 64(R8)(DI*1)
+	VMOVUPS      Z4, K1, (R8)(DI*2)
+	VMOVUPS      Z5, K2, 64(R8)(DI*2)
+	VMOVUPS      Z6, K1, (R8)(R9*1)
+	VMOVUPS      Z7, K2, 64(R8)(R9*1)
+	VMOVUPS      Z8, K1, (R10)
+	VMOVUPS      Z9, K2, 64(R10)
+	VMOVUPS      Z10, K1, (R10)(DI*1)
+	VMOVUPS      Z11, K2, 64(R10)(DI*1)
+	VMOVUPS      Z12, K1, (R10)(DI*2)
+	VMOVUPS      Z13, K2, 64(R10)(DI*2)
+	VMOVUPS      Z14, K1, (R10)(R9*1)
+	VMOVUPS      Z15, K2, 64(R10)(R9*1)
+
+band8_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000008, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000020, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000008, 8(SP)
+	JMP    rows8
+
+below8:
+rows4:
+	CMPQ 8(SP), $0x00000004
+	JB   below4
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000020
+	JB   band4_tail
+
+band4_columns:
+	VMOVUPS avx512vectorzero<>+0(SB), Z0
+	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	VMOVUPS avx512vectorzero<>+0(SB), Z2
+	VMOVUPS avx512vectorzero<>+0(SB), Z3
+	VMOVUPS avx512vectorzero<>+0(SB), Z4
+	VMOVUPS avx512vectorzero<>+0(SB), Z5
+	VMOVUPS avx512vectorzero<>+0(SB), Z6
+	VMOVUPS avx512vectorzero<>+0(SB), Z7
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band4_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	LEAQ    (R9)(R9*2), R10
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS (R8)(R9*1), Z2
+	VMOVUPS 64(R8)(R9*1), Z3
+	VMOVUPS (R8)(R9*2), Z4
+	VMOVUPS 64(R8)(R9*2), Z5
+	VMOVUPS (R8)(R10*1), Z6
+	VMOVUPS 64(R8)(R10*1), Z7
+
+band4_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+	LEAQ (BX)(BX*2), R12
+
+band4_whole_depth:
+	VMOVUPS      (R10), Z8
+	VMOVUPS      64(R10), Z9
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (R9)(BX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (R9)(BX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R9)(R12*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band4_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	LEAQ         (R9)(R9*2), R10
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 64(R8)
+	VMOVUPS      Z2, (R8)(R9*1)
+	VMOVUPS      Z3, 64(R8)(R9*1)
+	VMOVUPS      Z4, (R8)(R9*2)
+	VMOVUPS      Z5, 64(R8)(R9*2)
+	VMOVUPS      Z6, (R8)(R10*1)
+	VMOVUPS      Z7, 64(R8)(R10*1)
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x00000080, R8
+	SUBQ         $0x00000020, 16(SP)
+	CMPQ         16(SP), $0x00000020
+	JAE          band4_columns
+
+band4_tail:
+	CMPQ      16(SP), $0x00
+	JE        band4_done
+	MOVQ      $0x00000010, R10
+	MOVQ      16(SP), R9
+	CMPQ      R9, R10
+	CMOVQHI   R10, R9
+	MOVQ      16(SP), R10
+	SUBQ      R9, R10
+	MOVL      $0x0000ffff, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	MOVL      $0x0000ffff, R9
+	BZHIL     R10, R9, R9
+	KMOVW     R9, K2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z0
+	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	VMOVUPS   avx512vectorzero<>+0(SB), Z2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z3
+	VMOVUPS   avx512vectorzero<>+0(SB), Z4
+	VMOVUPS   avx512vectorzero<>+0(SB), Z5
+	VMOVUPS   avx512vectorzero<>+0(SB), Z6
+	VMOVUPS   avx512vectorzero<>+0(SB), Z7
+	MOVB      sum+120(FP), R9
+	TESTB     R9, R9
+	JZ        band4_part_begin
+	MOVQ      cStride+72(FP), R9
+	SHLQ      $0x02, R9
+	LEAQ      (R9)(R9*2), R10
+	VMOVUPS.Z (R8), K1, Z0
+	VMOVUPS.Z 64(R8), K2, Z1
+	VMOVUPS.Z (R8)(R9*1), K1, Z2
+	VMOVUPS.Z 64(R8)(R9*1), K2, Z3
+	VMOVUPS.Z (R8)(R9*2), K1, Z4
+	VMOVUPS.Z 64(R8)(R9*2), K2, Z5
+	VMOVUPS.Z (R8)(R10*1), K1, Z6
+	VMOVUPS.Z 64(R8)(R10*1), K2, Z7
+
+band4_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+	LEAQ (BX)(BX*2), R11
+
+band4_part_depth:
+	VMOVUPS.Z    (DI), K1, Z8
+	VMOVUPS.Z    64(DI), K2, Z9
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (R9)(BX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (R9)(BX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R9)(R11*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band4_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	LEAQ         (DI)(DI*2), R9
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+	VMOVUPS      Z2, K1, (R8)(DI*1)
+	VMOVUPS      Z3, K2, 64(R8)(DI*1)
+	VMOVUPS      Z4, K1, (R8)(DI*2)
+	VMOVUPS      Z5, K2, 64(R8)(DI*2)
+	VMOVUPS      Z6, K1, (R8)(R9*1)
+	VMOVUPS      Z7, K2, 64(R8)(R9*1)
+
+band4_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000010, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000004, 8(SP)
+	JMP    rows4
+
+below4:
+rows2:
+	CMPQ 8(SP), $0x00000002
+	JB   below2
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000020
+	JB   band2_tail
+
+band2_columns:
+	VMOVUPS avx512vectorzero<>+0(SB), Z0
+	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	VMOVUPS avx512vectorzero<>+0(SB), Z2
+	VMOVUPS avx512vectorzero<>+0(SB), Z3
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band2_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS (R8)(R9*1), Z2
+	VMOVUPS 64(R8)(R9*1), Z3
+
+band2_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+
+band2_whole_depth:
+	VMOVUPS      (R10), Z4
+	VMOVUPS      64(R10), Z5
+	VBROADCASTSS (R9), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (R9)(BX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band2_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 64(R8)
+	VMOVUPS      Z2, (R8)(R9*1)
+	VMOVUPS      Z3, 64(R8)(R9*1)
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x00000080, R8
+	SUBQ         $0x00000020, 16(SP)
+	CMPQ         16(SP), $0x00000020
+	JAE          band2_columns
+
+band2_tail:
+	CMPQ      16(SP), $0x00
+	JE        band2_done
+	MOVQ      $0x00000010, R10
+	MOVQ      16(SP), R9
+	CMPQ      R9, R10
+	CMOVQHI   R10, R9
+	MOVQ      16(SP), R10
+	SUBQ      R9, R10
+	MOVL      $0x0000ffff, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	MOVL      $0x0000ffff, R9
+	BZHIL     R10, R9, R9
+	KMOVW     R9, K2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z0
+	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	VMOVUPS   avx512vectorzero<>+0(SB), Z2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z3
+	MOVB      sum+120(FP), R9
+	TESTB     R9, R9
+	JZ        band2_part_begin
+	MOVQ      cStride+72(FP), R9
+	SHLQ      $0x02, R9
+	VMOVUPS.Z (R8), K1, Z0
+	VMOVUPS.Z 64(R8), K2, Z1
+	VMOVUPS.Z (R8)(R9*1), K1, Z2
+	VMOVUPS.Z 64(R8)(R9*1), K2, Z3
+
+band2_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+
+band2_part_depth:
+	VMOVUPS.Z    (DI), K1, Z4
+	VMOVUPS.Z    64(DI), K2, Z5
+	VBROADCASTSS (R9), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (R9)(BX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band2_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+	VMOVUPS      Z2, K1, (R8)(DI*1)
+	VMOVUPS      Z3, K2, 64(R8)(DI*1)
+
+band2_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000002, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000008, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000002, 8(SP)
+	JMP    rows2
+
+below2:
+rows1:
+	CMPQ 8(SP), $0x00000001
+	JB   below1
+	MOVQ columns+112(FP), DI
+	MOVQ DI, 16(SP)
+	MOVQ b_base+48(FP), DI
+	MOVQ DX, R8
+	CMPQ 16(SP), $0x00000020
+	JB   band1_tail
+
+band1_columns:
+	VMOVUPS avx512vectorzero<>+0(SB), Z0
+	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	MOVB    sum+120(FP), R9
+	TESTB   R9, R9
+	JZ      band1_whole_begin
+	MOVQ    cStride+72(FP), R9
+	SHLQ    $0x02, R9
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+band1_whole_begin:
+	MOVQ depth+104(FP), R11
+	MOVQ CX, R9
+	MOVQ DI, R10
+
+band1_whole_depth:
+	VMOVUPS      (R10), Z2
+	VMOVUPS      64(R10), Z3
+	VBROADCASTSS (R9), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, R10
+	DECQ         R11
+	JNZ          band1_whole_depth
+	MOVQ         cStride+72(FP), R9
+	SHLQ         $0x02, R9
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 64(R8)
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x00000080, R8
+	SUBQ         $0x00000020, 16(SP)
+	CMPQ         16(SP), $0x00000020
+	JAE          band1_columns
+
+band1_tail:
+	CMPQ      16(SP), $0x00
+	JE        band1_done
+	MOVQ      $0x00000010, R10
+	MOVQ      16(SP), R9
+	CMPQ      R9, R10
+	CMOVQHI   R10, R9
+	MOVQ      16(SP), R10
+	SUBQ      R9, R10
+	MOVL      $0x0000ffff, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	MOVL      $0x0000ffff, R9
+	BZHIL     R10, R9, R9
+	KMOVW     R9, K2
+	VMOVUPS   avx512vectorzero<>+0(SB), Z0
+	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	MOVB      sum+120(FP), R9
+	TESTB     R9, R9
+	JZ        band1_part_begin
+	MOVQ      cStride+72(FP), R9
+	SHLQ      $0x02, R9
+	VMOVUPS.Z (R8), K1, Z0
+	VMOVUPS.Z 64(R8), K2, Z1
+
+band1_part_begin:
+	MOVQ depth+104(FP), R10
+	MOVQ CX, R9
+
+band1_part_depth:
+	VMOVUPS.Z    (DI), K1, Z2
+	VMOVUPS.Z    64(DI), K2, Z3
+	VBROADCASTSS (R9), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, (SP)
+	CMOVQHI      (SP), AX
+	ADDQ         $0x04, R9
+	ADDQ         SI, DI
+	DECQ         R10
+	JNZ          band1_part_depth
+	MOVQ         cStride+72(FP), DI
+	SHLQ         $0x02, DI
+	VMOVUPS      Z0, K1, (R8)
+	VMOVUPS      Z1, K2, 64(R8)
+
+band1_done:
+	MOVQ   BX, DI
+	IMUL3Q $0x00000001, DI, DI
+	ADDQ   DI, CX
+	MOVQ   cStride+72(FP), DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, DX
+	SUBQ   $0x00000001, 8(SP)
+	JMP    rows1
+
+below1:
+	MOVQ next+128(FP), CX
+	MOVQ AX, (CX)
+	VZEROUPPER
+	RET
+
 // func softmaxAVX512(scores []float32, stats []float32, acc []float32, dim int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·softmaxAVX512(SB), NOSPLIT, $0-80

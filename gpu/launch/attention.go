@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"slices"
+
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
@@ -8,21 +10,29 @@ type page struct{ k, v uint64 }
 
 type attentionRow struct{ row, pos, pages, pageRows uint32 }
 
+// tile is some rows of a sequence that follow one another.
+type tile struct{ entry, rows uint32 }
+
 type attentionParams struct {
-	heads, group, blocks, qRow, qHead, kvDim, kvGroup, chunks, sharedValues uint32
-	scale                                                                   float32
+	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
+	scale                                                                       float32
 }
 
+// Positions are added in chunks, and chunks in spans: see cache.metal.
 const (
-	attentionBlock   = 8   // query heads of a threadgroup
-	attentionThreads = 128 // of a threadgroup
-	// attentionChunk is how many positions a chunk has; with one key-value head for many query heads a chunk's sums of values are many, and
-	// longer chunks make fewer of them.
-	attentionChunk, sharedChunk = 64, 256
-	// Fewer threadgroups than this leave a device idle: then a row's chunks are spread over them.
-	fewThreadgroups = 1024
-	// maxParts bounds the scratch memory that chunks' sums take, in float32.
+	attentionChunk   = 32
+	attentionSpan    = 16  // chunks
+	attentionThreads = 256 // of a threadgroup
+	mergedChannels   = 128
+	// A row's spans are a threadgroup each where that makes so many threadgroups, or more spans than mostSpans. Else each chunk is one.
+	enoughSpans = 224
+	mostSpans   = 24
+	// Fewer threadgroups than this leave processors idle: then fewer heads share the reading of keys and values.
+	fewThreadgroups = 112
+	// maxParts bounds the scratch memory that the sums of parts take, in float32.
 	maxParts = 16 << 20
+	// tileQueries is the queries of a tile, and leastTiled the rows of a sequence from which on tiles are used.
+	tileQueries, leastTiled = 32, 6
 )
 
 func (x *encoder) attention(o *gpu.Attention) {
@@ -31,67 +41,195 @@ func (x *encoder) attention(o *gpu.Attention) {
 
 // attend is the attention that o describes, whose Q and Y are not looked at, for op. Scratch memory below at is in use.
 func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
-	chunk := attentionChunk
-	if o.ValueDim != 0 {
-		chunk = sharedChunk
-	}
 	_, latent := op.(*gpu.LatentAttention)
-	most := x.attentionTables(o.Segments, latent)
-	rows := x.lists.rows
-	pages := table(x, x.lists.pages)
-	chunks := most/chunk + 1
-	group := o.Heads / o.KVHeads
-	blocks := ceil(group, attentionBlock)
-	perRow := o.KVHeads * blocks
-	split := chunks > 1 && len(rows)*perRow < fewThreadgroups
 	valueDim := or(o.ValueDim, o.HeadDim)
-	together := len(rows)
-	if split {
-		together = min(together, max(1, maxParts/(chunks*o.Heads*valueDim)))
+	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, wide: widePages(o, valueDim), format: cacheFormat(o)}
+	few, many := x.attentionTables(o.Segments, latent, a.tileable())
+	a.pages = table(x, x.lists.pages)
+	a.few(few)
+	a.many(many)
+}
+
+// attending is one attention that is encoded.
+type attending struct {
+	*encoder
+	*gpu.Attention
+	op       gpu.Op
+	q, y     place
+	at       int // scratch memory below is in use
+	valueDim int
+	wide     bool
+	format   int // KV8
+	pages    int // the table
+}
+
+// cacheFormat is the KV8 of the kernels.
+func cacheFormat(o *gpu.Attention) int {
+	switch kv := &o.Segments[0].KV; {
+	case kv.Format != gpu.KVInt8:
+		return 0
+	case kv.Group == o.HeadDim:
+		return 2
 	}
-	kv := &o.Segments[0].KV // all are of one width and format
-	p := attentionParams{uint32(o.Heads), uint32(group), uint32(blocks), uint32(o.QRowStride), uint32(o.QHeadStride),
-		uint32(kv.Dim), uint32(kv.Group), uint32(chunks), uint32(flag(o.ValueDim != 0)), o.Scale}
-	wide := flag(widePages(o, valueDim))
+	return 1
+}
+
+// tileable reports whether there is a kernel for tiles of rows.
+func (a *attending) tileable() bool {
+	return a.wide && a.ValueDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
+		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
+}
+
+// params are those of a launch whose rows have at most so many parts of per chunks, with heads query heads to a threadgroup.
+func (a *attending) params(heads, per, parts int) attentionParams {
+	kv := &a.Segments[0].KV // all are of one width and format
+	group := a.Heads / a.KVHeads
+	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
+		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale}
+}
+
+// blockHeads is how many query heads of a key-value head a threadgroup takes: as many as there are, up to 8.
+func (a *attending) blockHeads() int {
+	most := 8
+	if a.HeadDim > 384 { // their queries would not fit threadgroup memory
+		most = 4
+	}
+	n := 1
+	for n < most && n < a.Heads/a.KVHeads {
+		n *= 2
+	}
+	return n
+}
+
+// partsOf returns how many parts of per chunks the rows' longest has.
+func partsOf(rows []attentionRow, per int) int {
+	most := 0
+	for i := range rows {
+		most = max(most, int(rows[i].pos))
+	}
+	return most/(attentionChunk*per) + 1
+}
+
+// reserveParts takes scratch memory for the parts of n rows. Where there is one each it is not looked at.
+func (a *attending) reserveParts(n, parts int) (sums, ml place) {
+	if parts == 1 {
+		n = 0
+	}
+	mark := a.at
+	sums = a.reserve(&mark, max(1, n*parts*a.Heads*a.valueDim))
+	return sums, a.reserve(&mark, max(1, n*parts*a.Heads*2))
+}
+
+// few encodes rows that have keys and values for themselves.
+func (a *attending) few(rows []attentionRow) {
+	if len(rows) == 0 {
+		return
+	}
+	heads := a.blockHeads()
+	groups := func(parts int) int { return len(rows) * parts * a.KVHeads * ceil(a.Heads/a.KVHeads, heads) }
+	per, parts := attentionSpan, partsOf(rows, attentionSpan)
+	if parts <= mostSpans && groups(parts) < enoughSpans {
+		per, parts = 1, partsOf(rows, 1)
+	}
+	for heads > 1 && groups(parts) < fewThreadgroups {
+		heads /= 2
+	}
+	p := a.params(heads, per, parts)
+	together := len(rows)
+	if parts > 1 {
+		together = min(together, max(1, maxParts/(parts*a.Heads*a.valueDim)))
+	}
 	for first := 0; first < len(rows); first += together {
 		n := min(together, len(rows)-first)
-		list := table(x, rows[first:first+n])
-		mark := at
-		var parts, ml place
-		if split {
-			parts = x.reserve(&mark, n*chunks*o.Heads*valueDim)
-			ml = x.reserve(&mark, n*chunks*o.Heads*2)
-		} else { // not looked at
-			parts = x.reserve(&mark, 1)
-			ml = parts
-		}
-		x.begin(op, "attention", o.HeadDim, valueDim, chunk, wide, flag(split), flag(kv.Format == gpu.KVInt8))
-		x.places(q)
-		x.tableAt(list)
-		x.tableAt(pages)
-		x.places(y, parts, ml)
-		constants(x, p)
-		groups := n
-		if split {
-			groups *= chunks
-		}
-		x.end(attentionThreads, groups, perRow)
-		if !split {
-			continue
-		}
-		x.begin(op, "attention_merge", o.HeadDim, valueDim, chunk)
-		x.tableAt(list)
-		x.places(parts, ml, y)
-		constants(x, p)
-		x.end(elementThreads, ceil(o.Heads*valueDim, elementThreads), n)
+		list := table(a.encoder, rows[first:first+n])
+		sums, ml := a.reserveParts(n, parts)
+		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format)
+		a.places(a.q)
+		a.tableAt(list)
+		a.tableAt(a.pages)
+		a.places(a.y, sums, ml)
+		constants(a.encoder, p)
+		a.end(attentionThreads, n*parts, a.KVHeads*int(p.blocks))
+		a.merge(list, n, p, sums, ml)
 	}
 }
 
-// attentionTables puts the rows of all segments into lists.rows and their sequences' pages into lists.pages. It returns the highest
-// position. keys says that keys are the values, too.
-func (x *encoder) attentionTables(segments []gpu.KVSegment, keys bool) (most int) {
+// many encodes rows of which many are of one sequence.
+func (a *attending) many(rows []attentionRow) {
+	if len(rows) == 0 {
+		return
+	}
+	heads := a.blockHeads()
+	tileRows := tileQueries / heads
+	parts := partsOf(rows, attentionSpan)
+	p := a.params(heads, attentionSpan, parts)
+	together := len(rows)
+	if parts > 1 {
+		together = min(together, max(tileRows, maxParts/(parts*a.Heads*a.valueDim)))
+	}
+	for first := 0; first < len(rows); first += together {
+		n := min(together, len(rows)-first)
+		some := rows[first : first+n]
+		list := table(a.encoder, some)
+		tiles := table(a.encoder, a.cut(some, tileRows))
+		sums, ml := a.reserveParts(n, parts)
+		a.begin(a.op, "attention_tiles", a.HeadDim, heads, a.format)
+		a.places(a.q)
+		a.tableAt(list)
+		a.tableAt(a.pages)
+		a.tableAt(tiles)
+		a.places(a.y, sums, ml)
+		constants(a.encoder, p)
+		a.end(a.HeadDim, a.KVHeads*int(p.blocks), len(a.lists.tiles), parts)
+		a.merge(list, n, p, sums, ml)
+	}
+}
+
+// cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back farthest, come first, then those of the first rows, from
+// the shortest on: threadgroups are dealt out to processors in turn, and so each gets long and short ones.
+func (a *attending) cut(rows []attentionRow, n int) []tile {
+	l := &a.lists
+	l.tiles = l.tiles[:0]
+	for i := 0; i < len(rows); {
+		end := i + 1
+		for end < len(rows) && end < i+n && rows[end].pages == rows[i].pages {
+			end++
+		}
+		l.tiles = append(l.tiles, tile{uint32(i), uint32(end - i)})
+		i = end
+	}
+	slices.Reverse(l.tiles)
+	slices.Reverse(l.tiles[len(l.tiles)/2:])
+	return l.tiles
+}
+
+// merge adds the parts of n rows of a table, where they have several.
+func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
+	if p.parts == 1 {
+		return
+	}
+	spans, threads := p.per > 1, mergedChannels
+	if !spans {
+		threads *= 4
+	}
+	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans))
+	a.tableAt(list)
+	a.places(sums, ml, a.y)
+	constants(a.encoder, p)
+	a.end(threads, a.Heads*ceil(a.valueDim, mergedChannels), n)
+}
+
+// attentionTables puts the sequences' pages into lists.pages and the rows of all segments into lists.rows: first those of segments that have
+// few rows, then, if tiles are to be had, those of the others. keys says that keys are the values, too.
+func (x *encoder) attentionTables(segments []gpu.KVSegment, keys, tiles bool) (few, many []attentionRow) {
 	l := &x.lists
 	l.rows, l.pages = l.rows[:0], l.pages[:0]
+	rows := func(i int, pages int) {
+		s := &segments[i]
+		for r := range s.Rows {
+			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(s.Pos + r), pages: uint32(pages), pageRows: uint32(s.KV.PageRows)})
+		}
+	}
 	for i := range segments {
 		s := &segments[i]
 		first := len(l.pages)
@@ -103,12 +241,19 @@ func (x *encoder) attentionTables(segments []gpu.KVSegment, keys bool) (most int
 			}
 			l.pages = append(l.pages, p)
 		}
-		for r := range s.Rows {
-			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(s.Pos + r), pages: uint32(first), pageRows: uint32(s.KV.PageRows)})
+		if !tiles || s.Rows < leastTiled {
+			rows(i, first)
 		}
-		most = max(most, s.Pos+s.Rows-1)
 	}
-	return most
+	n := len(l.rows)
+	for i, first := 0, 0; i < len(segments); i++ {
+		s := &segments[i]
+		if tiles && s.Rows >= leastTiled {
+			rows(i, first)
+		}
+		first += (s.Pos+s.Rows-1)/s.KV.PageRows + 1
+	}
+	return l.rows[:n], l.rows[n:]
 }
 
 // widePages reports whether 4 channels of the cache can be loaded at once.
@@ -138,12 +283,12 @@ type appendParams struct{ n, dim, kStride, vStride, group uint32 }
 // appendSimdgroups is how many groups of channels a threadgroup rounds to 8 bits.
 const appendSimdgroups = 8
 
-func (x *encoder) appendKV(o *gpu.AppendKV) {
+// appendRows lists where the rows of segments go in the cache, in order.
+func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 	l := &x.lists
 	l.appends = l.appends[:0]
-	dim := o.Segments[0].KV.Dim
-	for i := range o.Segments {
-		s := &o.Segments[i]
+	for i := range segments {
+		s := &segments[i]
 		for r := range s.Rows {
 			pos := s.Pos + r
 			a := address(s.KV.Pages[pos/s.KV.PageRows])
@@ -151,14 +296,19 @@ func (x *encoder) appendKV(o *gpu.AppendKV) {
 				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
 		}
 	}
+	return l.appends
+}
+
+func (x *encoder) appendKV(o *gpu.AppendKV) {
+	rows, dim := x.appendRows(o.Segments), o.Segments[0].KV.Dim
 	values := flag(!o.V.IsZero())
-	name, n, group := "append_kv", len(l.appends)*dim, 0
+	name, n, group := "append_kv", len(rows)*dim, 0
 	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 {
-		name, n, group = "append_kv8", len(l.appends)*(1+values)*kv.Groups(), kv.Group
+		name, n, group = "append_kv8", len(rows)*(1+values)*kv.Groups(), kv.Group
 	}
 	x.begin(o, name, values)
 	x.views(o.K, o.V)
-	x.tableAt(table(x, l.appends))
+	x.tableAt(table(x, rows))
 	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(o.KStride, dim)), uint32(or(o.VStride, dim)), uint32(group)})
 	if group > 0 {
 		x.end(32*appendSimdgroups, ceil(n, appendSimdgroups))

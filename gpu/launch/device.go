@@ -14,6 +14,7 @@ import (
 // Device computes with a Backend. Its methods may be called from many goroutines.
 type Device struct {
 	b       Backend
+	own     LimbBackend            // b, if it has products of its own
 	modules map[string]*msl.Module // by kernel
 	nothing Memory                 // bound where an operation leaves an operand out
 
@@ -38,7 +39,11 @@ func New(b Backend) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	return &Device{b: b, modules: modules, nothing: nothing, pipelines: map[Kernel]Pipeline{}}, nil
+	d := &Device{b: b, modules: modules, nothing: nothing, pipelines: map[Kernel]Pipeline{}}
+	if own, ok := b.(LimbBackend); ok && own.LimbProducts() {
+		d.own = own
+	}
+	return d, nil
 }
 
 // Modules reads the kernels of package shaders and returns the file of each, by the kernel's name.
@@ -172,16 +177,23 @@ func (d *Device) pipeline(k Kernel) (Pipeline, error) {
 	if p := d.pipelines[k]; p != nil {
 		return p, nil
 	}
-	m := d.modules[k.Name]
-	if m == nil {
-		return nil, fmt.Errorf("launch: there is no kernel %q", k.Name)
-	}
-	p, err := d.b.Compile(k, m)
+	p, err := d.compile(k)
 	if err != nil {
 		return nil, err
 	}
 	d.pipelines[k] = p
 	return p, nil
+}
+
+func (d *Device) compile(k Kernel) (Pipeline, error) {
+	if d.own != nil && limbKernels[k.Name] != nil {
+		return d.own.CompileOwn(k)
+	}
+	m := d.modules[k.Name]
+	if m == nil {
+		return nil, fmt.Errorf("launch: there is no kernel %q", k.Name)
+	}
+	return d.b.Compile(k, m)
 }
 
 // Close gives everything back. While queues are open or buffers not released it is an error and the device stays open. Closing twice is

@@ -64,11 +64,20 @@ func (x *encoder) gather(o *gpu.Gather) {
 type combineParams struct{ n, dim, topK uint32 }
 
 func (x *encoder) combine(o *gpu.Combine) {
-	shared := flag(!o.Shared.IsZero()) + flag(!o.SharedGate.IsZero())
-	x.begin(o, "combine", shared)
+	x.begin(o, "combine", combineShared(o))
+	x.combineOperands(o)
+	constants(x, combineParams{uint32(o.Rows * o.Dim), uint32(o.Dim), uint32(o.TopK)})
+	x.elements(o.Rows * o.Dim)
+}
+
+// combineShared is the value of SHARED.
+func combineShared(o *gpu.Combine) int {
+	return flag(!o.Shared.IsZero()) + flag(!o.SharedGate.IsZero())
+}
+
+// combineOperands binds what is combined, and where to.
+func (x *encoder) combineOperands(o *gpu.Combine) {
 	x.views(o.Routed, o.Shared, o.SharedGate, o.Residual)
 	list(x, &o.Weights)
 	x.views(o.Y)
-	constants(x, combineParams{uint32(o.Rows * o.Dim), uint32(o.Dim), uint32(o.TopK)})
-	x.elements(o.Rows * o.Dim)
 }

@@ -52,6 +52,8 @@ func (x *encoder) encode(op gpu.Op) error {
 		return x.experts(o)
 	case *gpu.Combine:
 		x.combine(o)
+	case *gpu.TopK:
+		x.topK(o)
 	default:
 		return fmt.Errorf("there is no kernel for %T", op)
 	}
@@ -62,12 +64,14 @@ func (x *encoder) encode(op gpu.Op) error {
 type lists struct {
 	rows    []attentionRow
 	pages   []page
+	tiles   []tile
 	appends []appendRow
 	conv    []convRow
 	last    []convRow
 	delta   []deltaSegment
 	numbers []uint32
 	experts []expertWeights
+	heads   headJoin
 }
 
 // or returns n, or what 0 stands for.

@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// OpError reports an operation that could not be encoded or launched. It and those after it in its Commands did not run.
+// OpError reports an operation that could not be encoded or launched. It and those after it in its Commands did not run. Of operations that are
+// one launch it is the first.
 type OpError struct {
 	Op    string
 	Index int // in its Commands
@@ -125,11 +126,16 @@ type step struct {
 func (x *encoder) run(t *ticket) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
 	x.scratchWanted, x.jobsWanted, x.routed = 0, 0, nil
-	for i, op := range t.commands.Ops() {
-		x.at = i
-		if err := x.encode(op); err != nil {
-			return &OpError{op.Name(), i, err}
+	ops := t.commands.Ops()
+	for x.at = 0; x.at < len(ops); {
+		if n := x.join(ops[x.at:]); n > 0 {
+			x.at += n
+			continue
 		}
+		if err := x.encode(ops[x.at]); err != nil {
+			return &OpError{ops[x.at].Name(), x.at, err}
+		}
+		x.at++
 	}
 	t.tables = x.tables
 	if err := x.tableMemory.reserve(x.d.b, len(x.tables)); err != nil {

@@ -50,7 +50,9 @@ func (x *encoder) experts(o *gpu.Experts) error {
 		return err
 	}
 	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner)}
-	if first.Gate.Format == first.Up.Format && b.wide[whichGate] == b.wide[whichUp] {
+	if gated := first.Gate.Format == first.Up.Format && b.wide[whichGate] == b.wide[whichUp]; gated && x.limbs(first.Gate.Format) {
+		x.limbExperts(&b, whichGate, true, first.Gate.Format, b.wide[whichGate], limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
+	} else if gated {
 		s := shapeOf(first.Gate.Format)
 		x.begin(o, "experts_gate_up", s.bits, s.layout, flag(b.wide[whichGate]), b.xrows)
 		x.expertProduct(&b, s, o.X, o.Scratch, up)
@@ -94,19 +96,32 @@ func wideExperts(o *gpu.Experts) [3]bool {
 }
 
 func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out gpu.View, p expertParams) {
+	if x.limbs(f) {
+		rows := b.o.Rows
+		if p.divide == 1 { // a row a pair
+			rows *= b.o.TopK
+		}
+		x.limbExperts(b, which, false, f, b.wide[which], limbRows{x: in, rows: rows, stride: int(p.xStride)}, out, p)
+		return
+	}
 	s := shapeOf(f)
 	x.begin(b.o, "experts_product", s.bits, s.layout, flag(b.wide[which]), b.xrows, which)
 	x.expertProduct(b, s, in, out, p)
 }
 
-// expertProduct binds what the product kernels have in common.
-func (x *encoder) expertProduct(b *expertBatch, s shape, in, out gpu.View, p expertParams) {
+// expertLists binds an operation's table of experts, jobs and pairs.
+func (x *encoder) expertLists(b *expertBatch) {
 	if at := b.o.Table.At; at.IsZero() {
 		x.tableAt(b.table)
 	} else {
 		x.views(at)
 	}
 	x.jobsOf(b.jobTables)
+}
+
+// expertProduct binds what the product kernels have in common.
+func (x *encoder) expertProduct(b *expertBatch, s shape, in, out gpu.View, p expertParams) {
+	x.expertLists(b)
 	x.views(in, out)
 	p.groupBits = s.groupBits
 	constants(x, p)

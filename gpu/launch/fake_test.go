@@ -370,6 +370,8 @@ func TestNoAllocations(t *testing.T) {
 	layer := &gpu.ExpertTable{Experts: wave.Experts, At: at(6)}
 	picks := []int32{0, -1}
 	rows := []int32{1, 0}
+	long := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
+	weights := []float32{1, 2}
 	var c gpu.Commands
 	fill := func() {
 		c.Reset()
@@ -385,6 +387,18 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeRoute(gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
 		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})
 		c.EncodeCombine(gpu.Combine{Routed: at(1), Residual: at(0), Y: at(0), Weights: gpu.List[float32]{At: at(5)}, Rows: 2, TopK: 1, Dim: 64})
+		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(0), Y: at(3), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(3), Rows: 2})
+		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(4), Rows: 2})
+		c.EncodeSwiGLU(gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(3), Rows: 2, Dim: 64})
+		c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(0), N: 128})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		c.EncodeCombine(gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: weights}, Rows: 2, TopK: 1, Dim: 64})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
+		c.EncodeRope(gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
+		c.EncodeAppendKV(gpu.AppendKV{K: at(1), V: at(4), Segments: long})
 	}
 	done := make(chan error, 1)
 	tell := func(err error) { done <- err }

@@ -15,30 +15,37 @@ var kernelDefines = map[string][]string{
 	"combine":                {"SHARED"},
 	"append_kv":              {"VALUES"},
 	"append_kv8":             {"VALUES"},
-	"rms_norm":               {"WEIGHTED", "TEAM"},
+	"rms_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE"},
+	"add_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE"},
+	"combine_norm":           {"WEIGHTED", "TEAM", "QUADS", "WIDE", "SHARED"},
 	"gated_norm":             {},
 	"rope":                   {"INTERLEAVED"},
+	"head_vectors":           {"QUADS", "WIDE", "INTERLEAVED", "KV8"},
 	"embed":                  {"BITS", "LAYOUT"},
 	"matmul":                 {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "JOBS"},
 	"expert_jobs":            {"SIZE"},
+	"matmuls":                {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
+	"matmul_swiglu":          {"BITS", "LAYOUT", "WIDE", "XROWS"},
 	"experts_product":        {"BITS", "LAYOUT", "WIDE", "XROWS", "WHICH"},
 	"experts_gate_up":        {"BITS", "LAYOUT", "WIDE", "XROWS"},
 	"experts_swiglu":         {"BITS", "LAYOUT", "XROWS"},
 	"head_matmul":            {"BITS", "LAYOUT", "WIDE", "XROWS"},
 	"head_matmul_transposed": {"BITS", "LAYOUT", "WIDE", "XROWS"},
-	"attention":              {"HEAD_DIM", "VALUE_DIM", "CHUNK", "WIDE", "SPLIT", "KV8"},
-	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "CHUNK"},
+	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8"},
+	"attention_tiles":        {"TILE_DIM", "HEADS", "KV8"},
+	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS"},
+	"topk_parts":             {"EACH"},
+	"topk_merge":             {"EACH"},
 	"conv":                   {"KERNEL", "ADVANCE"},
 	"conv_state":             {"KERNEL"},
-	"delta_prepare":          {"KEY_DIM"},
-	"delta_rule":             {"KEY_DIM"},
+	"delta_rule":             {"KEY_DIM", "WIDE"},
 }
 
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [6]int
+	values [8]int
 }
 
 // kernel returns the kernel of a name with the values of its defines, in the table's order.
@@ -49,6 +56,9 @@ func (x *encoder) kernel(name string, values []int) Kernel {
 		return k
 	}
 	names, ok := kernelDefines[name]
+	if !ok {
+		names, ok = limbKernels[name]
+	}
 	if !ok || len(names) != len(values) {
 		panic(fmt.Sprintf("launch: kernel %q with %d defines: the table has %v", name, len(values), names))
 	}

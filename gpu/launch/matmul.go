@@ -87,6 +87,10 @@ func vectors(n int) int {
 type matMulParams struct{ wRows, wCols, rows, xStride, yStride, groupBits uint32 }
 
 func (x *encoder) matMul(o *gpu.MatMul) {
+	if x.limbs(o.W.Format) {
+		x.limbMatMul(o)
+		return
+	}
 	s, xStride := shapeOf(o.W.Format), or(o.XStride, o.W.Cols)
 	xrows := vectors(o.Rows)
 	x.begin(o, "matmul", s.bits, s.layout, flag(s.wide(&o.W, o.X, xStride)), xrows, flag(!o.Bias.IsZero()))

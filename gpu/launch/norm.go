@@ -2,26 +2,61 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// From teamDim channels on a threadgroup of normTeam simdgroups shares a vector; shorter ones take a simdgroup each.
+// From teamDim channels on a threadgroup of at least leastTeam simdgroups shares a vector; shorter ones take a simdgroup each, normTeam to a
+// threadgroup. Of a team each thread has as few pieces of 4 channels as can be.
 const (
-	teamDim  = 1024
-	normTeam = 8
+	teamDim   = 1024
+	leastTeam = 8
+	mostTeam  = 32
+	normTeam  = 8
 )
+
+// normShape is how many simdgroups share a vector and how many pieces of 4 channels a thread of them has, the defines of vectors.metal.
+type normShape struct{ team, quads int }
+
+// normShapeOf depends on the vectors' length alone, as the order of sums does.
+func normShapeOf(dim int) normShape {
+	s := normShape{1, 1}
+	if dim >= teamDim {
+		for s.team = leastTeam; s.team < mostTeam && s.team*128 < dim; {
+			s.team *= 2
+		}
+	}
+	for s.team*s.quads*128 < dim {
+		s.quads *= 2
+	}
+	return s
+}
 
 type normParams struct {
 	vectors, dim, xStride, yStride uint32
 	eps                            float32
 }
 
-func (x *encoder) rmsNorm(o *gpu.RMSNorm) {
-	team, groups := 1, ceil(o.Vectors, normTeam)
-	if o.Dim >= teamDim {
-		team, groups = normTeam, o.Vectors
+func normParamsOf(o *gpu.RMSNorm) normParams {
+	return normParams{uint32(o.Vectors), uint32(o.Dim), uint32(or(o.XStride, o.Dim)), uint32(or(o.YStride, o.Dim)), o.Eps}
+}
+
+// wideNorm reports whether the vectors of o, and dense ones of the same length at others, can be loaded by 4 channels.
+func wideNorm(o *gpu.RMSNorm, others ...gpu.View) bool {
+	return o.Dim%4 == 0 && o.XStride%4 == 0 && o.YStride%4 == 0 && aligned(16, o.X, o.W, o.Y) && aligned(16, others...)
+}
+
+// endNorm ends a launch over vectors of a shape.
+func (x *encoder) endNorm(s normShape, vectors int) {
+	if s.team > 1 {
+		x.end(32*s.team, vectors)
+		return
 	}
-	x.begin(o, "rms_norm", flag(!o.W.IsZero()), team)
+	x.end(32*normTeam, ceil(vectors, normTeam))
+}
+
+func (x *encoder) rmsNorm(o *gpu.RMSNorm) {
+	s := normShapeOf(o.Dim)
+	x.begin(o, "rms_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o)))
 	x.views(o.X, o.W, o.Y)
-	constants(x, normParams{uint32(o.Vectors), uint32(o.Dim), uint32(or(o.XStride, o.Dim)), uint32(or(o.YStride, o.Dim)), o.Eps})
-	x.end(32*normTeam, groups)
+	constants(x, normParamsOf(o))
+	x.endNorm(s, o.Vectors)
 }
 
 type gatedNormParams struct {

@@ -22,7 +22,7 @@ func (x *encoder) route(o *gpu.Route) error {
 	r := &o.Rule
 	x.begin(o, "route", o.Experts, o.TopK, flag(r.Sigmoid), flag(r.NormTopK), flag(!o.Bias.IsZero()), flag(o.Rows == 1))
 	x.views(o.Scores, o.Bias, o.Picks, o.Weights)
-	x.jobsOf(x.jobTables(o.Rows, o.TopK, o.Experts))
+	x.jobsOf(x.jobTables(o.Rows, o.TopK, o.Experts, false)) // the same for all formats where there is one row
 	x.routed = nil
 	if o.Rows == 1 {
 		x.routed = o
@@ -49,9 +49,16 @@ type jobTables struct {
 }
 
 // jobTables says where the lists of an operation lie, and takes the memory.
-func (x *encoder) jobTables(rows, topK, experts int) (t jobTables) {
+func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	pairs := rows * topK
-	t.xrows = vectors(min(rows, ceil(pairs, experts))) // a job's vectors, if all experts are wanted alike
+	switch { // how many pairs an expert has nobody knows here: as many as if all were wanted alike
+	case limbs && rows > limbFew && pairs > limbFew*experts:
+		t.xrows = limbManyRows
+	case limbs: // jobs with fewer cost less
+		t.xrows = min(rows, limbFew)
+	default:
+		t.xrows = vectors(min(rows, ceil(pairs, experts)))
+	}
 	t.n = min(pairs, experts+pairs/t.xrows)
 	t.pairs = (t.n*16 + 255) &^ 255
 	x.jobsWanted = max(x.jobsWanted, t.pairs+4*pairs)
@@ -65,7 +72,8 @@ func (x *encoder) jobs(o *gpu.Experts) (t jobTables, err error) {
 	if experts > mostExperts {
 		return t, fmt.Errorf("a table of %d experts, the kernel serves %d", experts, mostExperts)
 	}
-	t = x.jobTables(o.Rows, o.TopK, experts)
+	first := &o.Table.Experts[0]
+	t = x.jobTables(o.Rows, o.TopK, experts, x.limbs(first.Gate.Format) && x.limbs(first.Up.Format) && x.limbs(first.Down.Format))
 	r := x.routed
 	x.routed = nil // others' lists come to the same place
 	if r != nil && o.Rows == 1 && o.Picks.At == r.Picks && o.TopK == r.TopK && experts == r.Experts {

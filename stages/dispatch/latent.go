@@ -61,8 +61,7 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	kept := q.Floats(rows * heads * width)
 	y := kept.Floats(rows * m.LatentDim())
 	rest := y.Floats(rows * heads * m.VHeadDim)
-	x.encodeQueries(cmd, l, q, rest)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
+	x.encodeProducts(cmd, l, q, kept, rest)
 	cmd.EncodeRMSNorm(gpu.RMSNorm{
 		X: kept, Y: kept, W: x.kvNorm, Vectors: rows, Dim: m.KVLoraRank, XStride: m.LatentDim(), YStride: m.LatentDim(), Eps: model.LatentNormEps,
 	})
@@ -85,19 +84,22 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
 }
 
-func (x *latent) encodeQueries(cmd *gpu.Commands, l *lane, q, scratch gpu.View) {
+// encodeProducts computes queries and what is kept. Products of the same input follow one another, for devices that compute them together.
+func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu.View) {
 	m, rows := x.m, l.rows
 	if m.QLoraRank == 0 {
 		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Y: q, Rows: rows})
+		cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
 		return
 	}
 	cmd.EncodeMatMul(gpu.MatMul{W: x.qa, X: l.normed, Y: scratch, Rows: rows})
+	cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
 	cmd.EncodeRMSNorm(gpu.RMSNorm{X: scratch, Y: scratch, W: x.qaNorm, Vectors: rows, Dim: m.QLoraRank, Eps: model.LatentNormEps})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
 }
 
 // encodeFolded attends in the space of the latents. What is per head there is computed for the rows from the first to the
-// last that need it.
+// last that need it. Rotated channels are copied right behind their rotation, for devices that do both at once.
 func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, scratch, y gpu.View, rows int) {
 	m, heads := x.m, x.m.NumAttentionHeads
 	width, kept := m.QKNopeHeadDim+m.QKRopeHeadDim, m.LatentDim()
@@ -106,13 +108,13 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, sc
 	first, n := segments[0].Row, last.Row+last.Rows-segments[0].Row
 	folded := scratch                          // [rows, heads, latent and rotated]
 	sums := folded.Floats(rows * heads * kept) // [rows, heads, latent]
-	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
-		W: x.keys, X: q.Floats(first * heads * width), Y: folded.Floats(first * heads * kept), Rows: n, Heads: heads, In: m.QKNopeHeadDim, Out: m.KVLoraRank,
-		HeadRows: keyRows, Transposed: !x.split, XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
-	})
 	cmd.EncodeCopyHeads(gpu.CopyHeads{
 		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
 		XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
+	})
+	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
+		W: x.keys, X: q.Floats(first * heads * width), Y: folded.Floats(first * heads * kept), Rows: n, Heads: heads, In: m.QKNopeHeadDim, Out: m.KVLoraRank,
+		HeadRows: keyRows, Transposed: !x.split, XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
 	})
 	cmd.EncodeAttention(gpu.Attention{
 		Q: folded, Y: sums, QRowStride: heads * kept, QHeadStride: kept, Heads: heads, KVHeads: 1, HeadDim: kept, ValueDim: m.KVLoraRank,

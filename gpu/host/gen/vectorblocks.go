@@ -164,8 +164,42 @@ func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (wor
 // multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
 // multiply-adds over the depth.
 func (g *vectorGenerator) multiply() {
-	g.text("multiply", "func(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)",
-		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
+	const operands = "c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool"
+	const doc = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
+	g.text("multiply", "func("+operands+")", doc+".")
+	g.bands(nil)
+	leave()
+	g.text("multiplyAhead", "func("+operands+", next *byte)", doc+"; meanwhile it fetches lines: next points to an aheadLines.")
+	l := &lines{next: GP64(), last: AllocLocal(8), bytes: 4 * g.lanes}
+	place, last := Load(Param("next"), GP64()), GP64()
+	MOVQ(at(place, 0), l.next)
+	MOVQ(at(place, 8), last)
+	MOVQ(last, l.last)
+	g.bands(l)
+	place = Load(Param("next"), GP64())
+	MOVQ(l.next, at(place, 0))
+	leave()
+}
+
+// lines are cache lines that are fetched along with the steps of the depth, so that they come while products are computed.
+type lines struct {
+	next  reg.Register
+	last  Mem // the last place of next
+	bytes int // in a step
+}
+
+func (l *lines) step() {
+	if l == nil {
+		return
+	}
+	PREFETCHT0(at(l.next, 0))
+	ADDQ(U8(uint8(l.bytes)), l.next)
+	CMPQ(l.next, l.last)
+	CMOVQHI(l.last, l.next)
+}
+
+// bands writes the loops of multiply.
+func (g *vectorGenerator) bands(l *lines) {
 	rows, left := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
 	MOVQ(Load(Param("rows"), GP64()), rows)
 	a, c := base("a"), base("c")
@@ -176,7 +210,7 @@ func (g *vectorGenerator) multiply() {
 		Label(fmt.Sprintf("rows%d", n))
 		CMPQ(rows, U32(uint32(n)))
 		JB(LabelRef(fmt.Sprintf("below%d", n)))
-		g.band(n, a, b{as, bs, left}, c)
+		g.band(n, a, b{as, bs, left, l}, c)
 		advance := GP64()
 		MOVQ(as, advance)
 		IMUL3Q(U32(uint32(n)), advance, advance)
@@ -189,13 +223,13 @@ func (g *vectorGenerator) multiply() {
 		JMP(LabelRef(fmt.Sprintf("rows%d", n)))
 		Label(fmt.Sprintf("below%d", n))
 	}
-	leave()
 }
 
-// b are the strides of a and b, in bytes, and the columns left to do.
+// b are the strides of a and b, in bytes, the columns left to do, and what is fetched along.
 type b struct {
 	as, bs reg.Register
 	left   Mem
+	lines  *lines
 }
 
 // band is n rows and all columns.
@@ -295,6 +329,7 @@ func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, 
 		VFMADD231PS(b0, v, acc[i][0])
 		VFMADD231PS(b1, v, acc[i][1])
 	}
+	s.lines.step()
 	ADDQ(U8(4), ap)
 	if n > 4 {
 		ADDQ(U8(4), places[4].Base)

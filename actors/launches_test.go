@@ -1,0 +1,94 @@
+//go:build linux && (amd64 || arm64)
+
+package actors_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu/emu"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+)
+
+// noting is a back end that notes which kernels are launched.
+type noting struct {
+	launch.Backend
+	mu       sync.Mutex
+	launched []string
+}
+
+func (n *noting) NewStream() (launch.Stream, error) {
+	s, err := n.Backend.NewStream()
+	return &notingStream{s, n}, err
+}
+
+// take returns what was launched since it was called last.
+func (n *noting) take() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.launched
+	n.launched = nil
+	return l
+}
+
+type notingStream struct {
+	launch.Stream
+	n *noting
+}
+
+func (s *notingStream) Launch(p launch.Pipeline, l *launch.Launch) error {
+	s.n.mu.Lock()
+	s.n.launched = append(s.n.launched, l.Kernel.Name)
+	s.n.mu.Unlock()
+	return s.Stream.Launch(p, l)
+}
+
+// TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8, 4, 4 and 2 layers. docs/gpu.md has them by the layer.
+func TestLaunches(t *testing.T) {
+	cache := t.TempDir()
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "moeflux-actor", "emulator")
+	}
+	b, err := emu.Open(emu.Config{Cache: cache})
+	if errors.Is(err, emu.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &noting{Backend: b}
+	d, err := launch.New(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, most := range map[string]int{
+		fixtures.Qwen3MoEQ4: 23, fixtures.Qwen35MoEQ4: 121, fixtures.Qwen3NextQ4: 63, fixtures.DeepseekV3Q4: 62, fixtures.DeepseekV3Q4KVB: 32,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})
+			s := sequence(t, e)
+			text := prompt(1, 6, e.Model().VocabSize)
+			for i, id := range text {
+				if i == len(text)-1 {
+					n.take()
+				}
+				if _, err := s.Eval(t.Context(), []int32{id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := n.take(); len(got) > most {
+				t.Errorf("%d launches for a token, want at most %d: %v", len(got), most, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+)
+
+// Kernels of CUDA's own, in place of portable ones: NAME.cu has the kernel NAME, and includes others.
+//
+//go:embed override/*.cu
+var overrides embed.FS
+
+// overrideSource is the source of a kernel of this package's own, with its #define lines.
+func overrideSource(k launch.Kernel) (string, error) {
+	text, err := overrideFile(k.Name + ".cu")
+	if err != nil {
+		return "", fmt.Errorf("cuda: there is no kernel %q: %w", k.Name, err)
+	}
+	return k.Defines + text, nil
+}
+
+// overrideFile reads a file and the files that it includes.
+func overrideFile(name string) (string, error) {
+	b, err := overrides.ReadFile("override/" + name)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(string(b), "\n")
+	for i, l := range lines {
+		included, ok := strings.CutPrefix(l, `#include "`)
+		if !ok {
+			continue
+		}
+		text, err := overrideFile(strings.TrimSuffix(included, `"`))
+		if err != nil {
+			return "", err
+		}
+		lines[i] = fmt.Sprintf("%s\n#line %d %q", text, i+2, name)
+	}
+	return fmt.Sprintf("#line 1 %q\n%s", name, strings.Join(lines, "\n")), nil
+}
+
+// LimbProducts reports whether the GPU has the integer tensor cores that the kernels of override/ use.
+func (b *backend) LimbProducts() bool { return b.capability >= 80 }
+
+// CompileOwn makes machine code of a kernel of override/, or finds it in the cache, and loads it.
+func (b *backend) CompileOwn(k launch.Kernel) (launch.Pipeline, error) {
+	source, err := overrideSource(k)
+	if err != nil {
+		return nil, err
+	}
+	return b.load(k, source)
+}

@@ -1,0 +1,300 @@
+// Products of affine matrices with rows of float32, exactly added up by the integer tensor cores.
+//
+// Within a quantisation group of the weights (GROUP inputs) a row x is whole numbers of 24 bits times a power of two: n = rint(x·2^(22-e)), where
+// 2^e <= max|x| < 2^(e+1). An input errs by half a unit, 2^(e-23): as much as the rounding of one float32 product of the group's largest
+// input, or twice that. The three bytes of n are limbs, the upper one signed, which are multiplied by codes of 8 bits or less and summed without any
+// rounding. So which unit does it, in which order and in the company of which rows, changes nothing. What is rounded is done by the same instructions
+// in the same order in all kernels here:
+//
+//   d      = a·2^-6 + (b·2^-14 + c·2^-22)       a, b, c the limbs' sums
+//   term   = fma(scale, d, bias·n)              n = 2^-22·Σn
+//   slice  = fma(2^e, term, slice)              over the groups of a slice, ascending
+//   result = (slice_0 + slice_1) + …            over the slices, whose number follows from the matrix
+//
+// The largest input of a group below 2^-105 counts as that, and what is then below 2^-128 as 0; a group with an input that is not finite makes the row's
+// results NaN.
+//
+// #define lines: BITS 2, 4 or 8, GROUP 32, 64 or 128, LAYOUT 0 rows or 1 panels of 16 rows (model/quant), WIDE 1 where operands' places allow
+// vectors to be loaded. It needs the integer tensor cores of sm_80.
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define FN __device__ __forceinline__
+#define ALL 0xffffffffu
+
+// A chunk is what a step of one or two tensor core instructions takes; a lane has a quarter of it, inputs next to each other, PIECES times 4.
+#define CHUNK (GROUP < 64 ? 32 : 64)
+#define CHUNKS (GROUP / CHUNK)
+#define PIECES (CHUNK / 16)
+// Words of a chunk's codes that a lane loads of each of its two rows: its own, or with codes of 2 bits and a chunk of 32 half of one.
+#define LANE_WORDS (CHUNK * BITS / 128 > 0 ? CHUNK * BITS / 128 : 1)
+#define CHUNK_WORDS (CHUNK * BITS / 32)
+#define GROUP_WORDS (GROUP * BITS / 32)
+
+// A row's limbs in memory: for each group the upper, the middle and the lower bytes of its inputs. Beside them for each group 2^e and n.
+#define RECORD (3 * GROUP)
+
+struct Weights {
+  const u8* codes;
+  const u16* scales;
+  const u16* biases;
+};
+
+// Where a lane finds its two rows of a tile of 16: 2g and 2g+1 of a panel, g and g+8 of rows, g = lane/4.
+struct Tile {
+  const u32* codes[2];
+  const u16* scales[2];
+  const u16* biases[2];
+};
+
+struct Codes {
+  u32 w[CHUNKS][2][LANE_WORDS];
+};
+
+struct Limbs {
+  u32 v[3][CHUNKS][PIECES];  // upper, middle, lower
+  float scale, sum;          // 2^e, n
+};
+
+FN float f32(u32 bits) { return __uint_as_float(bits); }
+FN float bf16(u32 bits) { return __uint_as_float(bits << 16); }
+
+FN Tile tile_of(const Weights& w, u32 first, u32 rows, u32 cols, u32 lane) {
+  const u32 g = lane >> 2, t = lane & 3u, words = cols / (32 / BITS), groups = cols / GROUP;
+  const u32 word = CHUNK * BITS / 128 > 0 ? t * LANE_WORDS : t >> 1;
+  Tile a;
+#pragma unroll
+  for (u32 i = 0; i < 2; i++) {
+#if LAYOUT == 1
+    // A panel past the end is the last one again.
+    const u32 panel = min(first, rows - 1u) >> 4, row = 2u * g + i;
+    a.codes[i] = (const u32*)w.codes + ((u64)panel * words + word) * 16u + row;
+    a.scales[i] = w.scales + (u64)panel * groups * 16u + row;
+    a.biases[i] = w.biases + (u64)panel * groups * 16u + row;
+#else
+    const u32 row = min(first + g + 8u * i, rows - 1u);
+    a.codes[i] = (const u32*)w.codes + (u64)row * words + word;
+    a.scales[i] = w.scales + (u64)row * groups;
+    a.biases[i] = w.biases + (u64)row * groups;
+#endif
+  }
+  return a;
+}
+
+// Weights are read once: they are not to displace the inputs in the cache nearest to the cores.
+FN u32 load1(const u32* p, bool there) {
+  u32 v = 0;
+  asm("{.reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.L1::no_allocate.u32 %0, [%1];}" : "+r"(v) : "l"(p), "r"((u32)there));
+  return v;
+}
+FN uint2 load2(const u32* p, bool there) {
+  uint2 v = make_uint2(0, 0);
+  asm("{.reg .pred q; setp.ne.u32 q, %3, 0; @q ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];}"
+      : "+r"(v.x), "+r"(v.y) : "l"(p), "r"((u32)there));
+  return v;
+}
+
+// The codes of a lane's two rows in one group; 0 unless the group is there.
+FN void load_codes(Codes& c, const Tile& a, u32 group, bool there) {
+#pragma unroll
+  for (u32 k = 0; k < CHUNKS; k++) {
+#if LAYOUT == 1
+    const u64 at = ((u64)group * GROUP_WORDS + k * CHUNK_WORDS) * 16u;
+#pragma unroll
+    for (u32 j = 0; j < LANE_WORDS; j++) {
+#if WIDE
+      const uint2 v = load2(a.codes[0] + at + 16u * j, there);
+      c.w[k][0][j] = v.x, c.w[k][1][j] = v.y;
+#else
+      c.w[k][0][j] = load1(a.codes[0] + at + 16u * j, there), c.w[k][1][j] = load1(a.codes[1] + at + 16u * j, there);
+#endif
+    }
+#else
+    const u64 at = (u64)group * GROUP_WORDS + k * CHUNK_WORDS;
+#pragma unroll
+    for (u32 i = 0; i < 2; i++) {
+#pragma unroll
+      for (u32 j = 0; j < LANE_WORDS; j++) c.w[k][i][j] = load1(a.codes[i] + at + j, there);
+    }
+#endif
+  }
+}
+
+// The scales or biases of a lane's two rows in one group.
+FN void load_pair(float (&v)[2], const u16* const (&p)[2], u32 group, bool there) {
+#if LAYOUT == 1
+  const u64 at = (u64)group * 16u;
+#else
+  const u64 at = group;
+#endif
+#if LAYOUT == 1 && WIDE
+  const u32 both = load1((const u32*)(p[0] + at), there);
+  v[0] = bf16(both & 0xffffu), v[1] = f32(both & 0xffff0000u);
+#else
+  v[0] = there ? bf16(p[0][at]) : 0.0f, v[1] = there ? bf16(p[1][at]) : 0.0f;
+#endif
+}
+
+// 4 codes next to each other, one a byte: piece m of a row's part of a chunk.
+FN u32 piece(const u32 (&w)[LANE_WORDS], u32 m, u32 t) {
+#if BITS == 8
+  return w[m];
+#elif BITS == 4 && LAYOUT == 1
+  return (w[m >> 1] >> (4u * (m & 1u))) & 0x0f0f0f0fu;
+#elif BITS == 4
+  const u32 even = w[m >> 1] & 0x0f0f0f0fu, odd = (w[m >> 1] >> 4) & 0x0f0f0f0fu;
+  return __byte_perm(even, odd, m & 1u ? 0x7362u : 0x5140u);
+#else
+  const u32 i = CHUNK == 64 ? m : m + 2u * (t & 1u);  // piece of the word
+#if LAYOUT == 1
+  return (w[0] >> (2u * i)) & 0x03030303u;
+#else
+  const u32 byte = (w[0] >> (8u * i)) & 0xffu;
+  const u32 pairs = (byte | byte << 12) & 0x000f000fu;
+  return (pairs | pairs << 6) & 0x03030303u;
+#endif
+#endif
+}
+
+// Makes limbs of a row's group, of which the 4 lanes with one lane/4 have a quarter each, see CHUNK. Without it, they are of zeros.
+FN void split(Limbs& b, const float* x, u32 t, bool there) {
+  float v[CHUNKS][4 * PIECES];
+#pragma unroll
+  for (u32 k = 0; k < CHUNKS; k++) {
+    const float* p = x + k * CHUNK + 4u * PIECES * t;
+#pragma unroll
+    for (u32 i = 0; i < PIECES; i++) {
+#if WIDE
+      const float4 u = there ? *(const float4*)(p + 4u * i) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      v[k][4u * i] = u.x, v[k][4u * i + 1u] = u.y, v[k][4u * i + 2u] = u.z, v[k][4u * i + 3u] = u.w;
+#else
+#pragma unroll
+      for (u32 j = 4u * i; j < 4u * i + 4u; j++) v[k][j] = there ? p[j] : 0.0f;
+#endif
+    }
+  }
+  u32 most = 0;  // of magnitudes' bits, whose order is that of magnitudes, NaN above all
+#pragma unroll
+  for (u32 k = 0; k < CHUNKS; k++) {
+#pragma unroll
+    for (u32 i = 0; i < 4 * PIECES; i++) most = max(most, __float_as_uint(v[k][i]) & 0x7fffffffu);
+  }
+  most = max(most, __shfl_xor_sync(ALL, most, 1));
+  most = max(most, __shfl_xor_sync(ALL, most, 2));
+  const u32 exponent = most >> 23, e = min(max(exponent, 22u), 254u);  // by 127 more than it is
+  const float up = f32((276u - e) << 23);
+  int sum = 0;
+#pragma unroll
+  for (u32 k = 0; k < CHUNKS; k++) {
+#pragma unroll
+    for (u32 i = 0; i < PIECES; i++) {
+      u32 n[4];
+#pragma unroll
+      for (u32 j = 0; j < 4; j++) {
+        const int q = min(__float2int_rn(v[k][4u * i + j] * up), 0x7fffff);
+        sum += q;
+        n[j] = (u32)q;
+      }
+      const u32 low01 = __byte_perm(n[0], n[1], 0x5140), low23 = __byte_perm(n[2], n[3], 0x5140);
+      b.v[0][k][i] = __byte_perm(__byte_perm(n[0], n[1], 0x0062), __byte_perm(n[2], n[3], 0x0062), 0x5410);
+      b.v[1][k][i] = __byte_perm(low01, low23, 0x7632);
+      b.v[2][k][i] = __byte_perm(low01, low23, 0x5410);
+    }
+  }
+  sum += __shfl_xor_sync(ALL, sum, 1);
+  sum += __shfl_xor_sync(ALL, sum, 2);
+  b.scale = exponent == 255u ? f32(0x7fc00000u) : f32(e << 23);
+  b.sum = (float)sum * 2.384185791015625e-07f;
+}
+
+// Reads a lane's part of the limbs of a row's group; record is in any memory.
+FN void fetch(Limbs& b, const u8* record, u32 t) {
+#pragma unroll
+  for (u32 l = 0; l < 3; l++) {
+#pragma unroll
+    for (u32 k = 0; k < CHUNKS; k++) {
+      const u8* p = record + l * GROUP + k * CHUNK + 4u * PIECES * t;
+#if CHUNK == 64
+      const uint4 v = *(const uint4*)p;
+      b.v[l][k][0] = v.x, b.v[l][k][1] = v.y, b.v[l][k][2] = v.z, b.v[l][k][3] = v.w;
+#else
+      const uint2 v = *(const uint2*)p;
+      b.v[l][k][0] = v.x, b.v[l][k][1] = v.y;
+#endif
+    }
+  }
+}
+
+// The sums of 16 rows' codes times the limbs of 8 columns: a lane has those of rows g and g+8 with columns 2t and 2t+1. They begin as the bits of
+// a float, so that adding up integers counts up its significand: no conversion is needed, and limbs' weights are the exponents.
+struct Sums {
+  u32 v[3][4];
+};
+#define UPPER 0x48400000u   // 1.5·2^17: units of 2^-6, both signs
+#define MIDDLE 0x44000000u  // 2^9: units of 2^-14
+#define LOWER 0x40000000u   // 2: units of 2^-22
+
+FN void clear(Sums& d) {
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) d.v[0][i] = UPPER, d.v[1][i] = MIDDLE, d.v[2][i] = LOWER;
+}
+
+FN void mma_signed(u32 (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+FN void mma_unsigned(u32 (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Adds the products of a group, with the limbs of the columns for which mask is all ones.
+FN void multiply(Sums& d, const Codes& c, const Limbs& b, u32 mask, u32 t) {
+#pragma unroll
+  for (u32 k = 0; k < CHUNKS; k++) {
+#pragma unroll
+    for (u32 m = 0; m < PIECES; m += 2) {
+      const u32 a0 = piece(c.w[k][0], m, t), a1 = piece(c.w[k][1], m, t), a2 = piece(c.w[k][0], m + 1, t), a3 = piece(c.w[k][1], m + 1, t);
+      mma_signed(d.v[0], a0, a1, a2, a3, b.v[0][k][m] & mask, b.v[0][k][m + 1] & mask);
+      mma_unsigned(d.v[1], a0, a1, a2, a3, b.v[1][k][m] & mask, b.v[1][k][m + 1] & mask);
+      mma_unsigned(d.v[2], a0, a1, a2, a3, b.v[2][k][m] & mask, b.v[2][k][m + 1] & mask);
+    }
+  }
+}
+
+FN float term(const Sums& d, u32 i, float scale, float bias, float sum) {
+  const float v = (f32(d.v[0][i]) - 196608.0f) + ((f32(d.v[1][i]) - 512.0f) + (f32(d.v[2][i]) - 2.0f));
+  return fmaf(scale, v, bias * sum);
+}
+
+// x·sigmoid(x), as the portable kernels have it.
+FN float silu(float x) {
+  const float h = expf(-0.5f * fabsf(x)), e = h * h;
+  return (x >= 0.0f ? x : x * h * h) / (1.0f + e);
+}
+
+// How the groups of a row are cut into slices: of as many groups each, but the last.
+struct Slices {
+  u32 groups, each, n;
+};
+FN Slices slices_of(u32 cols) {
+  Slices s;
+  s.groups = cols / GROUP;
+  s.n = min((s.groups + 7u) / 8u, 8u);
+  s.each = (s.groups + s.n - 1u) / s.n;
+  s.n = (s.groups + s.each - 1u) / s.each;
+  return s;
+}
+
+// Experts lie anywhere; see shaders/experts.metal.
+struct ExpertWeights {
+  Weights gate, up, down;
+};
+struct ExpertJob {
+  u32 expert, first, count, pad;
+};
+struct ExpertParams {
+  u32 w_rows, w_cols, divide, x_stride, y_stride, pad;
+};

@@ -1,0 +1,55 @@
+//go:build nvrtc && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+)
+
+// limbKernels are the kernels of override/ with the values of their #define lines that package launch gives them.
+func limbKernels() (all []launch.Kernel) {
+	add := func(name, common, format string, values ...any) {
+		all = append(all, launch.Kernel{Name: name, Defines: common + fmt.Sprintf(format, values...)})
+	}
+	for _, bits := range []int{2, 4, 8} {
+		for _, group := range []int{32, 64, 128} {
+			for layout := range 2 {
+				for wide := range 2 {
+					c := fmt.Sprintf("#define BITS %d\n#define GROUP %d\n#define LAYOUT %d\n#define WIDE %d\n", bits, group, layout, wide)
+					add("limbs_split", c, "")
+					for _, rows := range []int{1, 2, 4, 8} {
+						add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+rows%2, rows/8, 1+wide*3)
+					}
+					add("limbs_matmul_many", c, "#define TILES %d\n#define COLS 4\n#define PARTS %d\n", 1+layout, 1+2*wide)
+					add("limbs_experts", c, "#define GATED 1\n#define TILES 2\n#define SPLIT %d\n#define WHICH 0\n", wide)
+					add("limbs_experts", c, "#define GATED 0\n#define TILES 1\n#define SPLIT %d\n#define WHICH 2\n", wide)
+					add("limbs_experts_many", c, "#define GATED %d\n#define TILES 2\n#define COLS 4\n#define WHICH %d\n", wide, 2*(1-wide))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Every kernel of override/ compiles for the oldest GPU that it serves and for newer ones.
+func TestOverridesCompile(t *testing.T) {
+	c := openNVRTC(t)
+	for i, k := range limbKernels() {
+		source, err := overrideSource(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The compiler takes half a second for one: every other architecture in turn.
+		arch := []string{"sm_80", "sm_90"}[i%2]
+		_, log, err := c.build(source, options(arch))
+		switch {
+		case err != nil:
+			t.Fatalf("%s for %s with %q: %v\n%s", k.Name, arch, k.Defines, err, log)
+		case log != "":
+			t.Logf("%s with %q: %s", k.Name, k.Defines, log)
+		}
+	}
+}

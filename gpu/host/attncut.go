@@ -1,0 +1,139 @@
+package host
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// spanCut divides the spans of tiles into chunks. Of one tile, which has all key-value heads, each thread takes as many spans as the
+// others, one after the other, and what is left then goes head by head.
+type spanCut struct {
+	count   int // spans of a tile, at most
+	heads   int // key-value heads of a tile
+	threads int
+	apart   bool // one tile, with heads and spans in chunks of their own
+	each    int  // spans of each thread, if apart
+	chunks  int
+}
+
+// spanChunk is a span of a tile: all its key-value heads, or one of them.
+type spanChunk struct {
+	tile, span int
+	until      int // the thread goes on to here, in spans
+	alone      bool
+	head       int
+}
+
+// cutSpans divides tiles of so many key-value heads, of which the longest looks at last positions.
+func cutSpans(tiles, heads, last, threads int) spanCut {
+	c := spanCut{count: chunks(last, attnSpan), heads: heads, threads: threads}
+	c.chunks = tiles * c.count
+	if tiles == 1 && heads > 1 {
+		c.apart, c.each = true, last/attnSpan/threads
+		// Or all, the last one not whole, if that takes no longer: a head's parts of rows take half as long again.
+		all, whole := c.count/threads, c.each*threads*attnSpan
+		if c.count%threads == 0 && 2*all*threads*attnSpan <= 2*whole+3*(last-whole) {
+			c.each = all
+		}
+		c.chunks = c.each*threads + (c.count-c.each*threads)*heads
+	}
+	return c
+}
+
+// chunk returns the i-th. The pool gives thread k those from k·chunks/threads on.
+func (c *spanCut) chunk(i int) spanChunk {
+	if !c.apart {
+		return spanChunk{tile: i / c.count, span: i % c.count, until: c.count}
+	}
+	k := ((i+1)*c.threads - 1) / c.chunks
+	first := k * c.chunks / c.threads
+	if i-first < c.each {
+		return spanChunk{span: k*c.each + i - first, until: (k + 1) * c.each}
+	}
+	piece := i - (k+1)*c.each
+	span := c.threads*c.each + piece/c.heads
+	return spanChunk{span: span, until: span + 1, alone: true, head: piece % c.heads}
+}
+
+func (x *executor) runAttention(o *gpu.Attention) {
+	t := &x.attn
+	*t = attnTask{vectors: x.vectors, qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
+		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
+	rows, count, longest, last, ns := 0, 0, 0, 0, 0
+	for i := range o.Segments {
+		s := &o.Segments[i]
+		rows = max(rows, s.Row+s.Rows)
+		count += s.Rows
+		longest = max(longest, s.Rows)
+		last = max(last, s.Pos+s.Rows)
+		ns += x.vectors.multiplying((s.Pos+s.Rows)*s.Rows*o.Heads*(o.HeadDim+t.valueDim)) + x.vectors.moving((s.Pos+s.Rows)*o.KVHeads*o.HeadDim*2)
+	}
+	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
+	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
+	if !t.cutWide(x, longest, last, ns) {
+		t.cut(x, count, last, ns)
+	}
+	if t.phase == attnSpans {
+		t.partial = grow(&x.partial, t.tiles*t.spans.count*t.partSize())
+		x.parallel(t, t.spans.chunks, ns)
+		t.phase = attnMerge
+		x.parallel(t, t.tiles*t.perKV, t.mergeNS())
+	} else {
+		x.parallel(t, t.tiles, ns)
+	}
+	*t = attnTask{}
+}
+
+// mergeNS is about what adding spans takes.
+func (t *attnTask) mergeNS() int {
+	const exponential = 10
+	return t.tiles * t.spans.count * t.perKV * t.perRow * t.perHead * (exponential + t.moving(2*t.valueDim))
+}
+
+// cutWide chooses tiles of all heads, if segments have few rows, the longest so many, and that leaves enough for all threads.
+func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
+	threads, group := len(x.pool.workers)+1, t.heads/t.kvHeads
+	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim {
+		return false
+	}
+	spread := threads > 1 && ns >= inlineNS
+	tiles := len(t.segments)
+	cut := cutSpans(tiles, t.kvHeads, last, threads)
+	if spread && (tiles == 1 && cut.each == 0 || tiles*(last/attnSpan) < threads && tiles > 1) {
+		return false
+	}
+	t.perKV, t.perHead, t.perRow = t.kvHeads, group, rows
+	t.count(group)
+	if spread && tiles < x.spread() {
+		t.phase, t.spans = attnSpans, cut
+	}
+	return true
+}
+
+// cut chooses tiles for work that takes ns: as large as the cache holds, more of them where threads would go short.
+func (t *attnTask) cut(x *executor, rows, last, ns int) {
+	group := t.heads / t.kvHeads
+	most := max(8, tileFloats/(t.dim+2*t.valueDim))
+	t.perKV = 1
+	t.perHead = min(group, most)
+	t.perRow = max(1, most/t.perHead)
+	threads := len(x.pool.workers) + 1
+	spread := threads > 1 && ns >= inlineNS
+	if spread {
+		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.spread()))
+	}
+	t.count(group)
+	if !spread || t.tiles >= 2*threads {
+		return
+	}
+	if spans := cutSpans(t.tiles, 1, last, threads); spans.count > 1 {
+		t.phase, t.spans = attnSpans, spans
+	} else if t.tiles < threads {
+		t.perHead = max(1, t.perHead*t.tiles/threads)
+		t.count(group)
+	}
+}
+
+func (t *attnTask) count(group int) {
+	t.parts, t.tiles = chunks(group, t.perHead), 0
+	for i := range t.segments {
+		t.tiles += chunks(t.segments[i].Rows, t.perRow) * t.kvHeads / t.perKV * t.parts
+	}
+}

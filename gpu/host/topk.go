@@ -1,0 +1,120 @@
+package host
+
+import (
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// topKPart is how many logits a chunk takes: the sums of a row are added by parts of so many, in order.
+const topKPart = 8192
+
+// choice is a logit and where it stands.
+type choice struct {
+	value float32
+	index int32
+}
+
+// before says whether a comes before b among the largest.
+func (a choice) before(b choice) bool {
+	if nan := a.value != a.value; nan || b.value != b.value {
+		return nan && (b.value == b.value || a.index < b.index)
+	}
+	return a.value > b.value || a.value == b.value && a.index < b.index
+}
+
+// choices are the largest found, in order, at most cap of them.
+type choices []choice
+
+// take puts c where it belongs.
+func (l choices) take(c choice) choices {
+	i := len(l)
+	switch {
+	case i < cap(l):
+		l = append(l, c)
+	case c.before(l[i-1]):
+		i--
+	default:
+		return l
+	}
+	for ; i > 0 && c.before(l[i-1]); i-- {
+		l[i] = l[i-1]
+	}
+	l[i] = c
+	return l
+}
+
+// topKTask is the largest logits of rows; a chunk is topKPart of one row.
+type topKTask struct {
+	*vectors
+	logits   []float32
+	vocab, k int
+	parts    int       // of a row
+	best     []choice  // [rows, parts, k]
+	n        []int     // [rows, parts]: how many there are
+	stats    []float32 // [rows, parts, 2]: the largest, and the sum of the exponentials against it
+	merged   []choice  // [k]
+}
+
+func (t *topKTask) do(s *scratch, chunk int) {
+	row, first := chunk/t.parts, chunk%t.parts*topKPart
+	x := t.logits[row*t.vocab : (row+1)*t.vocab][first:min(first+topKPart, t.vocab)]
+	best := choices(t.best[chunk*t.k : chunk*t.k : (chunk+1)*t.k])
+	for i, v := range x {
+		if len(best) < t.k || !(v <= best[t.k-1].value) {
+			best = best.take(choice{v, int32(first + i)})
+		}
+	}
+	t.n[chunk] = len(best)
+	mem := aligned(grow(&s.a, lineFloats+attnBlock+2*lineFloats))
+	block, acc := floats(&mem, attnBlock), floats(&mem, lineFloats)
+	clear(acc)
+	stats := t.stats[2*chunk : 2*chunk+2]
+	stats[0], stats[1] = lowestScore, 0
+	for len(x) > 0 {
+		n := copy(block, x)
+		for i := n; i < attnBlock; i++ {
+			block[i] = float32(math.Inf(-1))
+		}
+		t.softmax(block, stats, acc, lineFloats)
+		x = x[n:]
+	}
+}
+
+func (x *executor) runTopK(o *gpu.TopK) {
+	t := &x.topK
+	t.vectors, t.vocab, t.k, t.parts = x.vectors, o.Vocab, o.K, chunks(o.Vocab, topKPart)
+	t.logits = floatsAt(o.Logits, o.Rows*o.Vocab)
+	all := o.Rows * t.parts
+	grow(&t.best, all*o.K)
+	grow(&t.n, all)
+	grow(&t.stats, 2*all)
+	t.best, t.n, t.stats = t.best[:cap(t.best)], t.n[:cap(t.n)], t.stats[:cap(t.stats)]
+	x.parallel(t, all, x.vectors.exponentials(o.Rows*o.Vocab)+o.Rows*o.Vocab)
+	values, indices, stats := floatsAt(o.Values, o.Rows*o.K), floatsAt(o.Indices, o.Rows*o.K), floatsAt(o.Stats, 2*o.Rows)
+	for r := range o.Rows {
+		top, sum := t.merge(r)
+		stats[2*r], stats[2*r+1] = top, float32(math.Log(sum))
+		for i, c := range t.merged {
+			values[r*o.K+i], indices[r*o.K+i] = c.value, math.Float32frombits(uint32(c.index))
+		}
+	}
+	t.logits = nil
+}
+
+// merge puts a row's largest into t.merged and returns the largest, and the sum of the exponentials against it.
+func (t *topKTask) merge(row int) (top float32, sum float64) {
+	list := choices(grow(&t.merged, t.k)[:0:t.k])
+	top = lowestScore
+	for p := row * t.parts; p < (row+1)*t.parts; p++ {
+		for _, c := range t.best[p*t.k : p*t.k+t.n[p]] {
+			list = list.take(c)
+		}
+		top = max(top, t.stats[2*p])
+	}
+	for p := row * t.parts; p < (row+1)*t.parts; p++ {
+		sum += float64(t.stats[2*p+1]) * math.Exp(float64(t.stats[2*p])-float64(top))
+	}
+	t.merged = list
+	return top, sum
+}

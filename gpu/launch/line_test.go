@@ -1,0 +1,109 @@
+package launch
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+// What is added is finished in order, all of it before Close returns, and what is added while nothing is idle does not pile up.
+func TestLine(t *testing.T) {
+	const n = 1000
+	var got []int
+	turn := make(chan struct{}, 3*n)
+	l := NewLine(func(i int) {
+		<-turn
+		got = append(got, i)
+	})
+	for i := range 2 * n { // two are added for each that may be finished, and then the rest
+		l.Add(i)
+		if i%2 == 0 {
+			turn <- struct{}{}
+		}
+	}
+	for range n {
+		turn <- struct{}{}
+	}
+	if !l.Close() || l.Close() {
+		t.Error("only the first Close says that it was the first")
+	}
+	want := make([]int, 2*n)
+	for i := range want {
+		want[i] = i
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("finished %d pieces in another order than they were added", len(got))
+	}
+}
+
+// The memory of a line that never runs empty is bounded by what waits.
+func TestLineIsBounded(t *testing.T) {
+	begun, turn := make(chan struct{}), make(chan struct{})
+	l := NewLine(func(int) {
+		begun <- struct{}{}
+		<-turn
+	})
+	l.Add(0)
+	for i := range 5000 {
+		l.Add(i)
+		<-begun
+		turn <- struct{}{}
+	}
+	<-begun
+	l.mu.Lock()
+	n := cap(l.waiting)
+	l.mu.Unlock()
+	if n > 1024 {
+		t.Errorf("room for %d pieces where one or two wait", n)
+	}
+	turn <- struct{}{}
+	l.Close()
+}
+
+// Pieces of a staging do not overlap, are what the block has at the offset, and are used again when they were returned; copies out are made if the device has
+// done its part.
+func TestStaging(t *testing.T) {
+	made := 0
+	var blocks Blocks[int]
+	blocks.New = func(size int) (int, []byte, error) {
+		made++
+		return made, make([]byte, size), nil
+	}
+	var s Staging[int]
+	for round := range 3 {
+		type piece struct{ from, to int }
+		taken := map[int][]piece{}
+		for _, n := range []int{1, 100, LeastBlock - 64, LeastBlock, 3 * LeastBlock, 64, 7} {
+			mem, in, at, err := s.Take(&blocks, n)
+			if err != nil || len(mem) != n || cap(mem) != n || at%blockAlign != 0 {
+				t.Fatalf("%d bytes: %d of %d at %d, %v", n, len(mem), cap(mem), at, err)
+			}
+			for _, p := range taken[in] {
+				if at < p.to && p.from < at+n {
+					t.Errorf("%d bytes at %d of block %d overlap %v", n, at, in, p)
+				}
+			}
+			taken[in] = append(taken[in], piece{at, at + n})
+		}
+		src, _, _, err := s.Take(&blocks, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dst := make([]byte, 4)
+		s.Out(dst, src)
+		copy(src, "done")
+		s.Return(&blocks, round > 0)
+		if done := bytes.Equal(dst, []byte("done")); done != (round > 0) {
+			t.Errorf("round %d: copied out: %v", round, done)
+		}
+	}
+	if made > 4 {
+		t.Errorf("%d blocks were made, want no new ones after the first round", made)
+	}
+	freed := 0
+	blocks.Drain(func(Block[int]) { freed++ })
+	blocks.Drain(func(Block[int]) { freed++ })
+	if freed != made {
+		t.Errorf("%d of %d blocks came back", freed, made)
+	}
+}

@@ -1,0 +1,2 @@
+#include <objc/objc.h>
+void objc_msgSend(void);

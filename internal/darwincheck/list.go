@@ -1,0 +1,96 @@
+package darwincheck
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath, Dir, Name      string
+	DepOnly                    bool
+	GoFiles, CgoFiles, Imports []string
+	ImportMap                  map[string]string
+	Module                     *struct{ GoVersion string }
+	Error                      *struct{ Err string }
+}
+
+// list returns the packages that the patterns name and all that they need, each after those that it needs.
+func (c *Config) list(patterns []string) ([]*listed, error) {
+	args := append([]string{"list", "-e", "-deps", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
+	out, err := c.goTool(args...)
+	if err != nil {
+		return nil, err
+	}
+	var all []*listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := new(listed)
+		switch err := dec.Decode(p); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("darwincheck: what go list wrote: %w", err)
+		case p.ImportPath != "unsafe":
+			all = append(all, p)
+		}
+	}
+}
+
+// goTool runs the go command for the other system and returns what it writes.
+func (c *Config) goTool(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = c.Dir
+	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+c.arch(), "CGO_ENABLED=1", "GOFLAGS=-mod=readonly")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("darwincheck: go %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return out, nil
+}
+
+// translate runs cgo on a package's files that import "C" and returns what stands in their place, in dir.
+func (r *run) translate(p *listed, dir string) ([]string, error) {
+	var sources []string
+	for _, name := range p.CgoFiles {
+		text, err := r.read(filepath.Join(p.Dir, name))
+		if err != nil {
+			return nil, err
+		}
+		source := filepath.Join(dir, name)
+		if err := os.WriteFile(source, text, 0o600); err != nil {
+			return nil, fmt.Errorf("darwincheck: %w", err)
+		}
+		sources = append(sources, source)
+	}
+	// -trimpath names the files as they are in the package, so that errors do.
+	args := append([]string{"tool", "cgo", "-objdir", dir, "-importpath", p.ImportPath, "-trimpath", dir + "=>" + p.Dir, "--", "-I" + p.Dir}, sources...)
+	if _, err := r.c.goTool(args...); err != nil {
+		return nil, err
+	}
+	files := []string{filepath.Join(dir, "_cgo_gotypes.go")}
+	for _, name := range p.CgoFiles {
+		files = append(files, filepath.Join(dir, strings.TrimSuffix(name, ".go")+".cgo1.go"))
+	}
+	return files, nil
+}
+
+// read returns a file's text.
+func (r *run) read(file string) ([]byte, error) {
+	if text, ok := r.overlay[file]; ok {
+		return text, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("darwincheck: %w", err)
+	}
+	return text, nil
+}

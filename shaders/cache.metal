@@ -1,0 +1,107 @@
+// Attention over a paged cache: what attention.metal and prefill.metal share.
+//
+// The order of sums, which is the same in every kernel of these files. Positions are taken in chunks of CHUNK and chunks in spans of SPAN, both
+// counted from position 0. A score is the sum of 8 lanes in order, times the scale; lane l takes the channels of the quads l, l+8, … one after
+// the other. A chunk has its largest score, the sum of the weights against it (a simd_sum, one position a lane), and for each channel the
+// weighted values, position after position. Chunks are merged into spans in order, and spans into the result in order. So bits are the same
+// whether chunks, spans or all positions of a row are one threadgroup's work, and whether rows are alone or share tiles.
+//
+// HEAD_DIM and VALUE_DIM are the channels of a key and of a value. WIDE: the cache's places allow vectors to be loaded. KV8: 1 for 8 bits and
+// scales, see gpu.KV; 2 where each head has one scale.
+#include "common.metal"
+
+#ifndef HEAD_DIM
+#define HEAD_DIM 4
+#define VALUE_DIM 4
+#endif
+#define CHUNK 32u
+#define SPAN 16u
+#define LANES 8u
+#define QUADS ((HEAD_DIM + 3u) / 4u)
+#define VALUE_QUADS ((VALUE_DIM + 3u) / 4u)
+#define KEYS ((QUADS + LANES - 1u) / LANES)  // quads of a lane
+#define LOWEST (-1e30f)
+
+struct Page {
+  device const uchar* k;
+  device const uchar* v;
+};
+struct AttentionRow {
+  uint row;
+  uint pos;
+  uint pages;  // where the sequence's pages begin in the table
+  uint page_rows;
+};
+struct AttentionParams {
+  uint heads;
+  uint group;   // query heads that share a key-value head
+  uint blocks;  // of query heads in a group, each a threadgroup's
+  uint q_row;   // floats from row to row
+  uint q_head;
+  uint kv_dim;    // channels of a position
+  uint kv_group;  // of them share a scale, with KV8
+  uint per;    // chunks of a part: 1, or SPAN
+  uint parts;  // most that a row of the launch has
+  uint shared_values;  // 1: the one value head is the beginning of the row
+  float scale;
+};
+
+// 4 channels from channel c on of a position of a page's keys or values, those from channel end on 0.
+inline float4 load_quad(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
+#if KV8
+  device const uchar* codes = part + ulong(slot) * p.kv_dim;
+  device const float* scales = (device const float*)(part + ((page_rows * p.kv_dim + 63u) & ~63u)) + slot;
+#if WIDE
+#if KV8 == 2
+  const float s = scales[c / HEAD_DIM * page_rows];
+#else
+  const float s = scales[c / p.kv_group * page_rows];
+#endif
+  // A code plus 128 under the exponent of 2^23 is a float; what is taken away makes it the code, exactly.
+  const uint w = *(device const uint*)(codes + c) ^ 0x80808080u;
+  return float4(as_type<float>((w & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 8 & 255u) | 0x4b000000u) - 8388736.0f,
+                as_type<float>((w >> 16 & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 24) | 0x4b000000u) - 8388736.0f) * s;
+#else
+  float4 v = float4(0.0f);
+  for (uint i = 0; i < 4u; i++) {
+    if (c + i < end) v[i] = float(as_type<int>(uint(codes[c + i]) << 24) >> 24) * scales[(c + i) / p.kv_group * page_rows];
+  }
+  return v;
+#endif
+#else
+  device const float* x = (device const float*)part + ulong(slot) * p.kv_dim;
+#if WIDE
+  return *(device const float4*)(x + c);
+#else
+  return float4(x[c], c + 1u < end ? x[c + 1u] : 0.0f, c + 2u < end ? x[c + 2u] : 0.0f, c + 3u < end ? x[c + 3u] : 0.0f);
+#endif
+#endif
+}
+
+// 4 channels of a query from channel c on, those past its end 0.
+inline float4 load_query(device const float* q, uint c) {
+  return float4(q[c], c + 1u < HEAD_DIM ? q[c + 1u] : 0.0f, c + 2u < HEAD_DIM ? q[c + 2u] : 0.0f, c + 3u < HEAD_DIM ? q[c + 3u] : 0.0f);
+}
+
+// The largest score so far and the sum of the weights against it.
+struct AttentionState {
+  float m;
+  float l;
+};
+// Takes what follows into the state. Weighted values become fma(what follows, y, x·before).
+inline float2 merge(thread AttentionState& state, float m_next, float l_next) {
+  const float m = max(state.m, m_next);
+  const float2 f = float2(exp(state.m - m), exp(m_next - m));
+  state.l = fma(l_next, f.y, state.l * f.x);
+  state.m = m;
+  return f;
+}
+
+// A chunk's weight of a lane's position, whose score is s; a position that is not live weighs nothing. ml is the chunk's largest score and the
+// sum of its weights.
+inline float weigh(float s, bool live, thread float2& ml) {
+  const float m = simd_max(live ? s : LOWEST);
+  const float e = live ? exp(s - m) : 0.0f;
+  ml = float2(m, simd_sum(e));
+  return e;
+}
