@@ -69,7 +69,6 @@ type lists struct {
 	conv    []convRow
 	last    []convRow
 	delta   []deltaSegment
-	numbers []uint32
 	experts []expertWeights
 	heads   headJoin
 }
