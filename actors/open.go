@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
@@ -127,8 +128,16 @@ func (e *Engine) settle(cfg Config) error {
 			return err
 		}
 	}
-	e.info, err = settle(cfg, e.model, f, mem)
+	e.info, err = settle(cfg, e.model, f, unifiedMemory(cfg.Device, mem))
 	return err
+}
+
+// unifiedMemory returns what an engine may use of mem on a device that shares it with the host but is meant to have only a part.
+func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
+	if d, ok := dev.(gpu.Unified); ok && d.WorkingSet() > 0 {
+		mem.Available = min(mem.Available, d.WorkingSet())
+	}
+	return mem
 }
 
 // build makes the memory, the queue and the five cores.

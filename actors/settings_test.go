@@ -20,6 +20,27 @@ type namedDevice struct{ gpu.Device }
 
 func (namedDevice) Name() string { return "test" }
 
+// unifiedDevice is one that shares the host's memory up to so many bytes.
+type unifiedDevice struct {
+	gpu.Device
+	workingSet int64
+}
+
+func (d unifiedDevice) WorkingSet() int64 { return d.workingSet }
+
+// A device that shares the host's memory is given what is available, and no more than it is meant to have.
+func TestUnifiedMemory(t *testing.T) {
+	mem := sysmem.Info{Total: 100, Available: 80}
+	for _, c := range []struct {
+		dev  gpu.Device
+		want int64
+	}{{namedDevice{}, 80}, {unifiedDevice{workingSet: 70}, 70}, {unifiedDevice{workingSet: 90}, 80}, {unifiedDevice{}, 80}} {
+		if got := unifiedMemory(c.dev, mem); got.Available != c.want || got.Total != 100 {
+			t.Errorf("%+v: %+v, want %d available", c.dev, got, c.want)
+		}
+	}
+}
+
 // published is a model of published shape: its configuration and the sizes of its files.
 type published struct {
 	cfg   *model.Config

@@ -21,19 +21,19 @@
 #define ITEMS (((VALUE_QUADS + 7u) / 8u * 8u * HEADS + THREADS - 1u) / THREADS)
 
 // A chunk's quads of keys of this thread's lane and position. Positions past the last are the last one again.
-inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread float4* k) {
+inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread Quad* k) {
   device const uchar* part = pages[at / page_rows].k;
   const uint slot = at % page_rows;
 #pragma unroll
   for (uint i = 0; i < KEYS; i++) {
     const uint quad = l + LANES * i;
-    k[i] = quad < QUADS ? load_quad(part, slot, page_rows, channel + 4u * quad, channel + HEAD_DIM, p) : float4(0.0f);
+    k[i] = quad < QUADS ? load_quad(part, slot, page_rows, channel + 4u * quad, channel + HEAD_DIM, p) : no_quad();
   }
 }
 
 // A chunk's quads of values that this thread brings to threadgroup memory.
 inline void load_values(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint first, uint last, uint tid,
-                        thread float4* v) {
+                        thread Quad* v) {
 #pragma unroll
   for (uint piece = 0; piece < PIECES; piece++) {
 #pragma unroll
@@ -75,7 +75,8 @@ kernel void attention(device const float* q [[buffer(0)]],
   const uint key_channel = kv_head * HEAD_DIM, value_channel = p.shared_values ? 0u : kv_head * VALUE_DIM;
   const uint l = tid % LANES, j = tid / LANES;            // this thread's lane and position of a chunk's scores
   device const Page* table = pages + row.pages;
-  float4 k[KEYS], v[PIECES * BROUGHT], acc[ITEMS];
+  Quad k[KEYS], v[PIECES * BROUGHT];
+  float4 acc[ITEMS];
   if (c0 < c1) {
     load_keys(table, p, page_rows, key_channel, min(c0 * CHUNK + j, pos), l, k);
     load_values(table, p, page_rows, value_channel, c0 * CHUNK, pos, tid, v);
@@ -90,6 +91,9 @@ kernel void attention(device const float* q [[buffer(0)]],
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint c = c0; c < c1; c++) {
     const uint first = c * CHUNK, n = min(pos + 1u - first, CHUNK);
+    float4 key[KEYS];
+#pragma unroll
+    for (uint i = 0; i < KEYS; i++) key[i] = widen(k[i]);
 #pragma unroll
     for (uint h = 0; h < HEADS; h++) {
       float s = 0.0f;
@@ -97,14 +101,14 @@ kernel void attention(device const float* q [[buffer(0)]],
       for (uint i = 0; i < KEYS; i++) {
         const uint quad = l + LANES * i;
         const float4 x = quad < QUADS ? qs[h * QUADS + quad] : float4(0.0f);
-        s = fma(x.w, k[i].w, fma(x.z, k[i].z, fma(x.y, k[i].y, fma(x.x, k[i].x, s))));
+        s = fma(x.w, key[i].w, fma(x.z, key[i].z, fma(x.y, key[i].y, fma(x.x, key[i].x, s))));
       }
       ((threadgroup float*)sums)[h * CHUNK * LANES + tid] = s;
     }
     if (c + 1u < c1) load_keys(table, p, page_rows, key_channel, min(first + CHUNK + j, pos), l, k);
 #pragma unroll
     for (uint i = 0; i < BROUGHT; i++) {
-      if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = v[i];
+      if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = widen(v[i]);
     }
 #if VALUE_DIM <= 128
     if (c + 1u < c1) load_values(table, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
@@ -127,7 +131,7 @@ kernel void attention(device const float* q [[buffer(0)]],
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
         for (uint i = 0; i < BROUGHT; i++) {
-          if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = v[piece * BROUGHT + i];
+          if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = widen(v[piece * BROUGHT + i]);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }

@@ -46,35 +46,67 @@ struct AttentionParams {
   float scale;
 };
 
+// 4 channels of keys or values as they were loaded: nothing waits for a load before they are widened.
+#if KV8 && WIDE
+struct Quad {
+  uint codes;
+  float scale;
+};
+#else
+struct Quad {
+  float4 x;
+};
+#endif
+inline Quad no_quad() {
+  Quad v;
+#if KV8 && WIDE
+  v.codes = 0u;
+  v.scale = 0.0f;
+#else
+  v.x = float4(0.0f);
+#endif
+  return v;
+}
+
 // 4 channels from channel c on of a position of a page's keys or values, those from channel end on 0.
-inline float4 load_quad(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
+inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
+  Quad v;
 #if KV8
   device const uchar* codes = part + ulong(slot) * p.kv_dim;
   device const float* scales = (device const float*)(part + ((page_rows * p.kv_dim + 63u) & ~63u)) + slot;
 #if WIDE
+  v.codes = *(device const uint*)(codes + c);
 #if KV8 == 2
-  const float s = scales[c / HEAD_DIM * page_rows];
+  v.scale = scales[c / HEAD_DIM * page_rows];
 #else
-  const float s = scales[c / p.kv_group * page_rows];
+  v.scale = scales[c / p.kv_group * page_rows];
 #endif
-  // A code plus 128 under the exponent of 2^23 is a float; what is taken away makes it the code, exactly.
-  const uint w = *(device const uint*)(codes + c) ^ 0x80808080u;
-  return float4(as_type<float>((w & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 8 & 255u) | 0x4b000000u) - 8388736.0f,
-                as_type<float>((w >> 16 & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 24) | 0x4b000000u) - 8388736.0f) * s;
 #else
-  float4 v = float4(0.0f);
+  v.x = float4(0.0f);
   for (uint i = 0; i < 4u; i++) {
-    if (c + i < end) v[i] = float(as_type<int>(uint(codes[c + i]) << 24) >> 24) * scales[(c + i) / p.kv_group * page_rows];
+    if (c + i < end) v.x[i] = float(as_type<int>(uint(codes[c + i]) << 24) >> 24) * scales[(c + i) / p.kv_group * page_rows];
   }
-  return v;
 #endif
 #else
   device const float* x = (device const float*)part + ulong(slot) * p.kv_dim;
 #if WIDE
-  return *(device const float4*)(x + c);
+  v.x = *(device const float4*)(x + c);
 #else
-  return float4(x[c], c + 1u < end ? x[c + 1u] : 0.0f, c + 2u < end ? x[c + 2u] : 0.0f, c + 3u < end ? x[c + 3u] : 0.0f);
+  v.x = float4(x[c], c + 1u < end ? x[c + 1u] : 0.0f, c + 2u < end ? x[c + 2u] : 0.0f, c + 3u < end ? x[c + 3u] : 0.0f);
 #endif
+#endif
+  return v;
+}
+
+// The 4 channels.
+inline float4 widen(Quad v) {
+#if KV8 && WIDE
+  // A code plus 128 under the exponent of 2^23 is a float; what is taken away makes it the code, exactly.
+  const uint w = v.codes ^ 0x80808080u;
+  return float4(as_type<float>((w & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 8 & 255u) | 0x4b000000u) - 8388736.0f,
+                as_type<float>((w >> 16 & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 24) | 0x4b000000u) - 8388736.0f) * v.scale;
+#else
+  return v.x;
 #endif
 }
 

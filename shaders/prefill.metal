@@ -102,7 +102,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       for (uint i = 0; i < PIECE * BLOCK / TILE_THREADS; i++) {
         const uint at = (i * TILE_THREADS + tid) / PIECE;
         const uint2 place = position_of(b, at);
-        ks[x * (BLOCK + 1u) + at] = load_quad(table[place.x].k, place.y, page_rows, channel + 4u * quad, channel + HEAD_DIM, p);
+        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].k, place.y, page_rows, channel + 4u * quad, channel + HEAD_DIM, p));
       }
 #pragma unroll
       for (uint i = 0; i < PIECE * QUERIES / TILE_THREADS; i++) {
@@ -150,6 +150,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       AttentionState state;
       state.m = run[query].x;
       state.l = run[query].y;
+      simdgroup_barrier(mem_flags::mem_threadgroup);  // all lanes have read it
 #pragma unroll
       for (uint c = 0; c < 2u; c++) {
         float2 ml;
@@ -175,7 +176,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
         for (uint i = 0; i < VALUE_PIECE * VALUE_QUADS / TILE_THREADS; i++) {
           const uint item = i * TILE_THREADS + tid;
           const uint2 place = position_of(b, j0 + item / VALUE_QUADS);
-          ks[item] = load_quad(table[place.x].v, place.y, page_rows, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p);
+          ks[item] =
+            widen(load_quad(table[place.x].v, place.y, page_rows, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll

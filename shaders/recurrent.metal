@@ -121,6 +121,22 @@ inline float2 sum_lanes(float2 v) {
   return v + simd_shuffle_xor(v, 4);
 }
 
+// Takes a lane's quads of a row of the state through one row of input and returns the output.
+inline float step(thread float4* s, threadgroup const float4* keys, threadgroup const float4* queries, float4 g, float v) {
+  float4 k[KEYS], a4 = float4(0.0f), c4 = float4(0.0f);
+#pragma unroll
+  for (uint i = 0; i < KEYS; i++) {
+    k[i] = keys[LANES * i];
+    a4 = fma(s[i], k[i], a4);
+    c4 = fma(s[i], queries[LANES * i], c4);
+  }
+  const float2 ac = sum_lanes(float2(sum_parts(a4), sum_parts(c4)));
+  const float delta = g.y * fma(-g.x, ac.x, v);
+#pragma unroll
+  for (uint i = 0; i < KEYS; i++) s[i] = fma(float4(delta), k[i], s[i] * g.x);
+  return fma(g.z, delta, g.x * ac.y);
+}
+
 // Takes each sequence's state through its rows. With k and q normalised, a = S·k, c = S·q, κ = k·q:
 //
 //   δ = β·(v - g·a)    y = g·c + κ·δ    S ← g·S + δ·kᵀ
@@ -188,22 +204,17 @@ kernel void delta_rule(device const float* qkv [[buffer(0)]],
     if (round > 0u) {
       const uint first = next - STEPS, n = min(rows - first, STEPS), at = STEPS - half_at;
       float mine = 0.0f;
-      for (uint t = 0; t < n; t++) {
-        float4 kt[KEYS], a4 = float4(0.0f), c4 = float4(0.0f);
+      if (n == STEPS) {  // nothing between the rows keeps their keys from being read ahead
 #pragma unroll
-        for (uint k = 0; k < KEYS; k++) {
-          kt[k] = keys[(at + t) * PADDED + l + LANES * k];
-          a4 = fma(s[k], kt[k], a4);
-          c4 = fma(s[k], queries[(at + t) * PADDED + l + LANES * k], c4);
+        for (uint t = 0; t < STEPS; t++) {
+          const float out = step(s, keys + (at + t) * PADDED + l, queries + (at + t) * PADDED + l, gates[at + t], simd_shuffle(v, ushort((lane & 24u) + t)));
+          if (l == t) mine = out;
         }
-        const float2 ac = sum_lanes(float2(sum_parts(a4), sum_parts(c4)));
-        const float4 g = gates[at + t];
-        const float vt = simd_shuffle(v, ushort((lane & 24u) + t));
-        const float delta = g.y * fma(-g.x, ac.x, vt);
-        const float out = fma(g.z, delta, g.x * ac.y);
-        if (l == t) mine = out;
-#pragma unroll
-        for (uint k = 0; k < KEYS; k++) s[k] = fma(float4(delta), kt[k], s[k] * g.x);
+      } else {
+        for (uint t = 0; t < n; t++) {
+          const float out = step(s, keys + (at + t) * PADDED + l, queries + (at + t) * PADDED + l, gates[at + t], simd_shuffle(v, ushort((lane & 24u) + t)));
+          if (l == t) mine = out;
+        }
       }
       if (live && l < n) y[(ulong(row0 + first + l) * p.value_heads + h) * p.value_dim + i] = mine;
     }

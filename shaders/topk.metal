@@ -33,12 +33,11 @@ inline uint key_of(float logit) {
 inline uint4 total(uint4 counts, threadgroup uint4* part, thread uint& turns, uint lane, uint sg, uint sgs) {
   threadgroup uint4* p = part + (turns & 1u) * MOST_SGS;
   turns += 1u;
-  const uint4 s = uint4(simd_sum(counts.x), simd_sum(counts.y), simd_sum(counts.z), 0u);
-  if (lane == 0u) p[sg] = s;
+  const uint xy = simd_sum(counts.x | counts.y << 16), z = simd_sum(counts.z);  // of a simdgroup they have 16 bits
+  if (lane == 0u) p[sg] = uint4(xy & 0xffffu, xy >> 16, z, 0u);
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  uint4 all = p[0];
-  for (uint i = 1; i < sgs; i++) all = uint4(all.x + p[i].x, all.y + p[i].y, all.z + p[i].z, 0u);
-  return all;
+  const uint4 mine = lane < sgs ? p[lane] : uint4(0u);
+  return uint4(simd_sum(mine.x), simd_sum(mine.y), simd_sum(mine.z), 0u);
 }
 
 // Which of the threadgroup's candidates are among its k largest: exactly k, each with a place of its own below k in at, or at = k. Candidates of one key
@@ -67,10 +66,15 @@ inline void choose(thread const uint* keys, thread const uint* indices, uint k, 
     const uint want = k - total(n, part, turns, lane, sg, sgs).x;
     uint below = 0u;  // fewer than wanted have an index below
     for (uint bit = 32u; bit > 0u;) {
-      bit -= 1u;
+      bit -= 2u;
       n = uint4(0u);
-      for (uint i = 0; i < EACH; i++) n.x += keys[i] == key && indices[i] < (below | 1u << bit) ? 1u : 0u;
-      if (total(n, part, turns, lane, sg, sgs).x < want) below |= 1u << bit;
+      for (uint i = 0; i < EACH; i++) {
+        n.x += keys[i] == key && indices[i] < (below | 1u << bit) ? 1u : 0u;
+        n.y += keys[i] == key && indices[i] < (below | 2u << bit) ? 1u : 0u;
+        n.z += keys[i] == key && indices[i] < (below | 3u << bit) ? 1u : 0u;
+      }
+      n = total(n, part, turns, lane, sg, sgs);
+      below |= (n.z < want ? 3u : n.y < want ? 2u : n.x < want ? 1u : 0u) << bit;
     }
     last = below;
   }

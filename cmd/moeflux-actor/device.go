@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/cuda"
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/gpu/metal"
 )
 
 // cpuVariable in the environment names the kernels of the host device, in place of the best that the processor runs.
@@ -46,18 +48,24 @@ func (f *engineFlags) activations() host.Activations {
 func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device, error) {
 	switch f.Device {
 	case "auto":
-		d, err := f.openCUDA(inv, log)
+		open, absent := f.openCUDA, cuda.Absent
+		if runtime.GOOS == "darwin" {
+			open, absent = openMetal, metal.Absent
+		}
+		d, err := open(inv, log)
 		if err == nil {
 			return d, nil
 		}
 		level := slog.LevelWarn // there is a GPU, and something is wrong with it
-		if cuda.Absent(err) {
+		if absent(err) {
 			level = slog.LevelInfo
 		}
 		log.Log(context.Background(), level, "no GPU is used, the processor computes", "why", err)
 		return f.openHost(&inv.env)
 	case "cuda":
 		return f.openCUDA(inv, log)
+	case "metal":
+		return openMetal(inv, log)
 	case "host":
 		return f.openHost(&inv.env)
 	case "emu":
@@ -93,6 +101,16 @@ func (f *engineFlags) openCUDA(inv *invocation, log *slog.Logger) (gpu.Device, e
 	}
 	driver, compiler := d.Libraries()
 	log.Info("GPU", "device", d.Name(), "driver", driver, "compiler", compiler)
+	return d, nil
+}
+
+// openMetal opens a Mac's GPU. Metal keeps compiled kernels itself.
+func openMetal(_ *invocation, log *slog.Logger) (gpu.Device, error) {
+	d, err := metal.Open()
+	if err != nil {
+		return nil, err
+	}
+	log.Info("GPU", "device", d.Name(), "working set", d.WorkingSet())
 	return d, nil
 }
 

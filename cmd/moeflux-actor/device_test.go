@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,18 @@ func TestKernelsOfTheEnvironment(t *testing.T) {
 		}
 		checkErrorLine(t, o)
 	}
+}
+
+// On another system than macOS --device metal says that it needs that.
+func TestNoMetal(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("there may be a GPU here")
+	}
+	o := call(t, "", "run", "-p", "x", "--device", "metal")
+	if want := "Metal needs macOS, and this program was built for " + runtime.GOOS; o.code != exitFailed || !strings.Contains(o.stderr, want) {
+		t.Errorf("exit %d, stderr %q; want %d and %q", o.code, o.stderr, exitFailed, want)
+	}
+	checkErrorLine(t, o)
 }
 
 // Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to know, that the processor computes.

@@ -19,7 +19,7 @@ type engineFlags struct {
 	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
-	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (an NVIDIA GPU where one can be used, else the host), host (the processor), cuda (an NVIDIA GPU on Linux, with its driver and the run-time compiler NVRTC of a CUDA toolkit), or emu (GPUs' kernels on the processor, slowly, to check them; needs a C++ compiler). MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version tells what there is. MOEFLUX_CUDA_DRIVER and MOEFLUX_CUDA_NVRTC name the files of libcuda and libnvrtc that lie nowhere usual."`
+	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (a GPU where one can be used, else the host), host (the processor), cuda (an NVIDIA GPU on Linux, with its driver and the run-time compiler NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon, macOS 15 or later; never tried on one), or emu (GPUs' kernels on the processor, slowly, to check them; needs a C++ compiler). MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version tells what there is. MOEFLUX_CUDA_DRIVER and MOEFLUX_CUDA_NVRTC name the files of libcuda and libnvrtc that lie nowhere usual."`
 	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
 	Activations string `default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
@@ -65,8 +65,7 @@ type samplingFlags struct {
 
 // later are values that the command line knows but that are not built yet.
 var later = map[string][]string{
-	"--device": {"metal"},
-	"--trace":  {"otlp", "timeline"},
+	"--trace": {"otlp", "timeline"},
 }
 
 // oneOf reports a value that a flag cannot have; the message says what is available.
@@ -133,7 +132,7 @@ func (f *engineFlags) check() error {
 		return usagef("--threads %d, want 1 or more", f.Threads)
 	}
 	for _, err := range []error{
-		oneOf("--device", f.Device, "auto", "host", "cuda", "emu"),
+		oneOf("--device", f.Device, "auto", "host", "cuda", "metal", "emu"),
 		oneOf("--activations", f.Activations, "int8", "f32"),
 		oneOf("--trace", f.Trace, export.Off, export.Stdout),
 		oneOf("--log-level", f.LogLevel, "debug", "info", "warn", "error"),

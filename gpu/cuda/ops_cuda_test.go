@@ -254,6 +254,18 @@ func BenchmarkSequences(b *testing.B) {
 		})
 	}
 	const vocab = 151936
+	logits := make([]float32, 32*vocab) // where they are equal, what is counted is another thing
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range logits {
+		logits[i] = float32(3 * rng.NormFloat64())
+	}
+	var up gpu.Commands
+	up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: gpu.FloatBytes(logits)})
+	t, err := x.q.Submit(&up)
+	must(b, err)
+	done := make(chan error, 1)
+	t.OnDone(func(err error) { done <- err })
+	must(b, <-done)
 	for _, rows := range []int{1, 32} {
 		for _, k := range []int{1, 40} {
 			x.run(fmt.Sprintf("topk/vocab=%d/rows=%d/k=%d", vocab, rows, k), 4*vocab*rows, func(cmd *gpu.Commands) {

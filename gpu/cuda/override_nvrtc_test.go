@@ -23,6 +23,7 @@ func limbKernels() (all []launch.Kernel) {
 					for _, rows := range []int{1, 2, 4, 8} {
 						add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+rows%2, rows/8, 1+wide*3)
 					}
+					add("limbs_swiglu", c, "#define XROWS %d\n#define TILES 2\n#define SPLIT %d\n#define PARTS 2\n", 1+layout, wide)
 					add("limbs_matmul_many", c, "#define TILES %d\n#define COLS 4\n#define PARTS %d\n", 1+layout, 1+2*wide)
 					add("limbs_experts", c, "#define GATED 1\n#define TILES 2\n#define SPLIT %d\n#define WHICH 0\n", wide)
 					add("limbs_experts", c, "#define GATED 0\n#define TILES 1\n#define SPLIT %d\n#define WHICH 2\n", wide)

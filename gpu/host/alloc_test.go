@@ -52,6 +52,7 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 		Table: &gpu.ExpertTable{Experts: []gpu.Expert{expert, expert}}, Picks: gpu.List[int32]{At: picks}})
 	c.EncodeCombine(gpu.Combine{Routed: routed, Shared: x, SharedGate: x, Residual: x, Y: y, Weights: gpu.List[float32]{At: weights},
 		Rows: rows, TopK: 1, Dim: dim})
+	c.EncodeTopK(gpu.TopK{Logits: x, Values: f(rows * 8), Indices: f(rows * 8), Stats: f(2 * rows), Rows: rows, Vocab: dim, K: 8})
 	c.EncodeDownload(gpu.Download{Src: y, Dst: make([]byte, 64)})
 	return c
 }

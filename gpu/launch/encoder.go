@@ -302,6 +302,13 @@ func constants[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
+// more puts v's bytes behind those of the constants that were bound last.
+func more[T any](x *encoder, v T) {
+	n := int(unsafe.Sizeof(v))
+	x.args[len(x.args)-1].n += n
+	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
+}
+
 // leastTable is the room in bytes that a table takes, a power of two.
 const leastTable = 64
 

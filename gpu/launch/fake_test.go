@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -254,14 +255,14 @@ func TestFailedCompile(t *testing.T) {
 func TestNoScratch(t *testing.T) {
 	f := &fake{}
 	d := openFake(t, f)
-	const heads, dim = 2, 64
-	x, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
-	f.refuse = 1
+	const heads, dim = 16, 64
+	x, page, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	c := new(gpu.Commands)
-	c.EncodeDeltaRule(gpu.DeltaRule{QKV: x, Alpha: x.At(1 << 16), Beta: x.At(1 << 17), ALog: x.At(3 << 16), DtBias: x.At(1 << 18), Y: x.At(1 << 19),
-		KeyHeads: heads, ValueHeads: heads, KeyDim: dim, ValueDim: dim, Segments: []gpu.StateSegment{{Rows: 1, State: state}}})
-	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) {
-		t.Errorf("error %v, want ErrOutOfMemory", err)
+	c.EncodeAttention(gpu.Attention{Q: x, Y: x.At(1 << 16), Heads: heads, KVHeads: 1, HeadDim: dim, QRowStride: heads * dim, QHeadStride: dim, Scale: 1,
+		Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, KV: gpu.KV{Pages: []gpu.View{page}, PageRows: 1000, Dim: dim, VOffset: 1 << 19}}}})
+	f.refuse = 1<<16 + 1 // what tables take there is
+	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), "between launches") {
+		t.Errorf("error %v, want ErrOutOfMemory of what operations need between launches", err)
 	}
 	f.refuse = 0
 	if err := wait(t, q, c); err != nil {
@@ -383,6 +384,7 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeCausalConv(gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
 		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
+		c.EncodeTopK(gpu.TopK{Logits: at(0), Values: at(1), Indices: at(3), Stats: at(4), Rows: 2, Vocab: 64, K: 8})
 		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: wave, Picks: gpu.List[int32]{Host: picks}})
 		c.EncodeRoute(gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
 		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})

@@ -50,13 +50,22 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 	if n < 2 {
 		return 0
 	}
-	if n == 2 && n < len(ops) {
+	limbs := x.limbs(first.W.Format)
+	if n == 2 && n < len(ops) && !(limbs && first.Rows > 2*limbFew) { // for many rows those have no kernel of both
 		if o := gatedOf(ops[n], all[0], all[1]); o != nil {
-			x.matMulSwiGLU(all[:n], o)
+			if limbs {
+				x.limbSwiGLU(all[:n], o)
+			} else {
+				x.matMulSwiGLU(all[:n], o)
+			}
 			return 3
 		}
 	}
-	x.matMuls(all[:n])
+	if limbs {
+		x.limbMatMuls(all[:n])
+	} else {
+		x.matMuls(all[:n])
+	}
 	return n
 }
 

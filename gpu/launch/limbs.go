@@ -20,6 +20,7 @@ type LimbBackend interface {
 var limbKernels = map[string][]string{
 	"limbs_split":        {"BITS", "GROUP", "LAYOUT", "WIDE"},
 	"limbs_matmul":       {"BITS", "GROUP", "LAYOUT", "WIDE", "XROWS", "TILES", "SPLIT", "PARTS"},
+	"limbs_swiglu":       {"BITS", "GROUP", "LAYOUT", "WIDE", "XROWS", "TILES", "SPLIT", "PARTS"},
 	"limbs_matmul_many":  {"BITS", "GROUP", "LAYOUT", "WIDE", "TILES", "COLS", "PARTS"},
 	"limbs_experts":      {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "SPLIT", "WHICH"},
 	"limbs_experts_many": {"BITS", "GROUP", "LAYOUT", "WIDE", "GATED", "TILES", "COLS", "WHICH"},
@@ -86,48 +87,79 @@ func (x *encoder) splitLimbs(op gpu.Op, f quant.Format, wide bool, r *limbRows, 
 
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
 
-type limbMatMulParams struct {
-	cols, rows, xStride, _ uint32
-	part                   limbPartParams
-}
+type limbMatMulParams struct{ cols, rows, xStride, _ uint32 }
 
-// limbMatMul is matMul. The kernels take up to 4 matrices of one format: their parameters and entries of limbMatMulParams one behind the other.
-func (x *encoder) limbMatMul(o *gpu.MatMul) {
+// limbMatMuls multiplies the same rows by up to 4 matrices of one format.
+func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
+	o, tiles := all[0], 0
+	for _, m := range all {
+		tiles += ceil(m.W.Rows, limbTile)
+	}
 	f := o.W.Format
 	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	wide := shapeOf(f).wide(&o.W, o.X, r.stride)
+	wide := wideProduct(o)
 	d := limbDefines(f, wide)
-	tiles := ceil(o.W.Rows, limbTile)
-	p := limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(r.stride),
-		part: limbPartParams{rows: uint32(o.W.Rows), yStride: uint32(or(o.YStride, o.W.Rows)), biased: uint32(flag(!o.Bias.IsZero()))}}
 	at := 0
 	if o.Rows > 2*limbFew {
 		x.splitLimbs(o, f, wide, &r, o.W.Cols, &at)
 		each := 1 + flag(o.Rows > limbManyRows) // tiles of a warp
-		x.begin(o, "limbs_matmul_many", d[0], d[1], d[2], d[3], each, limbManyCols, 1)
+		x.begin(o, "limbs_matmul_many", d[0], d[1], d[2], d[3], each, limbManyCols, len(all))
 		x.places(r.limbs, r.sums)
-		x.limbPart(o, p)
-		x.end(256, ceil(tiles, limbManyTiles*each), ceil(o.Rows, limbManyRows))
+		x.limbParts(all)
+		groups := x.limbParams(all, limbManyTiles*each)
+		x.end(256, groups, ceil(o.Rows, limbManyRows))
 		return
 	}
 	if o.Rows > 4 {
 		x.splitLimbs(o, f, wide, &r, o.W.Cols, &at)
 	}
 	xrows, each := vectors(o.Rows), 1+flag(tiles >= limbPairs)
-	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], xrows, each, flag(r.split), 1)
+	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], xrows, each, flag(r.split), len(all))
 	x.limbRows(&r)
-	x.limbPart(o, p)
-	x.end(32*limbSlices(f, o.W.Cols), ceil(tiles, each), ceil(o.Rows, xrows))
+	x.limbParts(all)
+	groups := x.limbParams(all, each)
+	x.end(32*limbSlices(f, o.W.Cols), groups, ceil(o.Rows, xrows))
 }
 
-// limbPairs is from how many tiles of a matrix on a threadgroup has two: there are enough of them then.
+// limbPairs is from how many tiles of all matrices on a threadgroup has two: there are enough of them then.
 const limbPairs = 400
 
-// limbPart binds a product's matrix, bias and result, and what the kernel has to know of them.
-func (x *encoder) limbPart(o *gpu.MatMul, p limbMatMulParams) {
-	x.matrix(&o.W)
-	x.views(o.Bias, o.Y)
-	constants(x, p)
+// limbParts binds the products' matrices, biases and results.
+func (x *encoder) limbParts(all []*gpu.MatMul) {
+	for _, m := range all {
+		x.matrix(&m.W)
+		x.views(m.Bias, m.Y)
+	}
+}
+
+// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of so many tiles they take.
+func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
+	o := all[0]
+	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
+	for _, m := range all {
+		more(x, limbPartParams{rows: uint32(m.W.Rows), yStride: uint32(or(m.YStride, m.W.Rows)), first: uint32(groups), biased: uint32(flag(!m.Bias.IsZero()))})
+		groups += ceil(ceil(m.W.Rows, limbTile), each)
+	}
+	return groups
+}
+
+// limbSwiGLU multiplies few rows by a gate and an up, and gates.
+func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
+	gate := all[0]
+	f := gate.W.Format
+	r := limbRows{x: gate.X, rows: gate.Rows, stride: or(gate.XStride, gate.W.Cols)}
+	wide, at := wideProduct(gate), 0
+	d := limbDefines(f, wide)
+	if gate.Rows > 4 {
+		x.splitLimbs(gate, f, wide, &r, gate.W.Cols, &at)
+	}
+	xrows := vectors(gate.Rows)
+	x.begin(gate, "limbs_swiglu", d[0], d[1], d[2], d[3], xrows, 2, flag(r.split), 2)
+	x.limbRows(&r)
+	x.limbParts(all)
+	x.views(o.Y)
+	x.limbParams(all, 1)
+	x.end(32*limbSlices(f, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, xrows))
 }
 
 // limbExperts launches products of experts' jobs with rows in; r.rows are all that there may be.

@@ -88,7 +88,8 @@ type matMulParams struct{ wRows, wCols, rows, xStride, yStride, groupBits uint32
 
 func (x *encoder) matMul(o *gpu.MatMul) {
 	if x.limbs(o.W.Format) {
-		x.limbMatMul(o)
+		one := [...]*gpu.MatMul{o}
+		x.limbMatMuls(one[:])
 		return
 	}
 	s, xStride := shapeOf(o.W.Format), or(o.XStride, o.W.Cols)

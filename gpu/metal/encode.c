@@ -77,8 +77,8 @@ void metal_describe(void *device, metal_facts *facts) {
 
 // metal_wrap makes a buffer of memory without a copy; memory and length are multiples of a page. It returns the buffer, retained, or NULL, and the address that
 // kernels have it at.
-void *metal_wrap(void *device, void *memory, uint64_t length, uint64_t options, uint64_t *address) {
-  id buffer = send(wrap_bytes, device, memory, (NSUInteger)length, (NSUInteger)options, NULL);
+void *metal_wrap(void *device, uintptr_t memory, uint64_t length, uint64_t options, uint64_t *address) {
+  id buffer = send(wrap_bytes, device, (void *)memory, (NSUInteger)length, (NSUInteger)options, NULL);
   *address = buffer == NULL ? 0 : send(gpu_address, buffer);
   return buffer;
 }

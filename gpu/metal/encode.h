@@ -46,7 +46,7 @@ typedef struct {
 
 void *metal_device(void);
 void metal_describe(void *device, metal_facts *facts);
-void *metal_wrap(void *device, void *memory, uint64_t length, uint64_t options, uint64_t *address);
+void *metal_wrap(void *device, uintptr_t memory, uint64_t length, uint64_t options, uint64_t *address);
 void *metal_submit(const metal_target *target, const metal_launch *launches, uint64_t n, const metal_arg *args, const uint8_t *constants, uint64_t ticket);
 void metal_finish(void *command_buffer, metal_result *result);
 void metal_release(void *object);

@@ -236,10 +236,10 @@ func (s *fakeSystem) compile(source, kernel string) (compiled, error) {
 
 func (s *fakeSystem) newObject(class string) object { return call(s.l.object, cString(class)) }
 
-func (s *fakeSystem) wrap(at unsafe.Pointer, n int) (buffer object, address uint64) {
-	buffer = call(s.l.wrap, uintptr(s.device), uintptr(at), uintptr(n), 256, uintptr(unsafe.Pointer(&address)))
+func (s *fakeSystem) wrap(at uintptr, n int) (buffer object, address uint64) {
+	buffer = call(s.l.wrap, uintptr(s.device), at, uintptr(n), 256, uintptr(unsafe.Pointer(&address)))
 	if buffer != nil && s.emu != nil {
-		m, err := s.emu.Wrap(unsafe.Slice((*byte)(at), n))
+		m, err := s.emu.Wrap(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n))
 		if err != nil {
 			s.t.Error(err)
 		}

@@ -86,8 +86,8 @@ func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 
 func (b *backend) wrap(mem []byte) (*memory, error) {
 	page := uintptr(b.sys.pageSize())
-	at := unsafe.Pointer(unsafe.SliceData(mem))
-	offset := int(uintptr(at) % page)
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))) // a number: pages may reach beyond what Go knows there
+	offset := int(at % page)
 	whole := (uintptr(offset+len(mem)) + page - 1) / page * page
 	if uint64(whole) > b.facts.maxBuffer {
 		return nil, b.outOfMemory(len(mem), "")
@@ -97,7 +97,7 @@ func (b *backend) wrap(mem []byte) (*memory, error) {
 	if b.closed {
 		return nil, gpu.ErrClosed
 	}
-	buffer, address := b.sys.wrap(unsafe.Add(at, -offset), int(whole))
+	buffer, address := b.sys.wrap(at-uintptr(offset), int(whole))
 	if buffer == nil {
 		return nil, b.outOfMemory(len(mem), "; Metal gives no buffer")
 	}

@@ -27,7 +27,7 @@ var declared = map[string][]string{
 	"NSObject new":                                   {"id"},                 // NSObject.h
 }
 
-// receivers says whom the messages of selectors.go are sent to.
+// receivers says whom the messages of selectors_darwin.go are sent to.
 var receivers = map[string]string{
 	"newPipelineMessage": "MTLDevice", "newResidencySetMessage": "MTLDevice", "newMessage": "NSObject", "addAllocationMessage": "MTLResidencySet",
 	"removeAllocationMessage": "MTLResidencySet", "commitAllocationsMessage": "MTLResidencySet", "addResidencySetMessage": "MTLCommandQueue",
@@ -186,7 +186,7 @@ func TestMessages(t *testing.T) {
 	}
 	for _, s := range sends {
 		if names[s] == "" && s != "message" {
-			t.Errorf("system_darwin.go sends %s, which is not in selectors.go", s)
+			t.Errorf("system_darwin.go sends %s, which is not in selectors_darwin.go", s)
 		}
 	}
 	for key := range declared {
@@ -223,11 +223,11 @@ func holds(t *testing.T, bound map[string][]string, used map[string]bool, key st
 	}
 }
 
-// declaredMessages returns the constants of selectors.go, and what system_darwin.go gives to objc.Sel.
+// declaredMessages returns the constants of selectors_darwin.go, and what system_darwin.go gives to objc.Sel.
 func declaredMessages(t *testing.T) (names map[string]string, sends []string) {
 	t.Helper()
 	names = map[string]string{}
-	for _, file := range []string{"selectors.go", "system_darwin.go"} {
+	for _, file := range []string{"selectors_darwin.go", "system_darwin.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func declaredMessages(t *testing.T) (names map[string]string, sends []string) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec:
-				if file == "selectors.go" && strings.HasSuffix(n.Names[0].Name, "Message") {
+				if file == "selectors_darwin.go" && strings.HasSuffix(n.Names[0].Name, "Message") {
 					names[n.Names[0].Name], _ = strconv.Unquote(n.Values[0].(*ast.BasicLit).Value)
 				}
 			case *ast.CallExpr:
@@ -243,7 +243,7 @@ func declaredMessages(t *testing.T) (names map[string]string, sends []string) {
 					if id, ok := n.Args[0].(*ast.Ident); ok {
 						sends = append(sends, id.Name)
 					} else {
-						t.Errorf("%s: objc.Sel of something that is no constant of selectors.go", file)
+						t.Errorf("%s: objc.Sel of something that is no constant of selectors_darwin.go", file)
 					}
 				}
 			}
@@ -251,7 +251,7 @@ func declaredMessages(t *testing.T) (names map[string]string, sends []string) {
 		})
 	}
 	if len(sends) == 0 || len(names) == 0 {
-		t.Errorf("%d messages in selectors.go, %d sent", len(names), len(sends))
+		t.Errorf("%d messages in selectors_darwin.go, %d sent", len(names), len(sends))
 	}
 	return names, sends
 }

@@ -58,9 +58,9 @@ type system interface {
 	pageSize() int
 	// compile makes a pipeline of a kernel of a source. The error is what Metal says.
 	compile(source, kernel string) (compiled, error)
-	// wrap makes a buffer of whole pages of memory without a copy, and has it resident from then on. It returns where kernels find it; a nil object if
+	// wrap makes a buffer of the n bytes at at, whole pages, without a copy, and has it resident from then on. It returns where kernels find it; a nil object if
 	// Metal gives none.
-	wrap(at unsafe.Pointer, n int) (buffer object, address uint64)
+	wrap(at uintptr, n int) (buffer object, address uint64)
 	// unwrap undoes wrap; the pages can be given back afterwards.
 	unwrap(buffer object)
 	// newQueue makes a command queue, whose command buffers have what is wrapped resident, and a fence.

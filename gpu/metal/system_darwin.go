@@ -127,10 +127,10 @@ func (s *gpuSystem) compile(source, kernel string) (c compiled, err error) {
 }
 
 // wrap makes a buffer that host and GPU share, whose hazards Metal does not track.
-func (s *gpuSystem) wrap(at unsafe.Pointer, n int) (buffer object, address uint64) {
+func (s *gpuSystem) wrap(at uintptr, n int) (buffer object, address uint64) {
 	var found C.uint64_t
 	options := metal.ResourceStorageModeShared | metal.ResourceHazardTrackingModeUntracked
-	buffer = C.metal_wrap(s.device.Ptr(), at, C.uint64_t(n), C.uint64_t(options), &found)
+	buffer = C.metal_wrap(s.device.Ptr(), C.uintptr_t(at), C.uint64_t(n), C.uint64_t(options), &found)
 	if buffer != nil {
 		s.resident(addAllocationMessage, buffer)
 	}

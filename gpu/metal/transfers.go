@@ -22,9 +22,9 @@ const greatestTransfer = 1 << 30
 
 // units are the types that transfers move, by size; the largest that places and length allow is taken.
 var units = []struct {
-	size int
-	name string
-}{{16, "uint4"}, {4, "uint"}, {1, "uchar"}}
+	size    int
+	defines string
+}{{16, "#define UNIT uint4\n"}, {4, "#define UNIT uint\n"}, {1, "#define UNIT uchar\n"}}
 
 // transfers are the kernels that move memory. Metal's own copies would need an encoder of their own between two launches.
 type transfers struct {
@@ -43,9 +43,8 @@ func newTransfers(b *backend) (*transfers, error) {
 	return &transfers{b: b, module: m, pipelines: map[launch.Kernel]*pipeline{}}, nil
 }
 
-// pipeline returns a kernel for one of the units, and compiles it the first time.
-func (t *transfers) pipeline(name, unit string) (*pipeline, error) {
-	k := launch.Kernel{Name: name, Defines: "#define UNIT " + unit + "\n"}
+// pipeline returns a kernel, and compiles it the first time.
+func (t *transfers) pipeline(k launch.Kernel) (*pipeline, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p := t.pipelines[k]; p != nil {
@@ -79,7 +78,7 @@ func (s *stream) transfer(name string, n int, pieces ...piece) error {
 			which++
 		}
 		u := units[which]
-		p, err := s.b.own.pipeline(name, u.name)
+		p, err := s.b.own.pipeline(launch.Kernel{Name: name, Defines: u.defines})
 		if err != nil {
 			return x.keep(err)
 		}

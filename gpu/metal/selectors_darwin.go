@@ -1,3 +1,5 @@
+//go:build cgo
+
 package metal
 
 // The messages that are sent by objc.Call: darwinkit does not have them, or panics when its methods are called. The tests hold each against darwinkit's bindings or
