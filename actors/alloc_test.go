@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -18,9 +19,12 @@ func TestNoAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector and the checks allocate")
 	}
-	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
-		t.Run("io="+string(io), func(t *testing.T) {
-			e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: io})
+	for _, c := range []struct {
+		io       actors.ExpertIO
+		resident actors.Resident
+	}{{actors.ExpertIOMmap, actors.ResidentOn}, {actors.ExpertIOMmap, actors.ResidentOff}, {actors.ExpertIOBuffered, actors.ResidentOff}} {
+		t.Run(fmt.Sprintf("io=%s/resident=%s", c.io, c.resident), func(t *testing.T) {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: c.io, Resident: c.resident})
 			s := sequence(t, e)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()

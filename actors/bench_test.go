@@ -333,10 +333,17 @@ func encodeCopy(out *gpu.Commands, op gpu.Op) {
 		out.EncodeGatedNorm(*o)
 	case *gpu.Experts:
 		a := *o
-		a.Experts = slices.Clone(o.Experts)
+		if a.Table.At.IsZero() {
+			a.Table = &gpu.ExpertTable{Experts: slices.Clone(o.Table.Experts)}
+		}
+		a.Picks.Host = slices.Clone(o.Picks.Host)
 		out.EncodeExperts(a)
+	case *gpu.Route:
+		out.EncodeRoute(*o)
 	case *gpu.Combine:
-		out.EncodeCombine(*o)
+		a := *o
+		a.Weights.Host = slices.Clone(o.Weights.Host)
+		out.EncodeCombine(a)
 	default:
 		panic("an operation that the tape does not know: " + op.Name())
 	}

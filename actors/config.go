@@ -35,6 +35,16 @@ const (
 	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
 )
 
+// Resident says whether the device routes by itself.
+type Resident string
+
+// The choices.
+const (
+	ResidentAuto Resident = "auto" // where all experts are in memory at Open
+	ResidentOn   Resident = "on"   // all experts must fit; what does not fit does not open
+	ResidentOff  Resident = "off"  // the engine's router chooses the experts
+)
+
 // KVFormat says how keys and values are kept.
 type KVFormat string
 
@@ -74,6 +84,9 @@ type Config struct {
 	// they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped
 	// pages. A mapping is shared by all engines on one model, slots are each engine's own.
 	ExpertIO ExpertIO
+	// Resident says whether the device chooses the experts by itself, so that it never waits for the host within a token. "" means auto: where all
+	// experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size.
+	Resident Resident
 	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the
 	// state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
 	// given up while memory is short, and come back.
@@ -159,6 +172,14 @@ func (c Config) Validate() error {
 	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:
 	default:
 		bad(true, "expert I/O %q, want auto, mmap, direct or buffered", c.ExpertIO)
+	}
+	switch c.Resident {
+	case "", ResidentAuto, ResidentOff:
+	case ResidentOn:
+		bad(c.ExpertIO == ExpertIODirect || c.ExpertIO == ExpertIOBuffered, "resident experts are not read as --expert-io %s says; leave it to auto, or set mmap", c.ExpertIO)
+		bad(c.CountAhead, "routers are not asked ahead where the device routes by itself; turn one of the two off")
+	default:
+		bad(true, "resident %q, want auto, on or off", c.Resident)
 	}
 	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
 	bad(c.HostMemory < 0, "host memory of %d bytes", c.HostMemory)

@@ -56,7 +56,7 @@ func TestEmulatorFixtures(t *testing.T) {
 func TestEmulatorEqualBits(t *testing.T) {
 	dev := emulator(t)
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
-	base := open(t, actors.Config{Model: dir, Device: dev, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: 64})
+	base := open(t, actors.Config{Model: dir, Device: dev, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff, ChunkRows: 64})
 	first, second := prompt(1, 21, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
 	want, err := transcript(sequence(t, base), first, 2)
 	if err != nil {
@@ -67,7 +67,9 @@ func TestEmulatorEqualBits(t *testing.T) {
 		cfg actors.Config
 		way string
 	}{
-		{actors.Config{RingDepth: 2, ExpertIO: actors.ExpertIOMmap, WaveSlots: 3, ChunkRows: 5}, "alone"},
+		{actors.Config{RingDepth: 2, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff, WaveSlots: 3, ChunkRows: 5}, "alone"},
+		{actors.Config{RingDepth: 2, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 5}, "alone"},
+		{actors.Config{RingDepth: 3, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 16}, "beside another"},
 		{actors.Config{RingDepth: 3, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * slot, WaveSlots: 4, ChunkRows: 10}, "beside another"},
 		{actors.Config{RingDepth: 1, Prefetch: actors.PrefetchBoth, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 24 * slot, WaveSlots: 3, ChunkRows: 21}, "while slots come and go"},
 	} {

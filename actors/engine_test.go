@@ -52,7 +52,7 @@ func TestEqualBits(t *testing.T) {
 func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 	dir := fixtures.Packed(t, name, 0)
 	dev, dev1 := device(t, 2), device(t, 1)
-	base := open(t, actors.Config{Model: dir, Device: dev1, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: chunkRows(1)})
+	base := open(t, actors.Config{Model: dir, Device: dev1, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff, ChunkRows: chunkRows(1)})
 	first, second := prompt(1, 21, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
 	const decode = 6
 	want, err := transcript(sequence(t, base), first, decode)
@@ -68,15 +68,16 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 		}{{actors.PrefetchOff, 0}, {actors.PrefetchLastToken, 2}, {actors.PrefetchNextGate, 1}, {actors.PrefetchBoth, 2}} {
 			for _, io := range []struct {
 				mode              actors.ExpertIO
+				resident          actors.Resident
 				slots, waves, wrk int
 			}{
-				{actors.ExpertIOMmap, 0, 0, 0}, {actors.ExpertIOMmap, 0, 3, 0},
-				{actors.ExpertIOBuffered, 1, 1, 1}, {actors.ExpertIOBuffered, 4, 4, 2},
-				{actors.ExpertIOBuffered, 24, 3, 8}, {actors.ExpertIOBuffered, 128, 16, 8},
+				{actors.ExpertIOMmap, actors.ResidentOff, 0, 0, 0}, {actors.ExpertIOMmap, actors.ResidentOff, 0, 3, 0}, {actors.ExpertIOMmap, actors.ResidentOn, 0, 0, 0},
+				{actors.ExpertIOBuffered, "", 1, 1, 1}, {actors.ExpertIOBuffered, "", 4, 4, 2},
+				{actors.ExpertIOBuffered, "", 24, 3, 8}, {actors.ExpertIOBuffered, "", 128, 16, 8},
 			} {
 				for _, way := range []string{"alone", "beside another", "while slots come and go"} {
 					cfg := actors.Config{
-						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, ExpertMemory: int64(io.slots) * slot,
+						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, Resident: io.resident, ExpertMemory: int64(io.slots) * slot,
 						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 					}
 					if err := sameConversation(cfg, first, second, want, way); err != nil {

@@ -328,16 +328,20 @@ func TestNaNInRouter(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	e := open(t, actors.Config{Model: dir})
-	s := sequence(t, e)
-	_, err = s.Eval(context.Background(), []int32{1, 2})
-	var score *stages.ScoreError
-	var step *stages.StepError
-	if !errors.As(err, &score) || !errors.As(err, &step) || score.Expert != 5 || step.Layer != 2 || step.Stage != stages.Router {
-		t.Errorf("error %v, want a ScoreError of expert 5 in layer 2", err)
-	}
-	if s.Err() == nil {
-		t.Error("the sequence is not poisoned")
+	for resident, finder := range map[actors.Resident]stages.StageID{actors.ResidentOff: stages.Router, actors.ResidentOn: stages.Dispatch} {
+		t.Run("resident="+string(resident), func(t *testing.T) {
+			e := open(t, actors.Config{Model: dir, Resident: resident})
+			s := sequence(t, e)
+			_, err := s.Eval(context.Background(), []int32{1, 2})
+			var score *stages.ScoreError
+			var step *stages.StepError
+			if !errors.As(err, &score) || !errors.As(err, &step) || score.Expert != 5 || step.Layer != 2 || step.Stage != finder {
+				t.Errorf("error %v, want a ScoreError of expert 5 in layer 2, found by %v", err, finder)
+			}
+			if s.Err() == nil {
+				t.Error("the sequence is not poisoned")
+			}
+		})
 	}
 }
 

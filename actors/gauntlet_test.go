@@ -27,6 +27,8 @@ type gauntlet struct {
 	slot int64 // bytes
 	want [2][][]float32
 
+	resident bool // the device chooses the experts
+
 	tried, noticed map[string]int // by kind; noticed by a caller
 	spared         int            // conversations that went on beside one that was hit
 	slowest        time.Duration
@@ -61,8 +63,11 @@ func newGauntlet(t *testing.T, dir string) *gauntlet {
 	return g
 }
 
-// config makes prompts take two steps, so that conversations meet in one, and has slots for a part of the experts.
+// config makes prompts take two steps, so that conversations meet in one, and has slots for a part of the experts, or lets the device choose among all.
 func (g *gauntlet) config() actors.Config {
+	if g.resident {
+		return actors.Config{Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 6}
+	}
 	return actors.Config{
 		Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 8 * (g.slot + 4096), ReadWorkers: 2, ChunkRows: 6, WaveSlots: 4,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/combine"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -164,7 +165,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.queue = e.meter.measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
-		StepsInFlight: i.StepsInFlight, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
+		StepsInFlight: i.StepsInFlight, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, MaxPages: i.kvPages,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory,
 	})
 	rule, err := e.rule()
@@ -187,6 +188,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
+		Resident: i.Resident, Rule: rule.Rule,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
 		return cores, err
 	}
@@ -204,9 +206,9 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 // rule returns how the model chooses experts.
 func (e *Engine) rule() (router.Rule, error) {
 	m := e.model
-	r := router.Rule{
+	r := router.Rule{Rule: route.Rule{
 		Sigmoid: m.Scoring == model.SigmoidScores, NGroup: m.NGroup, TopKGroup: m.TopKGroup, NormTopK: m.NormTopKProb, Scale: m.RoutedScalingFactor,
-	}
+	}}
 	if !m.CorrectionBias {
 		return r, nil
 	}

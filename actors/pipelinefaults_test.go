@@ -26,6 +26,9 @@ func TestPipelineFaults(t *testing.T) {
 			g.reads()
 			g.device()
 			g.stages()
+			g.resident = true
+			g.device()
+			g.stages()
 			tried, noticed := 0, 0
 			for _, kind := range slices.Sorted(maps.Keys(g.tried)) {
 				tried, noticed = tried+g.tried[kind], noticed+g.noticed[kind]

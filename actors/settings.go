@@ -35,6 +35,7 @@ const checkpointShare = 16
 type Info struct {
 	Device   string
 	ExpertIO ExpertIO // mmap, direct or buffered
+	Resident bool     // the device routes by itself
 	Prefetch Prefetch
 	// PrefetchLayers is how many layers ahead experts are foretold; 0 if Prefetch is off.
 	PrefetchLayers int
@@ -118,7 +119,14 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.ExpertIO = cfg.ExpertIO
 	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
 		i.ExpertIO = ExpertIODirect
-		fits := int64(f.all(m))*int64(i.stride()) <= budget
+		need := int64(f.all(m)) * int64(i.stride())
+		fits := need <= budget
+		if cfg.Resident == ResidentOn {
+			if !fits {
+				return fmt.Errorf("actors: all experts take %d bytes, %d are there for them; set --resident auto or off", need, max(0, budget))
+			}
+			i.ExpertIO = ExpertIOMmap
+		}
 		if fits && (i.ExpertBytes <= mapBytes || f.host > 0 || direct() != nil) { // a device with memory of its own loads all at Open
 			i.ExpertIO = ExpertIOMmap
 		}
@@ -127,6 +135,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	if i.ExpertIO == ExpertIOMmap {
 		i.ReadWorkers = or(i.ReadWorkers, readpool.DefaultWorkers)
 		i.Slots, i.Prefetch = len(m.Layers)*m.NumExperts, PrefetchOff
+		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
 		i.StepsInFlight = or(cfg.StepsInFlight, 1)
 		return nil
 	}

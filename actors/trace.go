@@ -37,12 +37,14 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	case *stages.PrefetchExperts:
 		r.Count = int32(s.reads(head.ID, true))
 		r.Miss = int32(len(m.Experts)) - r.Count
-	case *stages.ScoresReady:
+	case *stages.PicksReady:
 		for _, send := range s.out.Sends {
 			if routed, ok := send.Msg.(*stages.LayerRouted); ok {
 				r.Count = int32(len(routed.Plan.Uses))
 			}
 		}
+	case *stages.StepRouted:
+		r.Count = int32(routedHits(m, s.e.info.TopK))
 	case *stages.LayerRouted:
 		missed := s.reads(head.ID, false)
 		r.Count, r.Miss = int32(len(m.Plan.Uses)-missed), int32(missed)
@@ -75,6 +77,18 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 		}
 	}
 	return r
+}
+
+// routedHits counts the different experts of each layer of what the device has routed by itself.
+func routedHits(m *stages.StepRouted, topK int) int {
+	type use struct{ layer, expert int32 }
+	uses := make(map[use]bool)
+	for i, e := range m.Picks {
+		if e >= 0 {
+			uses[use{int32(i / (topK * len(m.Batch.Rows))), e}] = true
+		}
+	}
+	return len(uses)
 }
 
 // reads counts the reads that the outbox asks for on behalf of a step.
@@ -159,7 +173,7 @@ func (t *tracer) emit(ended stages.Ended, records []tracing.Record) {
 			c.BeganNS = min(c.BeganNS, r.QueuedNS)
 		}
 		c.EndedNS = max(c.EndedNS, r.EndedNS)
-		if r.Kind == tracing.KindLayerRouted {
+		if r.Kind == tracing.KindLayerRouted || r.Kind == tracing.KindStepRouted {
 			c.Hits += int64(r.Count)
 			c.Misses += int64(r.Miss)
 			c.BytesRead += r.Bytes

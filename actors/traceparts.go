@@ -36,7 +36,7 @@ func gatherParts(records []tracing.Record) []tracing.Record {
 		rest = append(rest, r)
 	}
 	for i := range rest {
-		if r := &rest[i]; r.Kind == tracing.KindScoresReady {
+		if r := &rest[i]; r.Kind == tracing.KindPicksReady {
 			r.Miss = waves[r.Layer]
 		}
 	}

@@ -13,7 +13,7 @@ func TestGatherParts(t *testing.T) {
 	rec := func(kind tracing.Kind, layer, wave, count, miss int32, ended, bytes int64) tracing.Record {
 		return tracing.Record{Step: 1, Layer: layer, Wave: wave, Stage: stages.ExpertIO, Kind: kind, BeganNS: ended - 1, EndedNS: ended, Count: count, Miss: miss, Bytes: bytes}
 	}
-	scores, resident, read := tracing.KindScoresReady, tracing.KindWaveResident, tracing.KindExpertsRead
+	scores, resident, read := tracing.KindPicksReady, tracing.KindWaveResident, tracing.KindExpertsRead
 	got := gatherParts([]tracing.Record{
 		rec(scores, 0, 0, 4, 0, 10, 0), rec(scores, 1, 0, 1, 0, 50, 0),
 		rec(read, 0, 0, 1, 0, 11, 100), rec(read, 0, aheadReads, 1, 0, 12, 100), rec(read, 0, 0, 1, 1, 13, 0), rec(read, 0, aheadReads, 1, 0, 14, 100),

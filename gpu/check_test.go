@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/model/quant"
+	"github.com/moeflux/moeflux-actor/model/route"
 )
 
 // fakeBuffer has a length and no memory.
@@ -500,56 +501,71 @@ func TestCheckRecurrent(t *testing.T) {
 }
 
 func TestCheckExperts(t *testing.T) {
-	expert := func(pairs ...int32) Expert {
-		return Expert{Gate: matrix(32, 64, q4), Up: matrix(32, 64, q4), Down: matrix(64, 32, q4), Pairs: pairs}
+	expert := func() Expert {
+		return Expert{Gate: matrix(32, 64, q4), Up: matrix(32, 64, q4), Down: matrix(64, 32, q4)}
 	}
 	good := func() Experts {
 		return Experts{X: floats(3 * 64), Y: floats(6 * 64), Scratch: floats(6 * 64), Rows: 3, TopK: 2,
-			Experts: []Expert{expert(0, 3), expert(1, 5)}}
+			Table: &ExpertTable{Experts: []Expert{expert(), expert()}}, Picks: List[int32]{Host: []int32{0, 1, -1, 0, -7, 1}}}
+	}
+	damages := func(table func(o *Experts) *ExpertTable) []bad[Experts] {
+		return join(
+			mats("Gate", func(o *Experts) *Matrix { return &table(o).Experts[1].Gate }),
+			mats("Up", func(o *Experts) *Matrix { return &table(o).Experts[1].Up }),
+			mats("Down", func(o *Experts) *Matrix { return &table(o).Experts[1].Down }),
+			[]bad[Experts]{
+				{"none", func(o *Experts) { table(o).Experts = nil }, ""},
+				{"first gate empty", func(o *Experts) { table(o).Experts[0].Gate.Rows = 0 }, "at least [1, 1]"},
+				{"first gate negative", func(o *Experts) { table(o).Experts[0].Gate.Rows = -32 }, ""},
+				{"other shape", func(o *Experts) { table(o).Experts[1].Up = matrix(33, 64, q4) }, "want [32, 64]"},
+				{"turned", func(o *Experts) { table(o).Experts[1].Down = matrix(32, 64, q4) }, "want [64, 32]"},
+				{"other format", func(o *Experts) { table(o).Experts[1].Down = matrix(64, 32, f32) }, "formats"},
+			})
 	}
 	check(t, good, join(
-		mats("Gate", func(o *Experts) *Matrix { return &o.Experts[1].Gate }),
-		mats("Up", func(o *Experts) *Matrix { return &o.Experts[1].Up }),
-		mats("Down", func(o *Experts) *Matrix { return &o.Experts[1].Down }),
+		damages(func(o *Experts) *ExpertTable { return o.Table }),
 		view("X", 4, func(o *Experts) *View { return &o.X }),
 		view("Y", 4, func(o *Experts) *View { return &o.Y }),
 		view("Scratch", 4, func(o *Experts) *View { return &o.Scratch }),
 		size("Rows", func(o *Experts) *int { return &o.Rows }),
 		size("TopK", func(o *Experts) *int { return &o.TopK }),
 		[]bad[Experts]{
-			{"none", func(o *Experts) { o.Experts = nil }, "want at least"},
-			{"first gate empty", func(o *Experts) { o.Experts[0].Gate.Rows = 0 }, "at least [1, 1]"},
-			{"first gate negative", func(o *Experts) { o.Experts[0].Gate.Rows = -32 }, ""},
-			{"no pairs", func(o *Experts) { o.Experts[1].Pairs = nil }, "expert 1: number of Pairs"},
-			{"pair too large", func(o *Experts) { o.Experts[1].Pairs[1] = 6 }, "expert 1: pair 6 at index 1"},
-			{"pair negative", func(o *Experts) { o.Experts[1].Pairs[0] = -1 }, "pair -1"},
-			{"pairs descending", func(o *Experts) { o.Experts[1].Pairs = []int32{5, 1} }, "ascending"},
-			{"pair twice", func(o *Experts) { o.Experts[1].Pairs = []int32{1, 1} }, "ascending"},
-			{"pair of another", func(o *Experts) { o.Experts[1].Pairs[0] = 3 }, "belongs to an earlier expert"},
-			{"other shape", func(o *Experts) { o.Experts[1].Up = matrix(33, 64, q4) }, "want [32, 64]"},
-			{"turned", func(o *Experts) { o.Experts[1].Down = matrix(32, 64, q4) }, "want [64, 32]"},
+			{"no table", func(o *Experts) { o.Table = nil }, "no Table"},
+			{"place without form", func(o *Experts) { o.Table.At = room(2 * TableBytes) }, "never written"},
+			{"pick too large", func(o *Experts) { o.Picks.Host[3] = 2 }, "pick 2 at index 3"},
+			{"picks short", func(o *Experts) { o.Picks.Host = o.Picks.Host[:5] }, "5 Picks, want 6"},
+			{"picks in two places", func(o *Experts) { o.Picks.At = floats(6) }, "lie on the device and travel"},
+			{"picks on the device short", func(o *Experts) { o.Picks = List[int32]{At: floats(5)} }, "do not fit"},
+			{"picks in Y", func(o *Experts) { o.Picks = List[int32]{At: o.Y} }, "overlap"},
 			same("X is Y", func(o *Experts) { o.X = o.Y }),
 			same("X is Scratch", func(o *Experts) { o.X = o.Scratch }),
 			same("Y is Scratch", func(o *Experts) { o.Y = o.Scratch }),
 		}))
-	many := good()
-	many.Rows, many.TopK = smallPairs, 2
-	n := many.Rows * many.TopK
-	many.X, many.Y, many.Scratch = floats(many.Rows*64), floats(n*64), floats(n*64)
-	many.Experts[1].Pairs = []int32{int32(n) - 1}
-	if err := many.Check(); err != nil {
-		t.Errorf("experts of %d pairs: %v", n, err)
+	// A table that lies on the device is looked at when it is written there, and then no more.
+	e := good()
+	check(t, func() Tabulate {
+		return Tabulate{Table: &ExpertTable{Experts: []Expert{expert(), expert()}, At: room(2 * TableBytes)}}
+	}, join(
+		mats("Down", func(o *Tabulate) *Matrix { return &o.Table.Experts[1].Down }),
+		view("Table.At", 8, func(o *Tabulate) *View { return &o.Table.At })[1:],
+		[]bad[Tabulate]{
+			{"no table", func(o *Tabulate) { o.Table = nil }, "no Table"},
+			{"no place", func(o *Tabulate) { o.Table.At = View{} }, "no place"},
+		}))
+	e.Table.At = room(2 * TableBytes)
+	if err := (&Tabulate{Table: e.Table}).Check(); err != nil {
+		t.Fatal(err)
 	}
-	many.Experts[0].Pairs = []int32{int32(n) - 1}
-	if many.Check() == nil {
-		t.Errorf("experts of %d pairs, one of them twice, passed", n)
+	e.Picks = List[int32]{At: floats(6)}
+	if err := e.Check(); err != nil {
+		t.Errorf("with a table on the device: %v", err)
 	}
 }
 
 func TestCheckCombine(t *testing.T) {
 	check(t, func() Combine {
 		return Combine{Routed: floats(3 * 2 * 5), Shared: floats(15), SharedGate: floats(3), Residual: floats(15), Y: floats(15),
-			Weights: make([]float32, 6), Rows: 3, TopK: 2, Dim: 5}
+			Weights: List[float32]{Host: make([]float32, 6)}, Rows: 3, TopK: 2, Dim: 5}
 	}, join(
 		view("Routed", 4, func(o *Combine) *View { return &o.Routed }),
 		view("Residual", 4, func(o *Combine) *View { return &o.Residual }),
@@ -560,13 +576,39 @@ func TestCheckCombine(t *testing.T) {
 		size("TopK", func(o *Combine) *int { return &o.TopK }),
 		size("Dim", func(o *Combine) *int { return &o.Dim }),
 		[]bad[Combine]{
-			{"weights short", func(o *Combine) { o.Weights = o.Weights[:5] }, "5 weights"},
-			{"weights long", func(o *Combine) { o.Weights = make([]float32, 7) }, "7 weights"},
+			{"weights short", func(o *Combine) { o.Weights.Host = o.Weights.Host[:5] }, "5 Weights"},
+			{"weights long", func(o *Combine) { o.Weights.Host = make([]float32, 7) }, "7 Weights"},
+			{"weights in two places", func(o *Combine) { o.Weights.At = floats(6) }, "lie on the device and travel"},
+			{"weights in Y", func(o *Combine) { o.Weights = List[float32]{At: o.Y} }, "overlap"},
 			{"gate alone", func(o *Combine) { o.Shared = View{} }, "without Shared"},
 			same("Routed is Y", func(o *Combine) { o.Y = o.Routed }),
 			same("Shared is Y", func(o *Combine) { o.Y = o.Shared }),
 			same("SharedGate in Y", func(o *Combine) { o.SharedGate = o.Y }),
 			same("shifted", func(o *Combine) { o.Residual = floats(30); o.Y = o.Residual.Floats(5) }),
+		}))
+}
+
+func TestCheckRoute(t *testing.T) {
+	check(t, func() Route {
+		return Route{Scores: floats(3 * 8), Bias: floats(8), Picks: floats(6), Weights: floats(6), Rows: 3, Experts: 8, TopK: 2,
+			Rule: route.Rule{NGroup: 4, TopKGroup: 1}}
+	}, join(
+		view("Scores", 4, func(o *Route) *View { return &o.Scores }),
+		view("Bias", 4, func(o *Route) *View { return &o.Bias })[1:],
+		view("Picks", 4, func(o *Route) *View { return &o.Picks }),
+		view("Weights", 4, func(o *Route) *View { return &o.Weights }),
+		size("Rows", func(o *Route) *int { return &o.Rows }),
+		size("Experts", func(o *Route) *int { return &o.Experts }),
+		size("TopK", func(o *Route) *int { return &o.TopK }),
+		[]bad[Route]{
+			{"too many picks", func(o *Route) { o.TopK = 9; o.Picks, o.Weights = floats(27), floats(27) }, "9 picks of 8"},
+			{"groups of no size", func(o *Route) { o.Rule.NGroup = 3 }, "3 groups"},
+			{"no group kept", func(o *Route) { o.Rule.TopKGroup = 0 }, "0 of 4 groups"},
+			{"more kept than there are", func(o *Route) { o.Rule.TopKGroup = 5 }, "5 of 4 groups"},
+			{"kept too few", func(o *Route) { o.TopK = 3; o.Picks, o.Weights = floats(9), floats(9) }, "for 3 picks"},
+			same("Picks are Scores", func(o *Route) { o.Picks = o.Scores }),
+			same("Weights are Picks", func(o *Route) { o.Weights = o.Picks }),
+			same("Weights are Bias", func(o *Route) { o.Weights = o.Bias }),
 		}))
 }
 

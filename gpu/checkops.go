@@ -23,6 +23,8 @@ func (o *LatentAttention) Name() string { return "latentattention" }
 func (o *CausalConv) Name() string      { return "causalconv" }
 func (o *DeltaRule) Name() string       { return "deltarule" }
 func (o *GatedNorm) Name() string       { return "gatednorm" }
+func (o *Tabulate) Name() string        { return "tabulate" }
+func (o *Route) Name() string           { return "route" }
 func (o *Experts) Name() string         { return "experts" }
 func (o *Combine) Name() string         { return "combine" }
 func (o *TopK) Name() string            { return "topk" }

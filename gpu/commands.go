@@ -33,6 +33,8 @@ type Commands struct {
 	convs     arena[CausalConv]
 	deltas    arena[DeltaRule]
 	gnorms    arena[GatedNorm]
+	tables    arena[Tabulate]
+	routes    arena[Route]
 	experts   arena[Experts]
 	combines  arena[Combine]
 	topks     arena[TopK]
@@ -67,6 +69,8 @@ func (c *Commands) Reset() {
 	c.convs.reset()
 	c.deltas.reset()
 	c.gnorms.reset()
+	c.tables.reset()
+	c.routes.reset()
 	c.experts.reset()
 	c.combines.reset()
 	c.topks.reset()
@@ -95,6 +99,8 @@ func (c *Commands) EncodeLatentAttention(op LatentAttention) {
 func (c *Commands) EncodeCausalConv(op CausalConv) { c.ops = append(c.ops, c.convs.put(op)) }
 func (c *Commands) EncodeDeltaRule(op DeltaRule)   { c.ops = append(c.ops, c.deltas.put(op)) }
 func (c *Commands) EncodeGatedNorm(op GatedNorm)   { c.ops = append(c.ops, c.gnorms.put(op)) }
+func (c *Commands) EncodeTabulate(op Tabulate)     { c.ops = append(c.ops, c.tables.put(op)) }
+func (c *Commands) EncodeRoute(op Route)           { c.ops = append(c.ops, c.routes.put(op)) }
 func (c *Commands) EncodeExperts(op Experts)       { c.ops = append(c.ops, c.experts.put(op)) }
 func (c *Commands) EncodeCombine(op Combine)       { c.ops = append(c.ops, c.combines.put(op)) }
 func (c *Commands) EncodeTopK(op TopK)             { c.ops = append(c.ops, c.topks.put(op)) }

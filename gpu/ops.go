@@ -1,6 +1,9 @@
 package gpu
 
-import "github.com/moeflux/moeflux-actor/model/quant"
+import (
+	"github.com/moeflux/moeflux-actor/model/quant"
+	"github.com/moeflux/moeflux-actor/model/route"
+)
 
 // Matrix is a weight matrix W[Rows, Cols] (out, in) on the device: y = W·x. Scales and Biases are zero
 // unless the format is affine.
@@ -247,22 +250,60 @@ type GatedNorm struct {
 	Eps          float32
 }
 
-// Expert is one routed expert's weights and who wants it. Gate and Up are [I, H], Down is [H, I].
+// List is numbers that an operation reads: in device memory from At on, or, if At is zero, in Host, with which they travel with the operation. Host
+// is left alone by the caller until the ticket is done.
+type List[T int32 | float32] struct {
+	At   View
+	Host []T
+}
+
+// Expert is one routed expert's weights. Gate and Up are [I, H], Down is [H, I].
 type Expert struct {
 	Gate, Up, Down Matrix
-	Pairs          []int32 // row·TopK + pick, ascending; shared, read-only until the ticket is done
+}
+
+// TableBytes is the room that a device may want for its own form of one expert's entry in a table.
+const TableBytes = 128
+
+// ExpertTable is experts of one layer, which share their shape and formats; picks are indices into it.
+//
+// Without At it travels with each operation that uses it. With At, which has TableBytes for each expert at a multiple of 8, the device keeps its
+// own form of it there: Tabulate writes it, and from then on the table does not change.
+type ExpertTable struct {
+	Experts []Expert
+	At      View
+	// Kept is the device's own, since Tabulate.
+	Kept any
+
+	checked bool // by Tabulate
+}
+
+// Tabulate writes a table of experts to Table.At.
+type Tabulate struct {
+	Table *ExpertTable
+}
+
+// Route chooses each row's experts by its scores, float32 [Rows, Experts], as Rule says: Picks is int32 [Rows, TopK], heaviest first, Weights float32
+// [Rows, TopK]. Bias is float32 [Experts]; the zero View means none. Of equal keys the lower expert goes first.
+//
+// A row with a score that is no finite number has no experts: its picks are -1-e, where e is the first such score's expert, and its weights 0.
+type Route struct {
+	Scores, Bias, Picks, Weights View
+	Rows, Experts, TopK          int
+	Rule                         route.Rule
 }
 
 // Experts runs routed experts over the rows that chose them:
 //
-//	Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) )   for each pair row·TopK+pick of each expert
+//	Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) )   with the expert Table.Experts[Picks[row, pick]]
 //
-// X is dense [Rows, H]; Y is dense [Rows, TopK, H]. Vectors of pairs that no expert here names are left alone.
-// Scratch is float32 [Rows·TopK, 2·I], its contents undefined before and after. The experts share one shape.
+// Picks is [Rows, TopK]. A pick that is negative (or on the device none of the table) is no expert: its vector of Y is left alone. X is dense
+// [Rows, H]; Y is dense [Rows, TopK, H]. Scratch is float32 [Rows·TopK, 2·I], its contents undefined before and after.
 type Experts struct {
 	X, Y, Scratch View
 	Rows, TopK    int
-	Experts       []Expert
+	Table         *ExpertTable
+	Picks         List[int32]
 }
 
 // Combine ends a Mixture-of-Experts layer, in this order:
@@ -270,10 +311,10 @@ type Experts struct {
 //	acc = Σ_k Weights[r·TopK+k]·Routed[r, k, :]  (k ascending);  acc += t·Shared[r, :];  Y[r, :] = Residual[r, :] + acc
 //
 // t is σ(SharedGate[r]), or 1 if SharedGate is zero; without Shared the second step is left out. Routed is dense [Rows, TopK, Dim],
-// the others dense [Rows, Dim], SharedGate [Rows]. Y may be Residual.
+// the others dense [Rows, Dim], SharedGate [Rows], Weights [Rows, TopK]. Y may be Residual.
 type Combine struct {
 	Routed, Shared, SharedGate, Residual, Y View
-	Weights                                 []float32
+	Weights                                 List[float32]
 	Rows, TopK, Dim                         int
 }
 

@@ -1,5 +1,5 @@
 // Products of routed experts with the rows that chose them, see product.metal for the #define lines. Experts lie anywhere: a table has the places of
-// their matrices. A job is up to XROWS pairs (row·top_k + pick) of one expert.
+// their matrices. A job is up to XROWS pairs (row·top_k + pick) of one expert; the whole threadgroup of one without pairs does nothing.
 #include "product.metal"
 
 struct ExpertMatrix {
@@ -57,6 +57,7 @@ kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
                             uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[PARTS];
   device const ExpertJob& job = jobs[group.y];
+  if (job.count > 0u) {
   device const ExpertWeights& e = experts[job.expert];
 #if WHICH == 0
   const Weights w = weights_of(e.gate, p);
@@ -72,6 +73,7 @@ kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
     const uint o = first + i % TILE, v = i / TILE;
     if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = part[i];
+  }
   }
 }
 
@@ -90,6 +92,7 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
   threadgroup float part[PARTS];
   threadgroup float gates[XROWS * TILE];
   device const ExpertJob& job = jobs[group.y];
+  if (job.count > 0u) {
   device const ExpertWeights& e = experts[job.expert];
   ulong at[XROWS];
   vectors_of(job, pairs, p.divide, p.x_stride, at);
@@ -101,6 +104,7 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
     const uint o = first + i % TILE, v = i / TILE;
     if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = gates[i] * part[i];
   }
+  }
 }
 
 struct ExpertGateParams {
@@ -108,12 +112,11 @@ struct ExpertGateParams {
   uint inner;
 };
 // gate[pair, i] = silu(gate[pair, i])·up[pair, i], where a pair has its inner gates and then its inner ups.
-kernel void experts_swiglu(device const uint* pairs [[buffer(0)]],
-                           device float* gate_up [[buffer(1)]],
-                           constant ExpertGateParams& p [[buffer(2)]],
+kernel void experts_swiglu(device float* gate_up [[buffer(0)]],
+                           constant ExpertGateParams& p [[buffer(1)]],
                            uint i [[thread_position_in_grid]]) {
   if (i < p.n) {
-    const ulong at = ulong(pairs[i / p.inner]) * 2u * p.inner + i % p.inner;
+    const ulong at = ulong(i / p.inner) * 2u * p.inner + i % p.inner;
     gate_up[at] = silu(gate_up[at]) * gate_up[at + p.inner];
   }
 }

@@ -86,11 +86,10 @@ func (e *StateMemoryError) Error() string {
 // ScoreError reports a router output that is not a finite number.
 type ScoreError struct {
 	Row, Expert int
-	Value       float32
 }
 
 func (e *ScoreError) Error() string {
-	return fmt.Sprintf("router score of expert %d in row %d is %v; the weights or the sequence's state are damaged", e.Expert, e.Row, e.Value)
+	return fmt.Sprintf("router score of expert %d in row %d is no finite number; the weights or the sequence's state are damaged", e.Expert, e.Row)
 }
 
 // CannotTruncateLinear reports a truncation in the midst of a sequence with recurrent state, which cannot be unwound. Nothing was changed.

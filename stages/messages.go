@@ -123,8 +123,12 @@ type LingerOver struct {
 	Round uint64
 }
 
-// BeginLayer starts one layer of a step. Sequencer to router (which may predict) and to dispatch.
-type BeginLayer struct{ Step }
+// BeginLayer starts one layer of a step, or, where the device routes by itself, several. Sequencer to dispatch and, where the router
+// chooses the experts, to it, which may predict.
+type BeginLayer struct {
+	Step
+	More int // layers behind it that begin with it
+}
 
 // PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A layer may get several, the later
 // ones with more to go by.
@@ -135,14 +139,15 @@ type PrefetchExperts struct {
 	Chances []float32 // [len(Experts)] that at least one row picks the expert, above 0 and at most 1
 }
 
-// ScoresReady carries the router's raw outputs. Dispatch to router.
-type ScoresReady struct {
+// PicksReady carries what the device has chosen for a layer. Dispatch to router.
+type PicksReady struct {
 	Step
-	Scores []float32 // [rows, experts]; passes to the router
+	Picks   []int32   // [rows, TopK], see gpu.Route; passes to the router
+	Weights []float32 // likewise
 }
 
 // ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell what these layers will pick. Dispatch to
-// router, before the next layer's ScoresReady; left out where that would come first.
+// router, before the next layer's PicksReady; left out where that would come first.
 type ScoresAhead struct {
 	Step
 	Scores []float32 // [layers ahead, rows, experts]; passes to the router
@@ -201,12 +206,14 @@ type WaveSubmitted struct {
 	Ticket Ticket
 	After  Ticket // nil, or of earlier commands that the wave's build on
 	Slots  []SlotID
-	Plan   *RoutePlan // with Last, unless the layer is dense: the plan passes on, to be given back when the wave is done
+	Plan   *RoutePlan // with Last, unless the layer is dense or routed on the device: the plan passes on, to be given back when the wave is done
+	More   int        // layers behind it whose commands these are, too
 }
 
 // LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.
 type LayerSubmitted struct {
 	Step
+	More   int    // layers behind it that are, too
 	Losses []Loss // whose rows the layer could not be computed for; shared, read-only
 }
 
@@ -234,7 +241,16 @@ type SlotsReleased struct {
 }
 
 // LayerRetired tells that the device has finished a layer. Combine to sequencer.
-type LayerRetired struct{ Step }
+type LayerRetired struct {
+	Step
+	More int // layers behind it that it has finished with it
+}
+
+// StepRouted tells what the device has routed by itself in a step. Dispatch to router, which counts it.
+type StepRouted struct {
+	Step
+	Picks []int32 // [layers with routed experts, rows, TopK]; negative ones are of rows whose scores were no numbers
+}
 
 // ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected. Sequencer to dispatch,
 // after the last LayerSubmitted.
@@ -247,6 +263,7 @@ type LogitsReady struct {
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
 	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32
+	Losses  []Loss // whose rows could not be computed, where that is found at the step's end. Shared, read-only.
 }
 
 // StepFailed tells that a step cannot go on for any of its sequences. Any stage to sequencer; Layer is where it failed.

@@ -6,7 +6,7 @@ package stages
 type Spent struct {
 	begins    free[BeginLayer]
 	prefetch  free[PrefetchExperts]
-	scores    free[ScoresReady]
+	picks     free[PicksReady]
 	aheads    free[ScoresAhead]
 	routed    free[LayerRouted]
 	residents free[WaveResident]
@@ -15,6 +15,7 @@ type Spent struct {
 	tickets   free[TicketDone]
 	releases  free[SlotsReleased]
 	retired   free[LayerRetired]
+	routings  free[StepRouted]
 	reads     free[ReadLogits]
 	lingers   free[LingerOver]
 	logits    free[LogitsReady]
@@ -47,9 +48,9 @@ func (f *free[T]) put(v *T) {
 }
 
 // BeginLayer returns a message.
-func (s *Spent) BeginLayer(step Step) *BeginLayer {
+func (s *Spent) BeginLayer(step Step, more int) *BeginLayer {
 	m := s.begins.take()
-	m.Step = step
+	m.Step, m.More = step, more
 	return m
 }
 
@@ -60,10 +61,10 @@ func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	return m
 }
 
-// ScoresReady returns a message with n Scores, their values undefined.
-func (s *Spent) ScoresReady(step Step, n int) *ScoresReady {
-	m := s.scores.take()
-	m.Step, m.Scores = step, resize(m.Scores, n)
+// PicksReady returns a message with n Picks and Weights, their values undefined.
+func (s *Spent) PicksReady(step Step, n int) *PicksReady {
+	m := s.picks.take()
+	m.Step, m.Picks, m.Weights = step, resize(m.Picks, n), resize(m.Weights, n)
 	return m
 }
 
@@ -96,9 +97,9 @@ func (s *Spent) WaveSubmitted(w WaveSubmitted) *WaveSubmitted {
 }
 
 // LayerSubmitted returns a message.
-func (s *Spent) LayerSubmitted(step Step, losses []Loss) *LayerSubmitted {
+func (s *Spent) LayerSubmitted(step Step, more int, losses []Loss) *LayerSubmitted {
 	m := s.submitted.take()
-	m.Step, m.Losses = step, losses
+	m.Step, m.More, m.Losses = step, more, losses
 	return m
 }
 
@@ -117,9 +118,16 @@ func (s *Spent) SlotsReleased(step Step, wave int, slots []SlotID) *SlotsRelease
 }
 
 // LayerRetired returns a message.
-func (s *Spent) LayerRetired(step Step) *LayerRetired {
+func (s *Spent) LayerRetired(step Step, more int) *LayerRetired {
 	m := s.retired.take()
-	m.Step = step
+	m.Step, m.More = step, more
+	return m
+}
+
+// StepRouted returns a message with n Picks, their values undefined.
+func (s *Spent) StepRouted(step Step, n int) *StepRouted {
+	m := s.routings.take()
+	m.Step, m.Picks = step, resize(m.Picks, n)
 	return m
 }
 
@@ -214,9 +222,9 @@ func (s *Spent) Handled(m Message) {
 	case *PrefetchExperts:
 		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
 		s.prefetch.put(m)
-	case *ScoresReady:
-		*m = ScoresReady{Scores: m.Scores[:0]}
-		s.scores.put(m)
+	case *PicksReady:
+		*m = PicksReady{Picks: m.Picks[:0], Weights: m.Weights[:0]}
+		s.picks.put(m)
 	case *ScoresAhead:
 		*m = ScoresAhead{Scores: m.Scores[:0]}
 		s.aheads.put(m)
@@ -241,6 +249,9 @@ func (s *Spent) Handled(m Message) {
 	case *LayerRetired:
 		*m = LayerRetired{}
 		s.retired.put(m)
+	case *StepRouted:
+		*m = StepRouted{Picks: m.Picks[:0]}
+		s.routings.put(m)
 	case *LingerOver:
 		*m = LingerOver{}
 		s.lingers.put(m)

@@ -24,7 +24,7 @@ type stepRecords struct {
 // layerRecords is the records of one layer; nil is one that is missing.
 type layerRecords struct {
 	begin    *Record // dispatch's BeginLayer
-	scores   *Record // the router's ScoresReady
+	scores   *Record // the router's PicksReady
 	prefetch *Record // expert-IO's PrefetchExperts
 	routed   *Record // expert-IO's LayerRouted
 	retired  *Record // the sequencer's LayerRetired
@@ -72,7 +72,7 @@ func (s *stepRecords) add(rec *Record) {
 	switch {
 	case rec.Kind == KindBeginLayer && rec.Stage == stages.Dispatch:
 		l.begin = rec
-	case rec.Kind == KindScoresReady:
+	case rec.Kind == KindPicksReady:
 		l.scores = rec
 	case rec.Kind == KindPrefetchExperts:
 		l.prefetch = rec

@@ -6,8 +6,8 @@
 //
 //	moeflux.eval             a chunk, from its request to its answer
 //	    moeflux.layer        dispatch is sent BeginLayer    -> the sequencer handles LayerRetired
-//	        moeflux.mix        dispatch handles BeginLayer    -> it sends ScoresReady
-//	        moeflux.route      the router handles ScoresReady
+//	        moeflux.mix        dispatch handles BeginLayer    -> it sends PicksReady
+//	        moeflux.route      the router handles PicksReady
 //	        moeflux.expert_io  expert-IO handles LayerRouted  -> it sends the last WaveResident
 //	        moeflux.experts    dispatch handled WaveResident  -> combine handles TicketDone; one a wave
 //	        moeflux.retire     combine handles TicketDone     -> it sends SlotsReleased; one a wave

@@ -14,7 +14,7 @@ const (
 	KindOther Kind = iota
 	KindBeginLayer
 	KindPrefetchExperts
-	KindScoresReady
+	KindPicksReady
 	KindLayerRouted
 	KindExpertsRead
 	KindWaveResident
@@ -28,13 +28,14 @@ const (
 	KindStepFailed
 	KindDrainStep
 	KindStepDrained
+	KindStepRouted
 	numKinds
 )
 
 var kindNames = [numKinds]string{
-	"other", "BeginLayer", "PrefetchExperts", "ScoresReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
+	"other", "BeginLayer", "PrefetchExperts", "PicksReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
 	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
-	"StepDrained",
+	"StepDrained", "StepRouted",
 }
 
 func (k Kind) String() string {
@@ -51,8 +52,8 @@ func KindOf(m stages.Message) Kind {
 		return KindBeginLayer
 	case *stages.PrefetchExperts:
 		return KindPrefetchExperts
-	case *stages.ScoresReady:
-		return KindScoresReady
+	case *stages.PicksReady:
+		return KindPicksReady
 	case *stages.LayerRouted:
 		return KindLayerRouted
 	case *stages.ExpertsRead:
@@ -77,6 +78,8 @@ func KindOf(m stages.Message) Kind {
 		return KindStepFailed
 	case *stages.DrainStep:
 		return KindDrainStep
+	case *stages.StepRouted:
+		return KindStepRouted
 	case *stages.StepDrained:
 		return KindStepDrained
 	default:

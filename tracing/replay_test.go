@@ -34,9 +34,9 @@ func token() []Record {
 		{7, 2, 0, seq, KindLogitsReady, 650, 652, 660, 0, 0, 0, 0, stages.Times{ComputeNS: 107}},
 
 		{7, 0, 0, router, KindBeginLayer, 100, 103, 104, 0, 0, 0, 0, no},
-		{7, 0, 0, router, KindScoresReady, 130, 132, 140, 4, 1, 0, 0, no},
+		{7, 0, 0, router, KindPicksReady, 130, 132, 140, 4, 1, 0, 0, no},
 		{7, 1, 0, router, KindBeginLayer, 202, 203, 204, 0, 0, 0, 0, no},
-		{7, 1, 0, router, KindScoresReady, 330, 333, 344, 6, 2, 0, 0, no},
+		{7, 1, 0, router, KindPicksReady, 330, 333, 344, 6, 2, 0, 0, no},
 
 		{7, 0, 0, io, KindLayerRouted, 138, 141, 150, 3, 1, 4096, 0, no},
 		{7, 0, 0, io, KindExpertsRead, 170, 172, 180, 1, 0, 4096, 0, no},
@@ -197,7 +197,7 @@ func TestMissingRecords(t *testing.T) {
 	}{
 		{"begin", stages.Dispatch, KindBeginLayer, 1, 0, []string{SpanLayer, SpanMix}},
 		{"begin at the router", stages.Router, KindBeginLayer, 1, 0, nil},
-		{"scores", stages.Router, KindScoresReady, 1, 0, []string{SpanMix, SpanRoute, SpanExpertIO}},
+		{"scores", stages.Router, KindPicksReady, 1, 0, []string{SpanMix, SpanRoute, SpanExpertIO}},
 		{"routed", stages.ExpertIO, KindLayerRouted, 1, 0, []string{SpanExpertIO}},
 		{"first wave", stages.Dispatch, KindWaveResident, 1, 0, []string{SpanExperts, SpanRetire}},
 		{"last wave", stages.Dispatch, KindWaveResident, 1, 1, []string{SpanExpertIO, SpanExperts, SpanRetire}},
@@ -387,7 +387,7 @@ func manyRecords() []Record {
 		add(stages.Dispatch, KindBeginLayer, 0, 0)
 		add(stages.ExpertIO, KindPrefetchExperts, 2, 0)
 		add(stages.Dispatch, KindTicketDone, 0, 0)
-		add(stages.Router, KindScoresReady, 8, 1)
+		add(stages.Router, KindPicksReady, 8, 1)
 		add(stages.ExpertIO, KindLayerRouted, 6, 2)
 		add(stages.ExpertIO, KindExpertsRead, 2, 0)
 		add(stages.Dispatch, KindWaveResident, 8, 0)

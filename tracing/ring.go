@@ -18,7 +18,7 @@ type Record struct {
 	// Count and Miss depend on the kind, Bytes and DeviceNS are 0 for the others:
 	//
 	//	PrefetchExperts  experts being read for it / dropped
-	//	ScoresReady      experts in the plan / waves
+	//	PicksReady      experts in the plan / waves
 	//	LayerRouted      experts hit / missed; Bytes to be read
 	//	ExpertsRead      reads / reads that failed; Bytes read
 	//	WaveResident     experts of the wave

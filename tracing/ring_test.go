@@ -97,10 +97,10 @@ func TestRingDoesNotAllocate(t *testing.T) {
 // Every message about a step has a kind of its own with a name, and every kind a message.
 func TestKinds(t *testing.T) {
 	about := []stages.Message{
-		&stages.BeginLayer{}, &stages.PrefetchExperts{}, &stages.ScoresReady{}, &stages.LayerRouted{}, &stages.ExpertsRead{},
+		&stages.BeginLayer{}, &stages.PrefetchExperts{}, &stages.PicksReady{}, &stages.LayerRouted{}, &stages.ExpertsRead{},
 		&stages.WaveResident{}, &stages.WaveSubmitted{}, &stages.LayerSubmitted{}, &stages.TicketDone{}, &stages.SlotsReleased{},
 		&stages.LayerRetired{}, &stages.ReadLogits{}, &stages.LogitsReady{}, &stages.StepFailed{}, &stages.DrainStep{},
-		&stages.StepDrained{},
+		&stages.StepDrained{}, &stages.StepRouted{},
 	}
 	seen := map[Kind]bool{KindOf(&stages.EvalChunk{}): true}
 	if !seen[KindOther] {

@@ -169,7 +169,7 @@ func keysOf(t *testing.T, v any, path ...string) string {
 
 // settingKeys are in what bench prints, with --soak and without.
 const settingKeys = "activations architecture chunk_rows device expert_io expert_memory experts_per_token kv memory_limit model multiply_adds_head " +
-	"multiply_adds_per_token prefetch prefetch_layers prompts read_workers ring_depth slots state threads touched_per_token touched_per_token_experts " +
+	"multiply_adds_per_token prefetch prefetch_layers prompts read_workers resident ring_depth slots state threads touched_per_token touched_per_token_experts " +
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are what an engine counts.

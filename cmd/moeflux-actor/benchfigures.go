@@ -22,6 +22,7 @@ type benchSetting struct {
 	KV          string     `json:"kv"` // how keys and values are kept
 	Threads     int        `json:"threads"`
 	ExpertIO    string     `json:"expert_io"`
+	Resident    bool       `json:"resident"` // the device chooses the experts
 	Slots       int        `json:"slots"`
 	Prefetch    string     `json:"prefetch"`
 	Ahead       int        `json:"prefetch_layers"` // 0 if nothing is foretold
@@ -57,7 +58,7 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	layers, head := multiplyAdds(s.engine.Model(), info.TopK)
 	return benchSetting{
 		Model: s.dir, Arch: described.Arch, Device: info.Device, Activations: f.activationsOf(s.device), KV: string(info.KV), Threads: threadsOf(s.device),
-		ExpertIO: string(info.ExpertIO), Slots: info.Slots, Prefetch: string(info.Prefetch), Ahead: info.PrefetchLayers,
+		ExpertIO: string(info.ExpertIO), Resident: info.Resident, Slots: info.Slots, Prefetch: string(info.Prefetch), Ahead: info.PrefetchLayers,
 		TopK: info.TopK, State: stateWarm,
 		TouchedToken: b.TouchedToken, TouchedDense: b.TouchedDense, TouchedExp: b.TouchedExp,
 		MACLayers: layers, MACHead: head, expertBytes: b.Expert, MemoryLimit: s.memoryLimit, ExpertBytes: slotBytes(&info),

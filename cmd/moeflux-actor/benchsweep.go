@@ -259,6 +259,7 @@ func (f *engineFlags) beside(swept map[string]string) (args []string) {
 	add("prefetch", f.Prefetch, f.Prefetch != "")
 	number("prefetch-layers", f.PrefetchLayers)
 	add("expert-io", f.ExpertIO, f.ExpertIO != "")
+	add("resident", f.Resident, f.Resident != "")
 	memory := strconv.FormatInt(f.ExpertMemory.bytes, 10)
 	if f.ExpertMemory.percent > 0 {
 		memory = strconv.FormatFloat(f.ExpertMemory.percent, 'f', -1, 64) + "%"

@@ -10,11 +10,19 @@ func figureLine(b *strings.Builder, name, format string, args ...any) {
 	fmt.Fprintf(b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
 }
 
+// expertsText is how experts come into memory, and whether the device chooses them.
+func expertsText(io string, resident bool) string {
+	if resident {
+		return io + " (resident)"
+	}
+	return io
+}
+
 // head is the setting for people.
 func (s *benchSetting) head(b *strings.Builder) {
 	figureLine(b, "model", "%s (%s)", s.Model, s.Arch)
 	figureLine(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots, prefetch %s, %d experts per token",
-		s.Device, s.Activations, s.KV, s.ExpertIO, s.Slots, s.Prefetch, s.TopK)
+		s.Device, s.Activations, s.KV, expertsText(s.ExpertIO, s.Resident), s.Slots, s.Prefetch, s.TopK)
 	if s.ExpertBytes > 0 {
 		figureLine(b, "streaming", "%s of slots, ring depth %d, %d read workers, chunks of %d rows", formatBytes(s.ExpertBytes), s.RingDepth, s.ReadWorkers, s.ChunkRows)
 	}

@@ -89,6 +89,7 @@ type hereSettings struct {
 	Activations   string `json:"activations,omitempty"`
 	KV            string `json:"kv,omitempty"`
 	ExpertIO      string `json:"expert_io,omitempty"`
+	Resident      bool   `json:"resident,omitempty"` // the device chooses the experts
 	Slots         int    `json:"slots,omitempty"`
 	SlotBytes     int    `json:"slot_bytes,omitempty"`
 	Prefetch      string `json:"prefetch,omitempty"`
@@ -225,7 +226,7 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 // hereOf returns an engine's settings.
 func hereOf(i *actors.Info, activations string) hereSettings {
 	return hereSettings{
-		Device: i.Device, Activations: activations, KV: string(i.KV), ExpertIO: string(i.ExpertIO), Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
+		Device: i.Device, Activations: activations, KV: string(i.KV), ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
 		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
 	}
@@ -285,7 +286,7 @@ func (r *inspectResult) text(verify bool) string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.Activations, h.KV, h.ExpertIO, h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
+		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
 	}
 	if verify {
 		line("checksums", "all files match")

@@ -27,6 +27,7 @@ type engineFlags struct {
 	Prefetch         string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
 	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer."`
 	ExpertIO         string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
+	Resident         string `config:"Resident" name:"resident" placeholder:"NAME" help:"Says whether the device chooses the experts by itself, so that it never waits for the host within a token. Default: auto: where all experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size. Others: on, off."`
 	ExpertMemory     size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	HostMemory       size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of the host for experts where their slots lie in a device's own memory: between disk and device, so that what comes back to the device need not be read again. It is taken as reads come and given back while memory is short. 0 means what is free at Open less a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	Profile          string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
@@ -106,6 +107,11 @@ func (f *engineFlags) check() error {
 			return err
 		}
 	}
+	if f.Resident != "" {
+		if err := oneOf("--resident", f.Resident, "auto", "on", "off"); err != nil {
+			return err
+		}
+	}
 	if f.KV != "" {
 		if err := oneOf("--kv", f.KV, "f32", "int8"); err != nil {
 			return err
@@ -154,7 +160,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 		return actors.Config{}, err
 	}
 	return actors.Config{
-		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), ExpertMemory: memory,
+		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
 		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
 		CheckpointMemory: checkpoints, Logger: f.logger(inv.stderr),
 	}, nil

@@ -158,16 +158,17 @@ func BenchmarkOps(b *testing.B) {
 	}
 	const hidden, inner, topK = 2048, 768, 8
 	for _, rows := range []int{1, 8, 32, 512} {
-		lists := make([][]int32, min(128, rows*topK))
-		for p := range rows * topK {
-			lists[p%len(lists)] = append(lists[p%len(lists)], int32(p))
+		experts, picks := min(128, rows*topK), make([]int32, rows*topK)
+		for p := range picks {
+			picks[p] = int32(p % experts)
 		}
-		x.run(fmt.Sprintf("experts/hidden=2048/inner=768/experts=%d/rows=%d", len(lists), rows), len(lists)*3*bytesOf(panels, inner, hidden), func(cmd *gpu.Commands) {
+		x.run(fmt.Sprintf("experts/hidden=2048/inner=768/experts=%d/rows=%d", experts, rows), experts*3*bytesOf(panels, inner, hidden), func(cmd *gpu.Commands) {
 			x.used = 0
-			op := gpu.Experts{X: x.floats(rows * hidden), Y: x.floats(rows * topK * hidden), Scratch: x.floats(rows * topK * 2 * inner), Rows: rows, TopK: topK}
-			for _, pairs := range lists {
-				op.Experts = append(op.Experts, gpu.Expert{
-					Gate: x.matrix(inner, hidden, panels), Up: x.matrix(inner, hidden, panels), Down: x.matrix(hidden, inner, panels), Pairs: pairs,
+			op := gpu.Experts{X: x.floats(rows * hidden), Y: x.floats(rows * topK * hidden), Scratch: x.floats(rows * topK * 2 * inner), Rows: rows, TopK: topK,
+				Table: new(gpu.ExpertTable), Picks: gpu.List[int32]{Host: picks}}
+			for range experts {
+				op.Table.Experts = append(op.Table.Experts, gpu.Expert{
+					Gate: x.matrix(inner, hidden, panels), Up: x.matrix(inner, hidden, panels), Down: x.matrix(hidden, inner, panels),
 				})
 			}
 			cmd.EncodeExperts(op)
@@ -179,7 +180,7 @@ func BenchmarkOps(b *testing.B) {
 		x.run(fmt.Sprintf("combine/dim=2048/rows=%d", rows), 0, func(cmd *gpu.Commands) {
 			x.used = 0
 			cmd.EncodeCombine(gpu.Combine{
-				Routed: x.floats(rows * topK * hidden), Residual: x.floats(rows * hidden), Y: x.floats(rows * hidden), Weights: make([]float32, rows*topK), Rows: rows, TopK: topK, Dim: hidden,
+				Routed: x.floats(rows * topK * hidden), Residual: x.floats(rows * hidden), Y: x.floats(rows * hidden), Weights: gpu.List[float32]{Host: make([]float32, rows*topK)}, Rows: rows, TopK: topK, Dim: hidden,
 			})
 		})
 	}

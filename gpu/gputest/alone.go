@@ -205,7 +205,7 @@ func aloneCombine(s *setup, rows []int) *operand {
 	y := s.output("Y", len(rows)*dim)
 	s.cmds.EncodeCombine(gpu.Combine{Routed: s.input("Routed", routed).view(), Shared: s.input("Shared", shared).view(),
 		Residual: s.input("Residual", residual).view(), SharedGate: s.input("SharedGate", gate).view(), Y: y.view(),
-		Weights: choose(s.normal(company*topK), rows), Rows: len(rows), TopK: topK, Dim: dim})
+		Weights: gpu.List[float32]{Host: choose(s.normal(company*topK), rows)}, Rows: len(rows), TopK: topK, Dim: dim})
 	return y
 }
 
@@ -216,22 +216,21 @@ func aloneExperts(s *setup, rows []int, f quant.Format) *operand {
 	for r := range chosen {
 		chosen[r] = s.rng.Perm(e.experts)[:e.topK]
 	}
-	pairs := make([][]int32, e.experts)
-	for i, r := range rows {
-		for k, x := range chosen[r] {
-			pairs[x] = append(pairs[x], int32(i*e.topK+k))
+	var picks []int32
+	for _, r := range rows {
+		for _, x := range chosen[r] {
+			picks = append(picks, int32(x))
 		}
 	}
 	n := len(rows) * e.topK
 	x := s.input("X", choose(s.normal(company*e.dim), rows))
 	y, scratch := s.output("Y", n*e.dim), s.output("Scratch", n*2*e.inner)
-	op := gpu.Experts{X: x.view(), Y: y.view(), Scratch: scratch.view(), Rows: len(rows), TopK: e.topK}
+	op := gpu.Experts{X: x.view(), Y: y.view(), Scratch: scratch.view(), Rows: len(rows), TopK: e.topK, Table: new(gpu.ExpertTable)}
 	for i := range e.experts {
 		gate, up, down := e.one(s, i)
-		if len(pairs[i]) > 0 {
-			op.Experts = append(op.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix, Pairs: pairs[i]})
-		}
+		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix})
 	}
+	e.where(s, &op, picks)
 	s.cmds.EncodeExperts(op)
 	return y
 }

@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
+		routeCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}

@@ -205,7 +205,7 @@ func combineNormSequence() sequence {
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
-					c.EncodeCombine(gpu.Combine{Routed: at(0), Shared: at(1), SharedGate: at(2), Residual: at(3), Y: at(4), Weights: weights, Rows: rows, TopK: topK, Dim: dim})
+					c.EncodeCombine(gpu.Combine{Routed: at(0), Shared: at(1), SharedGate: at(2), Residual: at(3), Y: at(4), Weights: gpu.List[float32]{Host: weights}, Rows: rows, TopK: topK, Dim: dim})
 				},
 				func(c *gpu.Commands) {
 					c.EncodeRMSNorm(gpu.RMSNorm{X: at(4), W: at(5), Y: at(6), Vectors: rows, Dim: dim, Eps: eps})

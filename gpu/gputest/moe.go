@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -26,10 +27,20 @@ func expertCases() []testCase {
 		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: p4, up: p4, down: p4},
 		{dim: 13, inner: 7, rows: 5, topK: 4, experts: 5, gate: f32, up: f32, down: f32},
 		{dim: 128, inner: 64, rows: 20, topK: 4, experts: 8, missing: 5, gate: q4, up: q4, down: q4},
+		{dim: 64, inner: 64, rows: 1, topK: 5, experts: 33, gate: q4, up: q4, down: q4},
+		{dim: 64, inner: 64, rows: 150, topK: 6, experts: 70, missing: 3, gate: q4, up: q4, down: q4},
 	} {
 		name := fmt.Sprintf("experts/dim=%d/inner=%d/rows=%d/topk=%d/experts=%d-%d/%v,%v,%v",
 			e.dim, e.inner, e.rows, e.topK, e.experts, e.missing, e.gate, e.up, e.down)
 		all = append(all, testCase{name, func(s *setup) { experts(s, e) }})
+		r := e
+		r.resident = true
+		all = append(all, testCase{name + "/resident", func(s *setup) { experts(s, r) }})
+		if e.missing == 0 {
+			c := r
+			c.routed = true
+			all = append(all, testCase{name + "/routed", func(s *setup) { experts(s, c) }})
+		}
 	}
 	return all
 }
@@ -37,8 +48,9 @@ func expertCases() []testCase {
 func combineCases() []testCase {
 	var all []testCase
 	for _, rows := range []int{1, 3, 50} {
-		for _, c := range []combineShape{{}, {shared: true}, {shared: true, gated: true}, {shared: true, gated: true, inPlace: true}} {
-			name := fmt.Sprintf("combine/rows=%d/shared=%t/gated=%t/inplace=%t", rows, c.shared, c.gated, c.inPlace)
+		for _, c := range []combineShape{{}, {shared: true}, {shared: true, gated: true}, {shared: true, gated: true, inPlace: true},
+			{shared: true, gated: true, resident: true}} {
+			name := fmt.Sprintf("combine/rows=%d/shared=%t/gated=%t/inplace=%t/resident=%t", rows, c.shared, c.gated, c.inPlace, c.resident)
 			all = append(all, testCase{name, func(s *setup) { combine(s, rows, 3, 131, c) }})
 		}
 	}
@@ -49,17 +61,60 @@ type expertShape struct {
 	dim, inner, rows, topK, experts int
 	missing                         int // experts that this operation leaves out, as another wave's
 	gate, up, down                  quant.Format
+	resident                        bool // table and picks lie on the device
+	routed                          bool // and the picks were chosen there, just before
 }
 
-// route draws topK different experts for each row and returns the pairs of each expert.
-func (e *expertShape) route(s *setup) [][]int32 {
-	pairs := make([][]int32, e.experts)
-	for r := range e.rows {
-		for k, x := range s.rng.Perm(e.experts)[:e.topK] {
-			pairs[x] = append(pairs[x], int32(r*e.topK+k))
+// route draws topK different experts for each row. A pick of an expert that is left out is -1.
+func (e *expertShape) route(s *setup) []int32 {
+	var picks []int32
+	for range e.rows {
+		for _, x := range s.rng.Perm(e.experts)[:e.topK] {
+			if x >= e.experts-e.missing {
+				x = -1
+			}
+			picks = append(picks, int32(x))
 		}
 	}
-	return pairs
+	return picks
+}
+
+// where puts table and picks of an operation where they lie.
+func (e *expertShape) where(s *setup, op *gpu.Experts, picks []int32) {
+	if !e.resident {
+		op.Picks.Host = picks
+		return
+	}
+	if e.routed {
+		op.Picks.At = e.chosen(s, picks)
+	} else {
+		op.Picks.At = s.place("Picks", intBytes(picks), 4).view()
+	}
+	at := s.place("Table", make([]byte, len(op.Table.Experts)*gpu.TableBytes), 16)
+	at.ours = true
+	op.Table.At = at.view()
+	s.cmds.EncodeTabulate(gpu.Tabulate{Table: op.Table})
+}
+
+// chosen has the device choose the picks: their scores are the highest, in their order.
+func (e *expertShape) chosen(s *setup, picks []int32) gpu.View {
+	scores := make([]float32, e.rows*e.experts)
+	for i, x := range picks {
+		scores[i/e.topK*e.experts+int(x)] = float32(e.topK - i%e.topK)
+	}
+	at, weights := s.output("Picks", len(picks)), s.output("Weights", len(picks))
+	at.expectBytes(intBytes(picks))
+	s.cmds.EncodeRoute(gpu.Route{Scores: s.input("Scores", scores).view(), Picks: at.view(), Weights: weights.view(), Rows: e.rows, Experts: e.experts, TopK: e.topK})
+	return at.view()
+}
+
+// intBytes returns the memory of list as bytes.
+func intBytes(list []int32) []byte {
+	var b []byte
+	for _, v := range list {
+		b = binary.NativeEndian.AppendUint32(b, uint32(v))
+	}
+	return b
 }
 
 // one places the matrices of one expert.
@@ -76,17 +131,18 @@ func experts(s *setup, e expertShape) {
 	}
 	n := e.rows * e.topK
 	y, scratch := s.output("Y", n*e.dim), s.output("Scratch", n*2*e.inner)
-	op := gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: e.rows, TopK: e.topK}
+	op := gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: e.rows, TopK: e.topK, Table: new(gpu.ExpertTable)}
 	want, limit, used := make([]float64, n*e.dim), make([]float64, n*e.dim), make([]bool, n)
-	for i, pairs := range e.route(s)[:e.experts-e.missing] {
-		if len(pairs) == 0 {
-			continue
-		}
+	picks := e.route(s)
+	for i := range e.experts - e.missing {
 		gate, up, down := e.one(s, i)
-		op.Experts = append(op.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix, Pairs: pairs})
-		for _, p := range pairs {
+		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix})
+		for p, x := range picks {
+			if int(x) != i {
+				continue
+			}
 			used[p] = true
-			r := int(p) / e.topK
+			r := p / e.topK
 			x := float64s(data[r*e.dim : (r+1)*e.dim])
 			g, gOff := gate.times(s.held(gate, x, nil))
 			u, uOff := up.times(s.held(up, x, nil))
@@ -96,16 +152,17 @@ func experts(s *setup, e expertShape) {
 				off[j] = siluSlope*gOff[j]*math.Abs(u[j]) + math.Abs(silu(g[j]))*uOff[j] + functionTolerance*math.Abs(h[j])
 			}
 			v, l := down.times(s.held(down, h, off))
-			copy(want[int(p)*e.dim:], v)
-			copy(limit[int(p)*e.dim:], l)
+			copy(want[p*e.dim:], v)
+			copy(limit[p*e.dim:], l)
 		}
 	}
+	e.where(s, &op, picks)
 	y.where(func(i int) bool { return used[i/e.dim] }).expect(want, limit)
 	s.cmds.EncodeExperts(op)
 	s.run()
 }
 
-type combineShape struct{ shared, gated, inPlace bool }
+type combineShape struct{ shared, gated, inPlace, resident bool }
 
 func combine(s *setup, rows, topK, dim int, c combineShape) {
 	s.combined(rows, topK, dim, c)
@@ -136,7 +193,11 @@ func (s *setup) combined(rows, topK, dim int, c combineShape) *operand {
 		}
 		limit[i] = sumTolerance(topK+2)*magnitude + tiny
 	}
-	op := gpu.Combine{Routed: s.input("Routed", routed).view(), Weights: weights, Rows: rows, TopK: topK, Dim: dim}
+	op := gpu.Combine{Routed: s.input("Routed", routed).view(), Rows: rows, TopK: topK, Dim: dim}
+	op.Weights.Host = weights
+	if c.resident {
+		op.Weights = gpu.List[float32]{At: s.input("Weights", weights).view()}
+	}
 	if c.shared {
 		op.Shared = s.input("Shared", shared).view()
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/route"
 )
 
 // everyOp is one of each operation, large enough for all threads where that pays.
@@ -43,13 +44,13 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 		Segments: []gpu.StateSegment{{Rows: rows, State: f(dim * dim / heads)}}})
 	c.EncodeGatedNorm(gpu.GatedNorm{X: x, W: f(dim), Z: x, Y: y, Vectors: rows, Dim: dim, Eps: 1e-6})
 	routed := f(rows * dim)
-	pairs := make([]int32, rows)
-	for i := range pairs {
-		pairs[i] = int32(i)
-	}
+	picks, weights := f(rows), f(rows)
+	c.EncodeRoute(gpu.Route{Scores: f(rows * 2), Bias: f(2), Picks: picks, Weights: weights, Rows: rows, Experts: 2, TopK: 1,
+		Rule: route.Rule{Sigmoid: true, NGroup: 2, TopKGroup: 1}})
+	expert := gpu.Expert{Gate: w(128, dim), Up: w(128, dim), Down: w(dim, 128)}
 	c.EncodeExperts(gpu.Experts{X: x, Y: routed, Scratch: f(rows * 2 * 128), Rows: rows, TopK: 1,
-		Experts: []gpu.Expert{{Gate: w(128, dim), Up: w(128, dim), Down: w(dim, 128), Pairs: pairs}}})
-	c.EncodeCombine(gpu.Combine{Routed: routed, Shared: x, SharedGate: x, Residual: x, Y: y, Weights: make([]float32, rows),
+		Table: &gpu.ExpertTable{Experts: []gpu.Expert{expert, expert}}, Picks: gpu.List[int32]{At: picks}})
+	c.EncodeCombine(gpu.Combine{Routed: routed, Shared: x, SharedGate: x, Residual: x, Y: y, Weights: gpu.List[float32]{At: weights},
 		Rows: rows, TopK: 1, Dim: dim})
 	c.EncodeTopK(gpu.TopK{Logits: x, Values: f(rows * 8), Indices: f(rows * 8), Stats: f(2 * rows), Rows: rows, Vocab: dim, K: 8})
 	c.EncodeDownload(gpu.Download{Src: y, Dst: make([]byte, 64)})

@@ -197,14 +197,13 @@ func BenchmarkExperts(b *testing.B) {
 			eachKind(b, func(b *testing.B, d *Device) {
 				const dim, inner, topK = 2048, 768, 8
 				op := gpu.Experts{X: benchFloats(b, d, rows*dim), Y: benchFloats(b, d, rows*topK*dim),
-					Scratch: benchFloats(b, d, rows*topK*2*inner), Rows: rows, TopK: topK}
-				for e := range topK {
-					expert := gpu.Expert{Gate: benchMatrix(b, d, inner, dim, f), Up: benchMatrix(b, d, inner, dim, f),
-						Down: benchMatrix(b, d, dim, inner, f)}
-					for r := range rows {
-						expert.Pairs = append(expert.Pairs, int32(r*topK+e))
-					}
-					op.Experts = append(op.Experts, expert)
+					Scratch: benchFloats(b, d, rows*topK*2*inner), Rows: rows, TopK: topK, Table: new(gpu.ExpertTable)}
+				for range topK {
+					op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: benchMatrix(b, d, inner, dim, f), Up: benchMatrix(b, d, inner, dim, f),
+						Down: benchMatrix(b, d, dim, inner, f)})
+				}
+				for p := range rows * topK {
+					op.Picks.Host = append(op.Picks.Host, int32(p%topK))
 				}
 				var c gpu.Commands
 				c.EncodeExperts(op)

@@ -92,7 +92,7 @@ func rowCases(rows int) []opCase {
 		}),
 		vec("combine", dim, 11, func(f view, c *gpu.Commands) {
 			c.EncodeCombine(gpu.Combine{Routed: f(rows * 8 * dim), Shared: f(rows * dim), SharedGate: f(rows), Residual: f(rows * dim),
-				Y: f(rows * dim), Weights: make([]float32, rows*8), Rows: rows, TopK: 8, Dim: dim})
+				Y: f(rows * dim), Weights: gpu.List[float32]{Host: make([]float32, rows*8)}, Rows: rows, TopK: 8, Dim: dim})
 		}),
 		vec("causalconv", 8192, 2, func(f view, c *gpu.Commands) {
 			c.EncodeCausalConv(gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,

@@ -28,7 +28,10 @@ func (t *combineTask) do(_ *scratch, chunk int) {
 func (x *executor) runCombine(o *gpu.Combine) {
 	n := o.Rows * o.Dim
 	t := &x.combine
-	*t = combineTask{vectors: x.vectors, weights: o.Weights, rows: o.Rows, topK: o.TopK, dim: o.Dim, per: x.width(o.Rows, 1)}
+	*t = combineTask{vectors: x.vectors, weights: o.Weights.Host, rows: o.Rows, topK: o.TopK, dim: o.Dim, per: x.width(o.Rows, 1)}
+	if !o.Weights.At.IsZero() {
+		t.weights = floatsAt(o.Weights.At, o.Rows*o.TopK)
+	}
 	t.routed, t.residual, t.y = floatsAt(o.Routed, n*o.TopK), floatsAt(o.Residual, n), floatsAt(o.Y, n)
 	if !o.Shared.IsZero() {
 		t.shared = floatsAt(o.Shared, n)

@@ -36,11 +36,13 @@ type executor struct {
 	kernels *kernels
 	vectors *vectors
 	pool    *pool
-	scratch scratch   // of the calling goroutine
-	rounds  bool      // inputs of products to 8 bits
-	inputs  rounded   // of X
-	hiddens rounded   // of what an expert's Down multiplies
-	pairs   []int32   // of all experts of an operation
+	scratch scratch // of the calling goroutine
+	rounds  bool    // inputs of products to 8 bits
+	inputs  rounded // of X
+	hiddens rounded // of what an expert's Down multiplies
+	pairs   []int32 // of all experts of an operation, expert after expert
+	counts  []int32 // of them, of each expert
+	uses    []expertUse
 	partial []float32 // of attention's spans
 	at      int       // operation under way
 
@@ -57,6 +59,7 @@ type executor struct {
 	delta    deltaTask
 	gated    gatedTask
 	add      addTask
+	router   routeTask
 	expert   expertTask
 	combine  combineTask
 	append   appendTask
@@ -129,6 +132,9 @@ func (x *executor) do(ops []gpu.Op) int {
 		x.runDelta(o)
 	case *gpu.GatedNorm:
 		x.runGatedNorm(o)
+	case *gpu.Tabulate: // the host reads tables as they are
+	case *gpu.Route:
+		x.runRoute(o)
 	case *gpu.Experts:
 		x.runExperts(o)
 	case *gpu.Combine:

@@ -1,14 +1,19 @@
 package host
 
-import "github.com/moeflux/moeflux-actor/gpu"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
 
 // expertTask runs all experts of one operation in two phases, over chunks of rows of each expert's matrices. In
 // Scratch a pair has the gate's results, which become silu(gate)·up, then the up projection's.
 type expertTask struct {
 	kernels    *kernels
 	vectors    *vectors
-	experts    []gpu.Expert
-	cuts       []cut // of each expert, in the phase
+	uses       []expertUse
+	cuts       []cut // of each use, in the phase
 	rounds     bool
 	x          rowList
 	inputs     *rounded // of X and of hidden
@@ -19,22 +24,28 @@ type expertTask struct {
 	down       bool // the phase
 }
 
+// expertUse is an expert and who wants it.
+type expertUse struct {
+	*gpu.Expert
+	pairs []int32 // row·TopK + pick, ascending
+}
+
 func (t *expertTask) do(s *scratch, chunk int) {
 	e := len(t.cuts) - 1
 	for t.cuts[e].first > chunk {
 		e--
 	}
-	expert, c := &t.experts[e], &t.cuts[e]
+	expert, c := &t.uses[e], &t.cuts[e]
 	o := (chunk - c.first) * c.per
 	if t.down {
 		w := matrixOf(&expert.Down)
 		in, out := t.input(&w, &t.hidden, t.hiddens), t.y
-		in.list, out.list = expert.Pairs, expert.Pairs
-		t.kernels.multiply(s, &w, o, min(o+c.per, w.rows), &in, &out, 0, len(expert.Pairs))
+		in.list, out.list = expert.pairs, expert.pairs
+		t.kernels.multiply(s, &w, o, min(o+c.per, w.rows), &in, &out, 0, len(expert.pairs))
 		return
 	}
 	gate, up := t.hidden, t.up
-	gate.list, up.list = expert.Pairs, expert.Pairs
+	gate.list, up.list = expert.pairs, expert.pairs
 	end := min(o+c.per, expert.Gate.Rows)
 	for _, half := range []struct {
 		m   *gpu.Matrix
@@ -42,10 +53,10 @@ func (t *expertTask) do(s *scratch, chunk int) {
 	}{{&expert.Gate, &gate}, {&expert.Up, &up}} {
 		w := matrixOf(half.m)
 		in := t.input(&w, &t.x, t.inputs)
-		in.list, in.div = expert.Pairs, t.topK
-		t.kernels.multiply(s, &w, o, end, &in, half.out, 0, len(expert.Pairs))
+		in.list, in.div = expert.pairs, t.topK
+		t.kernels.multiply(s, &w, o, end, &in, half.out, 0, len(expert.pairs))
 	}
-	for i := range expert.Pairs {
+	for i := range expert.pairs {
 		g, u := gate.floats(i)[o:end], up.floats(i)[o:end]
 		t.vectors.swiglu(g, g, u)
 	}
@@ -62,20 +73,20 @@ func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 // phase cuts the matrices of a phase into chunks; it returns their number and the time they take in nanoseconds.
 func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	t.down, t.cuts = down, t.cuts[:0]
-	cost := func(e *gpu.Expert) (w matrix, ns int) {
+	cost := func(e *expertUse) (w matrix, ns int) {
 		if down {
 			w = matrixOf(&e.Down)
-			return w, t.kernels.nanoseconds(&w, len(e.Pairs))
+			return w, t.kernels.nanoseconds(&w, len(e.pairs))
 		}
 		w = matrixOf(&e.Gate)
-		return w, 2 * t.kernels.nanoseconds(&w, len(e.Pairs))
+		return w, 2 * t.kernels.nanoseconds(&w, len(e.pairs))
 	}
-	for i := range t.experts {
-		_, ns := cost(&t.experts[i])
+	for i := range t.uses {
+		_, ns := cost(&t.uses[i])
 		total += ns
 	}
-	for i := range t.experts {
-		w, ns := cost(&t.experts[i])
+	for i := range t.uses {
+		w, ns := cost(&t.uses[i])
 		c := cutRows(&w, 2*x.spread()*ns/max(total, 1), count, 0)
 		t.cuts = append(t.cuts, c)
 		count += c.count
@@ -90,25 +101,53 @@ func (t *expertTask) wanted(groups *[3]bool, m *gpu.Matrix) {
 	}
 }
 
+// usesOf groups the pairs of n experts by expert. Pairs of no expert of the table are left out.
+func (x *executor) usesOf(table []gpu.Expert, picks []int32) []expertUse {
+	x.counts = slices.Grow(x.counts[:0], len(table))[:len(table)]
+	clear(x.counts)
+	for _, e := range picks {
+		if uint32(e) < uint32(len(table)) {
+			x.counts[e]++
+		}
+	}
+	x.pairs, x.uses = slices.Grow(x.pairs[:0], len(picks))[:len(picks)], x.uses[:0]
+	at := int32(0)
+	for e, n := range x.counts {
+		if n > 0 {
+			x.uses = append(x.uses, expertUse{&table[e], x.pairs[at : at+n : at+n]})
+		}
+		x.counts[e] = at // where the expert's next pair goes
+		at += n
+	}
+	for i, e := range picks {
+		if uint32(e) < uint32(len(table)) {
+			x.pairs[x.counts[e]] = int32(i)
+			x.counts[e]++
+		}
+	}
+	x.pairs = x.pairs[:at]
+	return x.uses
+}
+
 func (x *executor) runExperts(o *gpu.Experts) {
-	inner, dim := o.Experts[0].Gate.Rows, o.Experts[0].Gate.Cols
+	inner, dim := o.Table.Experts[0].Gate.Rows, o.Table.Experts[0].Gate.Cols
 	pairs := o.Rows * o.TopK
 	t := &x.expert
-	*t = expertTask{kernels: x.kernels, vectors: x.vectors, experts: o.Experts, cuts: t.cuts, topK: o.TopK, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
+	*t = expertTask{kernels: x.kernels, vectors: x.vectors, cuts: t.cuts, topK: o.TopK, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
+	t.uses = x.usesOf(o.Table.Experts, intsOf(&o.Picks, pairs))
+	if len(t.uses) == 0 {
+		return
+	}
 	t.x = floatRows(o.X, o.Rows, dim, dim)
 	t.hidden = floatRows(o.Scratch, pairs, inner, 2*inner)
 	t.up = floatRows(gpu.View{Buf: o.Scratch.Buf, Offset: o.Scratch.Offset + 4*inner}, pairs, inner, 2*inner)
 	t.y = floatRows(o.Y, pairs, dim, dim)
 
 	var in, hidden [3]bool
-	x.pairs = x.pairs[:0]
-	for i := range o.Experts {
-		e := &o.Experts[i]
-		t.wanted(&in, &e.Gate)
-		t.wanted(&in, &e.Up)
-		t.wanted(&hidden, &e.Down)
-		x.pairs = append(x.pairs, e.Pairs...)
-	}
+	first := t.uses[0] // all have its formats
+	t.wanted(&in, &first.Gate)
+	t.wanted(&in, &first.Up)
+	t.wanted(&hidden, &first.Down)
 	if in != [3]bool{} {
 		x.round(&x.inputs, &t.x, o.Rows, o.Rows, dim, in)
 	}
@@ -122,4 +161,19 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	count, ns = t.phase(x, true)
 	x.parallel(t, count, ns)
 	*t = expertTask{cuts: t.cuts}
+	clear(x.uses)
+}
+
+// intsOf returns the n numbers of a list.
+func intsOf(l *gpu.List[int32], n int) []int32 {
+	if l.At.IsZero() {
+		return l.Host
+	}
+	return intsAt(l.At, n)
+}
+
+// intsAt returns n int32 at v.
+func intsAt(v gpu.View, n int) []int32 {
+	b := bytesAt(v, 4*n)
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/model/route"
 )
 
 // task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a chunk computes
@@ -16,9 +18,10 @@ type task interface {
 
 // scratch is memory of one thread, kept from operation to operation.
 type scratch struct {
-	a, b   []float32
-	panels panelScratch
-	next   ahead
+	a, b    []float32
+	panels  panelScratch
+	chooser route.Chooser
+	next    ahead
 }
 
 // grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.

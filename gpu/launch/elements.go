@@ -78,6 +78,6 @@ func combineShared(o *gpu.Combine) int {
 // combineOperands binds what is combined, and where to.
 func (x *encoder) combineOperands(o *gpu.Combine) {
 	x.views(o.Routed, o.Shared, o.SharedGate, o.Residual)
-	x.tableAt(table(x, o.Weights))
+	list(x, &o.Weights)
 	x.views(o.Y)
 }

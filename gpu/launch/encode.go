@@ -10,6 +10,7 @@ import (
 func (x *encoder) encode(op gpu.Op) error {
 	switch o := op.(type) {
 	case *gpu.Upload, *gpu.Download, *gpu.Fill:
+		x.routed = nil // picks may be others now
 		x.steps = append(x.steps, step{op: op, index: x.at})
 	case *gpu.Embed:
 		x.embed(o)
@@ -43,8 +44,12 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.deltaRule(o)
 	case *gpu.GatedNorm:
 		x.gatedNorm(o)
+	case *gpu.Tabulate:
+		x.tabulate(o)
+	case *gpu.Route:
+		return x.route(o)
 	case *gpu.Experts:
-		x.experts(o)
+		return x.experts(o)
 	case *gpu.Combine:
 		x.combine(o)
 	case *gpu.TopK:
@@ -64,11 +69,7 @@ type lists struct {
 	conv    []convRow
 	last    []convRow
 	delta   []deltaSegment
-	numbers []uint32
 	experts []expertWeights
-	jobs    []expertJob
-	formats []expertFormats
-	batch   expertBatch
 	heads   headJoin
 }
 

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -39,6 +40,7 @@ type encoder struct {
 
 	tableMemory   region
 	scratch       region
+	jobMemory     region // of the experts of the operation under way
 	kernels       map[variant]Kernel
 	pipelines     map[Kernel]Pipeline
 	bound         []Arg
@@ -46,6 +48,8 @@ type encoder struct {
 	lists         lists
 	scratchWanted int
 	lastSplit     lastSplit
+	jobsWanted    int
+	routed        *gpu.Route // of one row, if the lists of its picks are there
 }
 
 // region is memory of the encoder's own that grows. Smaller ones from before are kept: work in flight may use them.
@@ -86,6 +90,7 @@ func (r *region) release() {
 func (x *encoder) release() {
 	x.tableMemory.release()
 	x.scratch.release()
+	x.jobMemory.release()
 }
 
 // source tells where an argument comes from.
@@ -96,6 +101,7 @@ const (
 	fromConstants
 	fromTables
 	fromScratch
+	fromJobs
 )
 
 // argument is an Arg before the places of tables and scratch memory are known.
@@ -114,12 +120,13 @@ type step struct {
 	groups            [3]int
 	threads           int
 	firstArg, lastArg int
+	tables            [2]int // what of them a Tabulate writes
 }
 
 // run encodes t's commands and runs them on the stream.
 func (x *encoder) run(t *ticket) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
-	x.scratchWanted = 0
+	x.scratchWanted, x.jobsWanted, x.routed = 0, 0, nil
 	ops := t.commands.Ops()
 	for x.at = 0; x.at < len(ops); {
 		if n := x.join(ops[x.at:]); n > 0 {
@@ -137,6 +144,9 @@ func (x *encoder) run(t *ticket) error {
 	}
 	if err := x.scratch.reserve(x.d.b, x.scratchWanted); err != nil {
 		return fmt.Errorf("launch: %d bytes that operations need between launches: %w", x.scratchWanted, err)
+	}
+	if err := x.jobMemory.reserve(x.d.b, x.jobsWanted); err != nil {
+		return fmt.Errorf("launch: %d bytes for lists of experts: %w", x.jobsWanted, err)
 	}
 	if len(x.tables) > 0 {
 		if err := x.stream.CopyIn(x.tableMemory.memory, 0, x.tables); err != nil {
@@ -158,7 +168,7 @@ func (x *encoder) run(t *ticket) error {
 // do gives one step to the stream.
 func (x *encoder) do(s *step) error {
 	if !s.launch {
-		return x.transfer(s.op)
+		return x.transfer(s)
 	}
 	p, err := x.pipeline(s.kernel)
 	if err != nil {
@@ -175,6 +185,8 @@ func (x *encoder) do(s *step) error {
 			x.bound = append(x.bound, Arg{Memory: x.tableMemory.memory, Offset: a.offset})
 		case fromScratch:
 			x.bound = append(x.bound, Arg{Memory: x.scratch.memory, Offset: a.offset})
+		case fromJobs:
+			x.bound = append(x.bound, Arg{Memory: x.jobMemory.memory, Offset: a.offset})
 		}
 	}
 	x.launch = Launch{Kernel: s.kernel, Groups: s.groups, Threads: s.threads, Args: x.bound}
@@ -197,16 +209,18 @@ func (x *encoder) pipeline(k Kernel) (Pipeline, error) {
 }
 
 // transfer runs an operation that needs no kernel.
-func (x *encoder) transfer(op gpu.Op) error {
-	switch o := op.(type) {
+func (x *encoder) transfer(s *step) error {
+	switch o := s.op.(type) {
 	case *gpu.Upload:
 		return x.stream.CopyIn(memoryOf(o.Dst), o.Dst.Offset, o.Src)
 	case *gpu.Download:
 		return x.stream.CopyOut(o.Dst, memoryOf(o.Src), o.Src.Offset)
 	case *gpu.Fill:
 		return x.stream.Fill(memoryOf(o.Dst), o.Dst.Offset, o.Bytes)
+	case *gpu.Tabulate:
+		return x.stream.CopyIn(memoryOf(o.Table.At), o.Table.At.Offset, x.tables[s.tables[0]:s.tables[1]])
 	}
-	panic(fmt.Sprintf("launch: %T has no kernel and is no transfer", op))
+	panic(fmt.Sprintf("launch: %T has no kernel and is no transfer", s.op))
 }
 
 // memoryOf returns the memory of a view on a buffer of this package.
@@ -296,14 +310,21 @@ func more[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
-// table puts items into the tables, aligned to 16, and returns where they begin.
+// leastTable is the room in bytes that a table takes, a power of two.
+const leastTable = 64
+
+// table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a power of two: lists of pages grow with a text, and what
+// lies behind them stays where it is, so that launches of one token are those of the next.
 func table[T any](x *encoder, items []T) int {
-	for len(x.tables)%16 != 0 {
-		x.tables = append(x.tables, 0)
-	}
-	at := len(x.tables)
+	at, room := len(x.tables), leastTable
 	if len(items) > 0 {
 		x.tables = append(x.tables, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*int(unsafe.Sizeof(items[0])))...)
 	}
+	for at+room < len(x.tables) {
+		room *= 2
+	}
+	n := at + room - len(x.tables)
+	x.tables = slices.Grow(x.tables, n)[:at+room]
+	clear(x.tables[at+room-n:])
 	return at
 }

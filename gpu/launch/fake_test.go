@@ -382,8 +382,9 @@ func TestNoAllocations(t *testing.T) {
 	states := []gpu.StateSegment{{Rows: 2, State: state}}
 	w := gpu.Matrix{Rows: 32, Cols: 64, Weight: at(2)}
 	square := gpu.Matrix{Rows: 64, Cols: 64, Weight: at(2)}
-	pairs := []int32{0, 1}
-	experts := []gpu.Expert{{Gate: square, Up: square, Down: square, Pairs: pairs}}
+	wave := &gpu.ExpertTable{Experts: []gpu.Expert{{Gate: square, Up: square, Down: square}}}
+	layer := &gpu.ExpertTable{Experts: wave.Experts, At: at(6)}
+	picks := []int32{0, -1}
 	rows := []int32{1, 0}
 	long := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
 	weights := []float32{1, 2}
@@ -399,7 +400,10 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
 		c.EncodeTopK(gpu.TopK{Logits: at(0), Values: at(1), Indices: at(3), Stats: at(4), Rows: 2, Vocab: 64, K: 8})
-		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Experts: experts})
+		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: wave, Picks: gpu.List[int32]{Host: picks}})
+		c.EncodeRoute(gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
+		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})
+		c.EncodeCombine(gpu.Combine{Routed: at(1), Residual: at(0), Y: at(0), Weights: gpu.List[float32]{At: at(5)}, Rows: 2, TopK: 1, Dim: 64})
 		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
 		c.EncodeMatMul(gpu.MatMul{W: square, X: at(0), Y: at(3), Rows: 2})
 		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(3), Rows: 2})
@@ -407,7 +411,7 @@ func TestNoAllocations(t *testing.T) {
 		c.EncodeSwiGLU(gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(3), Rows: 2, Dim: 64})
 		c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(0), N: 128})
 		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
-		c.EncodeCombine(gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: weights, Rows: 2, TopK: 1, Dim: 64})
+		c.EncodeCombine(gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: weights}, Rows: 2, TopK: 1, Dim: 64})
 		c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
 		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
 		c.EncodeRope(gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
@@ -425,6 +429,11 @@ func TestNoAllocations(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+	}
+	tabulate := new(gpu.Commands)
+	tabulate.EncodeTabulate(gpu.Tabulate{Table: layer})
+	if err := wait(t, q, tabulate); err != nil {
+		t.Fatal(err)
 	}
 	submit()
 	if n := testing.AllocsPerRun(50, submit); n > 0 {

@@ -98,7 +98,7 @@ func TestJoins(t *testing.T) {
 			}
 		}, []string{"add_norm", "add_norm", "add", "rms_norm", "add", "rms_norm", "add", "rms_norm"}},
 		{"combine and norm", func(c *gpu.Commands, at func(int) gpu.View) {
-			o := gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: make([]float32, rows*2), Rows: rows, TopK: 2, Dim: dim}
+			o := gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: make([]float32, rows*2)}, Rows: rows, TopK: 2, Dim: dim}
 			c.EncodeCombine(o)
 			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(2), Vectors: rows, Dim: dim})
 			c.EncodeCombine(o)

@@ -23,6 +23,8 @@ var kernelDefines = map[string][]string{
 	"head_vectors":           {"QUADS", "WIDE", "INTERLEAVED", "KV8"},
 	"embed":                  {"BITS", "LAYOUT"},
 	"matmul":                 {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
+	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "JOBS"},
+	"expert_jobs":            {"SIZE"},
 	"matmuls":                {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"matmul_swiglu":          {"BITS", "LAYOUT", "WIDE", "XROWS"},
 	"experts_product":        {"BITS", "LAYOUT", "WIDE", "XROWS", "WHICH"},

@@ -185,7 +185,7 @@ func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
-	d, tiles := limbDefines(f, b.formats.wide[which]), ceil(int(p.wRows), limbTile)
+	d, tiles := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile)
 	if b.o.Rows > 2 {
 		at := 0
 		x.splitLimbs(b.o, d, &r, int(p.wCols), &at)
@@ -196,11 +196,9 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 		xrows, each = limbMany, 1+flag(warps <= 8) // what they leave for the others fits into 48 KiB
 	}
 	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), which)
-	x.tableAt(b.experts)
-	x.tableAt(b.jobs)
-	x.tableAt(b.pairs)
+	x.expertLists(b)
 	x.limbRows(&r)
 	x.views(out)
 	constants(x, p)
-	x.end(32*warps, ceil(tiles, each), b.njobs)
+	x.end(32*warps, ceil(tiles, each), b.n)
 }

@@ -118,11 +118,11 @@ func TestLimbExperts(t *testing.T) {
 		want           string
 		jobs           int
 	}{
-		{1, p4, p4, p4, "[limbs_experts 8 limbs_experts 8]", 1},
-		{5, p4, p4, p4, "[limbs_split limbs_experts 8 limbs_split limbs_experts 8]", 1},
-		{70, p4, p4, p4, "[limbs_split limbs_experts 32 limbs_split limbs_experts 32]", 3},
-		{2, p4, q8, p4, "[limbs_experts 8 limbs_experts 8 experts_swiglu 1 limbs_experts 8]", 1},
-		{70, p4, p4, quant.Format{}, "[limbs_split limbs_experts 8 experts_product 8]", 9},
+		{1, p4, p4, p4, "[expert_jobs limbs_experts 8 limbs_experts 8]", 1},
+		{5, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]", 2},
+		{70, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 32 limbs_split limbs_experts 32]", 3},
+		{2, p4, q8, p4, "[expert_jobs limbs_experts 8 limbs_experts 8 experts_swiglu 1 limbs_experts 8]", 2},
+		{70, p4, p4, quant.Format{}, "[expert_jobs limbs_split limbs_experts 8 experts_product 8]", 9},
 	} {
 		f := &fake{limbs: true}
 		d := openFake(t, f)
@@ -136,11 +136,9 @@ func TestLimbExperts(t *testing.T) {
 			return m
 		}
 		e := gpu.Expert{Gate: matrix(inner, dim, c.gate), Up: matrix(inner, dim, c.up), Down: matrix(dim, inner, c.down)}
-		for r := range c.rows {
-			e.Pairs = append(e.Pairs, int32(r))
-		}
 		cmds := new(gpu.Commands)
-		cmds.EncodeExperts(gpu.Experts{X: v.Floats(1 << 17), Y: v.Floats(1 << 18), Scratch: v.Floats(1 << 19), Rows: c.rows, TopK: 1, Experts: []gpu.Expert{e}})
+		cmds.EncodeExperts(gpu.Experts{X: v.Floats(1 << 17), Y: v.Floats(1 << 18), Scratch: v.Floats(1 << 19), Rows: c.rows, TopK: 1,
+			Table: &gpu.ExpertTable{Experts: []gpu.Expert{e}}, Picks: gpu.List[int32]{Host: make([]int32, c.rows)}})
 		all := launchedBy(t, f, cmds, q)
 		if got := fmt.Sprint(names(all)); got != c.want {
 			t.Errorf("%d rows: %s, want %s", c.rows, got, c.want)

@@ -78,14 +78,14 @@ func (c *Core) retire(out *stages.Outbox) {
 	for n < len(c.ring) && c.ring[n].done {
 		w := &c.ring[n].wave
 		n++
-		if len(w.Slots) > 0 { // a dense layer has none
+		if len(w.Slots) > 0 { // a dense layer has none, nor has one that was routed on the device
 			out.Send(stages.ExpertIO, out.Spent().SlotsReleased(w.Step, w.Wave, w.Slots))
 		}
 		if w.Last {
 			if w.Plan != nil {
 				out.Spent().PlanDone(w.Plan)
 			}
-			out.Send(stages.Sequencer, out.Spent().LayerRetired(w.Step))
+			out.Send(stages.Sequencer, out.Spent().LayerRetired(w.Step, w.More))
 		}
 	}
 	rest := copy(c.ring, c.ring[n:])

@@ -26,6 +26,7 @@ type layer struct {
 	mixer               mixer
 	dense               *mlp // nil if the layer has routed experts
 	router              gpu.Matrix
+	bias                gpu.View      // of the choice of experts; zero if there is none
 	shared              *sharedExpert // nil if there is none
 }
 
@@ -94,7 +95,12 @@ func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, map
 func upload(buf gpu.Buffer, src []byte, queue gpu.Queue) error {
 	var cmd gpu.Commands
 	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: buf}, Src: src})
-	t, err := queue.Submit(&cmd)
+	return run(&cmd, queue)
+}
+
+// run runs commands and waits for them.
+func run(cmd *gpu.Commands, queue gpu.Queue) error {
+	t, err := queue.Submit(cmd)
 	if err != nil {
 		return err
 	}
@@ -129,6 +135,7 @@ func (b *binder) network(n *network, m *model.Config) {
 			continue
 		}
 		l.router = b.matrix(prefix+"mlp.gate", m.NumExperts, m.HiddenSize)
+		b.bias(&l.bias, m.CorrectionBias, prefix+"mlp.gate.e_score_correction_bias", m.NumExperts)
 		if m.SharedExpert != model.NoSharedExpert {
 			l.shared = newSharedExpert(b, m, prefix+"mlp.")
 		}
@@ -200,7 +207,7 @@ func (n *network) release() {
 }
 
 // expert returns the expert whose record begins at v.
-func (n *network) expert(lay model.ExpertLayout, v gpu.View, pairs []int32) gpu.Expert {
+func (n *network) expert(lay model.ExpertLayout, v gpu.View) gpu.Expert {
 	part := func(p *model.ExpertPart) gpu.Matrix {
 		m := gpu.Matrix{Rows: p.Rows, Cols: p.Cols, Format: p.Format, Weight: v.At(p.WeightOffset)}
 		if p.Format.ScaleBytes(p.Rows, p.Cols) > 0 {
@@ -208,5 +215,5 @@ func (n *network) expert(lay model.ExpertLayout, v gpu.View, pairs []int32) gpu.
 		}
 		return m
 	}
-	return gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down), Pairs: pairs}
+	return gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down)}
 }

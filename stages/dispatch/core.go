@@ -6,6 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	// done only with AheadAlways.
 	Ahead, AheadRows int
 	AheadAlways      bool
+	Rule             route.Rule
+	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells of, and that a layer's picks stay on the device.
+	Resident bool
 }
 
 // Slots resolves slots to memory.
@@ -40,6 +44,8 @@ type Core struct {
 	slots Slots
 
 	net    *network
+	moe    []int   // layers with routed experts
+	tables *tables // nil unless resident
 	states *states
 	lanes  []*lane
 
@@ -54,17 +60,19 @@ type Core struct {
 // recording is a Commands with the memory its operations point to.
 type recording struct {
 	gpu.Commands
-	experts []gpu.Expert
-	ticket  uint64 // of this stage's numbering
+	wave   gpu.ExpertTable // of the experts of a wave
+	picks  []int32         // of the plan, as indices into it
+	ticket uint64          // of this stage's numbering
 }
 
 // awaited is what a ticket of this stage will bring.
 type awaited struct {
 	lane   *lane
 	step   stages.Step
-	scores *stages.ScoresReady // the device fills it
+	picks  *stages.PicksReady // the device fills it
 	ahead  *stages.ScoresAhead
 	logits *stages.LogitsReady
+	routed *stages.StepRouted // with logits, where the device routes
 	// All else is zero with these.
 	copied   *stages.StateCopied
 	exchange *Exchange
@@ -74,7 +82,7 @@ var _ stages.Core = (*Core)(nil)
 
 // New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for the device once.
 func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slots) (c *Core, err error) {
-	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited)}
+	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited), moe: cfg.Model.MoELayers()}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -83,6 +91,11 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 	}()
 	if c.net, err = bind(cfg.Model, dev, queue, w); err != nil {
 		return c, err
+	}
+	if cfg.Resident {
+		if c.tables, err = newTables(cfg, c.net, dev, queue, slots); err != nil {
+			return c, err
+		}
 	}
 	c.states = newStates(cfg, dev)
 	for range cfg.Lanes {
@@ -106,6 +119,9 @@ func (c *Core) Close() {
 	}
 	if c.states != nil {
 		c.states.release()
+	}
+	if c.tables != nil {
+		c.tables.buffer.Release()
 	}
 	if c.net != nil {
 		c.net.release()
@@ -179,8 +195,8 @@ func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
 
 func (c *Core) recycle(r *recording) {
 	r.Reset()
-	clear(r.experts)
-	r.experts = r.experts[:0]
+	clear(r.wave.Experts)
+	r.wave.Experts = r.wave.Experts[:0]
 	c.spare = append(c.spare, r)
 }
 

@@ -23,7 +23,8 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 		rows := l.headRows[at:min(at+headRows, len(l.headRows))]
 		c.encodeHead(&r.Commands, l, rows, res.Logits[at*c.cfg.Model.VocabSize:])
 	}
-	if err := c.await(r, awaited{lane: l, step: m.Step, logits: res}, out); err != nil {
+	routed := c.encodeChoices(r, l, m.Step, out)
+	if err := c.await(r, awaited{lane: l, step: m.Step, logits: res, routed: routed}, out); err != nil {
 		c.fail(m.Step, err, out)
 	}
 	return nil

@@ -20,6 +20,8 @@ type lane struct {
 	sharedScratch gpu.View // [rows, 2·width]
 	routed        gpu.View // [rows, TopK, hidden]
 	expertScratch gpu.View // [rows·TopK, 2·intermediate]
+	chosen        gpu.View // picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
+	chosenWeights gpu.View // likewise
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]
 	buffer        gpu.Buffer
@@ -53,6 +55,10 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)),
 	}
+	chosen := n * cfg.TopK
+	if cfg.Resident {
+		chosen *= max(1, len(m.MoELayers()))
+	}
 	parts := []struct {
 		view   *gpu.View
 		floats int
@@ -68,6 +74,8 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.sharedScratch, n * 2 * max(m.SharedExpertIntermediateSize, m.IntermediateSize)},
 		{&l.routed, n * cfg.TopK * m.HiddenSize},
 		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
+		{&l.chosen, chosen},
+		{&l.chosenWeights, chosen},
 		{&l.headIn, headRows * m.HiddenSize},
 		{&l.logits, headRows * m.VocabSize},
 	}

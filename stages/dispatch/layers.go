@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -18,10 +19,10 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
-	if m.Layer != l.begun || l.begun == len(c.net.layers) || l.drain != nil {
-		return fmt.Errorf("dispatch: %v begins after %d layers of %d, drained: %v", &m.Step, l.begun, len(c.net.layers), l.drain != nil)
+	if m.Layer != l.begun || l.begun+m.More >= len(c.net.layers) || l.drain != nil {
+		return fmt.Errorf("dispatch: %v and %d layers behind it begin after %d layers of %d, drained: %v", &m.Step, m.More, l.begun, len(c.net.layers), l.drain != nil)
 	}
-	l.begun++
+	l.begun += 1 + m.More
 	if m.Layer == 0 {
 		if err := c.states.enter(l, m.Batch); err != nil {
 			out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Dispatch, Err: err, Untouched: true})
@@ -35,11 +36,9 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 		}
 		c.encodeInput(r, l, m.Batch)
 	}
-	l.tap(&r.Commands, m.Layer, c.cfg)
-	c.encodeMixer(r, l, m.Layer)
 	submit := c.submitRouter
-	if c.net.layers[m.Layer].dense != nil {
-		submit = c.submitDense
+	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil {
+		submit = c.submitWhole
 	}
 	if err := submit(r, l, m, out); err != nil {
 		c.fail(m.Step, err, out)
@@ -47,14 +46,16 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// submitRouter ends a layer's first half with the router's scores and asks for them. What the routed experts need not wait for follows in
+// submitRouter ends a layer's first half with the choice of experts and asks for it. What the routed experts need not wait for follows in
 // submissions of its own, for which the device has time while experts are being found and read: the routers of the next layers, whose
 // scores are the disk's hints, and the shared expert.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
+	c.encodeMixer(r, l, m.Layer)
 	layer := &c.net.layers[m.Layer]
-	n := l.rows * c.cfg.Model.NumExperts
-	a := awaited{lane: l, step: m.Step, scores: out.Spent().ScoresReady(m.Step, n)}
-	c.encodeScores(r, l, layer.router, a.scores.Scores)
+	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK)}
+	c.encodeRoute(r, l, m.Layer, l.chosen, l.chosenWeights)
+	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
+	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
 	if err := c.await(r, a, out); err != nil {
 		return err
 	}
@@ -77,15 +78,24 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
 	r := c.record()
 	for i := range ahead {
-		c.encodeScores(r, l, c.net.layers[m.Layer+1+i].router, a.ahead.Scores[i*n:(i+1)*n])
+		encodeRouter(&r.Commands, l, c.net.layers[m.Layer+1+i].router)
+		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
 	}
 	return c.await(r, a, out)
 }
 
-// encodeScores applies a router to the rows.
-func (c *Core) encodeScores(r *recording, l *lane, router gpu.Matrix, dst []float32) {
-	r.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
-	r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(dst)})
+// encodeRouter applies a router to the rows.
+func encodeRouter(cmd *gpu.Commands, l *lane, router gpu.Matrix) {
+	cmd.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
+}
+
+// encodeRoute applies a layer's router to the rows and chooses their experts.
+func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.View) {
+	w := &c.net.layers[layer]
+	encodeRouter(&r.Commands, l, w.router)
+	r.EncodeRoute(gpu.Route{
+		Scores: l.scores, Bias: w.bias, Picks: picks, Weights: weights, Rows: l.rows, Experts: c.cfg.Model.NumExperts, TopK: c.cfg.TopK, Rule: c.cfg.Rule,
+	})
 }
 
 // ahead returns how many of the layers behind one are asked for their scores: those next to it that have routers.
@@ -98,20 +108,6 @@ func (c *Core) ahead(l *lane, layer int) int {
 		n++
 	}
 	return n
-}
-
-// submitDense ends a layer without routed experts. Combine retires it like the last wave of any other, with no slots.
-func (c *Core) submitDense(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
-	c.net.layers[m.Layer].dense.encode(&r.Commands, l)
-	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
-	c.encodeNextNorm(&r.Commands, l, m.Layer)
-	t, err := c.submit(r)
-	if err != nil {
-		return err
-	}
-	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t}))
-	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, nil))
-	return nil
 }
 
 // encodeInput embeds the rows, uploads their rotary table and runs the first layer's input norm.
@@ -129,6 +125,7 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 
 // encodeMixer takes the normed input to the router's input: mixer, residual, post-attention norm.
 func (c *Core) encodeMixer(r *recording, l *lane, layer int) {
+	l.tap(&r.Commands, layer, c.cfg)
 	w := &c.net.layers[layer]
 	w.mixer.encode(&r.Commands, l)
 	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.mixed, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
@@ -167,10 +164,10 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	case m.Err != nil:
 		c.fail(a.step, m.Err, out)
 	case a.logits != nil:
-		out.Send(stages.Sequencer, a.logits)
+		c.passResults(&a, out)
 	default:
 		a.lane.scored = a.step.Layer + 1
-		out.Send(stages.Router, a.scores)
+		out.Send(stages.Router, a.picks)
 	}
 	return nil
 }
@@ -204,16 +201,12 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		return nil
 	}
 	r := c.record()
-	for i, u := range m.Uses {
-		r.experts = append(r.experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i]), m.Plan.Uses[u].Pairs))
-	}
-	if len(r.experts) > 0 {
-		r.EncodeExperts(gpu.Experts{
-			X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Experts: r.experts,
-		})
+	if len(m.Uses) > 0 {
+		c.gather(r, m)
+		c.encodeExperts(r, l, &r.wave, gpu.List[int32]{Host: r.picks})
 	}
 	if m.Last {
-		c.encodeCombine(r, l, m)
+		c.encodeCombine(r, l, m.Layer, gpu.List[float32]{Host: m.Plan.Weights})
 	}
 	t, err := c.submit(r)
 	if err != nil {
@@ -230,9 +223,30 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	out.Send(stages.Combine, done)
 	if m.Last {
 		l.note(c.cfg.Model.Layers[m.Layer].MoEIndex, m.Plan)
-		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.Losses))
+		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, 0, m.Losses))
 	}
 	return nil
+}
+
+// gather makes the table of a wave's experts, and of the plan's picks indices into it.
+func (c *Core) gather(r *recording, m *stages.WaveResident) {
+	r.picks = slices.Grow(r.picks[:0], len(m.Plan.Picks))[:len(m.Plan.Picks)]
+	for i := range r.picks {
+		r.picks[i] = -1
+	}
+	for i, u := range m.Uses {
+		r.wave.Experts = append(r.wave.Experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i])))
+		for _, pair := range m.Plan.Uses[u].Pairs {
+			r.picks[pair] = int32(i)
+		}
+	}
+}
+
+// encodeExperts computes the routed experts of a table that the picks name.
+func (c *Core) encodeExperts(r *recording, l *lane, table *gpu.ExpertTable, picks gpu.List[int32]) {
+	r.EncodeExperts(gpu.Experts{
+		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Table: table, Picks: picks,
+	})
 }
 
 // sendHome gives back the slots of a wave that is not computed. One without slots only ends its layer.
@@ -256,19 +270,19 @@ func fits(m *stages.WaveResident) bool {
 }
 
 // encodeCombine sums the layer's experts and the residual, and runs the next layer's input norm.
-func (c *Core) encodeCombine(r *recording, l *lane, m *stages.WaveResident) {
+func (c *Core) encodeCombine(r *recording, l *lane, layer int, weights gpu.List[float32]) {
 	op := gpu.Combine{
-		Routed: l.routed, Residual: l.hidden, Y: l.hidden, Weights: m.Plan.Weights, Rows: l.rows, TopK: c.cfg.TopK,
+		Routed: l.routed, Residual: l.hidden, Y: l.hidden, Weights: weights, Rows: l.rows, TopK: c.cfg.TopK,
 		Dim: c.cfg.Model.HiddenSize,
 	}
-	if shared := c.net.layers[m.Layer].shared; shared != nil {
+	if shared := c.net.layers[layer].shared; shared != nil {
 		op.Shared = l.shared
 		if shared.gated {
 			op.SharedGate = l.sharedGate
 		}
 	}
 	r.EncodeCombine(op)
-	c.encodeNextNorm(&r.Commands, l, m.Layer)
+	c.encodeNextNorm(&r.Commands, l, layer)
 }
 
 // encodeNextNorm runs the input norm of the layer behind this one.

@@ -208,7 +208,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]
-		t.Hits, t.Misses = l.Hits, l.Misses
+		t.Hits, t.Misses = t.Hits+l.Hits, l.Misses // to what the device has routed by itself
 		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped

@@ -27,7 +27,7 @@ type Config struct {
 type Core struct {
 	cfg  Config
 	past map[stages.SeqID]*past
-	rule chooser
+	rule chooser // what routers foretell is chosen by
 
 	last  *lastToken
 	gates [2]predictor // by the router input one and two layers before
@@ -77,10 +77,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	switch m := in.(type) {
 	case *stages.BeginLayer:
 		return c.beginLayer(m, out)
-	case *stages.ScoresReady:
-		return c.scoresReady(m, out)
+	case *stages.PicksReady:
+		return c.picksReady(m, out)
 	case *stages.ScoresAhead:
 		return c.scoresAhead(m, out)
+	case *stages.StepRouted:
+		return c.stepRouted(m)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
 	case *stages.DrainStep:
@@ -102,16 +104,18 @@ func (c *Core) check(s *stages.Step) error {
 	return nil
 }
 
-func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
+func (c *Core) picksReady(m *stages.PicksReady, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
 	}
 	rows, k := len(m.Batch.Rows), c.cfg.TopK
-	if len(m.Scores) != rows*c.cfg.Experts {
-		return fmt.Errorf("router: %d scores for %v, want %d", len(m.Scores), &m.Step, rows*c.cfg.Experts)
+	if len(m.Picks) != rows*k || len(m.Weights) != rows*k {
+		return fmt.Errorf("router: %d picks and %d weights for %v, want %d", len(m.Picks), len(m.Weights), &m.Step, rows*k)
 	}
 	plan := out.Spent().RoutePlan(rows*k, k)
-	c.pick(m, plan)
+	if err := c.pick(m, plan); err != nil {
+		return err
+	}
 	if n := len(plan.Losses); n > 0 && n == len(m.Batch.Segments) {
 		out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Router, Err: plan.Losses[0].Err.Err})
 		return nil
@@ -127,23 +131,24 @@ func (c *Core) scoresReady(m *stages.ScoresReady, out *stages.Outbox) error {
 
 // pick fills the plan's picks and weights. A row whose scores are no numbers is lost, and its sequence with it: it gets the first
 // experts, for nothing.
-func (c *Core) pick(m *stages.ScoresReady, plan *stages.RoutePlan) {
-	k, e := c.cfg.TopK, c.cfg.Experts
-	for r := 0; r*k < len(plan.Picks); r++ {
-		row, picks, weights := m.Scores[r*e:(r+1)*e], plan.Picks[r*k:(r+1)*k], plan.Weights[r*k:(r+1)*k]
-		if i := notFinite(row); i >= 0 {
-			plan.Losses = lose(plan.Losses, m, r, &stages.ScoreError{Row: r, Expert: i, Value: row[i]})
-			for j := range picks {
-				picks[j], weights[j] = int32(j), 0
-			}
-			continue
+func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
+	k := c.cfg.TopK
+	copy(plan.Picks, m.Picks)
+	copy(plan.Weights, m.Weights)
+	for i, e := range m.Picks {
+		switch {
+		case int(e) >= c.cfg.Experts:
+			return fmt.Errorf("router: pick %d of %v is expert %d of %d", i, &m.Step, e, c.cfg.Experts)
+		case e < 0:
+			plan.Losses = lose(plan.Losses, m, i/k, &stages.ScoreError{Row: i / k, Expert: int(-1 - e)})
+			plan.Picks[i], plan.Weights[i] = int32(i%k), 0
 		}
-		c.rule.choose(m.Layer, row, picks, weights)
 	}
+	return nil
 }
 
 // lose adds the sequence of a row to the losses, unless it is there: the first error of a sequence is the one that is told.
-func lose(losses []stages.Loss, m *stages.ScoresReady, row int, err error) []stages.Loss {
+func lose(losses []stages.Loss, m *stages.PicksReady, row int, err error) []stages.Loss {
 	seq := m.Batch.Segments[m.Batch.SegmentOf(row)].Seq
 	for _, l := range losses {
 		if l.Seq == seq {
@@ -154,7 +159,7 @@ func lose(losses []stages.Loss, m *stages.ScoresReady, row int, err error) []sta
 }
 
 // remember counts, learns, and keeps each sequence's last picks for its next row.
-func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
+func (c *Core) remember(m *stages.PicksReady, plan *stages.RoutePlan) {
 	k, st := c.cfg.TopK, &c.layers[m.Layer]
 	c.rows[m.Layer] += int64(len(m.Batch.Rows))
 	for _, e := range plan.Picks {
@@ -162,11 +167,7 @@ func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 	}
 	c.settle(m.ID, m.Layer, func(f *foretold) { c.learnAhead(f, plan) })
 	for _, g := range m.Batch.Segments {
-		p := c.past[g.Seq]
-		if p == nil {
-			p = &past{picks: make([][]int32, c.cfg.Layers)}
-			c.past[g.Seq] = p
-		}
+		p := c.pastOf(g.Seq)
 		before := p.picks[m.Layer]
 		for r := g.Row; r < g.Row+g.Rows; r++ {
 			now := plan.Picks[r*k : (r+1)*k]
@@ -179,6 +180,16 @@ func (c *Core) remember(m *stages.ScoresReady, plan *stages.RoutePlan) {
 		p.picks[m.Layer] = append(p.picks[m.Layer][:0], before...)
 		p.step, p.layer = m.ID, m.Layer
 	}
+}
+
+// pastOf returns what a sequence's last row picked.
+func (c *Core) pastOf(seq stages.SeqID) *past {
+	p := c.past[seq]
+	if p == nil {
+		p = &past{picks: make([][]int32, c.cfg.Layers)}
+		c.past[seq] = p
+	}
+	return p
 }
 
 // learnPast learns from one row and returns how many experts it shares with the row before.

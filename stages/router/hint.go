@@ -130,7 +130,7 @@ func (c *Core) popular(layer, rows int) {
 }
 
 // again foretells the first layers of the next row of the step's sequences: what this row picked there.
-func (c *Core) again(m *stages.ScoresReady, out *stages.Outbox) {
+func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	if !c.cfg.LastToken {
 		return
 	}

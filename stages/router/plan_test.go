@@ -12,17 +12,23 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/router"
 )
 
-// route returns the plan for scores of [rows, experts].
-func route(t *testing.T, cfg router.Config, scores []float32) *stages.RoutePlan {
+// planOf returns the plan for what is chosen by scores of [rows, experts].
+func planOf(t *testing.T, cfg router.Config, scores []float32) *stages.RoutePlan {
 	t.Helper()
 	var out stages.Outbox
 	b := &stages.Batch{Rows: make([]stages.Row, len(scores)/cfg.Experts)}
 	b.Segments = []stages.Segment{{Seq: 1, Rows: len(b.Rows)}}
-	m := &stages.ScoresReady{Step: stages.Step{ID: 1, Batch: b}, Scores: scores}
+	n := len(b.Rows) * cfg.TopK
+	m := &stages.PicksReady{Step: stages.Step{ID: 1, Batch: b}, Picks: make([]int32, n), Weights: make([]float32, n)}
+	var c route.Chooser
+	for r := range b.Rows {
+		c.Choose(&cfg.Rule.Rule, nil, scores[r*cfg.Experts:][:cfg.Experts], m.Picks[r*cfg.TopK:][:cfg.TopK], m.Weights[r*cfg.TopK:][:cfg.TopK])
+	}
 	if err := router.New(cfg).Step(m, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +75,7 @@ func define(scores []float32, k int, norm bool) (picks []int32, weights []float6
 func TestDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 2000 {
-		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), Rule: router.Rule{NormTopK: r.IntN(2) == 0}}
+		cfg := router.Config{Layers: 1, Experts: 1 + r.IntN(40), Rule: router.Rule{Rule: route.Rule{NormTopK: r.IntN(2) == 0}}}
 		cfg.TopK = 1 + r.IntN(min(cfg.Experts, 10))
 		rows := 1 + r.IntN(4)
 		scores := make([]float32, rows*cfg.Experts)
@@ -79,7 +85,7 @@ func TestDefinition(t *testing.T) {
 				scores[j] = float32(r.IntN(4))
 			}
 		}
-		p := route(t, cfg, slices.Clone(scores))
+		p := planOf(t, cfg, slices.Clone(scores))
 		for row := range rows {
 			s := scores[row*cfg.Experts:][:cfg.Experts]
 			picks, weights := define(s, cfg.TopK, cfg.Rule.NormTopK)
@@ -131,7 +137,7 @@ func TestUses(t *testing.T) {
 		for j := range scores {
 			scores[j] = r.Float32()
 		}
-		p := route(t, cfg, scores)
+		p := planOf(t, cfg, scores)
 		if err := checkUses(p); err != nil {
 			t.Fatalf("draw %d, %+v: %v; picks %v, uses %v", i, cfg, err, p.Picks, p.Uses)
 		}
@@ -195,7 +201,7 @@ func TestReference(t *testing.T) {
 				}
 				scores[i] = float32(sum)
 			}
-			p := route(t, router.Config{Layers: 1, Experts: experts, TopK: k, Rule: router.Rule{NormTopK: true}}, scores)
+			p := planOf(t, router.Config{Layers: 1, Experts: experts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: true}}}, scores)
 			idx, _ := ref.I32(prompt + ".router_idx")
 			weights, _ := ref.F32(prompt + ".router_weight")
 			at := layer * shape[0] * k

@@ -1,5 +1,7 @@
 package router
 
+import "github.com/moeflux/moeflux-actor/model/route"
+
 import "slices"
 
 // predictor foretells what a row of a layer will pick.
@@ -97,7 +99,7 @@ func (p *lastToken) foretell(dst []guess, s sight) []guess {
 }
 
 func (p *nextGate) foretell(dst []guess, s sight) []guess {
-	topK(p.rule.rank(s.layer, s.scores), p.top)
+	route.TopK(p.rule.rank(s.layer, s.scores), p.top)
 	for rank, e := range p.top {
 		dst = append(dst, p.guess(s.layer, e, rank, rank))
 	}
@@ -105,7 +107,7 @@ func (p *nextGate) foretell(dst []guess, s sight) []guess {
 }
 
 func (p *both) foretell(dst []guess, s sight) []guess {
-	topK(p.rule.rank(s.layer, s.scores), p.top)
+	route.TopK(p.rule.rank(s.layer, s.scores), p.top)
 	for rank, e := range p.top {
 		past := notPicked
 		switch {

@@ -6,39 +6,6 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// topK fills picks with the len(picks) experts of the largest scores, largest first; of equal scores the lower expert
-// comes first. NaN counts as the smallest.
-func topK(scores []float32, picks []int32) {
-	k, n := len(picks), 0
-	for e, v := range scores {
-		at := n
-		for at > 0 && less(scores[picks[at-1]], v) {
-			at--
-		}
-		if at == k {
-			continue
-		}
-		if n < k {
-			n++
-		}
-		copy(picks[at+1:n], picks[at:n-1])
-		picks[at] = int32(e)
-	}
-}
-
-// less is a < b with NaN below everything.
-func less(a, b float32) bool { return a < b || a != a && b == b }
-
-// notFinite returns the index of the first NaN or infinity, or -1.
-func notFinite(v []float32) int {
-	for i, x := range v {
-		if x-x != 0 {
-			return i
-		}
-	}
-	return -1
-}
-
 // cut groups the plan's picks by expert, ascending.
 func (c *Core) cut(plan *stages.RoutePlan) {
 	clear(c.counts)

@@ -3,6 +3,7 @@ package router_test
 import (
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages/router"
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
@@ -11,7 +12,7 @@ import (
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		c := router.New(router.Config{
-			Layers: a.Int("layers", 2), Experts: a.Int("experts", 4), TopK: a.Int("topk", 2), Rule: router.Rule{NormTopK: a.Bool("norm")},
+			Layers: a.Int("layers", 2), Experts: a.Int("experts", 4), TopK: a.Int("topk", 2), Rule: router.Rule{Rule: route.Rule{NormTopK: a.Bool("norm")}},
 			LastToken: a.Bool("lasttoken"), NextGate: a.Bool("nextgate"), First: a.Int("first", 0),
 			Ahead: a.Int("layersahead", 1), AheadRows: a.Int("rowsahead", 8), PrefetchSlots: a.Int("prefetch", 4),
 		})

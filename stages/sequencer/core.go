@@ -19,6 +19,9 @@ type Config struct {
 	MaxPositions  int // most positions of one sequence
 	PageRows      int // positions of one key-value page
 	MaxPages      int // pages of all states together
+	// Resident means that the device routes by itself: router and expert-IO take no part in steps, several layers begin together, and each step's
+	// end is read.
+	Resident bool
 
 	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a step that has begun cannot be taken back. 0
 	// means that there is none: keys and values behind a sequence's length are written anew.

@@ -9,6 +9,7 @@ type step struct {
 	begun     int         // layers
 	submitted int
 	retired   int
+	credits   int  // of the ring, held by layers begun and not retired
 	asked     bool // ReadLogits is sent, or nobody wants anything of it
 	logits    *stages.LogitsReady
 	failing   error

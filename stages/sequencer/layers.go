@@ -22,11 +22,28 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 			c.steps++
 			c.rows += int64(len(head.Batch.Rows))
 		}
-		out.Send(stages.Router, out.Spent().BeginLayer(head))
-		out.Send(stages.Dispatch, out.Spent().BeginLayer(head))
-		s.begun++
+		n := c.together(s)
+		if !c.cfg.Resident {
+			out.Send(stages.Router, out.Spent().BeginLayer(head, 0))
+		}
+		out.Send(stages.Dispatch, out.Spent().BeginLayer(head, n-1))
+		s.begun += n
+		s.credits++
 		c.ringUsed++
 	}
+}
+
+// togetherRows bounds the layers that begin together, in rows: a step that is given up ends what has begun.
+const togetherRows = 64
+
+// together returns how many layers of a step begin with the next one and share its credit. Where the host has no part in a layer, a layer by itself would
+// only cost messages. A step begins with few, so that the device has something to do soon, and doubles them, for while it works there is time. A
+// traced step goes layer by layer, so that each has its times.
+func (c *Core) together(s *step) int {
+	if !c.cfg.Resident || s.head.Batch.Traced {
+		return 1
+	}
+	return min(max(1, s.begun), max(1, togetherRows/len(s.head.Batch.Rows)), c.cfg.Layers-s.begun)
 }
 
 // nextToBegin returns the step whose next layer may begin: the layer before it is with the device.
@@ -65,14 +82,14 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 	if err != nil {
 		return c.late(m.Head(), err)
 	}
-	if m.Layer != s.submitted || s.submitted == s.begun {
-		return fmt.Errorf("sequencer: %v is submitted after %d layers, %d have begun", &m.Step, s.submitted, s.begun)
+	if m.Layer != s.submitted || s.submitted+m.More >= s.begun {
+		return fmt.Errorf("sequencer: %v and %d layers behind it are submitted after %d layers, %d have begun", &m.Step, m.More, s.submitted, s.begun)
 	}
-	s.submitted++
+	s.submitted += 1 + m.More
 	c.lose(s, m.Losses, out)
 	if s.submitted == c.cfg.Layers && s.failing == nil {
 		s.asked = true
-		if s.wants() {
+		if c.cfg.Resident || s.wants() {
 			head := s.head
 			head.Layer = c.cfg.Layers
 			out.Send(stages.Dispatch, out.Spent().ReadLogits(head))
@@ -103,10 +120,11 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
-	if m.Layer != s.retired || s.retired == s.begun {
-		return fmt.Errorf("sequencer: %v is retired after %d layers, %d have begun", &m.Step, s.retired, s.begun)
+	if m.Layer != s.retired || s.retired+m.More >= s.begun {
+		return fmt.Errorf("sequencer: %v and %d layers behind it are retired after %d layers, %d have begun", &m.Step, m.More, s.retired, s.begun)
 	}
-	s.retired++
+	s.retired += 1 + m.More
+	s.credits--
 	c.ringUsed--
 	c.commit(s, out)
 	return nil
@@ -121,6 +139,7 @@ func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
 		return err
 	}
 	s.logits = m
+	c.lose(s, m.Losses, out)
 	c.commit(s, out)
 	return nil
 }
@@ -286,7 +305,7 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	if s.failing == nil {
 		return errors.New("sequencer: a step that did not fail was drained")
 	}
-	c.ringUsed -= s.begun - s.retired
+	c.ringUsed -= s.credits
 	c.end(s, out)
 	for i, r := range s.reqs {
 		switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/expertio"
 	"github.com/moeflux/moeflux-actor/stages/router"
@@ -37,7 +38,7 @@ func newMachine(t *testing.T, slots int, readNS, useNS int64, lastToken, nextGat
 	t.Helper()
 	m := &machine{readNS: readNS, useNS: useNS}
 	m.router = router.New(router.Config{
-		Layers: simLayers, Experts: simExperts, TopK: simTopK, Rule: router.Rule{NormTopK: true}, LastToken: lastToken, NextGate: nextGate,
+		Layers: simLayers, Experts: simExperts, TopK: simTopK, Rule: router.Rule{Rule: route.Rule{NormTopK: true}}, LastToken: lastToken, NextGate: nextGate,
 		Ahead: ahead, AheadRows: 1, PrefetchSlots: slots - simTopK,
 	})
 	var err error
@@ -168,7 +169,9 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 			ahead = append(ahead, two[layer+2]...)
 		}
 		m.left = simTopK
-		if err := m.give(stages.Router, &stages.ScoresReady{Step: step, Scores: slices.Clone(scores[layer])}); err != nil {
+		chosen := &stages.PicksReady{Step: step, Picks: make([]int32, simTopK), Weights: make([]float32, simTopK)}
+		new(route.Chooser).Choose(&route.Rule{NormTopK: true}, nil, scores[layer], chosen.Picks, chosen.Weights)
+		if err := m.give(stages.Router, chosen); err != nil {
 			return err
 		}
 		if len(ahead) > 0 {

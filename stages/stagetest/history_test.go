@@ -424,6 +424,7 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 		x.faults[e] = x.r.IntN(6)
 	}
 	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
+	tu.resident = x.r.IntN(4) == 0
 	tu.kept, tu.pages = x.r.IntN(8), 64
 	if x.r.IntN(2) == 0 {
 		tu.pages = 10

@@ -58,6 +58,7 @@ func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 	}
 	x.gap = 10 << x.r.IntN(4)
 	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
+	tu.resident = x.r.IntN(4) == 0
 	fail := func(e error) error {
 		if x.simulation != nil && x.faults[e] > 0 && x.r.IntN(x.gap) == 0 {
 			x.faults[e]--

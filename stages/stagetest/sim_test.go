@@ -16,6 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/combine"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -71,6 +72,7 @@ type tuning struct {
 	ahead, aheadRows                          int  // layers, rows
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
+	resident                                  bool // all experts in memory, and the device chooses among them; slots, warm and resize are of no use
 	kept                                      int  // recurrent states that the budget of checkpoints holds
 	pages                                     int  // key-value pages; 0 means 64
 }
@@ -123,6 +125,9 @@ type faults struct {
 // simulate builds a pipeline.
 func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simulation {
 	t.Helper()
+	if tu.resident {
+		tu.slots, tu.resize, tu.warm = len(p.cfg.Layers)*p.cfg.NumExperts, false, false
+	}
 	s := &simulation{tu: tu, r: r}
 	lay := p.experts.Layout()
 	buf, err := p.dev.NewBuffer(tu.slots * lay.Bytes)
@@ -130,6 +135,11 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		t.Fatal(err)
 	}
 	s.slots = &slotBuffer{buf, lay.Bytes}
+	for i := 0; tu.resident && i < tu.slots; i++ {
+		if err := p.experts.ReadExpert(i/p.cfg.NumExperts, i%p.cfg.NumExperts, buf.Bytes()[i*lay.Bytes:][:lay.Bytes]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	queue := stagetest.NewQueue(func(c *gpu.Commands) error {
 		if f.run != nil {
 			if err := f.run(c); err != nil {
@@ -141,6 +151,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: tu.maxPages(), Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +167,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
-		Chances: chances,
+		Chances: chances, Mapped: tu.resident,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,12 +175,12 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
-			StepsInFlight: tu.steps, MaxPositions: 256, PageRows: 4, MaxPages: tu.maxPages(),
+			StepsInFlight: tu.steps, Resident: tu.resident, MaxPositions: 256, PageRows: 4, MaxPages: tu.maxPages(),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: int64(dispatch.PageBytes(p.cfg, gpu.KVF32, 4)), Checkpoints: 4,
 			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
 		stages.Router: router.New(router.Config{
-			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{NormTopK: p.cfg.NormTopKProb},
+			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}},
 			LastToken: tu.lastToken, NextGate: tu.nextGate, Ahead: tu.ahead, AheadRows: tu.aheadRows, PrefetchSlots: tu.slots - tu.waveSlots,
 		}),
 		stages.ExpertIO: eio,
@@ -353,6 +364,7 @@ func TestOrders(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(sd, 2))
 		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		tu.resident = r.IntN(4) == 0
 		s := p.simulate(t, tu, r, faults{})
 		got, errs, err := s.play(all)
 		if err = errors.Join(append(errs, err)...); err == nil {

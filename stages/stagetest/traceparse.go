@@ -19,10 +19,10 @@ var messages = func() map[string]reflect.Type {
 		new(stages.ResumeSequence), new(stages.ForgetTexts), new(stages.DescribeSequence), new(stages.FreezeSequence), new(stages.DraftState), new(stages.StateReady),
 		new(stages.AdoptState), new(stages.ReleaseState), new(stages.CopyState), new(stages.StateCopied), new(stages.DropState), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
 		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
-		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.ScoresReady), new(stages.ScoresAhead),
+		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.PicksReady), new(stages.ScoresAhead),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
 		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
-		new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
+		new(stages.StepRouted), new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
 	} {
 		t := reflect.TypeOf(m).Elem()
 		all[t.Name()] = t

@@ -26,7 +26,7 @@ type waveID struct {
 	layer, wave int
 }
 
-type watchedStep struct{ begun, retired int }
+type watchedStep struct{ begun, retired, credits int } // credits: messages that began layers and whose layers are not retired
 
 // watchedLayer is what was sent of a plan.
 type watchedLayer struct {
@@ -78,10 +78,11 @@ func (w *watch) beginLayer(m *stages.BeginLayer) error {
 	if m.Layer != st.begun {
 		return fmt.Errorf("%v begins, want layer %d", &m.Step, st.begun)
 	}
-	st.begun++
+	st.begun += 1 + m.More
+	st.credits++
 	w.layers++
 	if w.layers > w.depth {
-		return fmt.Errorf("%d layers are begun and not retired, the ring has a depth of %d", w.layers, w.depth)
+		return fmt.Errorf("%d layers, or layers that began together, are begun and not retired, the ring has a depth of %d", w.layers, w.depth)
 	}
 	return nil
 }
@@ -213,14 +214,15 @@ func (w *watch) received(to stages.StageID, in stages.Message) error {
 		if st == nil || m.Layer != st.retired {
 			return fmt.Errorf("%v is retired out of order", &m.Step)
 		}
-		st.retired++
+		st.retired += 1 + m.More
+		st.credits--
 		w.layers--
 	case *stages.StepDrained:
 		st := w.steps[m.ID]
 		if st == nil {
 			return fmt.Errorf("%v is drained, but is not in flight", &m.Step)
 		}
-		w.layers -= st.begun - st.retired
+		w.layers -= st.credits
 		delete(w.steps, m.ID)
 		w.drained[m.ID] = true
 	}

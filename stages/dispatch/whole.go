@@ -1,0 +1,123 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// tables are the experts of all layers, for a device that routes by itself.
+type tables struct {
+	layers []gpu.ExpertTable // [layers]; those without experts are empty
+	buffer gpu.Buffer        // where the device keeps its form of them
+}
+
+// newTables writes the tables to the device and waits for it.
+func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots Slots) (*tables, error) {
+	m := cfg.Model
+	moe, bytes := m.MoELayers(), m.NumExperts*gpu.TableBytes
+	buf, err := dev.NewBuffer(len(moe)*bytes + 1) // a model may have no such layer
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
+	}
+	t := &tables{layers: make([]gpu.ExpertTable, len(m.Layers)), buffer: buf}
+	var cmd gpu.Commands
+	for i, layer := range moe {
+		table := &t.layers[layer]
+		table.At = gpu.View{Buf: buf, Offset: i * bytes}
+		for e := range m.NumExperts {
+			table.Experts = append(table.Experts, net.expert(cfg.Layout, slots.View(stages.SlotID(layer*m.NumExperts+e))))
+		}
+		cmd.EncodeTabulate(gpu.Tabulate{Table: table})
+	}
+	if err := run(&cmd, queue); err != nil {
+		buf.Release()
+		return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
+	}
+	return t, nil
+}
+
+// submitWhole submits layers that nobody but the device has a part in: dense ones, and all where it routes by itself. Combine retires them like the
+// last wave of any other, with no slots.
+func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
+	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
+		c.encodeMixer(r, l, layer)
+		if dense := c.net.layers[layer].dense; dense != nil {
+			dense.encode(&r.Commands, l)
+			r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
+			c.encodeNextNorm(&r.Commands, l, layer)
+		} else {
+			c.encodeRouted(r, l, layer)
+		}
+	}
+	t, err := c.submit(r)
+	if err != nil {
+		return err
+	}
+	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t, More: m.More}))
+	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.More, nil))
+	return nil
+}
+
+// encodeRouted takes a layer from the router's input to its end: router, choice, experts, sum.
+func (c *Core) encodeRouted(r *recording, l *lane, layer int) {
+	w := &c.net.layers[layer]
+	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
+	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
+	c.encodeRoute(r, l, layer, picks, weights)
+	c.encodeExperts(r, l, &c.tables.layers[layer], gpu.List[int32]{At: picks})
+	if w.shared != nil {
+		w.shared.encode(&r.Commands, l)
+	}
+	c.encodeCombine(r, l, layer, gpu.List[float32]{At: weights})
+}
+
+// encodeChoices brings what the device has chosen to the host, and returns where the picks will be.
+func (c *Core) encodeChoices(r *recording, l *lane, step stages.Step, out *stages.Outbox) *stages.StepRouted {
+	n := len(c.moe) * l.rows * c.cfg.TopK
+	if !c.cfg.Resident || n == 0 {
+		return nil
+	}
+	m := out.Spent().StepRouted(step, n)
+	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(m.Picks)})
+	if l.weights != nil {
+		r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(l.weights)})
+	}
+	return m
+}
+
+// passResults passes on the end of a step.
+func (c *Core) passResults(a *awaited, out *stages.Outbox) {
+	if a.routed != nil {
+		copy(a.lane.picks, a.routed.Picks)
+		a.logits.Losses = c.losses(a.routed)
+	}
+	out.Send(stages.Sequencer, a.logits)
+	if a.routed != nil {
+		out.Send(stages.Router, a.routed)
+	}
+}
+
+// losses finds sequences with rows that the device could not route: the first layer of each is told.
+func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
+	k, rows := c.cfg.TopK, len(m.Batch.Rows)
+	var lost map[stages.SeqID]bool
+	for i := 0; i < len(m.Picks); i += k {
+		pick, row := m.Picks[i], i/k%rows
+		if pick >= 0 {
+			continue
+		}
+		seq := m.Batch.Rows[row].Seq
+		if lost[seq] {
+			continue
+		}
+		if lost == nil {
+			lost = make(map[stages.SeqID]bool)
+		}
+		lost[seq] = true
+		err := &stages.ScoreError{Row: row, Expert: int(-1 - pick)}
+		losses = append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.Dispatch, Layer: c.moe[i/k/rows], Err: err}})
+	}
+	return losses
+}

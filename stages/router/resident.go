@@ -1,0 +1,73 @@
+package router
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// stepRouted counts what the device has routed by itself: then every expert is in memory, each use is a hit, and nothing need be foretold.
+func (c *Core) stepRouted(m *stages.StepRouted) error {
+	if m.Batch == nil || len(m.Picks) != (c.cfg.Layers-c.cfg.First)*len(m.Batch.Rows)*c.cfg.TopK {
+		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)
+	}
+	n := len(m.Batch.Rows) * c.cfg.TopK
+	for layer, at := c.cfg.First, 0; layer < c.cfg.Layers; layer, at = layer+1, at+n {
+		c.countUses(layer, m.Picks[at:at+n])
+		for _, g := range m.Batch.Segments {
+			c.countSame(layer, m, g, m.Picks[at+g.Row*c.cfg.TopK:][:g.Rows*c.cfg.TopK])
+		}
+	}
+	return nil
+}
+
+// countUses counts a layer's picks and, as hits, its different experts.
+func (c *Core) countUses(layer int, picks []int32) {
+	st := &c.layers[layer]
+	c.rows[layer] += int64(len(picks) / c.cfg.TopK)
+	for _, e := range picks {
+		if e < 0 {
+			continue
+		}
+		st.Uses[e]++
+		if !c.mark[e] {
+			c.mark[e] = true
+			st.Hits++
+		}
+	}
+	for _, e := range picks {
+		if e >= 0 {
+			c.mark[e] = false
+		}
+	}
+}
+
+// countSame counts the picks of a segment's rows that the row before had picked, too, and keeps the last row's.
+func (c *Core) countSame(layer int, m *stages.StepRouted, g stages.Segment, picks []int32) {
+	k, st := c.cfg.TopK, &c.layers[layer]
+	p := c.pastOf(g.Seq)
+	before := p.picks[layer]
+	for ; len(picks) > 0; picks = picks[k:] {
+		now := picks[:k]
+		if now[0] < 0 {
+			continue
+		}
+		if before != nil {
+			st.Picks += int64(k)
+			for _, e := range before {
+				c.mark[e] = true
+			}
+			for _, e := range now {
+				if c.mark[e] {
+					st.SamePicks++
+				}
+			}
+			for _, e := range before {
+				c.mark[e] = false
+			}
+		}
+		before = now
+	}
+	p.picks[layer] = append(p.picks[layer][:0], before...)
+	p.step, p.layer = m.ID, layer
+}
