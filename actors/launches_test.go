@@ -72,7 +72,7 @@ func TestLaunches(t *testing.T) {
 		}
 	})
 	for name, most := range map[string]int{
-		fixtures.Qwen3MoEQ4: 23, fixtures.Qwen35MoEQ4: 115, fixtures.Qwen3NextQ4: 60, fixtures.DeepseekV3Q4: 62, fixtures.DeepseekV3Q4KVB: 32,
+		fixtures.Qwen3MoEQ4: 25, fixtures.Qwen35MoEQ4: 123, fixtures.Qwen3NextQ4: 64, fixtures.DeepseekV3Q4: 65, fixtures.DeepseekV3Q4KVB: 33,
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})
