@@ -398,7 +398,7 @@ func TestGraphs(t *testing.T) {
 	if n := len(x.s.(*stream).graphs.known); n != mostGraphs {
 		t.Errorf("%d graphs are kept, want %d", n, mostGraphs)
 	}
-	for i, function := range []string{"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags"} {
+	for i, function := range []string{"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"} {
 		chain(3200+32*i, 6, 1)
 		x.f.fail(function, outOfMemory)
 		chain(3200+32*i, 6, 1) // is launched kernel by kernel
@@ -420,6 +420,36 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("a node cannot be changed: %v", err)
 	}
 	chain(3000, 6, 77)
+}
+
+// Kernels of a graph may begin before the one before them ends where the GPU is of sm_90 or later and the driver has edges of that kind; else they
+// stand behind one another as ever.
+func TestOverlap(t *testing.T) {
+	for _, c := range []struct {
+		capability    int
+		older         bool // the driver has no cuGraphAddDependencies_v2
+		plain, behind int  // graphs with edges of each kind
+	}{{90, false, 0, 1}, {100, false, 0, 1}, {90, true, 1, 0}, {89, false, 1, 0}} {
+		x := openBench(t)
+		x.capability = c.capability
+		if c.older {
+			x.d.graphOverlap = nil
+		}
+		for range 3 {
+			for i := range 5 {
+				if err := launchFill(x.s, x.p, x.m, 4*i, 1, 7, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := x.commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := x.f.counts
+		if n["cuGraphAddDependencies"] != c.plain || n["cuGraphAddDependencies_v2"] != c.behind || n["cuGraphLaunch"] != 2 {
+			t.Errorf("%+v: %d plain graphs, %d that overlap, %d launches of them", c, n["cuGraphAddDependencies"], n["cuGraphAddDependencies_v2"], n["cuGraphLaunch"])
+		}
+	}
 }
 
 // In the steady state nothing is allocated.

@@ -80,7 +80,9 @@ type driver struct {
 
 	graphCreate      func(g *graphHandle) result
 	graphDestroy     func(g graphHandle) result
-	graphAdd         func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result // the last of nodes, behind the one before
+	graphAdd         func(g graphHandle, n *nodeHandle, k *kernelSpec) result
+	graphOrder       func(g graphHandle, nodes []nodeHandle) result                   // each behind the one before
+	graphOverlap     func(g graphHandle, nodes []nodeHandle, edges []edgeData) result // the same, so that they may begin before; nil before CUDA 12.3
 	graphInstantiate func(x *execHandle, g graphHandle) result
 	graphExecDestroy func(x execHandle) result
 	graphSet         func(x execHandle, n nodeHandle, k *kernelSpec) result
@@ -213,17 +215,23 @@ func (d *driver) bindModules(s *symbols) {
 
 func (d *driver) bindGraphs(s *symbols) {
 	create, destroy, add := s.proc("cuGraphCreate"), s.proc("cuGraphDestroy"), s.proc("cuGraphAddKernelNode_v2")
+	order, overlap := s.proc("cuGraphAddDependencies"), s.optional("cuGraphAddDependencies_v2")
 	instantiate, execDestroy := s.proc("cuGraphInstantiateWithFlags"), s.proc("cuGraphExecDestroy")
 	set, launch := s.quick("cuGraphExecKernelNodeSetParams_v2"), s.quick("cuGraphLaunch")
 
 	d.graphCreate = func(g *graphHandle) result { return create.call(uintptr(unsafe.Pointer(g)), 0) }
 	d.graphDestroy = func(g graphHandle) result { return destroy.call(uintptr(g)) }
-	d.graphAdd = func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result {
-		last := len(nodes) - 1
-		if last == 0 {
-			return add.call(uintptr(unsafe.Pointer(&nodes[0])), uintptr(g), 0, 0, uintptr(unsafe.Pointer(k)))
+	d.graphAdd = func(g graphHandle, n *nodeHandle, k *kernelSpec) result {
+		return add.call(uintptr(unsafe.Pointer(n)), uintptr(g), 0, 0, uintptr(unsafe.Pointer(k)))
+	}
+	d.graphOrder = func(g graphHandle, nodes []nodeHandle) result {
+		return order.call(uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&nodes[1])), uintptr(len(nodes)-1))
+	}
+	if overlap != 0 {
+		d.graphOverlap = func(g graphHandle, nodes []nodeHandle, edges []edgeData) result {
+			return overlap.call(uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&nodes[1])), uintptr(unsafe.Pointer(&edges[0])),
+				uintptr(len(nodes)-1))
 		}
-		return add.call(uintptr(unsafe.Pointer(&nodes[last])), uintptr(g), uintptr(unsafe.Pointer(&nodes[last-1])), 1, uintptr(unsafe.Pointer(k)))
 	}
 	d.graphInstantiate = func(x *execHandle, g graphHandle) result {
 		return instantiate.call(uintptr(unsafe.Pointer(x)), uintptr(g), 0)

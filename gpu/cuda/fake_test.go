@@ -33,6 +33,7 @@ type fake struct {
 	kernels map[string]fakeKernel
 	retains int
 	graphs  map[graphHandle][]*fakeNode
+	ordered map[graphHandle]bool
 	execs   map[execHandle][]*fakeNode
 	names   map[functionHandle]string
 	counts  map[string]int // calls that went well
@@ -61,7 +62,7 @@ func newFake(t *testing.T) *fake {
 	return &fake{
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
-		graphs: map[graphHandle][]*fakeNode{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
+		graphs: map[graphHandle][]*fakeNode{}, ordered: map[graphHandle]bool{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
 		total: 1 << 20, major: 9, kernels: map[string]fakeKernel{},
 	}
 }
@@ -460,9 +461,10 @@ func (f *fake) graphsOf(d *driver) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.graphs, g)
+		delete(f.ordered, g)
 		return success
 	}
-	d.graphAdd = func(g graphHandle, nodes []nodeHandle, k *kernelSpec) result {
+	d.graphAdd = func(g graphHandle, h *nodeHandle, k *kernelSpec) result {
 		r, ok := f.begin("cuGraphAddKernelNode_v2")
 		defer f.mu.Unlock()
 		if !ok {
@@ -470,17 +472,35 @@ func (f *fake) graphsOf(d *driver) {
 		}
 		n := &fakeNode{handle: nodeHandle(f.handle())}
 		f.node(n, k)
-		nodes[len(nodes)-1] = n.handle
-		if len(f.graphs[g]) != len(nodes)-1 {
-			f.t.Errorf("node %d is added to a graph of %d", len(nodes), len(f.graphs[g]))
-		}
+		*h = n.handle
 		f.graphs[g] = append(f.graphs[g], n)
 		return success
+	}
+	order := func(function string, g graphHandle, nodes []nodeHandle) result {
+		r, ok := f.begin(function)
+		defer f.mu.Unlock()
+		if !slices.EqualFunc(nodes, f.graphs[g], func(h nodeHandle, n *fakeNode) bool { return h == n.handle }) {
+			f.t.Errorf("%s puts %d nodes of %d in order, or others", function, len(nodes), len(f.graphs[g]))
+		}
+		f.ordered[g] = ok
+		return r
+	}
+	d.graphOrder = func(g graphHandle, nodes []nodeHandle) result { return order("cuGraphAddDependencies", g, nodes) }
+	d.graphOverlap = func(g graphHandle, nodes []nodeHandle, edges []edgeData) result {
+		for i, e := range edges {
+			if e != (edgeData{fromPort: 1, toPort: 0, kind: 1}) || len(edges) != len(nodes)-1 {
+				f.t.Errorf("edge %d of %d for %d nodes is %+v", i, len(edges), len(nodes), e)
+			}
+		}
+		return order("cuGraphAddDependencies_v2", g, nodes)
 	}
 	d.graphInstantiate = func(x *execHandle, g graphHandle) result {
 		r, ok := f.begin("cuGraphInstantiateWithFlags")
 		defer f.mu.Unlock()
 		if ok {
+			if !f.ordered[g] {
+				f.t.Errorf("the nodes of graph %d have no order", g)
+			}
 			*x = execHandle(f.handle())
 			f.execs[*x] = f.graphs[g]
 		}

@@ -155,6 +155,27 @@ type kernelSpec struct {
 	kernel, kernCt uintptr
 }
 
+// edgeData mirrors CUgraphEdgeData.
+type edgeData struct {
+	fromPort, toPort, kind uint8
+	_                      [5]uint8
+}
+
+// early is the edge to a kernel that may begin when the one before it lets it, and waits by itself for that one's end. Only kernels that do so
+// (MSL_BEGIN of package msl, wait_for_others of override/) may stand behind such an edge.
+var early = edgeData{fromPort: 1, kind: 1} // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+
+// overlaps reports whether kernels of a graph may begin before the one before them ends: the GPU and the driver have to know of it.
+func (b *backend) overlaps() bool { return b.capability >= 90 && b.d.graphOverlap != nil }
+
+// order puts each node of a graph behind the one before.
+func (b *backend) order(g graphHandle, nodes []nodeHandle) error {
+	if b.overlaps() {
+		return b.check(b.d.graphOverlap(g, nodes, slices.Repeat([]edgeData{early}, len(nodes)-1)), "cuGraphAddDependencies_v2", "")
+	}
+	return b.check(b.d.graphOrder(g, nodes), "cuGraphAddDependencies", "")
+}
+
 // flush launches what has been kept back.
 func (s *stream) flush(x *batch) error {
 	c := &s.chain
@@ -262,9 +283,12 @@ func (s *stream) build(g *graph) (err error) {
 	}()
 	g.nodes = make([]nodeHandle, len(c.nodes))
 	for i := range c.nodes {
-		if err := s.b.check(d.graphAdd(g.whole, g.nodes[:i+1], s.spec(&c.nodes[i])), "cuGraphAddKernelNode_v2", c.nodes[i].doing()); err != nil {
+		if err := s.b.check(d.graphAdd(g.whole, &g.nodes[i], s.spec(&c.nodes[i])), "cuGraphAddKernelNode_v2", c.nodes[i].doing()); err != nil {
 			return err
 		}
+	}
+	if err := s.b.order(g.whole, g.nodes); err != nil {
+		return err
 	}
 	g.chain.set(c)
 	return s.b.check(d.graphInstantiate(&g.exec, g.whole), "cuGraphInstantiateWithFlags", "")

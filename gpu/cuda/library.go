@@ -191,6 +191,15 @@ func (s *symbols) proc(name string) proc {
 	return proc(p)
 }
 
+// optional is proc for a function that older versions do not have: 0 then.
+func (s *symbols) optional(name string) proc {
+	p, err := purego.Dlsym(s.lib.handle, name)
+	if err != nil {
+		return 0
+	}
+	return proc(p)
+}
+
 // call calls a C function that returns an int. It allocates the list of its arguments.
 //
 //go:uintptrescapes

@@ -85,14 +85,16 @@ func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	}))
 }
 
+// emitCUDA writes it with MSL_BEGIN, see cuda.h, before all else.
 func (k *Kernel) emitCUDA(b *strings.Builder) {
-	var params, before []string
+	var params []string
+	before := []string{"MSL_BEGIN"}
 	for _, a := range k.Args {
 		switch {
 		case a.Kind == Bytes:
 			params = append(params, fmt.Sprintf("const %s %s", a.Type, a.Name))
 		case a.Const:
-			params = append(params, fmt.Sprintf("const %s* __restrict__ %s", a.Type, a.Name))
+			params = append(params, fmt.Sprintf("const %s* MSL_RESTRICT %s", a.Type, a.Name))
 		default:
 			params = append(params, fmt.Sprintf("%s* %s", a.Type, a.Name))
 		}

@@ -122,7 +122,7 @@ kernel void other(device float* y [[buffer(0)]]) { y[0] = 1.0f; }
 	for target, want := range map[Target][]string{
 		Metal: {"#define N 4\n", "constant float TABLE", "[[max_total_threads_per_threadgroup(64)]]", "threadgroup float s[2 * N] [32]",
 			"constant Params& p [[buffer(1)]]"},
-		CUDA: {"#define N 4\n", "MSL_CONSTANT float TABLE", "extern \"C\" __global__ void __launch_bounds__(64) k(const float* __restrict__ x, const Params p, float* y)",
+		CUDA: {"#define N 4\n", "MSL_CONSTANT float TABLE", "extern \"C\" __global__ void __launch_bounds__(64) k(const float* MSL_RESTRICT x, const Params p, float* y) {\n  MSL_BEGIN\n",
 			"__shared__ float s[2 * N] [32]", "const uint2 g = uint2(blockIdx.x, blockIdx.y)", "MSL_FN float first( const float* p)"},
 		Emulator: {"#define N 4\n", "struct k__tg { alignas(16) float s[2 * N] [32]; }", "float (&s)[2 * N] [32] = msl_tg->s",
 			"k__meta[] = {sizeof(k__tg), alignof(float), sizeof(Params), alignof(float)}", "#line 8"},
