@@ -162,7 +162,7 @@ type edgeData struct {
 }
 
 // early is the edge to a kernel that may begin when the one before it lets it, and waits by itself for that one's end. Only kernels that do so
-// (MSL_BEGIN of package msl, wait_for_others of override/) may stand behind such an edge.
+// (MSL_BEGIN of package msl, begin of override/limbs.cu) may stand behind such an edge.
 var early = edgeData{fromPort: 1, kind: 1} // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
 
 // overlaps reports whether kernels of a graph may begin before the one before them ends: the GPU and the driver have to know of it.

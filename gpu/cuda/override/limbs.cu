@@ -23,18 +23,12 @@ typedef unsigned long long u64;
 
 #define FN __device__ __forceinline__
 
-// Kernels of sm_90 and later may begin while those before them in a graph still run. Each calls both: the first at once, so that the next one is
-// set up meanwhile; the second before it touches any memory but weights that lie on the device for good. Kernels before it are over then, with all
-// that they waited for themselves, and their results are visible. Pointers to memory that kernels write are not restricted: the compiler could
-// read ahead of the wait.
-FN void let_next_begin() {
+// What every kernel does first: one of sm_90 and later may begin while those before it in a graph still run. It lets the next one be set up, too, and
+// waits: those before it are over then, with all that they waited for themselves, and their results are visible. Parameters are not restricted
+// pointers: the compiler could read ahead of the wait.
+FN void begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-FN void wait_for_others() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
 }
 

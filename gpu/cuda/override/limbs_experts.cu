@@ -2,7 +2,6 @@
 // WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have at most XROWS pairs, 8 or 32. Grid: TILES tiles, jobs.
 #define KINDS (1 + GATED)
 #define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
-#define FIXED 0  // slots take other experts, and tables are results
 #include "product.cu"
 
 // A job of at most N·C pairs.
@@ -39,8 +38,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(c
                                                                                const float* x, const u8* limbs, const float2* sums, float* y,
                                                                                ExpertParams p) {
   __shared__ float part[WARPS * PART];
-  let_next_begin();
-  wait_for_others();
+  begin();
   const ExpertJob job = jobs[blockIdx.y];
   const ExpertWeights& e = experts[job.expert];
   const Rows all = {x, limbs, sums};

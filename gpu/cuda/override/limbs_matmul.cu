@@ -1,13 +1,12 @@
 // Y = X·Wᵀ + bias, XROWS rows of X a threadgroup: 1, 2, 4 or a multiple of 8. Grid: TILES tiles of all parts, rows by XROWS.
 #define KINDS 1
 #define RESIDENT (XROWS > 16 ? 8 : 16)
-#define FIXED 1
 #include "product.cu"
 #include "parts.cu"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_matmul(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, MatMulParams p) {
   __shared__ float results[WARPS * PART];
-  let_next_begin();
+  begin();
   const u32 lane = threadIdx.x & 31u, groups = GROUPS;
   THE_PART();
   const u32 first = (blockIdx.x - part.p.first) * TILES * 16u, row = blockIdx.y * XROWS;

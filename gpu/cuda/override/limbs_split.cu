@@ -6,8 +6,7 @@ struct SplitParams {
 };
 // limbs[row][group] is a RECORD, sums[row][group] 2^e and n. 4 threads have a group.
 extern "C" __global__ void __launch_bounds__(256) limbs_split(const float* x, u8* limbs, float2* sums, SplitParams p) {
-  let_next_begin();
-  wait_for_others();
+  begin();
   const u32 i = (blockIdx.x * 256u + threadIdx.x) >> 2, t = threadIdx.x & 3u, groups = p.cols / GROUP, n = p.rows * groups;
   const u32 at = min(i, n - 1u), row = at / groups, group = at % groups;
   Limbs b;

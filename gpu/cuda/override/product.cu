@@ -5,8 +5,6 @@
 // converts, scales and adds up once; in the pass for a group the other groups' columns are 0. More rows are C times 8: codes are loaded and taken
 // apart once for all.
 //
-// FIXED 1 says that weights lie on the device for good: the first are loaded before wait_for_others. With 0 the kernel has called it.
-//
 // #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split has made; XROWS, the most rows of a threadgroup.
 #include "limbs.cu"
 
@@ -111,9 +109,6 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
   }
   Heights heights, later;
   load_heights<N>(heights, tiles, 0, left, lane);
-#if FIXED
-  wait_for_others();
-#endif
   Limbs now, then;
   load_limbs<N>(now, rows[0], 0, left, lane);
   for (;;) {
