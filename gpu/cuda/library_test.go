@@ -133,6 +133,9 @@ func TestCall(t *testing.T) {
 	if string(to[:6]) != "four\x00\x00" {
 		t.Errorf("memcpy copies %q", to)
 	}
+	if s.optional("no_such_function") != 0 || s.optional("abs") != abs || s.err != nil {
+		t.Errorf("functions that may be missing: %v", s.err)
+	}
 	s.proc("no_such_function")
 	if s.err == nil || !strings.Contains(s.err.Error(), "libc.so.6 has no function no_such_function") {
 		t.Errorf("a function that is missing: %v", s.err)

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"encoding/binary"
-	"os"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu/launch"
@@ -20,14 +19,12 @@ kernel void step(device const uint* x [[buffer(0)]], device uint* y [[buffer(1)]
 }`
 
 // TestProbeOverlap replays a chain in which each kernel reads what threadgroups all over the one before wrote and writes over what that one read,
-// with other constants each time, and two such graphs behind one another.
+// with other constants each time, and two such graphs behind one another. Without griddepcontrol.wait nearly all words are wrong.
 func TestProbeOverlap(t *testing.T) {
 	const n, steps, rounds = 1 << 14, 20, 20
 	b, _ := openProbe(t)
 	t.Logf("%s: kernels of a graph overlap: %v", b.Name(), b.overlaps())
-	k := launch.Kernel{Name: "step", Defines: os.Getenv("STEP_DEFINES")}
-	p, err := b.Compile(k, parse(t, stepKernel))
-	must(t, err)
+	p := compileProbe(t, b, parse(t, stepKernel), "step")
 	s, memory := newStream(t, b), [2]launch.Memory{newMemory(t, b, 4*n), newMemory(t, b, 4*n)}
 	want, next := make([]uint32, n), make([]uint32, n)
 	out := make([]byte, 4*n)
