@@ -10,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/invariants"
+	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 // TestNoAllocations decodes with experts in memory and tracing off: in the steady state a token allocates nothing, neither
@@ -54,6 +55,25 @@ func TestNoAllocations(t *testing.T) {
 			again()
 			if got := testing.AllocsPerRun(rounds, token); got != 0 {
 				t.Errorf("Use: %v allocations a token, want none", got)
+			}
+			best := func(b sample.Best) error {
+				tokens[0] = b.Tokens[0]
+				return nil
+			}
+			token = func() {
+				if err := s.UseBest(ctx, tokens, best); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				again()
+				for range rounds + 1 {
+					token()
+				}
+			}
+			again()
+			if got := testing.AllocsPerRun(rounds, token); got != 0 {
+				t.Errorf("UseBest: %v allocations a token, want none", got)
 			}
 			generate := func(n int) float64 {
 				return testing.AllocsPerRun(5, func() {

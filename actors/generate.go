@@ -76,7 +76,11 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	sampler := sample.New(o.Sampling)
 	text := slices.Concat(o.Earlier, prompt)
 	read := len(text)
-	chunk := Chunk{Tokens: prompt}
+	wanted := LastLogits
+	if o.LogProbs == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
+		wanted = BestLogits
+	}
+	chunk := Chunk{Tokens: prompt, Logits: wanted}
 	if o.Resume {
 		if len(o.Earlier) > 0 {
 			return "", errors.New("actors: GenerateOptions.Resume takes the whole text as prompt, and nothing earlier")
@@ -85,7 +89,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		if err != nil {
 			return "", err
 		}
-		chunk = Chunk{Tokens: prompt[n:], Before: n, Remember: true}
+		chunk = Chunk{Tokens: prompt[n:], Logits: wanted, Before: n, Remember: true}
 	}
 	var spent *stages.ChunkEvaluated // the answer before; its logits are the sampler's until the next token is asked for
 	for n := 1; ; n++ {
@@ -101,7 +105,12 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		if n == 1 {
 			o.read(chunk.Before)
 		}
-		token, err := sampler.Next(logits, text[:read], text[read:])
+		var token int32
+		if wanted == BestLogits {
+			token, err = sampler.NextOf(bestOf(r))
+		} else {
+			token, err = sampler.Next(logits, text[:read], text[read:])
+		}
 		if err != nil {
 			return "", err
 		}
@@ -123,6 +132,6 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 			return StopContext, nil
 		}
 		text = append(text, token)
-		chunk = Chunk{Tokens: text[len(text)-1:]}
+		chunk = Chunk{Tokens: text[len(text)-1:], Logits: wanted}
 	}
 }

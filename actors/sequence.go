@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 // LogitsWanted says of which rows a chunk's caller wants logits.
@@ -19,6 +21,7 @@ const (
 	LastLogits = stages.LastLogits
 	NoLogits   = stages.NoLogits
 	AllLogits  = stages.AllLogits
+	BestLogits = stages.BestLogits
 )
 
 // Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It evaluates one chunk at a
@@ -51,12 +54,13 @@ type Chunk struct {
 
 // Evaluated is the outcome of a chunk.
 type Evaluated struct {
-	Pos     int       // of the first token
-	Rows    int       // tokens evaluated
-	Logits  []float32 // [wanted rows, vocab]
-	Hidden  []float32 // [layers+1, rows, hidden]
-	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
-	Weights []float32 // likewise
+	Pos     int         // of the first token
+	Rows    int         // tokens evaluated
+	Logits  []float32   // [wanted rows, vocab]; nil with BestLogits
+	Best    sample.Best // with BestLogits: the stages.Best largest of the last row
+	Hidden  []float32   // [layers+1, rows, hidden]
+	Picks   []int32     // [layers with routed experts, rows, TopK], heaviest first
+	Weights []float32   // likewise
 }
 
 // ID returns the name of the sequence in messages.
@@ -106,6 +110,22 @@ func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []floa
 	return f(r.Logits)
 }
 
+// UseBest is Use with the largest logits alone, stages.Best of them or all, which are found on the device.
+func (s *Sequence) UseBest(ctx context.Context, tokens []int32, f func(sample.Best) error) error {
+	r, err := s.eval(ctx, Chunk{Tokens: tokens, Logits: BestLogits})
+	if err != nil {
+		return err
+	}
+	defer s.done(r)
+	return f(bestOf(r))
+}
+
+// bestOf is what an answer to BestLogits holds.
+func bestOf(r *stages.ChunkEvaluated) sample.Best {
+	n := len(r.Logits) / 2
+	return sample.Best{Logits: r.Logits[:n], Tokens: unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(r.Logits[n:]))), n)}
+}
+
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
 //
 // When ctx ends, tokens that are not being computed are given up and the sequence stands where Len says. If a step of this
@@ -118,7 +138,11 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}, nil
+	e := &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}
+	if c.Logits == BestLogits {
+		e.Logits, e.Best = nil, bestOf(r)
+	}
+	return e, nil
 }
 
 // call is the memory of one evaluation, used again for the next.

@@ -18,7 +18,14 @@ const (
 	LastLogits LogitsWanted = iota // of the chunk's last token
 	NoLogits
 	AllLogits
+	BestLogits // of the chunk's last token the largest alone
 )
+
+// Best is how many logits BestLogits are, of a vocabulary that has so many.
+const Best = 64
+
+// BestOf returns how many they are of a vocabulary.
+func BestOf(vocab int) int { return min(Best, vocab) }
 
 // EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to sequencer.
 // A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
@@ -49,7 +56,7 @@ type ChunkEvaluated struct {
 	Seq     SeqID
 	Pos     int // of the first token
 	Rows    int
-	Logits  []float32 // [wanted rows, vocab]
+	Logits  []float32 // [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest, in order, and the bits of their tokens
 	Hidden  []float32 // [layers+1, rows, hidden]; index i is before layer i, the last after all layers
 	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
 	Weights []float32 // likewise
@@ -259,7 +266,7 @@ type ReadLogits struct{ Step }
 // LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
 type LogitsReady struct {
 	Step
-	Logits  []float32 // [rows with Logits set, vocab]
+	Logits  []float32 // [rows with Logits set, Row.Width], one behind the other; see ChunkEvaluated.Logits
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
 	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32

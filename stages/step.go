@@ -57,6 +57,18 @@ type Row struct {
 	Pos    int32
 	Token  int32
 	Logits bool // the caller wants this row's logits
+	Best   bool // of these the largest alone
+}
+
+// Width returns how many numbers a row's logits are.
+func (r *Row) Width(vocab int) int {
+	switch {
+	case !r.Logits:
+		return 0
+	case r.Best:
+		return 2 * BestOf(vocab)
+	}
+	return vocab
 }
 
 // Segment is a run of rows of one sequence inside a batch, at consecutive positions.

@@ -12,13 +12,13 @@ type benchText struct {
 	*actors.Sequence
 	next   []int32 // the token after the last one read
 	greedy *sample.Sampler
-	choose func(logits []float32) error
+	choose func(sample.Best) error
 }
 
 func newBenchText(seq *actors.Sequence) *benchText {
 	t := &benchText{Sequence: seq, next: make([]int32, 1), greedy: sample.New(sample.Options{})}
-	t.choose = func(logits []float32) (err error) {
-		t.next[0], err = t.greedy.Next(logits, nil, nil)
+	t.choose = func(b sample.Best) (err error) {
+		t.next[0], err = t.greedy.NextOf(b)
 		return err
 	}
 	return t
@@ -26,14 +26,14 @@ func newBenchText(seq *actors.Sequence) *benchText {
 
 // read appends tokens and chooses the next.
 func (t *benchText) read(ctx context.Context, tokens []int32) error {
-	return t.Use(ctx, tokens, t.choose)
+	return t.UseBest(ctx, tokens, t.choose)
 }
 
 // readTraced is read with the routing.
 func (t *benchText) readTraced(ctx context.Context, tokens []int32) (*actors.Evaluated, error) {
-	r, err := t.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Routing: true})
+	r, err := t.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Logits: actors.BestLogits, Routing: true})
 	if err != nil {
 		return nil, err
 	}
-	return r, t.choose(r.Logits)
+	return r, t.choose(r.Best)
 }

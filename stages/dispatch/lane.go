@@ -24,12 +24,16 @@ type lane struct {
 	chosenWeights gpu.View // likewise
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]
+	best          gpu.View // [headRows, BestOf(vocab)], the largest of them
+	bestTokens    gpu.View // int32, likewise
+	bestStats     gpu.View // [headRows, 2]
 	buffer        gpu.Buffer
 
 	// Host memory that operations point to.
 	tokens   []int32
 	angles   []float32
 	headRows []int32
+	bestRead []bestRows           // of the step
 	kv       [][]gpu.KVSegment    // [full attention layers]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
@@ -78,6 +82,9 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.chosenWeights, chosen},
 		{&l.headIn, headRows * m.HiddenSize},
 		{&l.logits, headRows * m.VocabSize},
+		{&l.best, headRows * stages.BestOf(m.VocabSize)},
+		{&l.bestTokens, headRows * stages.BestOf(m.VocabSize)},
+		{&l.bestStats, headRows * 2},
 	}
 	const line = 64 / 4 // floats of a cache line
 	total := 0

@@ -82,14 +82,7 @@ func (s *Sampler) Next(logits []float32, prompt, sampled []int32) (int32, error)
 		return best.token, err
 	}
 	s.cands = v.collect(s.cands, best.logit, &s.opts)
-	c := cut(s.cands, best.logit, &s.opts)
-	u := s.rng.Float64() * total(c)
-	for _, x := range c {
-		if u -= x.weight; u < 0 {
-			return x.token, nil
-		}
-	}
-	return c[len(c)-1].token, nil // rounding used u up
+	return s.draw(best.logit), nil
 }
 
 // argmax checks logits and returns the lowest id among the largest, -1 if none is finite.

@@ -5,8 +5,8 @@ import "math"
 // collect returns the tokens that may be drawn, in dst's memory: the TopK best, or without it all that are not ruled out and
 // that no later cut is certain to drop. best is the largest logit.
 func (v view) collect(dst []candidate, best float64, o *Options) []candidate {
-	if o.TopK > 0 && o.TopK < len(v.base) {
-		return v.topK(dst, o.TopK)
+	if o.TopK > 0 && o.TopK <= len(v.base) {
+		return inOrder(v.topK(dst, o.TopK))
 	}
 	dst = dst[:0]
 	floor := v.lowest(best, o)

@@ -111,9 +111,10 @@ func (c *Core) addRows(s *step, r *request, n int) {
 	b.Routing = b.Routing || r.msg.Routing
 	for i := range n {
 		at := r.done + i
-		want := r.msg.Logits == stages.AllLogits || r.msg.Logits == stages.LastLogits && at == len(r.msg.Tokens)-1
+		last, want := at == len(r.msg.Tokens)-1, r.msg.Logits
 		b.Rows = append(b.Rows, stages.Row{
-			Seq: r.seq.id, Pos: int32(r.seq.len + i), Token: r.msg.Tokens[at], Logits: want,
+			Seq: r.seq.id, Pos: int32(r.seq.len + i), Token: r.msg.Tokens[at],
+			Logits: want == stages.AllLogits || last && want != stages.NoLogits, Best: last && want == stages.BestLogits,
 		})
 	}
 	r.step = s

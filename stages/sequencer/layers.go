@@ -146,11 +146,9 @@ func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
 
 // checkResults compares the lengths of what came with what was asked for.
 func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
-	b, rows := s.head.Batch, 0
+	b, logits := s.head.Batch, 0
 	for i := range b.Rows {
-		if b.Rows[i].Logits {
-			rows++
-		}
+		logits += b.Rows[i].Width(c.cfg.Vocab)
 	}
 	hidden, picks := 0, 0
 	if b.Hidden {
@@ -162,9 +160,9 @@ func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 	switch {
 	case !s.asked || s.logits != nil:
 		return fmt.Errorf("sequencer: results of %v, which nobody asked for", &s.head)
-	case len(m.Logits) != rows*c.cfg.Vocab || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
+	case len(m.Logits) != logits || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
 		return fmt.Errorf("sequencer: %d logits, %d hidden, %d picks, %d weights for %v, want %d, %d, %d, %d",
-			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, rows*c.cfg.Vocab, hidden, picks, picks)
+			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, logits, hidden, picks, picks)
 	}
 	return nil
 }
@@ -223,9 +221,7 @@ func (c *Core) share(s *step, out *stages.Outbox) {
 	for i, r := range s.reqs {
 		g, n := s.head.Batch.Segments[i], 0
 		for _, row := range s.head.Batch.Rows[g.Row : g.Row+g.Rows] {
-			if row.Logits {
-				n += c.cfg.Vocab
-			}
+			n += row.Width(c.cfg.Vocab)
 		}
 		if r.logits == nil && n > 0 {
 			r.logits = out.Spent().Floats(n)[:0]

@@ -171,7 +171,7 @@ func (x *rough) close(t *talker) {
 func (x *rough) ask(t *talker, tokens []int32) {
 	x.lastRequest++
 	t.chunk, t.request = tokens, x.lastRequest
-	x.Post(&stages.EvalChunk{Seq: t.id, Pos: -1, Tokens: slices.Clone(tokens), Request: t.request, Caller: t})
+	x.Post(&stages.EvalChunk{Seq: t.id, Pos: -1, Tokens: slices.Clone(tokens), Logits: t.script.want, Request: t.request, Caller: t})
 }
 
 func (x *rough) answer(a stages.Answer) error {
@@ -246,7 +246,7 @@ func (x *rough) evaluated(t *talker, m *stages.ChunkEvaluated) error {
 		x.counts["conversations"]++
 		x.close(t)
 	case m.Err == nil:
-		x.ask(t, []int32{argmax(m.Logits)})
+		x.ask(t, []int32{t.script.next(m.Logits)})
 	case errors.Is(m.Err, stages.ErrClosed):
 		t.answers = len(x.want[t.n]) // of a drained engine nothing more is to be had
 		x.close(t)

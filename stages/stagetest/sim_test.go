@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -239,6 +240,15 @@ func (s *simulation) close() {
 type script struct {
 	prompt []int32
 	decode int
+	want   stages.LogitsWanted // last or best
+}
+
+// next is the most likely token by what was wanted.
+func (s *script) next(logits []float32) int32 {
+	if s.want == stages.BestLogits {
+		return int32(math.Float32bits(logits[len(logits)/2]))
+	}
+	return argmax(logits)
 }
 
 // play runs all scripts at once and returns the logits that each caller got, or its error.
@@ -252,7 +262,7 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 	}
 	s.Answers = nil
 	for i, sc := range scripts {
-		s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: sc.prompt, Caller: i})
+		s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: sc.prompt, Logits: sc.want, Caller: i})
 	}
 	seen := 0
 	for {
@@ -278,7 +288,7 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 			}
 			logits[i] = append(logits[i], e.Logits)
 			if n := len(logits[i]); n <= scripts[i].decode {
-				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: []int32{argmax(e.Logits)}, Caller: i})
+				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: []int32{scripts[i].next(e.Logits)}, Logits: scripts[i].want, Caller: i})
 			}
 		}
 	}
@@ -327,7 +337,7 @@ func scripts(vocab int) []script {
 		}
 		return p
 	}
-	return []script{{prompt(9), 3}, {prompt(1), 4}, {prompt(5), 2}}
+	return []script{{prompt(9), 3, stages.LastLogits}, {prompt(1), 4, stages.BestLogits}, {prompt(5), 2, stages.BestLogits}}
 }
 
 // alone returns the logits of each conversation held alone.

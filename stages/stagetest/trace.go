@@ -37,7 +37,7 @@ type Traced struct {
 // A scenario begins with an empty core, which open makes of the config line. A command is a message: its type and its fields in
 // lower case; step=, layer= and atus= (when it was sent, in microseconds) stand for the Step. Lines that are indented are the answer: what the outbox holds, in the order in
 // which a shell performs it, and an error as "error:". "itself" is the message that the core sent to itself last. Three commands describe what messages share: "step ID lane= rows=" a batch
-// (a row is seq@pos:token, with * if its logits are wanted), "plan NAME topk= picks= weights= uses=" a RoutePlan (a use is
+// (a row is seq@pos:token, with * if its logits are wanted, *^ the largest alone), "plan NAME topk= picks= weights= uses=" a RoutePlan (a use is
 // expert:pair+pair), and whatever Traced.Do knows. With -update answers are written into the files.
 func RunTraces(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Traced) {
 	t.Helper()

@@ -90,6 +90,9 @@ func formatBatch(h *stages.Step) string {
 		if r.Logits {
 			rows[i] += "*"
 		}
+		if r.Best {
+			rows[i] += "^"
+		}
 	}
 	line := fmt.Sprintf("step %d lane=%d rows=%s", h.ID, b.Lane, strings.Join(rows, ","))
 	for _, g := range b.Segments {

@@ -32,7 +32,7 @@ var messages = func() map[string]reflect.Type {
 
 // names are the words for values of small types, by value.
 var names = map[reflect.Type][]string{
-	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all"},
+	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all", "best"},
 	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted"},
 	reflect.TypeFor[stages.StageID]():      {"sequencer", "router", "expert-io", "dispatch", "combine"},
 }
@@ -173,6 +173,7 @@ func (s *scenario) declareStep(a *Args) error {
 	b := &stages.Batch{Lane: a.Int("lane", 0), Hidden: a.Bool("hidden"), Routing: a.Bool("routing")}
 	for i, text := range strings.Split(rows, ",") {
 		var r stages.Row
+		text, r.Best = strings.CutSuffix(text, "^")
 		text, r.Logits = strings.CutSuffix(text, "*")
 		if _, err := fmt.Sscanf(text, "%d@%d:%d", &r.Seq, &r.Pos, &r.Token); err != nil {
 			return fmt.Errorf("%q is not seq@pos:token: %w", text, err)
