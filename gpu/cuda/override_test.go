@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,6 +24,31 @@ func TestOverrideSource(t *testing.T) {
 	}
 	if _, err := overrideSource(launch.Kernel{Name: "nothing"}); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("a kernel that is not there: %v", err)
+	}
+}
+
+// Every kernel of override/ begins with begin, before it reads any memory: it may run while those before it do.
+func TestOverridesWait(t *testing.T) {
+	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?  begin\(\);\n`)
+	files, err := overrides.ReadDir("override")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		text, err := overrides.ReadFile("override/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kernel := range strings.Split(string(text), "__global__")[1:] {
+			n++
+			if !first.MatchString(kernel) || strings.Contains(kernel, "__restrict__") {
+				t.Errorf("%s: a kernel does not wait before all else, or its pointers are restricted", f.Name())
+			}
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d kernels were looked at, want 4", n)
 	}
 }
 
