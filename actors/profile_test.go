@@ -18,8 +18,8 @@ import (
 func profiled(t *testing.T, model, path string, warm bool) (ids []int32, warmBytes int64, text string) {
 	t.Helper()
 	var log logBuffer
-	e, err := actors.Open(context.Background(), actors.Config{
-		Model: model, Device: device(t, 2), ExpertIO: actors.ExpertIOBuffered, Profile: path, Logger: log.logger(),
+	e, err := actors.Open(context.Background(), actors.Config{ // too few slots for all experts, or they would be filled without a profile, too
+		Model: model, Device: device(t, 2), ExpertIO: actors.ExpertIOBuffered, Profile: path, Logger: log.logger(), ExpertMemory: 1 << 17, WaveSlots: 4,
 	})
 	if err != nil {
 		t.Fatal(err)
