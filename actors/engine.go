@@ -221,9 +221,13 @@ func (e *Engine) shutDown() error {
 	var err error
 	select {
 	case <-reply:
-		e.saveProfile()
 	case <-e.broken:
+	}
+	select {
+	case <-e.broken: // whatever the sequencer has still answered
 		err = e.reason
+	default:
+		e.saveProfile()
 	}
 	e.exchanging.Lock() // waits for those who read or fill states; others find the engine closed
 	defer e.exchanging.Unlock()

@@ -35,6 +35,8 @@ struct RouteParams {
   uint top_groups;
   float scale;
 };
+// Room for the picks: compilers read four at a time, the last ones, too.
+#define CHOSEN ((TOPK + 3u) / 4u * 4u)
 // Chooses TOPK of EXPERTS by their scores, see gpu.Route. SIGMOID: 0 softmax, 1 each score on its own. NORM: weights are divided by their sum. BIAS: it
 // is added for the choice. JOBS, for one row alone: each pick becomes a job of its own, for experts.metal. One simdgroup a row.
 [[max_total_threads_per_threadgroup(32)]]
@@ -50,7 +52,7 @@ kernel void route(device const float* scores [[buffer(0)]],
   threadgroup uint keys[EXPERTS];
   threadgroup float sums[EXPERTS];
   threadgroup uint group_keys[EXPERTS];
-  threadgroup uint chosen[TOPK];
+  threadgroup uint chosen[CHOSEN];
   device const float* s = scores + ulong(row) * EXPERTS;
   uint broken = EXPERTS;
   float top = -3.0e38f;
