@@ -13,9 +13,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
-// TestNoAllocations decodes with experts in memory and tracing off: in the steady state a token allocates nothing, neither
-// through Use nor through Generate, whose logits go round. It stays within one page of positions, for a new page of keys
-// and values is listed in new memory.
+// TestNoAllocations decodes with experts in memory and tracing off: in the steady state a token
+// allocates nothing, neither through Use nor through Generate, whose logits go round. It stays
+// within one page of positions, for a new page of keys and values is listed in new memory.
 func TestNoAllocations(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector and the checks allocate")
@@ -83,7 +83,8 @@ func TestNoAllocations(t *testing.T) {
 					}
 				})
 			}
-			// Two slices grow with the text, greedy's and Generate's: from 10 tokens to 40 each grows three times at most.
+			// Two slices grow with the text, greedy's and Generate's: from 10 tokens to 40 each
+			// grows three times at most.
 			if short, long := generate(rounds/4), generate(rounds); long-short > 6 {
 				t.Errorf("Generate: %v allocations for %d tokens, %v for %d", short, rounds/4, long, rounds)
 			}
@@ -91,8 +92,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestNoAllocationsReading decodes with slots for a part of the experts: in the steady state neither a miss nor the read allocates, however
-// often the garbage of others is collected.
+// TestNoAllocationsReading decodes with slots for a part of the experts: in the steady state
+// neither a miss nor the read allocates, however often the garbage of others is collected.
 func TestNoAllocationsReading(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector and the checks allocate")
@@ -146,7 +147,8 @@ func reads(t *testing.T, e *actors.Engine) int64 {
 	return n
 }
 
-// TestNoAllocationsTogether decodes four texts at once: waiting for one another allocates nothing either.
+// TestNoAllocationsTogether decodes four texts at once: waiting for one another allocates nothing
+// either.
 func TestNoAllocationsTogether(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("the race detector and the checks allocate")
@@ -184,7 +186,9 @@ func TestNoAllocationsTogether(t *testing.T) {
 		return int(after.Mallocs - before.Mallocs)
 	}
 	all(warm)
-	// Starting goroutines takes some. How many texts meet in a step, so how much memory it needs, is chance, which may want a little more late: a few in all, where each step wanting some would be dozens.
+	// Starting goroutines takes some. How many texts meet in a step, so how much memory it needs,
+	// is chance, which may want a little more late: a few in all, where each step wanting some
+	// would be dozens.
 	if few, many := allocations(short), allocations(long); many-few > 4*texts {
 		t.Errorf("%d allocations for %d tokens, %d for %d", few, texts*short, many, texts*long)
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// awaits makes TicketDone messages of tickets. Its memory is used again: a callback is made once and not for each ticket.
+// awaits makes TicketDone messages of tickets. Its memory is used again: a callback is made once
+// and not for each ticket.
 type awaits struct {
 	send func(stages.StageID, stages.Message)
 

@@ -29,8 +29,8 @@ func (m *manual) complete(err error) {
 	}
 }
 
-// TestAwaitBoth completes two tickets before and after somebody asks: the answer comes once, when both are done, with the
-// earlier ticket's error first and the later one's time.
+// TestAwaitBoth completes two tickets before and after somebody asks: the answer comes once, when
+// both are done, with the earlier ticket's error first and the later one's time.
 func TestAwaitBoth(t *testing.T) {
 	first, last := errors.New("first"), errors.New("last")
 	var got []*stages.TicketDone

@@ -19,7 +19,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// BenchmarkDecode decodes greedily with the demo model, warm: all files in the page cache, slots filled.
+// BenchmarkDecode decodes greedily with the demo model, warm: all files in the page cache, slots
+// filled.
 func BenchmarkDecode(b *testing.B) {
 	for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
 		for _, depth := range []int{1, 2, 3} {
@@ -69,8 +70,9 @@ func (d *decoder) next() {
 	d.token = argmax(eval(d.b, d.s, d.token))
 }
 
-// BenchmarkFirstToken opens the packed demo model, reads a short prompt, and closes everything: what a second run of the
-// command costs from its start to its first token, without the process itself.
+// BenchmarkFirstToken opens the packed demo model, reads a short prompt, and closes everything:
+// what a second run of the command costs from its start to its first token, without the process
+// itself.
 func BenchmarkFirstToken(b *testing.B) {
 	dir, ref := demoModel(b)
 	for b.Loop() {
@@ -96,10 +98,11 @@ func BenchmarkFirstToken(b *testing.B) {
 	}
 }
 
-// BenchmarkPipeline compares decoded tokens through the actors with a plain loop that runs the very same operations one
-// after the other: the difference is what routing, messages, mailboxes and wake-ups cost. The two take turns in one
-// process, a text of 16 tokens each, and medians are compared, so that other work on the machine hits both.
-// MOEFLUX_BENCH_MODEL adds a packed model, for example of synth.
+// BenchmarkPipeline compares decoded tokens through the actors with a plain loop that runs the very
+// same operations one after the other: the difference is what routing, messages, mailboxes and
+// wake-ups cost. The two take turns in one process, a text of 16 tokens each, and medians are
+// compared, so that other work on the machine hits both. MOEFLUX_BENCH_MODEL adds a packed model,
+// for example of synth.
 func BenchmarkPipeline(b *testing.B) {
 	demo, _ := demoModel(b)
 	models := []struct{ name, dir string }{{"fixture", fixtures.Packed(b, fixtures.Qwen35MoEQ4, 0)}, {"demo", demo}}
@@ -167,8 +170,9 @@ func benchmarkPipeline(b *testing.B, dir string) {
 	reportPipeline(b, took[0], took[1], float64(len(e.Model().Layers)))
 }
 
-// BenchmarkDecodeOperations tells how the device's time for a token after a text of 512 is divided among operations. Each runs by itself,
-// products that share a job together. MOEFLUX_BENCH_MODEL names a packed model, MOEFLUX_BENCH_ACTIVATIONS=int8 rounds inputs.
+// BenchmarkDecodeOperations tells how the device's time for a token after a text of 512 is divided
+// among operations. Each runs by itself, products that share a job together. MOEFLUX_BENCH_MODEL
+// names a packed model, MOEFLUX_BENCH_ACTIVATIONS=int8 rounds inputs.
 func BenchmarkDecodeOperations(b *testing.B) {
 	dir := os.Getenv("MOEFLUX_BENCH_MODEL")
 	if dir == "" {
@@ -280,7 +284,8 @@ func (q tapeQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return q.Queue.Submit(c)
 }
 
-// copyCommands copies what a decoded token is made of, with the slices that are used again after its ticket.
+// copyCommands copies what a decoded token is made of, with the slices that are used again after
+// its ticket.
 func copyCommands(c *gpu.Commands) *gpu.Commands {
 	out := new(gpu.Commands)
 	for _, op := range c.Ops() {
@@ -349,7 +354,8 @@ func encodeCopy(out *gpu.Commands, op gpu.Op) {
 	}
 }
 
-// BenchmarkTracing shows what tracing costs: absent, present with the caller's span not sampled, and recording.
+// BenchmarkTracing shows what tracing costs: absent, present with the caller's span not sampled,
+// and recording.
 func BenchmarkTracing(b *testing.B) {
 	recording := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
 	for _, tc := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
-// TestBestLogits holds the largest logits against all of them, for sequences that travel together and want different things, and what is
-// generated with either.
+// TestBestLogits holds the largest logits against all of them, for sequences that travel together
+// and want different things, and what is generated with either.
 func TestBestLogits(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	e := open(t, actors.Config{Model: dir, Device: device(t, 2)})

@@ -18,10 +18,12 @@ type Prefetch string
 
 // The predictors.
 const (
-	PrefetchOff       Prefetch = "off"
-	PrefetchLastToken Prefetch = "last-token" // the experts that the same layer used for the row before
-	PrefetchNextGate  Prefetch = "next-gate"  // the next layers' routers applied to this layer's router input
-	PrefetchBoth      Prefetch = "both"       // the two together
+	PrefetchOff Prefetch = "off"
+	// the experts that the same layer used for the row before
+	PrefetchLastToken Prefetch = "last-token"
+	// the next layers' routers applied to this layer's router input
+	PrefetchNextGate Prefetch = "next-gate"
+	PrefetchBoth     Prefetch = "both" // the two together
 )
 
 // ExpertIO says how experts come into memory.
@@ -29,10 +31,16 @@ type ExpertIO string
 
 // The ways.
 const (
-	ExpertIOAuto     ExpertIO = "auto"     // direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot be read directly
-	ExpertIOMmap     ExpertIO = "mmap"     // the packed files are mapped, or copied at Open to a device with memory of its own; every pick is a hit
-	ExpertIODirect   ExpertIO = "direct"   // slots are filled past the page cache; buffered where records or file system do not allow it
-	ExpertIOBuffered ExpertIO = "buffered" // slots are filled by positional reads through the page cache
+	// direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot
+	// be read directly
+	ExpertIOAuto ExpertIO = "auto"
+	// the packed files are mapped, or copied at Open to a device with memory of its own; every pick
+	// is a hit
+	ExpertIOMmap ExpertIO = "mmap"
+	// slots are filled past the page cache; buffered where records or file system do not allow it
+	ExpertIODirect ExpertIO = "direct"
+	// slots are filled by positional reads through the page cache
+	ExpertIOBuffered ExpertIO = "buffered"
 )
 
 // Resident says whether the device routes by itself.
@@ -64,76 +72,95 @@ const (
 	VerifyOff  VerifyReads = "off"
 )
 
-// Config sizes an engine. Only Model and Device must be set; the zero value of every other field is ready for use.
-// None of the fields from RingDepth to StepsInFlight changes a result by a bit.
+// Config sizes an engine. Only Model and Device must be set; the zero value of every other field is
+// ready for use. None of the fields from RingDepth to StepsInFlight changes a result by a bit.
 type Config struct {
 	// Model is the packed model directory.
 	Model string
 	// Device computes. It stays the caller's, who closes it after the engine.
 	Device gpu.Device
 
-	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every
-	// layer wait for the device; above 2 only prefill and several sequences gain.
+	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means
+	// 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain.
 	RingDepth int
-	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is read ahead.
+	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is
+	// read ahead.
 	Prefetch Prefetch
-	// PrefetchLayers is how many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2
-	// leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer.
+	// PrefetchLayers is how many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the
+	// disk a layer's time; 2 leaves it two, for guesses that are less often right, and the
+	// look-ahead costs one more small matrix multiplication a layer.
 	PrefetchLayers int
-	// ExpertIO says how experts are read. "" means auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that
-	// they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped
-	// pages. A mapping is shared by all engines on one model, slots are each engine's own.
+	// ExpertIO says how experts are read. "" means auto: models that fit in memory are mapped if
+	// their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are
+	// read in the background and which no system takes back as it does with mapped pages. A mapping
+	// is shared by all engines on one model, slots are each engine's own.
 	ExpertIO ExpertIO
-	// Resident says whether the device chooses the experts by itself, so that it never waits for the host within a token. "" means auto: where all
-	// experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size.
+	// Resident says whether the device chooses the experts by itself, so that it never waits for
+	// the host within a token. "" means auto: where all experts are mapped, or loaded at Open to a
+	// device with memory of its own. on maps them whatever their size.
 	Resident Resident
-	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the
-	// state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
+	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of
+	// cgroups counted, less the other weights, the state of a sequence and a reserve of a
+	// sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
 	// given up while memory is short, and come back.
 	ExpertMemory int64
-	// HostMemory is the most bytes of the host for experts where their slots lie in a device's own memory: between disk and device, so that what comes back to the
-	// device need not be read again. It is taken as reads come and given back while memory is short. 0 means what is free at Open less a reserve.
+	// HostMemory is the most bytes of the host for experts where their slots lie in a device's own
+	// memory: between disk and device, so that what comes back to the device need not be read
+	// again. It is taken as reads come and given back while memory is short. 0 means what is free
+	// at Open less a reserve.
 	HostMemory int64
-	// Profile is a file that keeps how often each expert of the model was used, from run to run: an engine with expert slots
-	// keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is
-	// missing, damaged or of another model costs a slower start and at most a line in the log. "" means none.
+	// Profile is a file that keeps how often each expert of the model was used, from run to run: an
+	// engine with expert slots keeps the experts that were used most, and reads them first while
+	// the disk has nothing else to do. A file that is missing, damaged or of another model costs a
+	// slower start and at most a line in the log. "" means none.
 	Profile string
-	// ReadWorkers is the number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and
-	// more only wait longer, and 8 through it.
+	// ReadWorkers is the number of parallel expert reads. 0 means 4 past the page cache, where two
+	// or three keep a disk busy and more only wait longer, and 8 through it.
 	ReadWorkers int
-	// ReadTimeout is how long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may
-	// still answer: the engine goes on then.
+	// ReadTimeout is how long the read of one expert may take before the steps that wait for it
+	// fail. 0 means 30s. The disk may still answer: the engine goes on then.
 	ReadTimeout time.Duration
-	// VerifyReads holds the bytes of every expert read against the checksum that was taken when they were packed. "" means auto. Bytes that
-	// are wrong are read again, and then fail like any read. Mapped experts are not read, and not checked.
+	// VerifyReads holds the bytes of every expert read against the checksum that was taken when
+	// they were packed. "" means auto. Bytes that are wrong are read again, and then fail like any
+	// read. Mapped experts are not read, and not checked.
 	VerifyReads VerifyReads
-	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory.
+	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less
+	// often and cost scratch memory.
 	ChunkRows int
-	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a layer if fewer.
+	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a
+	// layer if fewer.
 	WaveSlots int
-	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0 means 1 if all experts
-	// fit in memory and 2 otherwise, where one step computes while another waits for the disk.
+	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0
+	// means 1 if all experts fit in memory and 2 otherwise, where one step computes while another
+	// waits for the disk.
 	StepsInFlight int
 
 	// Context is the positions a sequence may have. 0 means the model's own.
 	Context int
-	// KV is how keys and values are kept. "" means f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed
-	// vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results.
+	// KV is how keys and values are kept. "" means f32. int8 rounds each to 1/254 of the largest of
+	// its head (of 64 channels of a compressed vector): a context takes about a quarter of the
+	// memory, and attention to a long one less time. It changes results.
 	KV KVFormat
-	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the memory that is free at Open.
+	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the
+	// memory that is free at Open.
 	StateMemory int64
-	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at position 0. 0 means 4.
+	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at
+	// position 0. 0 means 4.
 	Checkpoints int
-	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence
-	// holds. 0 means a sixteenth of what is free at Open. Too small costs reading again.
+	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts:
+	// recurrent states, and pages that no sequence holds. 0 means a sixteenth of what is free at
+	// Open. Too small costs reading again.
 	CheckpointMemory int64
-	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It changes results.
+	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It
+	// changes results.
 	ExpertsPerToken int
 
-	// CountAhead makes the engine count how well the routers of the next two layers foretell their picks (Stats), for every row. It
-	// costs two small matrix multiplications a layer; the predictors next-gate and both count what they look at anyway.
+	// CountAhead makes the engine count how well the routers of the next two layers foretell their
+	// picks (Stats), for every row. It costs two small matrix multiplications a layer; the
+	// predictors next-gate and both count what they look at anyway.
 	CountAhead bool
-	// Verify compares every file of the model with its checksum manifest at Open. It reads the whole model.
+	// Verify compares every file of the model with its checksum manifest at Open. It reads the
+	// whole model.
 	Verify bool
 
 	// Tracer makes spans of steps whose caller's span is sampled. nil means no tracing.

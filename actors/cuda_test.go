@@ -33,7 +33,8 @@ func openCUDA(tb testing.TB) *cuda.Device {
 	return d
 }
 
-// TestCUDAFixtures wants the reference's numbers of all fixtures from the GPU, with all experts there and with slots.
+// TestCUDAFixtures wants the reference's numbers of all fixtures from the GPU, with all experts
+// there and with slots.
 func TestCUDAFixtures(t *testing.T) {
 	dev := openCUDA(t)
 	for _, name := range fixtures.All() {

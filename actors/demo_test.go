@@ -33,7 +33,8 @@ func openDemo(tb testing.TB, dev gpu.Device, cfg actors.Config) (*actors.Engine,
 	return open(tb, cfg), ref
 }
 
-// TestDemoLosses evaluates held-out Go source in windows, as the reference did, and wants each window's loss within 1e-4.
+// TestDemoLosses evaluates held-out Go source in windows, as the reference did, and wants each
+// window's loss within 1e-4.
 func TestDemoLosses(t *testing.T) {
 	e, ref := openDemo(t, device(t, 2), actors.Config{})
 	windows, worst := ref.Windows, 0.0
@@ -60,8 +61,9 @@ func TestDemoLosses(t *testing.T) {
 	t.Logf("%d windows of %d tokens: largest difference of a window's loss %.1e", windows, ref.Seq, worst)
 }
 
-// TestDemoInt8 evaluates the same windows with inputs rounded to 8 bits on each variant of the device: the mean loss stays within 0.5 %
-// of the reference's. Greedy texts may change; how many do is logged.
+// TestDemoInt8 evaluates the same windows with inputs rounded to 8 bits on each variant of the
+// device: the mean loss stays within 0.5 % of the reference's. Greedy texts may change; how many do
+// is logged.
 func TestDemoInt8(t *testing.T) {
 	for i, variant := range host.Variants() {
 		t.Run("variant="+variant, func(t *testing.T) {
@@ -122,7 +124,8 @@ func meanLoss(logits []float32, next []int32) float64 {
 	return sum / float64(len(next))
 }
 
-// TestDemoGreedy continues the reference's prompts. Its smallest gap between the two best logits is far above float noise.
+// TestDemoGreedy continues the reference's prompts. Its smallest gap between the two best logits is
+// far above float noise.
 func TestDemoGreedy(t *testing.T) {
 	e, ref := openDemo(t, device(t, 2), actors.Config{})
 	for _, g := range ref.Greedy {
@@ -139,8 +142,8 @@ func TestDemoGreedy(t *testing.T) {
 	}
 }
 
-// TestDemoRouting reads the reference's first 2,048 tokens and compares the engine's own counters with the reference's
-// routing statistics.
+// TestDemoRouting reads the reference's first 2,048 tokens and compares the engine's own counters
+// with the reference's routing statistics.
 func TestDemoRouting(t *testing.T) {
 	e, ref := openDemo(t, device(t, 2), actors.Config{CountAhead: true})
 	s := sequence(t, e)
@@ -164,7 +167,9 @@ func TestDemoRouting(t *testing.T) {
 		if i > 0 {
 			check("share foretold by the layer before", i, share(l.AheadHits, l.AheadPicks), ref.Routing.HitPrevLayerGate[i-1])
 		}
-		if i > 1 { // the reference has no figures of it; it knows less than one layer before does, and far more than chance
+		// the reference has no figures of it; it knows less than one layer before does, and far
+		// more than chance
+		if i > 1 {
 			one, two := share(l.AheadHits, l.AheadPicks), share(l.TwoAheadHits, l.TwoAheadPicks)
 			t.Logf("layer %d: %.4f foretold one layer before, %.4f two", i, one, two)
 			if !(two < one && two > 0.4) {

@@ -16,8 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// emulator makes a device that runs the kernels of GPUs on the processor, as long as the test lives. What it compiles is kept in the user's
-// cache folder.
+// emulator makes a device that runs the kernels of GPUs on the processor, as long as the test
+// lives. What it compiles is kept in the user's cache folder.
 func emulator(tb testing.TB) gpu.Device {
 	tb.Helper()
 	cache := tb.TempDir()
@@ -52,7 +52,8 @@ func TestEmulatorFixtures(t *testing.T) {
 	}
 }
 
-// TestEmulatorEqualBits holds a conversation under settings that change speed only, alone and beside another sequence, and wants the same bits.
+// TestEmulatorEqualBits holds a conversation under settings that change speed only, alone and
+// beside another sequence, and wants the same bits.
 func TestEmulatorEqualBits(t *testing.T) {
 	dev := emulator(t)
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -80,7 +81,8 @@ func TestEmulatorEqualBits(t *testing.T) {
 	}
 }
 
-// TestEmulatorDemo wants the loss of the demo model over the beginning of a held-out text to be the host device's.
+// TestEmulatorDemo wants the loss of the demo model over the beginning of a held-out text to be the
+// host device's.
 func TestEmulatorDemo(t *testing.T) {
 	losses := func(dev gpu.Device, kv actors.KVFormat) float64 {
 		e, ref := openDemo(t, dev, actors.Config{ChunkRows: 16, KV: kv})

@@ -80,11 +80,12 @@ func (e *Engine) Model() *model.Config { return e.model }
 // Info returns the settings in use.
 func (e *Engine) Info() Info { return e.info }
 
-// PID returns the sequencer's address for those who would rather send messages: *stages.EvalChunk and the messages about
-// sequences, as requests or with a PID as Caller.
+// PID returns the sequencer's address for those who would rather send messages: *stages.EvalChunk
+// and the messages about sequences, as requests or with a PID as Caller.
 func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
 
-// ask sends a message that has the reply channel as its Caller and waits for the answer, which comes within a layer's time.
+// ask sends a message that has the reply channel as its Caller and waits for the answer, which
+// comes within a layer's time.
 func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Message, error) {
 	if err := e.post(m); err != nil {
 		return nil, err
@@ -92,7 +93,8 @@ func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Messag
 	return e.wait(reply)
 }
 
-// post sends a request, unless the engine is closed or broken. Stages of a broken one may answer for a moment yet, with half a state.
+// post sends a request, unless the engine is closed or broken. Stages of a broken one may answer
+// for a moment yet, with half a state.
 func (e *Engine) post(m stages.Message) error {
 	if e.closed.Load() {
 		return stages.ErrClosed
@@ -118,12 +120,13 @@ func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	}
 }
 
-// cancelPatience is how long the end of a cancelled chunk is waited for: of a step that is shared with others, or is in its last layer, it is the
-// end of the step, which leaves the sequence unharmed. A disk that does not answer takes longer.
+// cancelPatience is how long the end of a cancelled chunk is waited for: of a step that is shared
+// with others, or is in its last layer, it is the end of the step, which leaves the sequence
+// unharmed. A disk that does not answer takes longer.
 const cancelPatience = time.Second
 
-// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on waiting: the answer tells where the
-// sequence stands.
+// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on
+// waiting: the answer tells where the sequence stands.
 func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, seq stages.SeqID, request uint64) (stages.Message, error) {
 	select {
 	case a := <-reply:
@@ -205,9 +208,10 @@ func (e *Engine) breakDown(err error) {
 	})
 }
 
-// Close ends the engine: no new work is taken, running chunks end with ErrClosed between layers, reads and device are waited
-// for, then all memory, mappings and files are given back. It returns when nothing is left, and may be called again.
-// The error is that of an engine that had stopped by itself, or of giving resources back.
+// Close ends the engine: no new work is taken, running chunks end with ErrClosed between layers,
+// reads and device are waited for, then all memory, mappings and files are given back. It returns
+// when nothing is left, and may be called again. The error is that of an engine that had stopped by
+// itself, or of giving resources back.
 func (e *Engine) Close() error {
 	e.closing.Do(func() { e.closeErr = e.shutDown() })
 	return e.closeErr
@@ -237,7 +241,8 @@ func (e *Engine) shutDown() error {
 	return err
 }
 
-// release gives back whatever has been opened, in the order that use demands: reads, device, actors, buffers, mappings, files.
+// release gives back whatever has been opened, in the order that use demands: reads, device,
+// actors, buffers, mappings, files.
 func (e *Engine) release() error {
 	var first error
 	keep := func(err error) {

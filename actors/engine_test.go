@@ -39,9 +39,9 @@ func transcript(s *actors.Sequence, prompt []int32, n int) ([][]float32, error) 
 	return all, nil
 }
 
-// TestEqualBits holds the same conversation under every setting that may change speed only, alone and beside another
-// sequence, and wants the same bits. Latent attention has two forms, chosen by the chunk and the rows of a step, so there
-// the rows stay.
+// TestEqualBits holds the same conversation under every setting that may change speed only, alone
+// and beside another sequence, and wants the same bits. Latent attention has two forms, chosen by
+// the chunk and the rows of a step, so there the rows stay.
 func TestEqualBits(t *testing.T) {
 	t.Run("hybrid", func(t *testing.T) {
 		equalBits(t, fixtures.Qwen35MoEQ4, func(depth int) int { return 1 + 9*depth })
@@ -145,7 +145,8 @@ func comeAndGo(e *actors.Engine, stop chan struct{}) error {
 	}
 }
 
-// TestSequencesTogether lets two sequences generate at once, through channels of their own, and wants what each gives alone.
+// TestSequencesTogether lets two sequences generate at once, through channels of their own, and
+// wants what each gives alone.
 func TestSequencesTogether(t *testing.T) {
 	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 20})
 	const n = 40

@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// A service opens one engine and gives each conversation a sequence. The model here is the built-in demo; yours is the
-// directory that "moeflux-actor convert" wrote.
+// A service opens one engine and gives each conversation a sequence. The model here is the built-in
+// demo; yours is the directory that "moeflux-actor convert" wrote.
 func Example() {
 	ctx := context.Background()
 	dir, err := demo.Dir(ctx, cacheDir, nil)
@@ -55,8 +55,9 @@ func Example() {
 	// Output: return nil, err
 }
 
-// A conversation outlives its sequence, and its process: the state is written to a file, or anywhere else, and loaded into another sequence of the same
-// model, which goes on as if nothing had been. Texts that begin as one that was remembered are not read again from the beginning.
+// A conversation outlives its sequence, and its process: the state is written to a file, or
+// anywhere else, and loaded into another sequence of the same model, which goes on as if nothing
+// had been. Texts that begin as one that was remembered are not read again from the beginning.
 func ExampleSequence_Save() {
 	ctx := context.Background()
 	dir, err := demo.Dir(ctx, cacheDir, nil)

@@ -27,8 +27,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// streamed is an engine whose reads go through faults. Unless it is told otherwise it has slots for all experts but one, so that nothing is
-// read before somebody asks for it.
+// streamed is an engine whose reads go through faults. Unless it is told otherwise it has slots for
+// all experts but one, so that nothing is read before somebody asks for it.
 func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actors.Engine, **readpool.Faulty) {
 	t.Helper()
 	faulty := new(*readpool.Faulty)
@@ -44,9 +44,11 @@ func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actor
 	return open(t, cfg), faulty
 }
 
-// TestFailingRead lets the n-th read fail, for every n and kind of failure. The call that needed it gets the cause, its
-// sequence is poisoned and healed by Reset, another sequence goes on with the right numbers. The prompt's reads are all of demand; from then on
-// some are speculative, and of these a call fails for none: what nobody waits for is forgotten, what somebody does is read again.
+// TestFailingRead lets the n-th read fail, for every n and kind of failure. The call that needed it
+// gets the cause, its sequence is poisoned and healed by Reset, another sequence goes on with the
+// right numbers. The prompt's reads are all of demand; from then on some are speculative, and of
+// these a call fails for none: what nobody waits for is forgotten, what somebody does is read
+// again.
 func TestFailingRead(t *testing.T) {
 	ctx := context.Background()
 	clean, _ := streamed(t, actors.Config{})
@@ -116,7 +118,8 @@ func checkPoisoned(t *testing.T, what string, s *actors.Sequence, err error) {
 	}
 }
 
-// TestCancelWhileReading cancels a call that waits for a disk which does not answer. The call ends at once; the engine lives.
+// TestCancelWhileReading cancels a call that waits for a disk which does not answer. The call ends
+// at once; the engine lives.
 func TestCancelWhileReading(t *testing.T) {
 	release := make(chan struct{})
 	e, faulty := streamed(t, actors.Config{ReadWorkers: 4}, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
@@ -144,7 +147,8 @@ func TestCancelWhileReading(t *testing.T) {
 	eval(t, s, 1, 2, 3)
 }
 
-// TestCancelWhileWaiting cancels a call that is in no step yet. It ends at once and its sequence is as before.
+// TestCancelWhileWaiting cancels a call that is in no step yet. It ends at once and its sequence is
+// as before.
 func TestCancelWhileWaiting(t *testing.T) {
 	release := make(chan struct{})
 	e, faulty := streamed(t, actors.Config{StepsInFlight: 1}, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
@@ -235,8 +239,8 @@ func mappings(t *testing.T) string {
 	return fmt.Sprintf("%d mappings and %d open files", strings.Count(string(raw), ".bin"), open)
 }
 
-// TestBrokenEngine gives a stage a message that breaks an invariant: everybody learns that the engine has stopped, and
-// why, and Close still cleans up.
+// TestBrokenEngine gives a stage a message that breaks an invariant: everybody learns that the
+// engine has stopped, and why, and Close still cleans up.
 func TestBrokenEngine(t *testing.T) {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -275,7 +279,8 @@ func TestBrokenEngine(t *testing.T) {
 	}
 }
 
-// TestStoppedFromOutside stops a stage's actor behind the engine's back: callers learn it instead of waiting for ever.
+// TestStoppedFromOutside stops a stage's actor behind the engine's back: callers learn it instead
+// of waiting for ever.
 func TestStoppedFromOutside(t *testing.T) {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -309,7 +314,8 @@ func copyModel(t *testing.T, name string) string {
 	return dir
 }
 
-// TestNaNInRouter damages a router weight: the step fails with where the score stood, and the sequence is poisoned.
+// TestNaNInRouter damages a router weight: the step fails with where the score stood, and the
+// sequence is poisoned.
 func TestNaNInRouter(t *testing.T) {
 	dir := copyModel(t, fixtures.Qwen35MoEBF16)
 	w, err := weights.Open(dir)
@@ -324,7 +330,8 @@ func TestNaNInRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt([]byte{0xC0, 0x7F}, int64(m.WeightOffset+5*64*2)) // a bf16 NaN in expert 5's row
+	// a bf16 NaN in expert 5's row
+	_, err = f.WriteAt([]byte{0xC0, 0x7F}, int64(m.WeightOffset+5*64*2))
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +352,8 @@ func TestNaNInRouter(t *testing.T) {
 	}
 }
 
-// TestBadModels opens directories that are no model, or a damaged one. Each says what is wrong, and nothing is left open.
+// TestBadModels opens directories that are no model, or a damaged one. Each says what is wrong, and
+// nothing is left open.
 func TestBadModels(t *testing.T) {
 	layer := filepath.Join("packed_experts", "layer_01.bin")
 	for _, tc := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// An engine that has a slot for every expert reads all of them by itself, and then misses none and asks no router ahead; one that has not
-// reads nothing unasked. Results are the same.
+// An engine that has a slot for every expert reads all of them by itself, and then misses none and
+// asks no router ahead; one that has not reads nothing unasked. Results are the same.
 func TestFill(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	want := eval(t, sequence(t, open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOMmap})), 3, 1, 4)
@@ -50,7 +50,8 @@ func TestFill(t *testing.T) {
 	if misses != 0 || warm != info.ExpertBytes {
 		t.Errorf("%d misses and %d bytes warm, want none and %d", misses, warm, info.ExpertBytes)
 	}
-	if asked+later > 2*3*int64(info.TopK) { // of the first layer's rows, before whose wave nobody knows
+	// of the first layer's rows, before whose wave nobody knows
+	if asked+later > 2*3*int64(info.TopK) {
 		t.Errorf("%d and %d picks were foretold by routers, although nothing had to be read", asked, later)
 	}
 	few := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: int64(info.Slots-1) * int64((info.SlotBytes+4095)/4096*4096)})

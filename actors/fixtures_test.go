@@ -13,8 +13,9 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// tolerance is for logits and hidden states. Float32 noise is 1e-5 in models of softmax attention and 2e-4 in hybrids, where the
-// delta rule's normalisation amplifies it (testdata/README.md of package fixtures).
+// tolerance is for logits and hidden states. Float32 noise is 1e-5 in models of softmax attention
+// and 2e-4 in hybrids, where the delta rule's normalisation amplifies it (testdata/README.md of
+// package fixtures).
 func tolerance(name string) float64 {
 	if strings.HasPrefix(name, "qwen3_5_moe") || strings.HasPrefix(name, "qwen3_next") {
 		return 2e-3
@@ -31,9 +32,9 @@ type comparer struct {
 	decode int
 }
 
-// TestFixtures compares every number that the reference implementation gives for a fixture with the engine's: the
-// prompt read at once, in chunks and token by token, then 24 greedy tokens. Variants of the device that are not its
-// default read in chunks only.
+// TestFixtures compares every number that the reference implementation gives for a fixture with the
+// engine's: the prompt read at once, in chunks and token by token, then 24 greedy tokens. Variants
+// of the device that are not its default read in chunks only.
 func TestFixtures(t *testing.T) {
 	for i, variant := range host.Variants() {
 		chunks := []int{128, 64, 7, 1}
@@ -57,8 +58,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// TestLegacyPacks opens packs in the form that flash-moe and moeflux write, made without our converter, and wants the
-// reference's numbers.
+// TestLegacyPacks opens packs in the form that flash-moe and moeflux write, made without our
+// converter, and wants the reference's numbers.
 func TestLegacyPacks(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {

@@ -19,7 +19,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// gauntlet holds two conversations at once under one fault after the other, and counts what became of them.
+// gauntlet holds two conversations at once under one fault after the other, and counts what became
+// of them.
 type gauntlet struct {
 	t    *testing.T
 	dir  string
@@ -63,7 +64,8 @@ func newGauntlet(t *testing.T, dir string) *gauntlet {
 	return g
 }
 
-// config makes prompts take two steps, so that conversations meet in one, and has slots for a part of the experts, or lets the device choose among all.
+// config makes prompts take two steps, so that conversations meet in one, and has slots for a part
+// of the experts, or lets the device choose among all.
 func (g *gauntlet) config() actors.Config {
 	if g.resident {
 		return actors.Config{Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 6}
@@ -74,7 +76,8 @@ func (g *gauntlet) config() actors.Config {
 }
 
 func (g *gauntlet) converse(s *actors.Sequence, i int) ([][]float32, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // machines are stopped for minutes now and then
+	// machines are stopped for minutes now and then
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	var all [][]float32
 	next := gauntletTexts[i]
@@ -115,7 +118,8 @@ func (g *gauntlet) try(f fault) bool {
 	return true
 }
 
-// live opens two conversations, holds them, heals what was hit, holds them again and closes everything.
+// live opens two conversations, holds them, heals what was hit, holds them again and closes
+// everything.
 func (g *gauntlet) live(e *actors.Engine, f fault) {
 	g.t.Helper()
 	var seqs [2]*actors.Sequence
@@ -166,7 +170,8 @@ func (g *gauntlet) live(e *actors.Engine, f fault) {
 	g.closed(e, seqs[:], f)
 }
 
-// round holds the conversations once, looks at what those that were hit say, and ends a fault that lasts.
+// round holds the conversations once, looks at what those that were hit say, and ends a fault that
+// lasts.
 func (g *gauntlet) round(seqs [2]*actors.Sequence, f fault) error {
 	g.t.Helper()
 	errs := g.both(seqs, f)
@@ -274,7 +279,8 @@ func typed(err error) bool {
 	where := is[*stages.StepError](err) || is[*stages.StateMemoryError](err) || isBroken(err) || errors.Is(err, gpu.ErrOutOfMemory)
 	cause := errors.Is(err, errBroken) || errors.Is(err, readpool.ErrInjected) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.Is(err, gpu.ErrOutOfMemory) || is[*expertfile.SumError](err) || is[*stages.StateMemoryError](err)
-	return cause && (where || errors.Is(err, errBroken)) // what the device refuses to an engine that opens comes as it is
+	// what the device refuses to an engine that opens comes as it is
+	return cause && (where || errors.Is(err, errBroken))
 }
 
 // brokenDevice makes the n-th buffer, submission or completion fail, counted from 1; 0 is none.

@@ -20,20 +20,23 @@ const (
 	StopContext StopReason = "context" // the sequence has no position left
 )
 
-// GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends the text.
+// GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends
+// the text.
 type GenerateOptions struct {
 	MaxTokens int            // 0: no limit but the context
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
-	// Earlier is the tokens of the text before the prompt, for the repeat penalty: what the sequence holds already.
+	// Earlier is the tokens of the text before the prompt, for the repeat penalty: what the
+	// sequence holds already.
 	Earlier []int32
-	// Resume makes the prompt the whole text: what the engine knows of its beginning is not read again (Sequence.Resume), and it is remembered
-	// itself for texts that begin alike. Earlier must be empty.
+	// Resume makes the prompt the whole text: what the engine knows of its beginning is not read
+	// again (Sequence.Resume), and it is remembered itself for texts that begin alike. Earlier must
+	// be empty.
 	Resume bool
 	// Reused, if set, is written when the prompt has been read: how many of its tokens were not.
 	Reused *int
-	// LogProbs, if set, is written before each token is yielded: its log-probability and those of the TopLogProbs most
-	// likely tokens. Top is the consumer's to keep.
+	// LogProbs, if set, is written before each token is yielded: its log-probability and those of
+	// the TopLogProbs most likely tokens. Top is the consumer's to keep.
 	LogProbs    *sample.LogProbs
 	TopLogProbs int
 	// FirstToken, if set, is called when the prompt has been read.
@@ -42,9 +45,10 @@ type GenerateOptions struct {
 	StopReason *StopReason
 }
 
-// Generate appends the prompt and yields one chosen token after the other. An error ends it. Tokens are evaluated when the next one
-// is asked for, so the last token yielded is not yet part of the sequence: begin the next prompt with it. Breaking out of the
-// loop is clean at any time and leaves the sequence usable; for the end of ctx see EvalChunk. An EOS token is not yielded.
+// Generate appends the prompt and yields one chosen token after the other. An error ends it. Tokens
+// are evaluated when the next one is asked for, so the last token yielded is not yet part of the
+// sequence: begin the next prompt with it. Breaking out of the loop is clean at any time and leaves
+// the sequence usable; for the end of ctx see EvalChunk. An EOS token is not yielded.
 //
 // Tokens are chosen in the caller's goroutine, between two evaluations: no actor waits for it.
 func (s *Sequence) Generate(ctx context.Context, prompt []int32, o GenerateOptions) iter.Seq2[int32, error] {
@@ -91,7 +95,8 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		}
 		chunk = Chunk{Tokens: prompt[n:], Logits: wanted, Before: n, Remember: true}
 	}
-	var spent *stages.ChunkEvaluated // the answer before; its logits are the sampler's until the next token is asked for
+	// the answer before; its logits are the sampler's until the next token is asked for
+	var spent *stages.ChunkEvaluated
 	for n := 1; ; n++ {
 		if spent != nil {
 			s.done(spent)

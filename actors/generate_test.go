@@ -24,7 +24,8 @@ func generate(t *testing.T, s *actors.Sequence, prompt []int32, o actors.Generat
 	return ids, probs
 }
 
-// A text that is read in two pieces continues as when it is read in one: penalties see the earlier piece.
+// A text that is read in two pieces continues as when it is read in one: penalties see the earlier
+// piece.
 func TestGenerateSeesTheEarlierText(t *testing.T) {
 	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)})
 	text := []int32{504, 82, 88, 82, 280, 76, 198, 33, 68, 361, 465, 67, 13, 511, 198}
@@ -47,7 +48,8 @@ func TestGenerateSeesTheEarlierText(t *testing.T) {
 	}
 }
 
-// The log-probabilities are those of the logits that the sequence gives, whatever sampling does to them.
+// The log-probabilities are those of the logits that the sequence gives, whatever sampling does to
+// them.
 func TestGenerateLogProbs(t *testing.T) {
 	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)})
 	prompt := []int32{504, 82, 88, 82}

@@ -32,8 +32,9 @@ func (m *sharedMemory) set(available int64) {
 	m.now = sysmem.Info{Total: 1 << 40, Available: available}
 }
 
-// TestLimitLowered lowers the memory under an engine that decodes: it gives slots up down to those of a wave, takes them back when
-// there is memory again, says the same all the while, and counts it.
+// TestLimitLowered lowers the memory under an engine that decodes: it gives slots up down to those
+// of a wave, takes them back when there is memory again, says the same all the while, and counts
+// it.
 func TestLimitLowered(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 2})
 	if err != nil {

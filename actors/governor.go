@@ -29,9 +29,11 @@ type memoryMeter interface {
 	Close()
 }
 
-// governor keeps the expert slots within the memory that there is: it looks about once a second, gives slots up before the machine swaps or
-// a cgroup's limit kills the process, and takes them back slowly. Other weights that are mapped count as needed in full, page cache as free. Direct
-// and buffered reads fill memory of the process's own; for mapped experts, which the kernel drops by itself, it only tells.
+// governor keeps the expert slots within the memory that there is: it looks about once a second,
+// gives slots up before the machine swaps or a cgroup's limit kills the process, and takes them
+// back slowly. Other weights that are mapped count as needed in full, page cache as free. Direct
+// and buffered reads fill memory of the process's own; for mapped experts, which the kernel drops
+// by itself, it only tells.
 type governor struct {
 	meter  memoryMeter
 	held   func() int64    // bytes of slots that take up memory
@@ -40,8 +42,9 @@ type governor struct {
 
 	most, least int   // slots; most is 0 for mapped experts
 	stride      int64 // bytes of a slot
-	need        int64 // bytes that the page cache must keep: of mapped weights, and of mapped experts
-	reserve     int64
+	// bytes that the page cache must keep: of mapped weights, and of mapped experts
+	need    int64
+	reserve int64
 
 	slots   int   // asked for
 	extra   int64 // reserve that pressure has added
@@ -173,8 +176,8 @@ func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
 	return mem, nil
 }
 
-// govern starts the governor of an engine whose stages run. Of a device with memory of its own it governs the host's experts; with all
-// experts there it has nothing to do.
+// govern starts the governor of an engine whose stages run. Of a device with memory of its own it
+// governs the host's experts; with all experts there it has nothing to do.
 func (e *Engine) govern(cfg Config) {
 	g, i := e.governor, &e.info
 	_, own := cfg.Device.(gpu.Discrete)
@@ -192,7 +195,8 @@ func (e *Engine) govern(cfg Config) {
 		g.most, g.least, g.stride = i.Slots, i.WaveSlots, int64(i.stride())
 		g.held = e.slots.held
 		g.resize = func(slots int) {
-			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Caller: make(chan stages.Message, 1)}) // nobody need hear of the end
+			// nobody need hear of the end
+			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Caller: make(chan stages.Message, 1)})
 		}
 	}
 	every := cfg.memoryEvery

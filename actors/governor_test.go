@@ -26,7 +26,8 @@ func (f *fakeMemory) Close()                     { f.closed = true }
 
 const mib = 1 << 20
 
-// governed is a governor of 100 slots of 1 MiB beside weights of 50 MiB, with a reserve of 16 MiB. Slots that were asked for take up memory at once.
+// governed is a governor of 100 slots of 1 MiB beside weights of 50 MiB, with a reserve of 16 MiB.
+// Slots that were asked for take up memory at once.
 func governed(most int) (g *governor, mem *fakeMemory, log *bytes.Buffer, sizes *[]int) {
 	mem, log, sizes = &fakeMemory{}, new(bytes.Buffer), new([]int)
 	g = &governor{
@@ -94,7 +95,8 @@ func TestGovernorCountsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// Under pressure the reserve grows, but only when little is left: elsewhere the pressure is somebody else's.
+// Under pressure the reserve grows, but only when little is left: elsewhere the pressure is
+// somebody else's.
 func TestGovernorPressure(t *testing.T) {
 	g, mem, _, sizes := governed(100)
 	press := func(free int64, waited time.Duration) {

@@ -29,8 +29,9 @@ func (b *breakable) ReadExpert(layer, expert int, dst []byte) error {
 	return b.Source.ReadExpert(layer, expert, dst)
 }
 
-// TestHeal lets a step of a sequence fail. From then on it answers nothing but what replaces its whole state, which heals it: the logits
-// after that are those of a sequence that nothing happened to.
+// TestHeal lets a step of a sequence fail. From then on it answers nothing but what replaces its
+// whole state, which heals it: the logits after that are those of a sequence that nothing happened
+// to.
 func TestHeal(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3MoEQ4} {
@@ -83,7 +84,8 @@ func TestHeal(t *testing.T) {
 	}
 }
 
-// settle reads a text until that goes well: reads that failed before may still be on their way to whoever comes to wait for them.
+// settle reads a text until that goes well: reads that failed before may still be on their way to
+// whoever comes to wait for them.
 func settle(t *testing.T, e *actors.Engine, text []int32) {
 	s := sequence(t, e)
 	for range 100 {
@@ -115,8 +117,9 @@ func refused(t *testing.T, s *actors.Sequence) {
 	}
 }
 
-// TestResumedFormOfLatentAttention resumes texts of latent attention that were read in the expanded form: what is left is read in the form of
-// the whole text, so that the bits are those of reading all of it.
+// TestResumedFormOfLatentAttention resumes texts of latent attention that were read in the expanded
+// form: what is left is read in the form of the whole text, so that the bits are those of reading
+// all of it.
 func TestResumedFormOfLatentAttention(t *testing.T) {
 	ctx := context.Background()
 	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.DeepseekV3BF16, 0)})

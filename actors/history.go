@@ -37,8 +37,9 @@ func (s *Sequence) Reset(ctx context.Context) error {
 	return err
 }
 
-// Truncate keeps the first pos positions, 0 if pos is below, and forgets checkpoints behind them. At or behind the end nothing changes. A model with
-// recurrent state can only be cut to 0: elsewhere the error is a *stages.CannotTruncateLinear, which says where Rewind would get to, and
+// Truncate keeps the first pos positions, 0 if pos is below, and forgets checkpoints behind them.
+// At or behind the end nothing changes. A model with recurrent state can only be cut to 0:
+// elsewhere the error is a *stages.CannotTruncateLinear, which says where Rewind would get to, and
 // nothing is changed.
 func (s *Sequence) Truncate(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
@@ -47,8 +48,9 @@ func (s *Sequence) Truncate(ctx context.Context, pos int) error {
 	return err
 }
 
-// Rewind takes the sequence back to the highest position up to pos that can be reached, if need be by a checkpoint or to 0, and returns it: the
-// tokens from there on must be evaluated again. It heals a poisoned sequence.
+// Rewind takes the sequence back to the highest position up to pos that can be reached, if need be
+// by a checkpoint or to 0, and returns it: the tokens from there on must be evaluated again. It
+// heals a poisoned sequence.
 func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Nearest: true, Caller: to}
@@ -59,16 +61,18 @@ func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error)
 	return d.Pos, nil
 }
 
-// Checkpoint keeps the present state under its position, which pos must be, in place of what was kept of that position. Of more than
-// Config.Checkpoints the one that was kept first goes, but neither position 0 nor the newest. If there is no room within Config.CheckpointMemory
-// the error is a *stages.CheckpointMemoryError and nothing is kept.
+// Checkpoint keeps the present state under its position, which pos must be, in place of what was
+// kept of that position. Of more than Config.Checkpoints the one that was kept first goes, but
+// neither position 0 nor the newest. If there is no room within Config.CheckpointMemory the error
+// is a *stages.CheckpointMemoryError and nothing is kept.
 func (s *Sequence) Checkpoint(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.KeepCheckpoint{Seq: s.id, Pos: pos, Caller: to} })
 	return err
 }
 
-// RestoreTo takes the sequence back to a checkpoint, which stays; those behind it are forgotten. It heals a poisoned sequence. Without such
-// a checkpoint the error is a *stages.NoCheckpointError and nothing is changed.
+// RestoreTo takes the sequence back to a checkpoint, which stays; those behind it are forgotten. It
+// heals a poisoned sequence. Without such a checkpoint the error is a *stages.NoCheckpointError and
+// nothing is changed.
 func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.RestoreCheckpoint{Seq: s.id, Pos: pos, Caller: to}
@@ -84,10 +88,12 @@ func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
 	return err
 }
 
-// Resume makes the sequence hold as much of the beginning of a text as there is anywhere in the engine: in itself, in other sequences, in
-// checkpoints, and in states that were remembered (Chunk.Remember). Memory is shared until somebody writes to it. It returns how many tokens that is, at most all but
-// the last: evaluate the others. It heals a poisoned sequence, and forgets checkpoints of other texts. Where nothing fits, the sequence is empty
-// then. With latent attention what is taken over has the bits of the form in which it was computed.
+// Resume makes the sequence hold as much of the beginning of a text as there is anywhere in the
+// engine: in itself, in other sequences, in checkpoints, and in states that were remembered
+// (Chunk.Remember). Memory is shared until somebody writes to it. It returns how many tokens that
+// is, at most all but the last: evaluate the others. It heals a poisoned sequence, and forgets
+// checkpoints of other texts. Where nothing fits, the sequence is empty then. With latent attention
+// what is taken over has the bits of the form in which it was computed.
 func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Caller: to}
@@ -98,7 +104,8 @@ func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err er
 	return d.Pos, nil
 }
 
-// Fork makes another sequence that stands where this one does, without its checkpoints. They share memory until one of them writes to it.
+// Fork makes another sequence that stands where this one does, without its checkpoints. They share
+// memory until one of them writes to it.
 func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
 	if s.isClosed() {
 		return nil, stages.ErrClosed
@@ -113,7 +120,8 @@ type Description struct {
 	Checkpoints []int   // positions, the one that was kept first before the others
 }
 
-// Describe asks the canonical state where the sequence stands, where Len tells what the last answer said.
+// Describe asks the canonical state where the sequence stands, where Len tells what the last answer
+// said.
 func (s *Sequence) Describe(ctx context.Context) (Description, error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
 	if err != nil {

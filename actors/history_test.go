@@ -17,9 +17,11 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestHistories edits sequences of two engines at random: tokens are appended, texts resumed, states kept, restored, cut, forked, saved, loaded and emptied. The
-// plain model beside them is a list of tokens for each sequence: what they answer has the bits of a fresh reading of that list, positions and checkpoints
-// are those of the model, and in the end no page is in use. MOEFLUX_HISTORIES says how many histories of each model; MOEFLUX_SEED tries one.
+// TestHistories edits sequences of two engines at random: tokens are appended, texts resumed,
+// states kept, restored, cut, forked, saved, loaded and emptied. The plain model beside them is a
+// list of tokens for each sequence: what they answer has the bits of a fresh reading of that list,
+// positions and checkpoints are those of the model, and in the end no page is in use.
+// MOEFLUX_HISTORIES says how many histories of each model; MOEFLUX_SEED tries one.
 func TestHistories(t *testing.T) {
 	n := 12
 	if testing.Short() {
@@ -191,7 +193,8 @@ func (h *history) end() error {
 	return nil
 }
 
-// check compares a sequence with what it must hold: by asking it, and now and then by one more token.
+// check compares a sequence with what it must hold: by asking it, and now and then by one more
+// token.
 func (h *history) check(x *edited) error {
 	d, err := x.s.Describe(ctx)
 	if err != nil {
@@ -257,7 +260,8 @@ func (h *history) appendTokens(x *edited) error {
 	return h.eval(x, h.some(h.length()), 0, h.r.IntN(2) == 0)
 }
 
-// resume gives a sequence a text that begins as some text that was seen, and wants at least what is certain to be there.
+// resume gives a sequence a text that begins as some text that was seen, and wants at least what is
+// certain to be there.
 func (h *history) resume(x *edited) error {
 	var text []int32
 	if len(h.texts) > 0 && h.r.IntN(4) > 0 {
@@ -479,7 +483,8 @@ func (h *history) reset(x *edited) error {
 	return x.s.Reset(ctx)
 }
 
-// TestGenerateResumed generates after texts that begin alike: what was read is not read again, and the tokens are those of a sequence that reads all of it.
+// TestGenerateResumed generates after texts that begin alike: what was read is not read again, and
+// the tokens are those of a sequence that reads all of it.
 func TestGenerateResumed(t *testing.T) {
 	for _, name := range families {
 		e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), ChunkRows: rowsOfSteps(name, 16)})

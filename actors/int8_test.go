@@ -13,7 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// scoresDevice keeps what is chosen, or replaces it by what another run kept: the same picks and weights. It sees what comes to the host.
+// scoresDevice keeps what is chosen, or replaces it by what another run kept: the same picks and
+// weights. It sees what comes to the host.
 type scoresDevice struct {
 	*host.Device
 	kept   [][]byte // picks and weights of each layer
@@ -70,8 +71,9 @@ func (t scoresTicket) OnDone(f func(error)) {
 	})
 }
 
-// TestInt8Routing tells rounding from routing. The fixtures have random weights, so routers are near ties and a small change of the
-// input picks other experts; with the picks of float32 inputs the logits move by what rounding alone does.
+// TestInt8Routing tells rounding from routing. The fixtures have random weights, so routers are
+// near ties and a small change of the input picks other experts; with the picks of float32 inputs
+// the logits move by what rounding alone does.
 func TestInt8Routing(t *testing.T) {
 	for _, name := range fixtures.All() {
 		if !strings.Contains(name, "/q4") {
@@ -102,7 +104,8 @@ func TestInt8Routing(t *testing.T) {
 			}
 			layers := len(run.kept) / 2
 			top := len(exact.Picks) / layers / len(ids)
-			flips, clean := 0, len(ids) // rows before the first one with another expert in any layer
+			// rows before the first one with another expert in any layer
+			flips, clean := 0, len(ids)
 			for l := range layers {
 				for r := range ids {
 					at := (l*len(ids) + r) * top
@@ -117,7 +120,8 @@ func TestInt8Routing(t *testing.T) {
 			t.Logf("other experts in %d of %d places, first in row %d; logits differ by at most %.2g, before that row %.2g, forced %.2g; rms %.2g, forced %.2g of %.2g",
 				flips, layers*len(ids), clean, apart(free.Logits, exact.Logits), apart(free.Logits[:clean*vocab], exact.Logits[:clean*vocab]),
 				apart(forced.Logits, exact.Logits), rms(free.Logits, exact.Logits), rms(forced.Logits, exact.Logits), rms(exact.Logits, zero))
-			// Rounding alone moves the logits by 2 to 4 %, in a hybrid, whose delta rule amplifies it, by 11 %.
+			// Rounding alone moves the logits by 2 to 4 %, in a hybrid, whose delta rule amplifies
+			// it, by 11 %.
 			if got, most := rms(forced.Logits, exact.Logits), 0.15*rms(exact.Logits, zero); !(got <= most) {
 				t.Errorf("with the same experts the logits differ by %.3g, want at most %.3g", got, most)
 			}

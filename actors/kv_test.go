@@ -32,8 +32,9 @@ func pages(t *testing.T, e *actors.Engine) (used, most int) {
 	return st.PagesUsed, st.PagesMax
 }
 
-// TestKVPool shares a pool of seven pages between sequences of which each may have four. What does not fit is refused at once with
-// what is needed and what is there, harms nobody, and fits when others have left. Pages that come back give the bits of new ones.
+// TestKVPool shares a pool of seven pages between sequences of which each may have four. What does
+// not fit is refused at once with what is needed and what is there, harms nobody, and fits when
+// others have left. Pages that come back give the bits of new ones.
 func TestKVPool(t *testing.T) {
 	const page, most = 64, 7
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3BF16} {
@@ -72,7 +73,8 @@ func TestKVPool(t *testing.T) {
 				eval(t, c, text(3, page)...)
 				refused(a, text(4, 1), stages.StateMemoryError{Pages: 1, Used: 7, Max: most})
 
-				// Who has room in his last page goes on, with the bits of an engine without limits; so does who was refused, once there is room.
+				// Who has room in his last page goes on, with the bits of an engine without limits;
+				// so does who was refused, once there is room.
 				if got := eval(t, b, text(5, page-1)...); !slices.Equal(got, alone(text(2, 2*page+1), text(5, page-1))) {
 					t.Error("a sequence in a full pool differs from one in an ample one")
 				}
@@ -105,7 +107,8 @@ func TestKVPool(t *testing.T) {
 	}
 }
 
-// TestKVInt8EqualBits holds conversations with 8-bit keys and values under settings that change speed only, and wants the same bits.
+// TestKVInt8EqualBits holds conversations with 8-bit keys and values under settings that change
+// speed only, and wants the same bits.
 func TestKVInt8EqualBits(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3NextQ4, fixtures.Qwen3MoEBF16, fixtures.DeepseekV3Q4, fixtures.DeepseekV3Q4KVB} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +116,8 @@ func TestKVInt8EqualBits(t *testing.T) {
 			dev, dev1 := device(t, 3), device(t, 1)
 			rows := []int{80, 7}
 			if name == fixtures.DeepseekV3Q4 || name == fixtures.DeepseekV3Q4KVB {
-				rows = []int{80} // latent attention has two forms, chosen by the chunk and the rows of a step
+				// latent attention has two forms, chosen by the chunk and the rows of a step
+				rows = []int{80}
 			}
 			base := open(t, actors.Config{Model: dir, Device: dev1, RingDepth: 1, ExpertIO: actors.ExpertIOMmap, ChunkRows: rows[0], KV: actors.KVInt8})
 			first, second := prompt(1, 75, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
@@ -133,9 +137,10 @@ func TestKVInt8EqualBits(t *testing.T) {
 	}
 }
 
-// TestKVInt8SaveLoad saves sequences with 8-bit keys and values, loads them into another engine, whose memory the host can address or not, and goes on: the
-// logits are those of never having stopped, and what is saved again is the same file. A file tells nothing of how an engine keeps its state: it goes into one with
-// float32 and comes out of it as it was.
+// TestKVInt8SaveLoad saves sequences with 8-bit keys and values, loads them into another engine,
+// whose memory the host can address or not, and goes on: the logits are those of never having
+// stopped, and what is saved again is the same file. A file tells nothing of how an engine keeps
+// its state: it goes into one with float32 and comes out of it as it was.
 func TestKVInt8SaveLoad(t *testing.T) {
 	for _, name := range families {
 		for _, far := range []bool{false, true} {
@@ -180,12 +185,14 @@ func TestKVInt8SaveLoad(t *testing.T) {
 	}
 }
 
-// kvInt8Loss bounds how far 8-bit keys and values may take a fixture's logits, against the norm of the exact ones. A channel is off by a
-// 250th of its head's largest at most; scores and values of the tiny models feel a fraction of that. Hybrids have fewer such layers, but their
-// recurrence amplifies.
+// kvInt8Loss bounds how far 8-bit keys and values may take a fixture's logits, against the norm of
+// the exact ones. A channel is off by a 250th of its head's largest at most; scores and values of
+// the tiny models feel a fraction of that. Hybrids have fewer such layers, but their recurrence
+// amplifies.
 const kvInt8Loss = 0.02
 
-// TestKVInt8Fixtures reads the fixtures' longest prompt with 8-bit keys and values and wants logits near the reference's, and not the same.
+// TestKVInt8Fixtures reads the fixtures' longest prompt with 8-bit keys and values and wants logits
+// near the reference's, and not the same.
 func TestKVInt8Fixtures(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range fixtures.All() {
@@ -221,8 +228,9 @@ func TestKVInt8Fixtures(t *testing.T) {
 	}
 }
 
-// TestDemoKVInt8 evaluates the demo model's windows with 8-bit keys and values: the mean loss stays within 0.1 % of the reference's with
-// exact activations, and of the same engine's with float32 with activations of 8 bits.
+// TestDemoKVInt8 evaluates the demo model's windows with 8-bit keys and values: the mean loss stays
+// within 0.1 % of the reference's with exact activations, and of the same engine's with float32
+// with activations of 8 bits.
 func TestDemoKVInt8(t *testing.T) {
 	for _, activations := range []host.Activations{host.F32, host.Int8} {
 		t.Run(activations.String(), func(t *testing.T) {

@@ -48,7 +48,8 @@ func (s *notingStream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	return s.Stream.Launch(p, l)
 }
 
-// TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8, 4, 4 and 2 layers. docs/gpu.md has them by the layer.
+// TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8,
+// 4, 4 and 2 layers. docs/gpu.md has them by the layer.
 func TestLaunches(t *testing.T) {
 	cache := t.TempDir()
 	if dir, err := os.UserCacheDir(); err == nil {

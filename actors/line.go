@@ -6,10 +6,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// line runs the actors of one engine's stages: one message at a time, in order of arrival, in the goroutine that posts
-// while nobody else runs the line. So the device's goroutine, which brings the scores of a layer, runs router, expert-IO
-// and dispatch itself and goes on with the commands they submitted: no thread sleeps or wakes between two operations of a
-// token. A handler never blocks, and a whole layer's messages take a few microseconds, so whoever posts is not held up
+// line runs the actors of one engine's stages: one message at a time, in order of arrival, in the
+// goroutine that posts while nobody else runs the line. So the device's goroutine, which brings the
+// scores of a layer, runs router, expert-IO and dispatch itself and goes on with the commands they
+// submitted: no thread sleeps or wakes between two operations of a token. A handler never blocks,
+// and a whole layer's messages take a few microseconds, so whoever posts is not held up
 // (docs/experiments.md has the figures of the alternatives).
 //
 // Stages of one engine never run at the same time; what they share (stages.Spent) needs no lock.
@@ -45,7 +46,8 @@ func (f *fifo) pop() (p post, ok bool) {
 	switch {
 	case f.first == len(f.posts):
 		f.posts, f.first = f.posts[:0], 0
-	case f.first >= 64 && 2*f.first >= len(f.posts): // one that never runs empty must not grow for ever
+	// one that never runs empty must not grow for ever
+	case f.first >= 64 && 2*f.first >= len(f.posts):
 		n := copy(f.posts, f.posts[f.first:])
 		clear(f.posts[n:])
 		f.posts, f.first = f.posts[:n], 0
@@ -92,8 +94,8 @@ func (l *line) next() (post, bool) {
 	return p, ok
 }
 
-// mailbox is a protoactor mailbox on a line. It allocates nothing for a message, where the mailboxes of the library
-// make a closure for each wake-up. Batches are not taken apart.
+// mailbox is a protoactor mailbox on a line. It allocates nothing for a message, where the
+// mailboxes of the library make a closure for each wake-up. Batches are not taken apart.
 type mailbox struct {
 	line      *line
 	invoker   actor.MessageInvoker

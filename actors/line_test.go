@@ -31,7 +31,8 @@ func boxOn(l *line, n *notes) actor.Mailbox {
 	return b
 }
 
-// TestLineOrder posts while a message is handled: what was posted is handled afterwards, in order, system messages first.
+// TestLineOrder posts while a message is handled: what was posted is handled afterwards, in order,
+// system messages first.
 func TestLineOrder(t *testing.T) {
 	l, n := new(line), new(notes)
 	b := boxOn(l, n)
@@ -51,7 +52,8 @@ func TestLineOrder(t *testing.T) {
 	}
 }
 
-// TestLineSuspends lets an actor panic: its failure is reported, and while it is suspended its messages wait.
+// TestLineSuspends lets an actor panic: its failure is reported, and while it is suspended its
+// messages wait.
 func TestLineSuspends(t *testing.T) {
 	l, n, others := new(line), new(notes), new(notes)
 	b, other := boxOn(l, n), boxOn(l, others)
@@ -74,7 +76,8 @@ func TestLineSuspends(t *testing.T) {
 	}
 }
 
-// TestLineRunsOneAtATime posts from several goroutines: handlers never overlap, and each sender's order holds.
+// TestLineRunsOneAtATime posts from several goroutines: handlers never overlap, and each sender's
+// order holds.
 func TestLineRunsOneAtATime(t *testing.T) {
 	const senders, each = 4, 500
 	l, n := new(line), new(notes)

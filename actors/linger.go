@@ -8,20 +8,21 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// lingerTime is how long the sequencer waits for sequences that are about to ask for their next token. Choosing a token
-// takes a caller some 10 to 100 µs; a token itself takes milliseconds.
+// lingerTime is how long the sequencer waits for sequences that are about to ask for their next
+// token. Choosing a token takes a caller some 10 to 100 µs; a token itself takes milliseconds.
 const lingerTime = 200 * time.Microsecond
 
-// linger is the sequencer's one timer: a new round takes the place of the one before, of which the sequencer no longer wants to hear. Nothing
-// is allocated for a round. Where a timer that ends meets a new round, the new one is over early; a stage may be told that at any time.
+// linger is the sequencer's one timer: a new round takes the place of the one before, of which the
+// sequencer no longer wants to hear. Nothing is allocated for a round. Where a timer that ends
+// meets a new round, the new one is over early; a stage may be told that at any time.
 type linger struct {
 	timer   *time.Timer // made for the first round; only the line touches it
 	due     atomic.Pointer[stages.LingerOver]
 	running sync.WaitGroup // rounds whose time is not over
 }
 
-// begin sends m to e's sequencer after the linger time. It returns the message of an earlier round that will not be sent, or nil. Only
-// the line calls it.
+// begin sends m to e's sequencer after the linger time. It returns the message of an earlier round
+// that will not be sent, or nil. Only the line calls it.
 func (l *linger) begin(m *stages.LingerOver, e *Engine) (unsent *stages.LingerOver) {
 	unsent = l.due.Swap(m)
 	l.running.Add(1)

@@ -6,8 +6,9 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The reserve is memory that the engine leaves alone: for its heap and scratch, for others, and for what the governor is too
-// late for. A sixteenth of what is available, and no less than leastReserve, unless hardly more than that is there.
+// The reserve is memory that the engine leaves alone: for its heap and scratch, for others, and for
+// what the governor is too late for. A sixteenth of what is available, and no less than
+// leastReserve, unless hardly more than that is there.
 const (
 	reserveShare = 16
 	leastReserve = 256 << 20
@@ -18,7 +19,8 @@ func reserveOf(available int64) int64 {
 	return min(max(available/reserveShare, leastReserve), available/4)
 }
 
-// MemoryError reports that a model cannot run in the memory that is there. Need is the sum of the fields behind it.
+// MemoryError reports that a model cannot run in the memory that is there. Need is the sum of the
+// fields behind it.
 type MemoryError struct {
 	Need, Available int64 // bytes
 	Weights         int64 // all but the experts
@@ -37,8 +39,9 @@ func (e *MemoryError) Error() string {
 // stride returns the bytes from slot to slot.
 func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign }
 
-// stateShare returns what is kept for the state of a sequence: all of a context that was asked for, else what takes a sixteenth of
-// the memory at most. Longer texts take it from the expert slots later.
+// stateShare returns what is kept for the state of a sequence: all of a context that was asked for,
+// else what takes a sixteenth of the memory at most. Longer texts take it from the expert slots
+// later.
 func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	positions := or(cfg.Context, m.MaxPositionEmbeddings)
 	share := i.KVBytesPerPos * int64(positions)

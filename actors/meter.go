@@ -8,9 +8,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// meter tells where time goes (stages.Times). Cores have no clock: it is told by the shells what expert-IO waits for and has
-// under way, and by the device's queue when that works. Between two such moments nothing changes, so the time between them is
-// counted whole. It allocates nothing once its lists have grown, and a note costs a look at the clock.
+// meter tells where time goes (stages.Times). Cores have no clock: it is told by the shells what
+// expert-IO waits for and has under way, and by the device's queue when that works. Between two
+// such moments nothing changes, so the time between them is counted whole. It allocates nothing
+// once its lists have grown, and a note costs a look at the clock.
 //
 // The queue's goroutine and whoever runs the line both come here, hence the lock.
 type meter struct {
@@ -94,8 +95,8 @@ func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) 
 	}
 }
 
-// experts notes what expert-IO did: so many reads have ended, a layer was routed, a step was given up, and in the outbox what it
-// reads and which layers have all they need.
+// experts notes what expert-IO did: so many reads have ended, a layer was routed, a step was given
+// up, and in the outbox what it reads and which layers have all they need.
 func (m *meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepID, out *stages.Outbox) {
 	if ended == 0 && routed == nil && gone == 0 && len(out.Reads) == 0 && len(out.Sends) == 0 {
 		return
@@ -155,7 +156,8 @@ func (m *meter) report(s *stages.Stats) {
 	}
 }
 
-// measured returns a queue that notes the layers of what is submitted; the device tells when it works on it.
+// measured returns a queue that notes the layers of what is submitted; the device tells when it
+// works on it.
 func (m *meter) measured(q gpu.Queue) gpu.Queue {
 	w, ok := q.(gpu.Watched)
 	if !ok {
@@ -200,14 +202,16 @@ func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 func (m *meter) submit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.first >= 64 && 2*m.first >= len(m.submitted) { // a device that is never idle must not make the list grow for ever
+	// a device that is never idle must not make the list grow for ever
+	if m.first >= 64 && 2*m.first >= len(m.submitted) {
 		n := copy(m.submitted, m.submitted[m.first:])
 		m.submitted, m.first = m.submitted[:n], 0
 	}
 	m.submitted = append(m.submitted, int32(m.submitting))
 }
 
-// unsubmit takes back a submission that the queue refused. What was submitted before may have been begun meanwhile, this was not.
+// unsubmit takes back a submission that the queue refused. What was submitted before may have been
+// begun meanwhile, this was not.
 func (m *meter) unsubmit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -91,7 +91,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterGivenUp holds that a step that is given up is waited for no longer, and that a refused submission leaves nothing.
+// TestMeterGivenUp holds that a step that is given up is waited for no longer, and that a refused
+// submission leaves nothing.
 func TestMeterGivenUp(t *testing.T) {
 	var clock int64
 	m := newMeter(1, func() int64 { return clock })
@@ -132,7 +133,8 @@ func TestMeterUnwatched(t *testing.T) {
 	}
 }
 
-// TestMeterNeverIdle holds that a device that always has work does not make the meter's memory grow.
+// TestMeterNeverIdle holds that a device that always has work does not make the meter's memory
+// grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := newMeter(1, func() int64 { return 0 })
 	m.submit()
@@ -146,7 +148,8 @@ func TestMeterNeverIdle(t *testing.T) {
 	}
 }
 
-// BenchmarkMeter is what the meter costs a layer of a decoded token: three submissions, and a routing whose experts are there.
+// BenchmarkMeter is what the meter costs a layer of a decoded token: three submissions, and a
+// routing whose experts are there.
 func BenchmarkMeter(b *testing.B) {
 	e := Engine{}
 	m := newMeter(48, e.now)

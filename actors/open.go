@@ -132,7 +132,8 @@ func (e *Engine) settle(cfg Config) error {
 	return err
 }
 
-// unifiedMemory returns what an engine may use of mem on a device that shares it with the host but is meant to have only a part.
+// unifiedMemory returns what an engine may use of mem on a device that shares it with the host but
+// is meant to have only a part.
 func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
 	if d, ok := dev.(gpu.Unified); ok && d.WorkingSet() > 0 {
 		mem.Available = min(mem.Available, d.WorkingSet())
@@ -222,7 +223,8 @@ func (e *Engine) rule() (router.Rule, error) {
 	return r, nil
 }
 
-// spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the tracer.
+// spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the
+// tracer.
 func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}
 	stageBox, spent := new(line).mailboxes(), new(stages.Spent)

@@ -15,11 +15,14 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestPipelineFaults holds two conversations at once while one thing goes wrong, for every read, device completion, submission and buffer, for
-// the messages of every stage, and for every kind of failure: callers get a typed error in time, what is answered has the right bits,
-// a sequence that was hit refuses everything but reset and close, after Reset all goes on, and nothing is left after Close.
+// TestPipelineFaults holds two conversations at once while one thing goes wrong, for every read,
+// device completion, submission and buffer, for the messages of every stage, and for every kind of
+// failure: callers get a typed error in time, what is answered has the right bits, a sequence that
+// was hit refuses everything but reset and close, after Reset all goes on, and nothing is left
+// after Close.
 func TestPipelineFaults(t *testing.T) {
-	defer time.Sleep(1100 * time.Millisecond) // as long as the actor library counts dead letters of engines that have stopped, in a goroutine
+	// as long as the actor library counts dead letters of engines that have stopped, in a goroutine
+	defer time.Sleep(1100 * time.Millisecond)
 	for _, model := range []string{fixtures.Qwen35MoEBF16, fixtures.Qwen3MoEBF16, fixtures.DeepseekV3BF16} {
 		t.Run(model, func(t *testing.T) {
 			g := newGauntlet(t, fixtures.Packed(t, model, 0))
@@ -86,7 +89,8 @@ func readFault(f readpool.Fault, quiet bool) fault {
 	}
 }
 
-// stalledRead is a read that does not end before the read timeout, nor before callers have their errors.
+// stalledRead is a read that does not end before the read timeout, nor before callers have their
+// errors.
 func stalledRead(n int) fault {
 	release := make(chan struct{})
 	f := readFault(readpool.Fault{Read: n, Kind: readpool.Slow, Release: release}, false)

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// Plan tells what Open would settle for, at this moment, without memory for slots, actors or a queue. It reads the model's small
-// files and maps the large ones for a moment. Errors are those of Open, as far as it comes.
+// Plan tells what Open would settle for, at this moment, without memory for slots, actors or a
+// queue. It reads the model's small files and maps the large ones for a moment. Errors are those of
+// Open, as far as it comes.
 func Plan(cfg Config) (info Info, err error) {
 	if err := cfg.Validate(); err != nil {
 		return Info{}, err

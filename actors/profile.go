@@ -14,7 +14,8 @@ type usage struct {
 	of   profile.Fingerprint
 }
 
-// ProfilePath returns where the profile of the packed model in a directory lies under a folder of profiles, for Config.Profile.
+// ProfilePath returns where the profile of the packed model in a directory lies under a folder of
+// profiles, for Config.Profile.
 func ProfilePath(folder, model string) (string, error) {
 	of, err := profile.Of(model)
 	if err != nil {
@@ -23,8 +24,8 @@ func ProfilePath(folder, model string) (string, error) {
 	return profile.Path(folder, of), nil
 }
 
-// openProfile returns the share of earlier rows that used each expert, [layers·experts], or nil if that is not known. A profile that
-// cannot be used is worth a line in the log and nothing more.
+// openProfile returns the share of earlier rows that used each expert, [layers·experts], or nil if
+// that is not known. A profile that cannot be used is worth a line in the log and nothing more.
 func (e *Engine) openProfile(cfg Config) []float64 {
 	if cfg.Profile == "" || len(e.model.MoELayers()) == 0 {
 		return nil

@@ -13,12 +13,13 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// profiled opens a model with a profile, holds a conversation and closes. It returns the text, the bytes that were read for a warm start
-// before the conversation, and the log.
+// profiled opens a model with a profile, holds a conversation and closes. It returns the text, the
+// bytes that were read for a warm start before the conversation, and the log.
 func profiled(t *testing.T, model, path string, warm bool) (ids []int32, warmBytes int64, text string) {
 	t.Helper()
 	var log logBuffer
-	e, err := actors.Open(context.Background(), actors.Config{ // too few slots for all experts, or they would be filled without a profile, too
+	// too few slots for all experts, or they would be filled without a profile, too
+	e, err := actors.Open(context.Background(), actors.Config{
 		Model: model, Device: device(t, 2), ExpertIO: actors.ExpertIOBuffered, Profile: path, Logger: log.logger(), ExpertMemory: 1 << 17, WaveSlots: 4,
 	})
 	if err != nil {
@@ -52,8 +53,9 @@ func bytesWarm(t *testing.T, e *actors.Engine) (n int64) {
 	return n
 }
 
-// TestProfile opens a model again with the profile that the run before has left: it starts to read before anybody asks, and writes the
-// same text. A profile that is damaged, or another model's, or that cannot be written, is worth a line in the log.
+// TestProfile opens a model again with the profile that the run before has left: it starts to read
+// before anybody asks, and writes the same text. A profile that is damaged, or another model's, or
+// that cannot be written, is worth a line in the log.
 func TestProfile(t *testing.T) {
 	model, other := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	path := filepath.Join(t.TempDir(), "folder", "model.uses")

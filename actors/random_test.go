@@ -16,8 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// TestRandomModels writes checkpoints of random configurations of every family, packs them, bf16 and 4-bit, and wants what a float64
-// forward pass written from the formulas gives.
+// TestRandomModels writes checkpoints of random configurations of every family, packs them, bf16
+// and 4-bit, and wants what a float64 forward pass written from the formulas gives.
 func TestRandomModels(t *testing.T) {
 	dev := device(t, 2)
 	n := 12
@@ -81,8 +81,8 @@ func checkRandomModel(t *testing.T, dev gpu.Device, arch model.Arch, seed uint64
 	return tolerance, nil
 }
 
-// clearTokens draws tokens whose routing does not hang on a rounding error, and returns how far logits may be off: a multiple of
-// what rounding errors of float32's size do to them.
+// clearTokens draws tokens whose routing does not hang on a rounding error, and returns how far
+// logits may be off: a multiple of what rounding errors of float32's size do to them.
 func clearTokens(r *rand.Rand, ref *refmodel.Model, vocab int, seed uint64) ([]int32, *refmodel.Trace, float64, error) {
 	for range 20 {
 		tokens := make([]int32, 1+r.IntN(40))

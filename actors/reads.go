@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// slotRead is the read under way into one slot. A slot has one at a time, until expert-IO has handled its end; so the memory, the
-// message included, is used again for the next.
+// slotRead is the read under way into one slot. A slot has one at a time, until expert-IO has
+// handled its end; so the memory, the message included, is used again for the next.
 type slotRead struct {
 	e      *Engine
 	reqs   [1]readpool.Request
@@ -20,7 +20,8 @@ type slotRead struct {
 	uploaded func(error)
 }
 
-// read starts the reads of a group. Each is a group of its own to the pool, so that expert-IO hears of it as soon as it ends.
+// read starts the reads of a group. Each is a group of its own to the pool, so that expert-IO hears
+// of it as soon as it ends.
 func (s *shell) read(g *stages.ReadGroup) {
 	for _, r := range g.Reads {
 		t := s.e.reads[r.Slot]

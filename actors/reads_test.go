@@ -48,8 +48,9 @@ func sameTranscript(t *testing.T, what string, s *actors.Sequence, want [][]floa
 	}
 }
 
-// TestReadModes wants the same bits from every way of reading, with few slots and few workers; records that are no multiples of
-// a page are read through the page cache though direct reads were asked for.
+// TestReadModes wants the same bits from every way of reading, with few slots and few workers;
+// records that are no multiples of a page are read through the page cache though direct reads were
+// asked for.
 func TestReadModes(t *testing.T) {
 	want := wantTranscript(t)
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
@@ -79,15 +80,17 @@ func TestReadModes(t *testing.T) {
 	eval(t, sequence(t, e), 1, 2, 3)
 }
 
-// TestStalledRead lets the disk stall: after the read timeout every call that needs what is stalled fails with a typed error, a call may
-// be cancelled before, and when the disk is back so is the engine, with the right numbers.
+// TestStalledRead lets the disk stall: after the read timeout every call that needs what is stalled
+// fails with a typed error, a call may be cancelled before, and when the disk is back so is the
+// engine, with the right numbers.
 func TestStalledRead(t *testing.T) {
 	want := wantTranscript(t)
 	release := make(chan struct{})
 	e, _ := streamed(t, actors.Config{ReadWorkers: 2, ReadTimeout: 40 * time.Millisecond},
 		readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release}, readpool.Fault{Read: 2, Kind: readpool.Slow, Release: release})
 	victim, other, third := sequence(t, e), sequence(t, e), sequence(t, e)
-	for _, s := range []*actors.Sequence{victim, other} { // the second needs no less what the first needed
+	// the second needs no less what the first needed
+	for _, s := range []*actors.Sequence{victim, other} {
 		began := time.Now()
 		_, err := s.Eval(context.Background(), readText)
 		var late *readpool.TimeoutError
@@ -132,8 +135,9 @@ func TestRetriedRead(t *testing.T) {
 	}
 }
 
-// TestFileChanges truncates a file of the model while the engine runs, writes it back, and replaces it. Truncated, calls fail
-// with an error that names file and place; whole again, or replaced, everything goes on.
+// TestFileChanges truncates a file of the model while the engine runs, writes it back, and replaces
+// it. Truncated, calls fail with an error that names file and place; whole again, or replaced,
+// everything goes on.
 func TestFileChanges(t *testing.T) {
 	want := wantTranscript(t)
 	for _, how := range []actors.ExpertIO{actors.ExpertIODirect, actors.ExpertIOBuffered} {

@@ -36,7 +36,8 @@ func (e *Engine) addReads(s *stages.Stats) {
 	}
 }
 
-// majorFaults returns how often this process has waited for the disk because mapped memory was not there.
+// majorFaults returns how often this process has waited for the disk because mapped memory was not
+// there.
 func majorFaults() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// TestResidentTells wants an engine whose device routes by itself to tell the same as one that routes: routing, hidden states and logits of chunks, and
-// figures of the use of experts.
+// TestResidentTells wants an engine whose device routes by itself to tell the same as one that
+// routes: routing, hidden states and logits of chunks, and figures of the use of experts.
 func TestResidentTells(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3BF16} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,8 @@ func TestResidentTells(t *testing.T) {
 	}
 }
 
-// TestResidentMustFit wants experts that do not fit, and ways to read them that do not go together with it, to be refused.
+// TestResidentMustFit wants experts that do not fit, and ways to read them that do not go together
+// with it, to be refused.
 func TestResidentMustFit(t *testing.T) {
 	cfg := actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), Resident: actors.ResidentOn, ExpertMemory: 1 << 16}
 	for name, c := range map[string]func(c *actors.Config){

@@ -35,8 +35,8 @@ func (b *logBuffer) String() string {
 
 func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// TestResizeSlots takes slots away and gives them back between tokens: figures, log and answers say how many there are, the text stays
-// the same, and without room there are more misses.
+// TestResizeSlots takes slots away and gives them back between tokens: figures, log and answers say
+// how many there are, the text stays the same, and without room there are more misses.
 func TestResizeSlots(t *testing.T) {
 	ctx := context.Background()
 	var log logBuffer

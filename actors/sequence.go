@@ -24,8 +24,9 @@ const (
 	BestLogits = stages.BestLogits
 )
 
-// Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It evaluates one chunk at a
-// time; different sequences of an engine share its pipeline and may be used from different goroutines.
+// Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It
+// evaluates one chunk at a time; different sequences of an engine share its pipeline and may be
+// used from different goroutines.
 type Sequence struct {
 	e  *Engine
 	id stages.SeqID
@@ -44,11 +45,12 @@ type Chunk struct {
 	Logits  LogitsWanted
 	Hidden  bool // the hidden state of every row before each layer and after the last
 	Routing bool // the experts picked in every layer
-	// Before is how many tokens of the same text stand before these and were not read again: what Resume returned. Latent attention has two forms of
-	// computing, chosen by the length of the text that is read.
+	// Before is how many tokens of the same text stand before these and were not read again: what
+	// Resume returned. Latent attention has two forms of computing, chosen by the length of the
+	// text that is read.
 	Before int
-	// Remember keeps states of the text for others that begin alike (Resume): at the end of the chunk, and on the way there at a few borders
-	// between steps, within Config.CheckpointMemory.
+	// Remember keeps states of the text for others that begin alike (Resume): at the end of the
+	// chunk, and on the way there at a few borders between steps, within Config.CheckpointMemory.
 	Remember bool
 }
 
@@ -73,8 +75,8 @@ func (s *Sequence) Len() int {
 	return s.len
 }
 
-// Err returns why the sequence is unusable (a *stages.PoisonedError), or nil. What replaces its state heals it: Reset, Load, RestoreTo, Rewind,
-// Resume.
+// Err returns why the sequence is unusable (a *stages.PoisonedError), or nil. What replaces its
+// state heals it: Reset, Load, RestoreTo, Rewind, Resume.
 func (s *Sequence) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +89,8 @@ func (s *Sequence) isClosed() bool {
 	return s.closed
 }
 
-// Eval appends tokens and returns the logits [vocab] after the last of them. See EvalChunk for errors and cancellation.
+// Eval appends tokens and returns the logits [vocab] after the last of them. See EvalChunk for
+// errors and cancellation.
 func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) {
 	r, err := s.eval(ctx, Chunk{Tokens: tokens})
 	if err != nil {
@@ -99,8 +102,9 @@ func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) 
 	return logits, nil
 }
 
-// Use appends tokens and lends f the logits [vocab] after the last of them, which f must not keep. It allocates nothing,
-// where Eval makes a slice of the vocabulary for each token. The error is that of Eval, or f's.
+// Use appends tokens and lends f the logits [vocab] after the last of them, which f must not keep.
+// It allocates nothing, where Eval makes a slice of the vocabulary for each token. The error is
+// that of Eval, or f's.
 func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []float32) error) error {
 	r, err := s.eval(ctx, Chunk{Tokens: tokens})
 	if err != nil {
@@ -110,7 +114,8 @@ func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []floa
 	return f(r.Logits)
 }
 
-// UseBest is Use with the largest logits alone, stages.Best of them or all, which are found on the device.
+// UseBest is Use with the largest logits alone, stages.Best of them or all, which are found on the
+// device.
 func (s *Sequence) UseBest(ctx context.Context, tokens []int32, f func(sample.Best) error) error {
 	r, err := s.eval(ctx, Chunk{Tokens: tokens, Logits: BestLogits})
 	if err != nil {
@@ -128,11 +133,13 @@ func bestOf(r *stages.ChunkEvaluated) sample.Best {
 
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
 //
-// When ctx ends, tokens that are not being computed are given up and the sequence stands where Len says. If a step of this
-// sequence alone is under way, it is given up between two layers; what others share ends first, but is waited for no longer than a second. What
-// was given up is taken back, or, of a model with recurrent state, poisons the sequence: Err tells. While a step that was not waited for goes on
-// the sequence is busy. Bad arguments change nothing. Any other error comes from a failed step, which poisons the sequence, unless it failed
-// for want of memory before it began.
+// When ctx ends, tokens that are not being computed are given up and the sequence stands where Len
+// says. If a step of this sequence alone is under way, it is given up between two layers; what
+// others share ends first, but is waited for no longer than a second. What was given up is taken
+// back, or, of a model with recurrent state, poisons the sequence: Err tells. While a step that was
+// not waited for goes on the sequence is busy. Bad arguments change nothing. Any other error comes
+// from a failed step, which poisons the sequence, unless it failed for want of memory before it
+// began.
 func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	r, err := s.eval(ctx, c)
 	if err != nil {
@@ -219,7 +226,8 @@ func traceContext(ctx context.Context) stages.TraceContext {
 	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close gives the sequence's state back; a chunk under way ends with ErrClosed first. Closing again, or after the engine, is a no-op.
+// Close gives the sequence's state back; a chunk under way ends with ErrClosed first. Closing
+// again, or after the engine, is a no-op.
 func (s *Sequence) Close() error {
 	s.mu.Lock()
 	again := s.closed

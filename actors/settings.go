@@ -17,18 +17,21 @@ import (
 // pageRows is the positions of one key-value page.
 const pageRows = 64
 
-// directWorkers is how many reads past the page cache run at once: one or two use up the disks that were measured, and further ones wait
-// behind them (docs/experiments.md).
+// directWorkers is how many reads past the page cache run at once: one or two use up the disks that
+// were measured, and further ones wait behind them (docs/experiments.md).
 const directWorkers = 4
 
-// mapBytes is the most experts that are mapped rather than read into slots, if all of them fit in memory. What is mapped costs nothing at the
-// start, takes part in the page cache and is shared with other engines, which counts for a model that decodes thousands of tokens a second
-// and is used for a moment; and when its pages have to come from the disk, they do in a second or a few. What is larger would take many, for
-// page faults get a tenth of what reads past the page cache do, and is worth memory of the engine's own: large pages, which are
-// read a tenth faster, and which the system does not take back while the engine idles (docs/experiments.md).
+// mapBytes is the most experts that are mapped rather than read into slots, if all of them fit in
+// memory. What is mapped costs nothing at the start, takes part in the page cache and is shared
+// with other engines, which counts for a model that decodes thousands of tokens a second and is
+// used for a moment; and when its pages have to come from the disk, they do in a second or a few.
+// What is larger would take many, for page faults get a tenth of what reads past the page cache do,
+// and is worth memory of the engine's own: large pages, which are read a tenth faster, and which
+// the system does not take back while the engine idles (docs/experiments.md).
 const mapBytes = 1 << 30
 
-// checkpointShare is the part of the memory that checkpoints may take if nothing else is said: one of so many.
+// checkpointShare is the part of the memory that checkpoints may take if nothing else is said: one
+// of so many.
 const checkpointShare = 16
 
 // Info is what an engine really uses, after defaults and limits.
@@ -39,30 +42,32 @@ type Info struct {
 	Prefetch Prefetch
 	// PrefetchLayers is how many layers ahead experts are foretold; 0 if Prefetch is off.
 	PrefetchLayers int
-	Slots          int   // expert slots
-	SlotBytes      int   // of one expert's record
-	HostSlots      int   // most experts in the host's memory, where slots lie in a device's own; 0 where all experts do
-	ExpertBytes    int64 // all experts' records
-	WeightBytes    int64 // all other weights; resident
-	RingDepth      int
-	ReadWorkers    int
-	ReadTimeout    time.Duration
-	VerifyReads    bool // expert reads are held against checksums
-	ChunkRows      int
-	WaveSlots      int
-	StepsInFlight  int
-	Context        int
-	TopK           int
-	StateBytes     int64 // fixed, per sequence
-	KV             KVFormat
-	KVBytesPerPos  int64 // per position of a sequence
-	Checkpoints    int   // of a sequence
+	Slots          int // expert slots
+	SlotBytes      int // of one expert's record
+	// most experts in the host's memory, where slots lie in a device's own; 0 where all experts do
+	HostSlots     int
+	ExpertBytes   int64 // all experts' records
+	WeightBytes   int64 // all other weights; resident
+	RingDepth     int
+	ReadWorkers   int
+	ReadTimeout   time.Duration
+	VerifyReads   bool // expert reads are held against checksums
+	ChunkRows     int
+	WaveSlots     int
+	StepsInFlight int
+	Context       int
+	TopK          int
+	StateBytes    int64 // fixed, per sequence
+	KV            KVFormat
+	KVBytesPerPos int64 // per position of a sequence
+	Checkpoints   int   // of a sequence
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
 	CheckpointMemory int64
 	Available        int64 // bytes of memory that could be had at Open
 	Reserve          int64 // bytes of these that are left alone
-	HostReserve      int64 // bytes of the host's memory that are left alone, where the above are a device's own
-	kvPages          int
+	// bytes of the host's memory that are left alone, where the above are a device's own
+	HostReserve int64
+	kvPages     int
 }
 
 // files is what settle has to know of a model's files.
@@ -71,7 +76,9 @@ type files struct {
 	expertBytes int // of one record
 	moeLayers   int
 	direct      func() error // makes reads go past the page cache, or tells why they cannot
-	host        int64        // bytes of memory that the host has beside a device with memory of its own; 0 where the device is none
+	// bytes of memory that the host has beside a device with memory of its own; 0 where the device
+	// is none
+	host int64
 }
 
 // all returns how many experts there are.
@@ -127,7 +134,8 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 			}
 			i.ExpertIO = ExpertIOMmap
 		}
-		if fits && (i.ExpertBytes <= mapBytes || f.host > 0 || direct() != nil) { // a device with memory of its own loads all at Open
+		// a device with memory of its own loads all at Open
+		if fits && (i.ExpertBytes <= mapBytes || f.host > 0 || direct() != nil) {
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
@@ -178,7 +186,8 @@ func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
 	return nil
 }
 
-// settleReads chooses between direct and buffered reads. That experts are read otherwise than was asked for is worth a warning.
+// settleReads chooses between direct and buffered reads. That experts are read otherwise than was
+// asked for is worth a warning.
 func (i *Info) settleReads(cfg Config, direct func() error) {
 	workers := readpool.DefaultWorkers
 	if i.ExpertIO == ExpertIODirect {
@@ -236,8 +245,9 @@ type lookAhead struct {
 // nextGate reports whether routers are asked ahead to foretell.
 func (i *Info) nextGate() bool { return i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth }
 
-// lookAhead looks at rows one by one up to so many as use seven of eight of a layer's experts if all are used alike: of more rows nearly all
-// of a layer is wanted, and what single rows want tells little.
+// lookAhead looks at rows one by one up to so many as use seven of eight of a layer's experts if
+// all are used alike: of more rows nearly all of a layer is wanted, and what single rows want tells
+// little.
 func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 	a := lookAhead{rows: 1}
 	if moe := m.MoELayers(); len(moe) > 0 {

@@ -28,7 +28,8 @@ type unifiedDevice struct {
 
 func (d unifiedDevice) WorkingSet() int64 { return d.workingSet }
 
-// A device that shares the host's memory is given what is available, and no more than it is meant to have.
+// A device that shares the host's memory is given what is available, and no more than it is meant
+// to have.
 func TestUnifiedMemory(t *testing.T) {
 	mem := sysmem.Info{Total: 100, Available: 80}
 	for _, c := range []struct {
@@ -73,7 +74,8 @@ func shape(t *testing.T, name string) published {
 	return p
 }
 
-// What fits and is small is mapped. Everything else is read past the page cache, with slots for what is left: for all experts of what fits.
+// What fits and is small is mapped. Everything else is read past the page cache, with slots for
+// what is left: for all experts of what fits.
 func TestSettleMemory(t *testing.T) {
 	const gb = 1_000_000_000
 	for _, c := range []struct {
@@ -106,7 +108,8 @@ func TestSettleMemory(t *testing.T) {
 	}
 }
 
-// Models that fit are mapped up to a size, and above it where reads cannot go past the page cache, of which slots would be a second copy.
+// Models that fit are mapped up to a size, and above it where reads cannot go past the page cache,
+// of which slots would be a second copy.
 func TestSettleMaps(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")
 	experts := int64(p.files.all(p.cfg))
@@ -162,7 +165,8 @@ func TestSettleWishes(t *testing.T) {
 	}
 }
 
-// Keys and values of 8 bits take a quarter of the memory and the scales, so that a context is about four times as long in the same.
+// Keys and values of 8 bits take a quarter of the memory and the scales, so that a context is about
+// four times as long in the same.
 func TestSettleKV(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")
 	mem := sysmem.Info{Total: 24 << 30, Available: 23 << 30}
@@ -186,7 +190,8 @@ func TestSettleKV(t *testing.T) {
 	}
 }
 
-// Where direct reads cannot be, the page cache serves, and the log says why: loudly if they were asked for.
+// Where direct reads cannot be, the page cache serves, and the log says why: loudly if they were
+// asked for.
 func TestSettleFallsBack(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")
 	p.files.direct = func() error { return errors.New("the disk is round") }
@@ -206,7 +211,8 @@ func TestSettleFallsBack(t *testing.T) {
 	}
 }
 
-// A model for which there is not enough memory is refused with what it needs, unless somebody insists.
+// A model for which there is not enough memory is refused with what it needs, unless somebody
+// insists.
 func TestSettleTooLittle(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")
 	mem := sysmem.Info{Total: 1 << 30, Available: 900 << 20}

@@ -87,7 +87,8 @@ func setCaller(m stages.Message, sender *actor.PID) {
 	}
 }
 
-// handle runs the core on a message, does what it asked for, and notes the times if the step is traced.
+// handle runs the core on a message, does what it asked for, and notes the times if the step is
+// traced.
 func (s *shell) handle(m stages.Message) {
 	head := m.Head()
 	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
@@ -151,8 +152,8 @@ func (s *shell) perform() {
 	}
 }
 
-// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of sending, and so do those for
-// expert-IO, which has no other clock.
+// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of
+// sending, and so do those for expert-IO, which has no other clock.
 func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 	if h := m.Head(); h != nil && (to == stages.ExpertIO || h.Batch != nil && h.Batch.Traced) {
 		h.SentNS = e.now()

@@ -11,7 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// slotAlign is what slots are aligned to: a page, so that no two share one and direct reads are possible.
+// slotAlign is what slots are aligned to: a page, so that no two share one and direct reads are
+// possible.
 const slotAlign = expertfile.DirectAlign
 
 // slotMemory is where slots lie: in memory that reads fill, or in the mapped packed files.
@@ -25,7 +26,9 @@ type slotMemory struct {
 	filled []bool       // [slots] that have been read into and take up memory; nil if mapped
 	nHeld  atomic.Int64 // of them
 
-	staging *staging // what reads go through if the slots are memory of the device that the host cannot address; else nil
+	// what reads go through if the slots are memory of the device that the host cannot address;
+	// else nil
+	staging *staging
 }
 
 // newSlots makes n empty slots.
@@ -86,8 +89,8 @@ func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
 // held returns the bytes of memory that slots take up.
 func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
 
-// discard gives a slot's memory back to the system until it is read into again. Its bytes are undefined from then on. Pinned memory and a
-// device's own stay.
+// discard gives a slot's memory back to the system until it is read into again. Its bytes are
+// undefined from then on. Pinned memory and a device's own stay.
 func (s *slotMemory) discard(id stages.SlotID) error {
 	if s.staging != nil {
 		return nil

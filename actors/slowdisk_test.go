@@ -30,8 +30,9 @@ func (d *slowDisk) ReadExpert(layer, expert int, dst []byte) error {
 	return err
 }
 
-// BenchmarkSlowDisk decodes with slots for a part of the experts, from a disk of known speed: how much of the time it is busy tells how
-// much of the computing hides behind it. MOEFLUX_BENCH_MODEL names another model than the demo model.
+// BenchmarkSlowDisk decodes with slots for a part of the experts, from a disk of known speed: how
+// much of the time it is busy tells how much of the computing hides behind it. MOEFLUX_BENCH_MODEL
+// names another model than the demo model.
 func BenchmarkSlowDisk(b *testing.B) {
 	dir, _ := demoModel(b)
 	if d := os.Getenv("MOEFLUX_BENCH_MODEL"); d != "" {

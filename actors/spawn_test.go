@@ -13,8 +13,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestSpawn runs two engines in a service's own actor system, one used through Go methods, the other by messages, and
-// wants the same numbers, no dead letter and an actor system that goes on living.
+// TestSpawn runs two engines in a service's own actor system, one used through Go methods, the
+// other by messages, and wants the same numbers, no dead letter and an actor system that goes on
+// living.
 func TestSpawn(t *testing.T) {
 	ctx := context.Background()
 	system := quietSystem(t)

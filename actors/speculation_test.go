@@ -9,9 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestDemoSpeculation reads held-out source token by token with slots for a quarter of the demo model's experts. Every speculative read ends
-// once, and where routers are asked ahead fewer experts are missing than without. The figures that it logs are those of
-// docs/experiments.md.
+// TestDemoSpeculation reads held-out source token by token with slots for a quarter of the demo
+// model's experts. Every speculative read ends once, and where routers are asked ahead fewer
+// experts are missing than without. The figures that it logs are those of docs/experiments.md.
 func TestDemoSpeculation(t *testing.T) {
 	tokens := 512
 	if testing.Short() {

@@ -12,9 +12,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// staging is how records come to slots that lie in the memory of a gpu.Discrete device: through the host's memory, from which they are
-// uploaded before expert-IO hears that the read has ended. So a slot that is resident is on the device, nobody waits for an upload but who
-// needs it, and uploads run beside what the device computes, on a queue of their own.
+// staging is how records come to slots that lie in the memory of a gpu.Discrete device: through the
+// host's memory, from which they are uploaded before expert-IO hears that the read has ended. So a
+// slot that is resident is on the device, nobody waits for an upload but who needs it, and uploads
+// run beside what the device computes, on a queue of their own.
 type staging struct {
 	tier *tier
 
@@ -75,7 +76,8 @@ func (s *staging) close() error {
 // loadWorkers is how many experts are on their way to the device at once while all are loaded.
 const loadWorkers = 8
 
-// loadSlots makes one slot of every expert of every layer in a device's own memory, and fills them all.
+// loadSlots makes one slot of every expert of every layer in a device's own memory, and fills them
+// all.
 func loadSlots(dev gpu.Discrete, f *expertfile.File, layers int) (s *slotMemory, err error) {
 	n := f.Layout().Bytes
 	s = &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}

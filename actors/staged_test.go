@@ -16,7 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// discrete is a host device that makes as if it had memory of its own: an engine must upload what it reads. Its uploads can be made to fail.
+// discrete is a host device that makes as if it had memory of its own: an engine must upload what
+// it reads. Its uploads can be made to fail.
 type discrete struct {
 	*host.Device
 	free    int64
@@ -55,7 +56,8 @@ func (q *discreteQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return q.Queue.Submit(c)
 }
 
-// With slots and with all experts on the device results are the same bits as on one that reads the host's memory.
+// With slots and with all experts on the device results are the same bits as on one that reads the
+// host's memory.
 func TestDiscrete(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	host := device(t, 2)
@@ -101,7 +103,9 @@ func TestDiscrete(t *testing.T) {
 func TestUploadFails(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	dev := &discrete{Device: device(t, 2), free: 1 << 30}
-	e := open(t, actors.Config{ // too few slots for all experts, or they would be filled in the background, where a failure is nobody's
+	// too few slots for all experts, or they would be filled in the background, where a failure is
+	// nobody's
+	e := open(t, actors.Config{
 		Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, Prefetch: actors.PrefetchOff, ExpertMemory: 1 << 17, WaveSlots: 4,
 	})
 	s := sequence(t, e)
@@ -113,7 +117,8 @@ func TestUploadFails(t *testing.T) {
 	eval(t, again, prompt(1, 9, e.Model().VocabSize)...)
 }
 
-// A device that is too small, or a host that can pin nothing, is an error that says so, and nothing is left behind: the device can be closed.
+// A device that is too small, or a host that can pin nothing, is an error that says so, and nothing
+// is left behind: the device can be closed.
 func TestDiscreteTooSmall(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	none := fmt.Errorf("no pages to pin: %w", gpu.ErrOutOfMemory)
@@ -131,8 +136,8 @@ func TestDiscreteTooSmall(t *testing.T) {
 	}
 }
 
-// What the host's memory has is not read again, and with hardly room there for the experts of one token everything still comes, for several
-// texts at once.
+// What the host's memory has is not read again, and with hardly room there for the experts of one
+// token everything still comes, for several texts at once.
 func TestHostMemory(t *testing.T) {
 	ctx := context.Background()
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)

@@ -13,7 +13,8 @@ import (
 
 // SaveOptions say how a state is written. The zero value writes what Load takes by itself.
 type SaveOptions struct {
-	// Plain leaves the seal out: exactly another program's file, in which damage shows by accident only.
+	// Plain leaves the seal out: exactly another program's file, in which damage shows by accident
+	// only.
 	Plain bool
 	// Version is the format's, 1 or 2. 0 means the older one that will do.
 	Version int
@@ -40,7 +41,8 @@ func (e *Engine) Fingerprint() (snapshot.Fingerprint, error) {
 	return snapshot.Fingerprint(of), nil
 }
 
-// fingerprintOf returns the fingerprint of a model's directory, which is read once, when it is asked for.
+// fingerprintOf returns the fingerprint of a model's directory, which is read once, when it is
+// asked for.
 func fingerprintOf(dir string) func() (profile.Fingerprint, error) {
 	return func() (profile.Fingerprint, error) { return profile.Of(dir) }
 }
@@ -88,9 +90,10 @@ func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
 	return snapshot.Size(s.e.Shape(), w)
 }
 
-// Save writes the sequence's state to w and returns how many bytes. What is written is the state of the moment of the call, between two
-// chunks; the sequence may go on meanwhile. Keys and values are read where they lie; of the recurrent state there is a copy until Save returns. After an error what was written is
-// no snapshot. It must not be called by two goroutines for one w.
+// Save writes the sequence's state to w and returns how many bytes. What is written is the state of
+// the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and values are
+// read where they lie; of the recurrent state there is a copy until Save returns. After an error
+// what was written is no snapshot. It must not be called by two goroutines for one w.
 func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (int64, error) {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
@@ -113,9 +116,11 @@ func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (int64,
 	return snapshot.Write(w, s.e.Shape(), s.e.rowsOf(ctx, state), how)
 }
 
-// Load makes the sequence's state that of a snapshot of size bytes. The file is checked whole, against the model and its seal, before anything
-// is made of it, and put in the old state's place only when all of it is here; after an error the sequence is as before. It heals a poisoned
-// sequence, and forgets checkpoints of other texts. The errors are *snapshot.Error, *stages.StateMemoryError, or those of r.
+// Load makes the sequence's state that of a snapshot of size bytes. The file is checked whole,
+// against the model and its seal, before anything is made of it, and put in the old state's place
+// only when all of it is here; after an error the sequence is as before. It heals a poisoned
+// sequence, and forgets checkpoints of other texts. The errors are *snapshot.Error,
+// *stages.StateMemoryError, or those of r.
 func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
@@ -194,7 +199,8 @@ func (e *Engine) askState(m stages.Message, reply chan stages.Message) (*stages.
 	return state, state.Err
 }
 
-// rows is the memory of a state that is being read or filled, as long as its caller and the engine want that.
+// rows is the memory of a state that is being read or filled, as long as its caller and the engine
+// want that.
 type rows struct {
 	ctx   context.Context
 	e     *Engine

@@ -50,8 +50,9 @@ func load(s *actors.Sequence, raw []byte, o actors.LoadOptions) error {
 	return s.Load(context.Background(), bytes.NewReader(raw), int64(len(raw)), o)
 }
 
-// TestSaveLoad saves a sequence at several positions while others decode, loads it into another engine, over another text, and goes on: the logits are those of never
-// having stopped. All kinds of state, ring depths, sealed and plain files; memory that the host can address, and not.
+// TestSaveLoad saves a sequence at several positions while others decode, loads it into another
+// engine, over another text, and goes on: the logits are those of never having stopped. All kinds
+// of state, ring depths, sealed and plain files; memory that the host can address, and not.
 func TestSaveLoad(t *testing.T) {
 	for _, name := range families {
 		dir := fixtures.Packed(t, name, 0)
@@ -133,7 +134,8 @@ func decodeAlong(t *testing.T, e *actors.Engine) (stop func()) {
 	}
 }
 
-// farDevice is a device whose memory the host cannot address, as far as anybody but its own kernels can tell.
+// farDevice is a device whose memory the host cannot address, as far as anybody but its own kernels
+// can tell.
 type farDevice struct{ gpu.Device }
 
 type farBuffer struct{ gpu.Buffer }
@@ -157,8 +159,9 @@ func (b *farBuffer) Bytes() []byte {
 	return nil
 }
 
-// TestHandmadeState loads files that are put together from the layout alone, docs/snapshots.md, and finds every float in its place: what is saved
-// again is the same file, and attention and recurrence read what was written.
+// TestHandmadeState loads files that are put together from the layout alone, docs/snapshots.md, and
+// finds every float in its place: what is saved again is the same file, and attention and
+// recurrence read what was written.
 func TestHandmadeState(t *testing.T) {
 	for _, name := range families {
 		e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0)})
@@ -236,7 +239,8 @@ func handmade(m *model.Config, positions int) []byte {
 	return raw
 }
 
-// TestLoadRefused shows that whatever is wrong with a file, or happens on the way, the sequence is as before and goes on, and no page is lost.
+// TestLoadRefused shows that whatever is wrong with a file, or happens on the way, the sequence is
+// as before and goes on, and no page is lost.
 func TestLoadRefused(t *testing.T) {
 	ctx := context.Background()
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -280,7 +284,8 @@ func TestLoadRefused(t *testing.T) {
 			t.Fatalf("%s: %d and %d positions, errors %v and %v", what, s.Len(), other.Len(), s.Err(), other.Err())
 		}
 	}
-	// Five pages are there. The first sequence has two, and the other two when it has loaded; a draft needs two more.
+	// Five pages are there. The first sequence has two, and the other two when it has loaded; a
+	// draft needs two more.
 	if err := load(other, raw, actors.LoadOptions{}); err != nil || !slices.Equal(eval(t, other, 7), next) {
 		t.Errorf("with pages: %v, or other logits", err)
 	}
@@ -323,7 +328,8 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// TestCloseWhileSaving closes an engine while states are written and read: Close waits, and both end with ErrClosed.
+// TestCloseWhileSaving closes an engine while states are written and read: Close waits, and both
+// end with ErrClosed.
 func TestCloseWhileSaving(t *testing.T) {
 	e, err := actors.Open(context.Background(), actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1)})
 	if err != nil {
@@ -351,7 +357,8 @@ func TestCloseWhileSaving(t *testing.T) {
 	default:
 	}
 	close(w.goOn)
-	if err := <-saved; err != nil && !errors.Is(err, stages.ErrClosed) { // all may have been read before
+	// all may have been read before
+	if err := <-saved; err != nil && !errors.Is(err, stages.ErrClosed) {
 		t.Errorf("save: %v", err)
 	}
 	if err := <-closed; err != nil {
@@ -359,8 +366,9 @@ func TestCloseWhileSaving(t *testing.T) {
 	}
 }
 
-// TestGoOnWhileSaving evaluates and empties a sequence while it is being saved: what is saved is the state of the moment of the call. (States that are
-// still being read then are TestEditors' in package stagetest: these here fit into one buffer.)
+// TestGoOnWhileSaving evaluates and empties a sequence while it is being saved: what is saved is
+// the state of the moment of the call. (States that are still being read then are TestEditors' in
+// package stagetest: these here fit into one buffer.)
 func TestGoOnWhileSaving(t *testing.T) {
 	for _, name := range families {
 		e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), ChunkRows: rowsOfSteps(name, 16)})

@@ -14,8 +14,9 @@ import (
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
-// BenchmarkSaveState saves a state of 152 MB, 13 of them recurrent, to a new file, by turns with a plain write of the same bytes: "of-write-%" is how fast
-// saving is, 100 being as fast as the write. Loading is timed beside it, from the page cache, with the checks.
+// BenchmarkSaveState saves a state of 152 MB, 13 of them recurrent, to a new file, by turns with a
+// plain write of the same bytes: "of-write-%" is how fast saving is, 100 being as fast as the
+// write. Loading is timed beside it, from the page cache, with the checks.
 func BenchmarkSaveState(b *testing.B) {
 	spec := testmodel.Spec{
 		Arch: model.Qwen35MoE, Hidden: 64, Layers: 8, Vocab: 64, MaxPositions: 32768, Eps: 1e-6, Heads: 2, RopeTheta: 1e6, KVHeads: 2, HeadDim: 256, RotaryDim: 64,

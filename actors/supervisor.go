@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// BrokenError reports an engine that stopped because of a bug of ours: a panic in a stage, or a broken invariant. Only
-// Close is left.
+// BrokenError reports an engine that stopped because of a bug of ours: a panic in a stage, or a
+// broken invariant. Only Close is left.
 type BrokenError struct {
 	Stage string
 	Err   error

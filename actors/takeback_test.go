@@ -15,8 +15,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestTakenBack cancels a call in mid-step, while the disk is silent: the call ends in time, and a sequence without recurrent
-// state stands where it stood and goes on with the right bits. Only one with recurrent state is poisoned.
+// TestTakenBack cancels a call in mid-step, while the disk is silent: the call ends in time, and a
+// sequence without recurrent state stands where it stood and goes on with the right bits. Only one
+// with recurrent state is poisoned.
 func TestTakenBack(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen3MoEBF16, fixtures.DeepseekV3BF16, fixtures.Qwen35MoEBF16} {
 		dir := fixtures.Packed(t, name, 0)
@@ -61,8 +62,9 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestCancelInCompany cancels one of two calls that are in one step and wait for a read which does not end: it ends in time, the other one, which
-// is patient, gets its logits when the disk answers, and then the first sequence is of use again.
+// TestCancelInCompany cancels one of two calls that are in one step and wait for a read which does
+// not end: it ends in time, the other one, which is patient, gets its logits when the disk answers,
+// and then the first sequence is of use again.
 func TestCancelInCompany(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen3MoEBF16, fixtures.Qwen35MoEBF16} {
 		dir := fixtures.Packed(t, name, 0)
@@ -110,7 +112,8 @@ func TestCancelInCompany(t *testing.T) {
 	}
 }
 
-// stalledExpert is a disk that answers nothing before gate is closed, and for one expert not before release is.
+// stalledExpert is a disk that answers nothing before gate is closed, and for one expert not before
+// release is.
 type stalledExpert struct {
 	readpool.Source
 	layer, expert          int
@@ -159,8 +162,8 @@ func (d *silentDisk) ReadExpert(layer, expert int, dst []byte) error {
 	return d.Source.ReadExpert(layer, expert, dst)
 }
 
-// TestSpared lets reads of an expert fail that one of two sequences wants and the other does not: the one is poisoned, the other gets the bits
-// that it gets alone, in one step with it.
+// TestSpared lets reads of an expert fail that one of two sequences wants and the other does not:
+// the one is poisoned, the other gets the bits that it gets alone, in one step with it.
 func TestSpared(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	clean := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOMmap})
@@ -179,7 +182,8 @@ func TestSpared(t *testing.T) {
 	var wg sync.WaitGroup
 	var errs [2]error
 	var got []float32
-	wg.Go(func() { _, _ = warm.Eval(context.Background(), []int32{9}) }) // keeps the pipeline busy until both others wait
+	// keeps the pipeline busy until both others wait
+	wg.Go(func() { _, _ = warm.Eval(context.Background(), []int32{9}) })
 	<-running(e)
 	wg.Go(func() { _, errs[0] = victim.Eval(context.Background(), texts[0]) })
 	wg.Go(func() { got, errs[1] = other.Eval(context.Background(), texts[1]) })
@@ -194,7 +198,8 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// only finds an expert that the first of two rows picks and the second does not, in the last layer, where what is lost shows nowhere else.
+// only finds an expert that the first of two rows picks and the second does not, in the last layer,
+// where what is lost shows nowhere else.
 func only(t *testing.T, rows [2]*actors.Evaluated, topK int) (layer, expert int) {
 	t.Helper()
 	last := len(rows[0].Picks) - topK

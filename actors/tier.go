@@ -8,10 +8,11 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// tier is the host's memory between the disk and slots that lie in the memory of a gpu.Discrete device: experts' records in pinned memory.
-// A read takes its record from here if it is there, else from the disk by way of here, and is uploaded from here either way. What was
-// wanted longest ago goes first. It grows as reads come, up to a number of records that the governor may lower and raise again
-// (tiermemory.go).
+// tier is the host's memory between the disk and slots that lie in the memory of a gpu.Discrete
+// device: experts' records in pinned memory. A read takes its record from here if it is there, else
+// from the disk by way of here, and is uploaded from here either way. What was wanted longest ago
+// goes first. It grows as reads come, up to a number of records that the governor may lower and
+// raise again (tiermemory.go).
 type tier struct {
 	dev      gpu.Discrete
 	experts  int // of a layer
@@ -21,9 +22,10 @@ type tier struct {
 	log      *slog.Logger
 	start    func(*slotRead) // goes on with a read that waited
 
-	mu      sync.Mutex // guards the rest
-	at      []*record  // [layer·experts + expert]; nil if not here
-	recent  record     // head of the ring of records that have an expert: next is what was wanted last
+	mu sync.Mutex // guards the rest
+	at []*record  // [layer·experts + expert]; nil if not here
+	// head of the ring of records that have an expert: next is what was wanted last
+	recent  record
 	free    []*record
 	waiting []*slotRead // for a record, in order; demand before speculation
 	hits    int64       // reads whose record was here, or on its way
@@ -107,7 +109,8 @@ func (r *record) unlink() {
 	}
 }
 
-// room returns a record without an expert: a free one, or the one wanted longest ago of those that nobody uses.
+// room returns a record without an expert: a free one, or the one wanted longest ago of those that
+// nobody uses.
 func (h *tier) room() *record {
 	if len(h.free) <= h.perBlock/2 {
 		h.wake.Signal()
@@ -133,7 +136,8 @@ func (h *tier) forget(r *record) {
 	r.unlink()
 }
 
-// arrived notes that a record's bytes are there, or will not be, and returns who else waited for them.
+// arrived notes that a record's bytes are there, or will not be, and returns who else waited for
+// them.
 func (h *tier) arrived(r *record, err error) []*slotRead {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -113,7 +113,8 @@ func (r *tierRun) start(t *slotRead) {
 	r.started = append(r.started, t)
 }
 
-// settle waits until the tier's own goroutine rests, and goes on with what it and others have started.
+// settle waits until the tier's own goroutine rests, and goes on with what it and others have
+// started.
 func (r *tierRun) settle() {
 	synctest.Wait()
 	r.mu.Lock()
@@ -126,9 +127,10 @@ func (r *tierRun) settle() {
 	}
 }
 
-// TestTier sends 20,000 random reads of 40 experts through tiers of one block to all that there is, with failing reads and limits that
-// fall and rise: a record is never two experts' at once nor taken from who uses it, every read ends, the memory follows the limit, and
-// in the end is given back.
+// TestTier sends 20,000 random reads of 40 experts through tiers of one block to all that there is,
+// with failing reads and limits that fall and rise: a record is never two experts' at once nor
+// taken from who uses it, every read ends, the memory follows the limit, and in the end is given
+// back.
 func TestTier(t *testing.T) {
 	const experts, layers, stride = 20, 2, recordBlockBytes / 4
 	for seed := range uint64(4) {
@@ -207,7 +209,8 @@ func TestTier(t *testing.T) {
 	}
 }
 
-// What was wanted longest ago makes room, unless it is in use, and a demand goes before guesses that wait.
+// What was wanted longest ago makes room, unless it is in use, and a demand goes before guesses
+// that wait.
 func TestTierOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const stride = recordBlockBytes / 3

@@ -8,8 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// recordBlockBytes is about how much memory a tier pins at a time, and gives back at a time. Pinning it takes some ten milliseconds, so that is
-// done ahead of the reads, in a goroutine of its own.
+// recordBlockBytes is about how much memory a tier pins at a time, and gives back at a time.
+// Pinning it takes some ten milliseconds, so that is done ahead of the reads, in a goroutine of its
+// own.
 const recordBlockBytes = 64 << 20
 
 // recordBlock is one piece of pinned memory.
@@ -19,7 +20,8 @@ type recordBlock struct {
 	leaving bool // goes as soon as nobody uses its records
 }
 
-// newTier makes a tier of at most limit records for layers of so many experts. Its first block is pinned at once.
+// newTier makes a tier of at most limit records for layers of so many experts. Its first block is
+// pinned at once.
 func newTier(dev gpu.Discrete, layers, experts, stride, bytes, limit int, log *slog.Logger) (*tier, error) {
 	h := &tier{dev: dev, experts: experts, stride: stride, bytes: bytes, perBlock: min(max(1, recordBlockBytes/stride), limit), log: log,
 		at: make([]*record, layers*experts), start: (*slotRead).start, limit: limit}
@@ -69,7 +71,8 @@ func (h *tier) resize(records int) {
 	h.wake.Signal()
 }
 
-// keep pins memory ahead of the reads, and gives it back where the limit has been lowered, until close.
+// keep pins memory ahead of the reads, and gives it back where the limit has been lowered, until
+// close.
 func (h *tier) keep() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +118,8 @@ func (h *tier) grow(n int) {
 	h.add(b)
 }
 
-// leave gives up a block: its records are nobody's any more, but for those in use, which follow as these uses end.
+// leave gives up a block: its records are nobody's any more, but for those in use, which follow as
+// these uses end.
 func (h *tier) leave(b *recordBlock) {
 	b.leaving = true
 	h.free = slices.DeleteFunc(h.free, func(r *record) bool { return r.block == b })

@@ -21,7 +21,8 @@ func (s slowSource) ReadExpert(layer, expert int, dst []byte) error {
 	return s.Source.ReadExpert(layer, expert, dst)
 }
 
-// TestTimes decodes with a slow disk: nearly all the time is spent waiting for it, layer by layer, and no time is counted twice.
+// TestTimes decodes with a slow disk: nearly all the time is spent waiting for it, layer by layer,
+// and no time is counted twice.
 func TestTimes(t *testing.T) {
 	const slow = 2 * time.Millisecond
 	e := open(t, actors.Config{

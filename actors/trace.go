@@ -8,8 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing"
 )
 
-// flushRecords asks a shell for its records of a step that is over. The sequencer's shell sends it to all five; records that a
-// stage adds later (slots that come home after the last layer) are left out.
+// flushRecords asks a shell for its records of a step that is over. The sequencer's shell sends it
+// to all five; records that a stage adds later (slots that come home after the last layer) are left
+// out.
 type flushRecords struct{ ended stages.Ended }
 
 // recordsFlushed carries one stage's records to the tracer.
@@ -18,8 +19,8 @@ type recordsFlushed struct {
 	records []tracing.Record
 }
 
-// barrier runs behind all records to the tracer, through each stage, and closes done when the last has come. Close waits
-// for it, so that the spans of the last step are made.
+// barrier runs behind all records to the tracer, through each stage, and closes done when the last
+// has come. Close waits for it, so that the spans of the last step are made.
 type barrier struct{ done chan struct{} }
 
 // record notes what the core made of a message. The outbox is still full.

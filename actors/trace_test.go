@@ -12,8 +12,9 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// TestTrace evaluates a prompt of two chunks and a token under a caller's span, with a neighbour that is not traced, and
-// wants one tree a chunk: every layer once, with its stages inside, all in the caller's trace.
+// TestTrace evaluates a prompt of two chunks and a token under a caller's span, with a neighbour
+// that is not traced, and wants one tree a chunk: every layer once, with its stages inside, all in
+// the caller's trace.
 func TestTrace(t *testing.T) {
 	rec := tracetest.NewInMemoryExporter()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(rec))

@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing"
 )
 
-// TestGatherParts gives the records of two layers, one of which took three waves, and reads that ended one by one.
+// TestGatherParts gives the records of two layers, one of which took three waves, and reads that
+// ended one by one.
 func TestGatherParts(t *testing.T) {
 	rec := func(kind tracing.Kind, layer, wave, count, miss int32, ended, bytes int64) tracing.Record {
 		return tracing.Record{Step: 1, Layer: layer, Wave: wave, Stage: stages.ExpertIO, Kind: kind, BeganNS: ended - 1, EndedNS: ended, Count: count, Miss: miss, Bytes: bytes}

@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 )
 
-// checkedReads holds what a source reads against the checksums of the records. It runs on the pool's workers, so that several are
-// checked at once and what is wrong is read again.
+// checkedReads holds what a source reads against the checksums of the records. It runs on the
+// pool's workers, so that several are checked at once and what is wrong is read again.
 type checkedReads struct {
 	readpool.Source
 	file    *expertfile.File

@@ -19,8 +19,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestCorruptReads changes one bit of what a read brings: once, which is read again and counted, and always, which is an error that names
-// file, layer and expert. Without verification the same goes unnoticed into the logits.
+// TestCorruptReads changes one bit of what a read brings: once, which is read again and counted,
+// and always, which is an error that names file, layer and expert. Without verification the same
+// goes unnoticed into the logits.
 func TestCorruptReads(t *testing.T) {
 	want := wantTranscript(t)
 	once := readpool.Fault{Read: 3, Kind: readpool.Corrupt, Bit: 4711}
@@ -50,7 +51,8 @@ func TestCorruptReads(t *testing.T) {
 	}
 }
 
-// TestChangedFile changes a byte of an expert in its file while an engine that has not read it is open: whoever wants that expert gets an error.
+// TestChangedFile changes a byte of an expert in its file while an engine that has not read it is
+// open: whoever wants that expert gets an error.
 func TestChangedFile(t *testing.T) {
 	dir := copyModel(t, fixtures.Qwen35MoEBF16)
 	path := filepath.Join(dir, "packed_experts", "layer_01.bin")

@@ -18,7 +18,8 @@ func IntBytes(v []int32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*4)
 }
 
-// Floats returns n float32 at the beginning of b without a copy; b must be aligned to 4 bytes and hold them.
+// Floats returns n float32 at the beginning of b without a copy; b must be aligned to 4 bytes and
+// hold them.
 func Floats(b []byte, n int) []float32 {
 	if n == 0 {
 		return nil

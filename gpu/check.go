@@ -16,8 +16,8 @@ type OpError struct {
 
 func (e *OpError) Error() string { return "gpu: " + e.Op + ": " + e.Why }
 
-// Check checks every operation in order and returns the first one's error, a wrapped *OpError. Devices call
-// it in Submit.
+// Check checks every operation in order and returns the first one's error, a wrapped *OpError.
+// Devices call it in Submit.
 func (c *Commands) Check() error {
 	for i, op := range c.ops {
 		if err := op.Check(); err != nil {
@@ -27,8 +27,8 @@ func (c *Commands) Check() error {
 	return nil
 }
 
-// checker collects the first thing that is wrong with one operation. After that its methods do nothing, so a
-// Check reads as a list. Nothing is allocated unless something is wrong.
+// checker collects the first thing that is wrong with one operation. After that its methods do
+// nothing, so a Check reads as a list. Nothing is allocated unless something is wrong.
 type checker struct {
 	op  string
 	err *OpError
@@ -173,8 +173,8 @@ func (c *checker) matrix(name string, m *Matrix) {
 	}
 }
 
-// weightLayout returns how many bytes a row of m has, whose format is valid, how many inputs share a scale, 0 if
-// there are none, and the alignment: codes lie in 32-bit words.
+// weightLayout returns how many bytes a row of m has, whose format is valid, how many inputs share
+// a scale, 0 if there are none, and the alignment: codes lie in 32-bit words.
 func weightLayout(m *Matrix) (rowBytes, group, align int) {
 	switch m.Format.Kind {
 	case quant.F32:
@@ -193,7 +193,8 @@ func (c *checker) shape(name string, m *Matrix, rows, cols int) {
 	}
 }
 
-// blocks wants m to have, for each head, used rows from row head·headRows + first on, inside that head's headRows rows.
+// blocks wants m to have, for each head, used rows from row head·headRows + first on, inside that
+// head's headRows rows.
 func (c *checker) blocks(name string, m *Matrix, heads, headRows, first, used int) {
 	if c.err != nil {
 		return
@@ -230,8 +231,8 @@ func (c *checker) sameOrApart(nameA string, a span, nameB string, b span) {
 	}
 }
 
-// overlap reports whether two spans that fit their buffers share a byte. Rows of one stride may be interleaved,
-// as the parts of one wide row are; of different strides it takes the whole extents.
+// overlap reports whether two spans that fit their buffers share a byte. Rows of one stride may be
+// interleaved, as the parts of one wide row are; of different strides it takes the whole extents.
 func overlap(a, b span) bool {
 	if a.v.Buf == nil || a.v.Buf != b.v.Buf {
 		return false
@@ -258,8 +259,8 @@ func or(n, zero int) int {
 	return n
 }
 
-// product returns a·b, and the largest int where that does not fit or a factor is negative: more than any
-// buffer holds.
+// product returns a·b, and the largest int where that does not fit or a factor is negative: more
+// than any buffer holds.
 func product(a, b int) int {
 	if a < 0 || b < 0 {
 		return math.MaxInt

@@ -36,7 +36,8 @@ func matrix(rows, cols int, f quant.Format) Matrix {
 	return m
 }
 
-// pages returns a table of n pages whose keys and values, each of rows rows of dim, follow each other.
+// pages returns a table of n pages whose keys and values, each of rows rows of dim, follow each
+// other.
 func pages(n, rows, dim int) KV {
 	kv := KV{PageRows: rows, Dim: dim, VOffset: 4 * rows * dim}
 	for range n {
@@ -55,7 +56,8 @@ type bad[T any] struct {
 	why    string // part of the error
 }
 
-// view damages the view that at finds: none at all, one byte short, misaligned, before the buffer, past its end.
+// view damages the view that at finds: none at all, one byte short, misaligned, before the buffer,
+// past its end.
 func view[T any](name string, align int, at func(o *T) *View) []bad[T] {
 	list := []bad[T]{
 		{name + " missing", func(o *T) { *at(o) = View{} }, "has no buffer"},
@@ -309,7 +311,8 @@ func TestCheckElements(t *testing.T) {
 		}))
 }
 
-// kvDamages are those of the segments of AppendKV and Attention, which have two: rows 0–2 at 5, row 3 at 8.
+// kvDamages are those of the segments of AppendKV and Attention, which have two: rows 0–2 at 5, row
+// 3 at 8.
 func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
 	at := func(i int) func(o *T) *KVSegment { return func(o *T) *KVSegment { return &segs(o)[i] } }
 	second := at(1)
@@ -435,7 +438,8 @@ func TestCheckCache(t *testing.T) {
 		}))
 }
 
-// stateDamages are those of the segments of CausalConv and DeltaRule, which have two: rows 0–2 and row 3.
+// stateDamages are those of the segments of CausalConv and DeltaRule, which have two: rows 0–2 and
+// row 3.
 func stateDamages[T any](segs func(o *T) []StateSegment) []bad[T] {
 	return join(
 		size("segment rows", func(o *T) *int { return &segs(o)[1].Rows }),

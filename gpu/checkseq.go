@@ -110,8 +110,9 @@ func distance(a, b int) int {
 	return a - b
 }
 
-// kvSegments wants at least one segment, none sharing a row with another, with a cache of one width whose table
-// reaches the last position. It returns how many rows the operands have: up to the last segment's end.
+// kvSegments wants at least one segment, none sharing a row with another, with a cache of one width
+// whose table reaches the last position. It returns how many rows the operands have: up to the last
+// segment's end.
 func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 	c.positive("number of Segments", len(segs))
 	for i := range segs {
@@ -155,8 +156,8 @@ func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 	return rows
 }
 
-// stateSegments wants at least one segment, none sharing a row or a state with another, each with a state of
-// stateFloats float32. It returns how many rows the operands have.
+// stateSegments wants at least one segment, none sharing a row or a state with another, each with a
+// state of stateFloats float32. It returns how many rows the operands have.
 func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int) {
 	c.positive("number of Segments", len(segs))
 	for i := range segs {

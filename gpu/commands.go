@@ -9,8 +9,8 @@ type Op interface {
 	Check() error
 }
 
-// Commands collects operations for one Submit. The zero value is ready. After its ticket is done it may
-// be Reset and filled again; operations are then built in memory kept from before.
+// Commands collects operations for one Submit. The zero value is ready. After its ticket is done it
+// may be Reset and filled again; operations are then built in memory kept from before.
 type Commands struct {
 	ops []Op
 

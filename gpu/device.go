@@ -32,24 +32,27 @@ type Buffer interface {
 	// Bytes returns the memory if the host can address it, else nil. The host may touch it only
 	// while no submitted work does.
 	Bytes() []byte
-	// Release gives the memory back; of a wrapped buffer only the wrapping. Releasing twice is a no-op.
+	// Release gives the memory back; of a wrapped buffer only the wrapping. Releasing twice is a
+	// no-op.
 	Release()
 }
 
 // Queue runs Commands in the order of Submit.
 type Queue interface {
 	// Submit checks every operation (the first bad one is the error, and nothing runs), hands c to
-	// the device and returns at once. c and all that its operations point to belong to the queue until
-	// the ticket is done. It is called from one goroutine at a time.
+	// the device and returns at once. c and all that its operations point to belong to the queue
+	// until the ticket is done. It is called from one goroutine at a time.
 	Submit(c *Commands) (Ticket, error)
 	// Close waits for the submitted work and ends the queue.
 	Close() error
 }
 
-// Watched is a Queue that tells when it works, so that time spent working can be told from time spent waiting.
+// Watched is a Queue that tells when it works, so that time spent working can be told from time
+// spent waiting.
 type Watched interface {
-	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it, in the order of the Submits,
-	// and before a ticket tells that it is done. f must not block and not call the queue. Watch is called once, before the first Submit.
+	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it,
+	// in the order of the Submits, and before a ticket tells that it is done. f must not block and
+	// not call the queue. Watch is called once, before the first Submit.
 	Watch(f func(working bool))
 }
 
@@ -57,11 +60,11 @@ type Watched interface {
 type Ticket interface {
 	// OnDone calls f once when the work is complete, with nil or what failed: at once, if it is
 	// already complete, else later from a goroutine of the device. f must not block; it may submit
-	// to the queue. OnDone is called at most once per ticket. When f has returned, the ticket is the device's again,
-	// for another Submit.
+	// to the queue. OnDone is called at most once per ticket. When f has returned, the ticket is
+	// the device's again, for another Submit.
 	OnDone(f func(error))
-	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It may be asked until
-	// OnDone's f has returned.
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It
+	// may be asked until OnDone's f has returned.
 	DeviceNS() int64
 }
 

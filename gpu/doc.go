@@ -6,8 +6,8 @@
 // earlier ones wrote. The ticket completes later, from a goroutine of the device.
 //
 // Operations are plain structs that name views of buffers and carry their sizes. An operation's
-// comment is its definition. Small host data (token ids, row lists, routing weights) travel inside the
-// operation: whoever encodes it leaves the slice alone until the ticket is done, so no block of
+// comment is its definition. Small host data (token ids, row lists, routing weights) travel inside
+// the operation: whoever encodes it leaves the slice alone until the ticket is done, so no block of
 // device memory has to be written by the host while commands are in flight.
 //
 // Activations are float32, row-major, outermost dimension first. Weights are a Matrix: elements or
@@ -15,6 +15,6 @@
 //
 // Results do not depend on how the work is split among threads, nor on which rows are computed
 // together: row r of an operation's output depends on row r of its inputs alone (and, where the
-// operation has a state, on the rows of the same sequence before it), always by the same arithmetic in
-// the same order. Between devices a tolerance holds; gputest states it.
+// operation has a state, on the rows of the same sequence before it), always by the same arithmetic
+// in the same order. Between devices a tolerance holds; gputest states it.
 package gpu

@@ -10,8 +10,9 @@ type KVFormat uint8
 
 // The formats.
 const (
-	KVF32  KVFormat = iota // float32
-	KVInt8                 // whole numbers of 8 bits, with one float32 scale for each Group channels of a position
+	KVF32 KVFormat = iota // float32
+	// whole numbers of 8 bits, with one float32 scale for each Group channels of a position
+	KVInt8
 )
 
 func (f KVFormat) String() string {
@@ -24,13 +25,14 @@ func (f KVFormat) String() string {
 	return fmt.Sprintf("kv(%d)", uint8(f))
 }
 
-// kvAlign is what codes, scales and the end of either are rounded up to: no kernel that reads a vector at the end of one reads
-// beyond the page.
+// kvAlign is what codes, scales and the end of either are rounded up to: no kernel that reads a
+// vector at the end of one reads beyond the page.
 const kvAlign = 64
 
 func kvLine(n int) int { return (n + kvAlign - 1) / kvAlign * kvAlign }
 
-// ScalesAt returns how many bytes behind the codes of keys or values their scales begin; KVInt8 only.
+// ScalesAt returns how many bytes behind the codes of keys or values their scales begin; KVInt8
+// only.
 func (kv *KV) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
 
 // Groups returns how many scales a row has; KVInt8 only.
@@ -44,14 +46,16 @@ func (kv *KV) PartBytes() int {
 	return 4 * kv.PageRows * kv.Dim
 }
 
-// Of max|x| of a group: the bits from which on its scale is a normal number, and from which on it is not finite.
+// Of max|x| of a group: the bits from which on its scale is a normal number, and from which on it
+// is not finite.
 const (
 	kvLeastBits    = 0x03fe0000 // 127·2^-126
 	kvInfiniteBits = 0x7f800000
 	kvNaNBits      = 0x7fc00000
 )
 
-// KVQuantise rounds a group of channels to 8 bits as KVInt8 says: it fills codes, as long as x, and returns the scale.
+// KVQuantise rounds a group of channels to 8 bits as KVInt8 says: it fills codes, as long as x, and
+// returns the scale.
 func KVQuantise(codes []byte, x []float32) (scale float32) {
 	most := uint32(0)
 	for _, v := range x {
@@ -67,7 +71,8 @@ func KVQuantise(codes []byte, x []float32) (scale float32) {
 	}
 	scale = math.Float32frombits(math.Float32bits(math.Float32frombits(most)/127) &^ 0xff)
 	for i, v := range x {
-		// The sum has no room for fractions: it is rounded to the nearest whole number, ties to even, in its low bits.
+		// The sum has no room for fractions: it is rounded to the nearest whole number, ties to
+		// even, in its low bits.
 		codes[i] = byte(math.Float32bits(v/scale + 3<<22))
 	}
 	return scale

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// groupsOfEverySize are groups of channels of every magnitude, with the ends of the range of float32 among them.
+// groupsOfEverySize are groups of channels of every magnitude, with the ends of the range of
+// float32 among them.
 func groupsOfEverySize(yield func(x []float32) bool) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ends := []float32{0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, 0x1p-126, 127 * 0x1p-126, -127 * 0x1p-126, 0x1.fbfffep-120, 1, -1,
@@ -36,8 +37,8 @@ func groupsOfEverySize(yield func(x []float32) bool) {
 	}
 }
 
-// What the cache holds, rounded again, gives the same codes and the same scale: states that leave as float32 come back bit by bit. And
-// what it holds is at most half a step from what was kept.
+// What the cache holds, rounded again, gives the same codes and the same scale: states that leave
+// as float32 come back bit by bit. And what it holds is at most half a step from what was kept.
 func TestKVQuantiseTwice(t *testing.T) {
 	for x := range groupsOfEverySize {
 		codes, again, held := make([]byte, len(x)), make([]byte, len(x)), make([]float32, len(x))
@@ -62,8 +63,8 @@ func TestKVQuantiseTwice(t *testing.T) {
 			}
 			continue
 		}
-		// Clearing bits makes the scale smaller by 2^-15 at most, for which the largest channel is off by a 250th of a step; the quotient's
-		// rounding adds less than that.
+		// Clearing bits makes the scale smaller by 2^-15 at most, for which the largest channel is
+		// off by a 250th of a step; the quotient's rounding adds less than that.
 		step := max(float64(scale), math.Ldexp(254, -126))
 		for i, v := range x {
 			if off := math.Abs(float64(v) - float64(held[i])); off > 0.5001*step {

@@ -5,8 +5,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
-// Matrix is a weight matrix W[Rows, Cols] (out, in) on the device: y = W·x. Scales and Biases are zero
-// unless the format is affine.
+// Matrix is a weight matrix W[Rows, Cols] (out, in) on the device: y = W·x. Scales and Biases are
+// zero unless the format is affine.
 type Matrix struct {
 	Rows, Cols             int
 	Format                 quant.Format
@@ -48,9 +48,10 @@ type Gather struct {
 	Dim   int
 }
 
-// RMSNorm normalises vectors: y = w ⊙ x·(1/sqrt(mean(x²)+Eps)). W is float32 [Dim]; the zero View means
-// all ones. Vector v of X begins at v·XStride floats, of Y at v·YStride; strides of 0 mean Dim. X and Y
-// may be the same view with the same stride. With vectors = rows·heads this is the per-head norm.
+// RMSNorm normalises vectors: y = w ⊙ x·(1/sqrt(mean(x²)+Eps)). W is float32 [Dim]; the zero View
+// means all ones. Vector v of X begins at v·XStride floats, of Y at v·YStride; strides of 0 mean
+// Dim. X and Y may be the same view with the same stride. With vectors = rows·heads this is the
+// per-head norm.
 type RMSNorm struct {
 	X, W, Y          View
 	Vectors, Dim     int
@@ -58,14 +59,16 @@ type RMSNorm struct {
 	Eps              float32
 }
 
-// MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o]. Bias is float32 [W.Rows]; the zero View means
-// none. Row r of X begins at r·XStride floats, of Y at r·YStride; 0 means W.Cols and W.Rows. X and Y do not overlap.
+// MatMul multiplies rows by a matrix: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o]. Bias is float32
+// [W.Rows]; the zero View means none. Row r of X begins at r·XStride floats, of Y at r·YStride; 0
+// means W.Cols and W.Rows. X and Y do not overlap.
 //
-// Where W is affine a device may hold X as whole numbers of 24 bits for each quantisation group of W's inputs: an input is then off by at most
-// 2^-23·max|x| over the group.
+// Where W is affine a device may hold X as whole numbers of 24 bits for each quantisation group of
+// W's inputs: an input is then off by at most 2^-23·max|x| over the group.
 //
-// A device may be set to round X to 8 bits, one scale for each quantisation group of W's inputs, where W is affine: every input becomes
-// s·q with s = max|x|/127 over the group and q the nearest whole number, ties to even. Exact products never are.
+// A device may be set to round X to 8 bits, one scale for each quantisation group of W's inputs,
+// where W is affine: every input becomes s·q with s = max|x|/127 over the group and q the nearest
+// whole number, ties to even. Exact products never are.
 type MatMul struct {
 	W                Matrix
 	X, Bias, Y       View
@@ -74,8 +77,8 @@ type MatMul struct {
 	Exact            bool
 }
 
-// HeadMatMul multiplies each head's vector by that head's own block of one matrix. Head h's block is In or Out rows of W from row
-// h·HeadRows + FirstRow on:
+// HeadMatMul multiplies each head's vector by that head's own block of one matrix. Head h's block
+// is In or Out rows of W from row h·HeadRows + FirstRow on:
 //
 //	Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+o, i]·X[r, h, i]   i < In = W.Cols, o < Out
 //
@@ -83,7 +86,8 @@ type MatMul struct {
 //
 //	Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+i, o]·X[r, h, i]
 //
-// Vector (r, h) of X begins at r·XRowStride + h·XHeadStride floats, of Y likewise. X and Y do not overlap.
+// Vector (r, h) of X begins at r·XRowStride + h·XHeadStride floats, of Y likewise. X and Y do not
+// overlap.
 type HeadMatMul struct {
 	W                       Matrix
 	X, Y                    View
@@ -94,7 +98,8 @@ type HeadMatMul struct {
 	YRowStride, YHeadStride int // float32s
 }
 
-// CopyHeads copies vectors: Y[r, h, d] = X[r, h, d], d < Dim, with the strides of HeadMatMul. X and Y do not overlap.
+// CopyHeads copies vectors: Y[r, h, d] = X[r, h, d], d < Dim, with the strides of HeadMatMul. X and
+// Y do not overlap.
 type CopyHeads struct {
 	X, Y                    View
 	Rows, Heads, Dim        int
@@ -108,8 +113,8 @@ type Add struct {
 	N       int // float32s
 }
 
-// SigmoidGate multiplies by a gate: X[r, h, d] *= σ(G[r, h, d]). X is dense [Rows, Heads, Dim]; vector
-// (r, h) of G begins at r·GRowStride + h·GHeadStride floats.
+// SigmoidGate multiplies by a gate: X[r, h, d] *= σ(G[r, h, d]). X is dense [Rows, Heads, Dim];
+// vector (r, h) of G begins at r·GRowStride + h·GHeadStride floats.
 type SigmoidGate struct {
 	X, G                    View
 	Rows, Heads, Dim        int
@@ -122,10 +127,10 @@ type SwiGLU struct {
 	Rows, Dim   int
 }
 
-// Rope rotates the first Rotary channels of each head in place. Table is float32 [Rows, Rotary/2, 2]: the
-// cosine and the sine of each row's angles. Head (r, h) of X begins at r·RowStride + h·HeadStride floats.
-// Channel i is paired with i+Rotary/2, or, if Interleaved, 2i with 2i+1:
-// y_a = x_a·cos - x_b·sin, y_b = x_a·sin + x_b·cos. Channels from Rotary on are left alone.
+// Rope rotates the first Rotary channels of each head in place. Table is float32 [Rows, Rotary/2,
+// 2]: the cosine and the sine of each row's angles. Head (r, h) of X begins at r·RowStride +
+// h·HeadStride floats. Channel i is paired with i+Rotary/2, or, if Interleaved, 2i with 2i+1: y_a =
+// x_a·cos - x_b·sin, y_b = x_a·sin + x_b·cos. Channels from Rotary on are left alone.
 type Rope struct {
 	X, Table              View
 	Rows, Heads, Rotary   int
@@ -133,19 +138,21 @@ type Rope struct {
 	Interleaved           bool
 }
 
-// KV is one layer's part of one sequence's paged key-value cache. Page p holds positions
-// p·PageRows … of this layer: keys [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise
-// from VOffset on. Dim is key-value heads times head dimension. Pages is shared, read-only until the ticket is done.
+// KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
+// … of this layer: keys [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise from
+// VOffset on. Dim is key-value heads times head dimension. Pages is shared, read-only until the
+// ticket is done.
 //
-// With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt bytes behind these on scales
-// float32 [Dim/Group, PageRows]: a value is code·scale. Group divides the channels of a head. For the channels x of one position and
-// group,
+// With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
+// bytes behind these on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
+// the channels of a head. For the channels x of one position and group,
 //
 //	scale = max|x|/127, the lowest 8 bits of its significand cleared     code = x/scale, the nearest whole number, ties to even
 //
-// with both quotients rounded to float32. So 127·scale is exact, the largest channel has the code ±127, and what the cache holds, rounded
-// again, gives the same codes and scale: rows may leave as float32 and come back. A group whose channels all are below 127·2^-126 has the
-// scale 0 and codes 0, one with a channel that is not finite has the scale NaN and codes 0.
+// with both quotients rounded to float32. So 127·scale is exact, the largest channel has the code
+// ±127, and what the cache holds, rounded again, gives the same codes and scale: rows may leave as
+// float32 and come back. A group whose channels all are below 127·2^-126 has the scale 0 and codes
+// 0, one with a channel that is not finite has the scale NaN and codes 0.
 type KV struct {
 	Pages            []View
 	PageRows, Dim    int
@@ -154,30 +161,32 @@ type KV struct {
 	Group            int // channels that share a scale; 0 with KVF32
 }
 
-// KVSegment is the rows of one sequence in an operation: Rows rows from row Row on, at positions Pos, Pos+1, …
+// KVSegment is the rows of one sequence in an operation: Rows rows from row Row on, at positions
+// Pos, Pos+1, …
 type KVSegment struct {
 	Row, Rows, Pos int
 	KV             KV
 }
 
-// AppendKV writes each segment's rows of K and V to the cache at their positions, in its format. Row r of K begins at
-// r·KStride floats, of V at r·VStride; 0 means KV.Dim. A zero V leaves the values out: for a cache whose values are
-// a part of its keys (KV.VOffset = KV.KOffset).
+// AppendKV writes each segment's rows of K and V to the cache at their positions, in its format.
+// Row r of K begins at r·KStride floats, of V at r·VStride; 0 means KV.Dim. A zero V leaves the
+// values out: for a cache whose values are a part of its keys (KV.VOffset = KV.KOffset).
 type AppendKV struct {
 	K, V             View
 	KStride, VStride int // float32s
 	Segments         []KVSegment
 }
 
-// Attention is causal softmax attention over the paged cache, which holds the segment's own rows already.
-// For row r at position p, query head h, with key-value head g = h / (Heads/KVHeads):
+// Attention is causal softmax attention over the paged cache, which holds the segment's own rows
+// already. For row r at position p, query head h, with key-value head g = h / (Heads/KVHeads):
 //
 //	s_j = Scale·Q[r,h]·K[j,g]  for j = 0..p,   a = softmax(s),   Y[r,h] = Σ_j a_j·V[j,g]
 //
-// Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats; Y is dense [rows, Heads, HeadDim].
+// Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats; Y is dense [rows, Heads,
+// HeadDim].
 //
-// With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a row of values, which
-// may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
+// With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a
+// row of values, which may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
 type Attention struct {
 	Q, Y                    View
 	QRowStride, QHeadStride int // float32s
@@ -187,16 +196,18 @@ type Attention struct {
 	Segments                []KVSegment
 }
 
-// LatentAttention is causal attention over a cache of compressed vectors that are expanded for each head. A row of the cache's keys
-// is [latent (Rank), rotated key (Rope)]; the values are not used. For row r at position p and head h:
+// LatentAttention is causal attention over a cache of compressed vectors that are expanded for each
+// head. A row of the cache's keys is [latent (Rank), rotated key (Rope)]; the values are not used.
+// For row r at position p and head h:
 //
 //	k_j = [ Keys_h·latent_j (Nope), rotated key_j ]      v_j = Values_h·latent_j (ValueDim)
 //	s_j = Scale·Q[r, h]·k_j  for j = 0..p,   a = softmax(s),   Y[r, h] = Σ_j a_j·v_j
 //
-// Keys_h is Nope rows of Keys from row h·KeyRows on, or, if KeysTransposed, the transpose of Rank rows of them; Values_h is ValueDim rows
-// of Values from row h·ValueRows + FirstValue on. Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats and has
-// Nope+Rope channels. Y is dense [rows, Heads, ValueDim]. It computes what the folded form (HeadMatMul, Attention,
-// HeadMatMul) does with fewer operations when many rows share one expansion.
+// Keys_h is Nope rows of Keys from row h·KeyRows on, or, if KeysTransposed, the transpose of Rank
+// rows of them; Values_h is ValueDim rows of Values from row h·ValueRows + FirstValue on. Head (r,
+// h) of Q begins at r·QRowStride + h·QHeadStride floats and has Nope+Rope channels. Y is dense
+// [rows, Heads, ValueDim]. It computes what the folded form (HeadMatMul, Attention, HeadMatMul)
+// does with fewer operations when many rows share one expansion.
 type LatentAttention struct {
 	Q, Y                              View
 	QRowStride, QHeadStride           int // float32s
@@ -218,40 +229,43 @@ type StateSegment struct {
 //
 //	Y[t, c] = silu( Σ_j W[c, j]·x_{t-(Kernel-1)+j}[c] ),  j = 0..Kernel-1; tap Kernel-1 is the newest
 //
-// X and Y are dense [rows, Channels] and do not overlap. W is float32 [Channels, Kernel]. A segment's State is float32
-// [Kernel-1, Channels], the last raw inputs, oldest first; it is read before the segment's first row and
-// holds the newest rows afterwards.
+// X and Y are dense [rows, Channels] and do not overlap. W is float32 [Channels, Kernel]. A
+// segment's State is float32 [Kernel-1, Channels], the last raw inputs, oldest first; it is read
+// before the segment's first row and holds the newest rows afterwards.
 type CausalConv struct {
 	X, W, Y          View
 	Channels, Kernel int
 	Segments         []StateSegment
 }
 
-// DeltaRule is the gated delta rule, row after row. QKV is dense [rows, 2·KeyHeads·KeyDim + ValueHeads·ValueDim]:
-// queries, keys, values, head after head. Alpha and Beta are dense [rows, ValueHeads]; ALog and DtBias float32 [ValueHeads].
-// Per row and value head h with key head h / (ValueHeads/KeyHeads):
+// DeltaRule is the gated delta rule, row after row. QKV is dense [rows, 2·KeyHeads·KeyDim +
+// ValueHeads·ValueDim]: queries, keys, values, head after head. Alpha and Beta are dense [rows,
+// ValueHeads]; ALog and DtBias float32 [ValueHeads]. Per row and value head h with key head h /
+// (ValueHeads/KeyHeads):
 //
 //	q̂ = q / sqrt(Σq² + 1e-6) · KeyDim^-0.5      k̂ = k / sqrt(Σk² + 1e-6)
 //	g = exp(-exp(ALog)·softplus(alpha + DtBias))   β = σ(beta)
 //	S ← g·S;  δ = β·(v - S·k̂);  S ← S + δ·k̂ᵀ;  Y[r, h] = S·q̂
 //
-// A segment's State is S, float32 [ValueHeads, ValueDim, KeyDim], advanced in place. Y is dense [rows, ValueHeads, ValueDim].
+// A segment's State is S, float32 [ValueHeads, ValueDim, KeyDim], advanced in place. Y is dense
+// [rows, ValueHeads, ValueDim].
 type DeltaRule struct {
 	QKV, Alpha, Beta, ALog, DtBias, Y      View
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
 	Segments                               []StateSegment
 }
 
-// GatedNorm is y = w ⊙ x·(1/sqrt(mean(x²)+Eps)) ⊙ silu(z) over vectors of Dim; X, Z, Y dense [Vectors, Dim], Y may
-// be X. W is float32 [Dim].
+// GatedNorm is y = w ⊙ x·(1/sqrt(mean(x²)+Eps)) ⊙ silu(z) over vectors of Dim; X, Z, Y dense
+// [Vectors, Dim], Y may be X. W is float32 [Dim].
 type GatedNorm struct {
 	X, W, Z, Y   View
 	Vectors, Dim int
 	Eps          float32
 }
 
-// List is numbers that an operation reads: in device memory from At on, or, if At is zero, in Host, with which they travel with the operation. Host
-// is left alone by the caller until the ticket is done.
+// List is numbers that an operation reads: in device memory from At on, or, if At is zero, in Host,
+// with which they travel with the operation. Host is left alone by the caller until the ticket is
+// done.
 type List[T int32 | float32] struct {
 	At   View
 	Host []T
@@ -265,10 +279,12 @@ type Expert struct {
 // TableBytes is the room that a device may want for its own form of one expert's entry in a table.
 const TableBytes = 128
 
-// ExpertTable is experts of one layer, which share their shape and formats; picks are indices into it.
+// ExpertTable is experts of one layer, which share their shape and formats; picks are indices into
+// it.
 //
-// Without At it travels with each operation that uses it. With At, which has TableBytes for each expert at a multiple of 8, the device keeps its
-// own form of it there: Tabulate writes it, and from then on the table does not change.
+// Without At it travels with each operation that uses it. With At, which has TableBytes for each
+// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, and
+// from then on the table does not change.
 type ExpertTable struct {
 	Experts []Expert
 	At      View
@@ -283,10 +299,12 @@ type Tabulate struct {
 	Table *ExpertTable
 }
 
-// Route chooses each row's experts by its scores, float32 [Rows, Experts], as Rule says: Picks is int32 [Rows, TopK], heaviest first, Weights float32
-// [Rows, TopK]. Bias is float32 [Experts]; the zero View means none. Of equal keys the lower expert goes first.
+// Route chooses each row's experts by its scores, float32 [Rows, Experts], as Rule says: Picks is
+// int32 [Rows, TopK], heaviest first, Weights float32 [Rows, TopK]. Bias is float32 [Experts]; the
+// zero View means none. Of equal keys the lower expert goes first.
 //
-// A row with a score that is no finite number has no experts: its picks are -1-e, where e is the first such score's expert, and its weights 0.
+// A row with a score that is no finite number has no experts: its picks are -1-e, where e is the
+// first such score's expert, and its weights 0.
 type Route struct {
 	Scores, Bias, Picks, Weights View
 	Rows, Experts, TopK          int
@@ -297,8 +315,9 @@ type Route struct {
 //
 //	Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) )   with the expert Table.Experts[Picks[row, pick]]
 //
-// Picks is [Rows, TopK]. A pick that is negative (or on the device none of the table) is no expert: its vector of Y is left alone. X is dense
-// [Rows, H]; Y is dense [Rows, TopK, H]. Scratch is float32 [Rows·TopK, 2·I], its contents undefined before and after.
+// Picks is [Rows, TopK]. A pick that is negative (or on the device none of the table) is no expert:
+// its vector of Y is left alone. X is dense [Rows, H]; Y is dense [Rows, TopK, H]. Scratch is
+// float32 [Rows·TopK, 2·I], its contents undefined before and after.
 type Experts struct {
 	X, Y, Scratch View
 	Rows, TopK    int
@@ -310,8 +329,9 @@ type Experts struct {
 //
 //	acc = Σ_k Weights[r·TopK+k]·Routed[r, k, :]  (k ascending);  acc += t·Shared[r, :];  Y[r, :] = Residual[r, :] + acc
 //
-// t is σ(SharedGate[r]), or 1 if SharedGate is zero; without Shared the second step is left out. Routed is dense [Rows, TopK, Dim],
-// the others dense [Rows, Dim], SharedGate [Rows], Weights [Rows, TopK]. Y may be Residual.
+// t is σ(SharedGate[r]), or 1 if SharedGate is zero; without Shared the second step is left out.
+// Routed is dense [Rows, TopK, Dim], the others dense [Rows, Dim], SharedGate [Rows], Weights
+// [Rows, TopK]. Y may be Residual.
 type Combine struct {
 	Routed, Shared, SharedGate, Residual, Y View
 	Weights                                 List[float32]
@@ -321,11 +341,14 @@ type Combine struct {
 // MaxTopK is the largest K of TopK.
 const MaxTopK = 64
 
-// TopK finds the K largest logits of each row, the largest first and of equal ones the lower index: Values[r, i] = Logits[r, Indices[r, i]].
-// NaN comes before everything, so that a row with one shows it; -0 equals 0. Stats[r] is the row's largest, max, and log Σ exp(l - max) over all its
-// logits, so that the log-probability of a logit l is (l - max) - log Σ to the precision of float32; where the largest is not finite both are undefined.
+// TopK finds the K largest logits of each row, the largest first and of equal ones the lower index:
+// Values[r, i] = Logits[r, Indices[r, i]]. NaN comes before everything, so that a row with one
+// shows it; -0 equals 0. Stats[r] is the row's largest, max, and log Σ exp(l - max) over all its
+// logits, so that the log-probability of a logit l is (l - max) - log Σ to the precision of
+// float32; where the largest is not finite both are undefined.
 //
-// Logits is dense [Rows, Vocab], Values float32 and Indices int32 dense [Rows, K], Stats float32 [Rows, 2]. K is at most MaxTopK and Vocab.
+// Logits is dense [Rows, Vocab], Values float32 and Indices int32 dense [Rows, K], Stats float32
+// [Rows, 2]. K is at most MaxTopK and Vocab.
 type TopK struct {
 	Logits, Values, Indices, Stats View
 	Rows, Vocab, K                 int

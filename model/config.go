@@ -23,7 +23,8 @@ type Mixer uint8
 const (
 	LinearAttention Mixer = iota // gated delta-net: recurrent state of fixed size
 	FullAttention                // softmax attention: keys and values of every position are kept
-	LatentAttention              // multi-head latent attention: one compressed vector of every position is kept
+	// multi-head latent attention: one compressed vector of every position is kept
+	LatentAttention
 	numMixers
 )
 
@@ -87,8 +88,9 @@ type Layer struct {
 	MoEIndex int
 }
 
-// Config is a checkpoint's configuration. Fields keep the names of config.json in Go case; all that the
-// architecture needs are checked to be present and possible. It is not changed after ParseConfig.
+// Config is a checkpoint's configuration. Fields keep the names of config.json in Go case; all that
+// the architecture needs are checked to be present and possible. It is not changed after
+// ParseConfig.
 type Config struct {
 	Arch Arch
 
@@ -101,12 +103,15 @@ type Config struct {
 
 	// Softmax attention, full and latent.
 	NumAttentionHeads int
-	NumKeyValueHeads  int     // of full attention; with latent attention NumAttentionHeads
-	HeadDim           int     // of full attention; with latent attention that of queries and keys, QKNopeHeadDim+QKRopeHeadDim
-	RotaryDim         int     // channels of a head that rope rotates; with latent attention QKRopeHeadDim
-	RopeTheta         float64 // base of the rotary frequencies
-	RopeInterleaved   bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
-	YaRN              *YaRN   // nil: plain frequencies
+	NumKeyValueHeads  int // of full attention; with latent attention NumAttentionHeads
+	// of full attention; with latent attention that of queries and keys,
+	// QKNopeHeadDim+QKRopeHeadDim
+	HeadDim int
+	// channels of a head that rope rotates; with latent attention QKRopeHeadDim
+	RotaryDim       int
+	RopeTheta       float64 // base of the rotary frequencies
+	RopeInterleaved bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
+	YaRN            *YaRN   // nil: plain frequencies
 
 	// Full attention.
 	AttnOutputGate bool // q_proj makes per head a query and the gate of its output
@@ -137,10 +142,13 @@ type Config struct {
 	SharedExpert                 SharedExpert
 	SharedExpertIntermediateSize int
 	Scoring                      Scoring
-	NormTopKProb                 bool    // divide the picked weights by their sum; with SigmoidScores 1e-20 is added to it
-	CorrectionBias               bool    // a bias per expert takes part in the choice, not in the weight
-	NGroup, TopKGroup            int     // experts are chosen from the best TopKGroup of NGroup groups; 1, 1: no groups
-	RoutedScalingFactor          float32 // what the weights are multiplied by in the end
+	// divide the picked weights by their sum; with SigmoidScores 1e-20 is added to it
+	NormTopKProb bool
+	// a bias per expert takes part in the choice, not in the weight
+	CorrectionBias bool
+	// experts are chosen from the best TopKGroup of NGroup groups; 1, 1: no groups
+	NGroup, TopKGroup   int
+	RoutedScalingFactor float32 // what the weights are multiplied by in the end
 
 	// EOSTokenIDs end a text: config.json's and generation_config.json's together, ascending.
 	EOSTokenIDs []int32
@@ -150,7 +158,8 @@ type Config struct {
 	Layers []Layer // [NumHiddenLayers]
 }
 
-// LinearKeyDim returns the channels of all query heads, and equally of all key heads, of linear attention.
+// LinearKeyDim returns the channels of all query heads, and equally of all key heads, of linear
+// attention.
 func (c *Config) LinearKeyDim() int { return c.LinearNumKeyHeads * c.LinearKeyHeadDim }
 
 // LinearValueDim returns the channels of all value heads of linear attention.
@@ -159,10 +168,12 @@ func (c *Config) LinearValueDim() int { return c.LinearNumValueHeads * c.LinearV
 // LinearConvDim returns the channels of the causal convolution: queries, keys, values.
 func (c *Config) LinearConvDim() int { return 2*c.LinearKeyDim() + c.LinearValueDim() }
 
-// KVDim returns the channels of one position's keys, and equally of its values, in one layer of full attention.
+// KVDim returns the channels of one position's keys, and equally of its values, in one layer of
+// full attention.
 func (c *Config) KVDim() int { return c.NumKeyValueHeads * c.HeadDim }
 
-// LatentDim returns the channels that latent attention keeps of one position in one layer: latent and rotated key.
+// LatentDim returns the channels that latent attention keeps of one position in one layer: latent
+// and rotated key.
 func (c *Config) LatentDim() int { return c.KVLoraRank + c.QKRopeHeadDim }
 
 // Count returns how many layers have the mixer m.
@@ -193,8 +204,8 @@ type Size struct {
 	Value int    // above 0
 }
 
-// Sizes returns the whole-number sizes that the model's tensors depend on, in a fixed order, under the keys that the
-// architecture's config.json has for them.
+// Sizes returns the whole-number sizes that the model's tensors depend on, in a fixed order, under
+// the keys that the architecture's config.json has for them.
 func (c *Config) Sizes() []Size {
 	experts, width, shared, sharedSize := "num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", c.SharedExpertIntermediateSize
 	switch c.Arch {

@@ -2,8 +2,8 @@ package model
 
 import "github.com/moeflux/moeflux-actor/model/quant"
 
-// ExpertPart is one of an expert's three matrices inside its record. Offsets are bytes from the start of
-// the record; those of scales and biases count only for affine formats.
+// ExpertPart is one of an expert's three matrices inside its record. Offsets are bytes from the
+// start of the record; those of scales and biases count only for affine formats.
 type ExpertPart struct {
 	Rows, Cols   int
 	Format       quant.Format
@@ -12,9 +12,9 @@ type ExpertPart struct {
 	BiasesOffset int
 }
 
-// ExpertLayout is the layout of one routed expert's record: gate, up and down projection one after the
-// other, each as weight, scales, biases, without padding. Gate and Up are [intermediate, hidden], Down is
-// [hidden, intermediate]. Every record of a model has the same layout.
+// ExpertLayout is the layout of one routed expert's record: gate, up and down projection one after
+// the other, each as weight, scales, biases, without padding. Gate and Up are [intermediate,
+// hidden], Down is [hidden, intermediate]. Every record of a model has the same layout.
 type ExpertLayout struct {
 	Gate, Up, Down ExpertPart
 	Bytes          int // of one record

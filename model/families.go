@@ -9,7 +9,8 @@ import (
 // family is one entry of the architecture table: what config.json calls it and how it is read.
 type family struct {
 	arch Arch
-	// aliases are further model_types of the family: those of a nested text_config and of the configuration around it.
+	// aliases are further model_types of the family: those of a nested text_config and of the
+	// configuration around it.
 	aliases []string
 	// rotaryFactor is the partial_rotary_factor of a configuration that does not name one.
 	rotaryFactor float64

@@ -1,7 +1,7 @@
 package model
 
-// parseDeepseekV3 reads deepseek_v3 and kimi_k2: latent attention, sigmoid router with groups and correction
-// bias, experts shared by all tokens without a gate, dense layers first.
+// parseDeepseekV3 reads deepseek_v3 and kimi_k2: latent attention, sigmoid router with groups and
+// correction bias, experts shared by all tokens without a gate, dense layers first.
 func parseDeepseekV3(r *reader, f *family, c *Config) {
 	parseLatentAttention(r, c)
 	parseExperts(r, f, c, "n_routed_experts", "moe_intermediate_size")
@@ -34,7 +34,8 @@ func parseLatentAttention(r *reader, c *Config) {
 	parseRope(r, c)
 }
 
-// parseSigmoidRouter reads a router that scores each expert on its own and chooses by score plus correction bias.
+// parseSigmoidRouter reads a router that scores each expert on its own and chooses by score plus
+// correction bias.
 func parseSigmoidRouter(r *reader, c *Config) {
 	c.Scoring, c.CorrectionBias = SigmoidScores, true
 	c.RoutedScalingFactor = float32(r.float("routed_scaling_factor", 1e-6, 1e6))
@@ -62,7 +63,8 @@ func parseSharedExperts(r *reader, c *Config) {
 	}
 }
 
-// parseGlm4MoE reads glm4_moe: softmax attention with biases and partial rope, the router of deepseek_v3.
+// parseGlm4MoE reads glm4_moe: softmax attention with biases and partial rope, the router of
+// deepseek_v3.
 func parseGlm4MoE(r *reader, f *family, c *Config) {
 	parseFullAttention(r, f, c)
 	c.AttentionBias = r.bool("attention_bias", false)
@@ -77,8 +79,8 @@ func parseGlm4MoE(r *reader, f *family, c *Config) {
 	r.compose(c, onlyFullAttention(r, c), parseFirstDense(r, c))
 }
 
-// parseMiniMaxM2 reads minimax_m2: softmax attention whose queries and keys are normalised before they are split into heads,
-// a sigmoid router without groups, no shared expert.
+// parseMiniMaxM2 reads minimax_m2: softmax attention whose queries and keys are normalised before
+// they are split into heads, a sigmoid router without groups, no shared expert.
 func parseMiniMaxM2(r *reader, f *family, c *Config) {
 	parseFullAttention(r, f, c)
 	r.require("attention_bias", false)

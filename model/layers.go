@@ -1,7 +1,7 @@
 package model
 
-// parseLayerTypes reads the mixer of each layer of a hybrid model, from layer_types or, where absent,
-// full_attention_interval. It returns nil if they are not known.
+// parseLayerTypes reads the mixer of each layer of a hybrid model, from layer_types or, where
+// absent, full_attention_interval. It returns nil if they are not known.
 func parseLayerTypes(r *reader, c *Config) []Mixer {
 	if raw, listed := r.get("layer_types"); listed {
 		names, ok := r.strings("layer_types", raw)
@@ -42,7 +42,8 @@ func parseLayerTypes(r *reader, c *Config) []Mixer {
 	return mixers
 }
 
-// onlyFullAttention returns softmax attention for every layer; layer_types, if there, must say the same.
+// onlyFullAttention returns softmax attention for every layer; layer_types, if there, must say the
+// same.
 func onlyFullAttention(r *reader, c *Config) []Mixer {
 	if raw, ok := r.get("layer_types"); ok {
 		names, _ := r.strings("layer_types", raw)
@@ -64,8 +65,8 @@ func uniform(c *Config, m Mixer) []Mixer {
 	return out
 }
 
-// parseSparseLayers returns which layers have experts as the Qwen families say it: every decoder_sparse_step-th, but not
-// those in mlp_only_layers.
+// parseSparseLayers returns which layers have experts as the Qwen families say it: every
+// decoder_sparse_step-th, but not those in mlp_only_layers.
 func parseSparseLayers(r *reader, c *Config) func(int) bool {
 	step := r.intOr("decoder_sparse_step", 1, maxLayers, 1)
 	dense := map[int]bool{}
@@ -81,8 +82,8 @@ func parseSparseLayers(r *reader, c *Config) func(int) bool {
 	return func(i int) bool { return !dense[i] && (i+1)%max(step, 1) == 0 }
 }
 
-// parseFirstDense returns which layers have experts as DeepSeek and its kin say it: every moe_layer_freq-th from
-// first_k_dense_replace on.
+// parseFirstDense returns which layers have experts as DeepSeek and its kin say it: every
+// moe_layer_freq-th from first_k_dense_replace on.
 func parseFirstDense(r *reader, c *Config) func(int) bool {
 	first := r.int("first_k_dense_replace", 0, maxLayers)
 	freq := r.intOr("moe_layer_freq", 1, maxLayers, 1)

@@ -6,10 +6,11 @@ import (
 	"fmt"
 )
 
-// ParseManifestConfig reads the config object of a manifest of weights, which stands for config.json in directories that
-// were packed without one. generation is as in ParseConfig. Keys that such manifests leave out, because the programs that read them
-// have them compiled in, are filled in: model_type from the keys that are there, the longest context, and the ids that end
-// a text. Errors are as of ParseConfig.
+// ParseManifestConfig reads the config object of a manifest of weights, which stands for
+// config.json in directories that were packed without one. generation is as in ParseConfig. Keys
+// that such manifests leave out, because the programs that read them have them compiled in, are
+// filled in: model_type from the keys that are there, the longest context, and the ids that end a
+// text. Errors are as of ParseConfig.
 func ParseManifestConfig(config, generation []byte) (*Config, error) {
 	var errs []error
 	r := newReader("model_weights.json", "config.", config, &errs)

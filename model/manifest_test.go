@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// What a manifest says is refused or is a possible model, as what config.json says; errors name the manifest.
+// What a manifest says is refused or is a possible model, as what config.json says; errors name the
+// manifest.
 func FuzzParseManifestConfig(f *testing.F) {
 	latent := with(deepseek, keys{"model_type": nil, "max_position_embeddings": nil, "rope_scaling": keys{"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}})
 	hybrid := with(flat(), keys{"model_type": nil, "max_position_embeddings": nil, "vocab_size": 248320})

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Bounds of single fields. No product of sizes that the engine forms overflows 63 bits within them: the largest is
-// experts · 3 matrices · width · width · 4 bytes, below 2^60.
+// Bounds of single fields. No product of sizes that the engine forms overflows 63 bits within them:
+// the largest is experts · 3 matrices · width · width · 4 bytes, below 2^60.
 const (
 	maxWidth      = 1 << 20 // hidden and intermediate sizes
 	maxLayers     = 1 << 12
@@ -22,9 +22,10 @@ const (
 // ConfigError reports one key of a configuration file that is missing or impossible.
 type ConfigError struct {
 	File string // "config.json" or "generation_config.json"
-	Key  string // with the path to it, e.g. "text_config.rope_parameters.rope_theta"; "" for the whole file
-	Why  string
-	Err  error // cause, if another error is one
+	// with the path to it, e.g. "text_config.rope_parameters.rope_theta"; "" for the whole file
+	Key string
+	Why string
+	Err error // cause, if another error is one
 }
 
 func (e *ConfigError) Error() string {
@@ -36,8 +37,9 @@ func (e *ConfigError) Error() string {
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ParseConfig reads config.json and, where there is one, generation_config.json (nil if not). The error joins
-// one *ConfigError for each field that is missing or impossible, or is an *UnknownArchError.
+// ParseConfig reads config.json and, where there is one, generation_config.json (nil if not). The
+// error joins one *ConfigError for each field that is missing or impossible, or is an
+// *UnknownArchError.
 func ParseConfig(config, generation []byte) (*Config, error) {
 	var errs []error
 	top := newReader("config.json", "", config, &errs)
@@ -47,7 +49,8 @@ func ParseConfig(config, generation []byte) (*Config, error) {
 	return parse(top, generation)
 }
 
-// parse reads what ParseConfig does from an object; further errors join those that its reader has gathered.
+// parse reads what ParseConfig does from an object; further errors join those that its reader has
+// gathered.
 func parse(top *reader, generation []byte) (*Config, error) {
 	errs := *top.errs
 	top.errs = &errs
@@ -127,8 +130,8 @@ func parseCommon(r, top *reader, c *Config) {
 	r.oneOf("hidden_act", "silu")
 }
 
-// parseSpecialTokens gathers the ids that end a text from every place that names some, and takes the id
-// that begins one from the first place that does.
+// parseSpecialTokens gathers the ids that end a text from every place that names some, and takes
+// the id that begins one from the first place that does.
 func parseSpecialTokens(rs []*reader, c *Config) {
 	c.BOSTokenID = -1
 	for _, r := range rs {

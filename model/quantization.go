@@ -8,8 +8,9 @@ import (
 // fp8Tile is the side of the tiles that share one scale in block-scaled FP8 checkpoints.
 const fp8Tile = 128
 
-// checkQuantization refuses storage that no converter reads. Bits and groups of affine codes are not looked at: they
-// follow from the tensors, and what is written here may be wrong for single ones.
+// checkQuantization refuses storage that no converter reads. Bits and groups of affine codes are
+// not looked at: they follow from the tensors, and what is written here may be wrong for single
+// ones.
 func checkQuantization(r *reader) {
 	for _, key := range []string{"quantization", "quantization_config"} {
 		q := r.object(key)
@@ -33,7 +34,8 @@ func checkQuantization(r *reader) {
 	}
 }
 
-// checkMode refuses codes that are not affine, which is said for all matrices and may be said for single ones.
+// checkMode refuses codes that are not affine, which is said for all matrices and may be said for
+// single ones.
 func checkMode(q *reader) {
 	q.oneOf("mode", "affine")
 	for _, path := range slices.Sorted(maps.Keys(q.obj)) {

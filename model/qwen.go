@@ -1,7 +1,8 @@
 package model
 
-// parseQwen35MoE reads the text tower of qwen3_5_moe: softmax attention with output gate and partial
-// rope every few layers, gated delta-net between, mixture of experts with one shared expert in every layer.
+// parseQwen35MoE reads the text tower of qwen3_5_moe: softmax attention with output gate and
+// partial rope every few layers, gated delta-net between, mixture of experts with one shared expert
+// in every layer.
 func parseQwen35MoE(r *reader, f *family, c *Config) {
 	parseHybrid(r, f, c)
 	if raw, ok := r.get("mlp_only_layers"); ok && len(r.ints("mlp_only_layers", raw)) > 0 {
@@ -38,7 +39,8 @@ func parseHybrid(r *reader, f *family, c *Config) {
 	c.SharedExpertIntermediateSize = r.int("shared_expert_intermediate_size", 1, maxWidth)
 }
 
-// parseQwen3MoE reads qwen3_moe: softmax attention with normalised heads everywhere, no shared expert.
+// parseQwen3MoE reads qwen3_moe: softmax attention with normalised heads everywhere, no shared
+// expert.
 func parseQwen3MoE(r *reader, f *family, c *Config) {
 	parseFullAttention(r, f, c)
 	r.require("attention_bias", false)
@@ -60,7 +62,8 @@ func parseFullAttention(r *reader, f *family, c *Config) {
 	parsePartialRope(r, f, c)
 }
 
-// parseExperts reads the routed experts, with a softmax router without groups unless the caller changes that.
+// parseExperts reads the routed experts, with a softmax router without groups unless the caller
+// changes that.
 func parseExperts(r *reader, f *family, c *Config, number, width string) {
 	c.NumExperts = r.int(number, 1, maxExperts)
 	c.NumExpertsPerTok = r.int("num_experts_per_tok", 1, maxExperts)

@@ -152,7 +152,8 @@ func (r *reader) require(key string, want bool) {
 	}
 }
 
-// oneOf refuses any value of an optional string but the given ones, which it returns; "" if it is absent or refused.
+// oneOf refuses any value of an optional string but the given ones, which it returns; "" if it is
+// absent or refused.
 func (r *reader) oneOf(key string, known ...string) string {
 	raw, ok := r.get(key)
 	if !ok {

@@ -8,8 +8,9 @@ type YaRN struct {
 	OriginalMaxPositionEmbeddings int
 	BetaFast, BetaSlow            float64
 	MScale, MScaleAllDim          float64 // 0: not given
-	AttentionFactor               float64 // what cosine and sine are multiplied by; 0: as the two above say
-	Truncate                      bool    // round the borders of the ramp to whole channels
+	// what cosine and sine are multiplied by; 0: as the two above say
+	AttentionFactor float64
+	Truncate        bool // round the borders of the ramp to whole channels
 }
 
 // RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2].
@@ -53,8 +54,8 @@ func (y *YaRN) mscale(key float64) float64 {
 	return 0.1*key*math.Log(y.Factor) + 1
 }
 
-// RopeMultiplier returns what cosine and sine are multiplied by: AttentionFactor, or the ratio of the temperatures of the two
-// mscale keys, of which MScale counts as 1 where it is not given.
+// RopeMultiplier returns what cosine and sine are multiplied by: AttentionFactor, or the ratio of
+// the temperatures of the two mscale keys, of which MScale counts as 1 where it is not given.
 func (c *Config) RopeMultiplier() float64 {
 	y := c.YaRN
 	switch {
@@ -69,8 +70,8 @@ func (c *Config) RopeMultiplier() float64 {
 	}
 }
 
-// AttentionScale returns what scores are multiplied by before the softmax, of full attention or, in a model that has it,
-// of latent attention.
+// AttentionScale returns what scores are multiplied by before the softmax, of full attention or, in
+// a model that has it, of latent attention.
 func (c *Config) AttentionScale() float64 {
 	if c.Count(LatentAttention) == 0 {
 		return 1 / math.Sqrt(float64(c.HeadDim))
@@ -82,5 +83,6 @@ func (c *Config) AttentionScale() float64 {
 	return s
 }
 
-// LatentNormEps is the epsilon of the two norms inside latent attention, whatever rms_norm_eps says.
+// LatentNormEps is the epsilon of the two norms inside latent attention, whatever rms_norm_eps
+// says.
 const LatentNormEps = 1e-6

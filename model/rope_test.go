@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The frequencies of published models, computed in float64 by others and printed with five or six digits.
+// The frequencies of published models, computed in float64 by others and printed with five or six
+// digits.
 func TestRopeFrequenciesGolden(t *testing.T) {
 	for _, c := range []struct {
 		name       string

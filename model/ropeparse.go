@@ -1,7 +1,8 @@
 package model
 
-// parsePartialRope reads the rotary embedding of softmax attention, which may leave channels of a head as they are:
-// rotary_dim says how many it rotates, or else partial_rotary_factor their part of head_dim.
+// parsePartialRope reads the rotary embedding of softmax attention, which may leave channels of a
+// head as they are: rotary_dim says how many it rotates, or else partial_rotary_factor their part
+// of head_dim.
 func parsePartialRope(r *reader, f *family, c *Config) {
 	pick := parseRope(r, c)
 	if r.has("rotary_dim") {
@@ -22,9 +23,9 @@ func parsePartialRope(r *reader, f *family, c *Config) {
 	}
 }
 
-// parseRope reads base and scaling of the rotary frequencies from rope_parameters, its older name rope_scaling, or flat keys.
-// Values in the object win; pick returns the reader that has a key. mrope sections change nothing for text, whose
-// three positions are equal.
+// parseRope reads base and scaling of the rotary frequencies from rope_parameters, its older name
+// rope_scaling, or flat keys. Values in the object win; pick returns the reader that has a key.
+// mrope sections change nothing for text, whose three positions are equal.
 func parseRope(r *reader, c *Config) (pick func(key string) *reader) {
 	sub, older := r.object("rope_parameters"), r.object("rope_scaling")
 	if sub == nil {
@@ -53,7 +54,8 @@ func parseRope(r *reader, c *Config) (pick func(key string) *reader) {
 	return pick
 }
 
-// ropeKind returns the frequency scheme, "default" or "yarn"; ok is false, and an error gathered, if it is another.
+// ropeKind returns the frequency scheme, "default" or "yarn"; ok is false, and an error gathered,
+// if it is another.
 func ropeKind(r *reader) (kind string, ok bool) {
 	kind, ok = "default", true
 	for _, key := range []string{"type", "rope_type"} { // the second is the newer name and wins
@@ -65,7 +67,8 @@ func ropeKind(r *reader) (kind string, ok bool) {
 		switch {
 		case !isString:
 			ok = false
-		case s == "default" || s == "mrope": // what older files call the plain frequencies with position sections
+		// what older files call the plain frequencies with position sections
+		case s == "default" || s == "mrope":
 			kind = "default"
 		case s == "yarn":
 			kind = s

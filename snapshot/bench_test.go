@@ -17,8 +17,8 @@ var (
 	benchMiB = flag.Int64("snapshot.mib", 1024, "how large the benchmarks' states are")
 )
 
-// blocksOf is a state of real shape: pages of 64 positions of all layers, as the engine's memory has it, on a machine that is
-// little-endian as files are.
+// blocksOf is a state of real shape: pages of 64 positions of all layers, as the engine's memory
+// has it, on a machine that is little-endian as files are.
 type blocksOf struct {
 	s         *Shape
 	index     []int // of each layer among those of its kind
@@ -100,7 +100,8 @@ func (b *blocksOf) WriteRows(layer int, p Part, first int, src []byte) error {
 	return nil
 }
 
-// benchStates are the shapes of models, and as many positions as make a state of the wanted size, one at least.
+// benchStates are the shapes of models, and as many positions as make a state of the wanted size,
+// one at least.
 func benchStates() map[string]benchState {
 	out := map[string]benchState{
 		"hybrid":  {s: hybrid(40, 32, 8192)},
@@ -131,8 +132,8 @@ func mustFile(b *testing.B) string {
 	return path
 }
 
-// BenchmarkSave writes states to a new file in three ways by turns, so that they meet the same machine: the same bytes out of one
-// block of memory, a plain snapshot and a sealed one.
+// BenchmarkSave writes states to a new file in three ways by turns, so that they meet the same
+// machine: the same bytes out of one block of memory, a plain snapshot and a sealed one.
 func BenchmarkSave(b *testing.B) {
 	for name, st := range benchStates() {
 		src := newBlocks(st.s, st.positions)
@@ -176,8 +177,8 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// report reports a way's median, and what share of the speed of bytes as they lie it has: by medians and, since others may be busy on the
-// machine, by the best of each.
+// report reports a way's median, and what share of the speed of bytes as they lie it has: by
+// medians and, since others may be busy on the machine, by the best of each.
 func report(b *testing.B, n int64, way string, times, plain []time.Duration) {
 	median := func(t []time.Duration) float64 { return slices.Sorted(slices.Values(t))[len(t)/2].Seconds() }
 	best := func(t []time.Duration) float64 { return slices.Min(t).Seconds() }
@@ -206,7 +207,8 @@ func saveOnce(b *testing.B, path string, sync bool, save func(f *os.File) error)
 	return time.Since(start)
 }
 
-// BenchmarkEncode writes states to nothing: what the format itself costs, without and with the checksums of a seal.
+// BenchmarkEncode writes states to nothing: what the format itself costs, without and with the
+// checksums of a seal.
 func BenchmarkEncode(b *testing.B) {
 	for name, st := range benchStates() {
 		src := newBlocks(st.s, st.positions)
@@ -231,8 +233,8 @@ type null struct{}
 
 func (null) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkLoad reads files that the page cache holds: the bytes into one block of memory that has been touched, and the
-// snapshot into a state.
+// BenchmarkLoad reads files that the page cache holds: the bytes into one block of memory that has
+// been touched, and the snapshot into a state.
 func BenchmarkLoad(b *testing.B) {
 	for name, st := range benchStates() {
 		src := newBlocks(st.s, st.positions)

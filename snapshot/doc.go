@@ -1,16 +1,18 @@
-// Package snapshot is the wire format of a sequence's state: keys and values of every position, and the recurrent state.
-// Files are those of moeflux and flash-moe, byte for byte: version 1, and version 2 for latent attention. Behind
-// the body, where other readers look no more, stands a seal: checksums, the model's fingerprint, the token ids.
-// docs/snapshots.md is the format in full.
+// Package snapshot is the wire format of a sequence's state: keys and values of every position, and
+// the recurrent state. Files are those of moeflux and flash-moe, byte for byte: version 1, and
+// version 2 for latent attention. Behind the body, where other readers look no more, stands a seal:
+// checksums, the model's fingerprint, the token ids. docs/snapshots.md is the format in full.
 //
-// Its nouns: a [Shape] says what a model's state is made of; a [Source] is a state that is read, row by row, while it is
-// written out ([Write], [Encode]); a [Target] is one that is filled. [Open] checks a file whole, but for the checksum of its body,
-// before anything is filled; [File.Fill] fills and holds the checksum against what it has handed over. [Inspect] opens a
-// file without a model, to show what it is.
+// Its nouns: a [Shape] says what a model's state is made of; a [Source] is a state that is read,
+// row by row, while it is written out ([Write], [Encode]); a [Target] is one that is filled. [Open]
+// checks a file whole, but for the checksum of its body, before anything is filled; [File.Fill]
+// fills and holds the checksum against what it has handed over. [Inspect] opens a file without a
+// model, to show what it is.
 //
-// No state is held twice: both ways go through one buffer, in writing two, of at most [BufferBytes] or, if that is larger, one row.
+// No state is held twice: both ways go through one buffer, in writing two, of at most [BufferBytes]
+// or, if that is larger, one row.
 //
-// The package knows neither engine nor device. Whoever loads makes a fresh state, has it filled, and puts it in the old one's
-// place only then: so a failure changes nothing. When a state may be read, and what an engine must forget when
-// it gets another, is the engine's.
+// The package knows neither engine nor device. Whoever loads makes a fresh state, has it filled,
+// and puts it in the old one's place only then: so a failure changes nothing. When a state may be
+// read, and what an engine must forget when it gets another, is the engine's.
 package snapshot

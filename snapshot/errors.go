@@ -23,13 +23,15 @@ var (
 	ErrBufferTooSmall = errors.New("the buffer is too small")
 )
 
-// Error reports a snapshot that cannot be loaded, shown or written. errors.Is finds its Kind and its cause.
+// Error reports a snapshot that cannot be loaded, shown or written. errors.Is finds its Kind and
+// its cause.
 type Error struct {
-	Kind  error  // one of the Err values of this package
-	Field string // what is wrong: a header's field by its name in docs/snapshots.md, or a part of the file
-	Layer int    // where, -1 if it is no layer's
-	// Got and Want are what the file has and what is asked for: bytes of ErrTruncated, ErrTrailing and ErrBufferTooSmall, else the
-	// field's values.
+	Kind error // one of the Err values of this package
+	// what is wrong: a header's field by its name in docs/snapshots.md, or a part of the file
+	Field string
+	Layer int // where, -1 if it is no layer's
+	// Got and Want are what the file has and what is asked for: bytes of ErrTruncated, ErrTrailing
+	// and ErrBufferTooSmall, else the field's values.
 	Got, Want int64
 	Detail    string // more, for people; may be empty
 	Err       error  // cause, nil if there is none

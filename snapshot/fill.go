@@ -8,9 +8,10 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Fill hands the whole state to t, in the order of the file, and holds the checksum of the seal, if there is one, against the bytes that t
-// has got. Only when it returns nil does t hold a state. The error wraps the reader's or t's where they failed.
-// A file may be filled in as often as one likes, one from Inspect never.
+// Fill hands the whole state to t, in the order of the file, and holds the checksum of the seal, if
+// there is one, against the bytes that t has got. Only when it returns nil does t hold a state. The
+// error wraps the reader's or t's where they failed. A file may be filled in as often as one likes,
+// one from Inspect never.
 func (f *File) Fill(t Target) error {
 	if t == nil || f.onlyShown {
 		return errors.New("snapshot: fill: want a target, and a file that was opened against a model's shape")
@@ -18,8 +19,8 @@ func (f *File) Fill(t Target) error {
 	return f.read(t)
 }
 
-// Verify reads the whole file and holds its checksum against what is there. Without a seal there is none to hold it
-// against, and the error is ErrUnsealed; with a damaged one it is the damage.
+// Verify reads the whole file and holds its checksum against what is there. Without a seal there is
+// none to hold it against, and the error is ErrUnsealed; with a damaged one it is the damage.
 func (f *File) Verify() error {
 	if f.damage != nil {
 		return f.damage

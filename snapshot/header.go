@@ -6,7 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The header. Its first word is the letters MFLX, first letter highest, so that the file begins with XLFM.
+// The header. Its first word is the letters MFLX, first letter highest, so that the file begins
+// with XLFM.
 const (
 	magic       = 0x4D464C58
 	words1      = 8  // of version 1
@@ -106,8 +107,8 @@ func (s *Shape) version() int {
 	return 1
 }
 
-// shape returns what a header alone tells of the state: sizes, not what they are made of. layers is what the seal says of the
-// layers, nil if the header is to tell.
+// shape returns what a header alone tells of the state: sizes, not what they are made of. layers is
+// what the seal says of the layers, nil if the header is to tell.
 func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
 	n, every := f[0], f[1]
 	if n < 1 || n > maxLayers {

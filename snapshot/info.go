@@ -28,7 +28,9 @@ type Info struct {
 
 	PositionBytes int64 // what one more position would take
 
-	Seal   *Seal // nil: another program's file, or one whose seal is damaged. Its tokens and note are shared and read-only.
+	// nil: another program's file, or one whose seal is damaged. Its tokens and note are shared and
+	// read-only.
+	Seal   *Seal
 	Damage error // of a seal, nil if there is none; never of the body, which Verify reads
 }
 
@@ -46,7 +48,8 @@ func (i *Info) Count(k model.Mixer) int {
 // Positions returns how many positions the state holds.
 func (f *File) Positions() int { return f.positions }
 
-// Seal returns what the seal says, nil if there is none. Its tokens and note are shared and read-only.
+// Seal returns what the seal says, nil if there is none. Its tokens and note are shared and
+// read-only.
 func (f *File) Seal() *Seal {
 	if f.seal == nil {
 		return nil

@@ -142,7 +142,8 @@ func testReaderFaults(t *testing.T, name string, file []byte, st *paged) {
 	}
 }
 
-// TestReaderForms reads through readers that return io.EOF with the last bytes, or are files cut since.
+// TestReaderForms reads through readers that return io.EOF with the last bytes, or are files cut
+// since.
 func TestReaderForms(t *testing.T) {
 	_, s, st := version1()
 	file := mustWrite(t, st, WriteOptions{Seal: &Seal{}})
@@ -194,7 +195,8 @@ type readerAt func([]byte, int64) (int, error)
 
 func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestOneBuffer checks that a state goes through in pieces of at most BufferBytes, in the promised order, and each row once.
+// TestOneBuffer checks that a state goes through in pieces of at most BufferBytes, in the promised
+// order, and each row once.
 func TestOneBuffer(t *testing.T) {
 	s := &Shape{Layers: regular(4, 2, ful), KVHeads: 2, HeadDim: 256, ConvRows: 3, ConvDim: 8192, ValueHeads: 32, ValueDim: 128, KeyDim: 128}
 	const positions = 700

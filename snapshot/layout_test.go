@@ -15,7 +15,8 @@ type image []byte
 func (m image) word(at int, v uint32)   { binary.LittleEndian.PutUint32(m[at:], v) }
 func (m image) float(at int, v float32) { m.word(at, math.Float32bits(v)) }
 
-// version1 is a hybrid of one layer of linear attention and one of full attention, after two positions.
+// version1 is a hybrid of one layer of linear attention and one of full attention, after two
+// positions.
 func version1() (image, *Shape, *paged) {
 	s := &Shape{Layers: []model.Mixer{lin, ful}, KVHeads: 2, HeadDim: 3, ConvRows: 3, ConvDim: 5, ValueHeads: 2, ValueDim: 2, KeyDim: 4}
 	st := newPaged(s, 64, 2)
@@ -45,7 +46,8 @@ func version1() (image, *Shape, *paged) {
 			}
 		}
 	}
-	// Layer 1: len at 156, both rows of keys at 160, both rows of values at 208. A page has 64 rows of 6 keys, then as many values.
+	// Layer 1: len at 156, both rows of keys at 160, both rows of values at 208. A page has 64 rows
+	// of 6 keys, then as many values.
 	m.word(156, 2)
 	for p := range 2 {
 		for c := range 6 {
@@ -74,8 +76,8 @@ func version2() (image, *Shape, *paged) {
 	m.word(28, 0) // linear_ssm_bytes
 	m.word(32, 3) // kv_lora_rank
 	m.word(36, 2) // qk_rope_head_dim
-	// Layers 64 bytes apart: len at 40, three latents at 44, three rotated keys at 80. A page has 64 rows of latent and
-	// rotated key together, per layer.
+	// Layers 64 bytes apart: len at 40, three latents at 44, three rotated keys at 80. A page has
+	// 64 rows of latent and rotated key together, per layer.
 	for layer := range 2 {
 		m.word(40+64*layer, 3)
 		for p := range 3 {
@@ -117,7 +119,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestVersion2OfSoftmax checks that version 2 of a model without latent attention is version 1 with two more words.
+// TestVersion2OfSoftmax checks that version 2 of a model without latent attention is version 1 with
+// two more words.
 func TestVersion2OfSoftmax(t *testing.T) {
 	file, s, st := version1()
 	want := append(append(image{}, file[:32]...), make([]byte, 8)...)

@@ -11,7 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// mutate returns a damaged copy of a file. others are further valid files, parts of which may be put in.
+// mutate returns a damaged copy of a file. others are further valid files, parts of which may be
+// put in.
 func mutate(rng *rand.Rand, file []byte, others [][]byte) []byte {
 	b := slices.Clone(file)
 	for range 1 + rng.IntN(3)*rng.IntN(3) {
@@ -19,7 +20,8 @@ func mutate(rng *rand.Rand, file []byte, others [][]byte) []byte {
 			return append(b, byte(rng.Uint32()))
 		}
 		at := rng.IntN(len(b))
-		if rng.IntN(3) == 0 { // headers, lengths and seals are small; this finds the first and the last of them
+		// headers, lengths and seals are small; this finds the first and the last of them
+		if rng.IntN(3) == 0 {
 			at = min(rng.IntN(100), len(b)-1)
 			if rng.IntN(2) == 0 {
 				at = len(b) - 1 - at
@@ -65,7 +67,8 @@ func mutate(rng *rand.Rand, file []byte, others [][]byte) []byte {
 	return b
 }
 
-// holder has a state and gets others the way an engine does: a fresh one is filled and takes the old one's place.
+// holder has a state and gets others the way an engine does: a fresh one is filled and takes the
+// old one's place.
 type holder struct{ st *paged }
 
 func (h *holder) load(file []byte, o ReadOptions) error {
@@ -77,8 +80,8 @@ func (h *holder) load(file []byte, o ReadOptions) error {
 	return nil
 }
 
-// TestMutations damages sealed files at random. Each either loads what was saved in one of them, or is refused by a typed error and
-// leaves the holder's state as it was.
+// TestMutations damages sealed files at random. Each either loads what was saved in one of them, or
+// is refused by a typed error and leaves the holder's state as it was.
 func TestMutations(t *testing.T) {
 	rounds := 100_000
 	if testing.Short() {
@@ -143,8 +146,8 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestPlainMutations damages files without a seal: each is refused by a typed error, or loads a state whose file is that
-// very file, so that nothing in it was passed over.
+// TestPlainMutations damages files without a seal: each is refused by a typed error, or loads a
+// state whose file is that very file, so that nothing in it was passed over.
 func TestPlainMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, name := range []string{"hybrid", "softmax", "latent"} {

@@ -17,21 +17,24 @@ type Accept uint8
 const (
 	Sealed Accept = iota // its seal: what loads is what was saved
 	Plain                // a seal, or the file ends where the body does: as other programs write it
-	Padded               // anything but a damaged seal may stand behind the body: other programs' buffers may be longer than the state
-	shown                // anything at all, which is not to be loaded
+	// anything but a damaged seal may stand behind the body: other programs' buffers may be longer
+	// than the state
+	Padded
+	shown // anything at all, which is not to be loaded
 )
 
 // ReadOptions say what is accepted.
 type ReadOptions struct {
 	Accept Accept
-	// Fingerprint is the open model's. A seal must have the same; files without a seal cannot be held against it. Zero: any.
+	// Fingerprint is the open model's. A seal must have the same; files without a seal cannot be
+	// held against it. Zero: any.
 	Fingerprint Fingerprint
 	// MaxPositions is how many positions the caller has room for; 0 means as many as the format.
 	MaxPositions int
 }
 
-// File is a snapshot whose form has been checked whole. It reads from what it was opened on, which stays the caller's; it may be
-// used by one goroutine at a time.
+// File is a snapshot whose form has been checked whole. It reads from what it was opened on, which
+// stays the caller's; it may be used by one goroutine at a time.
 type File struct {
 	in        input
 	shape     *Shape
@@ -44,10 +47,11 @@ type File struct {
 	onlyShown bool
 }
 
-// Open checks a snapshot of size bytes against the shape of a model and returns it ready to be filled in. r may be a file, or a
-// bytes.Reader; it is read at the header, at each layer's number of positions, and at the seal, which is small change.
-// Checked are: header, every length against the size and the format's bounds, that layers agree, that the size is
-// exact, and all of the seal. The checksum of the body is left to Fill or Verify. Nothing is allocated by a file's word: sizes
+// Open checks a snapshot of size bytes against the shape of a model and returns it ready to be
+// filled in. r may be a file, or a bytes.Reader; it is read at the header, at each layer's number
+// of positions, and at the seal, which is small change. Checked are: header, every length against
+// the size and the format's bounds, that layers agree, that the size is exact, and all of the seal.
+// The checksum of the body is left to Fill or Verify. Nothing is allocated by a file's word: sizes
 // are held against its true size first.
 func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	if err := s.Validate(); err != nil {
@@ -70,8 +74,9 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	return f, f.check(o)
 }
 
-// Inspect opens a snapshot without a model, to be shown and verified. What is in the header is only held against itself,
-// and what is behind the body may be anything, which Info tells. The file cannot be filled in.
+// Inspect opens a snapshot without a model, to be shown and verified. What is in the header is only
+// held against itself, and what is behind the body may be anything, which Info tells. The file
+// cannot be filled in.
 func Inspect(r io.ReaderAt, size int64) (*File, error) {
 	f := &File{in: input{r, size}, onlyShown: true}
 	var err error

@@ -5,9 +5,10 @@ import (
 	"io"
 )
 
-// output gathers bytes into large writes and takes their checksums. There are two buffers: while one is being
-// filled, the other is being written, so that reading a state takes next to no time where there is a processor to spare. The writer is
-// called by one goroutine at a time, and not any more once close has returned.
+// output gathers bytes into large writes and takes their checksums. There are two buffers: while
+// one is being filled, the other is being written, so that reading a state takes next to no time
+// where there is a processor to spare. The writer is called by one goroutine at a time, and not any
+// more once close has returned.
 type output struct {
 	buf    []byte // what is not yet handed over
 	summed bool   // whether anybody wants the checksums
@@ -31,7 +32,8 @@ func newOutput(w io.Writer, bufferBytes int, summed bool) *output {
 	return out
 }
 
-// write writes what comes, until something fails; it takes the rest, too, and gives all buffers back.
+// write writes what comes, until something fails; it takes the rest, too, and gives all buffers
+// back.
 func write(w io.Writer, full <-chan []byte, free chan<- writeDone) {
 	var done writeDone
 	for p := range full {
@@ -69,7 +71,8 @@ func (out *output) flush() error {
 	return done.err
 }
 
-// close waits until all is written. It returns the number of bytes, and err or what failed in writing.
+// close waits until all is written. It returns the number of bytes, and err or what failed in
+// writing.
 func (out *output) close(err error) (int64, error) {
 	close(out.full)
 	var last writeDone

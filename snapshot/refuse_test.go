@@ -259,7 +259,8 @@ func TestLiesCostNothing(t *testing.T) {
 		if e := (*Error)(nil); !errors.As(err1, &e) || !errors.As(err2, &e) {
 			t.Errorf("%s: %v and %v", name, err1, err2)
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<10 { // the kinds of 4096 layers, a few times
+		// the kinds of 4096 layers, a few times
+		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<10 {
 			t.Errorf("%s: %d bytes were allocated", name, n)
 		}
 	}

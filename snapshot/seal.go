@@ -7,28 +7,31 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Fingerprint tells models apart whose shape is the same. What it is made from is the caller's affair; zero means unknown.
+// Fingerprint tells models apart whose shape is the same. What it is made from is the caller's
+// affair; zero means unknown.
 type Fingerprint [32]byte
 
 // String returns the fingerprint in hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// Seal is what stands behind the body in files of this program. Other programs stop reading before it.
+// Seal is what stands behind the body in files of this program. Other programs stop reading before
+// it.
 type Seal struct {
 	Fingerprint Fingerprint
-	// Tokens are the token ids at positions 0, 1, …: of all positions, or none if they are not known.
+	// Tokens are the token ids at positions 0, 1, …: of all positions, or none if they are not
+	// known.
 	Tokens []int32
-	// Note is what the program that wrote the file keeps beside the state, such as the messages of a conversation; nil for nothing.
-	// It has at most MaxNote bytes.
+	// Note is what the program that wrote the file keeps beside the state, such as the messages of
+	// a conversation; nil for nothing. It has at most MaxNote bytes.
 	Note []byte
 }
 
 // MaxNote is the most bytes of a seal's note.
 const MaxNote = 64 << 20
 
-// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with its kind, the tokens, in
-// version 2 the note and its length before it, the length of the seal, and the checksums of the seal up to there. Without a note
-// version 1 is written.
+// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with
+// its kind, the tokens, in version 2 the note and its length before it, the length of the seal, and
+// the checksums of the seal up to there. Without a note version 1 is written.
 const (
 	sealMagic   = 0x4D464C53 // MFLS
 	sealVersion = 1
@@ -113,8 +116,8 @@ func (in *input) sealBegins(at int64) (bool, error) {
 	return binary.LittleEndian.Uint32(head[:]) == sealMagic, err
 }
 
-// readSeal reads the seal that begins at at and must end where the file does. It is held against its own checksum, and its numbers
-// are possible.
+// readSeal reads the seal that begins at at and must end where the file does. It is held against
+// its own checksum, and its numbers are possible.
 func (in *input) readSeal(at int64) (*sealed, error) {
 	const field = "seal"
 	var head [sealFixed]byte

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// crc is a CRC of 32 bits, bit by bit: poly is the polynomial with its highest power in the lowest bit.
+// crc is a CRC of 32 bits, bit by bit: poly is the polynomial with its highest power in the lowest
+// bit.
 func crc(poly uint32, data ...[]byte) uint32 {
 	c := ^uint32(0)
 	for _, b := range slices.Concat(data...) {
@@ -67,7 +68,8 @@ func TestSealLayout(t *testing.T) {
 	}
 }
 
-// TestNoteLayout holds a seal with a note against one made by hand; an empty note is another thing than none.
+// TestNoteLayout holds a seal with a note against one made by hand; an empty note is another thing
+// than none.
 func TestNoteLayout(t *testing.T) {
 	body, s, st := version1()
 	for _, note := range []string{"", "a note"} {
@@ -161,8 +163,8 @@ func TestSealLies(t *testing.T) {
 	wantError(t, err, ErrChecksum, "body", -1)
 }
 
-// TestRoundTrip writes and loads states of all shapes, lengths around a page's border among them, between pages of
-// different sizes.
+// TestRoundTrip writes and loads states of all shapes, lengths around a page's border among them,
+// between pages of different sizes.
 func TestRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, s := range shapes {

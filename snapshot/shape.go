@@ -17,19 +17,20 @@ const (
 
 // Shape is what a model's state is made of, and what a file's header is held against.
 type Shape struct {
-	// Layers is what each layer keeps: of full and latent attention something of every position, of linear attention a
-	// recurrent state of fixed size.
+	// Layers is what each layer keeps: of full and latent attention something of every position, of
+	// linear attention a recurrent state of fixed size.
 	Layers []model.Mixer
 
-	// KVHeads and HeadDim are those of full attention. With latent attention they are in the header only: its
-	// attention heads, and the channels of a query.
+	// KVHeads and HeadDim are those of full attention. With latent attention they are in the header
+	// only: its attention heads, and the channels of a query.
 	KVHeads, HeadDim int
 
 	// Latent attention; 0 without.
 	KVLoraRank, RopeDim int
 
 	// Linear attention; 0 without.
-	ConvRows, ConvDim            int // kept inputs of the convolution (its kernel less one), their channels
+	// kept inputs of the convolution (its kernel less one), their channels
+	ConvRows, ConvDim            int
 	ValueHeads, ValueDim, KeyDim int // recurrence
 }
 
@@ -99,8 +100,9 @@ func grows(k model.Mixer) bool { return k != model.LinearAttention }
 // hasGrowing reports whether any layer tells how many positions the state holds.
 func (s *Shape) hasGrowing() bool { return slices.ContainsFunc(s.Layers, grows) }
 
-// interval returns full_attn_interval, the n of which every n-th layer and no other keeps positions. It is 0 if there is none, or
-// if these layers are of two kinds: no program but this one has such models.
+// interval returns full_attn_interval, the n of which every n-th layer and no other keeps
+// positions. It is 0 if there is none, or if these layers are of two kinds: no program but this one
+// has such models.
 func (s *Shape) interval() int {
 	n := slices.IndexFunc(s.Layers, grows) + 1
 	if n > 0 && slices.Equal(s.Layers, regular(len(s.Layers), n, s.Layers[n-1])) {

@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// TestShapeOf holds the shapes of three kinds of models against what the format's description says of them.
+// TestShapeOf holds the shapes of three kinds of models against what the format's description says
+// of them.
 func TestShapeOf(t *testing.T) {
 	layers := func(kinds []model.Mixer) []model.Layer {
 		var out []model.Layer

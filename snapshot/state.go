@@ -1,20 +1,26 @@
 package snapshot
 
-// BufferBytes is the size of a buffer through which a state goes. It is one row where a row takes more.
+// BufferBytes is the size of a buffer through which a state goes. It is one row where a row takes
+// more.
 const BufferBytes = 512 << 10
 
-// Part is one of the two things that a layer keeps. All values are float32, little-endian, dense within a row.
+// Part is one of the two things that a layer keeps. All values are float32, little-endian, dense
+// within a row.
 type Part uint8
 
-// The parts, in the order they have within a layer's body: keys before values, latents before rotated keys, convolution
-// before recurrence. Positions ascend.
+// The parts, in the order they have within a layer's body: keys before values, latents before
+// rotated keys, convolution before recurrence. Positions ascend.
 const (
-	Keys        Part = iota // a row per position, [KVHeads, HeadDim]: as attended to, so after norm and rotation
-	Values                  // a row per position, [KVHeads, HeadDim]
-	Latents                 // a row per position, [KVLoraRank]: after the norm
-	RotatedKeys             // a row per position, [RopeDim]: after the rotation, channels in the order of the checkpoint
-	Convolution             // ConvRows rows, [ConvDim]: the last inputs, before convolution and activation, oldest first; zeros if there was none
-	Recurrence              // ValueHeads rows, [ValueDim, KeyDim]
+	// a row per position, [KVHeads, HeadDim]: as attended to, so after norm and rotation
+	Keys    Part = iota
+	Values       // a row per position, [KVHeads, HeadDim]
+	Latents      // a row per position, [KVLoraRank]: after the norm
+	// a row per position, [RopeDim]: after the rotation, channels in the order of the checkpoint
+	RotatedKeys
+	// ConvRows rows, [ConvDim]: the last inputs, before convolution and activation, oldest first;
+	// zeros if there was none
+	Convolution
+	Recurrence // ValueHeads rows, [ValueDim, KeyDim]
 )
 
 var partNames = [...]string{"keys", "values", "latents", "rotated keys", "convolution", "recurrence"}
@@ -27,18 +33,20 @@ func (p Part) String() string {
 	return "unknown part"
 }
 
-// Source is a state that is being written out. It does not change meanwhile: no step of its sequence runs.
+// Source is a state that is being written out. It does not change meanwhile: no step of its
+// sequence runs.
 type Source interface {
-	// ReadRows fills dst with whole rows of a part of a layer, row first and those behind it. It is asked for each row once,
-	// in the order of the file: layers ascending, parts in the order of the constants, rows ascending. len(dst) is at least one row
-	// and has nothing to do with pages. dst is the caller's again when ReadRows returns.
+	// ReadRows fills dst with whole rows of a part of a layer, row first and those behind it. It is
+	// asked for each row once, in the order of the file: layers ascending, parts in the order of
+	// the constants, rows ascending. len(dst) is at least one row and has nothing to do with pages.
+	// dst is the caller's again when ReadRows returns.
 	ReadRows(layer int, p Part, first int, dst []byte) error
 }
 
-// Target is a state that is being filled: a fresh one that nobody computes with. Until [File.Fill] has returned nil,
-// what it holds is no state and must be thrown away.
+// Target is a state that is being filled: a fresh one that nobody computes with. Until [File.Fill]
+// has returned nil, what it holds is no state and must be thrown away.
 type Target interface {
-	// WriteRows takes whole rows, in the order and number that ReadRows has them. src is the caller's again when
-	// WriteRows returns.
+	// WriteRows takes whole rows, in the order and number that ReadRows has them. src is the
+	// caller's again when WriteRows returns.
 	WriteRows(layer int, p Part, first int, src []byte) error
 }

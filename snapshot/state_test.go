@@ -32,8 +32,9 @@ var shapes = map[string]*Shape{
 // sealOnly are the shapes that no plain file can hold.
 var sealOnly = []string{"irregular", "mixed", "recurrent"}
 
-// paged is a state as the engine has it: pages of some positions of all layers, within which each layer of full attention has
-// keys and then values, and each of latent attention rows of latent and rotated key; and one block of recurrent state.
+// paged is a state as the engine has it: pages of some positions of all layers, within which each
+// layer of full attention has keys and then values, and each of latent attention rows of latent and
+// rotated key; and one block of recurrent state.
 type paged struct {
 	s         *Shape
 	pageRows  int

@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// sums are two checksums of one stream. Their polynomials have no common factor, so together they are a 64-bit CRC,
-// and processors have instructions for both.
+// sums are two checksums of one stream. Their polynomials have no common factor, so together they
+// are a 64-bit CRC, and processors have instructions for both.
 type sums struct{ castagnoli, ieee uint32 }
 
 // sumsBytes is the size of both in a file.

@@ -13,13 +13,16 @@ import (
 type WriteOptions struct {
 	// Positions is how many positions the state holds, 0 to MaxPositions.
 	Positions int
-	// Version is the format's, 1 or 2. 0 means 2 with latent attention, else 1, which more programs read.
+	// Version is the format's, 1 or 2. 0 means 2 with latent attention, else 1, which more programs
+	// read.
 	Version int
-	// Seal goes behind the body. nil leaves it out: exactly another program's file, in which damage shows by accident only.
+	// Seal goes behind the body. nil leaves it out: exactly another program's file, in which damage
+	// shows by accident only.
 	Seal *Seal
 }
 
-// check reports what keeps a state of this shape from being written so. The options have a version then.
+// check reports what keeps a state of this shape from being written so. The options have a version
+// then.
 func (o *WriteOptions) check(s *Shape) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -72,9 +75,10 @@ func Size(s *Shape, o WriteOptions) (int64, error) {
 	return total, nil
 }
 
-// Write writes a state to w, in writes of about BufferBytes, and returns how many bytes it wrote. Nothing is written if shape
-// and options cannot be. After another error what was written is no snapshot, and a sealed one is not taken for one. The
-// error wraps w's or src's where they failed; an *Error is about shape and options.
+// Write writes a state to w, in writes of about BufferBytes, and returns how many bytes it wrote.
+// Nothing is written if shape and options cannot be. After another error what was written is no
+// snapshot, and a sealed one is not taken for one. The error wraps w's or src's where they failed;
+// an *Error is about shape and options.
 func Write(w io.Writer, s *Shape, src Source, o WriteOptions) (int64, error) {
 	if err := o.check(s); err != nil {
 		return 0, err
@@ -90,8 +94,8 @@ func Write(w io.Writer, s *Shape, src Source, o WriteOptions) (int64, error) {
 	return out.close(err)
 }
 
-// Encode writes a state to the beginning of dst and returns how many bytes it took. The error is ErrBufferTooSmall, with
-// the size that is needed, before anything is read or written.
+// Encode writes a state to the beginning of dst and returns how many bytes it took. The error is
+// ErrBufferTooSmall, with the size that is needed, before anything is read or written.
 func Encode(dst []byte, s *Shape, src Source, o WriteOptions) (int, error) {
 	need, err := Size(s, o)
 	if err != nil {

@@ -14,12 +14,14 @@ var (
 	ErrEmptyChunk = errors.New("moeflux: no tokens to evaluate")
 	// ErrUnknownSequence is the answer to a message that names a sequence which is not open.
 	ErrUnknownSequence = errors.New("moeflux: no such sequence")
-	// ErrUnknownState is the answer to a message that names a draft which there is not, or one of another size.
+	// ErrUnknownState is the answer to a message that names a draft which there is not, or one of
+	// another size.
 	ErrUnknownState = errors.New("moeflux: no such draft of a state")
 )
 
-// PoisonedError reports a sequence whose last step failed half-way: its layers may stand at different lengths. Only what replaces the whole
-// state is possible: reset, load, restore, resume, and close.
+// PoisonedError reports a sequence whose last step failed half-way: its layers may stand at
+// different lengths. Only what replaces the whole state is possible: reset, load, restore, resume,
+// and close.
 type PoisonedError struct {
 	Seq SeqID
 	Err error // what failed
@@ -92,7 +94,8 @@ func (e *ScoreError) Error() string {
 	return fmt.Sprintf("router score of expert %d in row %d is no finite number; the weights or the sequence's state are damaged", e.Expert, e.Row)
 }
 
-// CannotTruncateLinear reports a truncation in the midst of a sequence with recurrent state, which cannot be unwound. Nothing was changed.
+// CannotTruncateLinear reports a truncation in the midst of a sequence with recurrent state, which
+// cannot be unwound. Nothing was changed.
 type CannotTruncateLinear struct {
 	Pos, PosMax int // that was asked for, and that the sequence has
 	Nearest     int // the highest position up to Pos that can be restored; 0 is the empty sequence
@@ -103,7 +106,8 @@ func (e *CannotTruncateLinear) Error() string {
 		e.PosMax, e.Pos, e.Nearest)
 }
 
-// NoCheckpointError reports a position of which the sequence has no checkpoint. Nothing was changed.
+// NoCheckpointError reports a position of which the sequence has no checkpoint. Nothing was
+// changed.
 type NoCheckpointError struct {
 	Seq SeqID
 	Pos int
@@ -113,7 +117,8 @@ func (e *NoCheckpointError) Error() string {
 	return fmt.Sprintf("moeflux: sequence %d has no checkpoint at %d", e.Seq, e.Pos)
 }
 
-// CheckpointPosError reports a checkpoint that was to be made elsewhere than where the sequence stands.
+// CheckpointPosError reports a checkpoint that was to be made elsewhere than where the sequence
+// stands.
 type CheckpointPosError struct {
 	Seq      SeqID
 	Pos, Len int
@@ -123,7 +128,8 @@ func (e *CheckpointPosError) Error() string {
 	return fmt.Sprintf("moeflux: a checkpoint at %d of sequence %d, which stands at %d", e.Pos, e.Seq, e.Len)
 }
 
-// CheckpointMemoryError reports a checkpoint that does not fit beside those that are protected: position 0 and each sequence's newest.
+// CheckpointMemoryError reports a checkpoint that does not fit beside those that are protected:
+// position 0 and each sequence's newest.
 type CheckpointMemoryError struct {
 	Need, Used, Max int64 // bytes
 }

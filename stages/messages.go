@@ -3,11 +3,12 @@ package stages
 // Message is what stages exchange. Messages about a step embed Step; those of a caller name the
 // sequence instead and have a nil Head.
 //
-// A message is its receiver's until it has been handled; then its memory may become that of another (Spent). A stage that
-// wants to remember something of it copies that.
+// A message is its receiver's until it has been handled; then its memory may become that of another
+// (Spent). A stage that wants to remember something of it copies that.
 type Message interface{ Head() *Step }
 
-// Caller is where an answer goes: something the shell understands (a channel, a PID). Stages pass it on.
+// Caller is where an answer goes: something the shell understands (a channel, a PID). Stages pass
+// it on.
 type Caller any
 
 // LogitsWanted says of which rows a chunk's caller wants logits.
@@ -27,8 +28,8 @@ const Best = 64
 // BestOf returns how many they are of a vocabulary.
 func BestOf(vocab int) int { return min(Best, vocab) }
 
-// EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to sequencer.
-// A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
+// EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to
+// sequencer. A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
 type EvalChunk struct {
 	Outside
 	Seq     SeqID
@@ -40,81 +41,94 @@ type EvalChunk struct {
 	Trace   TraceContext
 	Request uint64 // names this request in CancelEval
 	Caller  Caller
-	// Before is how many positions before the first token belong to the same text and were not read again (SequenceDone.Pos of a
-	// ResumeSequence): the form in which the tokens are computed is that of the whole text.
+	// Before is how many positions before the first token belong to the same text and were not read
+	// again (SequenceDone.Pos of a ResumeSequence): the form in which the tokens are computed is
+	// that of the whole text.
 	Before int
-	// Remember makes the sequencer keep states of this text for others that begin alike: some on the way, one at the end.
+	// Remember makes the sequencer keep states of this text for others that begin alike: some on
+	// the way, one at the end.
 	Remember bool
-	// Spare is nil, or an earlier answer whose memory, Logits included, passes back for another one.
+	// Spare is nil, or an earlier answer whose memory, Logits included, passes back for another
+	// one.
 	Spare *ChunkEvaluated
 }
 
-// ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an error
-// Rows tells how many tokens were evaluated and kept before it.
+// ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an
+// error Rows tells how many tokens were evaluated and kept before it.
 type ChunkEvaluated struct {
 	Outside
-	Seq     SeqID
-	Pos     int // of the first token
-	Rows    int
-	Logits  []float32 // [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest, in order, and the bits of their tokens
-	Hidden  []float32 // [layers+1, rows, hidden]; index i is before layer i, the last after all layers
+	Seq  SeqID
+	Pos  int // of the first token
+	Rows int
+	// [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest, in order, and the bits
+	// of their tokens
+	Logits []float32
+	// [layers+1, rows, hidden]; index i is before layer i, the last after all layers
+	Hidden  []float32
 	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
 	Weights []float32 // likewise
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
-	// Unfinished means that the chunk was cancelled while its step goes on: the EvalChunk and its Tokens stay the sequencer's.
+	// Unfinished means that the chunk was cancelled while its step goes on: the EvalChunk and its
+	// Tokens stay the sequencer's.
 	Unfinished bool
 }
 
-// CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once; one that
-// is ends at the next border between steps, or, when all its step's chunks are cancelled, between
-// layers: its rows are taken back then, or, if the sequence has recurrent state, it is poisoned. The chunk's caller gets the
-// answer, with Cause.
+// CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once;
+// one that is ends at the next border between steps, or, when all its step's chunks are cancelled,
+// between layers: its rows are taken back then, or, if the sequence has recurrent state, it is
+// poisoned. The chunk's caller gets the answer, with Cause.
 type CancelEval struct {
 	Outside
 	Seq     SeqID
 	Request uint64
 	Cause   error
-	// Now gives the chunk up whatever its step still waits for: the caller gets the answer at once, with Unfinished, and what the step makes of the
-	// chunk's rows is not kept. The sequence is busy until the step ends.
+	// Now gives the chunk up whatever its step still waits for: the caller gets the answer at once,
+	// with Unfinished, and what the step makes of the chunk's rows is not kept. The sequence is
+	// busy until the step ends.
 	Now bool
 }
 
-// ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to router.
+// ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to
+// router.
 type ForgetSequence struct {
 	Outside
 	Seq SeqID
 }
 
-// CollectStats gathers figures. It travels sequencer, router, expert-IO, dispatch, combine; each adds its
-// own, and combine's shell answers the caller with it. Stats passes along with the message.
+// CollectStats gathers figures. It travels sequencer, router, expert-IO, dispatch, combine; each
+// adds its own, and combine's shell answers the caller with it. Stats passes along with the
+// message.
 type CollectStats struct {
 	Outside
 	Stats  *Stats
 	Caller Caller
 }
 
-// ResizeSlots asks for another number of expert slots: at least those of one wave, and at most those that the engine was opened
-// with. Fewer are reached as experts can be spared, and the memory of slots that are given up goes back to the system; more come
-// back empty. Anybody to expert-IO. The answer is a SlotsResized.
+// ResizeSlots asks for another number of expert slots: at least those of one wave, and at most
+// those that the engine was opened with. Fewer are reached as experts can be spared, and the memory
+// of slots that are given up goes back to the system; more come back empty. Anybody to expert-IO.
+// The answer is a SlotsResized.
 type ResizeSlots struct {
 	Outside
 	Slots  int
 	Caller Caller
 }
 
-// SlotsResized answers ResizeSlots when there are no more slots than were asked for, or another ResizeSlots has come. Expert-IO to caller.
+// SlotsResized answers ResizeSlots when there are no more slots than were asked for, or another
+// ResizeSlots has come. Expert-IO to caller.
 type SlotsResized struct {
 	Outside
 	Slots int // that there are now
 }
 
-// WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the experts that earlier runs used most, and
-// if there are slots for all, with all. Shell to expert-IO, once.
+// WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the
+// experts that earlier runs used most, and if there are slots for all, with all. Shell to
+// expert-IO, once.
 type WarmSlots struct{ Outside }
 
-// Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running chunks end
-// as if cancelled, and when no step is left the answer is Drained. Caller to sequencer.
+// Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running
+// chunks end as if cancelled, and when no step is left the answer is Drained. Caller to sequencer.
 type Drain struct {
 	Outside
 	Caller Caller
@@ -123,27 +137,30 @@ type Drain struct {
 // Drained answers Drain: nothing is in flight any more. Sequencer to caller.
 type Drained struct{ Outside }
 
-// LingerOver tells the sequencer that it has waited long enough for sequences that were expected back.
-// Shell to sequencer, after an Outbox asked for it.
+// LingerOver tells the sequencer that it has waited long enough for sequences that were expected
+// back. Shell to sequencer, after an Outbox asked for it.
 type LingerOver struct {
 	Outside
 	Round uint64
 }
 
-// BeginLayer starts one layer of a step, or, where the device routes by itself, several. Sequencer to dispatch and, where the router
-// chooses the experts, to it, which may predict.
+// BeginLayer starts one layer of a step, or, where the device routes by itself, several. Sequencer
+// to dispatch and, where the router chooses the experts, to it, which may predict.
 type BeginLayer struct {
 	Step
 	More int // layers behind it that begin with it
 }
 
-// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A layer may get several, the later
-// ones with more to go by.
+// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A
+// layer may get several, the later ones with more to go by.
 type PrefetchExperts struct {
-	Step              // Layer is the layer that will need them: of this step, or of its sequences' next one if it lies behind
-	Ahead   int       // layers from the one that the step has come to
-	Experts []int32   // the likeliest first, of equal ones the lower; without repeats
-	Chances []float32 // [len(Experts)] that at least one row picks the expert, above 0 and at most 1
+	// Layer is the layer that will need them: of this step, or of its sequences' next one if it
+	// lies behind
+	Step
+	Ahead   int     // layers from the one that the step has come to
+	Experts []int32 // the likeliest first, of equal ones the lower; without repeats
+	// [len(Experts)] that at least one row picks the expert, above 0 and at most 1
+	Chances []float32
 }
 
 // PicksReady carries what the device has chosen for a layer. Dispatch to router.
@@ -153,8 +170,9 @@ type PicksReady struct {
 	Weights []float32 // likewise
 }
 
-// ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell what these layers will pick. Dispatch to
-// router, before the next layer's PicksReady; left out where that would come first.
+// ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell
+// what these layers will pick. Dispatch to router, before the next layer's PicksReady; left out
+// where that would come first.
 type ScoresAhead struct {
 	Step
 	Scores []float32 // [layers ahead, rows, experts]; passes to the router
@@ -166,8 +184,8 @@ type LayerRouted struct {
 	Plan *RoutePlan // shared, read-only
 }
 
-// ExpertsRead tells that reads have ended: each as soon as it has, so that its expert need not wait for the others of its
-// group. Read pool to expert-IO. The slots' bytes pass back.
+// ExpertsRead tells that reads have ended: each as soon as it has, so that its expert need not wait
+// for the others of its group. Read pool to expert-IO. The slots' bytes pass back.
 type ExpertsRead struct {
 	Step        // as given in ReadGroup
 	Results     []ReadResult
@@ -181,8 +199,9 @@ type ReadResult struct {
 	Err  error
 }
 
-// ReadOverdue tells that a read has not ended in time. The slot's bytes stay with the reader, who tells again if it takes
-// longer still; ExpertsRead comes when it has ended. Read pool to expert-IO.
+// ReadOverdue tells that a read has not ended in time. The slot's bytes stay with the reader, who
+// tells again if it takes longer still; ExpertsRead comes when it has ended. Read pool to
+// expert-IO.
 type ReadOverdue struct {
 	Outside
 	Slot SlotID
@@ -190,22 +209,24 @@ type ReadOverdue struct {
 	Err  error
 }
 
-// WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a wave. Each use of a plan
-// is in one wave; which, and how many there are, depends on what was in memory when. Expert-IO to dispatch. The slots pass to
-// dispatch and come home in SlotsReleased.
+// WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a
+// wave. Each use of a plan is in one wave; which, and how many there are, depends on what was in
+// memory when. Expert-IO to dispatch. The slots pass to dispatch and come home in SlotsReleased.
 type WaveResident struct {
 	Step
 	Plan    *RoutePlan // shared, read-only
 	Wave    int        // counts the waves of the layer from 0
 	Last    bool       // no further wave of this layer
 	Settled bool       // every expert of the model is in memory: nothing need be foretold
-	Uses    []int32    // indices into Plan.Uses, ascending; none in a last wave behind which only lost uses were left
-	Slots   []SlotID   // [len(Uses)]
+	// indices into Plan.Uses, ascending; none in a last wave behind which only lost uses were left
+	Uses  []int32
+	Slots []SlotID // [len(Uses)]
 	// Losses, with Last, is whose rows the layer could not be computed for. Shared, read-only.
 	Losses []Loss
 }
 
-// WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The slots pass on.
+// WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The
+// slots pass on.
 type WaveSubmitted struct {
 	Step
 	Wave   int
@@ -213,8 +234,10 @@ type WaveSubmitted struct {
 	Ticket Ticket
 	After  Ticket // nil, or of earlier commands that the wave's build on
 	Slots  []SlotID
-	Plan   *RoutePlan // with Last, unless the layer is dense or routed on the device: the plan passes on, to be given back when the wave is done
-	More   int        // layers behind it whose commands these are, too
+	// with Last, unless the layer is dense or routed on the device: the plan passes on, to be given
+	// back when the wave is done
+	Plan *RoutePlan
+	More int // layers behind it whose commands these are, too
 }
 
 // LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.
@@ -224,15 +247,17 @@ type LayerSubmitted struct {
 	Losses []Loss // whose rows the layer could not be computed for; shared, read-only
 }
 
-// Loss is a sequence of a step for whose rows a layer could not be computed, though the step goes on for the others: an expert that only
-// those rows want could not be read, or their router scores are no numbers. What is computed for them from there on means nothing. A step that
-// has lost all its sequences has failed.
+// Loss is a sequence of a step for whose rows a layer could not be computed, though the step goes
+// on for the others: an expert that only those rows want could not be read, or their router scores
+// are no numbers. What is computed for them from there on means nothing. A step that has lost all
+// its sequences has failed.
 type Loss struct {
 	Seq SeqID
 	Err *StepError
 }
 
-// TicketDone tells that the device has finished submitted commands. Device to the stage that awaited it.
+// TicketDone tells that the device has finished submitted commands. Device to the stage that
+// awaited it.
 type TicketDone struct {
 	Step            // as given in Await
 	ID       uint64 // as given in Await
@@ -240,7 +265,8 @@ type TicketDone struct {
 	DeviceNS int64
 }
 
-// SlotsReleased sends a wave's slots home. Combine to expert-IO, or dispatch where the step has failed.
+// SlotsReleased sends a wave's slots home. Combine to expert-IO, or dispatch where the step has
+// failed.
 type SlotsReleased struct {
 	Step
 	Wave  int
@@ -253,27 +279,33 @@ type LayerRetired struct {
 	More int // layers behind it that it has finished with it
 }
 
-// StepRouted tells what the device has routed by itself in a step. Dispatch to router, which counts it.
+// StepRouted tells what the device has routed by itself in a step. Dispatch to router, which counts
+// it.
 type StepRouted struct {
 	Step
-	Picks []int32 // [layers with routed experts, rows, TopK]; negative ones are of rows whose scores were no numbers
+	// [layers with routed experts, rows, TopK]; negative ones are of rows whose scores were no
+	// numbers
+	Picks []int32
 }
 
-// ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected. Sequencer to dispatch,
-// after the last LayerSubmitted.
+// ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected.
+// Sequencer to dispatch, after the last LayerSubmitted.
 type ReadLogits struct{ Step }
 
 // LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
 type LogitsReady struct {
 	Step
-	Logits  []float32 // [rows with Logits set, Row.Width], one behind the other; see ChunkEvaluated.Logits
+	// [rows with Logits set, Row.Width], one behind the other; see ChunkEvaluated.Logits
+	Logits  []float32
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
 	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32
-	Losses  []Loss // whose rows could not be computed, where that is found at the step's end. Shared, read-only.
+	// whose rows could not be computed, where that is found at the step's end. Shared, read-only.
+	Losses []Loss
 }
 
-// StepFailed tells that a step cannot go on for any of its sequences. Any stage to sequencer; Layer is where it failed.
+// StepFailed tells that a step cannot go on for any of its sequences. Any stage to sequencer; Layer
+// is where it failed.
 type StepFailed struct {
 	Step
 	Stage StageID
@@ -282,8 +314,8 @@ type StepFailed struct {
 	Untouched bool
 }
 
-// DrainStep empties the pipeline of a failed step. It travels sequencer, dispatch, router, expert-IO, dispatch, combine,
-// behind everything that those sent before, and ends as StepDrained.
+// DrainStep empties the pipeline of a failed step. It travels sequencer, dispatch, router,
+// expert-IO, dispatch, combine, behind everything that those sent before, and ends as StepDrained.
 type DrainStep struct {
 	Step
 	Hop int // 0 on the way to dispatch first, 1 when it comes there again

@@ -4,13 +4,13 @@ package stages
 type Ticket interface {
 	// OnDone calls f once when the work is complete, and ends with it; see gpu.Ticket.
 	OnDone(f func(error))
-	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It may be asked until
-	// OnDone's f has returned.
+	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It
+	// may be asked until OnDone's f has returned.
 	DeviceNS() int64
 }
 
-// Outbox is what a stage wants to happen after one message. The shell does it in the order of the fields
-// and empties the box; slices keep their memory.
+// Outbox is what a stage wants to happen after one message. The shell does it in the order of the
+// fields and empties the box; slices keep their memory.
 type Outbox struct {
 	Frees   []SlotID // slots whose memory may go back to the system until they are read into again
 	Reads   []ReadGroup
@@ -30,7 +30,8 @@ type Ended struct {
 	Err  error
 }
 
-// Note is something rare that helps whoever looks for the reason of a speed: a text and keys with values, as for a slog.Logger.
+// Note is something rare that helps whoever looks for the reason of a speed: a text and keys with
+// values, as for a slog.Logger.
 type Note struct {
 	Text string
 	Args []any
@@ -63,14 +64,16 @@ type ReadGroup struct {
 	Speculative bool
 }
 
-// Read asks for one expert's record to be read into a slot, whose bytes belong to the reader until the answer.
+// Read asks for one expert's record to be read into a slot, whose bytes belong to the reader until
+// the answer.
 type Read struct {
 	Slot          SlotID
 	Gen           uint32
 	Layer, Expert int
 }
 
-// Hurry asks that a speculative read that has been asked for goes before the others: somebody waits for it by now.
+// Hurry asks that a speculative read that has been asked for goes before the others: somebody waits
+// for it by now.
 type Hurry struct {
 	Slot SlotID
 	Gen  uint32
@@ -107,7 +110,8 @@ func (o *Outbox) Reset() {
 	o.Linger = 0
 }
 
-// Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the engine.
+// Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the
+// engine.
 type Core interface {
 	Step(in Message, out *Outbox) error
 }

@@ -1,8 +1,9 @@
 package stages
 
-// Spent keeps the memory of messages that have been handled, of plans and of answers, and makes new ones of it: in the
-// steady state a decoded token allocates nothing. What a method returns is empty but for its arguments. Stages reach it
-// through their Outbox. It may be shared by stages that never run at the same time; it is not for concurrent use.
+// Spent keeps the memory of messages that have been handled, of plans and of answers, and makes new
+// ones of it: in the steady state a decoded token allocates nothing. What a method returns is empty
+// but for its arguments. Stages reach it through their Outbox. It may be shared by stages that
+// never run at the same time; it is not for concurrent use.
 type Spent struct {
 	begins    free[BeginLayer]
 	prefetch  free[PrefetchExperts]
@@ -159,7 +160,8 @@ func (s *Spent) ChunkEvaluated(a ChunkEvaluated) *ChunkEvaluated {
 	return m
 }
 
-// RoutePlan returns a plan of n picks of k a row, with memory for uses. Its values are undefined and its uses empty.
+// RoutePlan returns a plan of n picks of k a row, with memory for uses. Its values are undefined
+// and its uses empty.
 func (s *Spent) RoutePlan(n, k int) *RoutePlan {
 	p := s.plans.take()
 	p.TopK, p.Picks, p.Weights = k, resize(p.Picks, n), resize(p.Weights, n)
@@ -212,8 +214,8 @@ func (s *Spent) AnswerDone(m *ChunkEvaluated) {
 	s.answers.put(m)
 }
 
-// Handled takes back a message that a stage has handled, unless it is of a kind that stages keep or pass on. Whoever
-// runs the stages calls it when everything the stage asked for in return is done.
+// Handled takes back a message that a stage has handled, unless it is of a kind that stages keep or
+// pass on. Whoever runs the stages calls it when everything the stage asked for in return is done.
 func (s *Spent) Handled(m Message) {
 	switch m := m.(type) {
 	case *BeginLayer:

@@ -1,6 +1,7 @@
 package stages
 
-// OpenSequence makes a sequence: an empty one, or one that stands where another does. Caller to sequencer; the answer is a SequenceDone.
+// OpenSequence makes a sequence: an empty one, or one that stands where another does. Caller to
+// sequencer; the answer is a SequenceDone.
 type OpenSequence struct {
 	Outside
 	Seq    SeqID
@@ -8,33 +9,38 @@ type OpenSequence struct {
 	Caller Caller
 }
 
-// ResetSequence empties a sequence, forgets its checkpoints and heals a poisoned one. Caller to sequencer; answered by SequenceDone, until
-// when the sequence is busy. If it fails the sequence is poisoned.
+// ResetSequence empties a sequence, forgets its checkpoints and heals a poisoned one. Caller to
+// sequencer; answered by SequenceDone, until when the sequence is busy. If it fails the sequence is
+// poisoned.
 type ResetSequence struct {
 	Outside
 	Seq    SeqID
 	Caller Caller
 }
 
-// CloseSequence gives a sequence's state and checkpoints back. Caller to sequencer; answered by SequenceDone.
+// CloseSequence gives a sequence's state and checkpoints back. Caller to sequencer; answered by
+// SequenceDone.
 type CloseSequence struct {
 	Outside
 	Seq    SeqID
 	Caller Caller
 }
 
-// TruncateSequence takes a sequence back to a position; checkpoints behind it are forgotten. Caller to sequencer; answered by SequenceDone.
+// TruncateSequence takes a sequence back to a position; checkpoints behind it are forgotten. Caller
+// to sequencer; answered by SequenceDone.
 type TruncateSequence struct {
 	Outside
 	Seq SeqID
 	Pos int // below 0 means 0; at or behind the end nothing changes
-	// Nearest takes the highest position up to Pos that can be reached, if need be by a checkpoint or by emptying the sequence. It heals a poisoned
-	// sequence. Without it a position that cannot be reached is a CannotTruncateLinear.
+	// Nearest takes the highest position up to Pos that can be reached, if need be by a checkpoint
+	// or by emptying the sequence. It heals a poisoned sequence. Without it a position that cannot
+	// be reached is a CannotTruncateLinear.
 	Nearest bool
 	Caller  Caller
 }
 
-// KeepCheckpoint keeps a sequence's present state under its position. Caller to sequencer; answered by SequenceDone.
+// KeepCheckpoint keeps a sequence's present state under its position. Caller to sequencer; answered
+// by SequenceDone.
 type KeepCheckpoint struct {
 	Outside
 	Seq    SeqID
@@ -42,8 +48,8 @@ type KeepCheckpoint struct {
 	Caller Caller
 }
 
-// RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those behind it are forgotten. It heals a poisoned sequence. Caller
-// to sequencer; answered by SequenceDone.
+// RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those behind it are
+// forgotten. It heals a poisoned sequence. Caller to sequencer; answered by SequenceDone.
 type RestoreCheckpoint struct {
 	Outside
 	Seq    SeqID
@@ -51,7 +57,8 @@ type RestoreCheckpoint struct {
 	Caller Caller
 }
 
-// ForgetCheckpoint gives a checkpoint back; that there is none is fine. Caller to sequencer; answered by SequenceDone.
+// ForgetCheckpoint gives a checkpoint back; that there is none is fine. Caller to sequencer;
+// answered by SequenceDone.
 type ForgetCheckpoint struct {
 	Outside
 	Seq    SeqID
@@ -59,9 +66,10 @@ type ForgetCheckpoint struct {
 	Caller Caller
 }
 
-// ResumeSequence makes a sequence hold as much of the beginning of a text as there is anywhere in the engine: in itself, in another
-// sequence, in a checkpoint, in a state that was remembered. At least one token is left to be evaluated. It heals a poisoned sequence. Caller
-// to sequencer; answered by SequenceDone, whose Pos is the number of tokens that need not be read.
+// ResumeSequence makes a sequence hold as much of the beginning of a text as there is anywhere in
+// the engine: in itself, in another sequence, in a checkpoint, in a state that was remembered. At
+// least one token is left to be evaluated. It heals a poisoned sequence. Caller to sequencer;
+// answered by SequenceDone, whose Pos is the number of tokens that need not be read.
 type ResumeSequence struct {
 	Outside
 	Seq    SeqID
@@ -69,7 +77,8 @@ type ResumeSequence struct {
 	Caller Caller
 }
 
-// ForgetTexts gives up all that is remembered of texts. Caller to sequencer; answered by SequenceDone.
+// ForgetTexts gives up all that is remembered of texts. Caller to sequencer; answered by
+// SequenceDone.
 type ForgetTexts struct {
 	Outside
 	Caller Caller
@@ -85,13 +94,16 @@ type DescribeSequence struct {
 // SequenceDone answers what is asked of a sequence. Sequencer to caller.
 type SequenceDone struct {
 	Outside
-	Seq         SeqID
-	Kind        SequenceOp
-	Pos         int     // positions of the sequence now
-	Checkpoints []int   // of DescribeSequence: positions, the one that was stored first before the others
-	Tokens      []int32 // of DescribeSequence: token ids of the positions, below 0 where they are not known; shared, read-only
-	Err         error
-	Poison      error // why the sequence is unusable from now on, or nil
+	Seq  SeqID
+	Kind SequenceOp
+	Pos  int // positions of the sequence now
+	// of DescribeSequence: positions, the one that was stored first before the others
+	Checkpoints []int
+	// of DescribeSequence: token ids of the positions, below 0 where they are not known; shared,
+	// read-only
+	Tokens []int32
+	Err    error
+	Poison error // why the sequence is unusable from now on, or nil
 }
 
 // SequenceOp is what was asked of a sequence.
@@ -111,21 +123,24 @@ const (
 	Adopted
 )
 
-// FreezeSequence makes a frozen state of a sequence, to be read. The sequence may go on. Caller to sequencer; answered by StateReady.
+// FreezeSequence makes a frozen state of a sequence, to be read. The sequence may go on. Caller to
+// sequencer; answered by StateReady.
 type FreezeSequence struct {
 	Outside
 	Seq    SeqID
 	Caller Caller
 }
 
-// DraftState makes room for a state of so many positions, to be filled. Caller to sequencer; answered by StateReady.
+// DraftState makes room for a state of so many positions, to be filled. Caller to sequencer;
+// answered by StateReady.
 type DraftState struct {
 	Outside
 	Positions int
 	Caller    Caller
 }
 
-// StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or, of a draft, AdoptState in the end.
+// StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or,
+// of a draft, AdoptState in the end.
 type StateReady struct {
 	Outside
 	State  StateID
@@ -134,8 +149,9 @@ type StateReady struct {
 	Err    error
 }
 
-// AdoptState puts a draft, which has been filled, in the place of a sequence's state, forgets its checkpoints of other texts, and heals
-// a poisoned sequence. Caller to sequencer; answered by SequenceDone. After an error nothing is changed and the draft is the caller's still.
+// AdoptState puts a draft, which has been filled, in the place of a sequence's state, forgets its
+// checkpoints of other texts, and heals a poisoned sequence. Caller to sequencer; answered by
+// SequenceDone. After an error nothing is changed and the draft is the caller's still.
 type AdoptState struct {
 	Outside
 	Seq    SeqID
@@ -150,8 +166,9 @@ type ReleaseState struct {
 	State StateID
 }
 
-// CopyState makes a state of another one's recurrent state: a new state, or one that is replaced. Sequencer to dispatch; answered by
-// StateCopied when the device has done so. What is sent behind it finds the copy.
+// CopyState makes a state of another one's recurrent state: a new state, or one that is replaced.
+// Sequencer to dispatch; answered by StateCopied when the device has done so. What is sent behind
+// it finds the copy.
 type CopyState struct {
 	Outside
 	Op       uint64

@@ -20,8 +20,8 @@ type Stats struct {
 	Times // of all layers, of the head, and of what belongs to no layer
 }
 
-// LayerStats is one layer's part of Stats. Hits and misses count experts per step; a pick that finds its expert
-// resident or being read for a prediction is a hit.
+// LayerStats is one layer's part of Stats. Hits and misses count experts per step; a pick that
+// finds its expert resident or being read for a prediction is a hit.
 type LayerStats struct {
 	Hits, Misses int64
 	BytesRead    int64 // for whatever reason
@@ -29,23 +29,27 @@ type LayerStats struct {
 	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
 	Evictions    int64 // experts that lost their slots
 
-	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended), Late (used while still being read) and
-	// Wasted (thrown out unused, or failed before anybody wanted it); PrefetchHeld are those that may still become one of them, read or
-	// being read and not used yet. So Issued = Hit + Late + Wasted + Held.
+	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended),
+	// Late (used while still being read) and Wasted (thrown out unused, or failed before anybody
+	// wanted it); PrefetchHeld are those that may still become one of them, read or being read and
+	// not used yet. So Issued = Hit + Late + Wasted + Held.
 	PrefetchIssued, PrefetchHit, PrefetchLate, PrefetchWasted, PrefetchHeld int64
-	// What was foretold, not in memory, and not read: Dropped because no slot was spare, Declined because time or chance spoke against
-	// it, Skipped because the layer's speculation was paused. An expert counts each time that it is foretold.
+	// What was foretold, not in memory, and not read: Dropped because no slot was spare, Declined
+	// because time or chance spoke against it, Skipped because the layer's speculation was paused.
+	// An expert counts each time that it is foretold.
 	PrefetchDropped, PrefetchDeclined, PrefetchSkipped int64
-	PrefetchPauses                                     int64 // how often speculation was paused because it cost more than it saved
-	PrefetchPaused                                     bool  // it is now
+	// how often speculation was paused because it cost more than it saved
+	PrefetchPauses int64
+	PrefetchPaused bool // it is now
 
 	Uses []int64 // [experts] picks of each
 
-	// Picks counts the picks of rows whose sequence had a row before, SamePicks those of them whose expert that
-	// row had picked in this layer too.
+	// Picks counts the picks of rows whose sequence had a row before, SamePicks those of them whose
+	// expert that row had picked in this layer too.
 	Picks, SamePicks int64
-	// AheadPicks counts picks that this layer's router, applied to the previous layer's router input, was asked to
-	// foretell, AheadHits those it did; TwoAheadPicks and TwoAheadHits are of the input before that.
+	// AheadPicks counts picks that this layer's router, applied to the previous layer's router
+	// input, was asked to foretell, AheadHits those it did; TwoAheadPicks and TwoAheadHits are of
+	// the input before that.
 	AheadPicks, AheadHits       int64
 	TwoAheadPicks, TwoAheadHits int64
 
@@ -54,22 +58,26 @@ type LayerStats struct {
 
 // ReadStats is what the engine's reads of experts cost.
 type ReadStats struct {
-	Source      string        // direct, buffered, or mmap: nothing is read then, but MajorFaults
-	Ended       int64         // reads, with or without an error
-	Speculative int64         // of these, asked for on a guess
-	Hurried     int64         // of these, wanted before they had begun
-	Bytes       int64         // read without an error
-	FromHost    int64         // experts that were not read, since the host's memory had them, where slots lie in a device's own
-	Uploaded    int64         // bytes brought to such slots
-	Failed      int64         // reads that failed for good
-	Retried     int64         // reads that were tried a second time
-	Overdue     int64         // times that a read was reported as late
-	Corrupt     int64         // times that a read brought other bytes than were packed; 0 where reads are not verified
+	Source      string // direct, buffered, or mmap: nothing is read then, but MajorFaults
+	Ended       int64  // reads, with or without an error
+	Speculative int64  // of these, asked for on a guess
+	Hurried     int64  // of these, wanted before they had begun
+	Bytes       int64  // read without an error
+	// experts that were not read, since the host's memory had them, where slots lie in a device's
+	// own
+	FromHost int64
+	Uploaded int64 // bytes brought to such slots
+	Failed   int64 // reads that failed for good
+	Retried  int64 // reads that were tried a second time
+	Overdue  int64 // times that a read was reported as late
+	// times that a read brought other bytes than were packed; 0 where reads are not verified
+	Corrupt     int64
 	WorkerTime  time.Duration // in reads, summed over workers
 	BusyTime    time.Duration // during which at least one read was under way
 	QueuedHigh  int           // the most reads that waited for a worker
 	RunningHigh int           // the most reads under way
-	MajorFaults int64         // of the whole process: mapped memory that had to be read from the disk
+	// of the whole process: mapped memory that had to be read from the disk
+	MajorFaults int64
 }
 
 // StateStats is what the engine keeps of states, and what that was good for.

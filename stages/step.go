@@ -11,16 +11,16 @@ type SeqID uint64
 // State returns the name of the sequence's state.
 func (s SeqID) State() StateID { return StateID(s) }
 
-// StateID names a state: that of a sequence (positive, its SeqID) or a frozen one (negative). 0 is the empty state, which takes no
-// memory.
+// StateID names a state: that of a sequence (positive, its SeqID) or a frozen one (negative). 0 is
+// the empty state, which takes no memory.
 type StateID int64
 
-// PageID names a page: room for the keys and values of so many positions. The sequencer says which state has which pages, dispatch
-// where they lie.
+// PageID names a page: room for the keys and values of so many positions. The sequencer says which
+// state has which pages, dispatch where they lie.
 type PageID int32
 
-// PageCopy asks for a page to be copied before a step writes to it: others share the original. From and To are equal if there is nothing
-// to copy.
+// PageCopy asks for a page to be copied before a step writes to it: others share the original. From
+// and To are equal if there is nothing to copy.
 type PageCopy struct{ From, To PageID }
 
 // StepID numbers the steps of an engine from 1.
@@ -96,8 +96,8 @@ func (b *Batch) SegmentOf(row int) int {
 	return i
 }
 
-// TraceContext is the caller's span, as W3C trace context has it. The zero value means "not traced". Stages copy it
-// and never read it.
+// TraceContext is the caller's span, as W3C trace context has it. The zero value means "not
+// traced". Stages copy it and never read it.
 type TraceContext struct {
 	TraceID [16]byte
 	SpanID  [8]byte
@@ -113,17 +113,20 @@ type Batch struct {
 	Segments []Segment      // cover Rows in order, one per sequence
 	Traces   []TraceContext // [len(Segments)]
 	Traced   bool           // some Traces entry is sampled
-	Hidden   bool           // collect the hidden state of every row before each layer and after the last
-	Routing  bool           // collect picks and weights of every layer
-	Lane     int            // which set of scratch buffers the step uses
+	// collect the hidden state of every row before each layer and after the last
+	Hidden  bool
+	Routing bool // collect picks and weights of every layer
+	Lane    int  // which set of scratch buffers the step uses
 }
 
 // Step heads every message of the pipeline: which step, and which of its layers.
 type Step struct {
-	ID     StepID
-	Layer  int
-	Batch  *Batch // shared, read-only
-	SentNS int64  // when it was sent, on the engine's clock; only set for traced steps, and for all that goes to expert-IO
+	ID    StepID
+	Layer int
+	Batch *Batch // shared, read-only
+	// when it was sent, on the engine's clock; only set for traced steps, and for all that goes to
+	// expert-IO
+	SentNS int64
 }
 
 // Head returns the step; every pipeline message has it by embedding.

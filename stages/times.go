@@ -1,15 +1,17 @@
 package stages
 
-// Times is where an engine's time went, in nanoseconds since it was opened. A device whose queue does not tell when it works
-// (gpu.Watched) leaves all but ReadNS at 0.
+// Times is where an engine's time went, in nanoseconds since it was opened. A device whose queue
+// does not tell when it works (gpu.Watched) leaves all but ReadNS at 0.
 //
-// ComputeNS and DiskWaitNS never run at once, so a step takes both of them, and what is neither: choosing tokens, and the
-// stages' own work.
+// ComputeNS and DiskWaitNS never run at once, so a step takes both of them, and what is neither:
+// choosing tokens, and the stages' own work.
 type Times struct {
-	ComputeNS  int64 `json:"compute_ns"`   // the device worked
-	OverlapNS  int64 `json:"overlap_ns"`   // of ComputeNS: experts were being read meanwhile
-	DiskWaitNS int64 `json:"disk_wait_ns"` // the device had nothing to do, because experts that a layer's router had picked were missing
-	ReadNS     int64 `json:"read_ns"`      // experts were being read, one or more; not counted by the layer
+	ComputeNS int64 `json:"compute_ns"` // the device worked
+	OverlapNS int64 `json:"overlap_ns"` // of ComputeNS: experts were being read meanwhile
+	// the device had nothing to do, because experts that a layer's router had picked were missing
+	DiskWaitNS int64 `json:"disk_wait_ns"`
+	// experts were being read, one or more; not counted by the layer
+	ReadNS int64 `json:"read_ns"`
 }
 
 // Add adds u to t.

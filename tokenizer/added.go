@@ -18,7 +18,8 @@ type addedToken struct {
 	special    bool
 }
 
-// addedMatcher finds added tokens in a text. Looking at one place takes time up to the length of the longest token there.
+// addedMatcher finds added tokens in a text. Looking at one place takes time up to the length of
+// the longest token there.
 type addedMatcher struct {
 	patterns []addedPattern // by text
 	first    [256]bool      // bytes that begin a pattern
@@ -30,7 +31,8 @@ type addedPattern struct {
 	token *addedToken
 }
 
-// newAddedMatcher makes a matcher. Of two patterns with one text (after normalisation) the earlier wins.
+// newAddedMatcher makes a matcher. Of two patterns with one text (after normalisation) the earlier
+// wins.
 func newAddedMatcher(patterns []addedPattern) *addedMatcher {
 	m := &addedMatcher{only: -1}
 	for _, p := range patterns {
@@ -67,8 +69,8 @@ func (m *addedMatcher) candidate(s string, i int) int {
 	return i
 }
 
-// longestAt returns the longest pattern that s begins with, nil if there is none. Patterns that agree with s so far are
-// neighbours in sorted order, shorter ones first.
+// longestAt returns the longest pattern that s begins with, nil if there is none. Patterns that
+// agree with s so far are neighbours in sorted order, shorter ones first.
 func (m *addedMatcher) longestAt(s string) *addedPattern {
 	var best *addedPattern
 	lo, hi := 0, len(m.patterns)
@@ -88,9 +90,9 @@ func (m *addedMatcher) longestAt(s string) *addedPattern {
 	}
 }
 
-// split calls token for each added token in s and text for each non-empty part between them, in order. Matches are the
-// leftmost, of those at one place the longest; one that is no single word is passed over as a whole. text and token
-// decide by their error whether to go on.
+// split calls token for each added token in s and text for each non-empty part between them, in
+// order. Matches are the leftmost, of those at one place the longest; one that is no single word is
+// passed over as a whole. text and token decide by their error whether to go on.
 func (m *addedMatcher) split(s string, text func(string) error, token func(*addedToken) error) error {
 	if len(m.patterns) == 0 {
 		if s == "" {

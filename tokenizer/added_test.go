@@ -61,7 +61,8 @@ func TestAddedTokens(t *testing.T) {
 	}
 }
 
-// A normalized token is found in the normalised text, whatever its own form; others only as they are.
+// A normalized token is found in the normalised text, whatever its own form; others only as they
+// are.
 func TestAddedTokensAndNormalizer(t *testing.T) {
 	tok := spec{
 		normalizer: obj{"type": "Sequence", "normalizers": []obj{{"type": "NFC"}}},

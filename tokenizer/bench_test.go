@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// benchTexts are Go source, the reference texts of many scripts, and words that never repeat, for which the piece
-// cache is of no use.
+// benchTexts are Go source, the reference texts of many scripts, and words that never repeat, for
+// which the piece cache is of no use.
 func benchTexts(b *testing.B) map[string]string {
 	b.Helper()
 	var ref struct {

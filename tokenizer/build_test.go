@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// spec describes a small tokenizer.json. The zero value has the 256 bytes as tokens 0 to 255, no merges, no
-// splits. Merges make tokens 256 and up; added tokens have the ids they say.
+// spec describes a small tokenizer.json. The zero value has the 256 bytes as tokens 0 to 255, no
+// merges, no splits. Merges make tokens 256 and up; added tokens have the ids they say.
 type spec struct {
 	merges        [][2]string // in the byte alphabet
 	added         []map[string]any

@@ -2,8 +2,9 @@ package tokenizer
 
 import "unicode/utf8"
 
-// The vocabulary of a byte-level tokenizer is spelled in an alphabet of 256 printable characters, one for each byte:
-// 0x21-0x7e, 0xa1-0xac and 0xae-0xff stand for themselves, the other 68 bytes are U+0100 and up in ascending order.
+// The vocabulary of a byte-level tokenizer is spelled in an alphabet of 256 printable characters,
+// one for each byte: 0x21-0x7e, 0xa1-0xac and 0xae-0xff stand for themselves, the other 68 bytes
+// are U+0100 and up in ascending order.
 
 // alphabetSize is one more than the largest character of the alphabet.
 const alphabetSize = 0x100 + 68
@@ -37,8 +38,9 @@ func invertAlphabet(chars [256]rune) (bytes [alphabetSize]int16) {
 	return bytes
 }
 
-// appendSpelled appends the bytes that a vocabulary entry stands for. An entry with any character outside the alphabet
-// stands for its own UTF-8: some vocabularies hold their special tokens that way. ok says which case it was.
+// appendSpelled appends the bytes that a vocabulary entry stands for. An entry with any character
+// outside the alphabet stands for its own UTF-8: some vocabularies hold their special tokens that
+// way. ok says which case it was.
 func appendSpelled(dst []byte, entry string) (out []byte, ok bool) {
 	start := len(dst)
 	for i := 0; i < len(entry); {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "hash/maphash"
 
-// Sizes of the piece cache: 2^14 entries of one cache line each make 1 MiB. Longer pieces and pieces of more tokens are
-// rare and merged afresh.
+// Sizes of the piece cache: 2^14 entries of one cache line each make 1 MiB. Longer pieces and
+// pieces of more tokens are rare and merged afresh.
 const (
 	cacheSlots    = 1 << 14
 	cachedBytes   = 30
@@ -11,8 +11,8 @@ const (
 	cacheSlotMask = cacheSlots - 1
 )
 
-// pieceCache remembers the tokens of short pieces. Each piece has one slot, the newer takes it from the older: no lists, no
-// growth. It belongs to one encoder and is not for concurrent use.
+// pieceCache remembers the tokens of short pieces. Each piece has one slot, the newer takes it from
+// the older: no lists, no growth. It belongs to one encoder and is not for concurrent use.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots []cacheSlot // [cacheSlots], made at the first use

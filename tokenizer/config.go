@@ -11,17 +11,18 @@ import (
 	"strconv"
 )
 
-// config is what tokenizer_config.json says about ids. Its other keys concern chat templates and other programs.
+// config is what tokenizer_config.json says about ids. Its other keys concern chat templates and
+// other programs.
 type config struct {
 	addBOS, addEOS *bool  // nil: not said
 	bos, eos       string // content of the token, "" if there is none
 	added          []*addedToken
 }
 
-// LoadDir reads tokenizer.json and, if present, tokenizer_config.json of a model directory. From the latter it takes
-// bos_token and eos_token; tokens of added_tokens_decoder that tokenizer.json lacks; and add_bos_token and add_eos_token:
-// if either is given, the two decide what goes around a text (one that is not given counts as false) and a template in
-// tokenizer.json does not.
+// LoadDir reads tokenizer.json and, if present, tokenizer_config.json of a model directory. From
+// the latter it takes bos_token and eos_token; tokens of added_tokens_decoder that tokenizer.json
+// lacks; and add_bos_token and add_eos_token: if either is given, the two decide what goes around a
+// text (one that is not given counts as false) and a template in tokenizer.json does not.
 func LoadDir(dir string) (*Tokenizer, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// A cutter is a splitting expression with behaviour Isolated, written by hand: it returns the length of the first piece of
-// s, which is a match at 0 or all that comes before the first match. s is not empty. Since none of the expressions looks
-// back, cutting what remains again and again splits the whole.
+// A cutter is a splitting expression with behaviour Isolated, written by hand: it returns the
+// length of the first piece of s, which is a match at 0 or all that comes before the first match. s
+// is not empty. Since none of the expressions looks back, cutting what remains again and again
+// splits the whole.
 type cutter func(s string) int
 
-// knownPatterns are the splitting expressions with a cutter, spelled as in tokenizer.json. Tests hold each cutter
-// against the expression.
+// knownPatterns are the splitting expressions with a cutter, spelled as in tokenizer.json. Tests
+// hold each cutter against the expression.
 var knownPatterns = map[string]cutter{
 	patternQwen2:         func(s string) int { return cutQwen(s, letter) },
 	patternQwen35:        func(s string) int { return cutQwen(s, letter|mark) },
@@ -142,8 +143,9 @@ func cutQwen(s string, word class) int {
 	return cutSpace(s)
 }
 
-// cutSpace is \s*[\r\n]+|\s+(?!\S)|\s+ where s begins with a space character: up to the last line end of the run, else
-// all but the last character of the run, else all of it where the text ends or there is only one.
+// cutSpace is \s*[\r\n]+|\s+(?!\S)|\s+ where s begins with a space character: up to the last line
+// end of the run, else all but the last character of the run, else all of it where the text ends or
+// there is only one.
 func cutSpace(s string) int {
 	end, last, lineEnd := spaceRun(s)
 	if lineEnd > 0 {
@@ -152,8 +154,8 @@ func cutSpace(s string) int {
 	return allButLast(s, end, last)
 }
 
-// spaceRun measures the space characters that s begins with: where they end, where the last one begins, where the last
-// line end among them ends (0 if there is none).
+// spaceRun measures the space characters that s begins with: where they end, where the last one
+// begins, where the last line end among them ends (0 if there is none).
 func spaceRun(s string) (end, last, lineEnd int) {
 	for end < len(s) {
 		c, n := classAt(s, end)
@@ -177,8 +179,8 @@ func allButLast(s string, end, last int) int {
 	return last
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s, which is an apostrophe; 0 if
-// there is none. Ignoring case, the long s (U+017F) counts as an s.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s, which is
+// an apostrophe; 0 if there is none. Ignoring case, the long s (U+017F) counts as an s.
 func contraction(s string, ignoreCase bool) int {
 	lower := func(i int) byte {
 		if i >= len(s) {
@@ -208,8 +210,8 @@ func contraction(s string, ignoreCase bool) int {
 	return 0
 }
 
-// cutDeepSeekWords is patternDeepSeekWords, which leaves some characters unmatched: numbers, control characters and
-// unassigned ones, where no letter follows.
+// cutDeepSeekWords is patternDeepSeekWords, which leaves some characters unmatched: numbers,
+// control characters and unassigned ones, where no letter follows.
 func cutDeepSeekWords(s string) int {
 	for i := 0; i < len(s); {
 		if n := matchDeepSeekWord(s[i:]); n > 0 {

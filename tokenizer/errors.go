@@ -12,7 +12,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("tokenizer: %s = %s is not supported; use a byte-level BPE tokenizer.json", e.Key, e.Value)
 }
 
-// UnencodableError reports a byte for which the vocabulary has no token, so that the text cannot be encoded in full.
+// UnencodableError reports a byte for which the vocabulary has no token, so that the text cannot be
+// encoded in full.
 type UnencodableError struct {
 	Byte byte
 }

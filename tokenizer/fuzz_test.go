@@ -54,7 +54,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Valid NFC text without added tokens comes back from its ids, whole and as a stream; other text comes back normalised.
+// Valid NFC text without added tokens comes back from its ids, whole and as a stream; other text
+// comes back normalised.
 func FuzzEncode(f *testing.F) {
 	toks := map[string]*Tokenizer{}
 	for _, kind := range kinds {

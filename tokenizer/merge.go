@@ -5,12 +5,12 @@ import "math"
 // noRank stands for a pair that does not merge. Ranks are below it: they count entries of a file.
 const noRank = math.MaxUint32
 
-// shortPiece is the length in bytes up to which a piece is merged by scanning; longer ones use a heap. The scan is
-// quadratic with a small constant; the two cost the same near 60 bytes.
+// shortPiece is the length in bytes up to which a piece is merged by scanning; longer ones use a
+// heap. The scan is quadratic with a small constant; the two cost the same near 60 bytes.
 const shortPiece = 48
 
-// pairTable maps a pair of token ids to the rank of its merge and the id of the result. It is an open hash table, never
-// more than half full.
+// pairTable maps a pair of token ids to the rank of its merge and the id of the result. It is an
+// open hash table, never more than half full.
 type pairTable struct {
 	slots []pairSlot // a power of two
 	shift uint       // 64 - log2(len(slots))
@@ -37,7 +37,8 @@ func newPairTable(n int) pairTable {
 }
 
 func (t *pairTable) slot(pair uint64) *pairSlot {
-	// Multiplying by an odd number near 2^64/golden ratio spreads ids that follow each other over the top bits.
+	// Multiplying by an odd number near 2^64/golden ratio spreads ids that follow each other over
+	// the top bits.
 	i := (pair ^ pair>>29) * 0x9e3779b97f4a7c15 >> t.shift
 	for {
 		s := &t.slots[i]
@@ -70,7 +71,8 @@ type merger struct {
 	prior []int32
 }
 
-// mergeShort merges m.ids in place: always the pair of lowest rank, the leftmost of equals, until none is left.
+// mergeShort merges m.ids in place: always the pair of lowest rank, the leftmost of equals, until
+// none is left.
 func (m *merger) mergeShort(table *pairTable) {
 	n := len(m.ids)
 	m.ranks, m.next = m.ranks[:0], m.next[:0]
@@ -103,9 +105,10 @@ func (m *merger) mergeShort(table *pairTable) {
 	}
 }
 
-// mergeLong does the same as mergeShort in n log n steps. Tokens stay at the index of their first byte, linked to their
-// neighbours; the heap holds rank<<32|index of every pair that was seen, and an entry whose rank is no longer
-// that of the pair at its index is stale. A pair has one rank, so equal ranks mean the same pair.
+// mergeLong does the same as mergeShort in n log n steps. Tokens stay at the index of their first
+// byte, linked to their neighbours; the heap holds rank<<32|index of every pair that was seen, and
+// an entry whose rank is no longer that of the pair at its index is stale. A pair has one rank, so
+// equal ranks mean the same pair.
 func (m *merger) mergeLong(table *pairTable) {
 	n := len(m.ids)
 	m.ranks, m.next = resize(m.ranks, n), resize(m.next, n)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// naiveMerge is the definition: as long as any pair merges, merge the one of lowest rank, the leftmost of equals.
+// naiveMerge is the definition: as long as any pair merges, merge the one of lowest rank, the
+// leftmost of equals.
 func naiveMerge(table *pairTable, ids []int32) []int32 {
 	ids = slices.Clone(ids)
 	for {
@@ -84,7 +85,8 @@ func TestPairTable(t *testing.T) {
 	}
 }
 
-// One piece of a megabyte is merged in seconds, not hours, and right: a letter run by doubling merges.
+// One piece of a megabyte is merged in seconds, not hours, and right: a letter run by doubling
+// merges.
 func TestLongPiece(t *testing.T) {
 	merges := [][2]string{}
 	for s := "a"; len(s) < 64; s += s {

@@ -18,8 +18,9 @@ func (n normalizer) apply(s string) string {
 	return s
 }
 
-// normalForm is form.String(s) without the limit that x/text puts on runs of combining marks: past 30 of them in a row it
-// puts U+034F in between, which the definition of the normal forms does not know.
+// normalForm is form.String(s) without the limit that x/text puts on runs of combining marks: past
+// 30 of them in a row it puts U+034F in between, which the definition of the normal forms does not
+// know.
 func normalForm(form norm.Form, s string) string {
 	if isASCII(s) || form.IsNormalString(s) {
 		return s
@@ -31,8 +32,8 @@ func normalForm(form norm.Form, s string) string {
 	return normalFormExact(form, s)
 }
 
-// normalFormExact follows the definition: decompose each character, sort each run of marks by combining class, compose. It
-// is for texts with long runs of marks only.
+// normalFormExact follows the definition: decompose each character, sort each run of marks by
+// combining class, compose. It is for texts with long runs of marks only.
 func normalFormExact(form norm.Form, s string) string {
 	decomposed := norm.NFD
 	if form == norm.NFKC || form == norm.NFKD {
@@ -77,8 +78,9 @@ func sortMarks(runes []classedRune) {
 	}
 }
 
-// compose joins, in place, every character with the last starter before it where a composed character exists and nothing in
-// between blocks it: something between blocks unless its class is lower and not 0.
+// compose joins, in place, every character with the last starter before it where a composed
+// character exists and nothing in between blocks it: something between blocks unless its class is
+// lower and not 0.
 func compose(runes []classedRune) []classedRune {
 	starter, last := -1, uint8(0)
 	out := runes[:0]
@@ -99,7 +101,8 @@ func compose(runes []classedRune) []classedRune {
 	return out
 }
 
-// composed returns the character that a and b, both decomposed or the result of composition, make together.
+// composed returns the character that a and b, both decomposed or the result of composition, make
+// together.
 func composed(a, b rune) (rune, bool) {
 	if b < utf8.RuneSelf {
 		return 0, false
@@ -118,8 +121,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// validText returns s with invalid UTF-8 replaced as Decode does. The reference never sees such text: its strings
-// cannot hold it.
+// validText returns s with invalid UTF-8 replaced as Decode does. The reference never sees such
+// text: its strings cannot hold it.
 func validText(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -37,7 +37,8 @@ func TestNormalFormExact(t *testing.T) {
 }
 
 func TestNormalizeLongRunsOfMarks(t *testing.T) {
-	// 40 dots below (class 220) and one acute (230) after an e: sorted already, the first dot composes.
+	// 40 dots below (class 220) and one acute (230) after an e: sorted already, the first dot
+	// composes.
 	marks := strings.Repeat("\u0323", 40)
 	for _, c := range []struct{ name, in, want string }{
 		{"sorted", "e" + marks + "\u0301", "\u1eb9" + marks[2:] + "\u0301"},

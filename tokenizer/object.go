@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object of tokenizer.json that is taken apart key by key. The first trouble is kept in err; what was
-// not taken when end is called is unsupported.
+// object is a JSON object of tokenizer.json that is taken apart key by key. The first trouble is
+// kept in err; what was not taken when end is called is unsupported.
 type object struct {
 	path   string
 	fields map[string]json.RawMessage
@@ -48,7 +48,8 @@ func (o *object) take(name string) json.RawMessage {
 	return raw
 }
 
-// into takes a key and decodes its value into dst, which stays as it is if the key is absent or null.
+// into takes a key and decodes its value into dst, which stays as it is if the key is absent or
+// null.
 func (o *object) into(name string, dst any) {
 	raw := o.take(name)
 	if raw == nil || o.err != nil {

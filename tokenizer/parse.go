@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxSpareIDs bounds the ids of a small file: an id may exceed the size of tokenizer.json in bytes by this much. Tables
-// by id then are in proportion to the input, and a small vocabulary may still carry the special ids of a full one.
+// maxSpareIDs bounds the ids of a small file: an id may exceed the size of tokenizer.json in bytes
+// by this much. Tables by id then are in proportion to the input, and a small vocabulary may still
+// carry the special ids of a full one.
 const maxSpareIDs = 1 << 18
 
-// Parse reads a tokenizer.json. The error is an *UnsupportedError if the file asks for what this package does not do.
-// Truncation and padding in the file are ignored, see the package comment.
+// Parse reads a tokenizer.json. The error is an *UnsupportedError if the file asks for what this
+// package does not do. Truncation and padding in the file are ignored, see the package comment.
 func Parse(tokenizerJSON []byte) (*Tokenizer, error) {
 	return parse(tokenizerJSON, nil)
 }
@@ -159,7 +160,8 @@ func checkID(entry string, id int32, idLimit int) error {
 	return nil
 }
 
-// setMerges reads merges, a list of "left right" or of ["left", "right"], and fills the table of pairs.
+// setMerges reads merges, a list of "left right" or of ["left", "right"], and fills the table of
+// pairs.
 func (t *Tokenizer) setMerges(raw json.RawMessage) error {
 	list, err := parseMerges(raw)
 	if err != nil {
@@ -254,7 +256,8 @@ func (t *Tokenizer) parseAdded(raw []byte, cfg *config, idLimit int) error {
 	return nil
 }
 
-// readAddedToken takes the keys of an added token. Files mostly give them all; the defaults are those of the reference.
+// readAddedToken takes the keys of an added token. Files mostly give them all; the defaults are
+// those of the reference.
 func readAddedToken(o *object, id int32) *addedToken {
 	special := o.flag("special", false)
 	return &addedToken{
@@ -264,7 +267,8 @@ func readAddedToken(o *object, id int32) *addedToken {
 	}
 }
 
-// addToken enters an added token into the tables. It may be in the vocabulary already, with the same id.
+// addToken enters an added token into the tables. It may be in the vocabulary already, with the
+// same id.
 func (t *Tokenizer) addToken(tok *addedToken, idLimit int) error {
 	if tok.content == "" {
 		return fmt.Errorf("tokenizer: the added token with id %d has no content", tok.id)
@@ -289,8 +293,8 @@ func (t *Tokenizer) addToken(tok *addedToken, idLimit int) error {
 	return nil
 }
 
-// setMatchers sorts the added tokens by the text they are looked for in. Where two have one text, a special one wins, then
-// the earlier.
+// setMatchers sorts the added tokens by the text they are looked for in. Where two have one text, a
+// special one wins, then the earlier.
 func (t *Tokenizer) setMatchers(added []*addedToken) {
 	slices.SortStableFunc(added, func(a, b *addedToken) int {
 		switch {

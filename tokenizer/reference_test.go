@@ -70,7 +70,8 @@ func mustEncode(tb testing.TB, t *Tokenizer, text string) []int32 {
 func TestReference(t *testing.T) {
 	for _, kind := range kinds {
 		tok, cases := mustLoad(t, kind), mustCases(t, kind)
-		// The rare category has a subtest of its own, so that a failure there can be told from one in plain text.
+		// The rare category has a subtest of its own, so that a failure there can be told from one
+		// in plain text.
 		for _, rare := range []bool{false, true} {
 			name := kind + "/common"
 			if rare {

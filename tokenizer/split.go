@@ -161,9 +161,9 @@ func (p *splitStep) join(spans []span) []span {
 	return out
 }
 
-// compilePattern compiles an expression written for Oniguruma with Ruby syntax, which the reference uses. Constructs
-// that regexp2 would understand otherwise are refused. One difference stays: ignoring case, the reference also takes the long s
-// (U+017F) for an s and the Kelvin sign for a k.
+// compilePattern compiles an expression written for Oniguruma with Ruby syntax, which the reference
+// uses. Constructs that regexp2 would understand otherwise are refused. One difference stays:
+// ignoring case, the reference also takes the long s (U+017F) for an s and the Kelvin sign for a k.
 func compilePattern(key, pattern string) (*regexp2.Regexp, error) {
 	if len(pattern) > maxPatternBytes {
 		return nil, fmt.Errorf("tokenizer: %s has %d bytes, the limit is %d", key, len(pattern), maxPatternBytes)
@@ -185,7 +185,8 @@ const sameEscapes = "pPsSdDrntfxuA"
 // sameGroups are the beginnings of groups that both dialects read alike.
 var sameGroups = []string{"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?i:", "(?>"}
 
-// dialectPart returns the first part of the pattern that the two dialects may read differently, "" if there is none.
+// dialectPart returns the first part of the pattern that the two dialects may read differently, ""
+// if there is none.
 func dialectPart(pattern string) string {
 	inClass := false
 	for i := 0; i < len(pattern); i++ {

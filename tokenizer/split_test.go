@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The first five rows are the behaviours as the reference documents them, for "the-final--countdown" split at "-".
+// The first five rows are the behaviours as the reference documents them, for
+// "the-final--countdown" split at "-".
 func TestSplitBehaviors(t *testing.T) {
 	const text = "the-final--countdown"
 	for _, c := range []struct {

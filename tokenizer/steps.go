@@ -66,7 +66,8 @@ func parseNormalizer(key string, raw []byte, depth int) (normalizer, error) {
 	return all, err
 }
 
-// parsePreTokenizer adds one pre-tokenizer. ByteLevel must come last, since after it there is no text to split.
+// parsePreTokenizer adds one pre-tokenizer. ByteLevel must come last, since after it there is no
+// text to split.
 func (t *Tokenizer) parsePreTokenizer(key string, raw []byte, depth int) error {
 	if isNull(raw) {
 		return &UnsupportedError{Key: key, Value: "null"}
@@ -135,7 +136,8 @@ func parseDecoder(key string, raw []byte, depth int) error {
 	o, kind := component(key, raw, depth)
 	switch kind {
 	case "ByteLevel":
-		o.ignore("add_prefix_space", "trim_offsets", "use_regex") // they mean something in other places only
+		// they mean something in other places only
+		o.ignore("add_prefix_space", "trim_offsets", "use_regex")
 		return o.end()
 	case "Sequence":
 		count := 0

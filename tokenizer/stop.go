@@ -2,9 +2,10 @@ package tokenizer
 
 import "strings"
 
-// StopStream cuts a text at the first stop string, however the text comes in pieces: at the borders of tokens, say. What
-// might be the beginning of a stop string is held back until it is decided. Of several stop strings the one that is
-// complete first wins, of those the longest. It is for one goroutine.
+// StopStream cuts a text at the first stop string, however the text comes in pieces: at the borders
+// of tokens, say. What might be the beginning of a stop string is held back until it is decided. Of
+// several stop strings the one that is complete first wins, of those the longest. It is for one
+// goroutine.
 type StopStream struct {
 	stops []string // none is empty
 	held  string
@@ -22,7 +23,8 @@ func NewStopStream(stops ...string) *StopStream {
 	return s
 }
 
-// Push adds text and returns what is certain to come before any stop string. Once one was found nothing comes any more.
+// Push adds text and returns what is certain to come before any stop string. Once one was found
+// nothing comes any more.
 func (s *StopStream) Push(text string) string {
 	if s.found != "" {
 		return ""
@@ -63,7 +65,8 @@ func (s *StopStream) find() (begin int, stop string) {
 	return begin, stop
 }
 
-// heldBack returns the length of the longest end of text that begins one of the words without being all of it.
+// heldBack returns the length of the longest end of text that begins one of the words without being
+// all of it.
 func heldBack(text string, words ...string) int {
 	longest := 0
 	for _, word := range words {

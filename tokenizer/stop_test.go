@@ -50,7 +50,8 @@ func TestStopStream(t *testing.T) {
 	}
 }
 
-// However a text is cut, the same is printed, it holds no stop string, and it is cut where the first one begins.
+// However a text is cut, the same is printed, it holds no stop string, and it is cut where the
+// first one begins.
 func FuzzStopStream(f *testing.F) {
 	f.Add("hello STOP world", "STOP", "lo", 3)
 	f.Add("aaaaab", "aab", "aaaab", 2)

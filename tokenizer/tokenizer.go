@@ -16,7 +16,8 @@ const (
 	flagSpelled                   // a vocabulary entry in the byte alphabet
 )
 
-// Tokenizer turns text into token ids and back. It does not change once made: any number of goroutines may use it.
+// Tokenizer turns text into token ids and back. It does not change once made: any number of
+// goroutines may use it.
 type Tokenizer struct {
 	bytes []string // [VocabSize] bytes a token stands for; "" for an unused id
 	flags []uint8  // [VocabSize]
@@ -52,8 +53,8 @@ func (t *Tokenizer) has(id int32) bool {
 	return id >= 0 && int(id) < len(t.flags) && t.flags[id]&flagUsed != 0
 }
 
-// TokenBytes returns the bytes that a token stands for, which may be part of a character; those of an added token are
-// its text. The slice is the caller's. ok is false if no token has that id.
+// TokenBytes returns the bytes that a token stands for, which may be part of a character; those of
+// an added token are its text. The slice is the caller's. ok is false if no token has that id.
 func (t *Tokenizer) TokenBytes(id int32) (b []byte, ok bool) {
 	if !t.has(id) {
 		return nil, false
@@ -61,8 +62,8 @@ func (t *Tokenizer) TokenBytes(id int32) (b []byte, ok bool) {
 	return []byte(t.bytes[id]), true
 }
 
-// TokenID returns the id of a token: an added token by its text, one of the vocabulary by its spelling there, in
-// the byte alphabet ("Ġthe" for " the").
+// TokenID returns the id of a token: an added token by its text, one of the vocabulary by its
+// spelling there, in the byte alphabet ("Ġthe" for " the").
 func (t *Tokenizer) TokenID(content string) (id int32, ok bool) {
 	id, ok = t.ids[content]
 	return id, ok
@@ -79,10 +80,11 @@ func (t *Tokenizer) BOS() (id int32, ok bool) { return max(t.bos, 0), t.bos != n
 // EOS returns the token that ends a text. Only tokenizer_config.json names it, see LoadDir.
 func (t *Tokenizer) EOS() (id int32, ok bool) { return max(t.eos, 0), t.eos != noToken }
 
-// Encode returns the ids of text. With addSpecial, they come with the ids that go around a text (often a BOS, often
-// none): those that tokenizer_config.json asks for, else those of a template in tokenizer.json. Added tokens in the text,
-// special ones too, become their ids. Invalid UTF-8 is taken for U+FFFD as in Decode.
-// The error is an *UnencodableError, a *TextSizeError, or that of a splitting expression.
+// Encode returns the ids of text. With addSpecial, they come with the ids that go around a text
+// (often a BOS, often none): those that tokenizer_config.json asks for, else those of a template in
+// tokenizer.json. Added tokens in the text, special ones too, become their ids. Invalid UTF-8 is
+// taken for U+FFFD as in Decode. The error is an *UnencodableError, a *TextSizeError, or that of a
+// splitting expression.
 func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, &TextSizeError{Bytes: len(text), MaxBytes: math.MaxInt32}
@@ -103,7 +105,8 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int32, error) {
 	return e.out, nil
 }
 
-// encoder is the state of one call of Encode. Encoders are reused for their scratch memory and cache.
+// encoder is the state of one call of Encode. Encoders are reused for their scratch memory and
+// cache.
 type encoder struct {
 	t     *Tokenizer
 	out   []int32

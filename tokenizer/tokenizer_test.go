@@ -13,7 +13,8 @@ import (
 
 func TestInvalidUTF8(t *testing.T) {
 	tok := spec{}.build(t)
-	// From the Unicode standard, table 3-8 and its neighbours: one U+FFFD for each longest beginning of a character.
+	// From the Unicode standard, table 3-8 and its neighbours: one U+FFFD for each longest
+	// beginning of a character.
 	for _, c := range []struct{ in, want string }{
 		{"", ""},
 		{"a\xf1\x80\x80\xe1\x80\xc2b\x80c\x80\xbfd", "a\ufffd\ufffd\ufffdb\ufffdc\ufffd\ufffdd"},
@@ -37,8 +38,8 @@ func TestInvalidUTF8(t *testing.T) {
 	}
 }
 
-// Random ids, cut into characters anywhere: the stream gives what Decode gives, never an unfinished character, and holds
-// back no more than that.
+// Random ids, cut into characters anywhere: the stream gives what Decode gives, never an unfinished
+// character, and holds back no more than that.
 func TestStreamIsDecode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, kind := range kinds {

@@ -34,7 +34,8 @@ type layerRecords struct {
 	tickets   []*Record // combine's TicketDone, by time
 }
 
-// collect sorts the records of a step. Records of other steps, and kinds that begin or end no span, are passed over.
+// collect sorts the records of a step. Records of other steps, and kinds that begin or end no span,
+// are passed over.
 func (s *stepRecords) collect(step stages.StepID, records []Record) {
 	for i := range records {
 		rec := &records[i]
@@ -129,8 +130,8 @@ func (s *stepRecords) times() (t stages.Times, ok bool) {
 	return t, true
 }
 
-// waves reports whether the k-th ticket of the layer belongs to its k-th wave: a queue ends its work in order, so that is so
-// if no record of either kind is missing.
+// waves reports whether the k-th ticket of the layer belongs to its k-th wave: a queue ends its
+// work in order, so that is so if no record of either kind is missing.
 func (l *layerRecords) waves() bool {
 	if len(l.residents) != len(l.tickets) || l.scores != nil && int(l.scores.Miss) != len(l.tickets) {
 		return false
@@ -143,7 +144,8 @@ func (l *layerRecords) waves() bool {
 	return true
 }
 
-// lastWave returns the record of the layer's last wave, or nil if it may be missing: only the router says how many there are.
+// lastWave returns the record of the layer's last wave, or nil if it may be missing: only the
+// router says how many there are.
 func (l *layerRecords) lastWave() *Record {
 	n := len(l.residents)
 	if n == 0 || l.scores == nil || l.residents[n-1].Wave != l.scores.Miss-1 {
@@ -152,9 +154,9 @@ func (l *layerRecords) lastWave() *Record {
 	return l.residents[n-1]
 }
 
-// prefetchRead returns the end of the reads that a prefetch started, or nil if its record is missing. A layer's demand
-// reads end in records of the same kind; the number of reads tells them apart, and where it does not, the speculative ones
-// were started first.
+// prefetchRead returns the end of the reads that a prefetch started, or nil if its record is
+// missing. A layer's demand reads end in records of the same kind; the number of reads tells them
+// apart, and where it does not, the speculative ones were started first.
 func (l *layerRecords) prefetchRead() *Record {
 	for _, rec := range l.reads {
 		if rec.BeganNS >= l.prefetch.BeganNS && rec.Count == l.prefetch.Count {
@@ -185,8 +187,8 @@ func (s *stepRecords) releasedOf(layer, wave int32) *Record {
 	return nil
 }
 
-// dispatched returns the last ticket that dispatch was told of between two times, or nil: the one that made it send
-// its answer at the second.
+// dispatched returns the last ticket that dispatch was told of between two times, or nil: the one
+// that made it send its answer at the second.
 func (s *stepRecords) dispatched(beganNS, sentNS int64) *Record {
 	if rec := lastBegun(s.dispatchDone, sentNS); rec != nil && rec.BeganNS >= beganNS {
 		return rec

@@ -1,8 +1,9 @@
 // Package tracing turns what the stages did into spans, after the fact.
 //
-// While a traced step runs, each stage's shell writes one fixed Record a message into a Ring of its own: no lock, no
-// allocation, no span. When the step has ended, the records of all rings go to a Replayer, which finds the pairs that
-// begin and end a span and emits one tree under the caller's span, with the times that were recorded:
+// While a traced step runs, each stage's shell writes one fixed Record a message into a Ring of its
+// own: no lock, no allocation, no span. When the step has ended, the records of all rings go to a
+// Replayer, which finds the pairs that begin and end a span and emits one tree under the caller's
+// span, with the times that were recorded:
 //
 //	moeflux.eval             a chunk, from its request to its answer
 //	    moeflux.layer        dispatch is sent BeginLayer    -> the sequencer handles LayerRetired
@@ -16,6 +17,7 @@
 //
 // A span whose records are incomplete is left out. Nothing is guessed.
 //
-// Names of spans are in replay.go, keys of attributes in keys.go. The package knows the OpenTelemetry API only; who
-// exports the spans is the business of the provider, which tracing/export makes.
+// Names of spans are in replay.go, keys of attributes in keys.go. The package knows the
+// OpenTelemetry API only; who exports the spans is the business of the provider, which
+// tracing/export makes.
 package tracing

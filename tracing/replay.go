@@ -41,7 +41,8 @@ type Chunk struct {
 
 // Replayer turns records into spans. It belongs to one goroutine.
 type Replayer struct {
-	// LayerKinds names the mixer of each layer ("full_attention") for the layers' spans. nil leaves it out.
+	// LayerKinds names the mixer of each layer ("full_attention") for the layers' spans. nil leaves
+	// it out.
 	LayerKinds []string
 
 	tracer trace.Tracer
@@ -55,12 +56,14 @@ func NewReplayer(tp trace.TracerProvider, epoch time.Time) *Replayer {
 	return &Replayer{tracer: tp.Tracer(ScopeName), epoch: epoch.Round(0)}
 }
 
-// Emit makes the spans of one chunk out of its step's records, which may come in any order; those of other steps are
-// passed over. It does next to nothing if the provider does not record the chunk. Spans whose records are missing are left
-// out; the spans inside a missing layer then hang under the chunk.
+// Emit makes the spans of one chunk out of its step's records, which may come in any order; those
+// of other steps are passed over. It does next to nothing if the provider does not record the
+// chunk. Spans whose records are missing are left out; the spans inside a missing layer then hang
+// under the chunk.
 //
-// Two stages stamp their records independently: where the end of a span was noted before its beginning, because a
-// message was answered while its sender still worked, the span has no length and stands at its end.
+// Two stages stamp their records independently: where the end of a span was noted before its
+// beginning, because a message was answered while its sender still worked, the span has no length
+// and stands at its end.
 func (r *Replayer) Emit(c Chunk, records []Record) {
 	ctx := context.Background()
 	if parent := spanContext(c.Trace); parent.IsValid() {
@@ -150,8 +153,8 @@ func (r *Replayer) wave(ctx context.Context, w, done *Record) {
 	r.span(ctx, SpanRetire, done.BeganNS, ended, attrs)
 }
 
-// prefetch emits the span of a layer's prefetch. It hangs under the chunk, since it may begin before its layer does, and is
-// linked to the layer.
+// prefetch emits the span of a layer's prefetch. It hangs under the chunk, since it may begin
+// before its layer does, and is linked to the layer.
 func (r *Replayer) prefetch(ctx context.Context, l *layerRecords, links []trace.Link) {
 	p := l.prefetch
 	read := l.prefetchRead()

@@ -20,8 +20,8 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
 var caller = stages.TraceContext{TraceID: [16]byte{1, 2, 3}, SpanID: [8]byte{4, 5}, Flags: 1}
 
-// token is what the five stages record of step 7, one decoded token of two layers; layer 1 has a prefetch and two waves, of
-// which the second waits for the slots of the first.
+// token is what the five stages record of step 7, one decoded token of two layers; layer 1 has a
+// prefetch and two waves, of which the second waits for the slots of the first.
 func token() []Record {
 	const (
 		seq, router, io, dispatch, combine = stages.Sequencer, stages.Router, stages.ExpertIO, stages.Dispatch, stages.Combine
@@ -108,7 +108,8 @@ func replay(t *testing.T, c Chunk, records []Record) []sdk.ReadOnlySpan {
 	return rec.Ended()
 }
 
-// tree prints spans, children under their parents and in order of name and time, with times as nanoseconds since the epoch.
+// tree prints spans, children under their parents and in order of name and time, with times as
+// nanoseconds since the epoch.
 func tree(spans []sdk.ReadOnlySpan, root trace.SpanID) string {
 	title := func(s sdk.ReadOnlySpan) string {
 		return fmt.Sprintf("%s %d-%d", s.Name(), s.StartTime().Sub(epoch), s.EndTime().Sub(epoch))
@@ -183,8 +184,9 @@ func TestOrderOfRecords(t *testing.T) {
 	}
 }
 
-// A missing record leaves out the spans that need it and changes the times of no other, with one exception: a wave
-// whose slots' return was not recorded ends its retirement with the ticket's handling.
+// A missing record leaves out the spans that need it and changes the times of no other, with one
+// exception: a wave whose slots' return was not recorded ends its retirement with the ticket's
+// handling.
 func TestMissingRecords(t *testing.T) {
 	full := lines(wantToken)
 	for _, tc := range []struct {

@@ -2,8 +2,8 @@ package tracing
 
 import "github.com/moeflux/moeflux-actor/stages"
 
-// Record is what one stage did with one message. Times are nanoseconds on the engine's monotonic clock, counted from the
-// epoch that the Replayer knows.
+// Record is what one stage did with one message. Times are nanoseconds on the engine's monotonic
+// clock, counted from the epoch that the Replayer knows.
 type Record struct {
 	Step  stages.StepID
 	Layer int32
@@ -27,17 +27,17 @@ type Record struct {
 	Bytes       int64
 	DeviceNS    int64
 
-	// Times are those of the layer, or of the head, until then: of dispatch's BeginLayer and ReadLogits, of the sequencer's LayerRetired and
-	// LogitsReady.
+	// Times are those of the layer, or of the head, until then: of dispatch's BeginLayer and
+	// ReadLogits, of the sequencer's LayerRetired and LogitsReady.
 	Times stages.Times
 }
 
-// DefaultRingRecords is the capacity of a ring that was asked for none: 4,096 records, 416 KiB, hold what
-// expert-IO does in ten tokens of 61 layers.
+// DefaultRingRecords is the capacity of a ring that was asked for none: 4,096 records, 416 KiB,
+// hold what expert-IO does in ten tokens of 61 layers.
 const DefaultRingRecords = 4096
 
-// staleSteps is how far behind the step being taken a record must be to have missed its own Take: messages
-// that a stage handled after the step was answered. Far fewer steps are ever in flight.
+// staleSteps is how far behind the step being taken a record must be to have missed its own Take:
+// messages that a stage handled after the step was answered. Far fewer steps are ever in flight.
 const staleSteps = 64
 
 // Ring keeps the last records of one stage. It belongs to one goroutine.
@@ -48,8 +48,8 @@ type Ring struct {
 	lost int64
 }
 
-// NewRing makes a ring of that many records; less than 1 means DefaultRingRecords. Too few lose records of long steps and
-// with them spans; each costs 104 bytes.
+// NewRing makes a ring of that many records; less than 1 means DefaultRingRecords. Too few lose
+// records of long steps and with them spans; each costs 104 bytes.
 func NewRing(capacity int) *Ring {
 	if capacity < 1 {
 		capacity = DefaultRingRecords
@@ -76,8 +76,8 @@ func (r *Ring) Lost() int64 { return r.lost }
 // Len returns how many records the ring holds.
 func (r *Ring) Len() int { return r.n }
 
-// Take appends the records of a step to dst, oldest first, removes them from the ring and returns dst. Records of
-// steps long before it, which came too late for their own Take, are removed too.
+// Take appends the records of a step to dst, oldest first, removes them from the ring and returns
+// dst. Records of steps long before it, which came too late for their own Take, are removed too.
 func (r *Ring) Take(step stages.StepID, dst []Record) []Record {
 	first := r.next - r.n
 	if first < 0 {

@@ -117,7 +117,8 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	return parsed.Run(inv)
 }
 
-// normalise turns the help and version forms into what the parser knows and refuses commands that do not exist.
+// normalise turns the help and version forms into what the parser knows and refuses commands that
+// do not exist.
 func normalise(args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, usagef("no command given; commands: %s; try %s run -p \"package main\"", strings.Join(commandNames, ", "), program)

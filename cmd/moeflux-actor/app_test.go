@@ -34,7 +34,8 @@ const noDriver = "/no/such/folder/libcuda.so.1"
 // asProgram in the environment makes the test binary the program itself.
 const asProgram = "MOEFLUX_ACTOR_TEST_AS_PROGRAM"
 
-// sharedCache keeps the demo model for the tests of one run; TestMain removes it, and fails if a command leaves a goroutine behind.
+// sharedCache keeps the demo model for the tests of one run; TestMain removes it, and fails if a
+// command leaves a goroutine behind.
 var sharedCache string
 
 func TestMain(m *testing.M) {

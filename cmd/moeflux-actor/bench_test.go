@@ -35,7 +35,8 @@ func mustBench(t *testing.T, e env, args ...string) *benchResult {
 	return &r
 }
 
-// The figures of a bench belong together: what is counted, what follows from it, and what inspect says.
+// The figures of a bench belong together: what is counted, what follows from it, and what inspect
+// says.
 func TestBench(t *testing.T) {
 	inspected := mustInspect(t)
 	r := mustBench(t, benchEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
@@ -98,7 +99,8 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 	if v := s.TokensPerSecond; !(v.Min <= v.Median && v.Median <= v.Max && v.Min > 0) {
 		t.Errorf("%s: %+v, want the median between the others", name, v)
 	}
-	if want := spreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want { // the same, rounded by JSON
+	// the same, rounded by JSON
+	if want := spreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want {
 		t.Errorf("%s: %g multiply-adds a second, want %g", name, s.MultiplyAdds, want)
 	}
 	if r.Memory == nil {
@@ -147,7 +149,8 @@ func mustInspect(t *testing.T) *inspectResult {
 	return &r
 }
 
-// keysOf returns the keys of an object, at a path of keys below v, where an array stands for its first element.
+// keysOf returns the keys of an object, at a path of keys below v, where an array stands for its
+// first element.
 func keysOf(t *testing.T, v any, path ...string) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -223,7 +226,8 @@ func TestBenchText(t *testing.T) {
 	}
 }
 
-// A model that synth made is fed its chain: every prompt is the piece after the one before and the text that it decodes.
+// A model that synth made is fed its chain: every prompt is the piece after the one before and the
+// text that it decodes.
 func TestBenchOfTheChain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	var made synthResult
@@ -362,7 +366,8 @@ func TestTogether(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
-	if o := call(t, "", "inspect"); o.code != exitOK { // the demo model is unpacked, of which a command tells once
+	// the demo model is unpacked, of which a command tells once
+	if o := call(t, "", "inspect"); o.code != exitOK {
 		t.Fatalf("inspect: exit %d, stderr %q", o.code, o.stderr)
 	}
 	for _, c := range []struct {
@@ -421,8 +426,8 @@ func TestBenchFailures(t *testing.T) {
 	checkErrorLine(t, o)
 }
 
-// Ctrl-C ends it wherever it is: while memory is measured, and in every part of the runs. What was measured until then is
-// printed.
+// Ctrl-C ends it wherever it is: while memory is measured, and in every part of the runs. What was
+// measured until then is printed.
 func TestBenchInterrupted(t *testing.T) {
 	printed := 0
 	for _, at := range []int{0, 1, 2, 5, 20, 60, 80} {

@@ -11,8 +11,8 @@ type routingTrace struct {
 	decode int // where the visits of decoded tokens begin
 }
 
-// benchOptimum is what the best cache of as many slots would have read for the decoded tokens: it knows which expert is used when,
-// and is as empty at the start.
+// benchOptimum is what the best cache of as many slots would have read for the decoded tokens: it
+// knows which expert is used when, and is as empty at the start.
 type benchOptimum struct {
 	Misses  int64   `json:"expert_misses"`
 	HitRate float64 `json:"expert_hit_rate"`

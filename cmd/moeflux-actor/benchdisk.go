@@ -17,8 +17,9 @@ type diskRate struct {
 	ReadSeconds float64 `json:"read_seconds"` // of one read, the mean
 }
 
-// measureDisk reads records of the packed files in dir: in all modes and depths that make sense, or with depth, in the mode that an engine
-// uses and so many at once. What the page cache holds of them is given up.
+// measureDisk reads records of the packed files in dir: in all modes and depths that make sense, or
+// with depth, in the mode that an engine uses and so many at once. What the page cache holds of
+// them is given up.
 func measureDisk(ctx context.Context, dir string, io actors.ExpertIO, depth int) ([]diskRate, error) {
 	cfg, err := weights.ReadConfig(dir)
 	if err != nil {
@@ -55,7 +56,8 @@ func diskMode(io actors.ExpertIO) diskbw.Mode {
 	return diskbw.Buffered
 }
 
-// rateAt returns the measured rate of a mode nearest to so many reads at once, nil if there is none.
+// rateAt returns the measured rate of a mode nearest to so many reads at once, nil if there is
+// none.
 func rateAt(rates []diskRate, mode diskbw.Mode, depth int) *diskRate {
 	var near *diskRate
 	for i := range rates {

@@ -27,13 +27,14 @@ type benchSetting struct {
 	Prefetch    string     `json:"prefetch"`
 	Ahead       int        `json:"prefetch_layers"` // 0 if nothing is foretold
 	TopK        int        `json:"experts_per_token"`
-	Prompts     string     `json:"prompts"`       // chain, of a model that synth made, or random
-	State       string     `json:"state"`         // warm, or cold: no expert in its slots at the start
-	MemoryLimit int64      `json:"memory_limit"`  // of the cgroup, in bytes; 0 for none
-	ExpertBytes int64      `json:"expert_memory"` // of all slots
-	RingDepth   int        `json:"ring_depth"`
-	ReadWorkers int        `json:"read_workers"`
-	ChunkRows   int        `json:"chunk_rows"`
+	Prompts     string     `json:"prompts"` // chain, of a model that synth made, or random
+	// warm, or cold: no expert in its slots at the start
+	State       string `json:"state"`
+	MemoryLimit int64  `json:"memory_limit"`  // of the cgroup, in bytes; 0 for none
+	ExpertBytes int64  `json:"expert_memory"` // of all slots
+	RingDepth   int    `json:"ring_depth"`
+	ReadWorkers int    `json:"read_workers"`
+	ChunkRows   int    `json:"chunk_rows"`
 
 	WarmupTokens int `json:"warmup_tokens"` // decoded by each sequence before anything was measured
 
@@ -81,19 +82,23 @@ type benchResult struct {
 	Repeat      int  `json:"repeat"`     // runs that were asked for
 	Interrupted bool `json:"interrupted"`
 
-	Memory   *benchMemory  `json:"memory"`   // null if memory was too short to measure it
-	Disk     []diskRate    `json:"disk"`     // as the engine reads; null where experts are mapped, or if it was interrupted
-	Forecast *forecast     `json:"forecast"` // of one text that decodes; null if something that matters is not known
-	Optimum  *benchOptimum `json:"optimum"`  // with --cold, where there are fewer slots than experts
+	Memory *benchMemory `json:"memory"` // null if memory was too short to measure it
+	// as the engine reads; null where experts are mapped, or if it was interrupted
+	Disk []diskRate `json:"disk"`
+	// of one text that decodes; null if something that matters is not known
+	Forecast *forecast `json:"forecast"`
+	// with --cold, where there are fewer slots than experts
+	Optimum *benchOptimum `json:"optimum"`
 
 	Cases []*benchCase `json:"cases"`
 }
 
 // benchCase is one length of prompts with one number of sequences.
 type benchCase struct {
-	PromptTokens  int   `json:"prompt_tokens"` // of one sequence
-	Sequences     int   `json:"sequences"`
-	StatePerToken int64 `json:"state_per_token"` // bytes of keys, values and recurrent state that a decoded token reads, the mean
+	PromptTokens int `json:"prompt_tokens"` // of one sequence
+	Sequences    int `json:"sequences"`
+	// bytes of keys, values and recurrent state that a decoded token reads, the mean
+	StatePerToken int64 `json:"state_per_token"`
 
 	Prefill benchSummary `json:"prefill"`
 	Decode  benchSummary `json:"decode"`
@@ -102,10 +107,13 @@ type benchCase struct {
 
 // benchSummary is one part of all runs of a case.
 type benchSummary struct {
-	TokensPerSecond spread   `json:"tokens_per_second"`
-	MultiplyAdds    float64  `json:"multiply_adds_per_second"` // of weight matrices, the median
-	BandwidthShare  *float64 `json:"bandwidth_share"`          // touched bytes a second, the median, of the memory's; null if that is unknown
-	ForecastShare   *float64 `json:"forecast_share"`           // tokens a second, the median, of the forecast's; null without one, of prompts and of several texts
+	TokensPerSecond spread  `json:"tokens_per_second"`
+	MultiplyAdds    float64 `json:"multiply_adds_per_second"` // of weight matrices, the median
+	// touched bytes a second, the median, of the memory's; null if that is unknown
+	BandwidthShare *float64 `json:"bandwidth_share"`
+	// tokens a second, the median, of the forecast's; null without one, of prompts and of several
+	// texts
+	ForecastShare *float64 `json:"forecast_share"`
 	benchCounts
 }
 
@@ -132,9 +140,11 @@ type benchPart struct {
 
 // benchCounts are what the engine counted.
 type benchCounts struct {
-	Tokens  int   `json:"tokens"`
-	Steps   int64 `json:"steps"`         // passes through the model; sequences that decode together share them
-	Touched int64 `json:"bytes_touched"` // weights that steps had to read from memory, each once a step
+	Tokens int `json:"tokens"`
+	// passes through the model; sequences that decode together share them
+	Steps int64 `json:"steps"`
+	// weights that steps had to read from memory, each once a step
+	Touched int64 `json:"bytes_touched"`
 	totalCounts
 }
 

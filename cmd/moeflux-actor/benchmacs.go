@@ -2,9 +2,10 @@ package main
 
 import "github.com/moeflux/moeflux-actor/model"
 
-// multiplyAdds returns what the matrices cost that a token meets if it uses k experts of a layer: of all layers, and of the head,
-// which only rows whose logits are wanted go through. Attention, the delta rule and all that is not a matrix of weights are left
-// out: they depend on the position and are small beside it.
+// multiplyAdds returns what the matrices cost that a token meets if it uses k experts of a layer:
+// of all layers, and of the head, which only rows whose logits are wanted go through. Attention,
+// the delta rule and all that is not a matrix of weights are left out: they depend on the position
+// and are small beside it.
 func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 	h := int64(m.HiddenSize)
 	for _, l := range m.Layers {

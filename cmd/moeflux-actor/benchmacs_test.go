@@ -10,7 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// The elements of a checkpoint's matrices, as they are in its file, are what a token that uses all experts multiplies.
+// The elements of a checkpoint's matrices, as they are in its file, are what a token that uses all
+// experts multiplies.
 func TestMultiplyAdds(t *testing.T) {
 	for _, name := range fixtures.All() {
 		if !strings.HasSuffix(name, "bf16") {

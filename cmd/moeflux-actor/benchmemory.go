@@ -24,8 +24,8 @@ type benchMemory struct {
 	rates []float64
 }
 
-// newBenchMemory returns what to measure with the device's threads; nil where memory is too short to tell it from a cache, and for a GPU, which
-// has another memory.
+// newBenchMemory returns what to measure with the device's threads; nil where memory is too short
+// to tell it from a cache, and for a GPU, which has another memory.
 func newBenchMemory(inv *invocation, threads int) (*benchMemory, error) {
 	if threads == 0 {
 		return nil, nil

@@ -17,8 +17,8 @@ type benchPrompts struct {
 	prompt func(k, n int) []int32 // the first n tokens of prompt k
 }
 
-// newBenchPrompts looks whether the model has a chain. stride is the tokens of a text, prompt and decoded: what follows
-// a prompt in the chain is what its text decodes.
+// newBenchPrompts looks whether the model has a chain. stride is the tokens of a text, prompt and
+// decoded: what follows a prompt in the chain is what its text decodes.
 func newBenchPrompts(s *session, stride int) (*benchPrompts, error) {
 	vocab := s.engine.Model().VocabSize
 	_, err := os.Stat(filepath.Join(s.dir, synth.RecordName))

@@ -38,7 +38,8 @@ func (b *benchRunner) close() {
 	}
 }
 
-// run reads a prompt with each of the first sequences, and when all have, decodes n tokens with each. The others are empty.
+// run reads a prompt with each of the first sequences, and when all have, decodes n tokens with
+// each. The others are empty.
 func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*benchRun, error) {
 	ctx, end := b.s.span(ctx, "moeflux.bench")
 	defer end()
@@ -93,7 +94,8 @@ func (b *benchRunner) progress(i, tokens int) {
 	}
 }
 
-// part does f for so many sequences at once, and measures it; tokens, of which some want logits, are those of one sequence.
+// part does f for so many sequences at once, and measures it; tokens, of which some want logits,
+// are those of one sequence.
 func (b *benchRunner) part(ctx context.Context, p *benchPart, sequences, tokens, logits int, f func(ctx context.Context, i int) error) error {
 	before, err := b.s.engine.Stats(ctx)
 	if err != nil {
@@ -115,7 +117,8 @@ func (b *benchRunner) part(ctx context.Context, p *benchPart, sequences, tokens,
 	return nil
 }
 
-// together runs f(0) to f(n-1) at once and waits for all. The first error ends the others' context and is returned.
+// together runs f(0) to f(n-1) at once and waits for all. The first error ends the others' context
+// and is returned.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,8 +134,8 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 	return context.Cause(ctx)
 }
 
-// warmUp brings code, weights and the sequences' memory to where they are in the midst of work: memory just taken is slow at
-// first.
+// warmUp brings code, weights and the sequences' memory to where they are in the midst of work:
+// memory just taken is slow at first.
 func (b *benchRunner) warmUp(ctx context.Context, prompts [][]int32, n int) error {
 	if _, err := b.run(ctx, prompts, n); err != nil {
 		return fmt.Errorf("warming up: %w", err)

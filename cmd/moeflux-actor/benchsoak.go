@@ -17,7 +17,8 @@ const (
 	soakTick   = time.Second // how often the bar moves and windows may end
 )
 
-// soak decodes for the time that was asked for and prints the figures of every minute and the verdict.
+// soak decodes for the time that was asked for and prints the figures of every minute and the
+// verdict.
 func (c *benchCmd) soak(ctx context.Context, inv *invocation, s *session) error {
 	warmPrompt, warm, err := c.fits(s)
 	if err != nil {
@@ -141,7 +142,8 @@ func (k *soaker) prompt(ctx context.Context, i int) error {
 	return nil
 }
 
-// decode goes from text to text with sequence i, whose prompt has been read, until the soak is over.
+// decode goes from text to text with sequence i, whose prompt has been read, until the soak is
+// over.
 func (k *soaker) decode(ctx context.Context, i int) error {
 	limit := max(1, k.r.GenTokens*(i+1)/k.r.Sequences) // so that texts do not end together
 	for {
@@ -185,7 +187,8 @@ func startWindow(now time.Time) openWindow {
 	return openWindow{now, m.Mallocs}
 }
 
-// end measures a window, prints its line and begins the next one. The few allocations of all that count in the next.
+// end measures a window, prints its line and begins the next one. The few allocations of all that
+// count in the next.
 func (k *soaker) end(w openWindow, now time.Time) (openWindow, error) {
 	next := startWindow(now)
 	v := soakFigures{Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Goroutines: runtime.NumGoroutine()}

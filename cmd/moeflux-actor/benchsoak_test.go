@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// soaked soaks two sequences whose texts have 4 and 6 tokens, until texts have been started anew. How far one second goes is the machine's
-// affair: a soak too short for it is done again with more time.
+// soaked soaks two sequences whose texts have 4 and 6 tokens, until texts have been started anew.
+// How far one second goes is the machine's affair: a soak too short for it is done again with more
+// time.
 func soaked(t *testing.T, args []string) (*soakResult, outcome) {
 	for seconds := 1; ; seconds *= 2 {
 		o := mustCall(t, "", append(args, "--json", "--soak", fmt.Sprintf("%ds", seconds))...)
@@ -42,7 +43,8 @@ func TestSoak(t *testing.T) {
 	if r.Sequences != 2 || r.PromptTokens != 4 || r.GenTokens != 6 || r.Threads != 1 || r.WarmupTokens != 2 || r.Interrupted {
 		t.Errorf("the setting is %+v", r)
 	}
-	_, lines, headed := strings.Cut(o.stderr, soakColumns) // before it: that the model is unpacked, if no test did so earlier
+	// before it: that the model is unpacked, if no test did so earlier
+	_, lines, headed := strings.Cut(o.stderr, soakColumns)
 	if len(r.Windows) < 1 || len(r.Windows) > 11 || !headed || strings.Count(lines, "\n") != 1+len(r.Windows) {
 		t.Errorf("%d windows and stderr %q, want up to 10 and a line for each", len(r.Windows), o.stderr)
 	}
@@ -56,19 +58,22 @@ func TestSoak(t *testing.T) {
 			t.Errorf("window %d: %d bytes resident, %d its own", i, *w.Resident, *w.Own)
 		}
 	}
-	// Windows follow one another from the beginning; what they leave out at the end is shorter than half of one.
+	// Windows follow one another from the beginning; what they leave out at the end is shorter than
+	// half of one.
 	const rounding = 1e-6 // seconds
 	if rest := r.Seconds - seconds; rest < -rounding || rest > r.Asked/20+rounding {
 		t.Errorf("%d windows of %g s in all in a soak of %g s", len(r.Windows), seconds, r.Seconds)
 	} else if tokens > r.Tokens || rest < rounding && tokens != r.Tokens {
 		t.Errorf("windows have %d of %d tokens and leave out %g s", tokens, r.Tokens, rest)
 	}
-	// Each text had 6 tokens, but for the first one of a sequence, which had 3. The last of each sequence may lack some.
+	// Each text had 6 tokens, but for the first one of a sequence, which had 3. The last of each
+	// sequence may lack some.
 	if least, most := 6*r.Texts-3, 6*r.Texts-3+2*5; r.Tokens < least || r.Tokens > most {
 		t.Errorf("%d texts ended and %d tokens, want %d to %d", r.Texts, r.Tokens, least, most)
 	}
-	// A prompt follows each text that ended, but for one of each sequence when all is over. Of those that are left out, one of each sequence
-	// may follow a text that windows have; the others, texts that ended in the rest, with at most 5 tokens before it, or shorter by 3.
+	// A prompt follows each text that ended, but for one of each sequence when all is over. Of
+	// those that are left out, one of each sequence may follow a text that windows have; the
+	// others, texts that ended in the rest, with at most 5 tokens before it, or shorter by 3.
 	if prompted%4 != 0 || prompted > 4*r.Texts || r.Texts-prompted/4 > 2+2+(r.Tokens-tokens+2*5+3)/6 {
 		t.Errorf("%d prompt tokens for %d texts, with %d tokens left out", prompted, r.Texts, r.Tokens-tokens)
 	}

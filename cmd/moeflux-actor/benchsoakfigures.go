@@ -14,9 +14,10 @@ type soakResult struct {
 	Sequences    int     `json:"sequences"`
 	Asked        float64 `json:"soak_seconds"`
 	Seconds      float64 `json:"seconds"`
-	Texts        int64   `json:"texts"`  // that have decoded all their tokens
-	Tokens       int64   `json:"tokens"` // decoded in all; windows leave out those of a last rest that is shorter than half of one
-	Interrupted  bool    `json:"interrupted"`
+	Texts        int64   `json:"texts"` // that have decoded all their tokens
+	// decoded in all; windows leave out those of a last rest that is shorter than half of one
+	Tokens      int64 `json:"tokens"`
+	Interrupted bool  `json:"interrupted"`
 
 	Windows []soakFigures `json:"windows"`
 	Verdict soakVerdict   `json:"verdict"`
@@ -47,8 +48,8 @@ type soakVerdict struct {
 	Allocations float64  `json:"allocations_per_token"` // of all windows
 }
 
-// What a soak grants before it calls something growth or a loss: speed as far as a machine at rest wavers from minute to minute, memory
-// as far as the system's and Go's rounding go.
+// What a soak grants before it calls something growth or a loss: speed as far as a machine at rest
+// wavers from minute to minute, memory as far as the system's and Go's rounding go.
 const (
 	soakSpeedLoss   = 0.05
 	soakOwnGrowth   = 16 << 20

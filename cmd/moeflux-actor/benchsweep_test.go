@@ -73,8 +73,9 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestBenchCold makes one run from empty slots and holds it against the best cache, which nobody reads less than. Where every expert has a slot
-// all are read, whoever asks, and there is nothing to hold that against.
+// TestBenchCold makes one run from empty slots and holds it against the best cache, which nobody
+// reads less than. Where every expert has a slot all are read, whoever asks, and there is nothing
+// to hold that against.
 func TestBenchCold(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	mustCall(t, "", synthArgs(dir)...)

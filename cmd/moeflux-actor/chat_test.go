@@ -109,8 +109,8 @@ func TestChatWithoutTemplate(t *testing.T) {
 	}
 }
 
-// The turn ends with the special token that the template puts after the assistant's words, though the model's own files name
-// another one. A bias makes the model choose it.
+// The turn ends with the special token that the template puts after the assistant's words, though
+// the model's own files name another one. A bias makes the model choose it.
 func TestChatEndsTheTurn(t *testing.T) {
 	model, _ := loadE2E(t)
 	template := strings.ReplaceAll(chatML, "<|im_end|>", "<|im_start|>")
@@ -123,7 +123,8 @@ func TestChatEndsTheTurn(t *testing.T) {
 	}
 }
 
-// Reasoning that the prompt opens and the model closes. A bias makes </think> likely, the seed lets something come before it.
+// Reasoning that the prompt opens and the model closes. A bias makes </think> likely, the seed lets
+// something come before it.
 func TestChatReasoning(t *testing.T) {
 	model, _ := loadE2E(t)
 	args := []string{"run", "--model", withTemplate(t, model, opening), "--chat", "-p", "x", "-n", "24", "--temperature", "1", "--seed", "3", "--logit-bias", "510=5"}

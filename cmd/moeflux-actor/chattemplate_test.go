@@ -11,10 +11,12 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// chatCases is where the template language's own conversations lie, with what the reference implementation makes of them.
+// chatCases is where the template language's own conversations lie, with what the reference
+// implementation makes of them.
 const chatCases = "../../tokenizer/jinja/testdata/chat"
 
-// All conversations of the reference, through the command, to the byte. Each template gets all of its own in one call.
+// All conversations of the reference, through the command, to the byte. Each template gets all of
+// its own in one call.
 func TestChatTemplateAsTheReference(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(chatCases, "cases.json"))
 	if err != nil {

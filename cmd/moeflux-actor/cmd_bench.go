@@ -97,7 +97,8 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	return errors.Join(measure(ctx, inv, s), s.close())
 }
 
-// memoryFirst measures memory before the model is opened, if that will take all there is for expert slots; else it returns nil.
+// memoryFirst measures memory before the model is opened, if that will take all there is for expert
+// slots; else it returns nil.
 func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemory, error) {
 	p, err := planSession(ctx, inv, &c.engineFlags)
 	if err != nil || p.info.ExpertIO == actors.ExpertIOMmap {
@@ -182,8 +183,8 @@ func (c *benchCmd) warmup() int {
 	return benchWarmup
 }
 
-// fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and returns how many tokens the
-// warm-up reads and decodes.
+// fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and
+// returns how many tokens the warm-up reads and decodes.
 func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
 	if c.GenTokens == 0 {
@@ -234,7 +235,8 @@ func (c *benchCmd) print(inv *invocation, r any, text func() string) error {
 	return err
 }
 
-// cases returns every length with the first number of sequences, and every other number with the first length.
+// cases returns every length with the first number of sequences, and every other number with the
+// first length.
 func (c *benchCmd) cases(s *session) []*benchCase {
 	var all []*benchCase
 	add := func(prompt, sequences int) {
@@ -299,7 +301,8 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 
 // runs does all runs of all cases. next is the first prompt's number.
 func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
-	for i := range c.repeat() { // no prompt is used twice, so that no case finds another one's experts
+	// no prompt is used twice, so that no case finds another one's experts
+	for i := range c.repeat() {
 		if r.Memory != nil && !r.Memory.First {
 			if err := r.Memory.measure(ctx); err != nil {
 				return err
@@ -317,7 +320,8 @@ func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPromp
 	return nil
 }
 
-// foretell measures the disk where experts come from there, and sets what one text's speed should have been.
+// foretell measures the disk where experts come from there, and sets what one text's speed should
+// have been.
 func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
 	info := s.engine.Info()
 	if info.ExpertIO != actors.ExpertIOMmap {

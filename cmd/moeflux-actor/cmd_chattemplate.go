@@ -66,7 +66,8 @@ type errorLine struct {
 	Error string `json:"error"`
 }
 
-// renderLine renders one conversation. The error is for a line that is not JSON; all else is a result.
+// renderLine renders one conversation. The error is for a line that is not JSON; all else is a
+// result.
 func renderLine(template *chat.Template, line []byte) (any, error) {
 	const want = `want a JSON object like {"messages": [...]}`
 	if !utf8.Valid(line) {

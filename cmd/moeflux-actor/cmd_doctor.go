@@ -43,13 +43,15 @@ type doctorResult struct {
 	Disk     []diskRate   `json:"disk"`                // records of the experts, by mode and depth
 	DiskNote string       `json:"disk_note,omitempty"` // what could not be measured
 	Plan     doctorPlan   `json:"plan"`
-	Forecast *forecast    `json:"forecast"` // of one text that decodes; null if something that matters is not known
-	Why      []string     `json:"why"`
+	// of one text that decodes; null if something that matters is not known
+	Forecast *forecast `json:"forecast"`
+	Why      []string  `json:"why"`
 }
 
 // machine is what is there, in bytes.
 type machine struct {
-	Memory      int64 `json:"memory"`       // that this process may use: the machine's, or the cgroup's limit
+	// that this process may use: the machine's, or the cgroup's limit
+	Memory      int64 `json:"memory"`
 	Free        int64 `json:"free"`         // of it, cached file pages counted as free
 	MemoryLimit int64 `json:"memory_limit"` // of the cgroup; 0 for none
 }
@@ -145,7 +147,8 @@ func examineMachine(inv *invocation) (m machine, err error) {
 	return m, nil
 }
 
-// plan asks the engine what it would run with. That it would not run is part of the result; bad flags are an error.
+// plan asks the engine what it would run with. That it would not run is part of the result; bad
+// flags are an error.
 func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorResult) (*actors.Info, error) {
 	cfg, err := c.config(inv)
 	if err != nil {

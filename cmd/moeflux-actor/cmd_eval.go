@@ -111,7 +111,8 @@ func (c *evalCmd) eval(ctx context.Context, inv *invocation, s *session, ids []i
 	return err
 }
 
-// evalWindow empties the sequence, reads all ids but the last and returns the sum of the losses of all but the first.
+// evalWindow empties the sequence, reads all ids but the last and returns the sum of the losses of
+// all but the first.
 func evalWindow(ctx context.Context, s *session, seq *actors.Sequence, ids []int32) (float64, error) {
 	if err := seq.Reset(ctx); err != nil {
 		return 0, err
@@ -119,7 +120,8 @@ func evalWindow(ctx context.Context, s *session, seq *actors.Sequence, ids []int
 	ctx, end := s.span(ctx, "moeflux.window")
 	defer end()
 	vocab, sum := s.engine.Model().VocabSize, 0.0
-	// A large vocabulary's logits for a whole window would need much memory; steps are at most ChunkRows anyway.
+	// A large vocabulary's logits for a whole window would need much memory; steps are at most
+	// ChunkRows anyway.
 	const logitBytes = 64 << 20
 	piece := max(1, min(s.engine.Info().ChunkRows, logitBytes/(4*vocab)))
 	for pos := 0; pos < len(ids)-1; pos += piece {

@@ -64,13 +64,15 @@ type modelShape struct {
 	ExpertFormats   string `json:"expert_formats"` // gate, up, down
 }
 
-// modelBytes are sizes of the files' content. What a token touches is all resident weights but the embedding table, of which
-// it reads one row (all of it, if the head is the same matrix), and its experts of every layer.
+// modelBytes are sizes of the files' content. What a token touches is all resident weights but the
+// embedding table, of which it reads one row (all of it, if the head is the same matrix), and its
+// experts of every layer.
 type modelBytes struct {
-	Resident     int64 `json:"resident"` // everything but routed experts
-	Streamed     int64 `json:"streamed"` // routed experts
-	Expert       int64 `json:"expert"`   // one record
-	Panels       int64 `json:"panels"`   // of Resident and Streamed, what is stored in panels; the rest is in rows
+	Resident int64 `json:"resident"` // everything but routed experts
+	Streamed int64 `json:"streamed"` // routed experts
+	Expert   int64 `json:"expert"`   // one record
+	// of Resident and Streamed, what is stored in panels; the rest is in rows
+	Panels       int64 `json:"panels"`
 	TouchedToken int64 `json:"touched_per_token"`
 	TouchedDense int64 `json:"touched_per_token_resident"`
 	TouchedExp   int64 `json:"touched_per_token_experts"`
@@ -205,8 +207,8 @@ func readConfig(dir string) (*model.Config, error) {
 	return cfg, err
 }
 
-// tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of the result; bad flags
-// are an error.
+// tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of
+// the result; bad flags are an error.
 func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectResult) error {
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	var usage *usageError

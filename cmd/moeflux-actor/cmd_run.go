@@ -37,8 +37,8 @@ With --chat the prompt is a user's message in the model's chat template, and the
 prompt it converses: Ctrl-C stops an answer, Ctrl-D ends, /help lists the commands.`
 }
 
-// defaultTokens and defaultChatTokens are what -n means where it is not given. An answer has an end of its own, and may need
-// room to reason.
+// defaultTokens and defaultChatTokens are what -n means where it is not given. An answer has an end
+// of its own, and may need room to reason.
 const defaultTokens, defaultChatTokens = 256, 2048
 
 // defaultMax returns what -n means where it is not given.

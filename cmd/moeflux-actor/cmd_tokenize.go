@@ -66,7 +66,8 @@ func (c *tokenizeCmd) open(ctx context.Context, inv *invocation) (*tokenizer.Tok
 	return loadTokenizer(dir)
 }
 
-// translateLines prints what translate makes of each line of stdin, as soon as no further line is waiting.
+// translateLines prints what translate makes of each line of stdin, as soon as no further line is
+// waiting.
 func translateLines(ctx context.Context, inv *invocation, translate func([]byte) (any, error)) (err error) {
 	in, out := bufio.NewReaderSize(inv.stdin, 64<<10), bufio.NewWriterSize(inv.stdout, 64<<10)
 	defer func() { err = errors.Join(err, out.Flush()) }()

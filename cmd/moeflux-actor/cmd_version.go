@@ -25,8 +25,9 @@ Kernels are the inner loops of the host device. Without MOEFLUX_CPU the best are
 }
 
 type versionResult struct {
-	Version  string `json:"version"`  // of the module; "(devel)" for a build from a working tree
-	Revision string `json:"revision"` // of the source, with "+dirty" if it was changed; "" if unknown
+	Version string `json:"version"` // of the module; "(devel)" for a build from a working tree
+	// of the source, with "+dirty" if it was changed; "" if unknown
+	Revision string `json:"revision"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`

@@ -148,7 +148,8 @@ func (v *conversation) all() []chat.Message {
 	return append([]chat.Message{{Role: chat.System, Content: v.system}}, v.messages...)
 }
 
-// takeUp goes on with a conversation that is kept, and keeps this one. The system message is the kept one unless another was given.
+// takeUp goes on with a conversation that is kept, and keeps this one. The system message is the
+// kept one unless another was given.
 func (v *conversation) takeUp(ctx context.Context, s *session, kept *keptText, keptSystem bool) error {
 	if kept == nil {
 		return nil
@@ -173,8 +174,9 @@ func (v *conversation) takeUp(ctx context.Context, s *session, kept *keptText, k
 	return nil
 }
 
-// settle takes the sequence back to where the next turn can go on from. Many templates write an answer otherwise once it is an earlier
-// one, without its reasoning: what the sequence has of it then is of no use, and where it has recurrent state nothing before it is, either.
+// settle takes the sequence back to where the next turn can go on from. Many templates write an
+// answer otherwise once it is an earlier one, without its reasoning: what the sequence has of it
+// then is of no use, and where it has recurrent state nothing before it is, either.
 func (v *conversation) settle(ctx context.Context) error {
 	next := append(slices.Clone(v.all()), chat.Message{Role: chat.User, Content: "?"})
 	ids, _, err := v.encode(next)
@@ -204,8 +206,8 @@ func (v *conversation) encode(messages []chat.Message) ([]int32, string, error) 
 	return ids, prompt, nil
 }
 
-// next returns the generation of the next answer, whose display is to be set, and its prompt. What the engine knows of the prompt's
-// beginning is not read again.
+// next returns the generation of the next answer, whose display is to be set, and its prompt. What
+// the engine knows of the prompt's beginning is not read again.
 func (v *conversation) next() (*generation, string, error) {
 	ids, prompt, err := v.encode(v.all())
 	if err != nil {
@@ -219,8 +221,8 @@ func (v *conversation) next() (*generation, string, error) {
 	return g, prompt, nil
 }
 
-// answer adds the assistant's message to the conversation, as far as it came before halt said so. With an error, or if
-// nothing came, nothing is added.
+// answer adds the assistant's message to the conversation, as far as it came before halt said so.
+// With an error, or if nothing came, nothing is added.
 func (v *conversation) answer(ctx context.Context, halt func() bool) (actors.StopReason, error) {
 	g, prompt, err := v.next()
 	if err != nil {

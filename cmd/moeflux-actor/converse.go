@@ -50,7 +50,8 @@ func converse(ctx context.Context, inv *invocation, v *conversation) error {
 	}
 	defer d.lines.close()
 	defer inv.env.interrupts.catch(func() {
-		// Between answers an editor has Ctrl-C as a key. What comes as a signal then was meant for the answer before.
+		// Between answers an editor has Ctrl-C as a key. What comes as a signal then was meant for
+		// the answer before.
 		if !d.turn.interrupt() && !edited {
 			leave(errInterrupted)
 		}
@@ -90,8 +91,8 @@ func (d *dialogue) step(ctx context.Context) (done bool, err error) {
 	return false, d.respond(ctx)
 }
 
-// respond answers the last message, which is the person's. What goes wrong with one answer does not end the conversation; the
-// message then is taken back.
+// respond answers the last message, which is the person's. What goes wrong with one answer does not
+// end the conversation; the message then is taken back.
 func (d *dialogue) respond(ctx context.Context) error {
 	turn, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,8 +148,8 @@ func (t *turnState) begin(cancel context.CancelFunc) {
 	t.running.Store(true)
 }
 
-// interrupt ends the answer under way, if there is one: the first time between two tokens, where the conversation can go
-// on from, the second time at once.
+// interrupt ends the answer under way, if there is one: the first time between two tokens, where
+// the conversation can go on from, the second time at once.
 func (t *turnState) interrupt() bool {
 	if !t.running.Load() {
 		return false

@@ -16,7 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// script plays the person at the terminal: each entry is a line, an error, or a func() to be called on the way.
+// script plays the person at the terminal: each entry is a line, an error, or a func() to be called
+// on the way.
 type script struct {
 	steps   []any
 	prompts []string // what it was asked with
@@ -85,8 +86,8 @@ func saved(t *testing.T, file string) []chat.Message {
 
 var reusedFigure = regexp.MustCompile(`prompt (\d+) tokens(?: \((\d+) reused\))?, `)
 
-// A second turn reads only what is new, and the answer is that of a sequence that reads everything. Penalties see what
-// is not read again.
+// A second turn reads only what is new, and the answer is that of a sequence that reads everything.
+// Penalties see what is not read again.
 func TestConversation(t *testing.T) {
 	t.Run("greedy", func(t *testing.T) { testConversation(t, "-n", "12") })
 	t.Run("penalties", func(t *testing.T) {
@@ -103,8 +104,8 @@ func testConversation(t *testing.T, args ...string) {
 		t.Fatalf("exit %d and %d, stderr %q, %q", o.code, fresh.code, o.stderr, fresh.stderr)
 	}
 	figures := reusedFigure.FindAllStringSubmatch(o.stderr, -1)
-	// 13 of the first prompt and 11 of the answer's 12: the last one is not read before the next is wanted.
-	// What was cleared is remembered as far as the first prompt went.
+	// 13 of the first prompt and 11 of the answer's 12: the last one is not read before the next is
+	// wanted. What was cleared is remembered as far as the first prompt went.
 	if len(figures) != 3 || figures[0][2] != "" || figures[1][1] != figures[2][1] || figures[1][2] != "24" || figures[2][2] != "13" {
 		t.Errorf("figures %q, want 13 tokens, then as many twice, 24 and 13 of them reused", figures)
 	}
@@ -130,8 +131,8 @@ func testConversation(t *testing.T, args ...string) {
 	}
 }
 
-// What the model says is not always what encoding its text gives: then the conversation is read again from the answer on, and answers
-// stay the same. The fixture's text has parts of characters.
+// What the model says is not always what encoding its text gives: then the conversation is read
+// again from the answer on, and answers stay the same. The fixture's text has parts of characters.
 func TestConversationReadsAgain(t *testing.T) {
 	model, ref := loadE2E(t)
 	dir := t.TempDir()
@@ -240,7 +241,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Ctrl-C stops the answer and not the conversation, which keeps what was said and goes on from there.
+// Ctrl-C stops the answer and not the conversation, which keeps what was said and goes on from
+// there.
 func TestConversationInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	s := &script{steps: []any{"hello", "/stats", "/save " + file, "and then", "/stats"}}
@@ -290,7 +292,8 @@ func TestConversationInterruptedEarly(t *testing.T) {
 	}
 }
 
-// The second Ctrl-C does not wait for the step under way: what the sequence held is lost, and the conversation goes on from what is remembered.
+// The second Ctrl-C does not wait for the step under way: what the sequence held is lost, and the
+// conversation goes on from what is remembered.
 func TestConversationInterruptedTwice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	armed := false
@@ -344,7 +347,8 @@ func TestConversationTerminated(t *testing.T) {
 	}
 }
 
-// A terminal that understands no escape sequences gets plain lines. Ctrl-C at the prompt then is a signal, and ends.
+// A terminal that understands no escape sequences gets plain lines. Ctrl-C at the prompt then is a
+// signal, and ends.
 func TestConversationOnADumbTerminal(t *testing.T) {
 	e := testEnv()
 	e.interrupts, e.dumb = &interrupts{}, true

@@ -7,18 +7,21 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 )
 
-// engineCounts are what an engine counted between two moments. Hits and misses are experts per wave, as in stages.LayerStats; mapped
-// experts are always hits, and what the system reads for them is not counted.
+// engineCounts are what an engine counted between two moments. Hits and misses are experts per
+// wave, as in stages.LayerStats; mapped experts are always hits, and what the system reads for them
+// is not counted.
 type engineCounts struct {
 	ExpertHits    int64   `json:"expert_hits"`
 	ExpertMisses  int64   `json:"expert_misses"`
 	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
 	BytesRead     int64   `json:"bytes_read"`
 	BytesAhead    int64   `json:"bytes_read_ahead"` // of these, in speculative reads
-	BytesWarm     int64   `json:"bytes_read_warm"`  // of these, of experts that earlier runs used most
+	// of these, of experts that earlier runs used most
+	BytesWarm int64 `json:"bytes_read_warm"`
 
-	// Speculative reads: begun, used, used while still being read, thrown out unused; and what was foretold and not read, for want of room, because
-	// time or chance spoke against it, or because guessing was paused. See stages.LayerStats.
+	// Speculative reads: begun, used, used while still being read, thrown out unused; and what was
+	// foretold and not read, for want of room, because time or chance spoke against it, or because
+	// guessing was paused. See stages.LayerStats.
 	PrefetchIssued   int64 `json:"prefetch_issued"`
 	PrefetchHits     int64 `json:"prefetch_hits"`
 	PrefetchLate     int64 `json:"prefetch_late"`
@@ -28,7 +31,8 @@ type engineCounts struct {
 	PrefetchSkipped  int64 `json:"prefetch_skipped"`
 	PrefetchPauses   int64 `json:"prefetch_pauses"` // that began
 
-	// At the later moment: speculative reads whose experts nobody has used yet, and layers whose speculation is paused.
+	// At the later moment: speculative reads whose experts nobody has used yet, and layers whose
+	// speculation is paused.
 	PrefetchHeld   int64 `json:"prefetch_held"`
 	PrefetchPaused int64 `json:"prefetch_paused_layers"`
 
@@ -37,13 +41,15 @@ type engineCounts struct {
 
 // timeCounts are where time went, in seconds; see stages.Times.
 type timeCounts struct {
-	Compute  float64 `json:"compute_seconds"`   // the device worked
-	Overlap  float64 `json:"overlap_seconds"`   // of that, while experts were being read
-	DiskWait float64 `json:"disk_wait_seconds"` // the device had nothing to do because experts were missing
-	Read     float64 `json:"read_seconds"`      // experts were being read
+	Compute float64 `json:"compute_seconds"` // the device worked
+	Overlap float64 `json:"overlap_seconds"` // of that, while experts were being read
+	// the device had nothing to do because experts were missing
+	DiskWait float64 `json:"disk_wait_seconds"`
+	Read     float64 `json:"read_seconds"` // experts were being read
 }
 
-// layerCounts are those of one layer; its read_seconds are always 0, since what is read at once may be for several layers.
+// layerCounts are those of one layer; its read_seconds are always 0, since what is read at once may
+// be for several layers.
 type layerCounts struct {
 	Layer int `json:"layer"`
 	engineCounts
@@ -61,7 +67,8 @@ func (t *timeCounts) add(u timeCounts) {
 	t.Read += u.Read
 }
 
-// layersBetween returns what was counted between two moments, layer by layer; before is nil for since the engine was opened.
+// layersBetween returns what was counted between two moments, layer by layer; before is nil for
+// since the engine was opened.
 func layersBetween(before, after *actors.Stats) []layerCounts {
 	out := make([]layerCounts, len(after.Layers))
 	for i, l := range after.Layers {

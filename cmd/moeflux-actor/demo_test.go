@@ -14,8 +14,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/demo"
 )
 
-// Without --model every command uses the demo model, whose losses agree with the reference. The first windows will do
-// here; a window takes a second.
+// Without --model every command uses the demo model, whose losses agree with the reference. The
+// first windows will do here; a window takes a second.
 func TestEvalOfTheDemo(t *testing.T) {
 	ref, err := demo.Reference()
 	if err != nil {
@@ -117,7 +117,8 @@ func TestInspectOfTheDemo(t *testing.T) {
 	}
 }
 
-// The demo model is unpacked once, into the folder that the command line or the system names, and only then a line says so.
+// The demo model is unpacked once, into the folder that the command line or the system names, and
+// only then a line says so.
 func TestWhereTheDemoGoes(t *testing.T) {
 	given, tmp := t.TempDir(), t.TempDir()
 	homeless := testEnv()

@@ -16,7 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/metal"
 )
 
-// cpuVariable in the environment names the kernels of the host device, in place of the best that the processor runs.
+// cpuVariable in the environment names the kernels of the host device, in place of the best that
+// the processor runs.
 const cpuVariable = "MOEFLUX_CPU"
 
 // toolkitVariables in the environment name folders of CUDA toolkits.
@@ -44,7 +45,8 @@ func (f *engineFlags) activations() host.Activations {
 	return host.Int8
 }
 
-// openDevice makes the device that the flags name; they have passed check. That auto does without a GPU is said to log.
+// openDevice makes the device that the flags name; they have passed check. That auto does without a
+// GPU is said to log.
 func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device, error) {
 	switch f.Device {
 	case "auto":
@@ -114,7 +116,8 @@ func openMetal(_ *invocation, log *slog.Logger) (gpu.Device, error) {
 	return d, nil
 }
 
-// openEmulator makes the device that runs the kernels of GPUs on the processor. What it compiles is kept beside the demo model.
+// openEmulator makes the device that runs the kernels of GPUs on the processor. What it compiles is
+// kept beside the demo model.
 func (f *engineFlags) openEmulator(inv *invocation, log *slog.Logger) (gpu.Device, error) {
 	c := emu.Config{Threads: f.Threads}
 	if dir, _, err := findCache(inv, f.CacheDir); err == nil {

@@ -86,7 +86,8 @@ func TestNoMetal(t *testing.T) {
 	checkErrorLine(t, o)
 }
 
-// Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to know, that the processor computes.
+// Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to
+// know, that the processor computes.
 func TestNoGPU(t *testing.T) {
 	o := call(t, "", "run", "-p", "x", "--device", "cuda")
 	for _, want := range []string{"the NVIDIA driver's library was not found", noDriver, "MOEFLUX_CUDA_DRIVER"} {

@@ -42,8 +42,9 @@ const (
 	dimOff = "\x1b[22m"
 )
 
-// answerText shows an answer and tells its reasoning from its content. On a terminal reasoning is dim, or between its marks
-// where nothing can be dim, and control characters are shown and not obeyed. Elsewhere the text goes out as the model wrote it.
+// answerText shows an answer and tells its reasoning from its content. On a terminal reasoning is
+// dim, or between its marks where nothing can be dim, and control characters are shown and not
+// obeyed. Elsewhere the text goes out as the model wrote it.
 type answerText struct {
 	plain     plainText // of a terminal or not; nowhere with --json
 	dim       bool      // the terminal can, and the user has not said no
@@ -124,7 +125,8 @@ func (a *answerText) close(after string) error {
 	return err
 }
 
-// visible shows control characters but line feeds and tabs as their pictures: a model shall not steer the terminal.
+// visible shows control characters but line feeds and tabs as their pictures: a model shall not
+// steer the terminal.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -29,7 +29,8 @@ type env struct {
 	freeMemory  func() (bytes int64, _ error) // that can be taken without swapping
 	memoryLimit func() (bytes int64)          // of the cgroup; 0 for none
 
-	cpu                      string      // kernels of the host device, "" for the best; see cpuVariable
+	// kernels of the host device, "" for the best; see cpuVariable
+	cpu                      string
 	cudaDriver, cudaCompiler string      // files of libraries, "" to look for them
 	cudaFolders              []string    // where to look first
 	interrupts               *interrupts // Ctrl-C
@@ -100,8 +101,8 @@ func toolkitFolders() (folders []string) {
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.
 func randomSeed() uint64 { return rand.Uint64() >> 11 }
 
-// userStateDir returns where programs keep what they can do without and would rather not lose: XDG_STATE_HOME, or .local/state in the
-// user's home.
+// userStateDir returns where programs keep what they can do without and would rather not lose:
+// XDG_STATE_HOME, or .local/state in the user's home.
 func userStateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
-// engineFlags are the flags of every command that opens a model. A flag with a tag "config" sets that field of
-// actors.Config, and its help begins with the field's comment.
+// engineFlags are the flags of every command that opens a model. A flag with a tag "config" sets
+// that field of actors.Config, and its help begins with the field's comment.
 type engineFlags struct {
 	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
@@ -47,8 +47,8 @@ type engineFlags struct {
 	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
 
-// samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and its help begins with the
-// field's comment.
+// samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and
+// its help begins with the field's comment.
 type samplingFlags struct {
 	Temperature      float64  `option:"Temperature" placeholder:"T" help:"Divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then."`
 	TopK             int      `option:"TopK" placeholder:"K" help:"Keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept."`
@@ -145,7 +145,8 @@ func (f *engineFlags) check() error {
 	return nil
 }
 
-// config returns the engine's Config but for Model, Device and Tracer, which have to be opened first.
+// config returns the engine's Config but for Model, Device and Tracer, which have to be opened
+// first.
 func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	memory, err := f.ExpertMemory.resolve(inv.env.memory)
 	if err != nil {

@@ -37,14 +37,16 @@ func fieldComments(t *testing.T, file, typeName string) map[string]string {
 
 var emptyMeans = regexp.MustCompile(`"" means ([a-z-]+)`)
 
-// helpOf turns a field's comment into a flag's help: without the field's name, and with "" called the default.
+// helpOf turns a field's comment into a flag's help: without the field's name, and with "" called
+// the default.
 func helpOf(field, comment string) string {
 	text := strings.TrimPrefix(strings.TrimPrefix(comment, field+" "), "is ")
 	text = emptyMeans.ReplaceAllString(text, "Default: $1")
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// Each flag that sets a field of a configuration has that field's comment as the beginning of its help.
+// Each flag that sets a field of a configuration has that field's comment as the beginning of its
+// help.
 func TestHelpIsTheFieldsComment(t *testing.T) {
 	for _, c := range []struct {
 		flags     any

@@ -15,19 +15,23 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// forecast is how fast one text should decode: as fast as the slower of memory and disk lets it, everything overlapped.
+// forecast is how fast one text should decode: as fast as the slower of memory and disk lets it,
+// everything overlapped.
 type forecast struct {
 	TokensPerSecond float64 `json:"tokens_per_second"`
-	Bound           string  `json:"bound"`           // memory or disk
-	ComputeSeconds  float64 `json:"compute_seconds"` // of a token: the weights that it touches, at the memory's bandwidth
-	DiskSeconds     float64 `json:"disk_seconds"`    // of a token: the experts that it misses, at the disk's
+	Bound           string  `json:"bound"` // memory or disk
+	// of a token: the weights that it touches, at the memory's bandwidth
+	ComputeSeconds float64 `json:"compute_seconds"`
+	// of a token: the experts that it misses, at the disk's
+	DiskSeconds     float64 `json:"disk_seconds"`
 	HitRate         float64 `json:"expert_hit_rate"`
 	HitRateFrom     string  `json:"expert_hit_rate_from"` // where that is known from
 	MemoryBandwidth float64 `json:"memory_bandwidth"`     // bytes a second
 	DiskBandwidth   float64 `json:"disk_bandwidth"`       // 0 if nothing is missed
 }
 
-// newForecast returns a forecast for tokens that touch so many bytes, of which experts; nil if a bandwidth that matters is unknown.
+// newForecast returns a forecast for tokens that touch so many bytes, of which experts; nil if a
+// bandwidth that matters is unknown.
 func newForecast(touched, experts int64, hits expectedHits, memory, disk float64) *forecast {
 	f := &forecast{HitRate: hits.rate, HitRateFrom: hits.from, MemoryBandwidth: memory, Bound: "memory"}
 	if hits.from == "" || memory <= 0 || hits.rate < 1 && disk <= 0 {
@@ -51,13 +55,15 @@ func (f *forecast) text() string {
 		f.TokensPerSecond, f.Bound, 1e3*f.ComputeSeconds, 1e3*f.DiskSeconds, 100*f.HitRate, f.HitRateFrom)
 }
 
-// expectedHits is the share of uses that find their expert in its slot, and where that is known from; "" if it is not known.
+// expectedHits is the share of uses that find their expert in its slot, and where that is known
+// from; "" if it is not known.
 type expectedHits struct {
 	rate float64
 	from string
 }
 
-// tokensAhead is which tokens of a chain a forecast is for: all from one on, or the last of them after slots were empty at the first.
+// tokensAhead is which tokens of a chain a forecast is for: all from one on, or the last of them
+// after slots were empty at the first.
 type tokensAhead struct {
 	from, prompt, gen int
 	chunk             int  // rows of the prompt that are read together
@@ -66,11 +72,13 @@ type tokensAhead struct {
 	profile string // of the use of experts, "" for none
 }
 
-// warmTokens is how much of its chain a model that synth made is asked about; the second half counts.
+// warmTokens is how much of its chain a model that synth made is asked about; the second half
+// counts.
 const warmTokens = 512
 
-// trained is what a cache hits that is warm, by the share of all experts that it holds: the demo model's routers, really trained ones, on
-// source that they were not trained on (docs/experiments.md, "Which experts stay in memory", the policy that was kept).
+// trained is what a cache hits that is warm, by the share of all experts that it holds: the demo
+// model's routers, really trained ones, on source that they were not trained on
+// (docs/experiments.md, "Which experts stay in memory", the policy that was kept).
 var trained = []struct{ share, hits float64 }{{0, 0}, {0.10, 0.376}, {0.25, 0.700}, {0.50, 0.929}, {1, 1}}
 
 // expectHits tells what the slots will hit.
@@ -105,7 +113,8 @@ func expectHits(dir string, i *actors.Info, free int64, t tokensAhead) (expected
 	return expectedHits{trainedHits(share), fmt.Sprintf("assumed: what trained routers leave to a warm cache of %.0f%% of all experts", 100*share)}, nil
 }
 
-// profileHits is what slots would hit that hold the experts that earlier runs used most; false if there is no profile of use.
+// profileHits is what slots would hit that hold the experts that earlier runs used most; false if
+// there is no profile of use.
 func profileHits(dir, path string, i *actors.Info) (h expectedHits, ok bool, err error) {
 	cfg, err := weights.ReadConfig(dir)
 	if err != nil {
@@ -198,7 +207,8 @@ func lawVisits(m *synth.Model, tokens []int32, prompt, chunk int, i *actors.Info
 	return visits, first
 }
 
-// appendVisits adds the visits of one layer: each expert of picks once, all together if there are slots for them, else in waves.
+// appendVisits adds the visits of one layer: each expert of picks once, all together if there are
+// slots for them, else in waves.
 func appendVisits(visits []cachesim.Visit, firstKey int, picks []int32, i *actors.Info) []cachesim.Visit {
 	union := slices.Clone(picks)
 	slices.Sort(union)

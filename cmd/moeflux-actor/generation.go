@@ -29,18 +29,23 @@ type generation struct {
 	sampling  sample.Options
 	maxTokens int
 	stops     []string
-	ends      []int32     // tokens that end the text beside the model's own
-	logProbs  *int        // nil for none
-	halt      func() bool // asked between two tokens or chunks whether to end the text; nil for never
-	show      display
+	ends      []int32 // tokens that end the text beside the model's own
+	logProbs  *int    // nil for none
+	// asked between two tokens or chunks whether to end the text; nil for never
+	halt func() bool
+	show display
 
 	ids    []int32 // the whole prompt
 	reused int     // tokens of it that the sequence holds already
-	resume bool    // take of the prompt's beginning what the engine knows, which reused then tells, and remember it
-	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It reports whether it has.
+	// take of the prompt's beginning what the engine knows, which reused then tells, and remember
+	// it
+	resume bool
+	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It
+	// reports whether it has.
 	prime func(ctx context.Context, ids []int32) (bool, error)
 
-	// counts is asked for what the engine has counted when the prompt has been read; nil for not at all.
+	// counts is asked for what the engine has counted when the prompt has been read; nil for not at
+	// all.
 	counts       func(context.Context) (*actors.Stats, error)
 	promptCounts *actors.Stats // its answer
 
@@ -51,7 +56,8 @@ type generation struct {
 	text   strings.Builder
 }
 
-// run generates until the text ends for any reason, which it notes in the result. The result is there with an error too.
+// run generates until the text ends for any reason, which it notes in the result. The result is
+// there with an error too.
 func (g *generation) run(ctx context.Context) (*runResult, error) {
 	ctx, end := g.s.span(ctx, "moeflux.run")
 	defer end()
@@ -132,9 +138,9 @@ func (g *generation) known(ctx context.Context) (err error) {
 	return err
 }
 
-// read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If the text shall end
-// before that, it returns nil. Only a generation that can be halted does it piece by piece; the chunks are those that the
-// engine would make.
+// read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If
+// the text shall end before that, it returns nil. Only a generation that can be halted does it
+// piece by piece; the chunks are those that the engine would make.
 func (g *generation) read(ctx context.Context) (rest []int32, err error) {
 	if err := g.known(ctx); err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ func (n *notes) Generate(_ context.Context, prompt []int32, o actors.GenerateOpt
 	return func(yield func(int32, error) bool) {}
 }
 
-// An answer that can be stopped reads its prompt in the engine's own chunks, and stops between two of them.
+// An answer that can be stopped reads its prompt in the engine's own chunks, and stops between two
+// of them.
 func TestGenerationReadsInChunks(t *testing.T) {
 	model, _ := loadE2E(t)
 	inv := &invocation{stdout: &resultWriter{w: io.Discard}, stderr: io.Discard, env: testEnv()}

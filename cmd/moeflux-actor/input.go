@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// cancelReader is stdin: a Read that waits for a person or a slow pipe ends when ctx does. What is being read then is lost.
+// cancelReader is stdin: a Read that waits for a person or a slow pipe ends when ctx does. What is
+// being read then is lost.
 type cancelReader struct {
 	ctx context.Context
 	r   io.Reader

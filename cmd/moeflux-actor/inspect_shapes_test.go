@@ -10,9 +10,9 @@ import (
 	state "github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
-// TestInspectShapes holds what inspect says of full-size models against the byte tables that were computed from the published
-// shapes alone (kernels.md, 15.2 and 15.3): experts and their records, resident weights, bytes a token touches, state and
-// key-value bytes.
+// TestInspectShapes holds what inspect says of full-size models against the byte tables that were
+// computed from the published shapes alone (kernels.md, 15.2 and 15.3): experts and their records,
+// resident weights, bytes a token touches, state and key-value bytes.
 func TestInspectShapes(t *testing.T) {
 	const mb, gb = 1e6, 1e9
 	for _, want := range []struct {

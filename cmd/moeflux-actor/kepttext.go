@@ -14,8 +14,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// keptText is a text or a conversation that is kept under a name from run to run. Methods of a nil one are those of a text that
-// is not kept.
+// keptText is a text or a conversation that is kept under a name from run to run. Methods of a nil
+// one are those of a text that is not kept.
 type keptText struct {
 	sessions *store.Store
 	name     string
@@ -30,7 +30,8 @@ type keptText struct {
 type keptNote struct {
 	Model string `json:"model"` // directory, for people
 	Chat  bool   `json:"chat"`
-	// Rest is the tokens of a text that the state does not hold yet: the last one that was generated, as a rule.
+	// Rest is the tokens of a text that the state does not hold yet: the last one that was
+	// generated, as a rule.
 	Rest []int32 `json:"rest,omitempty"`
 	// The conversation.
 	System   string         `json:"system,omitempty"`
@@ -95,8 +96,8 @@ func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) e
 	return nil
 }
 
-// prime returns what gives a sequence the longest stored beginning of a text, whatever its name. What cannot be loaded is passed over:
-// the text is read then.
+// prime returns what gives a sequence the longest stored beginning of a text, whatever its name.
+// What cannot be loaded is passed over: the text is read then.
 func (k *keptText) prime(s *session, seq *actors.Sequence) func(context.Context, []int32) (bool, error) {
 	return func(ctx context.Context, ids []int32) (bool, error) {
 		of, err := s.engine.Fingerprint()

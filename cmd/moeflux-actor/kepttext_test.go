@@ -48,7 +48,8 @@ func TestSessionText(t *testing.T) {
 	if want := slices.Concat(whole.PromptIDs, whole.NewIDs)[:len(third.PromptIDs)]; !slices.Equal(third.PromptIDs, want) || third.Stats.Reused != len(third.PromptIDs)-1 {
 		t.Errorf("the third part goes on from %v, %d of them reused; want %v, all but one", third.PromptIDs, third.Stats.Reused, want)
 	}
-	// With a prompt; and the same text under a name that is new goes on from what another one has stored.
+	// With a prompt; and the same text under a name that is new goes on from what another one has
+	// stored.
 	fourth := run("a", "-p", "\n\nfunc main", "-n", "3")
 	if fourth.Stats.Reused != len(whole.PromptIDs)+29 || len(fourth.PromptIDs) <= fourth.Stats.Reused {
 		t.Errorf("%d of %d tokens reused", fourth.Stats.Reused, len(fourth.PromptIDs))
@@ -97,8 +98,9 @@ func TestSessionInterrupted(t *testing.T) {
 	}
 }
 
-// A conversation that goes on in another process gets the answers of one that never stopped, and what was said is not read again. The fixture's
-// answers are not what encoding their text gives, and its state cannot be taken back: it goes on from the prompt before the answer.
+// A conversation that goes on in another process gets the answers of one that never stopped, and
+// what was said is not read again. The fixture's answers are not what encoding their text gives,
+// and its state cannot be taken back: it goes on from the prompt before the answer.
 func TestSessionConversation(t *testing.T) {
 	fixture, ref := loadE2E(t)
 	for _, c := range []struct {

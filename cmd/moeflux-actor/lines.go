@@ -13,7 +13,8 @@ import (
 
 // lineReader reads what a person types.
 type lineReader interface {
-	// readLine returns one line without its end. It is io.EOF at the end of the input and errLineDropped after Ctrl-C.
+	// readLine returns one line without its end. It is io.EOF at the end of the input and
+	// errLineDropped after Ctrl-C.
 	readLine(ctx context.Context, prompt string) (string, error)
 	close() error
 }
@@ -44,8 +45,9 @@ func (p *plainLines) readLine(ctx context.Context, prompt string) (string, error
 
 func (p *plainLines) close() error { return nil }
 
-// lineEditor reads lines from the process's own terminal, which edits them and remembers those before. Of the small editors
-// liner is the one that knows how wide characters are; golang.org/x/term takes all for one column, and garbles Chinese.
+// lineEditor reads lines from the process's own terminal, which edits them and remembers those
+// before. Of the small editors liner is the one that knows how wide characters are;
+// golang.org/x/term takes all for one column, and garbles Chinese.
 type lineEditor struct {
 	state *liner.State
 }
@@ -92,8 +94,8 @@ func (e *lineEditor) close() error { return e.state.Close() }
 // block begins and ends a text of several lines.
 const block = `"""`
 
-// readMessage reads what a person has to say: a line, which goes on where it ends with a backslash, or everything
-// between two """. typed is false for the latter, which is never a command.
+// readMessage reads what a person has to say: a line, which goes on where it ends with a backslash,
+// or everything between two """. typed is false for the latter, which is never a command.
 func readMessage(ctx context.Context, lines lineReader, prompt, more string) (text string, typed bool, err error) {
 	line, err := lines.readLine(ctx, prompt)
 	if err != nil {

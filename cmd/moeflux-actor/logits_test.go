@@ -222,7 +222,8 @@ func TestEval(t *testing.T) {
 	if whole.Seconds <= 0 || math.Abs(whole.PPL-math.Exp(whole.MeanNLL)) > 1e-9 {
 		t.Errorf("seconds %v, perplexity %v of loss %v", whole.Seconds, whole.PPL, whole.MeanNLL)
 	}
-	// Two windows of 32 and one of 5: the first sees what the reference saw; the second begins afresh, as a text of its own does.
+	// Two windows of 32 and one of 5: the first sees what the reference saw; the second begins
+	// afresh, as a text of its own does.
 	parts := eval(ids, "--window", "32")
 	if len(parts.NLL) != 3 || parts.Tokens != 69 {
 		t.Fatalf("windows of 32: %+v, want 3 windows and 69 tokens", parts)

@@ -14,7 +14,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// modelDir returns the packed model directory to use: the one given, or the demo model, which is unpacked on first use.
+// modelDir returns the packed model directory to use: the one given, or the demo model, which is
+// unpacked on first use.
 func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (string, error) {
 	if given != "" {
 		info, err := os.Stat(given)
@@ -54,8 +55,8 @@ func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	return tokenizer.LoadDir(text)
 }
 
-// findCache returns the folder for the demo model. Without a home it is one for this user among the temporary files, and
-// note says so.
+// findCache returns the folder for the demo model. Without a home it is one for this user among the
+// temporary files, and note says so.
 func findCache(inv *invocation, given string) (dir, note string, err error) {
 	if given != "" {
 		return given, "", nil
@@ -72,8 +73,8 @@ func findCache(inv *invocation, given string) (dir, note string, err error) {
 	return dir, note, nil
 }
 
-// makePrivate makes dir, or makes sure that it belongs to this user alone: among the temporary files anybody could
-// have put it there.
+// makePrivate makes dir, or makes sure that it belongs to this user alone: among the temporary
+// files anybody could have put it there.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err == nil || !errors.Is(err, fs.ErrExist) {
 		return err

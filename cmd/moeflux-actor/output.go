@@ -12,7 +12,8 @@ import (
 // errReaderGone is the error of a write to stdout whose reader has closed it.
 var errReaderGone = errors.New("the reader of stdout is gone")
 
-// resultWriter is stdout. It tells apart that nobody reads any more. It may be used by many goroutines.
+// resultWriter is stdout. It tells apart that nobody reads any more. It may be used by many
+// goroutines.
 type resultWriter struct {
 	mu      sync.Mutex
 	w       io.Writer

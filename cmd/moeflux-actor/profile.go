@@ -12,8 +12,8 @@ const (
 	profileAuto = "auto"
 )
 
-// profilePath returns the file that --profile means for a model, "" for none. Without a folder to keep it in auto means none: a profile
-// costs no more than a slower start.
+// profilePath returns the file that --profile means for a model, "" for none. Without a folder to
+// keep it in auto means none: a profile costs no more than a slower start.
 func (f *engineFlags) profilePath(inv *invocation, model string) (string, error) {
 	switch f.Profile {
 	case "", profileOff:

@@ -13,8 +13,8 @@ const (
 	lineInterval = 5 * time.Second
 )
 
-// progress shows how far long work has come: a bar on a terminal, a plain line now and then elsewhere. It is not for
-// concurrent use. A nil one shows nothing.
+// progress shows how far long work has come: a bar on a terminal, a plain line now and then
+// elsewhere. It is not for concurrent use. A nil one shows nothing.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -33,7 +33,8 @@ func newProgress(inv *invocation) *progress {
 	return p
 }
 
-// update tells that done of total units are finished; what says of which work, amount how to write a number of units.
+// update tells that done of total units are finished; what says of which work, amount how to write
+// a number of units.
 func (p *progress) update(what string, done, total int64, amount func(int64) string) {
 	if p == nil {
 		return

@@ -121,7 +121,8 @@ const (
 	enter, ctrlC, ctrlD, up, backspace = "\r", "\x03", "\x04", "\x1b[A", "\x7f"
 )
 
-// The real program on a real terminal: the editor, the history, wide characters, Ctrl-C at the prompt and in an answer.
+// The real program on a real terminal: the editor, the history, wide characters, Ctrl-C at the
+// prompt and in an answer.
 func TestOnATerminal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	// Without the two tokens that could end it, an answer goes on until it is stopped.

@@ -14,20 +14,23 @@ type totalCounts struct {
 
 // readCounts are about reads of experts, of whatever layer; see stages.ReadStats.
 type readCounts struct {
-	Reads            int64   `json:"reads"` // ended, with or without an error
-	ReadsSpeculative int64   `json:"reads_speculative"`
-	ReadsHurried     int64   `json:"reads_hurried"` // of these, wanted before they had begun
-	ReadsRetried     int64   `json:"reads_retried"`
-	ReadsFailed      int64   `json:"reads_failed"`
-	ReadsOverdue     int64   `json:"reads_overdue"`
-	ReadBytes        int64   `json:"disk_bytes"`          // read
-	FromHost         int64   `json:"reads_from_host"`     // that were none, since the host's memory had the expert, where slots lie in a device's own
-	Uploaded         int64   `json:"bytes_uploaded"`      // to such slots
-	ReadWork         float64 `json:"read_worker_seconds"` // summed over workers
-	MajorFaults      int64   `json:"major_faults"`        // of the process: mapped memory that had to be read
+	Reads            int64 `json:"reads"` // ended, with or without an error
+	ReadsSpeculative int64 `json:"reads_speculative"`
+	ReadsHurried     int64 `json:"reads_hurried"` // of these, wanted before they had begun
+	ReadsRetried     int64 `json:"reads_retried"`
+	ReadsFailed      int64 `json:"reads_failed"`
+	ReadsOverdue     int64 `json:"reads_overdue"`
+	ReadBytes        int64 `json:"disk_bytes"` // read
+	// that were none, since the host's memory had the expert, where slots lie in a device's own
+	FromHost int64   `json:"reads_from_host"`
+	Uploaded int64   `json:"bytes_uploaded"`      // to such slots
+	ReadWork float64 `json:"read_worker_seconds"` // summed over workers
+	// of the process: mapped memory that had to be read
+	MajorFaults int64 `json:"major_faults"`
 }
 
-// countsBetween returns what was counted between two moments; before is nil for since the engine was opened.
+// countsBetween returns what was counted between two moments; before is nil for since the engine
+// was opened.
 func countsBetween(before, after *actors.Stats) totalCounts {
 	c := totalCounts{engineCounts{timeCounts: timesOf(after.Times)}, readsOf(after)}
 	if before != nil {

@@ -15,9 +15,10 @@ type runResult struct {
 	Reasoning *string `json:"reasoning,omitempty"`
 	Content   *string `json:"content,omitempty"`
 
-	Text       string            `json:"text"`
-	PromptIDs  []int32           `json:"prompt_ids"`
-	NewIDs     []int32           `json:"new_ids"` // up to the end of the stop string, if one was found
+	Text      string  `json:"text"`
+	PromptIDs []int32 `json:"prompt_ids"`
+	// up to the end of the stop string, if one was found
+	NewIDs     []int32           `json:"new_ids"`
 	StopReason actors.StopReason `json:"stop_reason"`
 	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"` // of new_ids, with --logprobs
 	Stats      *runFigures       `json:"stats"`
@@ -45,20 +46,24 @@ const (
 
 // runFigures are the speeds and counts of one run. A speed is 0 where nothing was measured.
 type runFigures struct {
-	PromptTokens          int     `json:"prompt_tokens"`
-	ReusedTokens          int     `json:"reused_tokens"` // of the prompt: those that an earlier turn left, so that they were not read again
+	PromptTokens int `json:"prompt_tokens"`
+	// of the prompt: those that an earlier turn left, so that they were not read again
+	ReusedTokens          int     `json:"reused_tokens"`
 	PromptSeconds         float64 `json:"prompt_seconds"`
 	PromptTokensPerSecond float64 `json:"prompt_tokens_per_second"`
 
-	// The first new token comes from the prompt's own logits, so that decode_tokens is one less than the new ids.
+	// The first new token comes from the prompt's own logits, so that decode_tokens is one less
+	// than the new ids.
 	DecodeTokens          int     `json:"decode_tokens"`
 	DecodeSeconds         float64 `json:"decode_seconds"`
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
 
-	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"` // from the start of the process; 0 if there was none
+	// from the start of the process; 0 if there was none
+	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"`
 
-	totalCounts                 // since the engine was opened
-	Decode      *totalCounts    `json:"decode"`       // since the prompt had been read; null if it was not
+	totalCounts // since the engine was opened
+	// since the prompt had been read; null if it was not
+	Decode      *totalCounts    `json:"decode"`
 	Layers      []layerCounts   `json:"layers"`       // since the engine was opened
 	MemoryLimit int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
 	ExpertIO    actors.ExpertIO `json:"expert_io"`
@@ -70,7 +75,8 @@ type runFigures struct {
 	Seed *uint64 `json:"seed"` // null if greedy
 }
 
-// runStats gathers the figures after the text has ended. Hits and bytes are those since the engine was opened.
+// runStats gathers the figures after the text has ended. Hits and bytes are those since the engine
+// was opened.
 func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	counts, err := g.s.engine.Stats(ctx)
 	if err != nil {

@@ -58,7 +58,8 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	return s, nil
 }
 
-// span begins a trace, under which the engine puts its own spans, if anything is traced. The caller must call end.
+// span begins a trace, under which the engine puts its own spans, if anything is traced. The caller
+// must call end.
 func (s *session) span(ctx context.Context, name string) (_ context.Context, end func()) {
 	if s.exporter == nil {
 		return ctx, func() {}
@@ -67,7 +68,8 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 	return ctx, func() { span.End() }
 }
 
-// close ends what is open, in the order that the parts need. It waits for spans to be written, but not for ever.
+// close ends what is open, in the order that the parts need. It waits for spans to be written, but
+// not for ever.
 func (s *session) close() error {
 	var errs []error
 	if s.engine != nil {
@@ -96,7 +98,8 @@ const closePatience = 2 * time.Second
 // errReadsHang tells that reads do not end.
 var errReadsHang = errors.New("the disk does not answer reads that are under way; they are left to the system")
 
-// closeEngine closes the engine. Reads that a disk does not answer are not waited for: the program has something to say, and ends.
+// closeEngine closes the engine. Reads that a disk does not answer are not waited for: the program
+// has something to say, and ends.
 func (s *session) closeEngine() error {
 	done := make(chan error, 1)
 	go func() { done <- s.engine.Close() }()
@@ -125,7 +128,8 @@ func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessio
 	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return p, err
 	}
-	if cfg.Device, err = f.openDevice(inv, slog.New(slog.DiscardHandler)); err != nil { // openSession will say it
+	// openSession will say it
+	if cfg.Device, err = f.openDevice(inv, slog.New(slog.DiscardHandler)); err != nil {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, cfg.Device.Close()) }()

@@ -16,7 +16,8 @@ type sessionFlags struct {
 	SessionLimit size    `placeholder:"SIZE" help:"The most bytes of all sessions together; those used least recently are removed, never the one being saved. Default: 16GiB."`
 }
 
-// defaultSessionLimit is what all sessions together may take on disk: a few long conversations with a large model.
+// defaultSessionLimit is what all sessions together may take on disk: a few long conversations with
+// a large model.
 const defaultSessionLimit = 16 << 30
 
 // checkSession reports flags that no session can change.
@@ -37,8 +38,8 @@ func (f *sessionFlags) checkSession() error {
 	return nil
 }
 
-// openKept opens the session that the flags name, nil if they name none. A conversation is not taken for a text, nor the other way
-// round.
+// openKept opens the session that the flags name, nil if they name none. A conversation is not
+// taken for a text, nor the other way round.
 func (f *sessionFlags) openKept(ctx context.Context, inv *invocation, chat bool) (*keptText, error) {
 	if f.Session == nil {
 		return nil, nil

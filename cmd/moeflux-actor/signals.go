@@ -13,7 +13,8 @@ type interrupts struct {
 	handler func()
 }
 
-// catch has Ctrl-C call handler, from another goroutine, in place of ending the program, until restore.
+// catch has Ctrl-C call handler, from another goroutine, in place of ending the program, until
+// restore.
 func (i *interrupts) catch(handler func()) (restore func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -44,8 +45,8 @@ type signalled struct{ os.Signal }
 func (s signalled) Error() string        { return s.String() + " signal received" }
 func (s signalled) Is(target error) bool { return target == context.Canceled }
 
-// watchSignals ends the context at the first signal, but for the interrupts that somebody catches. After that signals do
-// what they do without a program's consent: the second one kills.
+// watchSignals ends the context at the first signal, but for the interrupts that somebody catches.
+// After that signals do what they do without a program's consent: the second one kills.
 func watchSignals(ctx context.Context, i *interrupts, signals chan os.Signal) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

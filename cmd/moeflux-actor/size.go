@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// size is an amount of memory as given on the command line: bytes, or a share of the machine's memory.
+// size is an amount of memory as given on the command line: bytes, or a share of the machine's
+// memory.
 type size struct {
 	bytes   int64
 	percent float64
@@ -38,7 +39,8 @@ func (s *size) UnmarshalText(text []byte) error {
 			continue
 		}
 		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || strings.ContainsAny(number, "xpen_+-") { // hexadecimal, exponents, NaN, Inf and signs
+		// hexadecimal, exponents, NaN, Inf and signs
+		if err != nil || strings.ContainsAny(number, "xpen_+-") {
 			break
 		}
 		b := n * u.bytes

@@ -19,7 +19,8 @@ var small = []string{"--shape", "qwen3-30b-a3b", "--layers", "1", "--vocab", "60
 
 func synthArgs(more ...string) []string { return append(append([]string{"synth"}, small...), more...) }
 
-// What synth makes, inspect opens, the check passes on, and a router that is written over is found out.
+// What synth makes, inspect opens, the check passes on, and a router that is written over is found
+// out.
 func TestSynthMakesAndChecks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	var made synthResult

@@ -56,7 +56,8 @@ func (c *synthCmd) checkModel(ctx context.Context, inv *invocation) error {
 	return err
 }
 
-// feed evaluates the chain: the first tokens as one chunk, then one by one, whatever the engine would have chosen.
+// feed evaluates the chain: the first tokens as one chunk, then one by one, whatever the engine
+// would have chosen.
 func (c *synthCmd) feed(ctx context.Context, inv *invocation, s *session, m *synth.Model, r *synthCheck) error {
 	if n := s.engine.Info().Context; c.Tokens > n {
 		return usagef("--tokens %d, but a sequence has %d positions", c.Tokens, n)

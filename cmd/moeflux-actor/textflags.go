@@ -75,8 +75,8 @@ func (e *engineFlags) withSession(ctx context.Context, inv *invocation, f func(*
 // hasPrompt reports whether the command line says where the prompt is.
 func (c *promptFlags) hasPrompt() bool { return c.Prompt != nil || c.File != "" || c.Stdin != "" }
 
-// readPrompt takes the prompt from where the command line says. Where there may be none it may be empty. A message loses the line feed
-// that ends it as a file.
+// readPrompt takes the prompt from where the command line says. Where there may be none it may be
+// empty. A message loses the line feed that ends it as a file.
 func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (string, error) {
 	const how = "give it with -p TEXT, -f FILE, or - for stdin"
 	if c.Stdin != "" && c.Stdin != "-" {
@@ -128,8 +128,9 @@ func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *t
 	}
 }
 
-// once generates one text and prints all that is to be printed about it. finish, if not nil, completes the result. save, if not nil, keeps what
-// came: a signal then ends the text between two tokens, where it can be kept, and a second Ctrl-C at once.
+// once generates one text and prints all that is to be printed about it. finish, if not nil,
+// completes the result. save, if not nil, keeps what came: a signal then ends the text between two
+// tokens, where it can be kept, and a second Ctrl-C at once.
 func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
 	if save != nil {
 		var turn turnState

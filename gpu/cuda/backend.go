@@ -92,7 +92,8 @@ func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*comp
 	return b, nil
 }
 
-// find initialises the driver and finds a GPU. It returns the major version of CUDA that the driver serves.
+// find initialises the driver and finds a GPU. It returns the major version of CUDA that the driver
+// serves.
 func (b *backend) find(ordinal int) (driverMajor int, err error) {
 	d := b.d
 	if err := d.check(d.init(), "cuInit", "starting the driver of "+d.lib.path); err != nil {
@@ -133,7 +134,8 @@ func (b *backend) Name() string {
 	return fmt.Sprintf("cuda (%s, %s, NVRTC %s)", b.name, b.arch, b.version)
 }
 
-// bind makes the context current on the caller's thread and keeps the goroutine on it until unbind is called.
+// bind makes the context current on the caller's thread and keeps the goroutine on it until unbind
+// is called.
 func (b *backend) bind() (unbind func(), err error) {
 	runtime.LockOSThread()
 	if r := b.d.setCurrent(b.context); r != success {
@@ -143,7 +145,8 @@ func (b *backend) bind() (unbind func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
-// check returns nil for success, else an *Error, or why the context is spoiled if that is known: then this call is not to blame.
+// check returns nil for success, else an *Error, or why the context is spoiled if that is known:
+// then this call is not to blame.
 func (b *backend) check(r result, function, doing string) error {
 	if r == success {
 		return nil
@@ -154,7 +157,8 @@ func (b *backend) check(r result, function, doing string) error {
 	return b.d.check(r, function, doing)
 }
 
-// blame is check for whoever knows what the device was doing: where r spoils the context, this is the cause of all errors that follow.
+// blame is check for whoever knows what the device was doing: where r spoils the context, this is
+// the cause of all errors that follow.
 func (b *backend) blame(r result, function, doing string) error {
 	if r.spoils() {
 		b.broken.CompareAndSwap(nil, &spoiled{b.d.check(r, function, doing)})
@@ -225,7 +229,8 @@ func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
 	return image, nil
 }
 
-// Close gives everything back. While streams are open or memory is not released it is an error and the device stays open.
+// Close gives everything back. While streams are open or memory is not released it is an error and
+// the device stays open.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,7 +251,9 @@ func (b *backend) Close() error {
 		b.d.streamDestroy(b.setup)
 		b.d.setCurrent(0)
 	}
-	if b.cause() != nil { // nothing of a spoiled context can be given back piece by piece, and releasing it gives back all
+	// nothing of a spoiled context can be given back piece by piece, and releasing it gives back
+	// all
+	if b.cause() != nil {
 		err = nil
 	}
 	if r := b.d.release(b.device); err == nil && b.cause() == nil {

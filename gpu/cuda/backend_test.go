@@ -45,7 +45,8 @@ func fakeCompiler(builds *int) *compiler {
 	return c
 }
 
-// openFake returns a backend on a fake driver, which is closed and looked through when the test ends.
+// openFake returns a backend on a fake driver, which is closed and looked through when the test
+// ends.
 func openFake(t *testing.T, cfg Config) (*backend, *fake, *int) {
 	t.Helper()
 	f, builds := newFake(t), new(int)
@@ -337,7 +338,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Chains of launches that come again are replayed with their constants as they are by then: on other memory they are another chain.
+// Chains of launches that come again are replayed with their constants as they are by then: on
+// other memory they are another chain.
 func TestGraphs(t *testing.T) {
 	x := openBench(t)
 	chain := func(offset, n int, base uint32) []uint32 {
@@ -422,8 +424,8 @@ func TestGraphs(t *testing.T) {
 	chain(3000, 6, 77)
 }
 
-// Kernels of a graph may begin before the one before them ends where the GPU is of sm_90 or later and the driver has edges of that kind; else they
-// stand behind one another as ever.
+// Kernels of a graph may begin before the one before them ends where the GPU is of sm_90 or later
+// and the driver has edges of that kind; else they stand behind one another as ever.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		capability    int
@@ -481,7 +483,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// A kernel that goes astray fails its batch and all that follows, and the cause names it. What was before is unharmed.
+// A kernel that goes astray fails its batch and all that follows, and the cause names it. What was
+// before is unharmed.
 func TestSpoiled(t *testing.T) {
 	x := openBench(t)
 	down := make([]byte, 4)

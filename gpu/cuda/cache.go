@@ -13,8 +13,9 @@ import (
 	"path/filepath"
 )
 
-// cache keeps machine code in a folder, one file for each source, options and compiler. A file is the hash of its image and
-// the image; one that is damaged is as good as none. Several processes may use a folder at once: files appear whole.
+// cache keeps machine code in a folder, one file for each source, options and compiler. A file is
+// the hash of its image and the image; one that is damaged is as good as none. Several processes
+// may use a folder at once: files appear whole.
 type cache struct {
 	dir string // "" keeps nothing
 }

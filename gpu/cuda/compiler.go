@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// compiler is the functions of NVRTC that are used. It needs no GPU. Tests put others in their place.
+// compiler is the functions of NVRTC that are used. It needs no GPU. Tests put others in their
+// place.
 type compiler struct {
 	path string // of the library
 
@@ -103,15 +104,17 @@ func (c *compiler) versionText() (string, error) {
 	return fmt.Sprintf("%d.%d", major, minor), nil
 }
 
-// options are those of every kernel. Fast exponentials and the like are chosen in the source, name by name: --use_fast_math would
-// turn the precise ones into fast ones, too. Quotients are exact: quick ones are 0 where the divisor is above 2^126. Products and
-// sums are fused where the source says fma and nowhere else: the compiler would do it in one specialisation of a kernel and not in another, and
-// bits would depend on the rows that travel together.
+// options are those of every kernel. Fast exponentials and the like are chosen in the source, name
+// by name: --use_fast_math would turn the precise ones into fast ones, too. Quotients are exact:
+// quick ones are 0 where the divisor is above 2^126. Products and sums are fused where the source
+// says fma and nowhere else: the compiler would do it in one specialisation of a kernel and not in
+// another, and bits would depend on the rows that travel together.
 func options(arch string) []string {
 	return []string{"--gpu-architecture=" + arch, "--std=c++14", "--ftz=true", "--prec-div=true", "--prec-sqrt=false", "--fmad=false"}
 }
 
-// build compiles a source to machine code of an architecture: "sm_90". The error's log is the compiler's.
+// build compiles a source to machine code of an architecture: "sm_90". The error's log is the
+// compiler's.
 func (c *compiler) build(source string, opts []string) (image []byte, log string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,8 @@ const (
 type Config struct {
 	// Ordinal is which of the GPUs that the driver shows, from 0.
 	Ordinal int
-	// CacheDir is where compiled kernels are kept from run to run. "" keeps none: each run compiles anew, which takes some seconds.
+	// CacheDir is where compiled kernels are kept from run to run. "" keeps none: each run compiles
+	// anew, which takes some seconds.
 	CacheDir string
 	// Driver and Compiler are files in place of those that are looked for; "" looks.
 	Driver, Compiler string
@@ -38,8 +39,8 @@ func (e *LibraryError) Error() string {
 	return fmt.Sprintf("cuda: %s was not found; tried %s; set %s to its file if it lies elsewhere", e.What, strings.Join(e.Tried, "; "), e.Variable)
 }
 
-// Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be used: no driver, a driver that shows none,
-// or a system that CUDA does not serve.
+// Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be
+// used: no driver, a driver that shows none, or a system that CUDA does not serve.
 func Absent(err error) bool {
 	if e, ok := errors.AsType[*LibraryError](err); ok {
 		return e.Variable == DriverVariable
@@ -60,8 +61,10 @@ var ErrUnsupported = errors.New("CUDA needs linux/amd64 or linux/arm64")
 type Error struct {
 	Function string // "cuMemAlloc_v2"
 	Code     int    // CUresult or nvrtcResult
-	Text     string // what the library says of it: "CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was encountered"
-	Doing    string // for what it was called; "" if the function says it all
+	// what the library says of it: "CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was
+	// encountered"
+	Text  string
+	Doing string // for what it was called; "" if the function says it all
 }
 
 func (e *Error) Error() string {

@@ -15,7 +15,8 @@ type Device struct {
 
 var _ gpu.Discrete = (*Device)(nil)
 
-// Open opens a GPU. Where a library is missing the error is a *LibraryError, where there is no GPU an *Error.
+// Open opens a GPU. Where a library is missing the error is a *LibraryError, where there is no GPU
+// an *Error.
 func Open(cfg Config) (*Device, error) {
 	b, err := open(cfg)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// openFakeDevice returns a device on a fake driver, which is closed and looked through when the test ends.
+// openFakeDevice returns a device on a fake driver, which is closed and looked through when the
+// test ends.
 func openFakeDevice(t *testing.T) (*Device, *fake) {
 	t.Helper()
 	f := newFake(t)

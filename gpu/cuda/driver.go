@@ -36,8 +36,8 @@ const (
 	attributeReadOnlyRegisters = 113
 )
 
-// driver is the functions of libcuda that are used, by what they do. Tests put others in their place. Pointers are to memory that
-// stays where it is until the call returns.
+// driver is the functions of libcuda that are used, by what they do. Tests put others in their
+// place. Pointers are to memory that stays where it is until the call returns.
 type driver struct {
 	lib library
 
@@ -78,11 +78,13 @@ type driver struct {
 	functionValue func(v *int32, attribute int, f functionHandle) result
 	launch        func(f functionHandle, groups [3]int, threads int, s streamHandle, params *unsafe.Pointer) result
 
-	graphCreate      func(g *graphHandle) result
-	graphDestroy     func(g graphHandle) result
-	graphAdd         func(g graphHandle, n *nodeHandle, k *kernelSpec) result
-	graphOrder       func(g graphHandle, nodes []nodeHandle) result                   // each behind the one before
-	graphOverlap     func(g graphHandle, nodes []nodeHandle, edges []edgeData) result // the same, so that they may begin before; nil before CUDA 12.3
+	graphCreate  func(g *graphHandle) result
+	graphDestroy func(g graphHandle) result
+	graphAdd     func(g graphHandle, n *nodeHandle, k *kernelSpec) result
+	// each behind the one before
+	graphOrder func(g graphHandle, nodes []nodeHandle) result
+	// the same, so that they may begin before; nil before CUDA 12.3
+	graphOverlap     func(g graphHandle, nodes []nodeHandle, edges []edgeData) result
 	graphInstantiate func(x *execHandle, g graphHandle) result
 	graphExecDestroy func(x execHandle) result
 	graphSet         func(x execHandle, n nodeHandle, k *kernelSpec) result

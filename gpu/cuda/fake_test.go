@@ -10,9 +10,10 @@ import (
 	"unsafe"
 )
 
-// fake is a driver without a GPU: memory is the heap's, a stream is a list of what is to be done, which is done when somebody waits
-// for it. It fails where a test says so, and it reports what a driver would not forgive: calls without a context, memory that is not there,
-// what is given back twice or never.
+// fake is a driver without a GPU: memory is the heap's, a stream is a list of what is to be done,
+// which is done when somebody waits for it. It fails where a test says so, and it reports what a
+// driver would not forgive: calls without a context, memory that is not there, what is given back
+// twice or never.
 type fake struct {
 	t *testing.T
 
@@ -74,7 +75,8 @@ func (f *fake) fail(function string, r result) {
 	f.fails[function] = r
 }
 
-// begin is what every function begins with; end has to be called. ok is false where the call fails with r.
+// begin is what every function begins with; end has to be called. ok is false where the call fails
+// with r.
 func (f *fake) begin(function string) (r result, ok bool) {
 	f.mu.Lock()
 	if r, ok := f.fails[function]; ok {
@@ -518,7 +520,8 @@ func (f *fake) graphsOf(d *driver) {
 	d.graphSet = func(x execHandle, h nodeHandle, k *kernelSpec) result {
 		r, ok := f.begin("cuGraphExecKernelNodeSetParams_v2")
 		defer f.mu.Unlock()
-		known := false // a node is known by the graph that it was added to, as long as that is there
+		// a node is known by the graph that it was added to, as long as that is there
+		known := false
 		for _, nodes := range f.graphs {
 			known = known || slices.ContainsFunc(nodes, func(n *fakeNode) bool { return n.handle == h })
 		}

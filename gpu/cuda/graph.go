@@ -12,9 +12,10 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// A launch costs 4 µs of the processor and a kernel of a decoded token little more on the GPU. So launches that follow one another
-// (a chain) are kept back until something else comes, and a chain that comes again is replayed as a CUDA graph: 2.5 µs for all of it, and
-// 0.6 µs for each kernel whose constants or grid have changed since. docs/experiments.md has the figures.
+// A launch costs 4 µs of the processor and a kernel of a decoded token little more on the GPU. So
+// launches that follow one another (a chain) are kept back until something else comes, and a chain
+// that comes again is replayed as a CUDA graph: 2.5 µs for all of it, and 0.6 µs for each kernel
+// whose constants or grid have changed since. docs/experiments.md has the figures.
 const (
 	leastChain = 3    // kernels from which a graph is worth it
 	mostGraphs = 2048 // kept for one stream: those of a few numbers of rows, of all layers
@@ -80,7 +81,8 @@ func (c *chain) point(n *node, params *[maxArgs]unsafe.Pointer) {
 	}
 }
 
-// same reports whether two chains have the same kernels on the same memory: then they differ in grids and constants alone.
+// same reports whether two chains have the same kernels on the same memory: then they differ in
+// grids and constants alone.
 func (c *chain) same(o *chain) bool {
 	if len(c.nodes) != len(o.nodes) || !slices.Equal(c.params, o.params) {
 		return false
@@ -120,7 +122,8 @@ func (c *chain) set(o *chain) {
 	c.data = append(c.data[:0], o.data...)
 }
 
-// graph is a chain as the driver knows it. Until it comes a second time it is a note that it came once.
+// graph is a chain as the driver knows it. Until it comes a second time it is a note that it came
+// once.
 type graph struct {
 	chain chain       // as it was last
 	whole graphHandle // which the nodes belong to: they are needed to change exec
@@ -161,11 +164,14 @@ type edgeData struct {
 	_                      [5]uint8
 }
 
-// early is the edge to a kernel that may begin when the one before it lets it, and waits by itself for that one's end. Only kernels that do so
-// (MSL_BEGIN of package msl, begin of override/limbs.cu) may stand behind such an edge.
-var early = edgeData{fromPort: 1, kind: 1} // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+// early is the edge to a kernel that may begin when the one before it lets it, and waits by itself
+// for that one's end. Only kernels that do so (MSL_BEGIN of package msl, begin of
+// override/limbs.cu) may stand behind such an edge.
+// CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+var early = edgeData{fromPort: 1, kind: 1}
 
-// overlaps reports whether kernels of a graph may begin before the one before them ends: the GPU and the driver have to know of it.
+// overlaps reports whether kernels of a graph may begin before the one before them ends: the GPU
+// and the driver have to know of it.
 func (b *backend) overlaps() bool { return b.capability >= 90 && b.d.graphOverlap != nil }
 
 // order puts each node of a graph behind the one before.
@@ -217,8 +223,8 @@ func (s *stream) launchAll(x *batch) error {
 	return nil
 }
 
-// find returns the graph of the chain, or nil if the chain is new or the driver makes no graph of it; that is no fault, it is launched kernel by
-// kernel then.
+// find returns the graph of the chain, or nil if the chain is new or the driver makes no graph of
+// it; that is no fault, it is launched kernel by kernel then.
 func (s *stream) find() *graph {
 	gs := &s.graphs
 	gs.clock++

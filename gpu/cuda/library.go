@@ -30,7 +30,8 @@ type library struct {
 	path   string
 }
 
-// driverFolders are where drivers lie that the dynamic linker does not know: containers, WSL, NixOS, and a toolkit's own copy.
+// driverFolders are where drivers lie that the dynamic linker does not know: containers, WSL,
+// NixOS, and a toolkit's own copy.
 var driverFolders = []string{
 	"/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/cuda*/compat",
 }
@@ -51,7 +52,8 @@ func driverSearch(cfg Config) search {
 	}
 }
 
-// compilerSearch looks for a compiler that is not of a later generation than the driver, which would not load its code.
+// compilerSearch looks for a compiler that is not of a later generation than the driver, which
+// would not load its code.
 func compilerSearch(cfg Config, driverMajor int) search {
 	s := search{
 		what: fmt.Sprintf("CUDA's run-time compiler (NVRTC) for a driver of CUDA %d", driverMajor), variable: CompilerVariable, file: cfg.Compiler,
@@ -113,8 +115,9 @@ func (s *search) open() (library, error) {
 	return library{}, &LibraryError{What: s.what, Variable: s.variable, Tried: tried}
 }
 
-// preload opens the libraries beside a file that it opens by name itself: where the dynamic linker does not look into that folder it finds
-// them open already. One that cannot be opened will be missed by the library, which says so.
+// preload opens the libraries beside a file that it opens by name itself: where the dynamic linker
+// does not look into that folder it finds them open already. One that cannot be opened will be
+// missed by the library, which says so.
 func preload(file, pattern string) {
 	if !filepath.IsAbs(file) {
 		return
@@ -136,7 +139,8 @@ func withPath(path string, err error) string {
 	return path + ": " + err.Error()
 }
 
-// laterFirst orders paths by the numbers in them, the greatest first: cuda-13.0 before cuda-12.8, python3.12 before python3.9.
+// laterFirst orders paths by the numbers in them, the greatest first: cuda-13.0 before cuda-12.8,
+// python3.12 before python3.9.
 func laterFirst(a, b string) int {
 	for a != "" && b != "" {
 		x, restA := head(a)

@@ -104,7 +104,8 @@ func TestLaterFirst(t *testing.T) {
 	}
 }
 
-// Calls of C functions give back what they return, cut to an int or whole, and quick ones allocate nothing.
+// Calls of C functions give back what they return, cut to an int or whole, and quick ones allocate
+// nothing.
 func TestCall(t *testing.T) {
 	h, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// memory is a piece of the device's memory, or of pinned host memory that the device reads over the bus.
+// memory is a piece of the device's memory, or of pinned host memory that the device reads over the
+// bus.
 type memory struct {
 	b    *backend
 	at   address
@@ -37,7 +38,8 @@ func (m *memory) Bytes() []byte { return m.host }
 // Address is where kernels find it.
 func (m *memory) Address() uint64 { return uint64(m.at) }
 
-// Release gives it back. Giving back fails only with a context that is spoiled, which gives back all when it is closed.
+// Release gives it back. Giving back fails only with a context that is spoiled, which gives back
+// all when it is closed.
 func (m *memory) Release() {
 	b := m.b
 	host := unsafe.Pointer(unsafe.SliceData(m.host))
@@ -91,7 +93,8 @@ func (b *backend) newMemory(n int) (*memory, error) {
 	}
 	m := &memory{b: b}
 	r := outOfMemory
-	if uint64(n) <= total { // what can never be is not asked for: the driver calls some of that an invalid value
+	// what can never be is not asked for: the driver calls some of that an invalid value
+	if uint64(n) <= total {
 		r = b.d.alloc(&m.at, uint64(n))
 	}
 	if r == outOfMemory {
@@ -111,8 +114,9 @@ func (b *backend) newMemory(n int) (*memory, error) {
 	return m, nil
 }
 
-// Wrap pins host memory, so that kernels read it over the bus, at a fiftieth of the speed of the device's own. Memory that is mapped
-// read-only cannot be pinned by most drivers; weights of files are copied to the device instead.
+// Wrap pins host memory, so that kernels read it over the bus, at a fiftieth of the speed of the
+// device's own. Memory that is mapped read-only cannot be pinned by most drivers; weights of files
+// are copied to the device instead.
 func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 	unbind, err := b.bind()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/msl"
 )
 
-// The compiler needs no GPU: go test -tags nvrtc, with MOEFLUX_CUDA_NVRTC naming the library where it lies nowhere usual.
+// The compiler needs no GPU: go test -tags nvrtc, with MOEFLUX_CUDA_NVRTC naming the library where
+// it lies nowhere usual.
 
 // nvrtcArch is a GPU that every compiler since CUDA 11.8 knows.
 const nvrtcArch = "sm_90"

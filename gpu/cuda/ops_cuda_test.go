@@ -12,7 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// opBench is device memory for the benchmarks of operations. Weights are random: with zeros some units draw less power and run faster.
+// opBench is device memory for the benchmarks of operations. Weights are random: with zeros some
+// units draw less power and run faster.
 type opBench struct {
 	b       *testing.B
 	d       *Device
@@ -44,7 +45,8 @@ func openOps(b *testing.B) *opBench {
 	return x
 }
 
-// fill makes weights random: bytes, of which every other has a bit cleared, so that scales are numbers below 2.
+// fill makes weights random: bytes, of which every other has a bit cleared, so that scales are
+// numbers below 2.
 func (x *opBench) fill() {
 	piece := make([]byte, 64<<20)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -88,7 +90,8 @@ func (x *opBench) matrix(rows, cols int, f quant.Format) gpu.Matrix {
 	return m
 }
 
-// run times encode, which adds an operation that reads so many bytes of weights: as many at a time as read more than a cache holds.
+// run times encode, which adds an operation that reads so many bytes of weights: as many at a time
+// as read more than a cache holds.
 func (x *opBench) run(name string, bytes int, encode func(c *gpu.Commands)) {
 	x.b.Run(name, func(b *testing.B) {
 		x.used = 0
@@ -186,7 +189,8 @@ func BenchmarkOps(b *testing.B) {
 	}
 }
 
-// cached returns the cache of a sequence of so many positions, in pages of 64 that no device cache holds.
+// cached returns the cache of a sequence of so many positions, in pages of 64 that no device cache
+// holds.
 func (x *opBench) cached(positions, dim int, f gpu.KVFormat, group int) gpu.KV {
 	const page = 64
 	kv := gpu.KV{PageRows: page, Dim: dim, Format: f, Group: group}
@@ -202,11 +206,13 @@ func (x *opBench) cached(positions, dim int, f gpu.KVFormat, group int) gpu.KV {
 	return kv
 }
 
-// Attention and the operations with a recurrent state, of rows that are decoded together and of prompts.
+// Attention and the operations with a recurrent state, of rows that are decoded together and of
+// prompts.
 func BenchmarkSequences(b *testing.B) {
 	x := openOps(b)
 	for _, a := range []struct {
-		heads, kv, dim, positions, sequences, rows int // rows of each sequence, the last of its positions
+		// rows of each sequence, the last of its positions
+		heads, kv, dim, positions, sequences, rows int
 	}{
 		{32, 4, 128, 512, 1, 1}, {32, 4, 128, 4096, 1, 1}, {32, 4, 128, 32768, 1, 1}, {32, 4, 128, 512, 8, 1}, {32, 4, 128, 512, 32, 1},
 		{32, 4, 128, 4096, 8, 1}, {32, 4, 128, 512, 1, 512}, {32, 4, 128, 4096, 1, 512},

@@ -18,8 +18,9 @@ kernel void step(device const uint* x [[buffer(0)]], device uint* y [[buffer(1)]
 	y[i] = v + i;
 }`
 
-// TestProbeOverlap replays a chain in which each kernel reads what threadgroups all over the one before wrote and writes over what that one read,
-// with other constants each time, and two such graphs behind one another. Without griddepcontrol.wait nearly all words are wrong.
+// TestProbeOverlap replays a chain in which each kernel reads what threadgroups all over the one
+// before wrote and writes over what that one read, with other constants each time, and two such
+// graphs behind one another. Without griddepcontrol.wait nearly all words are wrong.
 func TestProbeOverlap(t *testing.T) {
 	const n, steps, rounds = 1 << 14, 20, 20
 	b, _ := openProbe(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// Kernels of CUDA's own, in place of portable ones: NAME.cu has the kernel NAME, and includes others.
+// Kernels of CUDA's own, in place of portable ones: NAME.cu has the kernel NAME, and includes
+// others.
 //
 //go:embed override/*.cu
 var overrides embed.FS
@@ -45,7 +46,8 @@ func overrideFile(name string) (string, error) {
 	return fmt.Sprintf("#line 1 %q\n%s", name, strings.Join(lines, "\n")), nil
 }
 
-// LimbProducts reports whether the GPU has the integer tensor cores that the kernels of override/ use.
+// LimbProducts reports whether the GPU has the integer tensor cores that the kernels of override/
+// use.
 func (b *backend) LimbProducts() bool { return b.capability >= 80 }
 
 // CompileOwn makes machine code of a kernel of override/, or finds it in the cache, and loads it.

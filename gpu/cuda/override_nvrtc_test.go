@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// limbKernels are the kernels of override/ with the values of their #define lines that package launch gives them.
+// limbKernels are the kernels of override/ with the values of their #define lines that package
+// launch gives them.
 func limbKernels() (all []launch.Kernel) {
 	add := func(name, common, format string, values ...any) {
 		all = append(all, launch.Kernel{Name: name, Defines: common + fmt.Sprintf(format, values...)})

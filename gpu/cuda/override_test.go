@@ -27,7 +27,8 @@ func TestOverrideSource(t *testing.T) {
 	}
 }
 
-// Every kernel of override/ begins with begin, before it reads any memory: it may run while those before it do.
+// Every kernel of override/ begins with begin, before it reads any memory: it may run while those
+// before it do.
 func TestOverridesWait(t *testing.T) {
 	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?  begin\(\);\n`)
 	files, err := overrides.ReadDir("override")

@@ -195,7 +195,8 @@ func TestProbeOutOfMemory(t *testing.T) {
 	}
 }
 
-// An address that does not exist spoils the context, and the error names the kernel. It runs last and alone.
+// An address that does not exist spoils the context, and the error names the kernel. It runs last
+// and alone.
 func TestProbeWild(t *testing.T) {
 	b, m := openProbe(t)
 	x := newMemory(t, b, 4096)

@@ -11,8 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// TestTokensAreGraphs decodes where the device routes by itself, with kernels that do nothing: but for a few, tokens are launches of graphs that
-// are there, the same number each.
+// TestTokensAreGraphs decodes where the device routes by itself, with kernels that do nothing: but
+// for a few, tokens are launches of graphs that are there, the same number each.
 func TestTokensAreGraphs(t *testing.T) {
 	for _, model := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3MoEQ4} {
 		t.Run(model, func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestTokensAreGraphs(t *testing.T) {
 					t.Errorf("token %d is graphs: the test shows nothing", i)
 				}
 			}
-			// At the beginning, and where attention comes to another number of pieces: its sums between launches lie elsewhere then.
+			// At the beginning, and where attention comes to another number of pieces: its sums
+			// between launches lie elsewhere then.
 			if most := 2 + 2*150/32; others > most {
 				t.Errorf("%d of 150 tokens are no launches of graphs that are there, want at most %d", others, most)
 			}

@@ -23,7 +23,8 @@ const (
 	unknownError          result = 999
 )
 
-// spoils reports whether the context is of no use after r: it came out of a kernel or out of the hardware.
+// spoils reports whether the context is of no use after r: it came out of a kernel or out of the
+// hardware.
 func (r result) spoils() bool {
 	switch r {
 	case eccUncorrectable, illegalAddress, launchTimeout, contextIsDestroyed, kernelAssert, unknownError:

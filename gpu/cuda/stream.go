@@ -16,7 +16,8 @@ import (
 // maxArgs is the most arguments of a kernel.
 const maxArgs = 32
 
-// stream is a CUDA stream. Its work is cut into batches, one for each Commit; a goroutine waits for them in order and tells.
+// stream is a CUDA stream. Its work is cut into batches, one for each Commit; a goroutine waits for
+// them in order and tells.
 type stream struct {
 	b      *backend
 	handle streamHandle
@@ -66,8 +67,8 @@ func (b *backend) NewStream() (launch.Stream, error) {
 	return s, nil
 }
 
-// record returns the batch that work is added to. It locks the goroutine to its thread and makes the context current there; the caller
-// unlocks it.
+// record returns the batch that work is added to. It locks the goroutine to its thread and makes
+// the context current there; the caller unlocks it.
 func (s *stream) record() (*batch, error) {
 	runtime.LockOSThread()
 	if r := s.b.d.setCurrent(s.b.context); r != success {
@@ -143,8 +144,8 @@ func (s *stream) transfer() (*batch, error) {
 	return x, err
 }
 
-// CopyIn copies src to dst: at once if it is pinned, by way of pinned memory if it is small. What is larger than directBytes the driver brings
-// over faster than that, while the caller waits.
+// CopyIn copies src to dst: at once if it is pinned, by way of pinned memory if it is small. What
+// is larger than directBytes the driver brings over faster than that, while the caller waits.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	x, err := s.transfer()
 	defer runtime.UnlockOSThread()

@@ -74,7 +74,8 @@ func (b *Backend) Name() string {
 	return fmt.Sprintf("emulator (%d %s)", b.workers, unit)
 }
 
-// Close has nothing to give back: libraries stay open until the process ends, for their threads wait in them.
+// Close has nothing to give back: libraries stay open until the process ends, for their threads
+// wait in them.
 func (b *Backend) Close() error { return nil }
 
 // memory lies between pages that fault, unless it is wrapped.

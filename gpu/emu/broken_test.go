@@ -73,7 +73,8 @@ func memory64(t testing.TB, b *Backend) launch.Memory {
 	return m
 }
 
-// TestFaults wants each deliberate fault found: by an error that says what it is, or by wrong numbers in one of the three orders.
+// TestFaults wants each deliberate fault found: by an error that says what it is, or by wrong
+// numbers in one of the three orders.
 func TestFaults(t *testing.T) {
 	m := broken(t)
 	orders := []Order{Up, Down, Shuffled}

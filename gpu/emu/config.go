@@ -14,8 +14,9 @@ import (
 // Order is in which order the threads of a threadgroup run between two barriers.
 type Order uint32
 
-// The orders. Up and Down run one simdgroup as far as it can go, and then the next; Shuffled gives every thread a turn to the next simd function or
-// barrier, in random order. Others than these are shuffles with another beginning.
+// The orders. Up and Down run one simdgroup as far as it can go, and then the next; Shuffled gives
+// every thread a turn to the next simd function or barrier, in random order. Others than these are
+// shuffles with another beginning.
 const (
 	Up Order = iota
 	Down
@@ -27,14 +28,15 @@ const maxThreads = 1024
 
 // Config says how kernels are built and run. The zero value is ready for use.
 type Config struct {
-	// Compiler is the C++ compiler's path or name. "" means the first of g++, clang++ and c++ that PATH has.
+	// Compiler is the C++ compiler's path or name. "" means the first of g++, clang++ and c++ that
+	// PATH has.
 	Compiler string
 	// Order is that of the threads of a threadgroup.
 	Order Order
 	// Threads is how many threadgroups run at once. 0 means the cores this process may use.
 	Threads int
-	// Cache is a directory that keeps what was compiled, by the hash of source, compiler and options; it is made where it is missing. ""
-	// compiles every kernel anew.
+	// Cache is a directory that keeps what was compiled, by the hash of source, compiler and
+	// options; it is made where it is missing. "" compiles every kernel anew.
 	Cache string
 }
 
@@ -80,8 +82,8 @@ func findCompiler(name string) (*compiler, error) {
 	return nil, fmt.Errorf("emu: %w, which kernels are built with (Debian, Ubuntu: apt-get install g++): %w", ErrNoCompiler, errors.Join(errs...))
 }
 
-// compilerFlags are those of every build. Products and sums are fused only where kernels say fma. Fibers jump between stacks, which
-// fortified longjmp refuses.
+// compilerFlags are those of every build. Products and sums are fused only where kernels say fma.
+// Fibers jump between stacks, which fortified longjmp refuses.
 func compilerFlags() []string {
 	flags := []string{"-std=c++14", "-O1", "-shared", "-fPIC", "-pthread", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fno-math-errno",
 		"-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-unused-variable", "-Wno-unused-but-set-variable"}

@@ -1,7 +1,9 @@
-// Package emu runs the kernels of package shaders on the processor, to check them: it writes them as C++ (gpu/msl), builds them with the
-// machine's C++ compiler, opens the result and runs every thread of a threadgroup as a fiber, in an order that one chooses. So it finds
-// missing barriers (the orders give different results, or the NaNs that threadgroup memory begins with), barriers and simd functions
-// that not all threads reach, threadgroup memory nobody wrote, and accesses past the end of memory. It is slow.
+// Package emu runs the kernels of package shaders on the processor, to check them: it writes them
+// as C++ (gpu/msl), builds them with the machine's C++ compiler, opens the result and runs every
+// thread of a threadgroup as a fiber, in an order that one chooses. So it finds missing barriers
+// (the orders give different results, or the NaNs that threadgroup memory begins with), barriers
+// and simd functions that not all threads reach, threadgroup memory nobody wrote, and accesses past
+// the end of memory. It is slow.
 //
 // Backend is a launch.Backend; New makes a gpu.Device of it.
 package emu

@@ -43,8 +43,8 @@ func open(t testing.TB, order Order) gpu.Device {
 	return d
 }
 
-// TestConformance runs the suite in three orders of threads, which are about different faults: what a thread reads before others wrote it
-// shows in one of them.
+// TestConformance runs the suite in three orders of threads, which are about different faults: what
+// a thread reads before others wrote it shows in one of them.
 func TestConformance(t *testing.T) {
 	for name, order := range map[string]Order{"up": Up, "down": Down, "shuffled": Shuffled} {
 		t.Run("order="+name, func(t *testing.T) {

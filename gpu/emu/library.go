@@ -21,8 +21,8 @@ type builder struct {
 	cache    string // directory, or ""
 }
 
-// open returns the handle of the library built of source, which the cache may hold already. global makes its names visible to libraries
-// opened later.
+// open returns the handle of the library built of source, which the cache may hold already. global
+// makes its names visible to libraries opened later.
 func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	mode := purego.RTLD_NOW | purego.RTLD_LOCAL
 	if global {

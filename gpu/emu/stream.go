@@ -74,7 +74,8 @@ func (s *stream) Launch(lp launch.Pipeline, l *launch.Launch) error {
 	return nil
 }
 
-// bind checks the launch as Metal and CUDA would want it and puts the arguments' addresses into s.args.
+// bind checks the launch as Metal and CUDA would want it and puts the arguments' addresses into
+// s.args.
 func (s *stream) bind(p *pipeline, l *launch.Launch) error {
 	fail := func(format string, args ...any) error { return &Error{l.Kernel, fmt.Sprintf(format, args...)} }
 	k := p.kernel

@@ -12,8 +12,8 @@ import (
 // company is how many rows are computed together at most.
 const company = 64
 
-// aloneCase builds an operation on some rows of inputs that depend on the case alone, and returns its output, dense,
-// one row of the same width for each.
+// aloneCase builds an operation on some rows of inputs that depend on the case alone, and returns
+// its output, dense, one row of the same width for each.
 type aloneCase struct {
 	name  string
 	build func(s *setup, rows []int) *operand

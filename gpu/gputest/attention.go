@@ -15,7 +15,8 @@ func attentionCases() []testCase {
 		{heads: 4, kvHeads: 2, dim: 16, pageRows: 16, segments: [][2]int{{0, 1}, {15, 1}, {16, 1}, {30, 3}}},
 		{heads: 8, kvHeads: 1, dim: 32, pageRows: 8, segments: [][2]int{{31, 2}, {0, 17}, {7, 1}}, gated: true},
 		{heads: 6, kvHeads: 2, dim: 64, pageRows: 64, segments: [][2]int{{63, 66}}, gated: true},
-		{heads: 50, kvHeads: 2, dim: 8, pageRows: 16, segments: [][2]int{{40, 1}}}, // groups that do not divide evenly
+		// groups that do not divide evenly
+		{heads: 50, kvHeads: 2, dim: 8, pageRows: 16, segments: [][2]int{{40, 1}}},
 		{heads: 2, kvHeads: 2, dim: 128, pageRows: 100, segments: [][2]int{{4095, 2}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 256, segments: [][2]int{{19999, 1}}},
 		{heads: 2, kvHeads: 1, dim: 16, pageRows: 10, segments: [][2]int{{40, 3}}, scale: 40},
@@ -58,14 +59,15 @@ func (a attentionShape) cases() []testCase {
 type attentionShape struct {
 	heads, kvHeads, dim, pageRows int
 	segments                      [][2]int // position and rows
-	gated                         bool     // queries have gates between them, and rows of other segments before them
-	scale                         float32  // 0 is dim^-0.5
-	group                         int      // see cacheShape
-	poisoned                      int      // rows at a segment's end whose keys and values are NaN
+	// queries have gates between them, and rows of other segments before them
+	gated    bool
+	scale    float32 // 0 is dim^-0.5
+	group    int     // see cacheShape
+	poisoned int     // rows at a segment's end whose keys and values are NaN
 }
 
-// rows returns the first row of each segment, one after the other with a row between them that no segment has, and
-// the number of all rows.
+// rows returns the first row of each segment, one after the other with a row between them that no
+// segment has, and the number of all rows.
 func (a *attentionShape) rows() (first []int, n int) {
 	for i, seg := range a.segments {
 		if i > 0 {
@@ -166,7 +168,8 @@ func appendKV(s *setup, a attentionShape) {
 	s.run()
 }
 
-// appendExtreme writes rows of every size to a cache of 8 bits, and rows with numbers that are not finite.
+// appendExtreme writes rows of every size to a cache of 8 bits, and rows with numbers that are not
+// finite.
 func appendExtreme(s *setup) {
 	const group, groups = 24, 40
 	k, v := s.extreme(group*groups), s.normal(group*groups)

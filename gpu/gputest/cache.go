@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// cacheShape is what a cache's pages look like. With a group of 0 it holds float32, else 8 bits and a scale for so many channels.
+// cacheShape is what a cache's pages look like. With a group of 0 it holds float32, else 8 bits and
+// a scale for so many channels.
 type cacheShape struct{ pageRows, dim, group int }
 
 func (c cacheShape) kv() gpu.KV {
@@ -20,8 +21,8 @@ func (c cacheShape) kv() gpu.KV {
 	return kv
 }
 
-// cache is one sequence's paged keys and values, on the device and as the host knows them. Positions from filled on
-// hold the guard's NaNs.
+// cache is one sequence's paged keys and values, on the device and as the host knows them.
+// Positions from filled on hold the guard's NaNs.
 type cache struct {
 	kv     gpu.KV
 	pages  []*operand
@@ -30,7 +31,8 @@ type cache struct {
 }
 
 // cache makes pages for n positions, of which the first filled have random rows. Pages begin at odd
-// places of their buffers, or where operands are aligned at even ones, hold values before keys, and have room between them.
+// places of their buffers, or where operands are aligned at even ones, hold values before keys, and
+// have room between them.
 func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
 	c := &cache{kv: shape.kv()}
 	if s.aligned {
@@ -52,7 +54,8 @@ func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
 	return c
 }
 
-// expect says which rows are to be in the pages afterwards: k at the positions from pos on, and v, if there is one.
+// expect says which rows are to be in the pages afterwards: k at the positions from pos on, and v,
+// if there is one.
 func (c *cache) expect(pos int, k, v [][]float32) {
 	for r := range k {
 		page, row := c.before[(pos+r)/c.kv.PageRows], (pos+r)%c.kv.PageRows
@@ -66,7 +69,8 @@ func (c *cache) expect(pos int, k, v [][]float32) {
 	}
 }
 
-// put writes a row to a page's keys or values, which begin at offset, and returns it as the cache holds it.
+// put writes a row to a page's keys or values, which begin at offset, and returns it as the cache
+// holds it.
 func (c *cache) put(page []byte, offset, row int, x []float32) []float32 {
 	float := func(at int, v float32) { binary.LittleEndian.PutUint32(page[at:], math.Float32bits(v)) }
 	if c.kv.Format == gpu.KVF32 {

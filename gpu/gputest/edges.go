@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// edgeCases are about inputs at the ends of what float32 holds: a device may multiply numbers of its own making.
+// edgeCases are about inputs at the ends of what float32 holds: a device may multiply numbers of
+// its own making.
 func edgeCases() []testCase {
 	var all []testCase
 	for _, f := range append(formats(), panelFormats()...) {
@@ -19,7 +20,8 @@ func edgeCases() []testCase {
 	return all
 }
 
-// edges multiplies rows of all kinds, each so many times over so that they travel in companies of several sizes.
+// edges multiplies rows of all kinds, each so many times over so that they travel in companies of
+// several sizes.
 func edges(s *setup, f quant.Format, copies int) {
 	const out, in = 32, 256
 	w := s.matrix("W", out, in, f)
@@ -53,7 +55,8 @@ func edges(s *setup, f quant.Format, copies int) {
 	for i, v := range y.floats() {
 		kind, got := i/out%len(kinds), float64(v)
 		switch {
-		// An infinity times a weight of 0 is no number, times others it is infinite: a device may make either of all.
+		// An infinity times a weight of 0 is no number, times others it is infinite: a device may
+		// make either of all.
 		case kind < notFinite && (math.IsNaN(got) || kind > 0 && math.IsInf(got, 0)):
 		case kind >= notFinite && math.Abs(got-want[i]) <= limit[i]:
 		default:
@@ -62,7 +65,8 @@ func edges(s *setup, f quant.Format, copies int) {
 	}
 }
 
-// heldOff is how far off a device may hold the inputs of an affine matrix, see gpu.MatMul; nil: not at all.
+// heldOff is how far off a device may hold the inputs of an affine matrix, see gpu.MatMul; nil: not
+// at all.
 func heldOff(f quant.Format, x []float32) []float64 {
 	if f.Kind != quant.Affine {
 		return nil

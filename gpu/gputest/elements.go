@@ -99,8 +99,10 @@ func ropeCases() []testCase {
 	for _, r := range []ropeShape{
 		{rows: 1, heads: 1, rotary: 2, rowStride: 2, headStride: 2},
 		{rows: 3, heads: 4, rotary: 16, rowStride: 64, headStride: 16},
-		{rows: 3, heads: 4, rotary: 16, rowStride: 4 * 40, headStride: 40},      // channels left alone
-		{rows: 33, heads: 3, rotary: 64, rowStride: 3*512 + 9, headStride: 512}, // gate between the heads
+		// channels left alone
+		{rows: 3, heads: 4, rotary: 16, rowStride: 4 * 40, headStride: 40},
+		// gate between the heads
+		{rows: 33, heads: 3, rotary: 64, rowStride: 3*512 + 9, headStride: 512},
 	} {
 		for _, interleaved := range []bool{false, true} {
 			r.interleaved = interleaved

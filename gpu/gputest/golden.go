@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// The golden vectors are small examples worked out in float64, apart from the definitions in this package; they are
-// printed to seven digits.
+// The golden vectors are small examples worked out in float64, apart from the definitions in this
+// package; they are printed to seven digits.
 const goldenTolerance = 2e-7
 
 func goldenCases() []testCase {
@@ -62,8 +62,9 @@ func goldenDelta(s *setup) {
 	s.run()
 }
 
-// goldenEpsilon finds the 1e-6 of the key norms in the sum and not in the mean: 128 equal elements of 0.01 have the
-// length 0.99996, of 0.001 0.99612. From an empty state with β = 1 and v = 1 the output is the square of that over √128.
+// goldenEpsilon finds the 1e-6 of the key norms in the sum and not in the mean: 128 equal elements
+// of 0.01 have the length 0.99996, of 0.001 0.99612. From an empty state with β = 1 and v = 1 the
+// output is the square of that over √128.
 func goldenEpsilon(s *setup) {
 	qkv := make([]float32, 2*257)
 	for r, v := range []float32{0.01, 0.001} {
@@ -96,7 +97,8 @@ func goldenGatedNorm(s *setup) {
 	s.run()
 }
 
-// goldenRope turns unit vectors at position 1000 by four of the frequencies of θ = 1e7 over 64 channels.
+// goldenRope turns unit vectors at position 1000 by four of the frequencies of θ = 1e7 over 64
+// channels.
 func goldenRope(s *setup) {
 	frequencies := []float64{1, 0.60429639, 3.16227766e-4, 1.65481710e-7}
 	x, table := make([]float32, 8), make([]float32, 8)

@@ -34,8 +34,9 @@ func Run(t *testing.T, d gpu.Device) {
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }
 
-// RunAligned tests the operations on operands that begin where vectors can be loaded, at multiples of 256 bytes: a device may have kernels of
-// its own for them. Elsewhere operands begin where they are aligned to their elements and no better.
+// RunAligned tests the operations on operands that begin where vectors can be loaded, at multiples
+// of 256 bytes: a device may have kernels of its own for them. Elsewhere operands begin where they
+// are aligned to their elements and no better.
 func RunAligned(t *testing.T, d gpu.Device) {
 	for _, list := range [][]testCase{rowCases(), productCases(), elementCases(), attentionCases(), latentCases(), recurrentCases(), sequenceCases()} {
 		for _, c := range list {
@@ -48,8 +49,8 @@ func RunAligned(t *testing.T, d gpu.Device) {
 	}
 }
 
-// RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul says. Run tests the other
-// operations.
+// RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
+// says. Run tests the other operations.
 func RunRounded(t *testing.T, d gpu.Device) {
 	for _, c := range append(productCases(), roundedCases()...) {
 		t.Run(c.name, func(t *testing.T) { c.run(newRounded(t, d, c.name)) })
@@ -66,8 +67,8 @@ func newRounded(t testing.TB, d gpu.Device, name string) *setup {
 	return s
 }
 
-// Outputs runs every case on d and returns what it wrote, by case and operand: two devices that promise the same
-// bits, such as one with more threads, return the same.
+// Outputs runs every case on d and returns what it wrote, by case and operand: two devices that
+// promise the same bits, such as one with more threads, return the same.
 func Outputs(t *testing.T, d gpu.Device) map[string][]float32 {
 	return outputs(t, d, cases(), newSetup)
 }

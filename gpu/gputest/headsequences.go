@@ -21,7 +21,8 @@ func (h *headsShape) name() string {
 		h.gated, h.interleaved, h.group)
 }
 
-// vectors are [rows, heads] vectors of dim channels, stride apart, of which some are normalised and some rotated in place.
+// vectors are [rows, heads] vectors of dim channels, stride apart, of which some are normalised and
+// some rotated in place.
 type vectors struct {
 	o                     *operand
 	rows, heads, dim, row int
@@ -98,8 +99,8 @@ func (v *vectors) expectVectors() {
 	v.o.expect(v.want, v.limit)
 }
 
-// heads: norms and rotation of queries and keys, and keys and values to the cache, where they must be what is in memory, rounded as the cache
-// rounds.
+// heads: norms and rotation of queries and keys, and keys and values to the cache, where they must
+// be what is in memory, rounded as the cache rounds.
 func heads(s *setup, h headsShape) {
 	const pos = 3
 	stride := h.dim
@@ -138,7 +139,8 @@ func wholeNorms(s *setup, rows, heads, dim, rotary int) {
 	s.run()
 }
 
-// latents: what latent attention keeps of a row, and queries' rotated channels, which are copied, too.
+// latents: what latent attention keeps of a row, and queries' rotated channels, which are copied,
+// too.
 func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 	const pos = 3
 	kept, q := s.vectors("kept", rows, 1, rank+rotary, rank+rotary), s.vectors("Q", rows, heads, nope+rotary, nope+rotary)
@@ -164,7 +166,8 @@ func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 	s.runCached(c, pos, kept.o, nil)
 }
 
-// runCached runs the commands, and wants the rows of k and v in the cache from position pos on, as the device left them.
+// runCached runs the commands, and wants the rows of k and v in the cache from position pos on, as
+// the device left them.
 func (s *setup) runCached(c *cache, pos int, k *operand, v []float32) {
 	s.t.Helper()
 	for _, p := range c.pages {

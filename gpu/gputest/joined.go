@@ -8,15 +8,18 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// sequence is operations that follow one another, on memory whose places a test chooses. A device may compute several at once: the bits must be
-// those of one after the other, whatever memory they share.
+// sequence is operations that follow one another, on memory whose places a test chooses. A device
+// may compute several at once: the bits must be those of one after the other, whatever memory they
+// share.
 type sequence struct {
 	name string
 	// sizes are the operands' numbers of float32.
 	sizes []int
-	// racing are pairs of operands of one operation that must not overlap without Check knowing it: matrices and caches that it writes.
+	// racing are pairs of operands of one operation that must not overlap without Check knowing it:
+	// matrices and caches that it writes.
 	racing [][2]int
-	// one are pairs that one operation may be given as one memory only where the device reads the same by two names.
+	// one are pairs that one operation may be given as one memory only where the device reads the
+	// same by two names.
 	one [][2]int
 	// build returns the operations, given where an operand is.
 	build func(at func(operand int) gpu.View) []func(c *gpu.Commands)
@@ -26,8 +29,8 @@ func sequences() []sequence {
 	return []sequence{productSequence(1), productSequence(3), gatedSequence(), addNormSequence(), combineNormSequence(), headSequence(0), headSequence(8), latentSequence()}
 }
 
-// testJoined runs each sequence in one Submit and in one for each operation, for each pair of operands apart, the same and overlapping by more or
-// less, and wants the same bits in all memory.
+// testJoined runs each sequence in one Submit and in one for each operation, for each pair of
+// operands apart, the same and overlapping by more or less, and wants the same bits in all memory.
 func testJoined(t *testing.T, d gpu.Device) {
 	for _, q := range sequences() {
 		t.Run(q.name, func(t *testing.T) {
@@ -92,7 +95,8 @@ func newPool(t *testing.T, d gpu.Device, q *sequence) *pool {
 	return p
 }
 
-// compare moves an operand to shift float32 behind another one's beginning and compares. What Check refuses is left out.
+// compare moves an operand to shift float32 behind another one's beginning and compares. What Check
+// refuses is left out.
 func (p *pool) compare(moved, to, shift int) {
 	p.t.Helper()
 	was := p.at[moved]
@@ -144,7 +148,8 @@ func encodeMatMul(op gpu.MatMul) func(c *gpu.Commands) {
 	return func(c *gpu.Commands) { c.EncodeMatMul(op) }
 }
 
-// productSequence is products of the same rows: operand 0 is X, then three matrices, then their results.
+// productSequence is products of the same rows: operand 0 is X, then three matrices, then their
+// results.
 func productSequence(rows int) sequence {
 	const in, n = 64, 3
 	outs := [n]int{12, 8, 9}
@@ -193,7 +198,8 @@ func addNormSequence() sequence {
 		}}
 }
 
-// combineNormSequence is the end of an expert layer and its norm: Routed, Shared, SharedGate, Residual, the sum, W, Y.
+// combineNormSequence is the end of an expert layer and its norm: Routed, Shared, SharedGate,
+// Residual, the sum, W, Y.
 func combineNormSequence() sequence {
 	const rows, topK, dim = 2, 3, 132
 	weights := make([]float32, rows*topK)
@@ -214,8 +220,8 @@ func combineNormSequence() sequence {
 		}}
 }
 
-// headSequence is the way of queries, keys and values to attention: Q, K, V, norms of queries and keys, the rotary table, a page. group is the
-// cache's.
+// headSequence is the way of queries, keys and values to attention: Q, K, V, norms of queries and
+// keys, the rotary table, a page. group is the cache's.
 func headSequence(group int) sequence {
 	const rows, heads, kvHeads, dim, rotary, pageRows = 2, 3, 2, 16, 12, 4
 	kv := gpu.KV{PageRows: pageRows, Dim: kvHeads * dim}
@@ -251,7 +257,8 @@ func headSequence(group int) sequence {
 	}
 }
 
-// latentSequence is the way of latents to attention: what is kept of a row, queries, the latents' norm, the rotary table, a page, folded queries.
+// latentSequence is the way of latents to attention: what is kept of a row, queries, the latents'
+// norm, the rotary table, a page, folded queries.
 func latentSequence() sequence {
 	const rows, heads, rank, nope, rotary, pageRows = 2, 3, 20, 8, 8, 4
 	const kept, width = rank + rotary, nope + rotary

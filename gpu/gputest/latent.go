@@ -61,7 +61,8 @@ func (l latentShape) cases() []testCase {
 	return []testCase{{name, func(s *setup) { latentAttention(s, l) }}, {"valuedim/" + name, func(s *setup) { sharedAttention(s, l) }}}
 }
 
-// headMatMul: Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+o, i]·X[r, h, i], or with o and i changed about.
+// headMatMul: Y[r, h, o] = Σ_i W[h·HeadRows+FirstRow+o, i]·X[r, h, i], or with o and i changed
+// about.
 func headMatMul(s *setup, f quant.Format, transposed bool, rows int) {
 	const heads, used, first, headRows, cols = 3, 37, 2, 40, 128
 	w := s.matrix("W", heads*headRows+1, cols, f)

@@ -18,8 +18,8 @@ const (
 	poison = 0x7fe2dead
 )
 
-// guardBytes lie before and after each operand, about; the exact number leaves the operand aligned no better than
-// it must be.
+// guardBytes lie before and after each operand, about; the exact number leaves the operand aligned
+// no better than it must be.
 const guardBytes = 256
 
 // setup is one case: operands in device memory and the commands on them.
@@ -52,7 +52,8 @@ func newSetup(t testing.TB, d gpu.Device, name string) *setup {
 	return &setup{t: t, d: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
 }
 
-// place puts data between guards, at a multiple of align and not of twice that, or at one of guardBytes where operands are aligned.
+// place puts data between guards, at a multiple of align and not of twice that, or at one of
+// guardBytes where operands are aligned.
 func (s *setup) place(name string, data []byte, align int) *operand {
 	s.t.Helper()
 	if s.aligned {

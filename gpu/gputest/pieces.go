@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 )
 
-// testPieces takes one sequence through the operations that have a state, whole and in pieces, as a prompt is cut into
-// chunks: outputs and states must have the same bits.
+// testPieces takes one sequence through the operations that have a state, whole and in pieces, as a
+// prompt is cut into chunks: outputs and states must have the same bits.
 func testPieces(t *testing.T, d gpu.Device) {
 	const rows = 23
 	whole := []int{rows}
@@ -18,7 +18,8 @@ func testPieces(t *testing.T, d gpu.Device) {
 	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta},
 		{"attention", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0}) }},
 		{"attention/int8", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16}) }},
-		// Where vectors can be loaded a device may take many rows of a sequence together, and few otherwise.
+		// Where vectors can be loaded a device may take many rows of a sequence together, and few
+		// otherwise.
 		{"attention/dim=64", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0}) }},
 		{"attention/dim=128", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0}) }},
 		{"attention/dim=256", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0}) }},

@@ -25,7 +25,8 @@ func testDevice(t *testing.T, d gpu.Device) {
 	t.Run("tickets", func(t *testing.T) { testTickets(t, d) })
 }
 
-// testBuffers takes and releases buffers of many sizes: fresh ones are zero and no two share memory.
+// testBuffers takes and releases buffers of many sizes: fresh ones are zero and no two share
+// memory.
 func testBuffers(t *testing.T, d gpu.Device) {
 	for round := range 3 {
 		var bufs []gpu.Buffer
@@ -165,8 +166,8 @@ func testClosed(t *testing.T, d gpu.Device) {
 	}
 }
 
-// testTickets asks for completion before, while and after the work is done, on several queues at once; every callback
-// comes once.
+// testTickets asks for completion before, while and after the work is done, on several queues at
+// once; every callback comes once.
 func testTickets(t *testing.T, d gpu.Device) {
 	const rounds = 300
 	var queues sync.WaitGroup

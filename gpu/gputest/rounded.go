@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// held returns x as the device holds it when it multiplies it by w, and the error it may have when x is off by at most off
-// (nil: exact).
+// held returns x as the device holds it when it multiplies it by w, and the error it may have when
+// x is off by at most off (nil: exact).
 func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
 	if !s.rounded || w.Format.Kind != quant.Affine {
 		return x, off
@@ -49,8 +49,9 @@ func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
 	return y, yOff
 }
 
-// roundedLoss bounds the norm of what rounding the inputs changes, against the norm of the exact result. The largest of 64 normal
-// inputs is 2.4 or so of their deviations; a step is a 127th of that and errs by its 12th root: half a hundredth.
+// roundedLoss bounds the norm of what rounding the inputs changes, against the norm of the exact
+// result. The largest of 64 normal inputs is 2.4 or so of their deviations; a step is a 127th of
+// that and errs by its 12th root: half a hundredth.
 const roundedLoss = 0.01
 
 // roundedCases are about the rounding of inputs itself.
@@ -83,7 +84,8 @@ func roundedNear(s *setup, f quant.Format) {
 	}
 }
 
-// roundedNotFinite wants a row with one infinite number or none to give no numbers, and the other rows to be left alone by it.
+// roundedNotFinite wants a row with one infinite number or none to give no numbers, and the other
+// rows to be left alone by it.
 func roundedNotFinite(s *setup, f quant.Format) {
 	const out, in, rows = 32, 256, 9
 	w, data := s.matrix("W", out, in, f), s.normal(rows*in)
@@ -99,7 +101,8 @@ func roundedNotFinite(s *setup, f quant.Format) {
 	}
 }
 
-// roundedJoined multiplies one X by several matrices next to each other, which a device may do at once.
+// roundedJoined multiplies one X by several matrices next to each other, which a device may do at
+// once.
 func roundedJoined(s *setup) {
 	const dim, rows = 128, 3
 	data := s.normal(rows * dim)

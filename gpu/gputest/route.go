@@ -46,8 +46,9 @@ func routeCases() []testCase {
 	return all
 }
 
-// routes compares picks with the definition, and weights within what exponentials and sums are off by. Scores are multiples of a quarter, so that
-// no key but an equal one is near another; with ties they are few.
+// routes compares picks with the definition, and weights within what exponentials and sums are off
+// by. Scores are multiples of a quarter, so that no key but an equal one is near another; with ties
+// they are few.
 func routes(s *setup, c routeShape, ties bool) {
 	scores, bias := make([]float32, c.rows*c.experts), make([]float32, c.experts)
 	for i := range scores {

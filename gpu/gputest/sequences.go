@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// sequenceCases are operations that follow one another as in a layer, which a device may compute together.
+// sequenceCases are operations that follow one another as in a layer, which a device may compute
+// together.
 func sequenceCases() []testCase {
 	q4, bf := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.BF16}
 	p4 := q4
@@ -131,7 +132,8 @@ func (s *setup) expectNorm(y *operand, x, limit []float64, rows, dim int, w []fl
 	for r := range rows {
 		v := x[r*dim : (r+1)*dim]
 		factor, slack := 1/math.Sqrt(meanSquare(v)+eps), 0.0
-		for i := range v { // the mean is off by 2/n·Σ|x|·limit, the factor by half of that against the mean
+		// the mean is off by 2/n·Σ|x|·limit, the factor by half of that against the mean
+		for i := range v {
 			slack += math.Abs(v[i]) * limit[r*dim+i] * factor * factor / float64(dim)
 		}
 		for i := range v {

@@ -90,7 +90,8 @@ func topK(s *setup, c topKShape) {
 			sum += math.Exp(float64(l) - top)
 		}
 		stats = append(stats, top, math.Log(sum))
-		// An error of the sum's size is the logarithm's own; the logarithm of a sum near 1 is as small as that error.
+		// An error of the sum's size is the logarithm's own; the logarithm of a sum near 1 is as
+		// small as that error.
 		limit = append(limit, 0, sumTolerance(c.vocab)+functionTolerance*(1+math.Log(sum)))
 		data = append(data, x...)
 	}

@@ -102,7 +102,8 @@ func (s *setup) affine(name string, w *weights) {
 	w.Biases = s.place(name+" biases", bb, 2).view()
 }
 
-// codeAt returns code i of a matrix: bits wide, least significant first in little-endian 32-bit words.
+// codeAt returns code i of a matrix: bits wide, least significant first in little-endian 32-bit
+// words.
 func codeAt(codes []byte, i, bits int) uint32 {
 	perWord := 32 / bits
 	word := binary.LittleEndian.Uint32(codes[i/perWord*4:])

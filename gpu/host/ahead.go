@@ -6,8 +6,9 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// ahead brings keys or values of a block to the caches: lines of whole rows are fetched along with products, and what is left of
-// them then is read in one go, which memory delivers fastest; parts of rows are read in one go at once.
+// ahead brings keys or values of a block to the caches: lines of whole rows are fetched along with
+// products, and what is left of them then is read in one go, which memory delivers fastest; parts
+// of rows are read in one go at once.
 type ahead struct {
 	lines aheadLines // of the run of rows under way
 
@@ -19,7 +20,8 @@ type ahead struct {
 	p, end    int  // positions to come
 }
 
-// aheadLines are lines to fetch: multiplyAhead takes them from next on, which stays at last when there are no more.
+// aheadLines are lines to fetch: multiplyAhead takes them from next on, which stays at last when
+// there are no more.
 type aheadLines struct{ next, last unsafe.Pointer }
 
 // aheadBytes is what last leaves to be read: more than multiplyAhead takes in a step.
@@ -29,7 +31,8 @@ func (r *ahead) set(v *vectors, kv *gpu.KV, at, width int) {
 	*r = ahead{v: v, kv: kv, at: at, width: width, whole: width == kv.Dim && v.multiplyAhead != nil}
 }
 
-// begin ends what was under way and goes on with n positions from p on, of what begins at offset in a page.
+// begin ends what was under way and goes on with n positions from p on, of what begins at offset in
+// a page.
 func (r *ahead) begin(offset, p, n int) {
 	r.rest()
 	r.offset, r.p, r.end = offset, p, p+n

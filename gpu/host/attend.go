@@ -11,9 +11,9 @@ const (
 	attnMerge                  // key-value heads of tiles, whose spans are done
 )
 
-// attnTask is attention. A tile is some rows of a segment and some query heads of one key-value head, which share the
-// reading of keys and values; or few rows and all heads: it reads whole rows of pages, one after the other, which memory
-// delivers twice as fast as a head's parts of them.
+// attnTask is attention. A tile is some rows of a segment and some query heads of one key-value
+// head, which share the reading of keys and values; or few rows and all heads: it reads whole rows
+// of pages, one after the other, which memory delivers twice as fast as a head's parts of them.
 type attnTask struct {
 	*vectors
 	q, y                    []float32
@@ -21,11 +21,12 @@ type attnTask struct {
 	heads, kvHeads          int
 	dim, valueDim           int
 	perKV                   int // key-value heads in a tile: one or all
-	perHead, parts          int // query heads of a key-value head in a tile, such parts of a key-value head's
-	perRow                  int // rows in a tile
-	tiles                   int
-	scale                   float32
-	segments                []gpu.KVSegment
+	// query heads of a key-value head in a tile, such parts of a key-value head's
+	perHead, parts int
+	perRow         int // rows in a tile
+	tiles          int
+	scale          float32
+	segments       []gpu.KVSegment
 
 	phase   attnPhase
 	spans   spanCut
@@ -138,7 +139,8 @@ func (t *attnTask) doMerge(chunk int) {
 	t.write(&a, &tile, g)
 }
 
-// attend takes positions from first, where a span begins, to end. Those before until are this thread's as well.
+// attend takes positions from first, where a span begins, to end. Those before until are this
+// thread's as well.
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
 	kv, at := &tile.seg.KV, tile.kvHead*t.dim
 	if a.rows*a.heads < packedValues {
@@ -166,8 +168,9 @@ func (t *attnTask) spanEnds(p, end int) bool {
 	return t.phase == attnWhole && ((p+attnBlock)%attnSpan == 0 || p+attnBlock >= end)
 }
 
-// attendFew is attend for queries that are done with keys and values sooner than memory delivers them: while the block's keys are
-// taken its values are brought, and meanwhile the next block's keys.
+// attendFew is attend for queries that are done with keys and values sooner than memory delivers
+// them: while the block's keys are taken its values are brought, and meanwhile the next block's
+// keys.
 func (t *attnTask) attendFew(a *queries, kv *gpu.KV, at, first, end, until int) {
 	rows := 0
 	next := a.next

@@ -2,24 +2,27 @@ package host
 
 import "math"
 
-// Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions, both counted from position 0: what is summed
-// together depends on a row's position alone.
+// Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions, both
+// counted from position 0: what is summed together depends on a row's position alone.
 const (
 	attnBlock   = 64
 	attnSpan    = 256
 	lowestScore = -math.MaxFloat32
 )
 
-// Sizes of a tile: what it keeps besides a block of keys and values should stay in the second cache.
+// Sizes of a tile: what it keeps besides a block of keys and values should stay in the second
+// cache.
 const (
-	tileFloats   = 1 << 16
-	packedValues = 32 // queries from which on values are copied together, which makes them quicker to read
+	tileFloats = 1 << 16
+	// queries from which on values are copied together, which makes them quicker to read
+	packedValues = 32
 )
 
-// queries are some vectors that attend to the positions of some key-value heads: heads vectors of each of them for each of some rows,
-// the first of which is at position pos. Scores are sums over the channels, ascending; weighted values are summed over a
-// block's positions, ascending, and over the blocks of a span, ascending, scaled to the largest score so far; so are spans.
-// Each query is computed as if alone.
+// queries are some vectors that attend to the positions of some key-value heads: heads vectors of
+// each of them for each of some rows, the first of which is at position pos. Scores are sums over
+// the channels, ascending; weighted values are summed over a block's positions, ascending, and over
+// the blocks of a span, ascending, scaled to the largest score so far; so are spans. Each query is
+// computed as if alone.
 type queries struct {
 	*vectors
 	kvHeads, rows, heads, pos int
@@ -75,7 +78,8 @@ func (a *queries) head(g int) {
 // last is the last position that a row attends to.
 func (a *queries) last() int { return a.pos + a.rows - 1 }
 
-// span prepares the span that begins at position p, and returns the first row that takes part in it.
+// span prepares the span that begins at position p, and returns the first row that takes part in
+// it.
 func (a *queries) span(p int) (first int) {
 	stats, acc := a.sums(p)
 	for i := 0; i < len(stats); i += 2 {
@@ -114,7 +118,8 @@ func (a *queries) addSpan(first int) {
 	}
 }
 
-// weigh takes the block of n positions from p on, whose keys are in kt and whose values value returns.
+// weigh takes the block of n positions from p on, whose keys are in kt and whose values value
+// returns.
 func (a *queries) weigh(p, n int, value *valueRows) {
 	a.score(p, n)
 	a.soften(p, n)
@@ -127,7 +132,8 @@ func (a *queries) score(p, n int) {
 	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
 }
 
-// band returns the rows after r that attend to as many of the block's n positions as r does, and how many these are.
+// band returns the rows after r that attend to as many of the block's n positions as r does, and
+// how many these are.
 func (a *queries) band(r, p, n int) (end, m int) {
 	if m := a.pos + r + 1 - p; m < n {
 		return r + 1, m

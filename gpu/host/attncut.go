@@ -2,8 +2,9 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// spanCut divides the spans of tiles into chunks. Of one tile, which has all key-value heads, each thread takes as many spans as the
-// others, one after the other, and what is left then goes head by head.
+// spanCut divides the spans of tiles into chunks. Of one tile, which has all key-value heads, each
+// thread takes as many spans as the others, one after the other, and what is left then goes head by
+// head.
 type spanCut struct {
 	count   int // spans of a tile, at most
 	heads   int // key-value heads of a tile
@@ -27,7 +28,8 @@ func cutSpans(tiles, heads, last, threads int) spanCut {
 	c.chunks = tiles * c.count
 	if tiles == 1 && heads > 1 {
 		c.apart, c.each = true, last/attnSpan/threads
-		// Or all, the last one not whole, if that takes no longer: a head's parts of rows take half as long again.
+		// Or all, the last one not whole, if that takes no longer: a head's parts of rows take half
+		// as long again.
 		all, whole := c.count/threads, c.each*threads*attnSpan
 		if c.count%threads == 0 && 2*all*threads*attnSpan <= 2*whole+3*(last-whole) {
 			c.each = all
@@ -87,7 +89,8 @@ func (t *attnTask) mergeNS() int {
 	return t.tiles * t.spans.count * t.perKV * t.perRow * t.perHead * (exponential + t.moving(2*t.valueDim))
 }
 
-// cutWide chooses tiles of all heads, if segments have few rows, the longest so many, and that leaves enough for all threads.
+// cutWide chooses tiles of all heads, if segments have few rows, the longest so many, and that
+// leaves enough for all threads.
 func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	threads, group := len(x.pool.workers)+1, t.heads/t.kvHeads
 	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim {
@@ -107,7 +110,8 @@ func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	return true
 }
 
-// cut chooses tiles for work that takes ns: as large as the cache holds, more of them where threads would go short.
+// cut chooses tiles for work that takes ns: as large as the cache holds, more of them where threads
+// would go short.
 func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	group := t.heads / t.kvHeads
 	most := max(8, tileFloats/(t.dim+2*t.valueDim))

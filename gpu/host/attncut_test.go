@@ -12,7 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 )
 
-// TestSpanCut wants every head of every span of every tile in one chunk, and runs of spans that are a thread's own.
+// TestSpanCut wants every head of every span of every tile in one chunk, and runs of spans that are
+// a thread's own.
 func TestSpanCut(t *testing.T) {
 	for _, tiles := range []int{1, 3} {
 		for _, heads := range []int{1, 2, 5} {
@@ -76,7 +77,8 @@ func TestMultiplyAhead(t *testing.T) {
 	})
 }
 
-// exactAttention is a row's attention in float64: of a head over n positions of keys and values [n, dim].
+// exactAttention is a row's attention in float64: of a head over n positions of keys and values [n,
+// dim].
 func exactAttention(q []float32, keys, values func(p int) []float32, n int, scale float64) []float64 {
 	weights, sum, y := make([]float64, n), 0., make([]float64, len(q))
 	top := math.Inf(-1)
@@ -99,8 +101,9 @@ func exactAttention(q []float32, keys, values func(p int) []float32, n int, scal
 	return y
 }
 
-// TestFewRows holds attention of few rows against its definition, and its bits against those of the same rows among many, which take
-// another way: for texts that end at odd places of spans, blocks and pages, any threads, several segments.
+// TestFewRows holds attention of few rows against its definition, and its bits against those of the
+// same rows among many, which take another way: for texts that end at odd places of spans, blocks
+// and pages, any threads, several segments.
 func TestFewRows(t *testing.T) {
 	const heads, kvHeads, dim, scale, most = 12, 4, 48, 0.2, 1400
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -172,7 +175,8 @@ func TestFewRows(t *testing.T) {
 							}
 							want := exactAttention(row(q, n-1, heads*dim)[h*dim:(h+1)*dim], part(k), part(v), n, scale)
 							for i, w := range want {
-								if g := row(many, n-1, heads*dim)[h*dim+i]; math.Abs(float64(g)-w) > 2e-6 { // values are about 1, sums of 1,400 weights
+								// values are about 1, sums of 1,400 weights
+								if g := row(many, n-1, heads*dim)[h*dim+i]; math.Abs(float64(g)-w) > 2e-6 {
 									t.Fatalf("position %d, head %d, channel %d: %v, want %v", n, h, i, g, w)
 								}
 							}

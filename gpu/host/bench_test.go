@@ -77,8 +77,8 @@ func eachThreads(b *testing.B, f func(b *testing.B, d *Device)) {
 	}
 }
 
-// measure runs c again and again and reports bytes a second, on average and in the best run: other work on the machine
-// spoils the one more than the other.
+// measure runs c again and again and reports bytes a second, on average and in the best run: other
+// work on the machine spoils the one more than the other.
 func measure(b *testing.B, d *Device, c *gpu.Commands, bytes int) (best time.Duration) {
 	b.Helper()
 	if err := d.Run(c); err != nil {
@@ -134,7 +134,8 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-// BenchmarkWalk multiplies one matrix after the other, 1 GiB of them: what decoding does with a model in memory.
+// BenchmarkWalk multiplies one matrix after the other, 1 GiB of them: what decoding does with a
+// model in memory.
 func BenchmarkWalk(b *testing.B) {
 	for _, layout := range []quant.Layout{quant.Panels, quant.Rows} {
 		f := q4
@@ -161,8 +162,9 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// walk runs all ops in turn, again and again, and reports bytes a second, each op having as many: on average, and in the
-// quickest tenth of the ops, which other work on the machine spoils less; and both as a share of what memory gives.
+// walk runs all ops in turn, again and again, and reports bytes a second, each op having as many:
+// on average, and in the quickest tenth of the ops, which other work on the machine spoils less;
+// and both as a share of what memory gives.
 func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.Helper()
 	var took []time.Duration

@@ -11,8 +11,9 @@ func values(kv *gpu.KV, page int) []float32 {
 	return floatsAt(kv.Pages[page].At(kv.VOffset), kv.PageRows*kv.Dim)
 }
 
-// codes returns the codes and scales, [PageRows, Dim] and [Dim/Group, PageRows], of a page's keys or values, which begin at offset. Behind
-// the codes are bytes enough for a vector that ends beyond them.
+// codes returns the codes and scales, [PageRows, Dim] and [Dim/Group, PageRows], of a page's keys
+// or values, which begin at offset. Behind the codes are bytes enough for a vector that ends beyond
+// them.
 func codes(kv *gpu.KV, page, offset int) (codes []byte, scales []float32) {
 	v := kv.Pages[page].At(offset)
 	return bytesAt(v, kv.PartBytes()), floatsAt(v.At(kv.ScalesAt()), kv.PageRows*kv.Groups())
@@ -33,8 +34,8 @@ func keep(kv *gpu.KV, offset, position int, x []float32) {
 	}
 }
 
-// fetch writes width channels from channel at on of n positions from p on, of keys or values which begin at offset in a page, to dst
-// [n, width].
+// fetch writes width channels from channel at on of n positions from p on, of keys or values which
+// begin at offset in a page, to dst [n, width].
 func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) {
 	for n > 0 {
 		row := p % kv.PageRows
@@ -52,8 +53,9 @@ func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) 
 	}
 }
 
-// bring touches width channels from channel at on of n positions from p on, of keys or values which begin at offset in a page: a head's rows
-// lie far apart, and kernels that compute with them wait for a few lines at a time.
+// bring touches width channels from channel at on of n positions from p on, of keys or values which
+// begin at offset in a page: a head's rows lie far apart, and kernels that compute with them wait
+// for a few lines at a time.
 func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 	for n > 0 {
 		row := p % kv.PageRows
@@ -72,8 +74,8 @@ func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 // codeColumns divides the groups that transpose8 takes. Of float32 the group is 0.
 const codeColumns = 16
 
-// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to dst [dim, attnBlock]. pad is
-// [lanes, dim].
+// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to
+// dst [dim, attnBlock]. pad is [lanes, dim].
 func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
 	for j := 0; j < n; {
 		row := (p + j) % kv.PageRows
@@ -88,7 +90,8 @@ func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n in
 			j += whole
 			continue
 		}
-		// Groups of few codes, or fewer rows than a vector has before the page or the block ends: the next page's first ones come along.
+		// Groups of few codes, or fewer rows than a vector has before the page or the block ends:
+		// the next page's first ones come along.
 		m := min(v.lanes, n-j)
 		v.fetch(pad, kv, kv.KOffset, at, dim, p+j, m)
 		rows := m
@@ -100,8 +103,8 @@ func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n in
 	}
 }
 
-// valueRows are the values of one head: channels from chan0 on in the pages of kv, float32, or a block of rows that begins at
-// position first.
+// valueRows are the values of one head: channels from chan0 on in the pages of kv, float32, or a
+// block of rows that begins at position first.
 type valueRows struct {
 	kv    *gpu.KV
 	chan0 int
@@ -110,7 +113,8 @@ type valueRows struct {
 	width int
 }
 
-// at returns the values from position p on, the floats between them, and how many of n there are together.
+// at returns the values from position p on, the floats between them, and how many of n there are
+// together.
 func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
 	if v.block != nil {
 		return v.block[(p-v.first)*v.width:], v.width, n

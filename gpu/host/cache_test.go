@@ -15,7 +15,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// TestWiden8 wants exact products of every shape, nothing written beside them, whatever lies behind the codes.
+// TestWiden8 wants exact products of every shape, nothing written beside them, whatever lies behind
+// the codes.
 func TestWiden8(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	eachVectors(t, func(t *testing.T, v *vectors) {
@@ -119,9 +120,10 @@ func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 	return kv
 }
 
-// TestInt8Cache wants attention over 8 bits to give the bits of attention over float32 that holds the same numbers, for each variant,
-// any threads and pages, and the same pages from all variants. So what holds for float32 holds for 8 bits: rows do not depend on their
-// company, on chunks or on threads.
+// TestInt8Cache wants attention over 8 bits to give the bits of attention over float32 that holds
+// the same numbers, for each variant, any threads and pages, and the same pages from all variants.
+// So what holds for float32 holds for 8 bits: rows do not depend on their company, on chunks or on
+// threads.
 func TestInt8Cache(t *testing.T) {
 	for _, c := range []struct{ heads, kvHeads, dim, group, pageRows, pos, rows int }{
 		{32, 4, 128, 128, 64, 1500, 1}, {8, 2, 64, 16, 48, 700, 5}, {6, 3, 20, 20, 7, 100, 40}, {4, 1, 33, 11, 5, 64, 3}, {16, 2, 256, 256, 64, 3000, 2},

@@ -17,8 +17,8 @@ type deltaTask struct {
 // deltaRowNS is the time that a row's gates and lengths take for a head.
 const deltaRowNS = 150
 
-// deltaRows is how many rows of input are prepared at a time: what a head's rows of state are then taken through
-// should stay in the second cache.
+// deltaRows is how many rows of input are prepared at a time: what a head's rows of state are then
+// taken through should stay in the second cache.
 const deltaRows = 64
 
 func (t *deltaTask) do(s *scratch, chunk int) {
@@ -34,7 +34,8 @@ func (t *deltaTask) do(s *scratch, chunk int) {
 			dots[r] = t.keysOf(keys[r*2*t.keyDim:(r+1)*2*t.keyDim], first+r, key)
 		}
 		for h := key * group; h < (key+1)*group; h++ {
-			// Values are copied together, and outputs take their place: rows are a power of two apart, which no cache likes.
+			// Values are copied together, and outputs take their place: rows are a power of two
+			// apart, which no cache likes.
 			for r := range rows {
 				t.gatesOf(gates[r*4:(r+1)*4], first+r, h, dots[r])
 				copy(values[r*t.valueDim:(r+1)*t.valueDim], t.qkv[(first+r)*t.width()+2*t.keyHeads*t.keyDim+h*t.valueDim:])
@@ -50,7 +51,8 @@ func (t *deltaTask) do(s *scratch, chunk int) {
 // width is that of a row of qkv.
 func (t *deltaTask) width() int { return 2*t.keyHeads*t.keyDim + t.valueHeads*t.valueDim }
 
-// keysOf writes row r's normalised key and query of a key head to dst [2, keyDim] and returns their product.
+// keysOf writes row r's normalised key and query of a key head to dst [2, keyDim] and returns their
+// product.
 func (t *deltaTask) keysOf(dst []float32, r, key int) float32 {
 	row := t.qkv[r*t.width():][:t.width()]
 	k, q := dst[:t.keyDim], dst[t.keyDim:]
@@ -74,8 +76,9 @@ func (t *deltaTask) normalise(y, x []float32, scale float64) {
 	t.norm(y, x, nil, float32(scale/math.Sqrt(float64(t.dot(x, x))+1e-6)))
 }
 
-// scan takes a head's state through rows that are prepared: in the variant's way as far as there are whole vectors of keys and of
-// values, the rest in the portable one. The outputs replace the values [rows, valueDim].
+// scan takes a head's state through rows that are prepared: in the variant's way as far as there
+// are whole vectors of keys and of values, the rest in the portable one. The outputs replace the
+// values [rows, valueDim].
 func (t *deltaTask) scan(state, keys, gates, values []float32) {
 	whole := 0
 	if t.keyDim%t.lanes == 0 {

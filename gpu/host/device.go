@@ -35,12 +35,14 @@ const maxThreads = 1024
 
 // Config says how a Device computes. The zero value is ready for use.
 type Config struct {
-	// Threads is how many goroutines compute at once, the one that runs the operations included. 0 means the
-	// cores this process may use: GOMAXPROCS, the affinity mask and a container's quota are counted. Fewer leave cores to
-	// others; more than there are cores make the workers wait for each other.
+	// Threads is how many goroutines compute at once, the one that runs the operations included. 0
+	// means the cores this process may use: GOMAXPROCS, the affinity mask and a container's quota
+	// are counted. Fewer leave cores to others; more than there are cores make the workers wait for
+	// each other.
 	Threads int
-	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8 is several times quicker where
-	// many rows travel together and rounds each input to 1/254 of the largest of its quantisation group.
+	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8
+	// is several times quicker where many rows travel together and rounds each input to 1/254 of
+	// the largest of its quantisation group.
 	Activations Activations
 	// Variant names the inner loops, one of Variants; "" means the best. Variants add in
 	// different orders and differ in the last bits; all are exact to the rounding of float32.
@@ -63,8 +65,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Device computes on the processor. Its methods may be called from many goroutines; work of several queues
-// shares the worker threads, one operation at a time.
+// Device computes on the processor. Its methods may be called from many goroutines; work of several
+// queues shares the worker threads, one operation at a time.
 type Device struct {
 	threads int
 	rounds  bool // inputs of products to 8 bits
@@ -89,8 +91,8 @@ func New(cfg Config) (*Device, error) {
 	}
 	threads := cfg.Threads
 	if threads == 0 {
-		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota; where somebody set it by
-		// hand it may be more than there is.
+		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota; where
+		// somebody set it by hand it may be more than there is.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
 	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
@@ -146,8 +148,8 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 	return &buffer{mem: mem}, nil
 }
 
-// Run checks c and runs it in the caller's goroutine, with the worker threads. It is for tests and the simulator; an
-// engine uses a queue.
+// Run checks c and runs it in the caller's goroutine, with the worker threads. It is for tests and
+// the simulator; an engine uses a queue.
 func (d *Device) Run(c *gpu.Commands) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -179,8 +181,9 @@ func (d *Device) executorLocked() *executor {
 	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
-// Close ends the worker threads and gives the memory back. While queues are open, buffers not released or a Run is
-// under way it is an error and the device stays open. Closing twice is a no-op.
+// Close ends the worker threads and gives the memory back. While queues are open, buffers not
+// released or a Run is under way it is an error and the device stays open. Closing twice is a
+// no-op.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -84,7 +84,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestMemory takes and gives back buffers at random: each is zero, aligned, and nobody else writes to it.
+// TestMemory takes and gives back buffers at random: each is zero, aligned, and nobody else writes
+// to it.
 func TestMemory(t *testing.T) {
 	d := open(t, 1)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -171,8 +172,8 @@ func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
 
 const attentionPage = 2 * 64 * 4 * 64 * 4 // bytes
 
-// TestKernelError lets operations panic, in the queue's goroutine and in workers, by a bug and by memory that
-// is not there. The ticket tells; what comes after it works.
+// TestKernelError lets operations panic, in the queue's goroutine and in workers, by a bug and by
+// memory that is not there. The ticket tells; what comes after it works.
 func TestKernelError(t *testing.T) {
 	gone, err := unix.Mmap(-1, 0, attentionPage, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -270,7 +271,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestGate wants workers to enter while a job takes them, and the last one to leave to wake a caller that waits.
+// TestGate wants workers to enter while a job takes them, and the last one to leave to wake a
+// caller that waits.
 func TestGate(t *testing.T) {
 	p := newPool(0)
 	if p.join() {
@@ -386,7 +388,8 @@ func TestBacklog(t *testing.T) {
 	}
 	const n = 1000
 	hold := make(chan struct{})
-	// The device is held by a ticket whose callback was there before it was submitted: one that is done already would hold the test.
+	// The device is held by a ticket whose callback was there before it was submitted: one that is
+	// done already would hold the test.
 	own := q.(*queue)
 	first := &ticket{q: own, commands: new(gpu.Commands)}
 	first.OnDone(func(error) { <-hold }) // only a test may block here

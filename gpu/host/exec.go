@@ -7,8 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// KernelError reports an operation that panicked: a bug, or memory that went away under it, such as the end of a
-// mapped file. What the operation and those after it in the same Commands would have written is undefined.
+// KernelError reports an operation that panicked: a bug, or memory that went away under it, such as
+// the end of a mapped file. What the operation and those after it in the same Commands would have
+// written is undefined.
 type KernelError struct {
 	Op    string
 	Index int // in its Commands
@@ -26,12 +27,13 @@ func (e *KernelError) Unwrap() error {
 	return err
 }
 
-// inlineNS is the work, in estimated nanoseconds, below which an operation is not spread over threads:
-// handing it over costs a microsecond when the workers are awake and ten when they are parked.
+// inlineNS is the work, in estimated nanoseconds, below which an operation is not spread over
+// threads: handing it over costs a microsecond when the workers are awake and ten when they are
+// parked.
 const inlineNS = 20_000
 
-// executor runs operations one after the other. It keeps the memory they need and the tasks they become, so that in
-// the steady state nothing is allocated.
+// executor runs operations one after the other. It keeps the memory they need and the tasks they
+// become, so that in the steady state nothing is allocated.
 type executor struct {
 	kernels *kernels
 	vectors *vectors
@@ -68,7 +70,8 @@ type executor struct {
 	topK     topKTask
 }
 
-// run runs the operations of c in order, which have been checked. It stops at the first that panics.
+// run runs the operations of c in order, which have been checked. It stops at the first that
+// panics.
 func (x *executor) run(c *gpu.Commands) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -147,7 +150,8 @@ func (x *executor) do(ops []gpu.Op) int {
 	return 1
 }
 
-// parallel runs all chunks of t, which take about ns nanoseconds together, on the pool if that pays.
+// parallel runs all chunks of t, which take about ns nanoseconds together, on the pool if that
+// pays.
 func (x *executor) parallel(t task, chunks, ns int) {
 	if len(x.pool.workers) == 0 || chunks == 1 || ns < inlineNS {
 		for i := range chunks {
@@ -158,7 +162,8 @@ func (x *executor) parallel(t task, chunks, ns int) {
 	x.pool.run(&x.scratch, t, chunks)
 }
 
-// spread is how many chunks a task should have: several a thread, so that threads which others slow down take fewer.
+// spread is how many chunks a task should have: several a thread, so that threads which others slow
+// down take fewer.
 func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
 
 // width returns how many of n items a chunk takes, a multiple of unit, for the task to spread.

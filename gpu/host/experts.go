@@ -7,8 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// expertTask runs all experts of one operation in two phases, over chunks of rows of each expert's matrices. In
-// Scratch a pair has the gate's results, which become silu(gate)·up, then the up projection's.
+// expertTask runs all experts of one operation in two phases, over chunks of rows of each expert's
+// matrices. In Scratch a pair has the gate's results, which become silu(gate)·up, then the up
+// projection's.
 type expertTask struct {
 	kernels    *kernels
 	vectors    *vectors
@@ -70,7 +71,8 @@ func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 	return *exact
 }
 
-// phase cuts the matrices of a phase into chunks; it returns their number and the time they take in nanoseconds.
+// phase cuts the matrices of a phase into chunks; it returns their number and the time they take in
+// nanoseconds.
 func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	t.down, t.cuts = down, t.cuts[:0]
 	cost := func(e *expertUse) (w matrix, ns int) {

@@ -2,7 +2,8 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// headMatTask multiplies each head's vectors by that head's block of one matrix; a chunk is one head.
+// headMatTask multiplies each head's vectors by that head's block of one matrix; a chunk is one
+// head.
 type headMatTask struct {
 	*vectors
 	w                        matrix

@@ -49,7 +49,8 @@ func allConfigs(threads ...int) (all []Config) {
 
 func TestConformance(t *testing.T) {
 	counts := []int{1, 2, 5}
-	if invariants.Enabled { // under the race detector a suite takes half a minute, and one thread races with none
+	// under the race detector a suite takes half a minute, and one thread races with none
+	if invariants.Enabled {
 		counts = []int{5}
 	}
 	for _, variant := range Variants() {

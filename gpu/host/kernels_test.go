@@ -59,8 +59,8 @@ func newPlainRow(kind quant.Kind, cols int) *plainRow {
 	return r
 }
 
-// TestPlainKernels wants from each variant the same bits from one, two and last, near the exact product, and widened rows
-// with nothing written beside them.
+// TestPlainKernels wants from each variant the same bits from one, two and last, near the exact
+// product, and widened rows with nothing written beside them.
 func TestPlainKernels(t *testing.T) {
 	for _, k := range available() {
 		for _, kind := range []quant.Kind{quant.BF16, quant.F32} {
@@ -184,7 +184,8 @@ func (c *panelCase) inputs(k *kernels, int8s bool) rowList {
 	return l
 }
 
-// multiply returns W·X, [rows of X][rows of W], of rows taken count at a time, and wants nothing written beside.
+// multiply returns W·X, [rows of X][rows of W], of rows taken count at a time, and wants nothing
+// written beside.
 func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, count int) []float32 {
 	t.Helper()
 	var s scratch
@@ -220,8 +221,8 @@ func panelFormats() (all []quant.Format) {
 	return all
 }
 
-// TestPanelKernels wants the same bits from all numbers of rows that travel together and from both layouts, with int8 from all
-// variants too, and products near those of float64.
+// TestPanelKernels wants the same bits from all numbers of rows that travel together and from both
+// layouts, with int8 from all variants too, and products near those of float64.
 func TestPanelKernels(t *testing.T) {
 	const rowsOfX = 13
 	shapes := [][2]int{{16, 1}, {48, 3}, {35, 5}, {32, 2}, {80, 9}, {13, 1}, {21, 3}, {35, 17}}
@@ -301,7 +302,8 @@ func scaleOf(x []float32) float64 {
 
 func codeAt(row []byte, i, bits int) byte { return row[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
-// TestQuantise wants the same codes, scales and sums from all variants, as defined, whatever the numbers.
+// TestQuantise wants the same codes, scales and sums from all variants, as defined, whatever the
+// numbers.
 func TestQuantise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	inf, nan, tiny := float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits

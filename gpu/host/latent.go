@@ -59,7 +59,8 @@ func (t *latentTask) load(s *scratch, h int) latentHead {
 	return b
 }
 
-// loadTransposed writes n rows of m, of cols elements, from row first on to dst [cols, n]. row is [lanes, cols].
+// loadTransposed writes n rows of m, of cols elements, from row first on to dst [cols, n]. row is
+// [lanes, cols].
 func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, cols int) {
 	for r := 0; r < n; r += t.lanes {
 		some := min(t.lanes, n-r)

@@ -33,8 +33,8 @@ func dot(q, x []float32) float32 {
 	return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
-// blockInputs is how many elements are summed in lanes before the lanes are added up, where no quantisation group
-// says so. Short blocks keep the rounding of long sums small.
+// blockInputs is how many elements are summed in lanes before the lanes are added up, where no
+// quantisation group says so. Short blocks keep the rounding of long sums small.
 const blockInputs = 64
 
 // dotBlocks returns Σ q[i]·x[i], in blocks of blockInputs.

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	tileRows  = 4  // plain rows of W widened at a time: two rows of X stay in the first cache meanwhile
+	// plain rows of W widened at a time: two rows of X stay in the first cache meanwhile
+	tileRows  = 4
 	splitRows = 24 // rows of X in a chunk, at least, where W has too few rows for all threads
 	maxJoined = 8  // matrices in one job
 )
@@ -46,7 +47,8 @@ func (l *rowList) bytes(i int) []byte {
 
 func (l *rowList) floats(i int) []float32 { return gpu.Floats(l.bytes(i), l.width/4) }
 
-// multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W, o0 at the beginning of a panel.
+// multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W, o0 at
+// the beginning of a panel.
 func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	if w.affine() {
 		k.mulPanels(&s.panels, w, o0/panelRows, chunks(o1, panelRows), in, out, i0, i1)
@@ -55,8 +57,8 @@ func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 	k.mulPlain(s, w, o0, o1, in, out, i0, i1)
 }
 
-// mulPlain is multiply for bf16 and float32. A single row of X meets rows of W as they are stored; for more of them a few
-// rows of W are widened once for all.
+// mulPlain is multiply for bf16 and float32. A single row of X meets rows of W as they are stored;
+// for more of them a few rows of W are widened once for all.
 func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	kind := w.format.Kind
 	if i1-i0 == 1 {
@@ -120,7 +122,8 @@ type product struct {
 	perX    int       // rows of X in a chunk; count chunks of W for each
 }
 
-// matTask is matrix products with the same rows of X; a chunk is some rows of one W times some rows of X.
+// matTask is matrix products with the same rows of X; a chunk is some rows of one W times some rows
+// of X.
 type matTask struct {
 	kernels  *kernels
 	products []product
@@ -149,7 +152,8 @@ func (t *matTask) do(s *scratch, chunk int) {
 	}
 }
 
-// runMatMuls runs the product that ops begin with and those next to it that may share a job, and returns their number.
+// runMatMuls runs the product that ops begin with and those next to it that may share a job, and
+// returns their number.
 func (x *executor) runMatMuls(ops []gpu.Op) int {
 	t := &x.mat
 	t.kernels, t.products = x.kernels, t.products[:0]
@@ -223,8 +227,8 @@ func sameX(a, b *gpu.MatMul) bool {
 	return a.X == b.X && a.Rows == b.Rows && a.W.Cols == b.W.Cols && or(a.XStride, a.W.Cols) == or(b.XStride, b.W.Cols)
 }
 
-// apart reports whether p may run at the same time as those before it: it must neither read nor write what they write,
-// nor write what they read.
+// apart reports whether p may run at the same time as those before it: it must neither read nor
+// write what they write, nor write what they read.
 func (p *product) apart(before []product) bool {
 	for i := range before {
 		b := &before[i]

@@ -12,11 +12,12 @@ const (
 	slabBytes  = 1 << 20
 	smallBytes = slabBytes / 16 // buffers up to here share slabs
 	alignBytes = 64
-	hugeBytes  = 4 << 20 // mappings from here on are worth large pages: expert slots, key-value pages, scratch
+	// mappings from here on are worth large pages: expert slots, key-value pages, scratch
+	hugeBytes = 4 << 20
 )
 
-// slab is a mapping that small buffers share. It hands memory out from its beginning to its end and starts again
-// when all of them are released.
+// slab is a mapping that small buffers share. It hands memory out from its beginning to its end and
+// starts again when all of them are released.
 type slab struct {
 	mem   []byte
 	used  int
@@ -86,8 +87,8 @@ func (d *Device) allocate(n int) (*buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The old slab lives on with its buffers; the last one unmaps it. One without buffers is never left
-		// behind: it starts again at 0, where every small buffer fits.
+		// The old slab lives on with its buffers; the last one unmaps it. One without buffers is
+		// never left behind: it starts again at 0, where every small buffer fits.
 		s = &slab{mem: mem}
 		d.slab = s
 	}

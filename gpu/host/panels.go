@@ -8,10 +8,11 @@ import (
 
 const (
 	panelRows = quant.PanelRows
-	maxTile   = 6              // rows of X that a kernel takes at most
-	lineBytes = 64             // of the caches
-	blockX    = 256 << 10      // bytes of X that stay in the second cache beside the panels they meet
-	chunkW    = 3 * blockX / 2 // bytes of W in a chunk at most, where X comes in several blocks
+	maxTile   = 6  // rows of X that a kernel takes at most
+	lineBytes = 64 // of the caches
+	// bytes of X that stay in the second cache beside the panels they meet
+	blockX = 256 << 10
+	chunkW = 3 * blockX / 2 // bytes of W in a chunk at most, where X comes in several blocks
 )
 
 // panelArgs is what a panelKernel computes:
@@ -29,8 +30,8 @@ type panelArgs struct {
 	groupBytes     int            // of a group's codes in a panel
 	yStep          int            // bytes from the first panel's outputs to the second's
 	rows           int            // of X; what the kernel is for
-	// x are rows of X. A row is float32 [cols]; or int8 [cols] and then for each group float32 s, the scale, and
-	// S, s times the sum of the group's int8.
+	// x are rows of X. A row is float32 [cols]; or int8 [cols] and then for each group float32 s,
+	// the scale, and S, s times the sum of the group's int8.
 	x [maxTile]unsafe.Pointer
 	y [maxTile]unsafe.Pointer // float32 [16], and again at yStep
 }
@@ -57,8 +58,8 @@ func growBytes(b *[]byte, n int) []byte {
 	return (*b)[:n]
 }
 
-// fill returns a matrix of the rows of w from panel p on, of which there are too few for a panel, and of zeros: whole panels are arranged
-// many times faster.
+// fill returns a matrix of the rows of w from panel p on, of which there are too few for a panel,
+// and of zeros: whole panels are arranged many times faster.
 func (s *panelScratch) fill(w *matrix, p int) *matrix {
 	first := p * panelRows
 	part := func(mem *[]byte, from []byte, rowBytes int) []byte {
@@ -76,8 +77,8 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 // panels returns how many panels m has, or would have.
 func (m *matrix) panels() int { return chunks(m.rows, panelRows) }
 
-// mulPanels computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and the rows o of W in panels p0 ≤ p < p1. Rows of X go in
-// blocks, so that one stays in the cache while all panels pass.
+// mulPanels computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and the rows o of W in panels
+// p0 ≤ p < p1. Rows of X go in blocks, so that one stays in the cache while all panels pass.
 func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *rowList, i0, i1 int) {
 	a := &s.args
 	a.cols, a.group, a.groupBytes = w.cols, w.format.Group, w.format.WeightBytes(panelRows, w.format.Group)

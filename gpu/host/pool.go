@@ -10,8 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
-// task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a chunk computes
-// its part of the output whole, so that the cut does not show in the result.
+// task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a
+// chunk computes its part of the output whole, so that the cut does not show in the result.
 type task interface {
 	do(s *scratch, chunk int)
 }
@@ -24,7 +24,8 @@ type scratch struct {
 	next    ahead
 }
 
-// grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by one a token.
+// grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by
+// one a token.
 func grow[T any](f *[]T, n int) []T {
 	if cap(*f) < n {
 		*f = make([]T, max(n, 2*cap(*f)))
@@ -32,9 +33,10 @@ func grow[T any](f *[]T, n int) []T {
 	return (*f)[:n]
 }
 
-// How long a thread that has nothing to do looks for work before it parks: longer than the stages take between two
-// layers and the small operations between two large ones, so that no thread has to be woken inside a token. Every
-// microsecond it lets others run, who lose nothing by it. An idle device costs nothing.
+// How long a thread that has nothing to do looks for work before it parks: longer than the stages
+// take between two layers and the small operations between two large ones, so that no thread has to
+// be woken inside a token. Every microsecond it lets others run, who lose nothing by it. An idle
+// device costs nothing.
 const (
 	spinFor   = 100 * time.Microsecond
 	spinLoads = 500 // about half a microsecond
@@ -60,8 +62,8 @@ const (
 	gateWaiting = 1 << 33 // the job's caller is parked until the last worker has left
 )
 
-// pool runs one task at a time on its workers and the calling goroutine. A worker that comes late finds the gate
-// closed and is not waited for.
+// pool runs one task at a time on its workers and the calling goroutine. A worker that comes late
+// finds the gate closed and is not waited for.
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
@@ -75,9 +77,9 @@ type pool struct {
 	ended   sync.WaitGroup
 }
 
-// part is a run of chunks, low in the lower half of the word and high, which is not in it, in the upper one. The thread whose
-// part it is takes from the front, so that it walks through memory in order; others that have nothing left take from the
-// back. A part has a cache line of its own.
+// part is a run of chunks, low in the lower half of the word and high, which is not in it, in the
+// upper one. The thread whose part it is takes from the front, so that it walks through memory in
+// order; others that have nothing left take from the back. A part has a cache line of its own.
 type part struct {
 	span atomic.Uint64
 	_    [56]byte
@@ -145,8 +147,8 @@ func (p *pool) close() {
 	p.ended.Wait()
 }
 
-// run runs all chunks of t and returns when they are done. s is the calling goroutine's. A chunk's panic is
-// raised again here, as a *chunkPanic, after every thread has left the task.
+// run runs all chunks of t and returns when they are done. s is the calling goroutine's. A chunk's
+// panic is raised again here, as a *chunkPanic, after every thread has left the task.
 func (p *pool) run(s *scratch, t task, chunks int) {
 	p.mu.Lock()
 	p.task = t

@@ -38,7 +38,8 @@ func TestPoolRunsEachChunkOnce(t *testing.T) {
 	}
 }
 
-// TestPoolStopsAtPanic wants the panic of a chunk raised by run, no chunk running after it, and the pool usable.
+// TestPoolStopsAtPanic wants the panic of a chunk raised by run, no chunk running after it, and the
+// pool usable.
 func TestPoolStopsAtPanic(t *testing.T) {
 	p := newPool(2)
 	defer p.close()
@@ -97,7 +98,8 @@ type readTask struct {
 func (r *readTask) do(_ *scratch, chunk int) {
 	m := r.mem[chunk*r.chunk : (chunk+1)*r.chunk]
 	var a, b, c, d uint64
-	for ; len(m) >= 64; m = m[64:] { // one load a cache line keeps the loop out of the way of memory
+	// one load a cache line keeps the loop out of the way of memory
+	for ; len(m) >= 64; m = m[64:] {
 		a += binary.LittleEndian.Uint64(m)
 		b ^= binary.LittleEndian.Uint64(m[16:])
 		c += binary.LittleEndian.Uint64(m[32:])
@@ -106,8 +108,8 @@ func (r *readTask) do(_ *scratch, chunk int) {
 	r.sum.Add(a + b + c + d)
 }
 
-// BenchmarkPool walks through 1 GiB in jobs of a size, cut into 8 chunks a job, which is what an operation of a decoded token
-// does; 16 KiB is the price of the job itself.
+// BenchmarkPool walks through 1 GiB in jobs of a size, cut into 8 chunks a job, which is what an
+// operation of a decoded token does; 16 KiB is the price of the job itself.
 func BenchmarkPool(b *testing.B) {
 	mem, err := mapMemory(1 << 30)
 	if err != nil {

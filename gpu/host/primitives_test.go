@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 )
 
-// primitive is one of table vectors as a function of n floats: of operands in [8, n], and y, which holds the first operand.
+// primitive is one of table vectors as a function of n floats: of operands in [8, n], and y, which
+// holds the first operand.
 type primitive struct {
 	name     string
 	multiple func(v *vectors) int // of which n is one; nil: any
@@ -68,8 +69,8 @@ func rows(in [][]float32) (all []float32) {
 	return all
 }
 
-// TestPrimitives wants of each variant, for all small sizes, what the portable definition gives, nothing written after the result, and
-// the same bits of operands at another place in memory.
+// TestPrimitives wants of each variant, for all small sizes, what the portable definition gives,
+// nothing written after the result, and the same bits of operands at another place in memory.
 func TestPrimitives(t *testing.T) {
 	eachVectors(t, func(t *testing.T, v *vectors) {
 		for _, p := range primitives() {

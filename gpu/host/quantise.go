@@ -5,15 +5,17 @@ import (
 	"unsafe"
 )
 
-// Bits of |x| below which a group counts as zeros, its scale being no normal number, and from which on it is not finite.
+// Bits of |x| below which a group counts as zeros, its scale being no normal number, and from which
+// on it is not finite.
 const (
 	leastBits    = 0x03fe0000 // 127·2^-126
 	infiniteBits = 0x7f800000
 )
 
-// quantiseGo rounds groups of inputs to 8 bits: q [groups, group] is the nearest whole number to x/s, ties to even, with s =
-// max|x|/127 over the group. scales is [groups, 2]: s, and s times the sum of the group's q. A group with an infinite number or
-// none gets NaN for both, one whose numbers all are below 127·2^-126 counts as zeros.
+// quantiseGo rounds groups of inputs to 8 bits: q [groups, group] is the nearest whole number to
+// x/s, ties to even, with s = max|x|/127 over the group. scales is [groups, 2]: s, and s times the
+// sum of the group's q. A group with an infinite number or none gets NaN for both, one whose
+// numbers all are below 127·2^-126 counts as zeros.
 func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 	codes, inputs := unsafe.Slice(q, group*groups), unsafe.Slice(x, group*groups)
 	numbers := unsafe.Slice(scales, 2*groups)
@@ -40,7 +42,8 @@ func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 	}
 }
 
-// wholeNumber returns the nearest whole number, ties to even, of |v| below 2^22: float32 has no room for fractions in the sum.
+// wholeNumber returns the nearest whole number, ties to even, of |v| below 2^22: float32 has no
+// room for fractions in the sum.
 func wholeNumber(v float32) int32 {
 	const shift = 3 << 22
 	return int32(math.Float32bits(float32(v+shift))) - 0x4b400000
@@ -92,7 +95,8 @@ func (t *roundTask) do(_ *scratch, chunk int) {
 	}
 }
 
-// round fills out with count rows of in's list, among rows of cols inputs, in the sizes of groups that are wanted.
+// round fills out with count rows of in's list, among rows of cols inputs, in the sizes of groups
+// that are wanted.
 func (x *executor) round(out *rounded, in *rowList, count, rows, cols int, groups [3]bool) {
 	out.cols = cols
 	for g, wanted := range groups {

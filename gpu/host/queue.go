@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// queue runs Commands one after the other in a goroutine of its own. It has no bound: Submit never waits.
+// queue runs Commands one after the other in a goroutine of its own. It has no bound: Submit never
+// waits.
 type queue struct {
 	d *Device
 	x *executor
@@ -93,7 +94,8 @@ func (q *queue) poke() {
 	}
 }
 
-// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing twice is a no-op.
+// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing
+// twice is a no-op.
 func (q *queue) Close() error {
 	q.mu.Lock()
 	again := q.closed

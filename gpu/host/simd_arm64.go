@@ -25,8 +25,9 @@ var neon = kernels{
 	arrangeScales: arrangeScalesNEON,
 }
 
-// available returns the variants that this processor runs, the best first. The variant needs the products of bytes of ARMv8.2. All
-// processors of Macs have them; older systems of theirs do not say so.
+// available returns the variants that this processor runs, the best first. The variant needs the
+// products of bytes of ARMv8.2. All processors of Macs have them; older systems of theirs do not
+// say so.
 func available() []*kernels {
 	if cpu.ARM64.HasASIMDDP || runtime.GOOS == "darwin" {
 		return []*kernels{&neon, &portable}

@@ -6,7 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// topKPart is how many logits a chunk takes: the sums of a row are added by parts of so many, in order.
+// topKPart is how many logits a chunk takes: the sums of a row are added by parts of so many, in
+// order.
 const topKPart = 8192
 
 // choice is a logit and where it stands.
@@ -102,7 +103,8 @@ func (x *executor) runTopK(o *gpu.TopK) {
 	t.logits = nil
 }
 
-// merge puts a row's largest into t.merged and returns the largest, and the sum of the exponentials against it.
+// merge puts a row's largest into t.merged and returns the largest, and the sum of the exponentials
+// against it.
 func (t *topKTask) merge(row int) (top float32, sum float64) {
 	list := choices(grow(&t.merged, t.k)[:0:t.k])
 	top = lowestScore

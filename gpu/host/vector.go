@@ -8,44 +8,64 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// vectors are the primitives of all operations but the products with weights, in one variant. Slices of one length are as long as
-// the first of them; lengths are the caller's to get right, and never zero. No result depends on what else is
-// computed, nor on where in memory it is. The portable forms below are the definitions; the assembly fuses products
-// with sums, has lanes sums where a sum is over neighbours, and e^x to 2 units in the last place.
+// vectors are the primitives of all operations but the products with weights, in one variant.
+// Slices of one length are as long as the first of them; lengths are the caller's to get right, and
+// never zero. No result depends on what else is computed, nor on where in memory it is. The
+// portable forms below are the definitions; the assembly fuses products with sums, has lanes sums
+// where a sum is over neighbours, and e^x to 2 units in the last place.
 type vectors struct {
-	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of, transpose rows of, and the rows of state that delta takes if they have a multiple of lanes too.
+	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of,
+	// transpose rows of, and the rows of state that delta takes if they have a multiple of lanes
+	// too.
 	lanes int
-	// How many multiply-adds, elements that are moved, and exponentials one thread does in a nanosecond, times 16, for
-	// the choice between one thread and all.
+	// How many multiply-adds, elements that are moved, and exponentials one thread does in a
+	// nanosecond, times 16, for the choice between one thread and all.
 	multiplyRate, moveRate, expRate int
 
-	dot       func(x, y []float32) float32                                         // Σ x·y
-	norm      func(y, x, w []float32, r float32)                                   // y = w·(x·r); y = x·r if w is empty
-	gatedNorm func(y, x, w, z []float32, r float32)                                // y = w·(x·r)·silu(z)
-	add       func(y, a, b []float32)                                              // y = a + b
-	axpy      func(y, x []float32, f float32)                                      // y += f·x
-	merge     func(y, x []float32, f, h float32)                                   // y = f·y + h·x
-	swiglu    func(y, gate, up []float32)                                          // y = silu(gate)·up; y may be either
-	gate      func(x, gate []float32)                                              // x *= σ(gate)
-	combine   func(y, residual, routed, weights, shared []float32, scale float32)  // y = residual + (Σ weights[k]·routed[k, :] + scale·shared)
-	conv      func(y, w, x0, x1, x2, x3 []float32)                                 // y = silu(Σ w[j, :]·xj), w [4, len(y)]
-	rope      func(x, table []float32, heads, stride int)                          // channels i and i+len(table)/2 of each head, see gpu.Rope
-	ropePairs func(x, table []float32, heads, stride int)                          // channels 2i and 2i+1
-	widen     func(dst []float32, row []byte)                                      // bf16 to float32
-	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)    // dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
-	softmax   func(scores, stats, acc []float32, dim int)                          // see portableSoftmax
-	delta     func(state, keys, gates, v, y []float32, vStride, yStride int)       // see portableDelta
-	multiply  func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool) // c = a·b, or c += a·b if sum, with strides; depth ascending
-	// multiplyAhead is multiply that reads lines meanwhile: next points to an aheadLines. nil where that does not pay.
+	dot func(x, y []float32) float32 // Σ x·y
+	// y = w·(x·r); y = x·r if w is empty
+	norm func(y, x, w []float32, r float32)
+	// y = w·(x·r)·silu(z)
+	gatedNorm func(y, x, w, z []float32, r float32)
+	add       func(y, a, b []float32)            // y = a + b
+	axpy      func(y, x []float32, f float32)    // y += f·x
+	merge     func(y, x []float32, f, h float32) // y = f·y + h·x
+	// y = silu(gate)·up; y may be either
+	swiglu func(y, gate, up []float32)
+	gate   func(x, gate []float32) // x *= σ(gate)
+	// y = residual + (Σ weights[k]·routed[k, :] + scale·shared)
+	combine func(y, residual, routed, weights, shared []float32, scale float32)
+	// y = silu(Σ w[j, :]·xj), w [4, len(y)]
+	conv func(y, w, x0, x1, x2, x3 []float32)
+	// channels i and i+len(table)/2 of each head, see gpu.Rope
+	rope func(x, table []float32, heads, stride int)
+	// channels 2i and 2i+1
+	ropePairs func(x, table []float32, heads, stride int)
+	// bf16 to float32
+	widen func(dst []float32, row []byte)
+	// dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
+	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)
+	// see portableSoftmax
+	softmax func(scores, stats, acc []float32, dim int)
+	// see portableDelta
+	delta func(state, keys, gates, v, y []float32, vStride, yStride int)
+	// c = a·b, or c += a·b if sum, with strides; depth ascending
+	multiply func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)
+	// multiplyAhead is multiply that reads lines meanwhile: next points to an aheadLines. nil where
+	// that does not pay.
 	multiplyAhead func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool, next *byte)
-	codes         [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, // dst = q·scale + bias, each step rounded, of
-		group, wordStride, groupStride int) // codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
+	// dst = q·scale + bias, each step rounded, of
+	codes [3]func(dst []float32, words, scales, biases []byte, shifts []uint32,
+		// codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
+		group, wordStride, groupStride int)
 	widen8 func(dst []float32, codes []byte, scales []float32, // code·scale, see portableWiden8
 		group, width, codeStride, scaleStride int)
-	transpose8 func(dst []float32, codes []byte, scales []float32, // the same, rows as columns, see portableTranspose8
+	// the same, rows as columns, see portableTranspose8
+	transpose8 func(dst []float32, codes []byte, scales []float32,
 		group, width, dstStride, codeStride, scaleStride, rows int)
-	// touch reads a byte of each line of rows of width bytes, stride bytes apart, from the first byte of mem on, so that they are in the caches when a
-	// kernel comes that would wait for a few lines at a time. The portable form, which no memory keeps waiting, does nothing.
+	// touch reads a byte of each line of rows of width bytes, stride bytes apart, from the first
+	// byte of mem on, so that they are in the caches when a kernel comes that would wait for a few
+	// lines at a time. The portable form, which no memory keeps waiting, does nothing.
 	touch func(mem []byte, width, stride, rows int)
 }
 
@@ -118,7 +138,8 @@ func (v *vectors) row(dst []float32, m *matrix, o int) {
 	v.codes[i](dst, m.weight[word:], m.scales[group:], m.biases[group:], codeShifts[order][i][:], f.Group, wordStride, groupStride)
 }
 
-// codeShifts are the first bits of a word's codes in the layouts of rows and of panels, for 2, 4 and 8 bits.
+// codeShifts are the first bits of a word's codes in the layouts of rows and of panels, for 2, 4
+// and 8 bits.
 var codeShifts = makeCodeShifts()
 
 func makeCodeShifts() (t [2][3][16]uint32) {

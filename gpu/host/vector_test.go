@@ -17,8 +17,8 @@ func eachVectors(t *testing.T, f func(t *testing.T, v *vectors)) {
 	}
 }
 
-// TestSigmoid wants σ within four units in the last place of the definition over the range of float32, and what is
-// right at the ends: an exponential to two units and a quotient.
+// TestSigmoid wants σ within four units in the last place of the definition over the range of
+// float32, and what is right at the ends: an exponential to two units and a quotient.
 func TestSigmoid(t *testing.T) {
 	inf := float32(math.Inf(1))
 	xs := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32, 1e-45, -1e-45, 87.3, -87.3, 88.8, -88.8, -104}
@@ -33,7 +33,8 @@ func TestSigmoid(t *testing.T) {
 		v.gate(got, xs)
 		for i, x := range xs {
 			want := float32(1 / (1 + math.Exp(-float64(x))))
-			// Below the normal range a unit is coarse: a quotient of subnormal numbers is right to one.
+			// Below the normal range a unit is coarse: a quotient of subnormal numbers is right to
+			// one.
 			if math.IsNaN(float64(x)) != math.IsNaN(float64(got[i])) || !math.IsNaN(float64(x)) && numcmp.ULP(got[i], want) > 4 {
 				t.Errorf("σ(%v) = %v, want %v", x, got[i], want)
 			}
@@ -41,7 +42,8 @@ func TestSigmoid(t *testing.T) {
 	})
 }
 
-// TestSoftmax wants the weights of a block within two units in the last place of e^x, and a block's sums carried on.
+// TestSoftmax wants the weights of a block within two units in the last place of e^x, and a block's
+// sums carried on.
 func TestSoftmax(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	inf := float32(math.Inf(-1))
@@ -115,8 +117,8 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestMultiply wants products of odd sizes near their definition, nothing written beside them, and an element's bits whatever else
-// is computed.
+// TestMultiply wants products of odd sizes near their definition, nothing written beside them, and
+// an element's bits whatever else is computed.
 func TestMultiply(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	random := func(n int) []float32 {

@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// TestWatch holds that whoever watches a queue hears of the beginning and the end of each submission, in order, and of the end before the ticket
-// tells of it.
+// TestWatch holds that whoever watches a queue hears of the beginning and the end of each
+// submission, in order, and of the end before the ticket tells of it.
 func TestWatch(t *testing.T) {
 	d := open(t, 2)
 	buf, err := d.NewBuffer(1 << 20)

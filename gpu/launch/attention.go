@@ -24,14 +24,17 @@ const (
 	attentionSpan    = 16  // chunks
 	attentionThreads = 256 // of a threadgroup
 	mergedChannels   = 128
-	// A row's spans are a threadgroup each where that makes so many threadgroups, or more spans than mostSpans. Else each chunk is one.
+	// A row's spans are a threadgroup each where that makes so many threadgroups, or more spans
+	// than mostSpans. Else each chunk is one.
 	enoughSpans = 224
 	mostSpans   = 24
-	// Fewer threadgroups than this leave processors idle: then fewer heads share the reading of keys and values.
+	// Fewer threadgroups than this leave processors idle: then fewer heads share the reading of
+	// keys and values.
 	fewThreadgroups = 112
 	// maxParts bounds the scratch memory that the sums of parts take, in float32.
 	maxParts = 16 << 20
-	// tileQueries is the queries of a tile, and leastTiled the rows of a sequence from which on tiles are used.
+	// tileQueries is the queries of a tile, and leastTiled the rows of a sequence from which on
+	// tiles are used.
 	tileQueries, leastTiled = 32, 6
 )
 
@@ -39,7 +42,8 @@ func (x *encoder) attention(o *gpu.Attention) {
 	x.attend(o, o, place{view: o.Q}, place{view: o.Y}, 0)
 }
 
-// attend is the attention that o describes, whose Q and Y are not looked at, for op. Scratch memory below at is in use.
+// attend is the attention that o describes, whose Q and Y are not looked at, for op. Scratch memory
+// below at is in use.
 func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	_, latent := op.(*gpu.LatentAttention)
 	valueDim := or(o.ValueDim, o.HeadDim)
@@ -80,7 +84,8 @@ func (a *attending) tileable() bool {
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
-// params are those of a launch whose rows have at most so many parts of per chunks, with heads query heads to a threadgroup.
+// params are those of a launch whose rows have at most so many parts of per chunks, with heads
+// query heads to a threadgroup.
 func (a *attending) params(heads, per, parts int) attentionParams {
 	kv := &a.Segments[0].KV // all are of one width and format
 	group := a.Heads / a.KVHeads
@@ -88,7 +93,8 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale}
 }
 
-// blockHeads is how many query heads of a key-value head a threadgroup takes: as many as there are, up to 8.
+// blockHeads is how many query heads of a key-value head a threadgroup takes: as many as there are,
+// up to 8.
 func (a *attending) blockHeads() int {
 	most := 8
 	if a.HeadDim > 384 { // their queries would not fit threadgroup memory
@@ -110,7 +116,8 @@ func partsOf(rows []attentionRow, per int) int {
 	return most/(attentionChunk*per) + 1
 }
 
-// reserveParts takes scratch memory for the parts of n rows. Where there is one each it is not looked at.
+// reserveParts takes scratch memory for the parts of n rows. Where there is one each it is not
+// looked at.
 func (a *attending) reserveParts(n, parts int) (sums, ml place) {
 	if parts == 1 {
 		n = 0
@@ -185,8 +192,9 @@ func (a *attending) many(rows []attentionRow) {
 	}
 }
 
-// cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back farthest, come first, then those of the first rows, from
-// the shortest on: threadgroups are dealt out to processors in turn, and so each gets long and short ones.
+// cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back
+// farthest, come first, then those of the first rows, from the shortest on: threadgroups are dealt
+// out to processors in turn, and so each gets long and short ones.
 func (a *attending) cut(rows []attentionRow, n int) []tile {
 	l := &a.lists
 	l.tiles = l.tiles[:0]
@@ -219,8 +227,9 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	a.end(threads, a.Heads*ceil(a.valueDim, mergedChannels), n)
 }
 
-// attentionTables puts the sequences' pages into lists.pages and the rows of all segments into lists.rows: first those of segments that have
-// few rows, then, if tiles are to be had, those of the others. keys says that keys are the values, too.
+// attentionTables puts the sequences' pages into lists.pages and the rows of all segments into
+// lists.rows: first those of segments that have few rows, then, if tiles are to be had, those of
+// the others. keys says that keys are the values, too.
 func (x *encoder) attentionTables(segments []gpu.KVSegment, keys, tiles bool) (few, many []attentionRow) {
 	l := &x.lists
 	l.rows, l.pages = l.rows[:0], l.pages[:0]

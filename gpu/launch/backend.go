@@ -2,7 +2,8 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu/msl"
 
-// Kernel names an entry point of package shaders and specialises it. It is comparable: equal kernels are one pipeline.
+// Kernel names an entry point of package shaders and specialises it. It is comparable: equal
+// kernels are one pipeline.
 type Kernel struct {
 	Name string
 	// Defines are lines "#define NAME value\n", the same on all back ends, put before the source.
@@ -13,14 +14,16 @@ type Kernel struct {
 type Memory interface {
 	// Bytes returns the memory if the host can address it, else nil.
 	Bytes() []byte
-	// Address is where kernels find it: tables of pointers that a Device uploads hold it, plus an offset. A kernel may reach any memory
-	// that is not released that way.
+	// Address is where kernels find it: tables of pointers that a Device uploads hold it, plus an
+	// offset. A kernel may reach any memory that is not released that way.
 	Address() uint64
-	// Release gives it back; of wrapped memory only the wrapping. It is called once, when no submitted work uses it.
+	// Release gives it back; of wrapped memory only the wrapping. It is called once, when no
+	// submitted work uses it.
 	Release()
 }
 
-// Arg is one argument of a Launch: memory from Offset (bytes) on, or, without Memory, constants by value.
+// Arg is one argument of a Launch: memory from Offset (bytes) on, or, without Memory, constants by
+// value.
 type Arg struct {
 	Memory Memory
 	Offset int
@@ -28,8 +31,9 @@ type Arg struct {
 	Bytes []byte
 }
 
-// Launch is one run of a kernel over Groups threadgroups (x, y, z; y and z at most 65535) of Threads threads, a multiple of 32 up to 1024.
-// Args are in the order of the kernel's parameters, which is that of their indices: Args[i] is [[buffer(i)]].
+// Launch is one run of a kernel over Groups threadgroups (x, y, z; y and z at most 65535) of
+// Threads threads, a multiple of 32 up to 1024. Args are in the order of the kernel's parameters,
+// which is that of their indices: Args[i] is [[buffer(i)]].
 type Launch struct {
 	Kernel  Kernel
 	Groups  [3]int
@@ -44,13 +48,14 @@ type Pipeline any
 type Backend interface {
 	// Name says what it is, for people.
 	Name() string
-	// NewMemory returns n > 0 zeroed bytes, aligned to at least 64. Where the device has no room the error wraps
-	// gpu.ErrOutOfMemory and says how much was asked and how much there is.
+	// NewMemory returns n > 0 zeroed bytes, aligned to at least 64. Where the device has no room
+	// the error wraps gpu.ErrOutOfMemory and says how much was asked and how much there is.
 	NewMemory(n int) (Memory, error)
-	// Wrap makes host memory visible to kernels, see gpu.Device. mem begins at a multiple of 4 and is not empty.
+	// Wrap makes host memory visible to kernels, see gpu.Device. mem begins at a multiple of 4 and
+	// is not empty.
 	Wrap(mem []byte) (Memory, error)
-	// Compile makes a pipeline of k, which m holds: m.Emit(target, k.Name, k.Defines) is its source. It may take seconds;
-	// a Device compiles a kernel once.
+	// Compile makes a pipeline of k, which m holds: m.Emit(target, k.Name, k.Defines) is its
+	// source. It may take seconds; a Device compiles a kernel once.
 	Compile(k Kernel, m *msl.Module) (Pipeline, error)
 	// NewStream returns a stream. Work in different streams has no order.
 	NewStream() (Stream, error)
@@ -58,20 +63,24 @@ type Backend interface {
 	Close() error
 }
 
-// Asynchronous is a Backend whose streams take note of work in microseconds and never call done before Commit has returned. Commands are
-// encoded in Submit then, which saves waking another goroutine twice a layer; a kernel that is new is compiled there, too.
+// Asynchronous is a Backend whose streams take note of work in microseconds and never call done
+// before Commit has returned. Commands are encoded in Submit then, which saves waking another
+// goroutine twice a layer; a kernel that is new is compiled there, too.
 type Asynchronous interface {
 	Backend
 	// Asynchronous does nothing.
 	Asynchronous()
 }
 
-// Stream runs launches and copies in the order of the calls; each sees what the earlier ones wrote. All methods are called from one
-// goroutine at a time, which unless the back end is Asynchronous is the one that made the stream. It is not locked to its thread, for a goroutine that is
-// takes ten times as long to wake: a back end that minds makes its context current in each call. They may return before the work is done. After an error of a method the stream is
-// given no more work of the same Submit, but Commit is called, and then work of other Submits follows.
+// Stream runs launches and copies in the order of the calls; each sees what the earlier ones wrote.
+// All methods are called from one goroutine at a time, which unless the back end is Asynchronous is
+// the one that made the stream. It is not locked to its thread, for a goroutine that is takes ten
+// times as long to wake: a back end that minds makes its context current in each call. They may
+// return before the work is done. After an error of a method the stream is given no more work of
+// the same Submit, but Commit is called, and then work of other Submits follows.
 type Stream interface {
-	// Launch runs a kernel; p was compiled of l.Kernel. l and its Args are the caller's again when it returns.
+	// Launch runs a kernel; p was compiled of l.Kernel. l and its Args are the caller's again when
+	// it returns.
 	Launch(p Pipeline, l *Launch) error
 	// CopyIn copies src to dst. src is left alone until done of the next Commit is called.
 	CopyIn(dst Memory, offset int, src []byte) error
@@ -79,9 +88,10 @@ type Stream interface {
 	CopyOut(dst []byte, src Memory, offset int) error
 	// Fill sets n bytes to zero.
 	Fill(dst Memory, offset, n int) error
-	// Commit ends the work of one Submit. done is called once, when all work since the Commit before is complete, in the order of
-	// the Commits: with how long the device worked on it, in nanoseconds, and nil or what failed. It may be called before Commit
-	// returns, or later from a goroutine of the back end. It does not block.
+	// Commit ends the work of one Submit. done is called once, when all work since the Commit
+	// before is complete, in the order of the Commits: with how long the device worked on it, in
+	// nanoseconds, and nil or what failed. It may be called before Commit returns, or later from a
+	// goroutine of the back end. It does not block.
 	Commit(done func(ns int64, err error))
 	// Close waits for the work and for the calls of done, and ends the stream.
 	Close() error

@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// OpError reports an operation that could not be encoded or launched. It and those after it in its Commands did not run. Of operations that are
-// one launch it is the first.
+// OpError reports an operation that could not be encoded or launched. It and those after it in its
+// Commands did not run. Of operations that are one launch it is the first.
 type OpError struct {
 	Op    string
 	Index int // in its Commands
@@ -23,11 +23,12 @@ func (e *OpError) Error() string {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// encoder turns the operations of one Submit into steps and gives them to a stream. It keeps the memory of both, so that in the steady
-// state nothing is allocated.
+// encoder turns the operations of one Submit into steps and gives them to a stream. It keeps the
+// memory of both, so that in the steady state nothing is allocated.
 //
-// Operations put small tables (rows, page tables, experts) into one piece of memory that is uploaded before the first step. What they
-// need between two launches lies in scratch memory, which the operations share: they run one after the other.
+// Operations put small tables (rows, page tables, experts) into one piece of memory that is
+// uploaded before the first step. What they need between two launches lies in scratch memory, which
+// the operations share: they run one after the other.
 type encoder struct {
 	d      *Device
 	stream Stream
@@ -52,7 +53,8 @@ type encoder struct {
 	routed        *gpu.Route // of one row, if the lists of its picks are there
 }
 
-// region is memory of the encoder's own that grows. Smaller ones from before are kept: work in flight may use them.
+// region is memory of the encoder's own that grows. Smaller ones from before are kept: work in
+// flight may use them.
 type region struct {
 	memory Memory
 	size   int
@@ -229,7 +231,8 @@ func memoryOf(v gpu.View) Memory { return v.Buf.(*buffer).memory }
 // address is where kernels find a view, for tables of pointers.
 func address(v gpu.View) uint64 { return memoryOf(v).Address() + uint64(v.Offset) }
 
-// begin starts a launch of a kernel for an operation. Its arguments follow in the order of the kernel's parameters, and then end.
+// begin starts a launch of a kernel for an operation. Its arguments follow in the order of the
+// kernel's parameters, and then end.
 func (x *encoder) begin(op gpu.Op, name string, defines ...int) {
 	x.steps = append(x.steps, step{op: op, index: x.at, launch: true, kernel: x.kernel(name, defines), firstArg: len(x.args)})
 }
@@ -283,7 +286,8 @@ func (x *encoder) places(all ...place) {
 // matrix binds a matrix's codes or elements, scales and biases.
 func (x *encoder) matrix(m *gpu.Matrix) { x.views(m.Weight, m.Scales, m.Biases) }
 
-// reserve takes floats float32 of scratch memory from byte *at on, where the last piece ended, and moves *at behind them.
+// reserve takes floats float32 of scratch memory from byte *at on, where the last piece ended, and
+// moves *at behind them.
 func (x *encoder) reserve(at *int, floats int) place {
 	p := place{at: *at}
 	*at = (*at + 4*floats + 255) &^ 255
@@ -313,8 +317,9 @@ func more[T any](x *encoder, v T) {
 // leastTable is the room in bytes that a table takes, a power of two.
 const leastTable = 64
 
-// table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a power of two: lists of pages grow with a text, and what
-// lies behind them stays where it is, so that launches of one token are those of the next.
+// table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a
+// power of two: lists of pages grow with a text, and what lies behind them stays where it is, so
+// that launches of one token are those of the next.
 func table[T any](x *encoder, items []T) int {
 	at, room := len(x.tables), leastTable
 	if len(items) > 0 {

@@ -37,8 +37,8 @@ type expertBatch struct {
 	jobTables
 }
 
-// experts runs all experts: the pairs are grouped, then come gates and ups, then downs. The gated inputs of downs lie where Scratch has a pair's
-// first half.
+// experts runs all experts: the pairs are grouped, then come gates and ups, then downs. The gated
+// inputs of downs lie where Scratch has a pair's first half.
 func (x *encoder) experts(o *gpu.Experts) error {
 	first := &o.Table.Experts[0]
 	b := expertBatch{o: o, wide: wideExperts(o), inner: first.Gate.Rows, dim: first.Gate.Cols}
@@ -82,7 +82,8 @@ func wideMatrices(t *gpu.ExpertTable) (wide [3]bool) {
 	return wide
 }
 
-// wideExperts reports for which of the matrices vectors can be loaded of all experts and their inputs.
+// wideExperts reports for which of the matrices vectors can be loaded of all experts and their
+// inputs.
 func wideExperts(o *gpu.Experts) [3]bool {
 	wide, ok := o.Table.Kept.([3]bool)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a back end in host memory whose kernels do nothing but be counted; its work ends some time after Commit, from a goroutine of its
-// own.
+// fake is a back end in host memory whose kernels do nothing but be counted; its work ends some
+// time after Commit, from a goroutine of its own.
 type fake struct {
 	mu       sync.Mutex
 	memories int // not released

@@ -2,10 +2,12 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// joins make one launch of operations that follow one another. Each looks at the operations that come next, of which the first is given, and
-// returns how many it has encoded: 0 where they are not what it joins, or where one of them would see in memory what another one wrote, other than
-// as the join computes it. They are tried in order, before the operations' own encoders. What a join computes has the bits of the operations one
-// after the other: its kernel adds in the same order and writes every result that they write.
+// joins make one launch of operations that follow one another. Each looks at the operations that
+// come next, of which the first is given, and returns how many it has encoded: 0 where they are not
+// what it joins, or where one of them would see in memory what another one wrote, other than as the
+// join computes it. They are tried in order, before the operations' own encoders. What a join
+// computes has the bits of the operations one after the other: its kernel adds in the same order
+// and writes every result that they write.
 var joins = [...]func(x *encoder, ops []gpu.Op) int{
 	(*encoder).joinProducts,
 	(*encoder).joinAddNorm,
@@ -13,7 +15,8 @@ var joins = [...]func(x *encoder, ops []gpu.Op) int{
 	(*encoder).joinHeads,
 }
 
-// join encodes the first of ops together with what follows, if there is a join for them, and returns how many operations that were.
+// join encodes the first of ops together with what follows, if there is a join for them, and
+// returns how many operations that were.
 func (x *encoder) join(ops []gpu.Op) int {
 	if len(ops) < 2 {
 		return 0
@@ -26,7 +29,8 @@ func (x *encoder) join(ops []gpu.Op) int {
 	return 0
 }
 
-// extent is the addresses of an operand, from its first byte to behind its last. Operands of different buffers that are one memory overlap, too.
+// extent is the addresses of an operand, from its first byte to behind its last. Operands of
+// different buffers that are one memory overlap, too.
 type extent struct{ from, to uint64 }
 
 // extentOf is the extent of n bytes; that of the zero View is empty.
@@ -55,8 +59,8 @@ func (e extent) apart(all ...extent) bool {
 	return true
 }
 
-// sameOrApart reports whether e is each of all or shares no byte with it: then a thread that reads an element before it writes that element may
-// compute both.
+// sameOrApart reports whether e is each of all or shares no byte with it: then a thread that reads
+// an element before it writes that element may compute both.
 func (e extent) sameOrApart(all ...extent) bool {
 	for _, o := range all {
 		if e != o && e.overlaps(o) {

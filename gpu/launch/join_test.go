@@ -142,7 +142,8 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// A joined launch that fails is reported as its first operation, and one in the middle that does not fit as itself, before anything runs.
+// A joined launch that fails is reported as its first operation, and one in the middle that does
+// not fit as itself, before anything runs.
 func TestJoinedFails(t *testing.T) {
 	f := &fake{record: true}
 	d := openFake(t, f)

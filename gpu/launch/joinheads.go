@@ -30,8 +30,8 @@ type headVectorsParams struct {
 	vectors, rows, cacheDim, group uint32
 }
 
-// headVectors are the vectors of one kind, and what happens to them, in this order: a norm of the first channels, rotation, a copy or a place in
-// the cache.
+// headVectors are the vectors of one kind, and what happens to them, in this order: a norm of the
+// first channels, rotation, a copy or a place in the cache.
 type headVectors struct {
 	x              gpu.View
 	vectors        int // known from a norm before the rows are
@@ -113,7 +113,8 @@ func (h *headJoin) add() *headVectors {
 	return &h.set[h.sets-1]
 }
 
-// are reports whether s are vectors of so many heads, rows with this stride, and of more heads than one with that.
+// are reports whether s are vectors of so many heads, rows with this stride, and of more heads than
+// one with that.
 func (s *headVectors) are(rows, heads, row, head int) bool {
 	if s.heads == 0 {
 		return s.vectors == rows*heads && row == heads*s.head && (heads == 1 || head == s.head)
@@ -207,7 +208,8 @@ func (h *headJoin) takeCopy(o *gpu.CopyHeads) bool {
 	return true
 }
 
-// settle finds the heads of vectors of which only norms are known. Where that is all there is, they are one row's.
+// settle finds the heads of vectors of which only norms are known. Where that is all there is, they
+// are one row's.
 func (h *headJoin) settle() bool {
 	h.rows = max(h.rows, 1)
 	for i := range h.sets {

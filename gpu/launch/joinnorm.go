@@ -16,7 +16,8 @@ func normOperands(o *gpu.RMSNorm) (w, y extent) {
 	return extentOf(o.W, 4*o.Dim), floatsAt(o.Y, o.Vectors, o.Dim, or(o.YStride, o.Dim))
 }
 
-// joinAddNorm joins a sum and the norm of its result: the residual stream before a router or a layer.
+// joinAddNorm joins a sum and the norm of its result: the residual stream before a router or a
+// layer.
 func (x *encoder) joinAddNorm(ops []gpu.Op) int {
 	a, ok := ops[0].(*gpu.Add)
 	if !ok {
@@ -44,7 +45,8 @@ type combineNormParams struct {
 	eps                      float32
 }
 
-// joinCombineNorm joins the end of a Mixture-of-Experts layer and the norm of its result, the next layer's.
+// joinCombineNorm joins the end of a Mixture-of-Experts layer and the norm of its result, the next
+// layer's.
 func (x *encoder) joinCombineNorm(ops []gpu.Op) int {
 	c, ok := ops[0].(*gpu.Combine)
 	if !ok {

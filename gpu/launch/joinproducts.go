@@ -27,8 +27,9 @@ func addressOf(v gpu.View) uint64 {
 	return address(v)
 }
 
-// joinProducts joins products of the same rows with matrices of one format: queries, keys and values, gate and up. Where a gate's and an up's are followed by
-// their SwiGLU, that is computed, too.
+// joinProducts joins products of the same rows with matrices of one format: queries, keys and
+// values, gate and up. Where a gate's and an up's are followed by their SwiGLU, that is computed,
+// too.
 func (x *encoder) joinProducts(ops []gpu.Op) int {
 	first, ok := ops[0].(*gpu.MatMul)
 	if !ok {
@@ -51,7 +52,8 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 		return 0
 	}
 	limbs := x.limbs(first.W.Format)
-	if n == 2 && n < len(ops) && !(limbs && first.Rows > 2*limbFew) { // for many rows those have no kernel of both
+	// for many rows those have no kernel of both
+	if n == 2 && n < len(ops) && !(limbs && first.Rows > 2*limbFew) {
 		if o := gatedOf(ops[n], all[0], all[1]); o != nil {
 			if limbs {
 				x.limbSwiGLU(all[:n], o)
@@ -69,7 +71,8 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 	return n
 }
 
-// sameProducts reports whether two products are one kernel's: they have the same inputs, and matrices that are stored and taken apart alike.
+// sameProducts reports whether two products are one kernel's: they have the same inputs, and
+// matrices that are stored and taken apart alike.
 func sameProducts(a, b *gpu.MatMul) bool {
 	return a.W.Format == b.W.Format && a.W.Cols == b.W.Cols && a.Rows == b.Rows && address(a.X) == address(b.X) &&
 		or(a.XStride, a.W.Cols) == or(b.XStride, b.W.Cols) && a.Bias.IsZero() == b.Bias.IsZero() && wideProduct(a) == wideProduct(b)
@@ -84,7 +87,8 @@ func productOutput(o *gpu.MatMul) extent {
 	return floatsAt(o.Y, o.Rows, o.W.Rows, or(o.YStride, o.W.Rows))
 }
 
-// productWeights are the extents of what a product reads of its own: codes, scales, biases of groups, biases.
+// productWeights are the extents of what a product reads of its own: codes, scales, biases of
+// groups, biases.
 func productWeights(o *gpu.MatMul) [4]extent {
 	f, rows, cols := o.W.Format, o.W.Rows, o.W.Cols
 	scales := f.ScaleBytes(rows, cols)
@@ -104,7 +108,8 @@ func apartProducts(all []*gpu.MatMul) bool {
 	return true
 }
 
-// gatedOf returns the operation after two products if it is the SwiGLU of their results and writes nothing that they read.
+// gatedOf returns the operation after two products if it is the SwiGLU of their results and writes
+// nothing that they read.
 func gatedOf(op gpu.Op, gate, up *gpu.MatMul) *gpu.SwiGLU {
 	o, ok := op.(*gpu.SwiGLU)
 	if !ok || !gate.Bias.IsZero() || o.Rows != gate.Rows || o.Dim != gate.W.Rows || o.Dim != up.W.Rows ||
@@ -118,7 +123,8 @@ func gatedOf(op gpu.Op, gate, up *gpu.MatMul) *gpu.SwiGLU {
 	return o
 }
 
-// products begins what launches of joined products have in common. It returns their parameters and how many tiles they have.
+// products begins what launches of joined products have in common. It returns their parameters and
+// how many tiles they have.
 func products(all []*gpu.MatMul) (p matMulsParams, tiles int) {
 	first := all[0]
 	s := shapeOf(first.W.Format)

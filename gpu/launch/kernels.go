@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// kernelDefines is the table of kernels: the names of the #define lines of each, in the order in which encoders give their values.
+// kernelDefines is the table of kernels: the names of the #define lines of each, in the order in
+// which encoders give their values.
 var kernelDefines = map[string][]string{
 	"add":                    {},
 	"swiglu":                 {},

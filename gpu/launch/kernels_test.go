@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/shaders"
 )
 
-// TestKernelTable wants the kernels of package shaders and the table to be the same, and every #define to stand in the kernel's file or one that
-// it includes.
+// TestKernelTable wants the kernels of package shaders and the table to be the same, and every
+// #define to stand in the kernel's file or one that it includes.
 func TestKernelTable(t *testing.T) {
 	modules, err := Modules()
 	if err != nil {
@@ -70,7 +70,8 @@ func sampleVariants(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that Metal does not have.
+// TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that
+// Metal does not have.
 func TestAddressSpaces(t *testing.T) {
 	compiler := ""
 	for _, c := range []string{"clang++", "clang++-19", "clang++-16", "clang++-14"} {

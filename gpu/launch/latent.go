@@ -2,8 +2,9 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// latentAttention is the folded form, which computes the same: queries times the heads' key blocks, attention over the latents themselves,
-// and what that gives times the heads' value blocks. Nothing is expanded, so nothing grows with the length of the cache.
+// latentAttention is the folded form, which computes the same: queries times the heads' key blocks,
+// attention over the latents themselves, and what that gives times the heads' value blocks. Nothing
+// is expanded, so nothing grows with the length of the cache.
 func (x *encoder) latentAttention(o *gpu.LatentAttention) {
 	rows := 0
 	for i := range o.Segments {

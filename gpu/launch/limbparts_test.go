@@ -56,7 +56,8 @@ func TestLimbParts(t *testing.T) {
 	}
 }
 
-// TestLimbSwiGLU wants a gate, an up and their SwiGLU to be one launch of few rows, and of many the products one.
+// TestLimbSwiGLU wants a gate, an up and their SwiGLU to be one launch of few rows, and of many the
+// products one.
 func TestLimbSwiGLU(t *testing.T) {
 	f := &fake{record: true, limbs: true}
 	d, err := New(f)

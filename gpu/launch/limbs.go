@@ -5,9 +5,10 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// LimbBackend is a Backend with kernels of its own for products with affine matrices, in place of the portable ones of matmul.metal and
-// experts.metal. They cut rows of float32 into limbs, see gpu/cuda/override/limbs.cu, and are named in limbKernels. What they
-// are launched with is decided here, as for all kernels.
+// LimbBackend is a Backend with kernels of its own for products with affine matrices, in place of
+// the portable ones of matmul.metal and experts.metal. They cut rows of float32 into limbs, see
+// gpu/cuda/override/limbs.cu, and are named in limbKernels. What they are launched with is decided
+// here, as for all kernels.
 type LimbBackend interface {
 	Backend
 	// LimbProducts reports whether this device runs those kernels.
@@ -31,7 +32,8 @@ const (
 	limbTile = 16 // rows of a matrix that a tile has
 	limbFew  = 8  // rows of X that a threadgroup has in kernels for few
 	limbMany = 32 // and in those for many
-	// limbWide is how many tiles fill a GPU: where there are more, a warp has two, which share the limbs.
+	// limbWide is how many tiles fill a GPU: where there are more, a warp has two, which share the
+	// limbs.
 	limbWide = 400
 )
 
@@ -44,7 +46,8 @@ func limbDefines(f quant.Format, wide bool) [4]int {
 	return [4]int{f.Bits, f.Group, layout, flag(wide)}
 }
 
-// limbSlices is into how many slices the kernels cut cols inputs, as slices_of does: a warp has one.
+// limbSlices is into how many slices the kernels cut cols inputs, as slices_of does: a warp has
+// one.
 func limbSlices(f quant.Format, cols int) int {
 	groups := cols / f.Group
 	each := ceil(groups, min(ceil(groups, 8), 8))
@@ -82,15 +85,16 @@ func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int
 	x.end(256, ceil(4*r.rows*groups, 256))
 }
 
-// lastSplit is rows whose limbs lie in scratch memory: no operation but products of the same rows has come since.
+// lastSplit is rows whose limbs lie in scratch memory: no operation but products of the same rows
+// has come since.
 type lastSplit struct {
 	rows        limbRows
 	cols, group int
 	next        int // the operation that may use them, too
 }
 
-// splitOnce is splitLimbs for a launch of so many operations that begins with a product, unless the launch before it has multiplied the same rows, which
-// it has not changed.
+// splitOnce is splitLimbs for a launch of so many operations that begins with a product, unless the
+// launch before it has multiplied the same rows, which it has not changed.
 func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
 	l := &x.lastSplit
 	if l.rows.split && l.next == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
@@ -113,8 +117,8 @@ type limbShape struct {
 	split bool
 }
 
-// limbShapeOf returns that for so many rows, and tiles of 16 rows of the matrix. Limbs of few rows each warp makes for itself: a kernel that does it
-// once costs a launch.
+// limbShapeOf returns that for so many rows, and tiles of 16 rows of the matrix. Limbs of few rows
+// each warp makes for itself: a kernel that does it once costs a launch.
 func limbShapeOf(rows, tiles int) limbShape {
 	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= limbWide), split: rows > 4}
 	switch {
@@ -154,7 +158,8 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	x.end(2*32*limbSlices(gate.W.Format, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, s.xrows))
 }
 
-// limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch of so many operations.
+// limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch
+// of so many operations.
 func (x *encoder) limbInputs(o *gpu.MatMul, split bool, operations int) (limbRows, [4]int) {
 	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
 	d := limbDefines(o.W.Format, wideProduct(o))
@@ -172,7 +177,8 @@ func (x *encoder) limbParts(all []*gpu.MatMul) {
 	}
 }
 
-// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of so many tiles they take.
+// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of
+// so many tiles they take.
 func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 	o := all[0]
 	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
@@ -193,7 +199,8 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 	warps := limbSlices(f, int(p.wCols)) * (1 + flag(gated)) // the gates' and the ups'
 	xrows, each := limbFew, 1
 	if b.xrows > limbFew {
-		xrows, each = limbMany, 1+flag(warps <= 8) // what they leave for the others fits into 48 KiB
+		// what they leave for the others fits into 48 KiB
+		xrows, each = limbMany, 1+flag(warps <= 8)
 	}
 	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), which)
 	x.expertLists(b)

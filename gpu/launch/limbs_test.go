@@ -33,8 +33,8 @@ func names(all []Launch) (s []string) {
 	return s
 }
 
-// Affine matrices are multiplied by the back end's own kernels if it has them, others by the portable ones; which of them follows from the
-// rows.
+// Affine matrices are multiplied by the back end's own kernels if it has them, others by the
+// portable ones; which of them follows from the rows.
 func TestLimbChoice(t *testing.T) {
 	q4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
 	for _, c := range []struct {
@@ -76,7 +76,8 @@ func TestLimbChoice(t *testing.T) {
 	}
 }
 
-// Products of the same rows that follow one another share their limbs; an operation between them, other rows or another group end that.
+// Products of the same rows that follow one another share their limbs; an operation between them,
+// other rows or another group end that.
 func TestSplitOnce(t *testing.T) {
 	f := &fake{limbs: true}
 	d := openFake(t, f)
@@ -107,8 +108,8 @@ func TestSplitOnce(t *testing.T) {
 	}
 }
 
-// Experts with few pairs share launches of small jobs, those with many have jobs of 32; where one matrix is not affine, the portable kernel sets
-// the size of jobs for all.
+// Experts with few pairs share launches of small jobs, those with many have jobs of 32; where one
+// matrix is not affine, the portable kernel sets the size of jobs for all.
 func TestLimbExperts(t *testing.T) {
 	p4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
 	q8 := quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}

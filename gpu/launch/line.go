@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Line has a goroutine of its own finish what is added to it, one piece after the other: what a stream of an Asynchronous back end needs between Commit and
-// the call of done. Add never waits.
+// Line has a goroutine of its own finish what is added to it, one piece after the other: what a
+// stream of an Asynchronous back end needs between Commit and the call of done. Add never waits.
 type Line[T any] struct {
 	finish func(T)
 
@@ -33,7 +33,8 @@ func (l *Line[T]) Add(x T) {
 	l.poke()
 }
 
-// Close waits until all that was added is finished, and ends the line. It reports whether this was the first call.
+// Close waits until all that was added is finished, and ends the line. It reports whether this was
+// the first call.
 func (l *Line[T]) Close() (first bool) {
 	l.mu.Lock()
 	first = !l.closed
@@ -79,7 +80,8 @@ func (l *Line[T]) take() (x T, ok, closed bool) {
 	switch {
 	case l.first == len(l.waiting):
 		l.waiting, l.first = l.waiting[:0], 0
-	case l.first >= 64 && 2*l.first >= len(l.waiting): // one that never runs empty must not grow for ever
+	// one that never runs empty must not grow for ever
+	case l.first >= 64 && 2*l.first >= len(l.waiting):
 		n := copy(l.waiting, l.waiting[l.first:])
 		clear(l.waiting[n:])
 		l.waiting, l.first = l.waiting[:n], 0
@@ -87,7 +89,8 @@ func (l *Line[T]) take() (x T, ok, closed bool) {
 	return x, true, false
 }
 
-// Doing says what the work of a Commit did that launched kernels of these names, each given once: for the error of one that failed.
+// Doing says what the work of a Commit did that launched kernels of these names, each given once:
+// for the error of one that failed.
 func Doing(kernels []string) string {
 	switch len(kernels) {
 	case 0:

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What is added is finished in order, all of it before Close returns, and what is added while nothing is idle does not pile up.
+// What is added is finished in order, all of it before Close returns, and what is added while
+// nothing is idle does not pile up.
 func TestLine(t *testing.T) {
 	const n = 1000
 	var got []int
@@ -60,8 +61,8 @@ func TestLineIsBounded(t *testing.T) {
 	l.Close()
 }
 
-// Pieces of a staging do not overlap, are what the block has at the offset, and are used again when they were returned; copies out are made if the device has
-// done its part.
+// Pieces of a staging do not overlap, are what the block has at the offset, and are used again when
+// they were returned; copies out are made if the device has done its part.
 func TestStaging(t *testing.T) {
 	made := 0
 	var blocks Blocks[int]

@@ -46,10 +46,12 @@ func (s shape) anyRows() shape {
 	return s
 }
 
-// maxSimdgroups is how many simdgroups of a product's threadgroup share the inputs at most, as in product.metal.
+// maxSimdgroups is how many simdgroups of a product's threadgroup share the inputs at most, as in
+// product.metal.
 const maxSimdgroups = 8
 
-// simdgroups returns how many share cols inputs: each has a few steps. It depends on the matrix alone, as the order of sums does.
+// simdgroups returns how many share cols inputs: each has a few steps. It depends on the matrix
+// alone, as the order of sums does.
 func (s shape) simdgroups(cols int) int {
 	steps, n := ceil(ceil(cols, s.unit), s.lanes), 1
 	for n < maxSimdgroups && 2*n < steps {
@@ -58,7 +60,8 @@ func (s shape) simdgroups(cols int) int {
 	return n
 }
 
-// wide reports whether vectors of 16 bytes can be loaded of m and of inputs at x with these strides.
+// wide reports whether vectors of 16 bytes can be loaded of m and of inputs at x with these
+// strides.
 func (s shape) wide(m *gpu.Matrix, x gpu.View, strides ...int) bool {
 	for _, n := range strides {
 		if n%4 != 0 {

@@ -2,8 +2,9 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// From teamDim channels on a threadgroup of at least leastTeam simdgroups shares a vector; shorter ones take a simdgroup each, normTeam to a
-// threadgroup. Of a team each thread has as few pieces of 4 channels as can be.
+// From teamDim channels on a threadgroup of at least leastTeam simdgroups shares a vector; shorter
+// ones take a simdgroup each, normTeam to a threadgroup. Of a team each thread has as few pieces of
+// 4 channels as can be.
 const (
 	teamDim   = 1024
 	leastTeam = 8
@@ -11,7 +12,8 @@ const (
 	normTeam  = 8
 )
 
-// normShape is how many simdgroups share a vector and how many pieces of 4 channels a thread of them has, the defines of vectors.metal.
+// normShape is how many simdgroups share a vector and how many pieces of 4 channels a thread of
+// them has, the defines of vectors.metal.
 type normShape struct{ team, quads int }
 
 // normShapeOf depends on the vectors' length alone, as the order of sums does.
@@ -37,7 +39,8 @@ func normParamsOf(o *gpu.RMSNorm) normParams {
 	return normParams{uint32(o.Vectors), uint32(o.Dim), uint32(or(o.XStride, o.Dim)), uint32(or(o.YStride, o.Dim)), o.Eps}
 }
 
-// wideNorm reports whether the vectors of o, and dense ones of the same length at others, can be loaded by 4 channels.
+// wideNorm reports whether the vectors of o, and dense ones of the same length at others, can be
+// loaded by 4 channels.
 func wideNorm(o *gpu.RMSNorm, others ...gpu.View) bool {
 	return o.Dim%4 == 0 && o.XStride%4 == 0 && o.YStride%4 == 0 && aligned(16, o.X, o.W, o.Y) && aligned(16, others...)
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// queue encodes Commands one after the other in a goroutine of its own, or, of a back end that only takes
-// note of work, in that of Submit. It has no bound: Submit never waits.
+// queue encodes Commands one after the other in a goroutine of its own, or, of a back end that only
+// takes note of work, in that of Submit. It has no bound: Submit never waits.
 type queue struct {
 	d *Device
 
 	encoding sync.Mutex // held while x is in use
-	x        *encoder   // of an Asynchronous back end: whoever submits encodes; else nil, and the queue's goroutine has one
+	// of an Asynchronous back end: whoever submits encodes; else nil, and the queue's goroutine has
+	// one
+	x *encoder
 
 	mu       sync.Mutex
 	waiting  []*ticket // submitted, not encoded
@@ -57,8 +59,8 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	return q, nil
 }
 
-// Watch makes the queue tell when it works, see gpu.Watched. Where several Submits are in flight, the next one's work begins when the
-// one's before it ends.
+// Watch makes the queue tell when it works, see gpu.Watched. Where several Submits are in flight,
+// the next one's work begins when the one's before it ends.
 func (q *queue) Watch(f func(working bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +112,8 @@ func (q *queue) poke() {
 	}
 }
 
-// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing twice is a no-op.
+// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing
+// twice is a no-op.
 func (q *queue) Close() error {
 	q.mu.Lock()
 	again := q.closed

@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// mostExperts is how many experts the kernels of routing serve: their keys, three numbers each, lie in a threadgroup's memory.
+// mostExperts is how many experts the kernels of routing serve: their keys, three numbers each, lie
+// in a threadgroup's memory.
 const mostExperts = 2048
 
 type routeParams struct {
@@ -22,7 +23,8 @@ func (x *encoder) route(o *gpu.Route) error {
 	r := &o.Rule
 	x.begin(o, "route", o.Experts, o.TopK, flag(r.Sigmoid), flag(r.NormTopK), flag(!o.Bias.IsZero()), flag(o.Rows == 1))
 	x.views(o.Scores, o.Bias, o.Picks, o.Weights)
-	x.jobsOf(x.jobTables(o.Rows, o.TopK, o.Experts, false)) // the same for all formats where there is one row
+	// the same for all formats where there is one row
+	x.jobsOf(x.jobTables(o.Rows, o.TopK, o.Experts, false))
 	x.routed = nil
 	if o.Rows == 1 {
 		x.routed = o
@@ -41,7 +43,8 @@ type jobParams struct{ n, experts, xrows, jobs uint32 }
 // jobThreads is how many threads group the pairs of an operation.
 const jobThreads = 1024
 
-// jobTables is where an operation's lists lie: in memory of the encoder's own, which each operation with experts uses anew.
+// jobTables is where an operation's lists lie: in memory of the encoder's own, which each operation
+// with experts uses anew.
 type jobTables struct {
 	pairs int // bytes from the beginning, where the jobs are
 	n     int // jobs that there can be; those that there are not have no pairs
@@ -65,8 +68,8 @@ func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	return t
 }
 
-// jobs groups an operation's pairs by expert, on the device. Where there is one row, whoever has chosen its experts in this Submit has done it: each
-// pick is a job of its own.
+// jobs groups an operation's pairs by expert, on the device. Where there is one row, whoever has
+// chosen its experts in this Submit has done it: each pick is a job of its own.
 func (x *encoder) jobs(o *gpu.Experts) (t jobTables, err error) {
 	pairs, experts := o.Rows*o.TopK, len(o.Table.Experts)
 	if experts > mostExperts {

@@ -11,7 +11,8 @@ const LeastBlock = 64 << 10
 // blockAlign is what pieces of a Staging begin at multiples of, from the block's beginning.
 const blockAlign = 64
 
-// Block is memory that copies pass through on their way to or from the device: M is what the back end knows it by, Bytes what the host does.
+// Block is memory that copies pass through on their way to or from the device: M is what the back
+// end knows it by, Bytes what the host does.
 type Block[M any] struct {
 	Memory M
 	Bytes  []byte
@@ -87,7 +88,8 @@ func (s *Staging[M]) Take(from *Blocks[M], n int) (bytes []byte, in M, offset in
 // Out notes that src, of Take, is to be copied to dst when the device is done.
 func (s *Staging[M]) Out(dst, src []byte) { s.outs = append(s.outs, copyOut{dst, src}) }
 
-// Return makes the copies that Out noted, if the device has done its part, and gives the blocks back.
+// Return makes the copies that Out noted, if the device has done its part, and gives the blocks
+// back.
 func (s *Staging[M]) Return(to *Blocks[M], done bool) {
 	for _, o := range s.outs {
 		if done {

@@ -14,8 +14,10 @@ import (
 // simdWidth is the lanes of a simdgroup that the kernels are written for.
 const simdWidth = 32
 
-// preamble goes before every source. What kernels fuse they say by fma: a compiler that contracts as it likes does so in one specialisation of a kernel and not in
-// another, and then the bits of a row depend on how many travel together. Compile options turn fast mathematics off, but have nothing for this.
+// preamble goes before every source. What kernels fuse they say by fma: a compiler that contracts
+// as it likes does so in one specialisation of a kernel and not in another, and then the bits of a
+// row depend on how many travel together. Compile options turn fast mathematics off, but have
+// nothing for this.
 const preamble = "#pragma METAL fp contract(off)\n"
 
 // backend is one GPU.
@@ -34,7 +36,8 @@ type backend struct {
 
 var _ launch.Asynchronous = (*backend)(nil)
 
-// Asynchronous says that Submit may encode: a launch is a line in a table, and a Commit one call of C.
+// Asynchronous says that Submit may encode: a launch is a line in a table, and a Commit one call of
+// C.
 func (b *backend) Asynchronous() {}
 
 // pipeline is a kernel that is compiled.
@@ -44,7 +47,8 @@ type pipeline struct {
 	args int
 }
 
-// newDevice returns a device that computes with a GPU, which it closes when it is closed, and also where it fails.
+// newDevice returns a device that computes with a GPU, which it closes when it is closed, and also
+// where it fails.
 func newDevice(sys system) (*Device, error) {
 	b, err := newBackend(sys)
 	if err != nil {
@@ -129,7 +133,8 @@ func (b *backend) compile(k launch.Kernel, m *msl.Module) (*pipeline, error) {
 	return p, nil
 }
 
-// Close gives everything back. While streams are open or memory is not released it is an error and the device stays open.
+// Close gives everything back. While streams are open or memory is not released it is an error and
+// the device stays open.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	if b.closed {

@@ -8,5 +8,6 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
 )
 
-// TestConformance runs the suite through everything but Metal itself: tables, memory, encode.c, completion. The emulator stands for the GPU.
+// TestConformance runs the suite through everything but Metal itself: tables, memory, encode.c,
+// completion. The emulator stands for the GPU.
 func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t, newFake(t, true))) }

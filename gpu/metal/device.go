@@ -13,5 +13,6 @@ type Device struct {
 
 var _ gpu.Unified = (*Device)(nil)
 
-// WorkingSet returns how many bytes of the host's memory the GPU may use without slowing down; 0 if it does not say.
+// WorkingSet returns how many bytes of the host's memory the GPU may use without slowing down; 0 if
+// it does not say.
 func (d *Device) WorkingSet() int64 { return d.workingSet }

@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// expected is what a command buffer has to be sent for a table: the definition of metal_submit, in the words of testdata/fake.c.
+// expected is what a command buffer has to be sent for a table: the definition of metal_submit, in
+// the words of testdata/fake.c.
 func (s *fakeSystem) expected(to *target, t *table) string {
 	var b strings.Builder
 	id := func(o uintptr) int { return number(call(s.l.number, o)) }
@@ -71,7 +72,8 @@ func randomTable(rng *rand.Rand, pipelines, buffers []object) *table {
 	return t
 }
 
-// The messages that encode.c sends are those that the table asks for, one after the other, with every argument.
+// The messages that encode.c sends are those that the table asks for, one after the other, with
+// every argument.
 func TestEncoding(t *testing.T) {
 	s := newFake(t, false)
 	b, err := newBackend(s)
@@ -133,7 +135,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// Where there is no default device the first of all is taken, and what encode.c says of a device is what the device says.
+// Where there is no default device the first of all is taken, and what encode.c says of a device is
+// what the device says.
 func TestFindDevice(t *testing.T) {
 	s := newFake(t, false)
 	defer s.close()

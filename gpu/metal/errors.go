@@ -5,13 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is wrapped by Open's error where there is no Metal: on another system, or in a program built without cgo.
+// ErrUnsupported is wrapped by Open's error where there is no Metal: on another system, or in a
+// program built without cgo.
 var ErrUnsupported = errors.New("no Metal")
 
 // ErrNoDevice is wrapped by Open's error on a Mac without a GPU that programs may use.
 var ErrNoDevice = errors.New("no GPU")
 
-// Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be used.
+// Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be
+// used.
 func Absent(err error) bool { return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNoDevice) }
 
 // CompileError reports a kernel that Metal did not compile.

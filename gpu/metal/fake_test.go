@@ -129,7 +129,8 @@ type fakeDispatch struct {
 	args     [31]fakeArg
 }
 
-// fakeSystem is a system of the library whose launches the emulator runs: command buffers in the order of their commits, from a goroutine of its own.
+// fakeSystem is a system of the library whose launches the emulator runs: command buffers in the
+// order of their commits, from a goroutine of its own.
 type fakeSystem struct {
 	t      testing.TB
 	l      *library
@@ -167,7 +168,8 @@ type fakePipeline struct {
 	args int
 }
 
-// newFake makes a system; with emulate its kernels run, else command buffers end without having done anything.
+// newFake makes a system; with emulate its kernels run, else command buffers end without having
+// done anything.
 func newFake(t testing.TB, emulate bool) *fakeSystem {
 	t.Helper()
 	cCompiler(t)
@@ -204,7 +206,8 @@ func (s *fakeSystem) name() string  { return "Fake M1" }
 func (s *fakeSystem) facts() facts  { return s.what }
 func (s *fakeSystem) pageSize() int { return s.page }
 
-// compile remembers the source, and builds the kernel for the emulator: that which was announced, or that of the source itself.
+// compile remembers the source, and builds the kernel for the emulator: that which was announced,
+// or that of the source itself.
 func (s *fakeSystem) compile(source, kernel string) (compiled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,7 +363,8 @@ func (s *fakeSystem) emulate(cb object) error {
 	return nil
 }
 
-// announcing is a back end that tells the fake which kernel comes, so that it need not be read again from its source.
+// announcing is a back end that tells the fake which kernel comes, so that it need not be read
+// again from its source.
 type announcing struct {
 	*backend
 	s  *fakeSystem

@@ -12,7 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// memory is host memory that the GPU has too, without a copy: a buffer of whole pages, of which host is a part.
+// memory is host memory that the GPU has too, without a copy: a buffer of whole pages, of which
+// host is a part.
 type memory struct {
 	b       *backend
 	host    []byte
@@ -42,7 +43,8 @@ func (m *memory) Release() {
 	m.b.memory--
 }
 
-// NewMemory returns n zeroed bytes, which host and GPU share: reads from a disk can go straight there. They take up memory when they are written to.
+// NewMemory returns n zeroed bytes, which host and GPU share: reads from a disk can go straight
+// there. They take up memory when they are written to.
 func (b *backend) NewMemory(n int) (launch.Memory, error) {
 	m, err := b.newMemory(n)
 	if err != nil {
@@ -75,7 +77,8 @@ func (b *backend) outOfMemory(n int, more string) error {
 		gpu.ErrOutOfMemory, n, b.sys.name(), b.facts.maxBuffer, b.facts.workingSet, more)
 }
 
-// Wrap gives the GPU memory of the host, with what lies around it in the same pages, which kernels do not look at.
+// Wrap gives the GPU memory of the host, with what lies around it in the same pages, which kernels
+// do not look at.
 func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 	m, err := b.wrap(mem)
 	if err != nil {
@@ -86,7 +89,8 @@ func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 
 func (b *backend) wrap(mem []byte) (*memory, error) {
 	page := uintptr(b.sys.pageSize())
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))) // a number: pages may reach beyond what Go knows there
+	// a number: pages may reach beyond what Go knows there
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	offset := int(at % page)
 	whole := (uintptr(offset+len(mem)) + page - 1) / page * page
 	if uint64(whole) > b.facts.maxBuffer {

@@ -14,17 +14,24 @@ import (
 	"testing"
 )
 
-// declared are messages that darwinkit v0.5.0 has no bindings for, as Apple's headers declare them: result, then arguments, in the types of C.
+// declared are messages that darwinkit v0.5.0 has no bindings for, as Apple's headers declare them:
+// result, then arguments, in the types of C.
 var declared = map[string][]string{
-	"MTLBuffer gpuAddress":                           {"uint64_t"},           // MTLBuffer.h, macOS 13: @property (readonly) MTLGPUAddress / uint64_t gpuAddress
-	"MTLDevice newResidencySetWithDescriptor:error:": {"id", "id", "void *"}, // MTLDevice.h, macOS 15
-	"MTLResidencySet addAllocation:":                 {"void", "id"},         // MTLResidencySet.h, macOS 15
-	"MTLResidencySet removeAllocation:":              {"void", "id"},         // MTLResidencySet.h, macOS 15
-	"MTLResidencySet commit":                         {"void"},               // MTLResidencySet.h, macOS 15
-	"MTLCommandQueue addResidencySet:":               {"void", "id"},         // MTLCommandQueue.h, macOS 15
-	"NSObject retain":                                {"id"},                 // NSObject.h
-	"NSObject release":                               {"void"},               // NSObject.h
-	"NSObject new":                                   {"id"},                 // NSObject.h
+	// MTLBuffer.h, macOS 13: @property (readonly) MTLGPUAddress / uint64_t gpuAddress
+	"MTLBuffer gpuAddress": {"uint64_t"},
+	// MTLDevice.h, macOS 15
+	"MTLDevice newResidencySetWithDescriptor:error:": {"id", "id", "void *"},
+	// MTLResidencySet.h, macOS 15
+	"MTLResidencySet addAllocation:": {"void", "id"},
+	// MTLResidencySet.h, macOS 15
+	"MTLResidencySet removeAllocation:": {"void", "id"},
+	// MTLResidencySet.h, macOS 15
+	"MTLResidencySet commit": {"void"},
+	// MTLCommandQueue.h, macOS 15
+	"MTLCommandQueue addResidencySet:": {"void", "id"},
+	"NSObject retain":                  {"id"},   // NSObject.h
+	"NSObject release":                 {"void"}, // NSObject.h
+	"NSObject new":                     {"id"},   // NSObject.h
 }
 
 // receivers says whom the messages of selectors_darwin.go are sent to.
@@ -87,7 +94,8 @@ func numberTypes(files []*ast.File) map[string]string {
 	return c
 }
 
-// binding returns what a generated method binds: the first message that its body sends, to the receiver.
+// binding returns what a generated method binds: the first message that its body sends, to the
+// receiver.
 func binding(fn *ast.FuncDecl, prefix string, numbers map[string]string) (key string, types []string) {
 	if fn.Recv == nil || fn.Body == nil {
 		return "", nil
@@ -152,7 +160,8 @@ func cType(e ast.Expr, numbers map[string]string) string {
 
 var line = regexp.MustCompile(`MESSAGE\((\w+), (\w+), "([^"]+)", ([^,]+), \(id, SEL(?:, ([^)]*))?\)\)`)
 
-// Every message that encode.c sends is one that darwinkit's bindings, or Apple's headers, have, with the types of its arguments and its result.
+// Every message that encode.c sends is one that darwinkit's bindings, or Apple's headers, have,
+// with the types of its arguments and its result.
 func TestMessages(t *testing.T) {
 	text, err := os.ReadFile("messages.h")
 	if err != nil {
@@ -223,7 +232,8 @@ func holds(t *testing.T, bound map[string][]string, used map[string]bool, key st
 	}
 }
 
-// declaredMessages returns the constants of selectors_darwin.go, and what system_darwin.go gives to objc.Sel.
+// declaredMessages returns the constants of selectors_darwin.go, and what system_darwin.go gives to
+// objc.Sel.
 func declaredMessages(t *testing.T) (names map[string]string, sends []string) {
 	t.Helper()
 	names = map[string]string{}

@@ -2,8 +2,9 @@
 
 package metal
 
-// The messages that are sent by objc.Call: darwinkit does not have them, or panics when its methods are called. The tests hold each against darwinkit's bindings or
-// what Apple's headers declare; the messages of encode.c stand in messages.h.
+// The messages that are sent by objc.Call: darwinkit does not have them, or panics when its methods
+// are called. The tests hold each against darwinkit's bindings or what Apple's headers declare; the
+// messages of encode.c stand in messages.h.
 const (
 	newPipelineMessage       = "newComputePipelineStateWithFunction:error:" // to MTLDevice
 	newResidencySetMessage   = "newResidencySetWithDescriptor:error:"       // to MTLDevice

@@ -22,7 +22,8 @@ const (
 	maxConstants = 4096 // bytes of one argument by value
 )
 
-// stream is a command queue. What is recorded between two Commits is a batch, which becomes one command buffer.
+// stream is a command queue. What is recorded between two Commits is a batch, which becomes one
+// command buffer.
 type stream struct {
 	b             *backend
 	queue, fence  object
@@ -120,7 +121,8 @@ func (x *batch) bindMemory(m *memory, offset int) {
 	x.bind(argEntry{buffer: uintptr(m.buffer), offset: uint64(m.offset + offset)})
 }
 
-// bindBytes binds constants. Each begins at a multiple of 16, as the greatest of a struct's members may want.
+// bindBytes binds constants. Each begins at a multiple of 16, as the greatest of a struct's members
+// may want.
 func (x *batch) bindBytes(v []byte) {
 	at := (len(x.table.constants) + 15) &^ 15
 	x.table.constants = append(slices.Grow(x.table.constants, at-len(x.table.constants)+len(v))[:at], v...)
@@ -181,7 +183,8 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	return s.transfer("copy_memory", len(src), piece{in, at}, piece{dst.(*memory), offset})
 }
 
-// CopyOut copies from src to dst by way of staging memory: launches behind it may write to src before the host comes to look.
+// CopyOut copies from src to dst by way of staging memory: launches behind it may write to src
+// before the host comes to look.
 func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 	x := s.record()
 	mem, in, at, err := x.staging.Take(&s.b.spare, len(dst))

@@ -59,7 +59,8 @@ func openQueue(t *testing.T, d gpu.Device) (gpu.View, gpu.Queue) {
 	return gpu.View{Buf: buf}, q
 }
 
-// A command buffer that fails fails its ticket with the cause and the names of its kernels, and no other.
+// A command buffer that fails fails its ticket with the cause and the names of its kernels, and no
+// other.
 func TestFailedCommandBuffer(t *testing.T) {
 	s := newFake(t, false)
 	v, q := openQueue(t, openDevice(t, s))
@@ -186,7 +187,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Copies of every size and alignment bring what they should, and leave alone what lies around it, in order with each other.
+// Copies of every size and alignment bring what they should, and leave alone what lies around it,
+// in order with each other.
 func TestTransfers(t *testing.T) {
 	s := newFake(t, true)
 	s.delay = time.Millisecond

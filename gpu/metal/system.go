@@ -7,8 +7,8 @@ import "unsafe"
 // object is one of Metal's, by its address, retained. It is the system's memory, not Go's.
 type object = unsafe.Pointer
 
-// launchEntry, argEntry, target, result and facts mirror metal_launch, metal_arg, metal_target, metal_result and metal_facts of encode.h, which say what
-// their fields are.
+// launchEntry, argEntry, target, result and facts mirror metal_launch, metal_arg, metal_target,
+// metal_result and metal_facts of encode.h, which say what their fields are.
 type launchEntry struct {
 	pipeline     uintptr
 	groups       [3]uint32
@@ -58,12 +58,13 @@ type system interface {
 	pageSize() int
 	// compile makes a pipeline of a kernel of a source. The error is what Metal says.
 	compile(source, kernel string) (compiled, error)
-	// wrap makes a buffer of the n bytes at at, whole pages, without a copy, and has it resident from then on. It returns where kernels find it; a nil object if
-	// Metal gives none.
+	// wrap makes a buffer of the n bytes at at, whole pages, without a copy, and has it resident
+	// from then on. It returns where kernels find it; a nil object if Metal gives none.
 	wrap(at uintptr, n int) (buffer object, address uint64)
 	// unwrap undoes wrap; the pages can be given back afterwards.
 	unwrap(buffer object)
-	// newQueue makes a command queue, whose command buffers have what is wrapped resident, and a fence.
+	// newQueue makes a command queue, whose command buffers have what is wrapped resident, and a
+	// fence.
 	newQueue() (queue, fence object, err error)
 	// submit is metal_submit; nil if there is no command buffer to be had.
 	submit(to *target, t *table, ticket uint64) (commandBuffer object)

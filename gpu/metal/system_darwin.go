@@ -18,7 +18,8 @@ import (
 	"github.com/progrium/darwinkit/objc"
 )
 
-// languageVersion is that of the Metal Shading Language, 3.0: the first in which structs in memory have pointers. darwinkit's constants end before.
+// languageVersion is that of the Metal Shading Language, 3.0: the first in which structs in memory
+// have pointers. darwinkit's constants end before.
 const languageVersion metal.LanguageVersion = 3 << 16
 
 // The structs that C reads and writes have the sizes of those of encode.h.

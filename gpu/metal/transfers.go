@@ -20,13 +20,15 @@ const transferThreads = 256
 // greatestTransfer is the most units of one launch: a thread's number has 32 bits.
 const greatestTransfer = 1 << 30
 
-// units are the types that transfers move, by size; the largest that places and length allow is taken.
+// units are the types that transfers move, by size; the largest that places and length allow is
+// taken.
 var units = []struct {
 	size    int
 	defines string
 }{{16, "#define UNIT uint4\n"}, {4, "#define UNIT uint\n"}, {1, "#define UNIT uchar\n"}}
 
-// transfers are the kernels that move memory. Metal's own copies would need an encoder of their own between two launches.
+// transfers are the kernels that move memory. Metal's own copies would need an encoder of their own
+// between two launches.
 type transfers struct {
 	b      *backend
 	module *msl.Module
@@ -64,7 +66,8 @@ type piece struct {
 	offset int
 }
 
-// transfer adds launches of a transfer kernel over n bytes of each of the pieces, which are its first arguments.
+// transfer adds launches of a transfer kernel over n bytes of each of the pieces, which are its
+// first arguments.
 func (s *stream) transfer(name string, n int, pieces ...piece) error {
 	x := s.record()
 	for _, p := range pieces {
@@ -94,7 +97,8 @@ func (s *stream) transfer(name string, n int, pieces ...piece) error {
 	return nil
 }
 
-// fits reports whether units of a size can be moved: the pieces begin at multiples of it and have at least one.
+// fits reports whether units of a size can be moved: the pieces begin at multiples of it and have
+// at least one.
 func fits(size, n int, pieces []piece) bool {
 	if n < size {
 		return false

@@ -22,8 +22,8 @@ var (
 	packed  = regexp.MustCompile(`^packed_`)
 )
 
-// checkWords refuses words and phrases that stand nowhere in the subset. It returns false where brackets do not match, so that nothing
-// more can be said.
+// checkWords refuses words and phrases that stand nowhere in the subset. It returns false where
+// brackets do not match, so that nothing more can be said.
 func (p *parser) checkWords(ts []tok) bool {
 	ws := words(ts)
 	for i, t := range ws {
@@ -57,8 +57,9 @@ func (p *parser) checkWords(ts []tok) bool {
 	return true
 }
 
-// helper checks what stands before a top-level brace and the braces' text. Where it is a function, that must be inline and have no
-// threadgroup variables, and its pointers must name their address spaces.
+// helper checks what stands before a top-level brace and the braces' text. Where it is a function,
+// that must be inline and have no threadgroup variables, and its pointers must name their address
+// spaces.
 func (p *parser) helper(head, body []tok) {
 	ws := words(head)
 	open := until(ws, 0, "(=")
@@ -88,8 +89,8 @@ func (p *parser) helper(head, body []tok) {
 	}
 }
 
-// threadgroupVariable reports whether a declaration of a threadgroup variable begins at i, and where its semicolon or what
-// stands instead is.
+// threadgroupVariable reports whether a declaration of a threadgroup variable begins at i, and
+// where its semicolon or what stands instead is.
 func threadgroupVariable(ts []tok, i int) (end int, ok bool) {
 	if ts[i].text != "threadgroup" {
 		return 0, false

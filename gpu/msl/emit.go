@@ -34,7 +34,8 @@ func prelude(name string) string {
 	return strings.Replace(s, "#include \"vec.h\"", prelude("vec.h"), 1)
 }
 
-// EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It is a library of its own.
+// EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It is
+// a library of its own.
 func EmulatorRuntime() string { return prelude("runtime.cpp") }
 
 // LintFlags are the options with which clang++ checks what Emit writes for Lint.
@@ -57,7 +58,8 @@ func (t Target) prelude() string {
 	return "#include <metal_stdlib>\nusing namespace metal;\n"
 }
 
-// Emit writes the module for a target with one of its kernels; "" means all. defines are lines "#define NAME value\n" that are put before it.
+// Emit writes the module for a target with one of its kernels; "" means all. defines are lines
+// "#define NAME value\n" that are put before it.
 func (m *Module) Emit(t Target, kernel, defines string) string {
 	var b strings.Builder
 	b.WriteString(t.prelude())
@@ -95,8 +97,8 @@ func emitText(b *strings.Builder, t Target, it item) {
 
 var spaces = regexp.MustCompile(`\b(device|constant|threadgroup|thread)\b`)
 
-// plain is a token's text with the address spaces taken out where the target has none. They cannot be macros: CUDA's own headers spell
-// __device__ as __attribute__((device)).
+// plain is a token's text with the address spaces taken out where the target has none. They cannot
+// be macros: CUDA's own headers spell __device__ as __attribute__((device)).
 func plain(x tok, t Target) string {
 	switch {
 	case x.text == table && t.cpp():

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Thread attributes as the targets spell them, in the places of positions and indices; $ is the axis.
+// Thread attributes as the targets spell them, in the places of positions and indices; $ is the
+// axis.
 const cudaIndex = "(threadIdx.x+blockDim.x*(threadIdx.y+blockDim.y*threadIdx.z))"
 
 var (
@@ -47,7 +48,8 @@ func (k *Kernel) emit(b *strings.Builder, t Target) {
 	}
 }
 
-// bodyText writes the body with its threadgroup variables declared by declare, whose dims are like "[8][32]".
+// bodyText writes the body with its threadgroup variables declared by declare, whose dims are like
+// "[8][32]".
 func (k *Kernel) bodyText(t Target, declare func(typ, name, dims string) string) string {
 	var b strings.Builder
 	for i := 0; i < len(k.body); i++ {
@@ -59,7 +61,8 @@ func (k *Kernel) bodyText(t Target, declare func(typ, name, dims string) string)
 		dims := until(k.body, i, ";[")
 		d := declared(k.body[i:dims])
 		b.WriteString(declare(d.typ, d.name, strings.Join(strings.Fields(join(k.body[dims:end])), " ")) + ";")
-		b.WriteString(strings.Repeat("\n", strings.Count(join(k.body[i:end]), "\n"))) // lines keep their numbers
+		// lines keep their numbers
+		b.WriteString(strings.Repeat("\n", strings.Count(join(k.body[i:end]), "\n")))
 		i = end
 	}
 	return b.String()
@@ -70,7 +73,8 @@ func (k *Kernel) write(b *strings.Builder, head string, before []string, body st
 	fmt.Fprintf(b, "\n%s\n  %s\n#line %d %q\n%s}\n", head, strings.Join(before, "\n  "), k.line, k.file, body)
 }
 
-// emitMetal writes it as it is, and for Lint without attributes and with static threadgroup variables.
+// emitMetal writes it as it is, and for Lint without attributes and with static threadgroup
+// variables.
 func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	static, signature, head := "", join(k.params), ""
 	switch {
@@ -110,8 +114,9 @@ func (k *Kernel) emitCUDA(b *strings.Builder) {
 		k.bodyText(CUDA, func(typ, name, dims string) string { return fmt.Sprintf("__shared__ %s %s%s", typ, name, dims) }))
 }
 
-// emitEmulator writes a function of the arguments' addresses, the thread and its threadgroup's memory, whose variables are a struct, and a
-// table name__meta: the struct's size, then each argument's size (Bytes) or alignment (Buffer).
+// emitEmulator writes a function of the arguments' addresses, the thread and its threadgroup's
+// memory, whose variables are a struct, and a table name__meta: the struct's size, then each
+// argument's size (Bytes) or alignment (Buffer).
 func (k *Kernel) emitEmulator(b *strings.Builder) {
 	var before, fields, meta []string
 	for i, a := range k.Args {

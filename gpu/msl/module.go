@@ -60,14 +60,16 @@ func (m *Module) Kernel(name string) *Kernel {
 	return nil
 }
 
-// SubsetError reports what in a source is outside the subset, one line of the form "file:line: what" each.
+// SubsetError reports what in a source is outside the subset, one line of the form "file:line:
+// what" each.
 type SubsetError struct{ Lines []string }
 
 func (e *SubsetError) Error() string {
 	return "msl: outside the subset of the Metal Shading Language:\n" + strings.Join(e.Lines, "\n")
 }
 
-// Parse reads a file and those it includes; read gives a file's text by name. What is outside the subset is reported as a *SubsetError.
+// Parse reads a file and those it includes; read gives a file's text by name. What is outside the
+// subset is reported as a *SubsetError.
 func Parse(file string, read func(string) (string, error)) (*Module, error) {
 	p := &parser{module: &Module{}, read: read, seen: map[string]bool{}}
 	if err := p.parse(file); err != nil {

@@ -170,7 +170,8 @@ func lintText(t *testing.T, compiler, src string) string {
 	return string(out)
 }
 
-// TestAddressSpaces asks clang to find pointers of another address space, and what Metal does not have.
+// TestAddressSpaces asks clang to find pointers of another address space, and what Metal does not
+// have.
 func TestAddressSpaces(t *testing.T) {
 	compiler := clang(t)
 	if out := lintText(t, compiler, good); strings.Contains(out, "error") {

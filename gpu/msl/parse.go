@@ -31,7 +31,8 @@ func (p *parser) parse(file string) error {
 		return nil
 	}
 	var text []tok
-	begin, threads := 0, 0 // where in text the declaration under way begins; its [[max_total_threads_per_threadgroup]]
+	// where in text the declaration under way begins; its [[max_total_threads_per_threadgroup]]
+	begin, threads := 0, 0
 	flush := func() {
 		if len(words(text)) > 0 {
 			p.module.items = append(p.module.items, item{file: file, toks: text})
@@ -135,7 +136,8 @@ func declared(ts []tok) (d declaration) {
 	return d
 }
 
-// The thread attributes. Positions have one type within a kernel, indices are scalars. The numbers are places in emit.go's tables.
+// The thread attributes. Positions have one type within a kernel, indices are scalars. The numbers
+// are places in emit.go's tables.
 var (
 	positions = map[string]int{"thread_position_in_grid": 0, "threadgroup_position_in_grid": 1, "thread_position_in_threadgroup": 2,
 		"threads_per_threadgroup": 3, "threadgroups_per_grid": 4, "threads_per_grid": 5}
@@ -175,7 +177,8 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 	return k, closing(ts, i)
 }
 
-// parameter reads one parameter of k; seen are the thread attributes so far and posType the type of positions.
+// parameter reads one parameter of k; seen are the thread attributes so far and posType the type of
+// positions.
 func (p *parser) parameter(k *Kernel, param []tok, seen map[string]bool, posType *string) {
 	ws := words(param)
 	if len(ws) == 0 {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Visit is the experts that one layer uses together: by numbers that are different for every layer and expert, each once. They must
-// be in the cache at the same time.
+// Visit is the experts that one layer uses together: by numbers that are different for every layer
+// and expert, each once. They must be in the cache at the same time.
 type Visit []int32
 
 // Misses returns, of each visit, how many of its experts a cache would have had to read.
@@ -22,8 +22,9 @@ func (m Misses) Sum(from int) int {
 	return n
 }
 
-// Optimum returns the misses of the cache that throws out the expert whose next use lies farthest, which no cache of so many slots that
-// reads only what is used can undercut. It begins empty. The error says which visit cannot be served.
+// Optimum returns the misses of the cache that throws out the expert whose next use lies farthest,
+// which no cache of so many slots that reads only what is used can undercut. It begins empty. The
+// error says which visit cannot be served.
 func Optimum(visits []Visit, slots int) (Misses, error) {
 	next, err := nextUses(visits, slots)
 	if err != nil {
@@ -32,7 +33,8 @@ func Optimum(visits []Visit, slots int) (Misses, error) {
 	return replay(visits, slots, func(visit, use int) int { return -next[visit][use] }), nil
 }
 
-// LRU returns the misses of the cache that throws out the expert that has not been used for the longest time.
+// LRU returns the misses of the cache that throws out the expert that has not been used for the
+// longest time.
 func LRU(visits []Visit, slots int) (Misses, error) {
 	if _, err := nextUses(visits, slots); err != nil {
 		return nil, err
@@ -40,7 +42,8 @@ func LRU(visits []Visit, slots int) (Misses, error) {
 	return replay(visits, slots, func(visit, _ int) int { return visit }), nil
 }
 
-// nextUses returns, of each use, the visit in which the same expert is used next; past the last one if it is not.
+// nextUses returns, of each use, the visit in which the same expert is used next; past the last one
+// if it is not.
 func nextUses(visits []Visit, slots int) ([][]int, error) {
 	next, last := make([][]int, len(visits)), map[int32]int{}
 	for i := len(visits) - 1; i >= 0; i-- {
@@ -64,12 +67,13 @@ func nextUses(visits []Visit, slots int) ([][]int, error) {
 	return next, nil
 }
 
-// replay serves the visits; of the experts that could leave, the one of least worth does. An expert's worth is what worth said at its last
-// use.
+// replay serves the visits; of the experts that could leave, the one of least worth does. An
+// expert's worth is what worth said at its last use.
 func replay(visits []Visit, slots int, worth func(visit, use int) int) Misses {
 	out := make(Misses, len(visits))
 	held := map[int32]int{} // what the cache holds, and the worth of each
-	var queue entries       // of all that is held; entries whose worth is no longer the expert's count for nothing
+	// of all that is held; entries whose worth is no longer the expert's count for nothing
+	var queue entries
 	for i, v := range visits {
 		now := make(map[int32]bool, len(v))
 		for _, k := range v {

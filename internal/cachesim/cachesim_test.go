@@ -14,7 +14,8 @@ func TestByHand(t *testing.T) {
 		cache func([]Visit, int) (Misses, error)
 		want  Misses
 	}{
-		// With two slots: 3 takes the place of 2, whose next use is farther than that of 1, and 2 later that of 3.
+		// With two slots: 3 takes the place of 2, whose next use is farther than that of 1, and 2
+		// later that of 3.
 		{"optimum", Optimum, Misses{1, 1, 1, 0, 1, 0}},
 		{"lru", LRU, Misses{1, 1, 1, 1, 1, 0}},
 	} {
@@ -54,7 +55,8 @@ func least(visits []Visit, slots int, held []int32) int {
 	return least(visits[1:], slots, held)
 }
 
-// TestOptimumIsLeast tries all choices on short random texts: none has fewer misses, and LRU never has fewer.
+// TestOptimumIsLeast tries all choices on short random texts: none has fewer misses, and LRU never
+// has fewer.
 func TestOptimumIsLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {

@@ -22,8 +22,9 @@ type Group struct {
 // Dir returns the group's folder.
 func (g *Group) Dir() string { return g.dir }
 
-// SetLimit sets the most memory that the group may have, cached file pages counted, and without swap where that can be said. Version 1 refuses
-// a limit that it cannot free enough for; version 2 kills.
+// SetLimit sets the most memory that the group may have, cached file pages counted, and without
+// swap where that can be said. Version 1 refuses a limit that it cannot free enough for; version 2
+// kills.
 func (g *Group) SetLimit(bytes int64) error {
 	n := strconv.FormatInt(bytes, 10)
 	if g.version == 2 {
@@ -32,7 +33,8 @@ func (g *Group) SetLimit(bytes int64) error {
 		}
 		return g.writeIfThere("memory.swap.max", "0")
 	}
-	// Memory and swap together may not have less than memory alone: the order depends on the direction.
+	// Memory and swap together may not have less than memory alone: the order depends on the
+	// direction.
 	err := g.write("memory.limit_in_bytes", n)
 	if both := g.writeIfThere("memory.memsw.limit_in_bytes", n); both != nil || err == nil {
 		return both
@@ -40,12 +42,14 @@ func (g *Group) SetLimit(bytes int64) error {
 	return g.write("memory.limit_in_bytes", n)
 }
 
-// Usage returns the memory that the group has now, cached file pages included; 0 where the kernel does not tell.
+// Usage returns the memory that the group has now, cached file pages included; 0 where the kernel
+// does not tell.
 func (g *Group) Usage() int64 {
 	return g.number(map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[g.version])
 }
 
-// Peak returns the most memory that the group had, cached file pages included; 0 where the kernel does not tell.
+// Peak returns the most memory that the group had, cached file pages included; 0 where the kernel
+// does not tell.
 func (g *Group) Peak() int64 {
 	return g.number(map[int]string{1: "memory.max_usage_in_bytes", 2: "memory.peak"}[g.version])
 }
@@ -65,8 +69,8 @@ func (g *Group) Kills() (int64, error) {
 	return 0, fmt.Errorf("%s/%s does not tell of kills; the kernel is too old", g.dir, file)
 }
 
-// SetReadRate sets how fast the group may read from a disk (MAJOR:MINOR), in bytes a second. 0 means as fast as it can: reads that
-// wait go on.
+// SetReadRate sets how fast the group may read from a disk (MAJOR:MINOR), in bytes a second. 0
+// means as fast as it can: reads that wait go on.
 func (g *Group) SetReadRate(disk string, bytesPerSecond int64) error {
 	if g.version == 1 {
 		return g.write("blkio.throttle.read_bps_device", fmt.Sprintf("%s %d", disk, bytesPerSecond))

@@ -19,7 +19,8 @@ type Tree struct {
 // At is the hierarchy of a version that is mounted at dir.
 func At(dir string, version int) *Tree { return &Tree{dir, version} }
 
-// FindMemory finds the hierarchy of memory cgroups below root, for a user of that id. The error says what is missing and what to do.
+// FindMemory finds the hierarchy of memory cgroups below root, for a user of that id. The error
+// says what is missing and what to do.
 func FindMemory(root string, user int) (*Tree, error) {
 	return find(root, user, "memory", "memory", "memory.limit_in_bytes")
 }
@@ -75,7 +76,8 @@ func (t *Tree) Make(name string) (*Group, error) {
 	return g, nil
 }
 
-// Enter is a shell's script that puts itself into the groups $1 and $2, which may be the same, and becomes the command after that.
+// Enter is a shell's script that puts itself into the groups $1 and $2, which may be the same, and
+// becomes the command after that.
 const Enter = `for g in "$1" "$2"; do echo $$ > "$g/cgroup.procs" || exit 125; done; shift 2; exec "$@"`
 
 // exists reports whether there is such a file.

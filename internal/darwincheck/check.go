@@ -32,9 +32,11 @@ type Result struct {
 	Errors []error
 	// Findings are what analyzers and the rule about darwinkit report.
 	Findings []string
-	// Panicking are the methods of darwinkit that panic, as types.Func.FullName has them, in packages that those asked for need.
+	// Panicking are the methods of darwinkit that panic, as types.Func.FullName has them, in
+	// packages that those asked for need.
 	Panicking []string
-	// Dependencies is how many type errors packages of others have; with any, nothing said here can be relied on.
+	// Dependencies is how many type errors packages of others have; with any, nothing said here can
+	// be relied on.
 	Dependencies int
 	// Packages were checked, in all.
 	Packages int
@@ -92,8 +94,8 @@ type run struct {
 	result  Result
 }
 
-// Check checks the packages. overlay has texts in place of files, by absolute name. The error is about what keeps it from checking; what it finds is in the
-// Result.
+// Check checks the packages. overlay has texts in place of files, by absolute name. The error is
+// about what keeps it from checking; what it finds is in the Result.
 func (k *Checker) Check(overlay map[string][]byte) (*Result, error) {
 	temp, err := os.MkdirTemp("", "darwincheck-")
 	if err != nil {
@@ -112,7 +114,8 @@ func (k *Checker) Check(overlay map[string][]byte) (*Result, error) {
 	return &r.result, r.analyze()
 }
 
-// dependency checks what a package that was not asked for declares; of darwinkit also the bodies, for what panics.
+// dependency checks what a package that was not asked for declares; of darwinkit also the bodies,
+// for what panics.
 func (k *Checker) dependency(p *listed) {
 	var files []*ast.File
 	for _, name := range append(append([]string{}, p.GoFiles...), p.CgoFiles...) {
@@ -128,7 +131,8 @@ func (k *Checker) dependency(p *listed) {
 	info := &types.Info{Instances: map[*ast.Ident]types.Instance{}, Defs: map[*ast.Ident]types.Object{}}
 	conf := k.config(p, func(error) { k.depends++ })
 	conf.FakeImportC, conf.IgnoreFuncBodies = true, !generated
-	k.done[p.ImportPath], _ = conf.Check(p.ImportPath, k.fset, files, info) // Error hears of what is wrong
+	// Error hears of what is wrong
+	k.done[p.ImportPath], _ = conf.Check(p.ImportPath, k.fset, files, info)
 	k.packages++
 	if generated {
 		findPanics(files, info, k.panics)
@@ -189,7 +193,8 @@ func (r *run) root(p *listed, number int) error {
 	}
 	if len(r.result.Errors) == before {
 		r.typed = append(r.typed, &packages.Package{ID: p.ImportPath, Name: p.Name, PkgPath: p.ImportPath, Fset: r.fset, Syntax: files, Types: t,
-			TypesInfo: info, TypesSizes: r.sizes, Imports: map[string]*packages.Package{}}) // the analyzers need no facts of others
+			// the analyzers need no facts of others
+			TypesInfo: info, TypesSizes: r.sizes, Imports: map[string]*packages.Package{}})
 	}
 	return nil
 }

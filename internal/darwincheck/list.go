@@ -22,7 +22,8 @@ type listed struct {
 	Error                      *struct{ Err string }
 }
 
-// list returns the packages that the patterns name and all that they need, each after those that it needs.
+// list returns the packages that the patterns name and all that they need, each after those that it
+// needs.
 func (c *Config) list(patterns []string) ([]*listed, error) {
 	args := append([]string{"list", "-e", "-deps", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
 	out, err := c.goTool(args...)
@@ -57,7 +58,8 @@ func (c *Config) goTool(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// translate runs cgo on a package's files that import "C" and returns what stands in their place, in dir.
+// translate runs cgo on a package's files that import "C" and returns what stands in their place,
+// in dir.
 func (r *run) translate(p *listed, dir string) ([]string, error) {
 	var sources []string
 	for _, name := range p.CgoFiles {

@@ -19,8 +19,9 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
-// packedSHA256 is of checksums.json in the packed copy, which holds the checksum of every other file. It was computed by
-// this test and says nothing but that the bytes are still those that packVersion stands for.
+// packedSHA256 is of checksums.json in the packed copy, which holds the checksum of every other
+// file. It was computed by this test and says nothing but that the bytes are still those that
+// packVersion stands for.
 const packedSHA256 = "7d170fab7e1ce559b243fae938a3c1385790c85203ff650b16f15744882af2c0"
 
 // cacheEnv makes the test binary call Dir on a folder and print the result; see TestMain.
@@ -256,7 +257,8 @@ func TestLoserKeepsTheWinner(t *testing.T) {
 	onlyTheCopy(t, cache)
 }
 
-// Several processes, and several calls in one of them, end with one good copy, also when they find a damaged one.
+// Several processes, and several calls in one of them, end with one good copy, also when they find
+// a damaged one.
 func TestAtOnce(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -12,16 +12,18 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
-// Name is the name of the packed copy's directory. Another checkpoint or another packing has another name.
+// Name is the name of the packed copy's directory. Another checkpoint or another packing has
+// another name.
 func Name() string { return fmt.Sprintf("demo-%s-%d", checkpointSHA256[:12], packVersion) }
 
-// Dir returns the packed model directory of the demo model, under cacheDir, which is made if need be. On first use
-// the checkpoint is unpacked and converted there, which takes some 25 MB of room for a moment and leaves 11 MB; later calls only
-// hold the copy against its checksums, and make it anew if it is damaged.
+// Dir returns the packed model directory of the demo model, under cacheDir, which is made if need
+// be. On first use the checkpoint is unpacked and converted there, which takes some 25 MB of room
+// for a moment and leaves 11 MB; later calls only hold the copy against its checksums, and make it
+// anew if it is damaged.
 //
-// progress, if not nil, gets lines for people, on first use and on repair. Several processes may call Dir at once: each
-// prepares a copy of its own, the first to finish puts it in place, the others drop theirs. After an error nothing new is
-// left in cacheDir.
+// progress, if not nil, gets lines for people, on first use and on repair. Several processes may
+// call Dir at once: each prepares a copy of its own, the first to finish puts it in place, the
+// others drop theirs. After an error nothing new is left in cacheDir.
 func Dir(ctx context.Context, cacheDir string, progress func(string)) (string, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -53,7 +55,8 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// build makes a packed copy beside dir and puts it in place. cacheDir, if it is new, goes again when there is an error.
+// build makes a packed copy beside dir and puts it in place. cacheDir, if it is new, goes again
+// when there is an error.
 func build(ctx context.Context, cacheDir, dir string, progress func(string)) (err error) {
 	fresh := !exists(cacheDir)
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
@@ -98,17 +101,18 @@ func unpack(dst string) error {
 	return nil
 }
 
-// installTries bounds how often something damaged is found in the place of a copy: more often than once is another
-// process that repairs it too and was found between its own two steps.
+// installTries bounds how often something damaged is found in the place of a copy: more often than
+// once is another process that repairs it too and was found between its own two steps.
 const installTries = 5
 
-// install renames packed to dir, unless a good copy is there by now. What is there and damaged is moved to trash, which the
-// caller removes, so that dir is never half removed.
+// install renames packed to dir, unless a good copy is there by now. What is there and damaged is
+// moved to trash, which the caller removes, so that dir is never half removed.
 func install(ctx context.Context, packed, dir, trash string) error {
 	var err error
 	for try := range installTries {
 		err = os.Rename(packed, dir)
-		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) { // ENOTDIR: a file is there
+		// ENOTDIR: a file is there
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
 		}
 		verr := convert.Verify(ctx, dir)

@@ -15,15 +15,17 @@ var checkpointFiles = [...]string{
 	"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
 }
 
-// checkpointSHA256 is over the checkpoint's files, and names the packed copy in the cache. It is written down since hashing
-// 10 MB at every start takes longer than all the rest of it; a test computes it.
+// checkpointSHA256 is over the checkpoint's files, and names the packed copy in the cache. It is
+// written down since hashing 10 MB at every start takes longer than all the rest of it; a test
+// computes it.
 const checkpointSHA256 = "9300b14f139d047a13fb5167181fe7b479c7375ee6f468f3052eb6e20e16600d"
 
-// packVersion must be raised when the same checkpoint is packed into other bytes: packed copies of before are then left
-// alone, and a new one is made. A test knows the bytes.
+// packVersion must be raised when the same checkpoint is packed into other bytes: packed copies of
+// before are then left alone, and a new one is made. A test knows the bytes.
 const packVersion = 3
 
-// Files returns the embedded files: a checkpoint directory in the layout of MLX, README.md, NOTICE, and reference.json.
+// Files returns the embedded files: a checkpoint directory in the layout of MLX, README.md, NOTICE,
+// and reference.json.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "files")
 	if err != nil {
@@ -34,11 +36,12 @@ func Files() fs.FS {
 
 // Ref is what Hugging Face transformers computed from the dequantised weights in float32.
 type Ref struct {
-	About   string    `json:"about"`
-	Seq     int       `json:"seq"`      // tokens of a window
-	Windows int       `json:"windows"`  // windows in EvalIDs
-	EvalIDs []int32   `json:"eval_ids"` // [Windows*Seq+1], held-out Go source
-	NLL     []float64 `json:"nll"`      // [Windows] mean loss in nats of tokens i*Seq+1 … i*Seq+Seq, with an empty state at i*Seq
+	About   string  `json:"about"`
+	Seq     int     `json:"seq"`      // tokens of a window
+	Windows int     `json:"windows"`  // windows in EvalIDs
+	EvalIDs []int32 `json:"eval_ids"` // [Windows*Seq+1], held-out Go source
+	// [Windows] mean loss in nats of tokens i*Seq+1 … i*Seq+Seq, with an empty state at i*Seq
+	NLL     []float64 `json:"nll"`
 	Greedy  []Greedy  `json:"greedy"`
 	Routing Routing   `json:"routing"`
 }
@@ -54,10 +57,13 @@ type Greedy struct {
 
 // Routing is how predictable the routing of the first 2,048 tokens of EvalIDs is.
 type Routing struct {
-	About            string    `json:"about"`
-	HitLastToken     []float64 `json:"hit_last_token"`        // [layers] share of experts that the token before had in the same layer
-	HitPrevLayerGate []float64 `json:"hit_prev_layer_gate"`   // [layers-1] share of layer i+1's experts that its gate foretells from layer i's input
-	ExpertShareTop25 []float64 `json:"expert_share_top25pct"` // [layers] share of picks that the busiest quarter of experts gets
+	About string `json:"about"`
+	// [layers] share of experts that the token before had in the same layer
+	HitLastToken []float64 `json:"hit_last_token"`
+	// [layers-1] share of layer i+1's experts that its gate foretells from layer i's input
+	HitPrevLayerGate []float64 `json:"hit_prev_layer_gate"`
+	// [layers] share of picks that the busiest quarter of experts gets
+	ExpertShareTop25 []float64 `json:"expert_share_top25pct"`
 }
 
 // Reference returns the reference figures.

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Rules is a parsed rule text. Its statements end with a semicolon, # begins a comment, names of packages are relative to
-// the module, and x/* means every declared package below x.
+// Rules is a parsed rule text. Its statements end with a semicolon, # begins a comment, names of
+// packages are relative to the module, and x/* means every declared package below x.
 //
 //	a, b < c, d < e;   c and d may import a and b and what those may import, and so on for e
 //	a !< b;            b must not import a, whatever the arrows say

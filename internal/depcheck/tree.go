@@ -14,9 +14,11 @@ import (
 
 // Tree is the packages and folders of a module.
 type Tree struct {
-	Module   string              // the module's path
-	Packages map[string][]Import // by path relative to the module, "." for its root; all with a .go file that is no test
-	Folders  []string            // at the top; hidden ones and those that .gitignore names are left out
+	Module string // the module's path
+	// by path relative to the module, "." for its root; all with a .go file that is no test
+	Packages map[string][]Import
+	// at the top; hidden ones and those that .gitignore names are left out
+	Folders []string
 }
 
 // Import is one import in one file that is no test.

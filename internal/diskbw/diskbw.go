@@ -85,8 +85,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Measure reads. A mode that the file system refuses has no Rate; if that leaves none, the error is an *UnsupportedError. If ctx ends, so does
-// Measure within a record, with ctx's error.
+// Measure reads. A mode that the file system refuses has no Rate; if that leaves none, the error is
+// an *UnsupportedError. If ctx ends, so does Measure within a record, with ctx's error.
 func Measure(ctx context.Context, c Config) ([]Rate, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

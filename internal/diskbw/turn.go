@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turn reads random records in one mode, so many at once, until the time is over. It returns how many, how long that took, and the time of
-// all reads together.
+// turn reads random records in one mode, so many at once, until the time is over. It returns how
+// many, how long that took, and the time of all reads together.
 func (t *turns) turn(ctx context.Context, c Config, mode Mode, depth int) (reads int, took, waited time.Duration, err error) {
 	order := t.random.Perm(len(t.records))
 	if mode == Buffered {
-		// A turn reads no record that another one of its reads brought in, as long as there are enough of them.
+		// A turn reads no record that another one of its reads brought in, as long as there are
+		// enough of them.
 		for i := range t.files[mode] {
 			if err := forget(t.files[mode][i]); err != nil {
 				return 0, 0, 0, fmt.Errorf("diskbw: %s: giving up cached pages: %w", c.Files[i], err)
@@ -53,7 +54,8 @@ func (t *turns) turn(ctx context.Context, c Config, mode Mode, depth int) (reads
 	return int(done.Load()), took, time.Duration(ns.Load()), errors.Join(errs...)
 }
 
-// read reads a record. Direct reads begin and end where they may, so that a record that is not aligned brings a little more with it.
+// read reads a record. Direct reads begin and end where they may, so that a record that is not
+// aligned brings a little more with it.
 func (t *turns) read(r record, mode Mode, buf []byte, bytes int) error {
 	f := t.files[mode][r.file]
 	from, to := r.offset, r.offset+int64(bytes)
@@ -63,7 +65,8 @@ func (t *turns) read(r record, mode Mode, buf []byte, bytes int) error {
 	return readFull(f, buf[:to-from], from, int(r.offset+int64(bytes)-from))
 }
 
-// readFull reads until least bytes are there; the end of the file may come between least and len(buf).
+// readFull reads until least bytes are there; the end of the file may come between least and
+// len(buf).
 func readFull(f *os.File, buf []byte, at int64, least int) error {
 	for got := 0; got < least; {
 		n, err := unix.Pread(int(f.Fd()), buf[got:], at+int64(got))

@@ -1,5 +1,5 @@
-// Package durable holds what writers ask of a file system: how much room there is, that a rename is on the disk, and that a file
-// appears whole or not at all.
+// Package durable holds what writers ask of a file system: how much room there is, that a rename is
+// on the disk, and that a file appears whole or not at all.
 package durable
 
 import (
@@ -33,7 +33,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Replace puts a file with what write writes in the place of path, whole or not at all. Only its user may read it.
+// Replace puts a file with what write writes in the place of path, whole or not at all. Only its
+// user may read it.
 func Replace(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
 	if err != nil {

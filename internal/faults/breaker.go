@@ -151,7 +151,8 @@ func (b *breaker) lowerMemory(ctx context.Context) (what string, err error) {
 		mib(before), mib(goal), steps, took.Seconds(), given, slots(p.stderr.String()), c.Tokens), nil
 }
 
-// slots returns the numbers of expert slots that a log tells of: before the first change and after the last.
+// slots returns the numbers of expert slots that a log tells of: before the first change and after
+// the last.
 func slots(text string) string {
 	from, to := "", ""
 	for line := range strings.Lines(text) {
@@ -222,7 +223,8 @@ func (b *breaker) stall(ctx context.Context) (what string, err error) {
 
 // dead silences the disk for longer than the read timeout.
 func (b *breaker) dead(ctx context.Context) (what string, err error) {
-	const timeout, grace = time.Second, 4 * time.Second // it waits for the disk once more before it ends
+	// it waits for the disk once more before it ends
+	const timeout, grace = time.Second, 4 * time.Second
 	p, err := b.silent(ctx, "--read-timeout", timeout.String())
 	if err != nil {
 		return "", err

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// diskOf returns the whole disk that a folder lies on, as MAJOR:MINOR: partitions cannot be throttled. root is where proc and sys are.
+// diskOf returns the whole disk that a folder lies on, as MAJOR:MINOR: partitions cannot be
+// throttled. root is where proc and sys are.
 func diskOf(root, dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -37,7 +38,8 @@ func diskOf(root, dir string) (string, error) {
 	return strings.TrimSpace(string(whole)), nil
 }
 
-// mountOf returns the device number and the source of the mount that holds a folder: of those above it the deepest, and of these the last.
+// mountOf returns the device number and the source of the mount that holds a folder: of those above
+// it the deepest, and of these the last.
 func mountOf(mountinfo []byte, dir string) (number, source string) {
 	best := -1
 	for s := bufio.NewScanner(bytes.NewReader(mountinfo)); s.Scan(); {

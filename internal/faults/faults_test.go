@@ -102,7 +102,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// program is a stand-in for moeflux-actor in a stand-in for a kernel, which empties folders by itself. What it does is in $1's file.
+// program is a stand-in for moeflux-actor in a stand-in for a kernel, which empties folders by
+// itself. What it does is in $1's file.
 const program = `#!/bin/sh
 trap 'echo interrupted >&2; sleep 0.5; rm -f %[1]s/*/moeflux-*/*; exit 130' INT
 %[2]s
@@ -130,7 +131,8 @@ func breakerWith(t *testing.T, script string) (*breaker, *bytes.Buffer) {
 	}, &out
 }
 
-// TestTwo runs the one fault that needs no kernel, and holds that a wrong token, a crash and a run without tokens are told.
+// TestTwo runs the one fault that needs no kernel, and holds that a wrong token, a crash and a run
+// without tokens are told.
 func TestTwo(t *testing.T) {
 	for script, want := range map[string]string{
 		`echo '{"tokens":25,"differences":0}'`: "50 tokens as they must be",

@@ -1,5 +1,5 @@
-// Command faults breaks what is below the program while it runs, on a synthetic model whose every token is known, and holds that it goes on, or says
-// in time and by name what is wrong:
+// Command faults breaks what is below the program while it runs, on a synthetic model whose every
+// token is known, and holds that it goes on, or says in time and by name what is wrong:
 //
 //   - memory: the limit of its cgroup is lowered while it decodes; it gives expert slots up, goes on with the same tokens and is not killed.
 //   - stall: its disk does not answer for seconds; it waits and goes on with the same tokens.
@@ -13,8 +13,8 @@
 //	bin/moeflux-actor synth --shape qwen3-30b-a3b --layers 2 --vocab 8192 /var/tmp/small
 //	sudo go run ./internal/faults -program bin/moeflux-actor -model /var/tmp/small
 //
-// It needs root on Linux with cgroups for memory and disks (version 1 or 2), and fails, saying what is missing, where it cannot have them: no fault is left
-// out unless -only leaves it out.
+// It needs root on Linux with cgroups for memory and disks (version 1 or 2), and fails, saying what
+// is missing, where it cannot have them: no fault is left out unless -only leaves it out.
 package main
 
 import (

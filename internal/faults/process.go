@@ -115,7 +115,8 @@ func (p *process) over() bool {
 	}
 }
 
-// result waits for the end and returns what was checked: every token and its experts as they must be.
+// result waits for the end and returns what was checked: every token and its experts as they must
+// be.
 func (p *process) result(ctx context.Context) (*checked, error) {
 	select {
 	case <-p.ended:

@@ -15,9 +15,10 @@ const (
 	ballastLook  = 5 * time.Millisecond
 )
 
-// ballast is memory that the machine really has, held for a group that is about to grow. A virtual machine may have handed the memory
-// that it does not use to its host, and gets it again much more slowly than a disk reads: a cold start there measures
-// the host. What is held is given up piece by piece as the group takes memory, so that the kernel hands the same pages on.
+// ballast is memory that the machine really has, held for a group that is about to grow. A virtual
+// machine may have handed the memory that it does not use to its host, and gets it again much more
+// slowly than a disk reads: a cold start there measures the host. What is held is given up piece by
+// piece as the group takes memory, so that the kernel hands the same pages on.
 type ballast struct {
 	mem   []byte
 	given int // bytes from the start that were given up
@@ -43,7 +44,8 @@ func (b *ballast) giveTo(ctx context.Context, usage func() int64) {
 	for {
 		want := min(usage()+ballastLead, int64(len(b.mem)))
 		for int64(b.given) < want {
-			_ = unix.Madvise(b.mem[b.given:b.given+ballastPiece], unix.MADV_DONTNEED) // cannot fail on a private mapping of ours
+			// cannot fail on a private mapping of ours
+			_ = unix.Madvise(b.mem[b.given:b.given+ballastPiece], unix.MADV_DONTNEED)
 			b.given += ballastPiece
 		}
 		select {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestBallast lets a group grow: what is given up stays a lead ahead of it, and never ahead by more than a piece; in the end all is gone.
+// TestBallast lets a group grow: what is given up stays a lead ahead of it, and never ahead by more
+// than a piece; in the end all is gone.
 func TestBallast(t *testing.T) {
 	b, err := hold(ballastLead) // twice the lead in all
 	if err != nil {

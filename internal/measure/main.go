@@ -1,13 +1,16 @@
-// Command measure makes the table of models that are bigger than memory: for each shape, routing and share of the model's size it puts the program
-// under a memory limit (a cgroup of its own, version 1 or 2, cached file pages counted), drops the page cache, and lets bench --cold decode. It prints
-// the median speed beside that of other programs, and beside what disk and memory would allow.
+// Command measure makes the table of models that are bigger than memory: for each shape, routing
+// and share of the model's size it puts the program under a memory limit (a cgroup of its own,
+// version 1 or 2, cached file pages counted), drops the page cache, and lets bench --cold decode.
+// It prints the median speed beside that of other programs, and beside what disk and memory would
+// allow.
 //
 //	go build -o bin/moeflux-actor ./cmd/moeflux-actor
 //	sudo go run ./internal/measure -program bin/moeflux-actor -models /var/tmp/models
 //	sudo go run ./internal/measure -models /var/tmp/models -shapes qwen3-30b-a3b -shares 25 -runs 5 -- --read-workers 4
 //
-// Models that are missing are made by synth, some 20 GB a shape; the routings of a shape share the files of their experts. Flags after -- go to bench.
-// It needs root on Linux. Rows are measured by turns, so that what disturbs the machine meets all alike.
+// Models that are missing are made by synth, some 20 GB a shape; the routings of a shape share the
+// files of their experts. Flags after -- go to bench. It needs root on Linux. Rows are measured by
+// turns, so that what disturbs the machine meets all alike.
 package main
 
 import (

@@ -50,8 +50,8 @@ func TestFindGroups(t *testing.T) {
 	}
 }
 
-// program is a stand-in for moeflux-actor: its synth makes a file, its doctor and bench print what is known, and it empties the group's folder, which
-// a kernel does by itself.
+// program is a stand-in for moeflux-actor: its synth makes a file, its doctor and bench print what
+// is known, and it empties the group's folder, which a kernel does by itself.
 const program = `#!/bin/sh
 echo "$@" >>%[1]s/calls
 case $1 in

@@ -80,12 +80,14 @@ type benchRun struct {
 		} `json:"runs"`
 	} `json:"cases"`
 
-	PeakBytes   int64 `json:"peak_bytes"`   // of the group, cached file pages included
-	DiskBytes   int64 `json:"disk_bytes"`   // that the process had read from disk, measurements of the disk and the opening included
+	PeakBytes int64 `json:"peak_bytes"` // of the group, cached file pages included
+	// that the process had read from disk, measurements of the disk and the opening included
+	DiskBytes   int64 `json:"disk_bytes"`
 	MajorFaults int64 `json:"major_faults"` // pages that it had to wait for
 }
 
-// measure makes the models that are missing and measures all rows by turns. When it is stopped it returns the rows that have a run.
+// measure makes the models that are missing and measures all rows by turns. When it is stopped it
+// returns the rows that have a run.
 func (m *measurer) measure(ctx context.Context) ([]*row, error) {
 	rows, err := m.rows(ctx)
 	if err != nil {
@@ -139,7 +141,8 @@ func (m *measurer) bench(ctx context.Context, r *row) (*benchRun, error) {
 // cost is what the system says of a process.
 type cost struct{ peak, disk, faults int64 }
 
-// limited runs the program cold and under the row's limit, and reads the JSON that it prints into out.
+// limited runs the program cold and under the row's limit, and reads the JSON that it prints into
+// out.
 func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string) (c cost, err error) {
 	m.made++
 	g, err := m.groups.make(fmt.Sprintf("moeflux-measure-%d-%d", os.Getpid(), m.made), r.Limit)
@@ -201,7 +204,8 @@ func (m *measurer) rows(ctx context.Context) ([]*row, error) {
 	return rows, nil
 }
 
-// model returns the directory of a model and makes it if it is missing. experts is another route's model, whose expert files it shares, or "".
+// model returns the directory of a model and makes it if it is missing. experts is another route's
+// model, whose expert files it shares, or "".
 func (m *measurer) model(ctx context.Context, shape, route, experts string) (string, error) {
 	name := shape + "-" + route
 	if m.o.layers > 0 {

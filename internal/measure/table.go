@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// peers are what other programs decode, in tokens a second: the median of cold starts in a memory cgroup with cached file pages counted, 64
-// tokens, two AMD Zen 5 cores, a disk of 2 to 4 GB/s. Models were made with the laws of the same names, limits are the same shares.
+// peers are what other programs decode, in tokens a second: the median of cold starts in a memory
+// cgroup with cached file pages counted, 64 tokens, two AMD Zen 5 cores, a disk of 2 to 4 GB/s.
+// Models were made with the laws of the same names, limits are the same shares.
 var peers = []struct {
 	shape, route string
 	share        int
@@ -21,14 +22,18 @@ var peers = []struct {
 	{"qwen3.5-35b-a3b", "mild", 25, 2.06, 2.8}, {"qwen3.5-35b-a3b", "mild", 50, 2.9, 3.6},
 }
 
-// limit is what a token would take if nothing but disk and memory mattered, and both went on at once.
+// limit is what a token would take if nothing but disk and memory mattered, and both went on at
+// once.
 type limit struct {
-	Disk    float64 `json:"disk_seconds"`    // of a token: what the best possible cache reads, at the disk's bandwidth
-	Compute float64 `json:"compute_seconds"` // of a token: what it touches, at the memory's bandwidth
+	// of a token: what the best possible cache reads, at the disk's bandwidth
+	Disk float64 `json:"disk_seconds"`
+	// of a token: what it touches, at the memory's bandwidth
+	Compute float64 `json:"compute_seconds"`
 	Speed   float64 `json:"tokens_per_second"`
 }
 
-// limitOf returns the limit of one run; ok is false if a bandwidth, or what the best cache reads, is not known.
+// limitOf returns the limit of one run; ok is false if a bandwidth, or what the best cache reads,
+// is not known.
 func limitOf(d *doctor, run *benchRun) (l limit, ok bool) {
 	disk := 0.0
 	for _, r := range d.Disk {

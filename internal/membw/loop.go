@@ -1,6 +1,7 @@
 package membw
 
-// loop is one way to read memory. Each of its functions returns Σ w[i] modulo 2^64; len(w) is a multiple of 128.
+// loop is one way to read memory. Each of its functions returns Σ w[i] modulo 2^64; len(w) is a
+// multiple of 128.
 type loop struct {
 	name string
 	sum  func(w []uint64) uint64

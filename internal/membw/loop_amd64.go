@@ -4,8 +4,8 @@ package membw
 
 import "golang.org/x/sys/cpu"
 
-// sumAVX512 and sumAVX2 return Σ w[i] of n words, a multiple of 128 that is not 0. They read both halves at once and prefetch
-// beyond their ends, which faults nowhere.
+// sumAVX512 and sumAVX2 return Σ w[i] of n words, a multiple of 128 that is not 0. They read both
+// halves at once and prefetch beyond their ends, which faults nowhere.
 //
 //go:noescape
 func sumAVX512(w *uint64, n int) uint64

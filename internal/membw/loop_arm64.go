@@ -2,8 +2,8 @@
 
 package membw
 
-// sumNEON returns Σ w[i] of n words, a multiple of 128 that is not 0. It reads both halves at once and prefetches beyond
-// their ends, which faults nowhere.
+// sumNEON returns Σ w[i] of n words, a multiple of 128 that is not 0. It reads both halves at once
+// and prefetches beyond their ends, which faults nowhere.
 //
 //go:noescape
 func sumNEON(w *uint64, n int) uint64

@@ -21,15 +21,16 @@ const (
 
 // Config says what is measured. The zero value is ready for use.
 type Config struct {
-	// Threads is how many read at once. 0 means the cores this process may use. More than there are cores measures the
-	// scheduler too.
+	// Threads is how many read at once. 0 means the cores this process may use. More than there are
+	// cores measures the scheduler too.
 	Threads int
-	// Bytes is the length of the array that they read together, a multiple of BlockBytes with a block for each thread at least. 0 means
-	// 1 GiB, or a block for each thread if that is more. Whether it is far more than the caches hold is for the caller to know;
-	// less shows their speed.
+	// Bytes is the length of the array that they read together, a multiple of BlockBytes with a
+	// block for each thread at least. 0 means 1 GiB, or a block for each thread if that is more.
+	// Whether it is far more than the caches hold is for the caller to know; less shows their
+	// speed.
 	Bytes int
-	// Time is how long passes go on; 5 are made at least. 0 means those 5. One pass may be slowed by anything else that
-	// happens in the machine; many show what is usual.
+	// Time is how long passes go on; 5 are made at least. 0 means those 5. One pass may be slowed
+	// by anything else that happens in the machine; many show what is usual.
 	Time time.Duration
 }
 
@@ -57,8 +58,9 @@ type Rate struct {
 	Loop             string // which loads: avx512, avx2, neon or portable
 }
 
-// Measure lets the threads read the array again and again; the first pass does not count. The memory is
-// outside the Go heap and given back. If ctx ends, so does Measure within a pass, with ctx's error.
+// Measure lets the threads read the array again and again; the first pass does not count. The
+// memory is outside the Go heap and given back. If ctx ends, so does Measure within a pass, with
+// ctx's error.
 func Measure(ctx context.Context, c Config) (Rate, error) {
 	if err := c.Validate(); err != nil {
 		return Rate{}, err
@@ -90,7 +92,8 @@ func Measure(ctx context.Context, c Config) (Rate, error) {
 	}, nil
 }
 
-// passes measures read, which is one pass over the array, and returns the bytes a second of each but the first.
+// passes measures read, which is one pass over the array, and returns the bytes a second of each
+// but the first.
 func passes(ctx context.Context, c Config, read func()) ([]float64, error) {
 	var rates []float64
 	begin := time.Now()
@@ -107,8 +110,8 @@ func passes(ctx context.Context, c Config, read func()) ([]float64, error) {
 	return rates, nil
 }
 
-// touch sets every word to one, so that each page is there and is not the page of zeros that all share. It stops when ctx
-// ends.
+// touch sets every word to one, so that each page is there and is not the page of zeros that all
+// share. It stops when ctx ends.
 func (a *array) touch(ctx context.Context, t *threads) {
 	var next atomic.Int64
 	t.all(func() {
@@ -120,7 +123,8 @@ func (a *array) touch(ctx context.Context, t *threads) {
 	})
 }
 
-// read reads all words once. That their sum is right shows that none was left out, by the compiler or by us.
+// read reads all words once. That their sum is right shows that none was left out, by the compiler
+// or by us.
 func (a *array) read(t *threads, l loop) {
 	var next, sum atomic.Int64
 	t.all(func() {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Float is what can be compared. Got and wanted may differ in type: float32 results against a float64 reference.
+// Float is what can be compared. Got and wanted may differ in type: float32 results against a
+// float64 reference.
 type Float interface{ ~float32 | ~float64 }
 
 // listed is how many mismatches an error lists.
@@ -51,7 +52,8 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("got %d values, want %d", e.Got, e.Want)
 }
 
-// compare asks off for each element how far it is off and how far it may be; more, or NaN, is a mismatch.
+// compare asks off for each element how far it is off and how far it may be; more, or NaN, is a
+// mismatch.
 func compare[G, W Float](rule string, got []G, want []W, off func(i int, g, w float64) (off, limit float64)) error {
 	if len(got) != len(want) {
 		return &LengthError{len(got), len(want)}
@@ -89,10 +91,12 @@ func worse(a, b Difference) bool {
 	return math.IsNaN(a.Off) || a.Off*max(b.Limit, math.SmallestNonzeroFloat64) > b.Off*max(a.Limit, math.SmallestNonzeroFloat64)
 }
 
-// same reports values that are equal whatever the tolerance: the same number, infinity, or two NaNs.
+// same reports values that are equal whatever the tolerance: the same number, infinity, or two
+// NaNs.
 func same(g, w float64) bool { return g == w || math.IsNaN(g) && math.IsNaN(w) }
 
-// distance is |g-w|; 0 for the same values and NaN where it has no meaning, so that no limit admits it.
+// distance is |g-w|; 0 for the same values and NaN where it has no meaning, so that no limit admits
+// it.
 func distance(g, w float64) float64 {
 	switch {
 	case same(g, w):
@@ -111,8 +115,8 @@ func Near[G, W Float](got []G, want []W, absolute, relative float64) error {
 	})
 }
 
-// Scaled wants |got-want| <= relative·scale[i]. The scale of a sum is the sum of its terms' magnitudes, to
-// which rounding is proportional where the sum itself cancels.
+// Scaled wants |got-want| <= relative·scale[i]. The scale of a sum is the sum of its terms'
+// magnitudes, to which rounding is proportional where the sum itself cancels.
 func Scaled[G, W Float](got []G, want []W, scale []float64, relative float64) error {
 	if len(scale) != len(want) {
 		return &LengthError{len(scale), len(want)}
@@ -139,8 +143,8 @@ func Within(got, want []float32, ulps int64) error {
 	})
 }
 
-// ULP returns how many float32 lie between a and b: 0 for equal values, zeros of both signs among them, and for two
-// NaNs; the largest int64 if one is a NaN.
+// ULP returns how many float32 lie between a and b: 0 for equal values, zeros of both signs among
+// them, and for two NaNs; the largest int64 if one is a NaN.
 func ULP(a, b float32) int64 {
 	nanA, nanB := a != a, b != b
 	switch {
@@ -162,8 +166,8 @@ func ordered(f float32) int64 {
 	return 1<<31 - b
 }
 
-// Cosine returns the cosine of the angle between two vectors of one length, computed in float64; 1 if both are
-// zero, 0 if one is, and NaN if a value is not finite or the lengths differ.
+// Cosine returns the cosine of the angle between two vectors of one length, computed in float64; 1
+// if both are zero, 0 if one is, and NaN if a value is not finite or the lengths differ.
 func Cosine[A, B Float](a []A, b []B) float64 {
 	if len(a) != len(b) {
 		return math.NaN()
@@ -204,8 +208,8 @@ func Aligned[G, W Float](got []G, want []W, least float64) error {
 	return nil
 }
 
-// MaxRelative returns max|got-want| / max|want|: the error against the largest value. It is NaN if the lengths
-// differ or a difference has no meaning.
+// MaxRelative returns max|got-want| / max|want|: the error against the largest value. It is NaN if
+// the lengths differ or a difference has no meaning.
 func MaxRelative[G, W Float](got []G, want []W) float64 {
 	if len(got) != len(want) {
 		return math.NaN()

@@ -86,11 +86,12 @@ func (f *fullAttention) turnHeads(x []float64, p int) []float64 {
 	return out
 }
 
-// latentNormEps is the epsilon of both norms inside latent attention, whatever the configuration says of the others.
+// latentNormEps is the epsilon of both norms inside latent attention, whatever the configuration
+// says of the others.
 const latentNormEps = 1e-6
 
-// latentAttention is multi-head latent attention in its defining form: keys and values of every head are unfolded from
-// the latent of their position.
+// latentAttention is multi-head latent attention in its defining form: keys and values of every
+// head are unfolded from the latent of their position.
 type latentAttention struct {
 	cfg      *model.Config
 	q        *matrix // [heads·(nope+rope), hidden]; nil where qA and qB are its two factors
@@ -106,7 +107,8 @@ type latentAttention struct {
 	softmult float64 // of the scores
 }
 
-// softmaxScale returns (nope+rope)^-0.5, under YaRN with mscale_all_dim times m(s, mscale_all_dim)².
+// softmaxScale returns (nope+rope)^-0.5, under YaRN with mscale_all_dim times m(s,
+// mscale_all_dim)².
 func softmaxScale(c *model.Config) float64 {
 	scale := 1 / math.Sqrt(float64(c.QKNopeHeadDim+c.QKRopeHeadDim))
 	if c.YaRN != nil && c.YaRN.MScaleAllDim != 0 {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Result is what an engine computed for the tokens of a trace. A field, a layer and a row that is nil is not compared.
+// Result is what an engine computed for the tokens of a trace. A field, a layer and a row that is
+// nil is not compared.
 type Result struct {
 	Logits [][]float32 // [T][vocab]
 	Picks  [][][]int   // [layers with experts][T][K], in any order
@@ -28,8 +29,9 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("refmodel: %s at position %d: got %s, want %s", d.What, d.Position, d.Got, d.Want)
 }
 
-// Compare holds an engine's result against the trace: logits to an absolute tolerance, picks as sets. Picks come first, position
-// by position, since everything after a wrong one differs. The error is the first *Difference.
+// Compare holds an engine's result against the trace: logits to an absolute tolerance, picks as
+// sets. Picks come first, position by position, since everything after a wrong one differs. The
+// error is the first *Difference.
 func (t *Trace) Compare(got Result, tolerance float64) error {
 	if n := len(got.Logits); got.Logits != nil && n != len(t.Tokens) {
 		return &Difference{What: "logits", Layer: -1, Got: fmt.Sprintf("%d rows", n), Want: fmt.Sprint(len(t.Tokens))}

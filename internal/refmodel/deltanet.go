@@ -55,7 +55,8 @@ func newRecurrent(c *model.Config) [][][]float64 {
 	return out
 }
 
-// convolve returns silu(Σ_j w[ch, j] · rows[t-taps+1+j][ch]) for the last row t; rows before the first are zero.
+// convolve returns silu(Σ_j w[ch, j] · rows[t-taps+1+j][ch]) for the last row t; rows before the
+// first are zero.
 func (n *deltaNet) convolve(rows [][]float64) []float64 {
 	taps := n.cfg.LinearConvKernelDim
 	out := make([]float64, n.cfg.LinearConvDim())
@@ -76,8 +77,8 @@ func deltaGates(aLog, dtBias, alpha, b float64) (g, beta float64) {
 	return math.Exp(-math.Exp(aLog) * softplus(alpha+dtBias)), sigmoid(b)
 }
 
-// deltaRule advances the state S [dv][dk] of one value head: S decays, the error of what it says of k is corrected by
-// the share beta, and the output is read with q. delta is the correction.
+// deltaRule advances the state S [dv][dk] of one value head: S decays, the error of what it says of
+// k is corrected by the share beta, and the output is read with q. delta is the correction.
 func deltaRule(state [][]float64, q, k, v []float64, g, beta float64) (out, delta []float64) {
 	for d := range state {
 		for i := range state[d] {

@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// fixture is one checkpoint and how far its float32 reference is from a float64 evaluation of the same file by a second,
-// independent program (the testdata README's figures, rounded up).
+// fixture is one checkpoint and how far its float32 reference is from a float64 evaluation of the
+// same file by a second, independent program (the testdata README's figures, rounded up).
 type fixture struct {
 	name           string
 	logits, hidden float64

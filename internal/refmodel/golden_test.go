@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The vectors in this file were computed by another program from the same definitions, in float64, and printed with seven
-// digits or fewer.
+// The vectors in this file were computed by another program from the same definitions, in float64,
+// and printed with seven digits or fewer.
 
 func near(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
@@ -129,7 +129,8 @@ func TestSoftmaxScale(t *testing.T) {
 	}
 }
 
-// The engine takes its frequencies, multiplier and softmax scale from the configuration, which computes them on its own.
+// The engine takes its frequencies, multiplier and softmax scale from the configuration, which
+// computes them on its own.
 func TestRopeAgreesWithModel(t *testing.T) {
 	stretched := 0
 	for _, arch := range testmodel.Archs() {
@@ -185,8 +186,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// The vector tells apart biased choice, unbiased weights and the limit of groups: without bias experts 7, 2 and 4
-// would be chosen and group 1 would survive.
+// The vector tells apart biased choice, unbiased weights and the limit of groups: without bias
+// experts 7, 2 and 4 would be chosen and group 1 would survive.
 func TestSigmoidRouting(t *testing.T) {
 	logits := []float64{0.5, -1, 2.2, -0.4, 1.7, 0.3, -2.5, 3.1, 1.1, -0.2, 0.9, -1.6}
 	bias := []float64{0.2, 0.05, -0.15, 0.6, -0.1, 0, 0.3, -0.4, 0.1, -0.3, 0.25, 0}
@@ -196,7 +197,8 @@ func TestSigmoidRouting(t *testing.T) {
 		t.Errorf("got picks %v, want [3 10 8]", r.Picks)
 	}
 	nearAll(t, "weights", r.Weights, []float64{0.538668, 0.954283, 1.007049}, 6e-7)
-	// Group sums are 1.823772, 1.319977 and 1.811210, which is clearer than expert 8 before expert 0.
+	// Group sums are 1.823772, 1.319977 and 1.811210, which is clearer than expert 8 before expert
+	// 0.
 	near(t, "gap", r.Gap, sigmoid(1.1)+0.1-(sigmoid(0.5)+0.2), 1e-15)
 
 	c.NormTopKProb = false

@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Model is a packed model with every weight widened to float64. It is not changed after Open and may be used from
-// many goroutines.
+// Model is a packed model with every weight widened to float64. It is not changed after Open and
+// may be used from many goroutines.
 type Model struct {
 	cfg    *model.Config
 	embed  *matrix
@@ -50,7 +50,8 @@ func (m *Model) NewState() *State { return &State{m: m, layers: make([]layerStat
 
 // Position is what the model computed at one position. The slices are the caller's.
 type Position struct {
-	Hidden    [][]float64 // [layers+1][hidden]: the embedding, then the residual stream after each layer
+	// [layers+1][hidden]: the embedding, then the residual stream after each layer
+	Hidden    [][]float64
 	Mixer     [][]float64 // [layers][hidden]: the mixer's output, before it is added
 	FFN       [][]float64 // [layers][hidden]: the feed-forward part's output, before it is added
 	FinalNorm []float64   // [hidden]
@@ -103,10 +104,10 @@ func (s *State) mixer(l *layer, kept *layerState, a []float64) []float64 {
 // Forward feeds tokens to an empty sequence. It panics on a token outside the vocabulary.
 func (m *Model) Forward(tokens []int32) *Trace { return m.NewState().forward(tokens) }
 
-// ForwardNoisy is Forward with the rounding errors of a less exact engine: every product of a matrix row and a vector is
-// off by a normally distributed part, size, of the root of the sum of its squared terms. How far the result is from Forward's
-// says how much the model amplifies such errors, and so what a comparison may ask for. float32 arithmetic is
-// about size 2^-23.
+// ForwardNoisy is Forward with the rounding errors of a less exact engine: every product of a
+// matrix row and a vector is off by a normally distributed part, size, of the root of the sum of
+// its squared terms. How far the result is from Forward's says how much the model amplifies such
+// errors, and so what a comparison may ask for. float32 arithmetic is about size 2^-23.
 func (m *Model) ForwardNoisy(tokens []int32, size float64, seed uint64) *Trace {
 	s := m.NewState()
 	s.noise = &noise{size: size, rng: rand.New(rand.NewPCG(seed, 0))}

@@ -51,9 +51,9 @@ func (m *moe) apply(s *State, x []float64) ([]float64, Route) {
 type Route struct {
 	Picks   []int     // [K], best choice first
 	Weights []float64 // [K]: what multiplies each pick's output
-	// Gap is how far the decision is from another one: the distance between the last choice and the best one left out, and of
-	// groups likewise, in router logits where scores are a softmax and in biased scores where they are sigmoids. +Inf
-	// where there is no choice.
+	// Gap is how far the decision is from another one: the distance between the last choice and the
+	// best one left out, and of groups likewise, in router logits where scores are a softmax and in
+	// biased scores where they are sigmoids. +Inf where there is no choice.
 	Gap float64
 }
 
@@ -95,7 +95,8 @@ func chooseExperts(c *model.Config, logits, bias []float64) Route {
 	return r
 }
 
-// keepGroups sets the experts of all groups but the best to -Inf. A group is as good as the sum of its two best experts.
+// keepGroups sets the experts of all groups but the best to -Inf. A group is as good as the sum of
+// its two best experts.
 func keepGroups(c *model.Config, choice []float64) (gap float64) {
 	size := len(choice) / c.NGroup
 	group := make([]float64, c.NGroup)
@@ -118,8 +119,8 @@ func keepGroups(c *model.Config, choice []float64) (gap float64) {
 	return gap
 }
 
-// best returns the indexes of the k greatest numbers, the greatest first and the lower index first among equals, and how
-// far the last of them is above the greatest of the others.
+// best returns the indexes of the k greatest numbers, the greatest first and the lower index first
+// among equals, and how far the last of them is above the greatest of the others.
 func best(x []float64, k int) (picks []int, gap float64) {
 	taken := make([]bool, len(x))
 	for len(picks) <= k && len(picks) < len(x) {

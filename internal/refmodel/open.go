@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Open reads a packed model directory and widens all of it: eight bytes a weight. The error joins everything that is
-// missing or has another shape than config.json wants.
+// Open reads a packed model directory and widens all of it: eight bytes a weight. The error joins
+// everything that is missing or has another shape than config.json wants.
 func Open(packedDir string) (*Model, error) {
 	raw, err := os.ReadFile(filepath.Join(packedDir, "config.json"))
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 
 var writeTo = flag.String("write", "", "write the checkpoints of TestOtherImplementation to this directory, for testdata/make.py")
 
-// others are models with options that the fixtures do not have, computed by another implementation; see testdata/README.md.
+// others are models with options that the fixtures do not have, computed by another implementation;
+// see testdata/README.md.
 var others = map[string]testmodel.Spec{
 	"glm4_moe-qknorm-bias-dense": {Arch: model.Glm4MoE, Hidden: 32, Layers: 3, Vocab: 40, MaxPositions: 256, Eps: 1e-5, Heads: 6, RopeTheta: 1e6,
 		KVHeads: 2, HeadDim: 16, RotaryDim: 8, QKNorm: true, Bias: true, DenseLayers: []int{0}, DenseWidth: 40,
@@ -81,12 +82,14 @@ func TestOtherImplementation(t *testing.T) {
 			trace := runSpec(t, spec, array("ids"))
 			logits := off(trace.Logits, array(name+".logits"))
 			hidden := 0.0
-			for i, h := range trace.Hidden[:spec.Layers] { // the other's last one is behind the final norm
+			// the other's last one is behind the final norm
+			for i, h := range trace.Hidden[:spec.Layers] {
 				n := len(h) * spec.Hidden
 				hidden = max(hidden, off(h, array(name + ".hidden")[i*n:(i+1)*n]))
 			}
 			t.Logf("off by %.3g in logits and %.3g in hidden states; smallest router gap %.3g", logits, hidden, trace.MinGap())
-			// The other computes in float32: noise of that size moves these numbers as far as ForwardNoisy says, a mistake by 0.1.
+			// The other computes in float32: noise of that size moves these numbers as far as
+			// ForwardNoisy says, a mistake by 0.1.
 			if tolerance := 1e-4; !(logits < tolerance && hidden < tolerance) {
 				t.Errorf("off by %.3g in logits and %.3g in hidden states, want below %g", logits, hidden, tolerance)
 			}

@@ -32,7 +32,8 @@ func ids(t testing.TB, fixture, prompt string) []int32 {
 	return out
 }
 
-// Fed one by one or together, tokens give the same numbers, and one sequence does not disturb another.
+// Fed one by one or together, tokens give the same numbers, and one sequence does not disturb
+// another.
 func TestStepIsForward(t *testing.T) {
 	m := open(t, fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0))
 	tokens := ids(t, fixtures.Qwen35MoEBF16, "p9")
@@ -58,8 +59,8 @@ func TestStepIsForward(t *testing.T) {
 	}
 }
 
-// Noise of the size of float32 rounding moves the results about as far as a float32 engine is off: 2e-4 in this model, which
-// is known to amplify it.
+// Noise of the size of float32 rounding moves the results about as far as a float32 engine is off:
+// 2e-4 in this model, which is known to amplify it.
 func TestForwardNoisy(t *testing.T) {
 	m := open(t, fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0))
 	tokens := ids(t, fixtures.Qwen35MoEBF16, "p70")
@@ -82,7 +83,8 @@ func TestForwardNoisy(t *testing.T) {
 	}
 }
 
-// The trained demo model: another implementation's loss of a window, which is only right if nearly everything is.
+// The trained demo model: another implementation's loss of a window, which is only right if nearly
+// everything is.
 func TestDemoLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("512 positions in float64 take seconds")
@@ -124,7 +126,8 @@ func result(trace *refmodel.Trace) refmodel.Result {
 	for _, layer := range trace.Picks {
 		var rows [][]int
 		for _, picks := range layer {
-			rows = append(rows, append(append([]int{}, picks[1:]...), picks[0])) // any order will do
+			// any order will do
+			rows = append(rows, append(append([]int{}, picks[1:]...), picks[0]))
 		}
 		r.Picks = append(r.Picks, rows)
 	}

@@ -27,8 +27,8 @@ func newRotary(r int, theta float64, y *model.YaRN, interleaved bool) rotary {
 	return out
 }
 
-// yarnFrequencies returns, for fast pairs, theta^(-2i/r), for slow ones that divided by the factor, and between the two a
-// mixture.
+// yarnFrequencies returns, for fast pairs, theta^(-2i/r), for slow ones that divided by the factor,
+// and between the two a mixture.
 func yarnFrequencies(r int, theta float64, y *model.YaRN) []float64 {
 	low, high := yarnBorders(r, theta, y)
 	var out []float64
@@ -76,8 +76,8 @@ func yarnTemperature(s, a float64) float64 {
 	return 0.1*a*math.Log(s) + 1
 }
 
-// yarnMultiplier returns m(s, mscale) / m(s, mscale_all_dim), keys that are not given counting as 1 and 0, or what the
-// configuration says outright.
+// yarnMultiplier returns m(s, mscale) / m(s, mscale_all_dim), keys that are not given counting as 1
+// and 0, or what the configuration says outright.
 func yarnMultiplier(y *model.YaRN) float64 {
 	if y.AttentionFactor != 0 {
 		return y.AttentionFactor

@@ -9,11 +9,13 @@ import (
 
 // Trace is what the model computed for T tokens from an empty state.
 type Trace struct {
-	Tokens    []int32       // [T]
-	Logits    [][]float64   // [T][vocab]
-	Hidden    [][][]float64 // [layers+1][T][hidden]: the embedding, then the residual stream after each layer
-	Mixer     [][][]float64 // [layers][T][hidden]: the mixer's output, before it is added
-	FFN       [][][]float64 // [layers][T][hidden]: the feed-forward part's output, before it is added
+	Tokens []int32     // [T]
+	Logits [][]float64 // [T][vocab]
+	// [layers+1][T][hidden]: the embedding, then the residual stream after each layer
+	Hidden [][][]float64
+	Mixer  [][][]float64 // [layers][T][hidden]: the mixer's output, before it is added
+	// [layers][T][hidden]: the feed-forward part's output, before it is added
+	FFN       [][][]float64
 	FinalNorm [][]float64   // [T][hidden]
 	Picks     [][][]int     // [layers with experts][T][K], best choice first
 	Weights   [][][]float64 // [layers with experts][T][K]
@@ -46,8 +48,8 @@ func (t *Trace) add(token int32, p *Position) {
 	}
 }
 
-// Loss returns the mean negative log-likelihood, in nats, of tokens 1 to T-1, each given those before it; NaN for fewer
-// than two tokens.
+// Loss returns the mean negative log-likelihood, in nats, of tokens 1 to T-1, each given those
+// before it; NaN for fewer than two tokens.
 func (t *Trace) Loss() float64 {
 	sum := 0.0
 	for i := 1; i < len(t.Tokens); i++ {
@@ -66,14 +68,15 @@ func NLL(logits []float64, token int32) float64 {
 	return top + math.Log(sum) - logits[token]
 }
 
-// Argmax returns the index of the greatest logit, the lower one among equals, and how far it is above all others.
+// Argmax returns the index of the greatest logit, the lower one among equals, and how far it is
+// above all others.
 func Argmax(logits []float64) (token int32, margin float64) {
 	picks, margin := best(logits, 1)
 	return int32(picks[0]), margin
 }
 
-// MinGap returns the smallest Route.Gap of all layers and positions: with a small one, a less exact engine
-// may choose other experts and be right. +Inf where there is no choice.
+// MinGap returns the smallest Route.Gap of all layers and positions: with a small one, a less exact
+// engine may choose other experts and be right. +Inf where there is no choice.
 func (t *Trace) MinGap() float64 {
 	out := math.Inf(1)
 	for _, layer := range t.Gaps {
@@ -84,8 +87,8 @@ func (t *Trace) MinGap() float64 {
 	return out
 }
 
-// MaxDiff returns the largest difference between the logits, and between the hidden states, of two traces of the same
-// model and tokens; +Inf where they differ in a pick.
+// MaxDiff returns the largest difference between the logits, and between the hidden states, of two
+// traces of the same model and tokens; +Inf where they differ in a pick.
 func (t *Trace) MaxDiff(other *Trace) (logits, hidden float64) {
 	for i := range t.Picks {
 		for p := range t.Picks[i] {

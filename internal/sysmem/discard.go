@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Discard gives the system back the pages that lie wholly in mem, which is private memory of a mapping without a file. What they
-// hold until they are written again is undefined.
+// Discard gives the system back the pages that lie wholly in mem, which is private memory of a
+// mapping without a file. What they hold until they are written again is undefined.
 func Discard(mem []byte) error {
 	page := uintptr(os.Getpagesize())
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % page)

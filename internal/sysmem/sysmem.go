@@ -1,4 +1,5 @@
-// Package sysmem tells how much memory this process may use, the machine's or less if a cgroup says so, and how much it has.
+// Package sysmem tells how much memory this process may use, the machine's or less if a cgroup says
+// so, and how much it has.
 package sysmem
 
 import (
@@ -8,10 +9,12 @@ import (
 
 // Info is in bytes.
 type Info struct {
-	Total     int64 // of the machine, or of the cgroup if that is less
-	Available int64 // that can be taken without swapping, page cache counted as free, this process's mapped files too
-	// Stalled is how long tasks have waited for memory since some time in the past; 0 where the system does not tell. It is of the
-	// cgroup where that is known.
+	Total int64 // of the machine, or of the cgroup if that is less
+	// that can be taken without swapping, page cache counted as free, this process's mapped files
+	// too
+	Available int64
+	// Stalled is how long tasks have waited for memory since some time in the past; 0 where the
+	// system does not tell. It is of the cgroup where that is known.
 	Stalled time.Duration
 }
 

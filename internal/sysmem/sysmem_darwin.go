@@ -14,7 +14,8 @@ type Monitor struct{}
 // NewMonitor returns a monitor, which must be closed.
 func NewMonitor() (*Monitor, error) { return &Monitor{}, nil }
 
-// Read returns the figures of this moment. The system does not tell what is available without cgo; half of its memory is assumed.
+// Read returns the figures of this moment. The system does not tell what is available without cgo;
+// half of its memory is assumed.
 func (*Monitor) Read() (Info, error) {
 	total, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Monitor reads the figures again and again, and allocates nothing for it. The files are opened once, so limits that change are seen, and
-// a process that is moved to another cgroup goes by the old one. It is for one goroutine at a time.
+// Monitor reads the figures again and again, and allocates nothing for it. The files are opened
+// once, so limits that change are seen, and a process that is moved to another cgroup goes by the
+// old one. It is for one goroutine at a time.
 type Monitor struct {
 	buf      [16 << 10]byte
 	meminfo  *os.File
@@ -66,7 +67,8 @@ func (m *Monitor) openGroups(root string) {
 		default:
 			continue
 		}
-		// Limits hold on the whole way up. Inside a container the group's own folder may be the mount's root.
+		// Limits hold on the whole way up. Inside a container the group's own folder may be the
+		// mount's root.
 		top := filepath.Join(root, dir)
 		for at := filepath.Join(top, parts[2]); len(at) >= len(top); at = filepath.Dir(at) {
 			if g := open(at); len(g.limits) > 0 && g.usage != nil && g.stat != nil {
@@ -135,15 +137,16 @@ func (m *Monitor) Read() (Info, error) {
 		}
 	}
 	if m.pressure != nil {
-		if raw, err := m.read(m.pressure); err == nil { // a kernel may know the file and not measure
+		// a kernel may know the file and not measure
+		if raw, err := m.read(m.pressure); err == nil {
 			info.Stalled = stalled(raw)
 		}
 	}
 	return info, nil
 }
 
-// readGroup lowers the figures to what a group allows. Page cache counts as free, even where it is in use: whoever plans knows what of
-// its own files it needs.
+// readGroup lowers the figures to what a group allows. Page cache counts as free, even where it is
+// in use: whoever plans knows what of its own files it needs.
 func (m *Monitor) readGroup(g *group, info *Info) error {
 	limit, limited := int64(0), false
 	for _, f := range g.limits {

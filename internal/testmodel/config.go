@@ -67,7 +67,8 @@ func (s Spec) attentionKeys(c map[string]any) {
 	}
 }
 
-// ropeKeys writes the rotary embedding: qwen3_5_moe has it in rope_parameters, the others flat with rope_scaling.
+// ropeKeys writes the rotary embedding: qwen3_5_moe has it in rope_parameters, the others flat with
+// rope_scaling.
 func (s Spec) ropeKeys(c map[string]any) {
 	share := float64(s.RotaryDim) / float64(max(s.HeadDim, 1))
 	if s.Arch == model.Qwen35MoE {
@@ -138,7 +139,8 @@ func (s Spec) expertKeys(c map[string]any) {
 		c["decoder_sparse_step"], c["mlp_only_layers"] = 1, append([]int{}, s.DenseLayers...)
 	}
 	c[experts], c[width] = s.Experts, s.ExpertWidth
-	if s.Arch != model.Qwen35MoE && s.Arch != model.MiniMaxM2 { // these have no such key: it is always true
+	// these have no such key: it is always true
+	if s.Arch != model.Qwen35MoE && s.Arch != model.MiniMaxM2 {
 		c["norm_topk_prob"] = s.NormTopK
 	}
 }

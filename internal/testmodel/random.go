@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// RandomSpec draws a legal Spec of a family: small, of odd and even sizes, with every option on and off. About half of the
-// widths divide into the groups of quantised matrices.
+// RandomSpec draws a legal Spec of a family: small, of odd and even sizes, with every option on and
+// off. About half of the widths divide into the groups of quantised matrices.
 func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
 	s := Spec{
 		Arch:         arch,
@@ -111,7 +111,8 @@ func (s *Spec) drawDense(r *rand.Rand) {
 	}
 }
 
-// randomYaRN draws borders of the ramp inside, at and beyond the ends of the few pairs that there are.
+// randomYaRN draws borders of the ramp inside, at and beyond the ends of the few pairs that there
+// are.
 func randomYaRN(r *rand.Rand) *model.YaRN {
 	y := &model.YaRN{
 		Factor:                        pick(r, 2.0, 4, 40),

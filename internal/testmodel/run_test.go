@@ -14,7 +14,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
-// The converter takes every tensor and misses none, and the numbers stay of the order that the package promises.
+// The converter takes every tensor and misses none, and the numbers stay of the order that the
+// package promises.
 func TestConvertAndRun(t *testing.T) {
 	for _, arch := range testmodel.Archs() {
 		t.Run(string(arch), func(t *testing.T) {

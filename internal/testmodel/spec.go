@@ -21,7 +21,9 @@ type Spec struct {
 	// Softmax attention, full and latent.
 	Heads     int
 	RopeTheta float64
-	YaRN      *model.YaRN // nil: plain frequencies. AttentionFactor and Truncate are written where they are not the default
+	// nil: plain frequencies. AttentionFactor and Truncate are written where they are not the
+	// default
+	YaRN *model.YaRN
 
 	// Full attention: all families but deepseek_v3 and kimi_k2.
 	KVHeads   int
@@ -38,15 +40,16 @@ type Spec struct {
 	VHead  int
 
 	// Linear attention: qwen3_5_moe, qwen3_next.
-	FullEvery        int // layers FullEvery-1, 2·FullEvery-1, … are full attention, the others linear; 2 or more
+	// layers FullEvery-1, 2·FullEvery-1, … are full attention, the others linear; 2 or more
+	FullEvery        int
 	LinearKeyHeads   int
 	LinearValueHeads int
 	LinearKeyDim     int // of a head
 	LinearValueDim   int // of a head
 	ConvKernel       int
 
-	// DenseLayers have no experts but one SwiGLU of width DenseWidth; ascending. deepseek_v3, kimi_k2 and glm4_moe: the first
-	// layers; qwen3_next, qwen3_moe: any; others: none.
+	// DenseLayers have no experts but one SwiGLU of width DenseWidth; ascending. deepseek_v3,
+	// kimi_k2 and glm4_moe: the first layers; qwen3_next, qwen3_moe: any; others: none.
 	DenseLayers []int
 	DenseWidth  int
 
@@ -54,7 +57,8 @@ type Spec struct {
 	Experts     int
 	TopK        int
 	ExpertWidth int
-	// SharedWidth is the width of the shared expert. deepseek_v3, kimi_k2 and glm4_moe: a multiple of ExpertWidth, or 0 for none.
+	// SharedWidth is the width of the shared expert. deepseek_v3, kimi_k2 and glm4_moe: a multiple
+	// of ExpertWidth, or 0 for none.
 	SharedWidth int
 	NormTopK    bool // must be true for qwen3_5_moe and minimax_m2
 
@@ -122,7 +126,8 @@ func (s Spec) Validate() error {
 	if hybrid(s.Arch) {
 		want(s.LinearValueHeads%s.LinearKeyHeads == 0, "LinearValueHeads %d, LinearKeyHeads %d", s.LinearValueHeads, s.LinearKeyHeads)
 		want(s.ConvKernel >= 2, "ConvKernel %d", s.ConvKernel)
-		// The shape of a convolution is what tells a checkpoint with norms of 1+w, so there must be one.
+		// The shape of a convolution is what tells a checkpoint with norms of 1+w, so there must be
+		// one.
 		want(s.FullEvery >= 2, "FullEvery %d leaves no layer of linear attention", s.FullEvery)
 	}
 	errs = append(errs, s.validateExperts()...)

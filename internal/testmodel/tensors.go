@@ -15,7 +15,8 @@ type list struct {
 	out    []drawn
 }
 
-// drawn is a tensor whose elements are mean + spread · N(0, 1), or evenly between mean and mean+spread.
+// drawn is a tensor whose elements are mean + spread · N(0, 1), or evenly between mean and
+// mean+spread.
 type drawn struct {
 	name         string
 	dtype        safetensors.DType
@@ -24,7 +25,8 @@ type drawn struct {
 	even         bool
 }
 
-// matrix adds a matrix that turns inputs of order one into outputs of order gain; name is without ".weight".
+// matrix adds a matrix that turns inputs of order one into outputs of order gain; name is without
+// ".weight".
 func (l *list) matrix(name string, gain float64, shape ...int) {
 	l.out = append(l.out, drawn{name: name + ".weight", dtype: safetensors.BF16, shape: shape, spread: gain / sqrt(shape[len(shape)-1])})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Write writes config.json and model.safetensors of a checkpoint to dir, which must exist. Each tensor's numbers depend on its
-// name, its shape and the seed alone.
+// Write writes config.json and model.safetensors of a checkpoint to dir, which must exist. Each
+// tensor's numbers depend on its name, its shape and the seed alone.
 func Write(dir string, s Spec, seed uint64) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (d drawn) draw(seed uint64) safetensors.Tensor {
 		if d.even {
 			x = r.Float64()
 		}
-		// The conversion keeps machines that can from fusing the two operations, which would round otherwise.
+		// The conversion keeps machines that can from fusing the two operations, which would round
+		// otherwise.
 		v := float32(d.mean + float64(d.spread*x))
 		if d.dtype == safetensors.F32 {
 			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))

@@ -6,7 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// arranger passes on one array of a matrix in panels, of which it gets the rows in order, in pieces of any size.
+// arranger passes on one array of a matrix in panels, of which it gets the rows in order, in pieces
+// of any size.
 type arranger struct {
 	w      io.Writer
 	format quant.Format
@@ -19,7 +20,8 @@ type arranger struct {
 // arrangedBytes is about how much is arranged before it is written.
 const arrangedBytes = 1 << 20
 
-// begin makes ready for another array, of rows of so many inputs. What is left of memory is used again.
+// begin makes ready for another array, of rows of so many inputs. What is left of memory is used
+// again.
 func (a *arranger) begin(w io.Writer, b block) {
 	a.w, a.format, a.cols, a.codes, a.part = w, b.format, b.src.m.cols, b.array == weightArray, a.part[:0]
 }

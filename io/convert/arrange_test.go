@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// However rows are cut into pieces, what comes out is the matrix in panels; also where a panel is larger than what is
-// arranged at a time.
+// However rows are cut into pieces, what comes out is the matrix in panels; also where a panel is
+// larger than what is arranged at a time.
 func TestArranger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}

@@ -59,13 +59,14 @@ type emitter struct {
 	floats []float32    // [chunkElements]
 	out    []byte       // [4*chunkElements]
 	panels arranger
-	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is that matrix.
+	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is
+	// that matrix.
 	scales, biases []byte
 	made           *numbers
 }
 
-// maxGroups bounds the scales and biases that are kept while codes are written. Those of a larger matrix, over
-// 2^28 numbers, are made again from its numbers.
+// maxGroups bounds the scales and biases that are kept while codes are written. Those of a larger
+// matrix, over 2^28 numbers, are made again from its numbers.
 const maxGroups = 1 << 22
 
 func newEmitter(drop func([]byte)) *emitter {
@@ -131,7 +132,8 @@ func (e *emitter) keep(b block) {
 	e.scales, e.biases = slices.Grow(e.scales[:0], 2*groups)[:2*groups], slices.Grow(e.biases[:0], 2*groups)[:2*groups]
 }
 
-// kept returns the bytes of scales or biases that were made with the codes before them, nil if they were not.
+// kept returns the bytes of scales or biases that were made with the codes before them, nil if they
+// were not.
 func (e *emitter) kept(b block) []byte {
 	if e.made != b.src {
 		return nil
@@ -158,7 +160,8 @@ func (e *emitter) copy(w io.Writer, data []byte) error {
 	return nil
 }
 
-// minusEight writes scales times -8, which a bf16 number holds exactly unless it is among the largest.
+// minusEight writes scales times -8, which a bf16 number holds exactly unless it is among the
+// largest.
 func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	for _, data := range scales {
 		for len(data) > 0 {
@@ -177,9 +180,11 @@ func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	return nil
 }
 
-// convert returns the target's bytes of n elements from first on. They are good until the next call.
+// convert returns the target's bytes of n elements from first on. They are good until the next
+// call.
 func (e *emitter) convert(b block, first, n int) ([]byte, error) {
-	// What a work item is made of: a whole number of groups, so that codes and scales split at bytes.
+	// What a work item is made of: a whole number of groups, so that codes and scales split at
+	// bytes.
 	const grain = 128
 	var out []byte
 	switch b.op {
@@ -238,8 +243,8 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	return out, err
 }
 
-// parallel cuts 0..n into one range a processor and runs fn on them; so many items are worth a goroutine. The first error in the order of the
-// ranges wins.
+// parallel cuts 0..n into one range a processor and runs fn on them; so many items are worth a
+// goroutine. The first error in the order of the ranges wins.
 func parallel(n, worth int, fn func(lo, hi int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), n/worth+1)
 	if workers <= 1 {

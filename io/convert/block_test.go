@@ -31,8 +31,8 @@ func matrixOf(t safetensors.Tensor) *numbers {
 	return (&found{rows: t.Shape[0], cols: t.Shape[1], weight: t}).all()
 }
 
-// A matrix that is made in pieces, by several workers, is the one that is made at once; whether scales and biases
-// are kept or made again.
+// A matrix that is made in pieces, by several workers, is the one that is made at once; whether
+// scales and biases are kept or made again.
 func TestEmitterPieces(t *testing.T) {
 	src, x := large()
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}

@@ -27,8 +27,9 @@ type Checksums struct {
 	Files  map[string]fileSum `json:"files"` // by path in the model directory, with slashes
 }
 
-// Verify reads a packed model directory in full and holds every file against checksums.json. The error joins a
-// *ChecksumError or *MissingError for each file at fault, or says that there are no checksums to go by.
+// Verify reads a packed model directory in full and holds every file against checksums.json. The
+// error joins a *ChecksumError or *MissingError for each file at fault, or says that there are no
+// checksums to go by.
 func Verify(ctx context.Context, dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, ChecksumsName))
 	if err != nil {
@@ -54,7 +55,8 @@ func Verify(ctx context.Context, dir string) error {
 	return errors.Join(errs...)
 }
 
-// parseChecksums reads checksums.json. It must account for the files without which there is no model.
+// parseChecksums reads checksums.json. It must account for the files without which there is no
+// model.
 func parseChecksums(raw []byte) (*Checksums, error) {
 	var c Checksums
 	if err := json.Unmarshal(raw, &c); err != nil {

@@ -16,17 +16,21 @@ import (
 
 // Options says how to convert. The zero value keeps every number as it is.
 type Options struct {
-	// Bits quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them (BF16 and F32 as they are,
-	// F16 as F32, for which there are kernels). Router gates and shared gates always become 8-bit then. Matrices whose
-	// inputs do not divide into groups are kept. Fewer bits are smaller, faster and less exact.
+	// Bits quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them
+	// (BF16 and F32 as they are, F16 as F32, for which there are kernels). Router gates and shared
+	// gates always become 8-bit then. Matrices whose inputs do not divide into groups are kept.
+	// Fewer bits are smaller, faster and less exact.
 	Bits int
-	// ExpertBits is Bits for the routed experts: 2, 4 or 8; 0 means as Bits says. Unlike Bits it also quantises again what is
-	// quantised with more bits, in the same groups. Two bits halve what is read from disk once more and cost much exactness:
-	// of normally distributed numbers the mean square error is 0.16 of their variance, with four bits 0.01. (The smallest and
-	// greatest number of a group as the ends of its four values, which is how flash-moe does it, would make it 0.20.)
+	// ExpertBits is Bits for the routed experts: 2, 4 or 8; 0 means as Bits says. Unlike Bits it
+	// also quantises again what is quantised with more bits, in the same groups. Two bits halve
+	// what is read from disk once more and cost much exactness: of normally distributed numbers the
+	// mean square error is 0.16 of their variance, with four bits 0.01. (The smallest and greatest
+	// number of a group as the ends of its four values, which is how flash-moe does it, would make
+	// it 0.20.)
 	ExpertBits int
-	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is panels of 16 rows (package quant) for quantised
-	// matrices that divide into them, which kernels of processors read fastest; matrices that are multiplied head by head stay in rows.
+	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is
+	// panels of 16 rows (package quant) for quantised matrices that divide into them, which kernels
+	// of processors read fastest; matrices that are multiplied head by head stay in rows.
 	RowOrder bool
 	// Progress, if not nil, is called often, from the goroutine that called Convert.
 	Progress func(Progress)
@@ -60,14 +64,18 @@ type Progress struct {
 	Warning     string // something that was left out, and why; "" nearly always
 }
 
-// Convert writes the packed form of the checkpoint directory src to the directory dst. src may also be a packed directory that is to have the
-// other layout: what comes of it is, byte for byte, what its checkpoint would have given. dst must not exist, or be empty: a
-// conversion never replaces anything. It is prepared in dst.partial, so that dst is whole from the moment it exists.
-// After an interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file; a changed
-// source or other options start afresh. Memory stays below some tens of MiB whatever the size of the model.
+// Convert writes the packed form of the checkpoint directory src to the directory dst. src may also
+// be a packed directory that is to have the other layout: what comes of it is, byte for byte, what
+// its checkpoint would have given. dst must not exist, or be empty: a conversion never replaces
+// anything. It is prepared in dst.partial, so that dst is whole from the moment it exists. After an
+// interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file;
+// a changed source or other options start afresh. Memory stays below some tens of MiB whatever the
+// size of the model.
 //
-// Errors: *BitsError, *ChecksumError, *expertfile.ReadError with *expertfile.SumError (a damaged record) and *expertfile.SumsError (of a packed source), *ExistsError, *SpaceError, *WriteError, *SourceError and *model.ConfigError (several joined),
-// *model.UnknownArchError, *safetensors.FormatError, ErrBusy, or what ctx says.
+// Errors: *BitsError, *ChecksumError, *expertfile.ReadError with *expertfile.SumError (a damaged
+// record) and *expertfile.SumsError (of a packed source), *ExistsError, *SpaceError, *WriteError,
+// *SourceError and *model.ConfigError (several joined), *model.UnknownArchError,
+// *safetensors.FormatError, ErrBusy, or what ctx says.
 func Convert(ctx context.Context, src, dst string, o Options) error {
 	return guard(func() error { return convert(ctx, src, dst, o) })
 }

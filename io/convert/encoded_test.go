@@ -84,7 +84,8 @@ func newDeepseek(modelType string) *checkpoint {
 	return c
 }
 
-// newSoftmax returns a checkpoint of softmax attention with norms of queries and keys of lengths q and k.
+// newSoftmax returns a checkpoint of softmax attention with norms of queries and keys of lengths q
+// and k.
 func newSoftmax(modelType string, layers int, q, k int, config map[string]any) *checkpoint {
 	c := newFamily(modelType, layers, config)
 	c.config["num_key_value_heads"], c.config["head_dim"] = exKV, exHeadDim
@@ -128,7 +129,8 @@ func newMiniMax() *checkpoint {
 	return c
 }
 
-// tile stores a matrix as 8-bit floats with a scale a tile and returns its numbers: exact products, rounded to float32.
+// tile stores a matrix as 8-bit floats with a scale a tile and returns its numbers: exact products,
+// rounded to float32.
 func (c *checkpoint) tile(name string) []float32 {
 	x := c.tensors[name]
 	rows, cols := x.Shape[0], x.Shape[1]
@@ -163,7 +165,8 @@ func (c *checkpoint) tile(name string) []float32 {
 	return out
 }
 
-// nearest rounds to bf16 by its definition: the nearer of the two neighbours, the even one of equals.
+// nearest rounds to bf16 by its definition: the nearer of the two neighbours, the even one of
+// equals.
 func nearest(x float32) float32 {
 	low := math.Float32bits(x) &^ 0xffff
 	a, b := float64(math.Float32frombits(low)), float64(math.Float32frombits(low+0x10000))
@@ -174,7 +177,8 @@ func nearest(x float32) float32 {
 	return float32(b)
 }
 
-// 8-bit floats with block scales become bf16, or codes of the numbers before that rounding; tiles at the edges are partial.
+// 8-bit floats with block scales become bf16, or codes of the numbers before that rounding; tiles
+// at the edges are partial.
 func TestConvertTiles(t *testing.T) {
 	c := newMiniMax()
 	want := map[string][]float32{}
@@ -239,7 +243,8 @@ func TestConvertTiles(t *testing.T) {
 	}
 }
 
-// minimax_m2 lies in the pack under the names that the others have; router and correction bias are kept as numbers.
+// minimax_m2 lies in the pack under the names that the others have; router and correction bias are
+// kept as numbers.
 func TestConvertMiniMax(t *testing.T) {
 	c := newMiniMax()
 	c.add("model.mtp.0.norm.weight", safetensors.BF16, 3)
@@ -339,7 +344,8 @@ func floatsOf(x safetensors.Tensor) []float32 {
 	return out
 }
 
-// newKimi returns a checkpoint whose experts are packed as int4, under the names of a wrapped model, and their numbers.
+// newKimi returns a checkpoint whose experts are packed as int4, under the names of a wrapped
+// model, and their numbers.
 func newKimi() (*checkpoint, map[string][]float32) {
 	c := newDeepseek("kimi_k2")
 	want := map[string][]float32{}
@@ -352,7 +358,8 @@ func newKimi() (*checkpoint, map[string][]float32) {
 	return c, want
 }
 
-// int4 of compressed-tensors is taken as it is, with biases of -8 scales; for two bits it is made numbers of first.
+// int4 of compressed-tensors is taken as it is, with biases of -8 scales; for two bits it is made
+// numbers of first.
 func TestConvertInt4(t *testing.T) {
 	c, want := newKimi()
 	c.config = map[string]any{"model_type": "kimi_k25", "text_config": c.config, "quantization_config": map[string]any{"quant_method": "compressed-tensors", "format": "pack-quantized"}}
@@ -392,7 +399,8 @@ func TestConvertInt4(t *testing.T) {
 	}
 }
 
-// deepseek_v3 with one q_proj, and the layer after the last, which is dropped; a bf16 correction bias stays one.
+// deepseek_v3 with one q_proj, and the layer after the last, which is dropped; a bf16 correction
+// bias stays one.
 func TestConvertDeepseek(t *testing.T) {
 	c := newDeepseek("deepseek_v3")
 	c.add("model.layers.2.eh_proj.weight", safetensors.BF16, 3, 5)

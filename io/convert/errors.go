@@ -8,9 +8,11 @@ import (
 // ErrBusy reports that another process is converting to the same directory.
 var ErrBusy = errors.New("another conversion to this directory is running")
 
-// SourceError reports a tensor of the source that is missing, unknown, or not what the architecture wants.
+// SourceError reports a tensor of the source that is missing, unknown, or not what the architecture
+// wants.
 type SourceError struct {
-	Tensor    string // as named in the source, or as it would be after the usual prefixes are taken off
+	// as named in the source, or as it would be after the usual prefixes are taken off
+	Tensor    string
 	Want, Got string // "" where there is nothing to say
 }
 
@@ -56,8 +58,9 @@ func mib(n uint64) string {
 	return fmt.Sprintf("%d MiB", n/m+min(n%m, 1))
 }
 
-// WriteError reports a file of the target that could not be written. What was finished before it is kept: run the conversion
-// again to go on from there. Err wraps syscall.ENOSPC where the disk is full.
+// WriteError reports a file of the target that could not be written. What was finished before it is
+// kept: run the conversion again to go on from there. Err wraps syscall.ENOSPC where the disk is
+// full.
 type WriteError struct {
 	Path string
 	Err  error
@@ -72,7 +75,8 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// ExistsError reports a target, or a directory where it is prepared, that the conversion will not touch.
+// ExistsError reports a target, or a directory where it is prepared, that the conversion will not
+// touch.
 type ExistsError struct {
 	Path string
 	Why  string

@@ -38,9 +38,10 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 	return out, nil
 }
 
-// findExperts finds a layer's experts in whichever of three forms the source has: stacked by projection
-// (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused (mlp.experts.gate_up_proj [E, 2I, H], gate
-// first), or one matrix an expert (mlp.experts.0.gate_proj [I, H]). Those that can have the layout get it.
+// findExperts finds a layer's experts in whichever of three forms the source has: stacked by
+// projection (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
+// (mlp.experts.gate_up_proj [E, 2I, H], gate first), or one matrix an expert
+// (mlp.experts.0.gate_proj [I, H]). Those that can have the layout get it.
 func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
 	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
@@ -84,7 +85,8 @@ func (x *expertFinder) note(err error) {
 	}
 }
 
-// cut returns the projection whose rows, of each expert, are n from first on among the perExpert rows that m has of it.
+// cut returns the projection whose rows, of each expert, are n from first on among the perExpert
+// rows that m has of it.
 func (x *expertFinder) cut(m *found, perExpert, first, n int) projection {
 	if m == nil {
 		return projection{}
@@ -101,7 +103,8 @@ func (x *expertFinder) stacked(name string, rows, cols int) projection {
 	return x.cut(m, rows, 0, rows)
 }
 
-// bare takes a stacked matrix whose name does not end in ".weight", which is how fused experts come; nil with an error noted.
+// bare takes a stacked matrix whose name does not end in ".weight", which is how fused experts
+// come; nil with an error noted.
 func (x *expertFinder) bare(name string, rows, cols int) *found {
 	t, err := x.src.takeFloat(name, x.n, rows, cols)
 	if err != nil {

@@ -33,7 +33,8 @@ func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
 	return out
 }
 
-// published returns a tensor by its name in the pack, with the prefixes that checkpoints put before it.
+// published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
+// it.
 func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
 	for _, n := range []string{name, "language_model." + name, "model.language_" + name} {
 		if t, ok := c.Tensor(n); ok {
@@ -49,8 +50,9 @@ var (
 	shiftable = regexp.MustCompile(`(input_layernorm|post_attention_layernorm|model\.norm|q_norm|k_norm)\.weight$`)
 )
 
-// Every layout that there is a fixture of: each tensor outside the experts keeps its bytes, but for the shift of norms, the width of
-// A_log and the rows of qwen3_next; each expert's record is the nine, or three, slices; nothing is left out.
+// Every layout that there is a fixture of: each tensor outside the experts keeps its bytes, but for
+// the shift of norms, the width of A_log and the rows of qwen3_next; each expert's record is the
+// nine, or three, slices; nothing is left out.
 func TestConvertFixtures(t *testing.T) {
 	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +150,9 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 	}
 }
 
-// The input projections of qwen3_next: what the two native matrices make of a vector, taken apart head by head, is what the four
-// packed ones make of it. Rows are whole, so that the sums are the same to the bit.
+// The input projections of qwen3_next: what the two native matrices make of a vector, taken apart
+// head by head, is what the four packed ones make of it. Rows are whole, so that the sums are the
+// same to the bit.
 func TestConvertRegroups(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -193,7 +196,8 @@ func TestConvertRegroups(t *testing.T) {
 				continue
 			}
 			at := fmt.Sprintf("model.layers.%d.linear_attn.", layer)
-			// Per key head: a query, a key, the values and then the gates of its value heads; b, then a, of these.
+			// Per key head: a query, a key, the values and then the gates of its value heads; b,
+			// then a, of these.
 			u, ba := native(at+"in_proj_qkvz", 2*(lk*dk+lv*dv)), native(at+"in_proj_ba", 2*lv)
 			var q, k, v, z, a, b []float64
 			per := lv / lk
@@ -219,7 +223,8 @@ func TestConvertRegroups(t *testing.T) {
 	}
 }
 
-// The split form of latent attention lies in the pack as one matrix [heads·rows, cols] a tensor; --bits leaves the router alone.
+// The split form of latent attention lies in the pack as one matrix [heads·rows, cols] a tensor;
+// --bits leaves the router alone.
 func TestConvertLatent(t *testing.T) {
 	p := openPack(t, fixtures.Packed(t, fixtures.DeepseekV3Q4, 0))
 	c := p.cfg
@@ -256,8 +261,8 @@ func TestConvertLatent(t *testing.T) {
 	}
 }
 
-// Experts of four bits are quantised again to two, by the rule of package quant on the very numbers that the four bits stand
-// for; all else stays. More bits than there are change nothing.
+// Experts of four bits are quantised again to two, by the rule of package quant on the very numbers
+// that the four bits stand for; all else stays. More bits than there are change nothing.
 func TestConvertExpertBits(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
 	four := openPack(t, fixtures.Packed(t, fixtures.Qwen3MoEQ4, 0))

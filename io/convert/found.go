@@ -11,17 +11,18 @@ import (
 type encoding uint8
 
 const (
-	plain   encoding = iota // BF16, F16 or F32
-	affine                  // codes, and a scale and a bias a group: MLX
-	centred                 // codes and a scale a group, whose bias is -8 scales: compressed-tensors, 4 bits
-	tiled                   // 8-bit floats and a scale a tile of fp8Tile rows and columns
+	plain  encoding = iota // BF16, F16 or F32
+	affine                 // codes, and a scale and a bias a group: MLX
+	// codes and a scale a group, whose bias is -8 scales: compressed-tensors, 4 bits
+	centred
+	tiled // 8-bit floats and a scale a tile of fp8Tile rows and columns
 )
 
 // fp8Tile is the side of the tiles that share a scale.
 const fp8Tile = 128
 
-// found is a matrix found in the source, and what it becomes. A stack of matrices is one with the rows of all, a vector one
-// with a single row.
+// found is a matrix found in the source, and what it becomes. A stack of matrices is one with the
+// rows of all, a vector one with a single row.
 type found struct {
 	enc                    encoding
 	rows, cols             int
@@ -107,8 +108,8 @@ func (x *numbers) rowCount() int {
 // count returns how many elements there are.
 func (x *numbers) count() int { return x.rowCount() * x.m.cols }
 
-// split calls fn for each stretch of the elements first to first+n that is contiguous in the matrix: it begins at element at
-// there, and at off from first.
+// split calls fn for each stretch of the elements first to first+n that is contiguous in the
+// matrix: it begins at element at there, and at off from first.
 func (x *numbers) split(first, n int, fn func(at, off, n int) error) error {
 	off := 0
 	for _, r := range x.rows {

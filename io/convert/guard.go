@@ -8,8 +8,9 @@ import (
 // errFault reports that reading a mapped source file failed.
 var errFault = errors.New("convert: a source file could not be read: it was cut short, or its disk failed")
 
-// guard runs fn, which reads mapped files, and turns a memory fault into an error: the system raises one where a mapped file
-// has lost its end or a disk does not answer. Other panics go on. It holds for the calling goroutine alone.
+// guard runs fn, which reads mapped files, and turns a memory fault into an error: the system
+// raises one where a mapped file has lost its end or a disk does not answer. Other panics go on. It
+// holds for the calling goroutine alone.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -30,7 +30,8 @@ func mustConvert(t testing.TB, src string, o convert.Options) string {
 	return dst
 }
 
-// unsafely writes files without waiting for the disk, which makes tests that convert often several times faster.
+// unsafely writes files without waiting for the disk, which makes tests that convert often several
+// times faster.
 func unsafely(o convert.Options) convert.Options {
 	return o.WithCreate(func(path string) (convert.OutFile, error) {
 		f, err := os.Create(path)
@@ -122,7 +123,8 @@ func gone(t *testing.T, path string) {
 	}
 }
 
-// checkpoint is a tiny checkpoint in memory, to be changed before it is written: two layers, one of each mixer.
+// checkpoint is a tiny checkpoint in memory, to be changed before it is written: two layers, one of
+// each mixer.
 type checkpoint struct {
 	config  map[string]any
 	tensors map[string]safetensors.Tensor

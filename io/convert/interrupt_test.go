@@ -40,8 +40,8 @@ func notWhole(t *testing.T, dst string) {
 	}
 }
 
-// Cancelled anywhere, a conversion leaves nothing that looks whole; taken up again, it gives the bytes of one that was
-// never interrupted.
+// Cancelled anywhere, a conversion leaves nothing that looks whole; taken up again, it gives the
+// bytes of one that was never interrupted.
 func TestConvertCancelAndResume(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -129,7 +129,8 @@ func (f *diskFile) Sync() error {
 	return nil
 }
 
-// A disk that is full at any point gives an error that says so; with room, the conversion goes on and gives the same bytes.
+// A disk that is full at any point gives an error that says so; with room, the conversion goes on
+// and gives the same bytes.
 func TestConvertDiskFull(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -161,7 +162,8 @@ func TestConvertDiskFull(t *testing.T) {
 	notWhole(t, dst)
 }
 
-// A file system that is too small is told before anything is written, and what is needed counts what is there already.
+// A file system that is too small is told before anything is written, and what is needed counts
+// what is there already.
 func TestConvertFreeSpace(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	dst := filepath.Join(t.TempDir(), "pack")
@@ -381,12 +383,13 @@ func TestConvertProgress(t *testing.T) {
 	}
 }
 
-// A real full disk, where one can be made: a memory file system of 1 MiB. Where not, TestConvertDiskFull has shown the same by
-// a file that refuses.
+// A real full disk, where one can be made: a memory file system of 1 MiB. Where not,
+// TestConvertDiskFull has shown the same by a file that refuses.
 func TestConvertSmallFileSystem(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	dir := t.TempDir()
-	o := convert.Options{FreeSpace: func(string) (uint64, error) { return 1 << 40, nil }} // as if others filled it meanwhile
+	// as if others filled it meanwhile
+	o := convert.Options{FreeSpace: func(string) (uint64, error) { return 1 << 40, nil }}
 	if err := mountSmall(dir); err != nil {
 		t.Logf("no file system of our own (%v): a file that refuses stands in", err)
 		o = o.WithCreate((&disk{left: 1 << 20}).create)

@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// job writes all files of one conversion, in an order in which the manifest of the weights, without which nothing opens
-// the directory, comes last but for the checksums.
+// job writes all files of one conversion, in an order in which the manifest of the weights, without
+// which nothing opens the directory, comes last but for the checksums.
 type job struct {
 	in   *input
 	out  *output
@@ -183,7 +183,8 @@ func (j *job) manifest() (*weights.Manifest, error) {
 	return m, nil
 }
 
-// modelName is the last part of the source's path: the whole of it would tell where on this machine it was.
+// modelName is the last part of the source's path: the whole of it would tell where on this machine
+// it was.
 func modelName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -60,8 +60,8 @@ func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scal
 	return m.Format.In(quant.Rows, rows), weight, scales, biases
 }
 
-// inRows undoes panels, by their definition code by code: 64 bytes hold the next inputs of 16 rows, four bytes a row, of which
-// byte j has the inputs j, j+4, … from its lowest bits on.
+// inRows undoes panels, by their definition code by code: 64 bytes hold the next inputs of 16 rows,
+// four bytes a row, of which byte j has the inputs j, j+4, … from its lowest bits on.
 func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s, b []byte) {
 	if f.Layout == quant.Rows {
 		return weight, scales, biases
@@ -116,7 +116,8 @@ func (p *pack) record(layer, e int) []byte {
 	return b
 }
 
-// The MLX layout is repacked without a change of any byte: every slice of every expert, every other tensor.
+// The MLX layout is repacked without a change of any byte: every slice of every expert, every other
+// tensor.
 func TestConvertMLX(t *testing.T) {
 	dir := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	src := source(t, dir)
@@ -222,7 +223,8 @@ func TestConvertVocab(t *testing.T) {
 	}
 }
 
-// The Hugging Face layout: names, fused experts, norms plus one in float32, the axis of the convolution; nothing of mtp or vision.
+// The Hugging Face layout: names, fused experts, norms plus one in float32, the axis of the
+// convolution; nothing of mtp or vision.
 func TestConvertHuggingFace(t *testing.T) {
 	dir := fixtures.Dir(t, fixtures.Qwen35MoEBF16)
 	src := source(t, dir)
@@ -410,7 +412,8 @@ func readFile(t testing.TB, path string) []byte {
 	return raw
 }
 
-// What mlx-lm has converted without quantising has its norms shifted already: the shape of the convolution says so.
+// What mlx-lm has converted without quantising has its norms shifted already: the shape of the
+// convolution says so.
 func TestConvertConvertedBF16(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	conv := c.tensors["model.layers.0.linear_attn.conv1d.weight"]

@@ -15,8 +15,9 @@ type wish struct {
 	again bool // codes of more bits are quantised again
 }
 
-// takeMatrix takes the matrix called name (without ".weight"), with further axes before its two given by stack. Where it is
-// not quantised yet and bits are wished for, it will be, if groups divide its inputs: as mlx-lm chooses.
+// takeMatrix takes the matrix called name (without ".weight"), with further axes before its two
+// given by stack. Where it is not quantised yet and bits are wished for, it will be, if groups
+// divide its inputs: as mlx-lm chooses.
 func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (*found, error) {
 	m, err := takeEncoded(src, name, stack, rows, cols)
 	if err != nil {
@@ -120,8 +121,9 @@ func lastAxis(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-// takeCentred takes a matrix of compressed-tensors: name.weight_packed I32, eight 4-bit codes a word, lowest first,
-// name.weight_scale, and name.weight_shape, which says rows and columns once more. Its code q stands for (q-8)·scale.
+// takeCentred takes a matrix of compressed-tensors: name.weight_packed I32, eight 4-bit codes a
+// word, lowest first, name.weight_scale, and name.weight_shape, which says rows and columns once
+// more. Its code q stands for (q-8)·scale.
 func takeCentred(src *source, name string, stack []int, rows, cols int) (*found, error) {
 	packed, _ := src.peek(name + ".weight_packed")
 	scales, ok := src.peek(name + ".weight_scale")
@@ -164,8 +166,8 @@ func checkShape(src *source, name string, rows, cols int) error {
 	return nil
 }
 
-// takeTiles takes a matrix of 8-bit floats: name.weight, and name.weight_scale_inv with one number a tile, by which, whatever
-// the name says, its elements are multiplied.
+// takeTiles takes a matrix of 8-bit floats: name.weight, and name.weight_scale_inv with one number
+// a tile, by which, whatever the name says, its elements are multiplied.
 func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	weight, err := src.take(name+".weight", rows, cols)
 	if err != nil {
@@ -178,8 +180,8 @@ func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
 }
 
-// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or codes, scales and biases, in the layout if they
-// can have it.
+// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or
+// codes, scales and biases, in the layout if they can have it.
 func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 	m, rows := x.m, x.rowCount()
 	f := m.format.In(layout, rows)

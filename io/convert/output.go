@@ -55,8 +55,8 @@ type output struct {
 	create func(path string) (outFile, error)
 }
 
-// openOutput makes or reopens DST.partial. Files finished by an earlier conversion of the same source with the same options
-// are kept, others are removed.
+// openOutput makes or reopens DST.partial. Files finished by an earlier conversion of the same
+// source with the same options are kept, others are removed.
 func openOutput(dst, fingerprint string, create func(string) (outFile, error)) (*output, error) {
 	o := &output{dir: dst + ".partial", dst: dst, create: create}
 	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
@@ -121,7 +121,8 @@ func (o *output) resume(fingerprint string, fresh bool) error {
 	return o.saveState()
 }
 
-// sweep forgets files that are not of their recorded size and removes everything that is not recorded.
+// sweep forgets files that are not of their recorded size and removes everything that is not
+// recorded.
 func (o *output) sweep() error {
 	for name, sum := range o.state.Files {
 		info, err := os.Lstat(o.path(name))
@@ -168,8 +169,8 @@ func (o *output) saveState() error {
 	return nil
 }
 
-// write makes one file of the target by fill, unless it is finished already. It appears under its name only when
-// it is whole and on disk.
+// write makes one file of the target by fill, unless it is finished already. It appears under its
+// name only when it is whole and on disk.
 func (o *output) write(ctx context.Context, name string, fill func(io.Writer) error) error {
 	if size := o.kept(name); size > 0 {
 		if err := o.meter.add(ctx, size); err != nil {
@@ -227,8 +228,8 @@ func (o *output) putFile(path string, fill func(io.Writer) error) error {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
-		// Half a file is of no use and takes the room that something else may need. An error here changes nothing: the
-		// next run sweeps.
+		// Half a file is of no use and takes the room that something else may need. An error here
+		// changes nothing: the next run sweeps.
 		_ = os.Remove(tmp)
 	}
 	return err
@@ -248,8 +249,8 @@ func (o *output) finish() error {
 	if err := os.Rename(o.dir, o.dst); err != nil {
 		return &WriteError{Path: o.dst, Err: err}
 	}
-	// From here on the target is whole. The state is removed last, since without it the prepared directory could not be
-	// told from a stranger's.
+	// From here on the target is whole. The state is removed last, since without it the prepared
+	// directory could not be told from a stranger's.
 	if err := os.Remove(filepath.Join(o.dst, stateName)); err != nil {
 		return &WriteError{Path: o.dst, Err: err}
 	}

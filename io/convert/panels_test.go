@@ -21,8 +21,9 @@ import (
 // byHead are the matrices that stay in rows whatever their sizes.
 var byHead = regexp.MustCompile(`\.(kv_b_proj|embed_q|unembed_out)\.`)
 
-// Panels are the default: every array of every matrix that divides into them is what the definition makes of the same array in
-// rows, at the same place of the same file; all else is the same to the byte. Numbers are read alike from both.
+// Panels are the default: every array of every matrix that divides into them is what the definition
+// makes of the same array in rows, at the same place of the same file; all else is the same to the
+// byte. Numbers are read alike from both.
 func TestConvertPanels(t *testing.T) {
 	kimi, _ := newKimi()
 	for _, c := range []struct {
@@ -56,7 +57,8 @@ func TestConvertPanels(t *testing.T) {
 	}
 }
 
-// compareDense holds model_weights.bin of both layouts against each other and returns how many tensors are in panels.
+// compareDense holds model_weights.bin of both layouts against each other and returns how many
+// tensors are in panels.
 func compareDense(t *testing.T, panels, rows *pack, panelsDir, rowsDir string) (arranged int) {
 	t.Helper()
 	a, b := readManifest(t, panelsDir), readManifest(t, rowsDir)
@@ -161,8 +163,8 @@ func comparePanels(t *testing.T, panels, rows *pack) {
 	}
 }
 
-// arrangedAlone checks that who reads "tensors" and "components" alone meets nothing in panels, and that rows leave no trace of
-// layouts at all.
+// arrangedAlone checks that who reads "tensors" and "components" alone meets nothing in panels, and
+// that rows leave no trace of layouts at all.
 func arrangedAlone(t *testing.T, panelsDir, rowsDir string) {
 	t.Helper()
 	for _, file := range []string{"model_weights.json", filepath.Join(expertfile.DirName, expertfile.LayoutName)} {
@@ -179,8 +181,8 @@ func arrangedAlone(t *testing.T, panelsDir, rowsDir string) {
 	}
 }
 
-// A conversion in the other layout does not go on with the files of this one; one in the same gives what it would have given
-// at once.
+// A conversion in the other layout does not go on with the files of this one; one in the same gives
+// what it would have given at once.
 func TestConvertResumesOneLayout(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
 	for _, rowOrder := range []bool{false, true} {

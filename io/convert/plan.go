@@ -18,14 +18,16 @@ const groupSize = 64
 // align is the boundary that each tensor of model_weights.bin begins at.
 const align = 64
 
-// plan is all that a conversion will write of the tensors, checked against the source before anything is written.
+// plan is all that a conversion will write of the tensors, checked against the source before
+// anything is written.
 type plan struct {
 	cfg       *model.Config
 	dense     []placed // in the order of the file
 	denseSize int64
 	layers    []*layerExperts
 	layout    model.ExpertLayout
-	codes     quant.Format // of the matrices outside experts but gates, for the manifest; zero if they are not quantised
+	// of the matrices outside experts but gates, for the manifest; zero if they are not quantised
+	codes quant.Format
 }
 
 // placed is a block of model_weights.bin.
@@ -93,7 +95,8 @@ func joinSome(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// place orders the dense blocks by name, a matrix's scales and biases behind its codes, and gives them their offsets.
+// place orders the dense blocks by name, a matrix's scales and biases behind its codes, and gives
+// them their offsets.
 func (p *plan) place() {
 	matrix := func(b placed) string {
 		return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(b.name, ".weight"), ".scales"), ".biases")
@@ -190,8 +193,8 @@ func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 	return src.takeFloat(s.name, s.rows, s.cols, 1)
 }
 
-// floatBlock keeps numbers as they are, except that F16, for which there is no kernel, becomes F32, and what is
-// changed by one is kept exactly.
+// floatBlock keeps numbers as they are, except that F16, for which there is no kernel, becomes F32,
+// and what is changed by one is kept exactly.
 func floatBlock(name string, t safetensors.Tensor, shape []int, shift, wide bool) ([]block, error) {
 	b := block{name: name, dtype: t.DType, shape: shape, src: (&found{rows: 1, cols: t.Elements(), weight: t}).all()}
 	switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// denseArray is one tensor of a packed model_weights.bin. If it is part of a matrix of codes, its layout may change.
+// denseArray is one tensor of a packed model_weights.bin. If it is part of a matrix of codes, its
+// layout may change.
 type denseArray struct {
 	name     string
 	desc     weights.Descriptor
@@ -25,7 +26,8 @@ type denseArray struct {
 	codes    bool // else scales or biases
 }
 
-// planDense finds out what becomes of every tensor, in the order of their places. What no part of the architecture asks for stays as it is.
+// planDense finds out what becomes of every tensor, in the order of their places. What no part of
+// the architecture asks for stays as it is.
 func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]denseArray, error) {
 	f, err := findFamily(cfg.Arch)
 	if err != nil {
@@ -108,7 +110,8 @@ func (r *repacking) denseFile(w io.Writer, h hash.Hash) error {
 	return x.copy(all[at:])
 }
 
-// forget tells the system that a part of a mapped file will not be read again soon, so that walking through it does not fill memory.
+// forget tells the system that a part of a mapped file will not be read again soon, so that walking
+// through it does not fill memory.
 func forget(mapping []byte, from, to int64) {
 	page := int64(os.Getpagesize())
 	if from, to = from/page*page, to/page*page; from < to {
@@ -116,7 +119,8 @@ func forget(mapping []byte, from, to int64) {
 	}
 }
 
-// experts writes the file of one layer. A record that is not what its checksum says is not taken over.
+// experts writes the file of one layer. A record that is not what its checksum says is not taken
+// over.
 func (r *repacking) experts(w io.Writer, h hash.Hash, layer int) error {
 	was := r.x.Layout()
 	record := make([]byte, was.Bytes)
@@ -188,7 +192,8 @@ func (x *rearranger) array(src []byte, from, to quant.Format, rows int, codes bo
 	return nil
 }
 
-// panels arranges whole panels, each by whichever processor is free. The result is good until the next call.
+// panels arranges whole panels, each by whichever processor is free. The result is good until the
+// next call.
 func (x *rearranger) panels(src []byte, from, to quant.Format, panel int, codes bool) ([]byte, error) {
 	if cap(x.out) < len(src) {
 		x.out = make([]byte, len(src))

@@ -163,7 +163,8 @@ func TestConvertRefusesMixtures(t *testing.T) {
 	}
 }
 
-// A number that cannot be quantised stops the conversion with its place; what was written is swept up.
+// A number that cannot be quantised stops the conversion with its place; what was written is swept
+// up.
 func TestConvertRefusesNaN(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	x := c.tensors["model.layers.1.mlp.experts.down_proj"]

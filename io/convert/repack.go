@@ -18,13 +18,15 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Of directories that others pack: where they keep the checkpoint's own files, and what synth writes.
+// Of directories that others pack: where they keep the checkpoint's own files, and what synth
+// writes.
 const (
 	checkpointDir = "mlx"
 	synthName     = "synth.json"
 )
 
-// isPacked reports whether a directory holds a packed model and no checkpoint, which would be the better source.
+// isPacked reports whether a directory holds a packed model and no checkpoint, which would be the
+// better source.
 func isPacked(dir string) bool {
 	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -34,8 +36,9 @@ func isPacked(dir string) bool {
 	return weights.IsPacked(dir)
 }
 
-// repacking is a conversion of what is packed already: the same numbers in another layout. Every file keeps its size and every array its place,
-// so that the result is what the checkpoint would have given.
+// repacking is a conversion of what is packed already: the same numbers in another layout. Every
+// file keeps its size and every array its place, so that the result is what the checkpoint would
+// have given.
 type repacking struct {
 	src    string // directory
 	small  []smallFile
@@ -116,7 +119,8 @@ func (r *repacking) open(o Options) (err error) {
 	if r.x, err = expertfile.Open(r.src, r.cfg); err != nil {
 		return fmt.Errorf("convert: %w", err)
 	}
-	// Records are held against their checksums as they are read. What others packed, or was packed before there were any, has none.
+	// Records are held against their checksums as they are read. What others packed, or was packed
+	// before there were any, has none.
 	err = r.x.LoadSums()
 	if r.checked = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("convert: %w: remove it to convert without it", err)
@@ -150,7 +154,8 @@ func (r *repacking) readSums() error {
 	return err
 }
 
-// checkBits refuses numbers of bits that the source has not: codes of other bits are not the numbers that the checkpoint had.
+// checkBits refuses numbers of bits that the source has not: codes of other bits are not the
+// numbers that the checkpoint had.
 func (r *repacking) checkBits(o Options) error {
 	var config struct {
 		Bits int `json:"default_bits"`
@@ -266,8 +271,8 @@ func (r *repacking) run(ctx context.Context) error {
 	return r.out.checksums(ctx)
 }
 
-// write makes a file of the target out of one of the source, whose bytes fill also gives to a hash. A file of the source that is
-// not what its checksum says is not taken over.
+// write makes a file of the target out of one of the source, whose bytes fill also gives to a hash.
+// A file of the source that is not what its checksum says is not taken over.
 func (r *repacking) write(ctx context.Context, name string, fill func(io.Writer, hash.Hash) error) error {
 	return r.out.write(ctx, name, func(w io.Writer) error {
 		h := sha256.New()

@@ -17,7 +17,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// What is packed, in either layout, becomes in either layout what its checkpoint becomes: every byte, checksums and names included.
+// What is packed, in either layout, becomes in either layout what its checkpoint becomes: every
+// byte, checksums and names included.
 func TestRepack(t *testing.T) {
 	for _, name := range fixtures.All() {
 		for _, o := range []convert.Options{{}, {Bits: 4}, {Bits: 8, ExpertBits: 2}} {
@@ -40,7 +41,8 @@ func TestRepack(t *testing.T) {
 	}
 }
 
-// A directory that another program packed, without layout, checksums or bits, gets panels, once it has the checkpoint's small files.
+// A directory that another program packed, without layout, checksums or bits, gets panels, once it
+// has the checkpoint's small files.
 func TestRepackOthers(t *testing.T) {
 	for _, moeflux := range []bool{false, true} {
 		src := fixtures.Legacy(t, fixtures.Qwen35MoEQ4, moeflux)
@@ -96,7 +98,8 @@ func TestRepackOthers(t *testing.T) {
 	}
 }
 
-// Bits that the packed codes have not are refused, in either direction; those that they have are not.
+// Bits that the packed codes have not are refused, in either direction; those that they have are
+// not.
 func TestRepackBits(t *testing.T) {
 	four, eight, none := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEBF16), convert.Options{Bits: 8}), fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	for _, c := range []struct {
@@ -123,8 +126,9 @@ func TestRepackBits(t *testing.T) {
 	}
 }
 
-// Stopped anywhere, by a caller or by a full disk, a repacking leaves nothing that looks whole; taken up again, it gives the bytes of one
-// that was never stopped, and a change of the source starts afresh.
+// Stopped anywhere, by a caller or by a full disk, a repacking leaves nothing that looks whole;
+// taken up again, it gives the bytes of one that was never stopped, and a change of the source
+// starts afresh.
 func TestRepackStopsAndResumes(t *testing.T) {
 	src, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	o := convert.Options{RowOrder: true}
@@ -175,7 +179,8 @@ func TestRepackStopsAndResumes(t *testing.T) {
 	sameTree(t, dst, want)
 }
 
-// What is damaged in the source is told, and not taken over under new checksums: by the checksum of the record, or of the file if there is none.
+// What is damaged in the source is told, and not taken over under new checksums: by the checksum of
+// the record, or of the file if there is none.
 func TestRepackDamaged(t *testing.T) {
 	const layer, records = "packed_experts/layer_01.bin", expertfile.DirName + "/" + expertfile.SumsName
 	sum := func(file string) func(error) bool {
@@ -223,7 +228,8 @@ func ownPack(t *testing.T) string {
 	return src
 }
 
-// A source without checksums of its records, with others or without any, gets them: those of a conversion from the checkpoint.
+// A source without checksums of its records, with others or without any, gets them: those of a
+// conversion from the checkpoint.
 func TestRepackMakesRecordSums(t *testing.T) {
 	want := fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	for _, without := range [][]string{{expertfile.SumsName}, {expertfile.SumsName, "../" + convert.ChecksumsName}} {
@@ -246,7 +252,8 @@ func TestRepackMakesRecordSums(t *testing.T) {
 	}
 }
 
-// Stopped at the checksums of the records, when all layers are written, a conversion of either kind takes them from the files when it goes on.
+// Stopped at the checksums of the records, when all layers are written, a conversion of either kind
+// takes them from the files when it goes on.
 func TestRecordSumsResume(t *testing.T) {
 	packed, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	for _, src := range []string{packed, fixtures.Dir(t, fixtures.Qwen35MoEQ4)} {

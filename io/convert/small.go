@@ -70,8 +70,8 @@ func (s smallFile) copy(w io.Writer) error {
 	return nil
 }
 
-// fingerprint identifies source and options for a conversion that is taken up again: names, sizes and times of the
-// tensor files with their headers, the whole of the small files.
+// fingerprint identifies source and options for a conversion that is taken up again: names, sizes
+// and times of the tensor files with their headers, the whole of the small files.
 func fingerprint(in *input, o Options) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "bits %d, of experts %d, layout %s\n", o.Bits, o.ExpertBits, o.layout())
@@ -97,8 +97,8 @@ func smallPrint(h hash.Hash, small []smallFile) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// vocab writes vocab.bin for the tokenizer in a directory. One that cannot be read is a warning: the weights are of use without it,
-// to those who bring their own.
+// vocab writes vocab.bin for the tokenizer in a directory. One that cannot be read is a warning:
+// the weights are of use without it, to those who bring their own.
 func (o *output) vocab(ctx context.Context, dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, tokenizerName))
 	if err != nil {
@@ -116,8 +116,8 @@ func (o *output) vocab(ctx context.Context, dir string) error {
 	})
 }
 
-// vocabTable returns vocab.bin for a tokenizer.json: u32 entries, u32 greatest id, then per id u16 length and bytes; unused ids
-// have length 0. All little-endian.
+// vocabTable returns vocab.bin for a tokenizer.json: u32 entries, u32 greatest id, then per id u16
+// length and bytes; unused ids have length 0. All little-endian.
 func vocabTable(raw []byte) ([]byte, error) {
 	t, err := tokenizer.Parse(raw)
 	if err != nil {

@@ -18,11 +18,13 @@ type source struct {
 	raw bool
 }
 
-// skipped are beginnings of names that a text model does not need: extra heads that predict further tokens, and what sees.
+// skipped are beginnings of names that a text model does not need: extra heads that predict further
+// tokens, and what sees.
 var skipped = []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower.",
 	"mm_projector.", "model.mm_projector.", "multi_modal_projector.", "model.multi_modal_projector."}
 
-// packName returns the name that a checkpoint's tensor has in the pack; ok is false for tensors that a text model does not need.
+// packName returns the name that a checkpoint's tensor has in the pack; ok is false for tensors
+// that a text model does not need.
 func packName(name string) (pack string, ok bool) {
 	switch {
 	case strings.HasPrefix(name, "model.language_model."):
@@ -66,8 +68,9 @@ func openSource(ckpt *safetensors.Checkpoint, cfg *model.Config) (*source, error
 	return s, nil
 }
 
-// dropNextLayers forgets the layers that DeepSeek's kin put after the last, to predict further tokens. They are known by the
-// matrix that joins hidden state and embedding, which no other layer has.
+// dropNextLayers forgets the layers that DeepSeek's kin put after the last, to predict further
+// tokens. They are known by the matrix that joins hidden state and embedding, which no other layer
+// has.
 func (s *source) dropNextLayers(first int) {
 	for i := first; ; i++ {
 		prefix := fmt.Sprintf("model.layers.%d.", i)
@@ -82,8 +85,9 @@ func (s *source) dropNextLayers(first int) {
 	}
 }
 
-// detectRaw sets raw from the shape of the convolutions among specs: [channels, 1, taps] as trained, [channels, taps, 1] as
-// converted by mlx-lm. Nothing else tells the two apart: names and element types may be the same in both.
+// detectRaw sets raw from the shape of the convolutions among specs: [channels, 1, taps] as
+// trained, [channels, taps, 1] as converted by mlx-lm. Nothing else tells the two apart: names and
+// element types may be the same in both.
 func (s *source) detectRaw(specs []spec) error {
 	var raw, converted string
 	for _, sp := range specs {
@@ -156,8 +160,8 @@ func isFloat(d safetensors.DType) bool {
 	return d == safetensors.BF16 || d == safetensors.F16 || d == safetensors.F32
 }
 
-// leftover reports the tensors that no part of the plan took: the model has something that would be left out of
-// the computation.
+// leftover reports the tensors that no part of the plan took: the model has something that would be
+// left out of the computation.
 func (s *source) leftover() []error {
 	var names []string
 	for pack, name := range s.names {

@@ -10,16 +10,20 @@ import (
 type role uint8
 
 const (
-	matrix      role = iota // [rows, cols]; quantised if asked for
-	gateMatrix              // as matrix, but with 8-bit codes: routing decides on small differences
-	floatMatrix             // as matrix, but never quantised here: what is trained as numbers is routed by as numbers
-	norm                    // [rows] that scales a normalised vector; zero-centred in a raw checkpoint of some families
-	vector                  // [rows], kept
-	vectorF32               // [rows], stored as F32
-	conv                    // [rows, cols taps], with an axis of one behind or, in a raw checkpoint, between
+	matrix     role = iota // [rows, cols]; quantised if asked for
+	gateMatrix             // as matrix, but with 8-bit codes: routing decides on small differences
+	// as matrix, but never quantised here: what is trained as numbers is routed by as numbers
+	floatMatrix
+	// [rows] that scales a normalised vector; zero-centred in a raw checkpoint of some families
+	norm
+	vector    // [rows], kept
+	vectorF32 // [rows], stored as F32
+	// [rows, cols taps], with an axis of one behind or, in a raw checkpoint, between
+	conv
 )
 
-// spec is one tensor, or for a matrix up to three, that the architecture needs outside the routed experts.
+// spec is one tensor, or for a matrix up to three, that the architecture needs outside the routed
+// experts.
 type spec struct {
 	name       string // as in the pack; of a matrix without ".weight"
 	role       role
@@ -43,8 +47,8 @@ type family struct {
 	mixer func(c *model.Config, src *source, prefix string, m model.Mixer) []spec
 	// router is the role of mlp.gate.
 	router role
-	// zeroCentred: a raw checkpoint holds norms as w of 1+w. Raw checkpoints are known by the shape of their
-	// convolutions.
+	// zeroCentred: a raw checkpoint holds norms as w of 1+w. Raw checkpoints are known by the shape
+	// of their convolutions.
 	zeroCentred bool
 	// shared is what the shared experts are called, if there can be any.
 	shared string
@@ -137,7 +141,8 @@ func deltaNetSpecs(c *model.Config, src *source, p string) []spec {
 		spec{name: p + "conv1d.weight", role: conv, rows: c.LinearConvDim(), cols: c.LinearConvKernelDim},
 		spec{name: p + "A_log", role: vectorF32, rows: heads},
 		spec{name: p + "dt_bias", role: vector, rows: heads},
-		spec{name: p + "norm.weight", role: vector, rows: c.LinearValueHeadDim}, // plain in every kind of checkpoint
+		// plain in every kind of checkpoint
+		spec{name: p + "norm.weight", role: vector, rows: c.LinearValueHeadDim},
 		spec{name: p + "out_proj", rows: h, cols: c.LinearValueDim()})
 }
 
@@ -152,9 +157,9 @@ func projectionSpecs(c *model.Config, p string) []spec {
 	}
 }
 
-// regroup makes the four projections parts of the two that qwen3_next is trained with, whose rows are interleaved by key
-// head: of each, in_proj_qkvz has its query, its key, and values and output gates of the value heads that share it; in_proj_ba
-// has b, then a, of these value heads.
+// regroup makes the four projections parts of the two that qwen3_next is trained with, whose rows
+// are interleaved by key head: of each, in_proj_qkvz has its query, its key, and values and output
+// gates of the value heads that share it; in_proj_ba has b, then a, of these value heads.
 func regroup(c *model.Config, p string, projections []spec) {
 	dk, dv, heads := c.LinearKeyHeadDim, c.LinearValueHeadDim, c.LinearNumKeyHeads
 	each := c.LinearNumValueHeads / heads // value heads of a key head
@@ -176,8 +181,8 @@ func regroup(c *model.Config, p string, projections []spec) {
 	}
 }
 
-// attentionSpecs lists softmax attention. Where its output is gated, the query projection makes per head the query and then
-// the gate.
+// attentionSpecs lists softmax attention. Where its output is gated, the query projection makes per
+// head the query and then the gate.
 func attentionSpecs(c *model.Config, p string) []spec {
 	h, q := c.HiddenSize, c.NumAttentionHeads*c.HeadDim
 	queries := q
@@ -208,8 +213,9 @@ func attentionSpecs(c *model.Config, p string) []spec {
 		spec{name: p + "k_norm.weight", role: norm, rows: kn})
 }
 
-// latentMixer lists latent attention. The matrix that makes keys and values of the latent vector comes whole, or as
-// mlx-lm splits it: embed_q, a head's key part transposed, and unembed_out, its value part.
+// latentMixer lists latent attention. The matrix that makes keys and values of the latent vector
+// comes whole, or as mlx-lm splits it: embed_q, a head's key part transposed, and unembed_out, its
+// value part.
 func latentMixer(c *model.Config, src *source, p string, _ model.Mixer) []spec {
 	h, heads := c.HiddenSize, c.NumAttentionHeads
 	p += "self_attn."

@@ -28,7 +28,8 @@ func (s *recordSums) fill(w io.Writer, layer int, fill func(io.Writer) error) er
 	return nil
 }
 
-// write writes the file of them all. Layers that an earlier conversion finished are read for theirs.
+// write writes the file of them all. Layers that an earlier conversion finished are read for
+// theirs.
 func (s *recordSums) write(ctx context.Context, o *output) error {
 	return o.write(ctx, expertfile.DirName+"/"+expertfile.SumsName, func(w io.Writer) error {
 		all := expertfile.Sums{}

@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DirectAlign is what direct reads go by: where they begin in the file, how long they are and where they are put
-// are multiples of it. It is a page, and no disk or file system in use asks for more.
+// DirectAlign is what direct reads go by: where they begin in the file, how long they are and where
+// they are put are multiples of it. It is a page, and no disk or file system in use asks for more.
 const DirectAlign = 4096
 
-// DirectError says why a model's files cannot be read past the page cache. Reads through it still work.
+// DirectError says why a model's files cannot be read past the page cache. Reads through it still
+// work.
 type DirectError struct {
 	Path string // "" if no file is at fault but the model
 	Why  string
@@ -26,9 +27,10 @@ func (e *DirectError) Error() string {
 
 func (e *DirectError) Unwrap() error { return e.Err }
 
-// UseDirect makes ReadExpert read past the page cache from now on, for memory that begins at a multiple of DirectAlign; other memory
-// gets an error. It must be called before the first ReadExpert. The error is a *DirectError, where records are no multiples of
-// DirectAlign long or a file system refuses; reads go through the page cache then, as before.
+// UseDirect makes ReadExpert read past the page cache from now on, for memory that begins at a
+// multiple of DirectAlign; other memory gets an error. It must be called before the first
+// ReadExpert. The error is a *DirectError, where records are no multiples of DirectAlign long or a
+// file system refuses; reads go through the page cache then, as before.
 func (f *File) UseDirect() error {
 	if f.layout.Bytes%DirectAlign != 0 {
 		return &DirectError{Why: fmt.Sprintf("records are %d bytes long, which is no multiple of %d", f.layout.Bytes, DirectAlign)}
@@ -54,8 +56,8 @@ func (f *File) UseDirect() error {
 // Direct reports whether reads go past the page cache.
 func (f *File) Direct() bool { return f.direct }
 
-// setDirect makes reads of the open file go past the page cache or through it. The descriptor stays the same, so that a
-// file which has been replaced since Open is not mixed with its successor.
+// setDirect makes reads of the open file go past the page cache or through it. The descriptor stays
+// the same, so that a file which has been replaced since Open is not mixed with its successor.
 func (l *layerFile) setDirect(on bool) (err error) {
 	cerr := l.control(func(fd uintptr) { err = setDirect(fd, on) })
 	if cerr != nil {

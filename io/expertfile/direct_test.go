@@ -25,8 +25,9 @@ func aligned(t testing.TB, n int) []byte {
 	return b
 }
 
-// openDirect opens a model whose records are 48 pages long, past the page cache. Where the file system of temporary files takes no
-// direct reads, which UseDirect must say in one way only, ok is false and reads go through the page cache.
+// openDirect opens a model whose records are 48 pages long, past the page cache. Where the file
+// system of temporary files takes no direct reads, which UseDirect must say in one way only, ok is
+// false and reads go through the page cache.
 func openDirect(t *testing.T) (x *File, dir string, size int, ok bool) {
 	t.Helper()
 	cfg := small()
@@ -74,7 +75,8 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// Reads that come short past the page cache go on at a page, and the end of a file is told from a stutter.
+// Reads that come short past the page cache go on at a page, and the end of a file is told from a
+// stutter.
 func TestDirectShortReads(t *testing.T) {
 	x, _, size, _ := openDirect(t)
 	x.direct = true // the script below stands for the disk
@@ -122,7 +124,8 @@ type readerAt func(p []byte, at int64) (int, error)
 
 func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// A file that loses its end while it is open gives an error that says how far it went; one that is replaced goes on to be read.
+// A file that loses its end while it is open gives an error that says how far it went; one that is
+// replaced goes on to be read.
 func TestDirectFileChanges(t *testing.T) {
 	x, dir, size, _ := openDirect(t)
 	got := aligned(t, size)
@@ -180,7 +183,8 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// A read allocates nothing in the steady state, past the page cache or through it, though others make garbage that is collected.
+// A read allocates nothing in the steady state, past the page cache or through it, though others
+// make garbage that is collected.
 func TestReadAllocatesNothing(t *testing.T) {
 	x, _, size, _ := openDirect(t)
 	got := aligned(t, size)

@@ -22,7 +22,8 @@ func (e *ReadError) Error() string {
 
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// SizeError reports a layer file whose size is not the number of experts times the size of a record.
+// SizeError reports a layer file whose size is not the number of experts times the size of a
+// record.
 type SizeError struct {
 	Path      string
 	Layer     int
@@ -50,7 +51,8 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// LayoutError reports a layout.json that cannot be read, contradicts itself, or is of another model.
+// LayoutError reports a layout.json that cannot be read, contradicts itself, or is of another
+// model.
 type LayoutError struct {
 	Path      string
 	Component string // e.g. "gate_proj.weight"; "" if no single one is at fault

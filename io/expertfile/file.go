@@ -16,7 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// File is the opened experts of a packed model. All methods but Close may be called from many goroutines.
+// File is the opened experts of a packed model. All methods but Close may be called from many
+// goroutines.
 type File struct {
 	layout  model.ExpertLayout
 	experts int
@@ -41,10 +42,11 @@ type layerFile struct {
 	mapping []byte
 }
 
-// Open opens the expert files of every layer that has experts, in dir/packed_experts; in packed_experts_2bit beside it, if only
-// that is there; or in dir/root, where moeflux puts both. Where layout.json is beside
-// them, it says the layout of the records and must agree with the model; else the format follows from the size of the files.
-// The error joins a *MissingError or *SizeError for every file at fault, or is a *LayoutError.
+// Open opens the expert files of every layer that has experts, in dir/packed_experts; in
+// packed_experts_2bit beside it, if only that is there; or in dir/root, where moeflux puts both.
+// Where layout.json is beside them, it says the layout of the records and must agree with the
+// model; else the format follows from the size of the files. The error joins a *MissingError or
+// *SizeError for every file at fault, or is a *LayoutError.
 func Open(dir string, cfg *model.Config) (*File, error) {
 	packed := findDir(dir, cfg)
 	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
@@ -83,8 +85,8 @@ func Open(dir string, cfg *model.Config) (*File, error) {
 	return f, nil
 }
 
-// findDir returns the directory of the layer files: the first of the known ones that has that of the first layer with
-// experts.
+// findDir returns the directory of the layer files: the first of the known ones that has that of
+// the first layer with experts.
 func findDir(dir string, cfg *model.Config) string {
 	usual := filepath.Join(dir, DirName)
 	layers := cfg.MoELayers()
@@ -127,8 +129,8 @@ func (f *File) open(layer int, path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the page cache the next
-// read would begin where none may.
+// ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the
+// page cache the next read would begin where none may.
 func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
 	c := l.calls.take()
 	c.p, c.at = p, at
@@ -156,8 +158,8 @@ type pread struct {
 	run func(fd uintptr) // do
 }
 
-// preads keeps calls of pread, as many as were ever under way at once, so that a read allocates nothing. A sync.Pool would lose
-// them, and its own lists, with every garbage collection.
+// preads keeps calls of pread, as many as were ever under way at once, so that a read allocates
+// nothing. A sync.Pool would lose them, and its own lists, with every garbage collection.
 type preads struct {
 	mu   sync.Mutex
 	free []*pread
@@ -195,7 +197,8 @@ func (l *layerFile) control(f func(fd uintptr)) error {
 // Layout returns the layout of every record.
 func (f *File) Layout() model.ExpertLayout { return f.layout }
 
-// Layers returns the indexes of the layers that have experts, ascending. The slice is shared, read-only.
+// Layers returns the indexes of the layers that have experts, ascending. The slice is shared,
+// read-only.
 func (f *File) Layers() []int { return f.layers }
 
 // Experts returns the number of experts in each of these layers.
@@ -208,8 +211,9 @@ var (
 	errAlign    = errors.New("the buffer is not aligned for direct reads")
 )
 
-// ReadExpert fills dst with the record of one expert, all or nothing. len(dst) must be Layout().Bytes. It may be called from
-// many goroutines. The error is a *ReadError; dst is undefined then.
+// ReadExpert fills dst with the record of one expert, all or nothing. len(dst) must be
+// Layout().Bytes. It may be called from many goroutines. The error is a *ReadError; dst is
+// undefined then.
 func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	size := f.layout.Bytes
 	at := int64(expert) * int64(size)
@@ -242,8 +246,9 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	return nil
 }
 
-// readFull reads until dst is full; every read begins at a multiple of unit from at. A signal that interrupts a read, and a
-// read that returns less than was asked for, are not errors as long as bytes come; the end of the file is.
+// readFull reads until dst is full; every read begins at a multiple of unit from at. A signal that
+// interrupts a read, and a read that returns less than was asked for, are not errors as long as
+// bytes come; the end of the file is.
 func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 	got, idle := 0, 0
 	for got < len(dst) {
@@ -269,8 +274,9 @@ func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 	return got, nil
 }
 
-// Map returns a read-only mapping of a layer's file: Experts() records of Layout().Bytes. It is good until Close, and
-// the same on every call. A file that is cut short meanwhile makes reads of the lost part fault.
+// Map returns a read-only mapping of a layer's file: Experts() records of Layout().Bytes. It is
+// good until Close, and the same on every call. A file that is cut short meanwhile makes reads of
+// the lost part fault.
 func (f *File) Map(layer int) ([]byte, error) {
 	l := f.files[layer]
 	if l == nil {
@@ -291,8 +297,8 @@ func (f *File) Map(layer int) ([]byte, error) {
 	return l.mapping, nil
 }
 
-// Close unmaps and closes all files. Reads in progress end with an error or in full; mappings must not be in use.
-// A second Close does nothing.
+// Close unmaps and closes all files. Reads in progress end with an error or in full; mappings must
+// not be in use. A second Close does nothing.
 func (f *File) Close() error {
 	var errs []error
 	for _, layer := range f.layers {

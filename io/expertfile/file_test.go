@@ -296,7 +296,8 @@ func TestOpenUnknownFormat(t *testing.T) {
 	}
 }
 
-// Many readers and mappers at once, and Close under them: every read is right or ends with an error.
+// Many readers and mappers at once, and Close under them: every read is right or ends with an
+// error.
 func TestConcurrentReads(t *testing.T) {
 	cfg := small()
 	dir, l := pack(t, cfg, q4, true)

@@ -24,8 +24,9 @@ const (
 // LayerName returns the file name of a layer's experts.
 func LayerName(layer int) string { return fmt.Sprintf("layer_%02d.bin", layer) }
 
-// Layout is what layout.json holds: the record of one expert, block by block. In the file, blocks that are not in row order are listed by
-// themselves under "arranged_components": a reader that knows of no other order misses them.
+// Layout is what layout.json holds: the record of one expert, block by block. In the file, blocks
+// that are not in row order are listed by themselves under "arranged_components": a reader that
+// knows of no other order misses them.
 type Layout struct {
 	ExpertSize int         // bytes of a record
 	NumLayers  int         // of the model
@@ -110,7 +111,8 @@ func readLayout(path string, cfg *model.Config) (l model.ExpertLayout, ok bool, 
 	return l, err == nil, err
 }
 
-// parseLayout derives the layout from the components' types and shapes, and holds every offset and size against it.
+// parseLayout derives the layout from the components' types and shapes, and holds every offset and
+// size against it.
 func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout, error) {
 	fail := func(component, format string, args ...any) (model.ExpertLayout, error) {
 		return model.ExpertLayout{}, &LayoutError{Path: path, Component: component, Why: fmt.Sprintf(format, args...)}
@@ -212,8 +214,8 @@ func componentFormat(byName map[string]Component, projection string, rows, cols 
 	return f, err
 }
 
-// guessLayout returns the layout, of rows, whose records, one an expert, make a file of the given size. All known
-// formats take different sizes.
+// guessLayout returns the layout, of rows, whose records, one an expert, make a file of the given
+// size. All known formats take different sizes.
 func guessLayout(cfg *model.Config, fileBytes int64) (model.ExpertLayout, bool) {
 	candidates := []quant.Format{{Kind: quant.BF16}, {Kind: quant.F32}}
 	for _, bits := range []int{4, 8, 2} {

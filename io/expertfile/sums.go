@@ -23,7 +23,8 @@ const maxSumsBytes = 64 << 20
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sums is the checksums of all records of a model: CRC32C, by layer, of each expert. All layers have as many.
+// Sums is the checksums of all records of a model: CRC32C, by layer, of each expert. All layers
+// have as many.
 type Sums map[int][]uint32
 
 // SumError reports a record whose bytes are not those that were packed.
@@ -109,7 +110,8 @@ func (s Sums) Encode(recordBytes int) []byte {
 	return binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
 }
 
-// sumsHead is the bytes before the first layer: magic, size of a record, experts of a layer, layers.
+// sumsHead is the bytes before the first layer: magic, size of a record, experts of a layer,
+// layers.
 const sumsHead = len(sumsMagic) + 3*4
 
 // parseSums reads the content of the file, which must be about the model that f holds.
@@ -143,8 +145,9 @@ func (f *File) parseSums(raw []byte) (Sums, error) {
 	return sums, nil
 }
 
-// LoadSums reads the checksums of the records, by which CheckRecord goes from then on. The error is a *SumsError; it wraps
-// fs.ErrNotExist for a model without them. It must be called before the first CheckRecord.
+// LoadSums reads the checksums of the records, by which CheckRecord goes from then on. The error is
+// a *SumsError; it wraps fs.ErrNotExist for a model without them. It must be called before the
+// first CheckRecord.
 func (f *File) LoadSums() error {
 	if len(f.layers) == 0 {
 		return &SumsError{Why: "the model has no layer with experts"}
@@ -174,8 +177,9 @@ func readBounded(path string) ([]byte, error) {
 	return raw, err
 }
 
-// CheckRecord holds the bytes that were read of a record against its checksum. It may be called from many goroutines. The error is a
-// *ReadError with a *SumError; without checksums there is none.
+// CheckRecord holds the bytes that were read of a record against its checksum. It may be called
+// from many goroutines. The error is a *ReadError with a *SumError; without checksums there is
+// none.
 func (f *File) CheckRecord(layer, expert int, record []byte) error {
 	sums := f.sums[layer]
 	if expert < 0 || expert >= len(sums) {

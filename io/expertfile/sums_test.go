@@ -84,7 +84,8 @@ func TestCheckRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedSums changes every byte of the file, cuts it everywhere, and gives it to another model.
+// TestDamagedSums changes every byte of the file, cuts it everywhere, and gives it to another
+// model.
 func TestDamagedSums(t *testing.T) {
 	f, path := sumsFile(t)
 	good := Sums{1: {1, 2}, 3: {3, 4}}.Encode(9)

@@ -35,8 +35,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Path returns where the profile of a model lies under a folder.
 func Path(dir string, of Fingerprint) string { return filepath.Join(dir, of.String()[:32]+".uses") }
 
-// Load reads the profile of a model with so many layers and experts. The error is a *FileError: without a profile the engine only
-// starts slower, so callers note it and go on.
+// Load reads the profile of a model with so many layers and experts. The error is a *FileError:
+// without a profile the engine only starts slower, so callers note it and go on.
 func Load(path string, of Fingerprint, layers, experts int) (*Profile, error) {
 	p, err := load(path, of)
 	if err == nil && (p.Layers != layers || p.Experts != experts) {
@@ -138,8 +138,8 @@ func (p *Profile) encode(of Fingerprint) []byte {
 	return append(raw, sum[:]...)
 }
 
-// Save writes the profile of a model. The file appears whole or not at all, and takes the place of one that is there; its folder
-// is made if need be. The error is a *FileError.
+// Save writes the profile of a model. The file appears whole or not at all, and takes the place of
+// one that is there; its folder is made if need be. The error is a *FileError.
 func (p *Profile) Save(path string, of Fingerprint) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -154,8 +154,9 @@ func (p *Profile) Save(path string, of Fingerprint) error {
 	return nil
 }
 
-// Update merges the counts of so many rows, [layers, experts], into the profile of a model and saves it. What cannot be read is
-// replaced. Of two processes that end at once the later one's rows may be all that is added.
+// Update merges the counts of so many rows, [layers, experts], into the profile of a model and
+// saves it. What cannot be read is replaced. Of two processes that end at once the later one's rows
+// may be all that is added.
 func Update(path string, of Fingerprint, layers, experts int, rows int64, uses []int64) error {
 	p, err := Load(path, of, layers, experts)
 	if err != nil {

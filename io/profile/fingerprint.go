@@ -20,8 +20,9 @@ func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 // maxText is the size up to which a file's content counts.
 const maxText = 64 << 20
 
-// Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and of the content of those that describe the
-// others, *.json. Weights are not read: a pack with checksums.json names theirs there.
+// Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and
+// of the content of those that describe the others, *.json. Weights are not read: a pack with
+// checksums.json names theirs there.
 func Of(dir string) (Fingerprint, error) {
 	h := sha256.New()
 	root, err := filepath.EvalSymlinks(dir)

@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// Horizon is the rows that a profile counts at most. What was counted before fades as more comes.
+	// Horizon is the rows that a profile counts at most. What was counted before fades as more
+	// comes.
 	Horizon = 1 << 16
 	// MaxKeys bounds layers times experts, for files that lie.
 	MaxKeys = 1 << 22
 )
 
-// Profile is how many of some rows used each expert. The counts fade together, so they are shares of rows with some precision.
+// Profile is how many of some rows used each expert. The counts fade together, so they are shares
+// of rows with some precision.
 type Profile struct {
 	Layers, Experts int      // layers, those without experts have zeros, and experts of each
 	Rows            uint32   // that the counts are of
@@ -40,8 +42,9 @@ func checkSize(layers, experts int) error {
 // ErrSize reports counts of another number of layers or experts.
 var ErrSize = errors.New("profile: counts of another number of experts")
 
-// Merge adds the counts of so many rows, [layers, experts]. Together they count at most Horizon rows: what was known before fades to make
-// room, and of a longer run than that the shares alone remain. An expert counts at most once a row; negative counts are none.
+// Merge adds the counts of so many rows, [layers, experts]. Together they count at most Horizon
+// rows: what was known before fades to make room, and of a longer run than that the shares alone
+// remain. An expert counts at most once a row; negative counts are none.
 func (p *Profile) Merge(rows int64, uses []int64) error {
 	if len(uses) != len(p.Uses) {
 		return fmt.Errorf("%w: %d, the profile has %d layers of %d", ErrSize, len(uses), p.Layers, p.Experts)
@@ -64,7 +67,8 @@ func (p *Profile) Merge(rows int64, uses []int64) error {
 	return nil
 }
 
-// Share returns the share of rows that used the expert with this key, layer·Experts + expert; 0 of no rows.
+// Share returns the share of rows that used the expert with this key, layer·Experts + expert; 0 of
+// no rows.
 func (p *Profile) Share(key int) float64 {
 	if p.Rows == 0 {
 		return 0
@@ -72,8 +76,8 @@ func (p *Profile) Share(key int) float64 {
 	return float64(p.Uses[key]) / float64(p.Rows)
 }
 
-// Hottest returns the keys of the n experts used most, most first, of equal ones the smaller first; experts that were never used are not
-// among them.
+// Hottest returns the keys of the n experts used most, most first, of equal ones the smaller first;
+// experts that were never used are not among them.
 func (p *Profile) Hottest(n int) []int {
 	var keys []int
 	for k, uses := range p.Uses {

@@ -214,7 +214,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// A model has the same fingerprint wherever it lies, and another one if a file's name, size or description is another.
+// A model has the same fingerprint wherever it lies, and another one if a file's name, size or
+// description is another.
 func TestFingerprint(t *testing.T) {
 	write := func(dir, name, content string) {
 		t.Helper()

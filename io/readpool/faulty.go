@@ -17,11 +17,12 @@ type FaultKind uint8
 
 // The kinds of fault.
 const (
-	Fail    FaultKind = iota // nothing is read; the error wraps Fault.Err, or ErrInjected
-	Short                    // the first half is read; the error wraps io.ErrUnexpectedEOF
-	Slow                     // the read waits for Fault.Release and then for Fault.Delay before it begins
-	Corrupt                  // the read succeeds with one bit changed
-	Panic                    // the Source panics
+	Fail  FaultKind = iota // nothing is read; the error wraps Fault.Err, or ErrInjected
+	Short                  // the first half is read; the error wraps io.ErrUnexpectedEOF
+	// the read waits for Fault.Release and then for Fault.Delay before it begins
+	Slow
+	Corrupt // the read succeeds with one bit changed
+	Panic   // the Source panics
 )
 
 var faultNames = [...]string{"fail", "short", "slow", "corrupt", "panic"}
@@ -41,8 +42,8 @@ type Fault struct {
 	Release <-chan struct{} // of Slow: closed or sent to when the read may go on; nil does not wait
 	Delay   time.Duration   // of Slow
 	Bit     int             // of Corrupt: which bit of the record, modulo its length
-	// Again is how many later reads of the same record go wrong likewise. A pool reads what failed a second time, so 0 is a
-	// fault that nobody notices, and 1 one that fails a read for good.
+	// Again is how many later reads of the same record go wrong likewise. A pool reads what failed
+	// a second time, so 0 is a fault that nobody notices, and 1 one that fails a read for good.
 	Again int
 }
 
@@ -64,8 +65,8 @@ func (e *FaultError) Unwrap() error { return e.Err }
 // poison fills what a failed read leaves undefined, so that nobody uses it unnoticed.
 const poison = 0xA5
 
-// Faulty is a Source for tests, which makes chosen reads of another Source go wrong and counts all of them. It may be used
-// by several goroutines.
+// Faulty is a Source for tests, which makes chosen reads of another Source go wrong and counts all
+// of them. It may be used by several goroutines.
 type Faulty struct {
 	src    Source
 	faults []Fault // read-only
@@ -80,7 +81,8 @@ type record struct{ layer, expert int }
 
 var _ Source = (*Faulty)(nil)
 
-// NewFaulty wraps src. Several faults may hit one read: Slow ones first, then the first of another kind.
+// NewFaulty wraps src. Several faults may hit one read: Slow ones first, then the first of another
+// kind.
 func NewFaulty(src Source, faults ...Fault) *Faulty {
 	return &Faulty{src: src, faults: faults, again: map[record][]*Fault{}}
 }
@@ -88,8 +90,8 @@ func NewFaulty(src Source, faults ...Fault) *Faulty {
 // Reads returns how many reads have begun.
 func (f *Faulty) Reads() int { return int(f.reads.Load()) }
 
-// ReadExpert reads from the wrapped Source, or goes wrong. After an error dst holds no byte of the record that
-// can be taken for a whole one.
+// ReadExpert reads from the wrapped Source, or goes wrong. After an error dst holds no byte of the
+// record that can be taken for a whole one.
 func (f *Faulty) ReadExpert(layer, expert int, dst []byte) error {
 	n := int(f.reads.Add(1))
 	var hit *Fault

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Whichever read goes wrong, and however, exactly that request gets the error (or the wrong bit), and all others are right.
+// Whichever read goes wrong, and however, exactly that request gets the error (or the wrong bit),
+// and all others are right.
 func TestEveryReadMayGoWrong(t *testing.T) {
 	const reads = 6
 	cause := errors.New("the disk is gone")
@@ -36,7 +37,8 @@ func TestEveryReadMayGoWrong(t *testing.T) {
 					fault.Again, second = 1, 1 // the second try fails, too
 				}
 				f := NewFaulty(stamp{}, fault)
-				p := New(f, Config{Workers: 1}) // one worker reads in order, so that the n-th read is the n-th request
+				// one worker reads in order, so that the n-th read is the n-th request
+				p := New(f, Config{Workers: 1})
 				reqs := requests(2, reads)
 				errs := readAll(p, reqs, false)
 				p.Close()
@@ -74,7 +76,8 @@ func differingBits(a, b []byte) int {
 	return n
 }
 
-// With several workers the n-th read is whichever begins n-th: exactly one fails, whoever asked for it.
+// With several workers the n-th read is whichever begins n-th: exactly one fails, whoever asked for
+// it.
 func TestFaultHitsOnceInParallel(t *testing.T) {
 	f := NewFaulty(stamp{}, Fault{Read: 5, Kind: Short, Again: 1})
 	p := New(f, Config{Workers: 8})

@@ -72,7 +72,8 @@ func tagged(layer, n int) []Request {
 	return reqs
 }
 
-// Guesses never take all workers: demand finds one free, and guesses begin only while few reads run.
+// Guesses never take all workers: demand finds one free, and guesses begin only while few reads
+// run.
 func TestSpeculationLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
@@ -112,7 +113,8 @@ func TestSpeculationLeavesRoom(t *testing.T) {
 	})
 }
 
-// A guess that somebody waits for by now overtakes everything; hurrying what runs, has ended or never was changes nothing.
+// A guess that somebody waits for by now overtakes everything; hurrying what runs, has ended or
+// never was changes nothing.
 func TestHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
@@ -184,8 +186,8 @@ func TestHurryAndClose(t *testing.T) {
 	}
 }
 
-// Late requests are reported once a timeout, whether they run or wait for a worker; guesses that have not begun are not late.
-// Their memory stays with the pool until they end.
+// Late requests are reported once a timeout, whether they run or wait for a worker; guesses that
+// have not begun are not late. Their memory stays with the pool until they end.
 func TestOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

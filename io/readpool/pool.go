@@ -20,21 +20,25 @@ var ErrClosed = errors.New("readpool: closed")
 
 // Config sizes a pool. The zero value is ready for use.
 type Config struct {
-	// Workers is how many requests are read at once, so it is also the depth of the queue that the disk sees: too few leave
-	// the disk idle, too many only make every read wait longer. 0 means DefaultWorkers.
+	// Workers is how many requests are read at once, so it is also the depth of the queue that the
+	// disk sees: too few leave the disk idle, too many only make every read wait longer. 0 means
+	// DefaultWorkers.
 	Workers int
-	// Speculative is how many requests are read at once when the last of them was asked for on a guess: what runs already
-	// stands before a demand in the queues of kernel and disk, where nothing can overtake it. 0 means 2, or Workers if fewer.
+	// Speculative is how many requests are read at once when the last of them was asked for on a
+	// guess: what runs already stands before a demand in the queues of kernel and disk, where
+	// nothing can overtake it. 0 means 2, or Workers if fewer.
 	Speculative int
-	// Timeout is how long a request may be read, or wait for a worker, before Overdue is told, and told again each time
-	// that it passes anew. 0 means DefaultTimeout.
+	// Timeout is how long a request may be read, or wait for a worker, before Overdue is told, and
+	// told again each time that it passes anew. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Overdue, if set, is told of requests that are late. Their Dst stays with the pool until they end, which they may never do; a
-	// request may end, and its group's callback run, just before Overdue is told. It must be short and must not close the pool.
+	// Overdue, if set, is told of requests that are late. Their Dst stays with the pool until they
+	// end, which they may never do; a request may end, and its group's callback run, just before
+	// Overdue is told. It must be short and must not close the pool.
 	Overdue func(r Request, err *TimeoutError)
 }
 
-// Source fills dst with the record of one expert, all or nothing. It is called from several goroutines at once.
+// Source fills dst with the record of one expert, all or nothing. It is called from several
+// goroutines at once.
 type Source interface {
 	ReadExpert(layer, expert int, dst []byte) error
 }
@@ -49,8 +53,9 @@ type Request struct {
 // TimeoutError reports a read that has not ended. It may yet.
 type TimeoutError struct {
 	Layer, Expert int
-	Waited        time.Duration // since the read began, or since it was asked for if no worker was free
-	Begun         bool
+	// since the read began, or since it was asked for if no worker was free
+	Waited time.Duration
+	Begun  bool
 }
 
 func (e *TimeoutError) Error() string {
@@ -84,9 +89,10 @@ func (e *PanicError) Unwrap() error {
 
 // Stats is what a pool counted since New.
 type Stats struct {
-	Reads       int64         // ended, with or without an error
-	Speculative int64         // those of Reads that were asked for on a guess
-	Hurried     int64         // those of Speculative that somebody came to wait for before they had begun
+	Reads       int64 // ended, with or without an error
+	Speculative int64 // those of Reads that were asked for on a guess
+	// those of Speculative that somebody came to wait for before they had begun
+	Hurried     int64
 	Bytes       int64         // of reads without an error
 	Errors      int64         // reads that failed for good, or panicked
 	Retried     int64         // reads that were tried a second time
@@ -191,14 +197,15 @@ func New(src Source, cfg Config) *Pool {
 	return p
 }
 
-// Submit queues a group of reads and returns at once. Groups begin in order of Submit, groups that are not speculative
-// before those that are, even before the rest of a speculative group that has begun; the reads of one
-// group run in parallel as far as there are workers.
+// Submit queues a group of reads and returns at once. Groups begin in order of Submit, groups that
+// are not speculative before those that are, even before the rest of a speculative group that has
+// begun; the reads of one group run in parallel as far as there are workers.
 //
-// A read that fails is tried once more. reqs passes to the pool until done. done is called once, when all of the group have ended;
-// errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means that its Dst is filled. reqs is the caller's again, errs the pool's
-// when done returns. done runs on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself calls
-// done, with ErrClosed for every read. A read allocates nothing in the steady state.
+// A read that fails is tried once more. reqs passes to the pool until done. done is called once,
+// when all of the group have ended; errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means
+// that its Dst is filled. reqs is the caller's again, errs the pool's when done returns. done runs
+// on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself
+// calls done, with ErrClosed for every read. A read allocates nothing in the steady state.
 func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error)) {
 	p.mu.Lock()
 	g := p.newGroup(reqs, speculative, done)
@@ -235,8 +242,8 @@ func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *g
 	return g
 }
 
-// recycle takes back the memory of a group whose done has returned. One that is still in its queue, because the rest of it was hurried,
-// is left to be found there. p.mu is held.
+// recycle takes back the memory of a group whose done has returned. One that is still in its queue,
+// because the rest of it was hurried, is left to be found there. p.mu is held.
 func (p *Pool) recycle(g *group) {
 	const most = 64 // groups kept
 	if g.queued || len(p.free) == most {
@@ -247,8 +254,8 @@ func (p *Pool) recycle(g *group) {
 	p.free = append(p.free, g)
 }
 
-// Hurry tells that somebody waits for a read that was asked for on a guess: if it has not begun it goes before all others. One
-// that is not in the queue any more is left alone.
+// Hurry tells that somebody waits for a read that was asked for on a guess: if it has not begun it
+// goes before all others. One that is not in the queue any more is left alone.
 func (p *Pool) Hurry(tag uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,9 +273,9 @@ func (p *Pool) Hurry(tag uint64) {
 	}
 }
 
-// Close ends the pool: running reads are waited for, queued ones end with ErrClosed, and when Close returns every done
-// has been called, no worker is left and Overdue is not told any more. A second Close waits as the first does. It must not be
-// called from a done.
+// Close ends the pool: running reads are waited for, queued ones end with ErrClosed, and when Close
+// returns every done has been called, no worker is left and Overdue is not told any more. A second
+// Close waits as the first does. It must not be called from a done.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -329,8 +336,9 @@ func (p *Pool) work(worker int) {
 	}
 }
 
-// take returns the next request to read, waiting for one; i is -1 for a group of which nothing is to be read any more. It
-// reports false when the pool is closed and nothing is queued. p.mu is held.
+// take returns the next request to read, waiting for one; i is -1 for a group of which nothing is
+// to be read any more. It reports false when the pool is closed and nothing is queued. p.mu is
+// held.
 func (p *Pool) take() (g *group, i int, ok bool) {
 	for {
 		if len(p.hurried) > 0 {
@@ -395,8 +403,8 @@ func (p *Pool) begin(worker int, at place) time.Time {
 	return now
 }
 
-// wakeForGuess wakes a worker for a speculative request that may begin: those who were woken when it was queued may have found too many
-// others at work and gone to sleep again. p.mu is held.
+// wakeForGuess wakes a worker for a speculative request that may begin: those who were woken when
+// it was queued may have found too many others at work and gone to sleep again. p.mu is held.
 func (p *Pool) wakeForGuess() {
 	if p.idle > 0 && p.queue[0].head == nil && p.queue[1].head != nil && p.stats.Running < p.cfg.Speculative {
 		p.wake.Signal()
@@ -429,7 +437,8 @@ func (p *Pool) end(worker int, at place, err error, again bool, took time.Durati
 	p.wakeForGuess()
 }
 
-// abandon ends the requests of g that are in its queue and returns how many they were. p.mu is held.
+// abandon ends the requests of g that are in its queue and returns how many they were. p.mu is
+// held.
 func (p *Pool) abandon(g *group) int {
 	rest := 0
 	for i := g.begun; i < len(g.reqs); i++ {
@@ -449,8 +458,8 @@ func (p *Pool) unread(g *group, i int) {
 	p.stats.Unread++
 }
 
-// readTwice reads, and reads again what failed: a cable, a network or a controller may be back at once. A Source that panicked is not
-// asked again, and one that is closed will not open.
+// readTwice reads, and reads again what failed: a cable, a network or a controller may be back at
+// once. A Source that panicked is not asked again, and one that is closed will not open.
 func (p *Pool) readTwice(r *Request) (err error, again bool) {
 	if err = p.read(r); err == nil || !worthAgain(err) {
 		return err, false

@@ -104,13 +104,15 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// Demand overtakes speculation, even the rest of a group that has begun; within a class order is order of Submit.
+// Demand overtakes speculation, even the rest of a group that has begun; within a class order is
+// order of Submit.
 func TestDemandFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
 		step := make(chan struct{})
 		p := New(sourceFunc(func(layer, expert int, _ []byte) error {
-			order = append(order, fmt.Sprintf("%d.%d", layer, expert)) // one worker, and it waits below
+			// one worker, and it waits below
+			order = append(order, fmt.Sprintf("%d.%d", layer, expert))
 			<-step
 			return nil
 		}), Config{Workers: 1})
@@ -225,7 +227,8 @@ func TestStatsTime(t *testing.T) {
 	})
 }
 
-// Any mix of Submit and Close from many goroutines calls every done exactly once, each with one error a request.
+// Any mix of Submit and Close from many goroutines calls every done exactly once, each with one
+// error a request.
 func TestSubmitRacesClose(t *testing.T) {
 	for round := range 50 {
 		p := New(NewFaulty(stamp{}, Fault{Read: 3, Kind: Fail}, Fault{Read: 9, Kind: Panic}), Config{Workers: 1 + round%5})

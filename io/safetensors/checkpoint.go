@@ -23,9 +23,9 @@ type Checkpoint struct {
 	from  map[string]*File // by tensor name
 }
 
-// OpenDir opens the checkpoint in dir: the shards that model.safetensors.index.json names, or model.safetensors
-// where there is no index. Tensors of a shard that the index does not name are left out. All shards and
-// tensors that are missing are reported together, as *FormatErrors.
+// OpenDir opens the checkpoint in dir: the shards that model.safetensors.index.json names, or
+// model.safetensors where there is no index. Tensors of a shard that the index does not name are
+// left out. All shards and tensors that are missing are reported together, as *FormatErrors.
 func OpenDir(dir string) (*Checkpoint, error) {
 	index := filepath.Join(dir, indexName)
 	raw, err := os.ReadFile(index)

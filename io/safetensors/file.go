@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an opened safetensors file, mapped read-only. It may be read from many goroutines; Close ends that.
+// File is an opened safetensors file, mapped read-only. It may be read from many goroutines; Close
+// ends that.
 type File struct {
 	path     string
 	mapping  []byte // whole file; nil after Close
@@ -20,8 +21,8 @@ type File struct {
 	metadata map[string]string
 }
 
-// Open maps a file and checks its header. The error is a *FormatError for a file that is not what it claims
-// to be, else what the operating system says.
+// Open maps a file and checks its header. The error is a *FormatError for a file that is not what
+// it claims to be, else what the operating system says.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +77,8 @@ func (f *File) parse() error {
 // Path returns the path that the file was opened by.
 func (f *File) Path() string { return f.path }
 
-// Header returns the bytes of the JSON header: names, types, shapes and spans of everything in the file.
+// Header returns the bytes of the JSON header: names, types, shapes and spans of everything in the
+// file.
 func (f *File) Header() []byte { return f.header }
 
 // Metadata returns the header's __metadata__; nil if it has none.
@@ -91,13 +93,14 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return t, ok
 }
 
-// dropMargin is how far around a view its pages are dropped too: a fault maps neighbours along with the page it is for, and
-// those before a chunk, dropped already, would else come back and stay, a few percent of the file.
+// dropMargin is how far around a view its pages are dropped too: a fault maps neighbours along with
+// the page it is for, and those before a chunk, dropped already, would else come back and stay, a
+// few percent of the file.
 const dropMargin = 1 << 20
 
-// Drop tells the operating system that the pages under a view of this file, and some around it, will not be read again
-// soon, so that walking through a large file does not fill memory. All views stay good. Data that is not of this
-// file is left alone.
+// Drop tells the operating system that the pages under a view of this file, and some around it,
+// will not be read again soon, so that walking through a large file does not fill memory. All views
+// stay good. Data that is not of this file is left alone.
 func (f *File) Drop(data []byte) {
 	if len(data) == 0 || len(f.mapping) == 0 {
 		return

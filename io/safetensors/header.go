@@ -24,8 +24,8 @@ type entry struct {
 // metadataKey is the one key of a header that is no tensor.
 const metadataKey = "__metadata__"
 
-// parseHeader reads the JSON header of a file whose data part has dataLen bytes. Entries come in the order of
-// their data; they cover the data part without gap or overlap.
+// parseHeader reads the JSON header of a file whose data part has dataLen bytes. Entries come in
+// the order of their data; they cover the data part without gap or overlap.
 func parseHeader(path string, header []byte, dataLen int) ([]entry, map[string]string, error) {
 	p := headerParser{path: path, dataLen: dataLen, seen: map[string]bool{}}
 	if err := p.parse(header); err != nil {

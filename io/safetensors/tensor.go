@@ -33,8 +33,8 @@ var elementBits = map[DType]int{
 	"I64": 64, "U64": 64, "F64": 64, "C64": 64,
 }
 
-// Bytes returns the bytes of an array of this type and shape, outermost axis first; the error says which of the two is
-// impossible. No axis is an array of one element.
+// Bytes returns the bytes of an array of this type and shape, outermost axis first; the error says
+// which of the two is impossible. No axis is an array of one element.
 func (d DType) Bytes(shape []int) (int, error) {
 	width, ok := elementBits[d]
 	if !ok {
@@ -65,7 +65,8 @@ func (d DType) Bytes(shape []int) (int, error) {
 	return int(n / 8), nil
 }
 
-// Tensor is one named array, row-major. Data of an opened file is a view of its read-only mapping, not aligned in any way.
+// Tensor is one named array, row-major. Data of an opened file is a view of its read-only mapping,
+// not aligned in any way.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -81,8 +82,8 @@ func (t Tensor) Elements() int {
 	return 0
 }
 
-// Floats widens elements first, first+1, … to dst, exactly. The error says that the type is none of F32, BF16
-// and F16 or that the tensor has too few elements.
+// Floats widens elements first, first+1, … to dst, exactly. The error says that the type is none of
+// F32, BF16 and F16 or that the tensor has too few elements.
 func (t Tensor) Floats(dst []float32, first int) error {
 	if n := t.Elements(); first < 0 || len(dst) > n-first {
 		return fmt.Errorf("safetensors: tensor %q: elements %d to %d of %d", t.Name, first, first+len(dst), n)

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 )
 
-// WriteFile writes tensors, their data in the order given, and metadata (nil for none) to path. It appears there
-// whole or not at all. The error is a *FormatError for tensors that a file cannot hold.
+// WriteFile writes tensors, their data in the order given, and metadata (nil for none) to path. It
+// appears there whole or not at all. The error is a *FormatError for tensors that a file cannot
+// hold.
 func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err error) {
 	header, err := buildHeader(path, tensors, metadata)
 	if err != nil {

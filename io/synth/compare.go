@@ -19,9 +19,10 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("synth: token %d, layer %d: got experts %v, want %v", d.Token, d.Layer, d.Got, d.Want)
 }
 
-// Compare holds what an engine did with one token of the chain against the laws: the token of the largest logit that followed,
-// and the picks of each layer with experts, [layers with experts][K], as sets. A nil picks is not looked at. K may be
-// smaller than the model's. It returns what differs, and how many layers were too close to tell.
+// Compare holds what an engine did with one token of the chain against the laws: the token of the
+// largest logit that followed, and the picks of each layer with experts, [layers with experts][K],
+// as sets. A nil picks is not looked at. K may be smaller than the model's. It returns what
+// differs, and how many layers were too close to tell.
 func (m *Model) Compare(token, next int32, picks [][]int32) (diffs []*Difference, unsure int) {
 	if want, ok := m.Next(token); ok && want != next {
 		diffs = append(diffs, &Difference{Token: token, Layer: -1, Got: []int32{next}, Want: []int32{want}})

@@ -36,8 +36,8 @@ func intOf(o object, k string) int {
 	return int(i)
 }
 
-// build makes config.json and generation_config.json of the wanted size and says how matrices are quantised. Both come out the same
-// when they are built again.
+// build makes config.json and generation_config.json of the wanted size and says how matrices are
+// quantised. Both come out the same when they are built again.
 func (o *Options) build() (config, generation []byte, cfg *model.Config, err error) {
 	top, err := decodeObject("the shape's config.json", o.Shape.Config)
 	if err != nil {
@@ -110,8 +110,8 @@ func (o *Options) resize(text object) {
 	}
 }
 
-// layerTypes returns the kinds of so many layers: by the interval of full attention, or by going on as the shape's own list
-// does; nil where the shape has neither a list nor a place for one.
+// layerTypes returns the kinds of so many layers: by the interval of full attention, or by going on
+// as the shape's own list does; nil where the shape has neither a list nor a place for one.
 func layerTypes(text object, layers int) []any {
 	listed, _ := text["layer_types"].([]any)
 	every := intOf(text, "full_attention_interval")
@@ -133,7 +133,8 @@ func layerTypes(text object, layers int) []any {
 	return out
 }
 
-// fitTokens moves token ids that a smaller vocabulary has no longer to its end, each to a place of its own as far as there are some.
+// fitTokens moves token ids that a smaller vocabulary has no longer to its end, each to a place of
+// its own as far as there are some.
 func fitTokens(o object, vocab int) {
 	fit := func(v any, i int) any {
 		n, ok := v.(json.Number)
@@ -154,7 +155,8 @@ func fitTokens(o object, vocab int) {
 	}
 }
 
-// quantization is the entry that says how matrices are stored: 4 bits, and 8 where mlx-lm leaves them.
+// quantization is the entry that says how matrices are stored: 4 bits, and 8 where mlx-lm leaves
+// them.
 func quantization(cfg *model.Config, prefix string) object {
 	q := object{"group_size": groupSize, "bits": 4, "mode": "affine"}
 	for _, layer := range cfg.MoELayers() {
@@ -165,8 +167,8 @@ func quantization(cfg *model.Config, prefix string) object {
 	return q
 }
 
-// gates8 names the matrices of a layer that are stored in 8 bits: of models with sigmoid scores none, whose router is no
-// linear layer and stays BF16.
+// gates8 names the matrices of a layer that are stored in 8 bits: of models with sigmoid scores
+// none, whose router is no linear layer and stays BF16.
 func gates8(cfg *model.Config) []string {
 	switch {
 	case cfg.Scoring == model.SigmoidScores:

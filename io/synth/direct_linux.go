@@ -20,7 +20,8 @@ func clearDirect(f *os.File) error {
 	return err
 }
 
-// reserve gives a new file its size, and its room on the disk in one piece where the file system can.
+// reserve gives a new file its size, and its room on the disk in one piece where the file system
+// can.
 func reserve(f *os.File, size int64) error {
 	if size == 0 {
 		return nil

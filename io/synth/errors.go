@@ -15,7 +15,8 @@ func (e *UnknownShapeError) Error() string {
 	return fmt.Sprintf("synth: unknown shape %q; known: %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// OptionError reports an option, or a size in the shape's configuration, that the laws cannot serve.
+// OptionError reports an option, or a size in the shape's configuration, that the laws cannot
+// serve.
 type OptionError struct {
 	What string // e.g. "hidden_size 200"
 	Want string
@@ -23,7 +24,8 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return fmt.Sprintf("synth: %s, want %s", e.What, e.Want) }
 
-// ExistsError reports a target, or the directory where it is prepared, that is there already. Nothing is ever replaced.
+// ExistsError reports a target, or the directory where it is prepared, that is there already.
+// Nothing is ever replaced.
 type ExistsError struct {
 	Path string
 	Why  string
@@ -42,7 +44,8 @@ func (e *SpaceError) Error() string {
 		e.Dir, e.Free/1e6, e.Need/1e6)
 }
 
-// FormatError reports a directory that does not hold a model of this package's making, or one of another version.
+// FormatError reports a directory that does not hold a model of this package's making, or one of
+// another version.
 type FormatError struct {
 	Path string
 	Why  string

@@ -22,8 +22,8 @@ type piece struct {
 	fill     func(dst []byte, block, i int)
 }
 
-// image is the content of a file that can be made from any byte on: blocks of equal size, each of the same pieces, in
-// order, with zeros between them.
+// image is the content of a file that can be made from any byte on: blocks of equal size, each of
+// the same pieces, in order, with zeros between them.
 type image struct {
 	name   string // path in the model directory, with slashes
 	block  int64  // bytes
@@ -44,7 +44,8 @@ func (f *image) render(dst []byte, offset int64) {
 	}
 }
 
-// part fills the beginning of dst, which lies within one block from at on, and returns how much it filled: at least a byte.
+// part fills the beginning of dst, which lies within one block from at on, and returns how much it
+// filled: at least a byte.
 func (f *image) part(dst []byte, block int, at int64) int {
 	// The first piece that ends after at.
 	i := sort.Search(len(f.pieces), func(i int) bool { p := &f.pieces[i]; return p.at+p.unit*int64(p.n) > at })
@@ -78,7 +79,8 @@ func (f *image) part(dst []byte, block int, at int64) int {
 	return done
 }
 
-// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the parts. f is what it is stored as.
+// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the
+// parts. f is what it is stored as.
 func matrixPieces(x *matrix, f quant.Format, weight, scales, biases int64) []piece {
 	width := f.WeightBytes(1, x.cols)
 	if f.Kind != quant.Affine {
@@ -188,7 +190,8 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 	return f, tensors
 }
 
-// Size returns the bytes of the two kinds of large files: all weights but the routed experts, and the experts.
+// Size returns the bytes of the two kinds of large files: all weights but the routed experts, and
+// the experts.
 func (m *Model) Size() (resident, experts int64) {
 	f, _ := m.weightsImage()
 	return f.size(), int64(m.layout.Bytes) * int64(m.cfg.NumExperts) * int64(len(m.routers))

@@ -29,7 +29,8 @@ func newModelOf(t testing.TB, name string, experts int) *Model {
 	return m
 }
 
-// Any range of a file has the bytes that it has in the whole, wherever it cuts rows, matrices, records and gaps.
+// Any range of a file has the bytes that it has in the whole, wherever it cuts rows, matrices,
+// records and gaps.
 func TestRenderRanges(t *testing.T) {
 	m := newModel(t, "qwen3-30b-a3b")
 	o := m.Options()
@@ -58,8 +59,8 @@ func TestRenderRanges(t *testing.T) {
 	}
 }
 
-// Scales and biases are what they stand for to the bit: codes drawn alike from all have no mean, and the weights the deviation
-// that was asked for.
+// Scales and biases are what they stand for to the bit: codes drawn alike from all have no mean,
+// and the weights the deviation that was asked for.
 func TestSteps(t *testing.T) {
 	for _, deviation := range []float64{1, 0.875, 0.03, 0.0007, 1e-6} {
 		sum := 0.0
@@ -73,13 +74,15 @@ func TestSteps(t *testing.T) {
 				sum += w * w / 16 / 8
 			}
 		}
-		if got := math.Sqrt(sum); math.Abs(got/deviation-1) > 0.07 { // between two of eight steps an octave
+		// between two of eight steps an octave
+		if got := math.Sqrt(sum); math.Abs(got/deviation-1) > 0.07 {
 			t.Errorf("weights deviate by %g, want %g", got, deviation)
 		}
 	}
 }
 
-// The words of a sequence look random: each nibble comes equally often, and neighbouring sequences share nothing.
+// The words of a sequence look random: each nibble comes equally often, and neighbouring sequences
+// share nothing.
 func TestFill(t *testing.T) {
 	k := newKey(1, "a")
 	buf := make([]byte, 1<<20)
@@ -111,7 +114,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Different sums of a router are apart: no two experts of a layer have the same score, whatever the token.
+// Different sums of a router are apart: no two experts of a layer have the same score, whatever the
+// token.
 func TestScoresDiffer(t *testing.T) {
 	shape, err := Named("qwen3.5-397b-a17b")
 	if err != nil {
@@ -278,7 +282,8 @@ func other(picks []int32, experts int32) int32 {
 	panic("all are")
 }
 
-// A choice that hangs on next to nothing counts as close, whichever way it falls, but not when the number of picks is wrong.
+// A choice that hangs on next to nothing counts as close, whichever way it falls, but not when the
+// number of picks is wrong.
 func TestCompareClose(t *testing.T) {
 	m := newModelOf(t, "deepseek-v3", 64)
 	token, r := m.Chain(1)[0], &m.routers[0]

@@ -58,7 +58,8 @@ func TestReferenceObeys(t *testing.T) {
 				for _, token := range m.Chain(30) {
 					p := s.Step(token)
 					next, margin := refmodel.Argmax(p.Logits)
-					// 64 bits agree with the right token's code and some 44 with the next best of 512; rounding moves a logit by far less than 1.
+					// 64 bits agree with the right token's code and some 44 with the next best of
+					// 512; rounding moves a logit by far less than 1.
 					if margin < 10 {
 						t.Errorf("after token %d the largest logit leads by %g only", token, margin)
 					}
@@ -76,7 +77,8 @@ func TestReferenceObeys(t *testing.T) {
 	}
 }
 
-// Tokens outside the chain, and tokens in another order, are routed as foretold too: what came before does not matter.
+// Tokens outside the chain, and tokens in another order, are routed as foretold too: what came
+// before does not matter.
 func TestRoutingForgets(t *testing.T) {
 	for _, family := range families() {
 		dir, m := write(t, tiny(t, family))
@@ -96,7 +98,8 @@ func TestRoutingForgets(t *testing.T) {
 	}
 }
 
-// Over as many layers as the deepest published models have, hidden states stay of the size they begin with, more or less.
+// Over as many layers as the deepest published models have, hidden states stay of the size they
+// begin with, more or less.
 func TestDeepModelStaysFinite(t *testing.T) {
 	for family, layers := range map[string]int{"qwen3_moe": 94, "qwen3_5_moe": 60, "deepseek_v3": 61} {
 		t.Run(family, func(t *testing.T) {
@@ -131,7 +134,8 @@ func TestDeepModelStaysFinite(t *testing.T) {
 	}
 }
 
-// The engine obeys: the chain read at once, then token by token, experts mapped or read into a few slots.
+// The engine obeys: the chain read at once, then token by token, experts mapped or read into a few
+// slots.
 func TestEngineObeys(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 2})
 	if err != nil {
@@ -246,7 +250,8 @@ func TestChain(t *testing.T) {
 			turns++
 		}
 	}
-	// 8 topics of 62 to 64 tokens, in runs of 16: 32 runs, a few of which follow one of the same topic.
+	// 8 topics of 62 to 64 tokens, in runs of 16: 32 runs, a few of which follow one of the same
+	// topic.
 	if turns < 20 || turns > 32 {
 		t.Errorf("the topic changes %d times, want a few less than 32", turns)
 	}
@@ -268,8 +273,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Of published shapes consecutive tokens share as many experts as published models' do, by the mild law; by the uniform law
-// little more than chance.
+// Of published shapes consecutive tokens share as many experts as published models' do, by the mild
+// law; by the uniform law little more than chance.
 func TestRoutingStatistics(t *testing.T) {
 	simulate := func(name string, route synth.Route) *synth.Simulation {
 		shape, err := synth.Named(name)

@@ -11,7 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// checkExpertsOf holds the model in ExpertsOf against this one: what makes the bytes of experts must be the same.
+// checkExpertsOf holds the model in ExpertsOf against this one: what makes the bytes of experts
+// must be the same.
 func (m *Model) checkExpertsOf(files []*image) error {
 	dir := m.o.ExpertsOf
 	other, err := Load(dir)
@@ -41,7 +42,8 @@ func (m *Model) checkExpertsOf(files []*image) error {
 // sumsName is the file of the records' checksums.
 var sumsName = filepath.Join(expertfile.DirName, expertfile.SumsName)
 
-// linkExperts gives the expert files of the model in ExpertsOf a second name in dir, and so their checksums, if it has them.
+// linkExperts gives the expert files of the model in ExpertsOf a second name in dir, and so their
+// checksums, if it has them.
 func (m *Model) linkExperts(dir string, files []*image) error {
 	for _, f := range files {
 		if err := os.Link(filepath.Join(m.o.ExpertsOf, f.name), filepath.Join(dir, f.name)); err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// The wire: what the first channels of the hidden state carry. Groups of 64 channels are groups of quantisation.
+// The wire: what the first channels of the hidden state carry. Groups of 64 channels are groups of
+// quantisation.
 const (
 	tokenAt, tokenBits = 0, 64
 	commonAt, commonN  = 64, 8
@@ -22,8 +23,8 @@ const (
 	// maxExperts is how many numbers the channels that break ties can hold apart, 127 each.
 	maxExperts = 127 * tieN
 
-	// ballastValue is the value of each ballast channel, 7 steps of 4096: squares of all others together change a norm by
-	// some 1e-7. A half-precision float can hold it.
+	// ballastValue is the value of each ballast channel, 7 steps of 4096: squares of all others
+	// together change a norm by some 1e-7. A half-precision float can hold it.
 	ballastStep  = 4096
 	ballastValue = 7 * ballastStep
 )
@@ -36,8 +37,8 @@ func wireChannels(c *model.Config) int {
 	return ballastAt
 }
 
-// Model is a synthetic model before it is written: its configuration and its laws. It is not changed after New and may be used from
-// many goroutines.
+// Model is a synthetic model before it is written: its configuration and its laws. It is not
+// changed after New and may be used from many goroutines.
 type Model struct {
 	o                  Options
 	config, generation []byte // the files' content; generation nil for none
@@ -49,14 +50,14 @@ type Model struct {
 	routers []router
 	layout  model.ExpertLayout
 
-	// normWeight is what the norms of the hidden state multiply by on average, and factor what becomes of a channel's
-	// value in them: factor is 0 where it depends on all channels.
+	// normWeight is what the norms of the hidden state multiply by on average, and factor what
+	// becomes of a channel's value in them: factor is 0 where it depends on all channels.
 	normWeight float32
 	factor     float64
 }
 
-// New returns the model that the options describe. Errors are *OptionError, *model.ConfigError, *model.UnknownArchError or of
-// JSON.
+// New returns the model that the options describe. Errors are *OptionError, *model.ConfigError,
+// *model.UnknownArchError or of JSON.
 func New(o Options) (*Model, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -99,7 +100,8 @@ func (m *Model) topicCode(topic int) uint64 { return mix(uint64(m.key("topic")) 
 
 func (m *Model) topic(token int32) int { return int(token) % m.o.Topics }
 
-// layChain lays out every token but the special ones: runs of one topic each, the runs in a random order.
+// layChain lays out every token but the special ones: runs of one topic each, the runs in a random
+// order.
 func (m *Model) layChain() {
 	special := specialTokens(m.cfg)
 	byTopic := make([][]int32, m.o.Topics)
@@ -136,8 +138,9 @@ func (m *Model) before(t int32) int32 {
 	return m.order[(p+len(m.order)-1)%len(m.order)]
 }
 
-// Chain returns n tokens from the chain's start: greedy decoding after the first emits the others. The chain holds every token that
-// neither begins nor ends a text once, and begins anew after the last.
+// Chain returns n tokens from the chain's start: greedy decoding after the first emits the others.
+// The chain holds every token that neither begins nor ends a text once, and begins anew after the
+// last.
 func (m *Model) Chain(n int) []int32 {
 	out := make([]int32, max(0, n))
 	for i := range out {
@@ -146,8 +149,8 @@ func (m *Model) Chain(n int) []int32 {
 	return out
 }
 
-// Next returns the token that greedy decoding emits after t, whatever came before; false for tokens outside the chain,
-// after which nothing is foretold.
+// Next returns the token that greedy decoding emits after t, whatever came before; false for tokens
+// outside the chain, after which nothing is foretold.
 func (m *Model) Next(t int32) (int32, bool) {
 	if t < 0 || int(t) >= len(m.place) || m.place[t] < 0 {
 		return 0, false

@@ -17,8 +17,8 @@ const groupSize = 64
 // Route names a law of routing.
 type Route string
 
-// The laws. Mild is what published models do, about: consecutive tokens share a third of their experts. Uniform is the floor for
-// anything that caches experts.
+// The laws. Mild is what published models do, about: consecutive tokens share a third of their
+// experts. Uniform is the floor for anything that caches experts.
 const (
 	Uniform Route = "uniform" // all experts alike, tokens independent
 	Skew    Route = "skew"    // some experts are popular; tokens independent
@@ -50,30 +50,36 @@ func Routes() []string {
 	return out
 }
 
-// Options says what model to make. Shape must be set; the zero value of every other field is ready for use. The same Shape,
-// sizes, Seed, Route, Topics, Run and RowOrder give the same bytes on every machine.
+// Options says what model to make. Shape must be set; the zero value of every other field is ready
+// for use. The same Shape, sizes, Seed, Route, Topics, Run and RowOrder give the same bytes on
+// every machine.
 type Options struct {
 	Shape Shape
-	// Layers, Vocab and Experts make a smaller or larger model than the shape's. 0 keeps the shape's own. Of a shape with
-	// dense layers first at least one layer with experts stays.
+	// Layers, Vocab and Experts make a smaller or larger model than the shape's. 0 keeps the
+	// shape's own. Of a shape with dense layers first at least one layer with experts stays.
 	Layers, Vocab, Experts int
 	// Seed chooses among models of the same laws.
 	Seed uint64
 	// Route is the law of routing. "" means mild.
 	Route Route
-	// Topics is how many kinds of tokens there are; those of a kind share part of their experts. 0 means 64.
+	// Topics is how many kinds of tokens there are; those of a kind share part of their experts. 0
+	// means 64.
 	Topics int
-	// Run is how many tokens of one topic follow each other in the chain. 0 means 64. Shorter runs share fewer experts.
+	// Run is how many tokens of one topic follow each other in the chain. 0 means 64. Shorter runs
+	// share fewer experts.
 	Run int
-	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is panels of 16 rows (package quant) for matrices
-	// that divide into them, but for those that are multiplied head by head. The numbers are the same.
+	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is
+	// panels of 16 rows (package quant) for matrices that divide into them, but for those that are
+	// multiplied head by head. The numbers are the same.
 	RowOrder bool
 
-	// ExpertsOf is the directory of a model that Write made with the same options but for Route, Topics and Run. The bytes of experts are the same
-	// then, and the new directory gets links to those files in place of copies. "" writes them.
+	// ExpertsOf is the directory of a model that Write made with the same options but for Route,
+	// Topics and Run. The bytes of experts are the same then, and the new directory gets links to
+	// those files in place of copies. "" writes them.
 	ExpertsOf string
 
-	// Workers is how many goroutines make the bytes. 0 means the processors in use, at most 16. Each holds 8 MiB.
+	// Workers is how many goroutines make the bytes. 0 means the processors in use, at most 16.
+	// Each holds 8 MiB.
 	Workers int
 	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.
 	FreeSpace func(dir string) (uint64, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The published shapes have the sizes that are known of the models: bytes of one expert's record, and gigabytes of all
-// experts and of the rest, with 4 bits in groups of 64.
+// The published shapes have the sizes that are known of the models: bytes of one expert's record,
+// and gigabytes of all experts and of the rest, with 4 bits in groups of 64.
 func TestPublishedShapes(t *testing.T) {
 	for name, want := range map[string]struct {
 		arch          model.Arch

@@ -9,8 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// Outline writes the directory that Write would, with files of the right sizes and no content: holes, which take no room on
-// disk. It shows what a model of any size needs; nothing can be computed with it. dst must not exist.
+// Outline writes the directory that Write would, with files of the right sizes and no content:
+// holes, which take no room on disk. It shows what a model of any size needs; nothing can be
+// computed with it. dst must not exist.
 func Outline(dst string, o Options) error {
 	m, err := New(o)
 	if err != nil {

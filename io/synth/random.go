@@ -6,18 +6,20 @@ import (
 	"math"
 )
 
-// golden is the odd number nearest to 2^64 over the golden ratio, the usual increment of a splitmix64 generator.
+// golden is the odd number nearest to 2^64 over the golden ratio, the usual increment of a
+// splitmix64 generator.
 const golden = 0x9E3779B97F4A7C15
 
-// mix is the output function of splitmix64: a bijection whose every output bit depends on every input bit.
+// mix is the output function of splitmix64: a bijection whose every output bit depends on every
+// input bit.
 func mix(z uint64) uint64 {
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EB
 	return z ^ (z >> 31)
 }
 
-// key names one sequence of random 64-bit words. Its words can be had in any order, so what is written does not depend on who
-// writes it.
+// key names one sequence of random 64-bit words. Its words can be had in any order, so what is
+// written does not depend on who writes it.
 type key uint64
 
 // newKey returns the sequence called name under a seed.

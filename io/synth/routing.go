@@ -54,7 +54,8 @@ func (m *Model) makeRouters() {
 	}
 }
 
-// popularity is the part of a logit that is the same for all tokens: -zipf·ln(rank+1), less its mean.
+// popularity is the part of a logit that is the same for all tokens: -zipf·ln(rank+1), less its
+// mean.
 func popularity(rank, experts int, zipf float64) float64 {
 	mean := 0.0
 	for i := range experts {
@@ -106,12 +107,13 @@ func (r *router) scores(tokenCode, topicCode uint64) []int32 {
 type LayerRouting struct {
 	Layer   int     // in the model
 	Experts []int32 // [NumExpertsPerTok], best first by what decides the choice
-	// Close says that the choice hangs on a difference below what engines compute alike. With softmax scores it never does.
+	// Close says that the choice hangs on a difference below what engines compute alike. With
+	// softmax scores it never does.
 	Close bool
 }
 
-// Routing returns what each layer with experts picks for a token, whatever came before it. It panics on a token outside the
-// vocabulary.
+// Routing returns what each layer with experts picks for a token, whatever came before it. It
+// panics on a token outside the vocabulary.
 func (m *Model) Routing(token int32) []LayerRouting {
 	if token < 0 || int(token) >= m.cfg.VocabSize {
 		panic(fmt.Sprintf("synth: token %d is outside the vocabulary of %d", token, m.cfg.VocabSize))
@@ -150,8 +152,8 @@ func (m *Model) squash(r *router, choice []float64) {
 	}
 }
 
-// keepGroups sets the experts outside the best groups to -Inf: a group is worth its two best experts together. It
-// returns how far the last group kept is above the best one left out.
+// keepGroups sets the experts outside the best groups to -Inf: a group is worth its two best
+// experts together. It returns how far the last group kept is above the best one left out.
 func keepGroups(choice []float64, groups, keep int) float64 {
 	size := len(choice) / groups
 	worth := make([]float64, groups)
@@ -171,8 +173,8 @@ func keepGroups(choice []float64, groups, keep int) float64 {
 	return gap
 }
 
-// largest returns the indexes of the k largest numbers, largest first and of equal ones the lower first, and how far the last
-// is above the largest other; +Inf if there is no other.
+// largest returns the indexes of the k largest numbers, largest first and of equal ones the lower
+// first, and how far the last is above the largest other; +Inf if there is no other.
 func largest(x []float64, k int) (picks []int32, gap float64) {
 	for i, v := range x {
 		at := len(picks)
@@ -193,9 +195,9 @@ func largest(x []float64, k int) (picks []int32, gap float64) {
 	return picks[:k], x[picks[k-1]] - x[picks[k]]
 }
 
-// tuned returns the law for the model's number of experts: of more experts fewer are shared by chance, and a correction bias
-// and groups stir the choice, so topics weigh more. With it all published shapes come out alike: by Mild consecutive tokens
-// share 32 to 36 % of their experts.
+// tuned returns the law for the model's number of experts: of more experts fewer are shared by
+// chance, and a correction bias and groups stir the choice, so topics weigh more. With it all
+// published shapes come out alike: by Mild consecutive tokens share 32 to 36 % of their experts.
 func (m *Model) tuned() law {
 	l := laws[m.o.Route]
 	more := 0.14 * math.Log2(float64(m.cfg.NumExperts)/float64(16*m.cfg.NumExpertsPerTok))

@@ -21,21 +21,23 @@ const (
 	gateGain  = 0.25
 	// headStep is the step of the head's weights on the wire, 7 of which stand for a bit.
 	headStep = 0.25
-	// headNoise is the deviation of its other weights, to be divided by the root of the hidden size: the largest of some 10^5 sums of
-	// them stays far below the lead of the right token.
+	// headNoise is the deviation of its other weights, to be divided by the root of the hidden
+	// size: the largest of some 10^5 sums of them stays far below the lead of the right token.
 	headNoise = 0.4
 )
 
 // pair is the scale and the bias of a group, as BF16 bits.
 type pair struct{ scale, bias uint16 }
 
-// zeroAt returns the pair whose codes stand for (code - zero)·scale. Both numbers must be exact in BF16.
+// zeroAt returns the pair whose codes stand for (code - zero)·scale. Both numbers must be exact in
+// BF16.
 func zeroAt(scale, zero float64) pair {
 	return pair{quant.F32ToBF16(float32(scale)), quant.F32ToBF16(float32(-scale * zero))}
 }
 
-// steps returns eight pairs for 4-bit codes drawn alike from all, around zero, whose weights together have about the
-// deviation. Scales have four significant bits, so that 7.5 of them are exact too.
+// steps returns eight pairs for 4-bit codes drawn alike from all, around zero, whose weights
+// together have about the deviation. Scales have four significant bits, so that 7.5 of them are
+// exact too.
 func steps(deviation float64) (out [8]pair) {
 	scale := func(i int) float64 { return math.Ldexp(float64(8+i&7), i>>3) }
 	first, near := 0, math.Inf(1)
@@ -69,7 +71,8 @@ type matrix struct {
 	plain func(dst []byte, row int)
 }
 
-// codeRow fills dst with the codes of a row. block tells matrices of the same key apart: the expert.
+// codeRow fills dst with the codes of a row. block tells matrices of the same key apart: the
+// expert.
 func (x *matrix) codeRow(dst []byte, block, row int) {
 	switch {
 	case x.plain != nil:
@@ -114,7 +117,8 @@ func (x *matrix) pairRow(dst []byte, block, row, which int) {
 	}
 }
 
-// set4 writes 4-bit codes from channel at on: 15 where the bit is 1, else 1, which are 7 above and below 8.
+// set4 writes 4-bit codes from channel at on: 15 where the bit is 1, else 1, which are 7 above and
+// below 8.
 func set4(codes []byte, at, n int, bits uint64) {
 	for i := range n {
 		v := byte(1)
@@ -209,7 +213,8 @@ func (m *Model) routerRows(x *matrix, r *router) {
 	}
 	x.blank = true
 	for i := range x.pairs {
-		x.pairs[i] = zeroAt(math.Ldexp(1, -24), 128) // of channels that are not looked at; as small as to leave no rounding either
+		// of channels that are not looked at; as small as to leave no rounding either
+		x.pairs[i] = zeroAt(math.Ldexp(1, -24), 128)
 	}
 	x.lead = []pair{zeroAt(routerStep/4, 128), zeroAt(routerStep/4, 128), zeroAt(tie, 128)}
 	x.edit = func(codes []byte, e int) {
@@ -217,7 +222,8 @@ func (m *Model) routerRows(x *matrix, r *router) {
 	}
 }
 
-// eachWeight calls f for every channel that the router reads for an expert, with its weight in steps or in ties.
+// eachWeight calls f for every channel that the router reads for an expert, with its weight in
+// steps or in ties.
 func (r *router) eachWeight(e int, f func(channel, steps, ties int)) {
 	for i := range tokenBits {
 		f(tokenAt+i, int(r.token[i*len(r.base)+e]), 0)

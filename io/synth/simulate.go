@@ -11,12 +11,15 @@ import (
 // Simulation is what a cache of experts would see.
 type Simulation struct {
 	Tokens   int     `json:"tokens"`
-	Distinct float64 `json:"distinct"`        // share of all experts that are used at all
-	Busiest  float64 `json:"busiest_quarter"` // share of uses that the busiest quarter of the experts takes
-	Overlap  float64 `json:"overlap"`         // share of a token's experts that the token before it used too
-	Overlap8 float64 `json:"overlap_8"`       // the same of the token 8 before
-	Close    int     `json:"close"`           // layers of tokens whose routing is too close to foretell
-	LRU      []LRU   `json:"lru"`
+	Distinct float64 `json:"distinct"` // share of all experts that are used at all
+	// share of uses that the busiest quarter of the experts takes
+	Busiest float64 `json:"busiest_quarter"`
+	// share of a token's experts that the token before it used too
+	Overlap  float64 `json:"overlap"`
+	Overlap8 float64 `json:"overlap_8"` // the same of the token 8 before
+	// layers of tokens whose routing is too close to foretell
+	Close int   `json:"close"`
+	LRU   []LRU `json:"lru"`
 }
 
 // LRU is how one cache of whole experts, shared by all layers, would do, from empty.
@@ -29,8 +32,9 @@ type LRU struct {
 // cacheShares are the sizes of the caches that Simulate tries.
 var cacheShares = []float64{0.125, 0.25, 0.375, 0.5, 0.75}
 
-// Simulate routes the first n tokens of the chain. If trace is not nil, it gets a line for each: its number, the
-// token, and for each layer with experts the picks with commas between. n must be 2 or more.
+// Simulate routes the first n tokens of the chain. If trace is not nil, it gets a line for each:
+// its number, the token, and for each layer with experts the picks with commas between. n must be 2
+// or more.
 func (m *Model) Simulate(ctx context.Context, n int, trace io.Writer) (*Simulation, error) {
 	if n < 2 {
 		return nil, &OptionError{What: fmt.Sprintf("%d tokens", n), Want: "2 or more"}
@@ -113,11 +117,13 @@ func overlap(uses [][]int32, back int) float64 {
 	return float64(same) / float64(total)
 }
 
-// lru replays the uses through a cache of so many experts and returns the share of hits, in all and in the second half.
+// lru replays the uses through a cache of so many experts and returns the share of hits, in all and
+// in the second half.
 func lru(uses [][]int32, capacity int) (hits, late float64) {
 	type use struct{ expert, time int32 }
 	last := map[int32]int32{} // expert to the time of its last use: what the cache holds
-	var queue []use           // in order of time; entries that are not an expert's last use count for nothing
+	// in order of time; entries that are not an expert's last use count for nothing
+	var queue []use
 	var time, hit, lateHit, lateUses int32
 	for i, u := range uses {
 		second := i >= len(uses)/2

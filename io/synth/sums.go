@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// recordSums sums the records of one image, whose bytes are made in chunks that cut records and in any order.
+// recordSums sums the records of one image, whose bytes are made in chunks that cut records and in
+// any order.
 type recordSums struct {
 	record int64
 
@@ -52,7 +53,8 @@ func (s *recordSums) sums(records int) []uint32 {
 	return out
 }
 
-// joined returns the checksum of bytes whose checksum is a, followed by those of b: a CRC is linear, so a moves on by the length of b.
+// joined returns the checksum of bytes whose checksum is a, followed by those of b: a CRC is
+// linear, so a moves on by the length of b.
 func joined(a uint32, b sumPart) uint32 {
 	shift, square := uint32(1)<<31, uint32(1)<<23 // 1 and x^8, where bit 31 is x^0
 	for n := b.n; n > 0; n >>= 1 {
@@ -80,7 +82,8 @@ func timesMod(a, b uint32) uint32 {
 	return p
 }
 
-// recordSums returns the content of the file of the records' checksums. All expert files have been written.
+// recordSums returns the content of the file of the records' checksums. All expert files have been
+// written.
 func (m *Model) recordSums(experts []*image) []byte {
 	all := expertfile.Sums{}
 	for i, layer := range m.layers() {

@@ -10,19 +10,20 @@ import (
 type role uint8
 
 const (
-	inner      role = iota // matrix: random, keeps the size of its input
-	writes                 // matrix: random and small, writes to the hidden state but not to the wire
-	embedding              // matrix: codes on the wire, random besides
-	head                   // matrix: reads the token's code, a little of everything else
-	routerGate             // matrix: reads the wire alone
-	sharedGate             // matrix: random and small, one row
-	hiddenNorm             // vector: passes the wire on as it is, without the ballast
-	otherNorm              // vector: about 1
-	convTaps               // vector: the taps of each channel together
-	decay                  // vector: A_log
-	timeStep               // vector: dt_bias
-	bias                   // vector: small
-	correction             // vector: the correction bias of the router
+	inner role = iota // matrix: random, keeps the size of its input
+	// matrix: random and small, writes to the hidden state but not to the wire
+	writes
+	embedding  // matrix: codes on the wire, random besides
+	head       // matrix: reads the token's code, a little of everything else
+	routerGate // matrix: reads the wire alone
+	sharedGate // matrix: random and small, one row
+	hiddenNorm // vector: passes the wire on as it is, without the ballast
+	otherNorm  // vector: about 1
+	convTaps   // vector: the taps of each channel together
+	decay      // vector: A_log
+	timeStep   // vector: dt_bias
+	bias       // vector: small
+	correction // vector: the correction bias of the router
 )
 
 // matrixSpec is one matrix of the pack outside the routed experts.

@@ -21,13 +21,16 @@ type Progress struct {
 	Done, Total int64 // bytes
 }
 
-// Write writes the model that the options describe to the directory dst, packed: model_weights.bin and its manifest,
-// packed_experts with the checksums of its records, config.json, generation_config.json and synth.json, from which [Load] makes the
-// model again. There is no checksums.json: its hashes would cost more time than the bytes, and synth.json says what the bytes are.
+// Write writes the model that the options describe to the directory dst, packed: model_weights.bin
+// and its manifest, packed_experts with the checksums of its records, config.json,
+// generation_config.json and synth.json, from which [Load] makes the model again. There is no
+// checksums.json: its hashes would cost more time than the bytes, and synth.json says what the
+// bytes are.
 //
-// dst must not exist, or be empty. The files are made in dst.partial, which is renamed in the end and removed after any error,
-// the end of ctx included. Memory stays below 10 MiB a worker, and what the routers and the chain take: some 10 MB.
-// progress, if not nil, is called often, by one goroutine at a time.
+// dst must not exist, or be empty. The files are made in dst.partial, which is renamed in the end
+// and removed after any error, the end of ctx included. Memory stays below 10 MiB a worker, and
+// what the routers and the chain take: some 10 MB. progress, if not nil, is called often, by one
+// goroutine at a time.
 //
 // Errors are those of New, *ExistsError, *SpaceError, what ctx says, or of the file system.
 func Write(ctx context.Context, dst string, o Options, progress func(Progress)) error {
@@ -179,7 +182,8 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// manifestConfig is the manifest's config object: the text part of config.json without what says how a checkpoint is stored.
+// manifestConfig is the manifest's config object: the text part of config.json without what says
+// how a checkpoint is stored.
 func (m *Model) manifestConfig() ([]byte, error) {
 	top, err := decodeObject(configName, m.config)
 	if err != nil {
@@ -236,7 +240,8 @@ type record struct {
 	Route   Route  `json:"route"`
 	Topics  int    `json:"topics"`
 	Run     int    `json:"run"`
-	// Layout is that of matrices that can have it; models of before panels do not say, and are in rows.
+	// Layout is that of matrices that can have it; models of before panels do not say, and are in
+	// rows.
 	Layout quant.Layout `json:"layout,omitempty"`
 }
 
@@ -257,8 +262,9 @@ func (m *Model) record() record {
 	}
 }
 
-// Load returns the model that a directory holds, from synth.json and the configuration beside it. Weights are not looked at.
-// The error is a *FormatError if the directory is not of this package's making, else as of New.
+// Load returns the model that a directory holds, from synth.json and the configuration beside it.
+// Weights are not looked at. The error is a *FormatError if the directory is not of this package's
+// making, else as of New.
 func Load(dir string) (*Model, error) {
 	path := filepath.Join(dir, RecordName)
 	raw, err := os.ReadFile(path)

@@ -41,8 +41,9 @@ func digest(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// The same options give the same bytes, whoever makes them, and these very bytes as long as the format has its number.
-// The sums are of this package's own making: they say when a change of the bytes asks for another number.
+// The same options give the same bytes, whoever makes them, and these very bytes as long as the
+// format has its number. The sums are of this package's own making: they say when a change of the
+// bytes asks for another number.
 func TestSameBytes(t *testing.T) {
 	for _, c := range []struct {
 		family   string
@@ -77,7 +78,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// Both layouts hold the same numbers at the same places; matrices by head and those that make no whole panels stay in rows.
+// Both layouts hold the same numbers at the same places; matrices by head and those that make no
+// whole panels stay in rows.
 func TestLayouts(t *testing.T) {
 	for _, family := range families() {
 		o := tiny(t, family)
@@ -114,7 +116,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// sameDense compares the matrices of two packs of the same tensors and returns how many of the first are in panels.
+// sameDense compares the matrices of two packs of the same tensors and returns how many of the
+// first are in panels.
 func sameDense(t *testing.T, what string, panelsDir, rowsDir string) (arranged int) {
 	t.Helper()
 	panels, rows := openWeights(t, panelsDir), openWeights(t, rowsDir)
@@ -241,9 +244,11 @@ func checkSums(t *testing.T, dir string, x *expertfile.File) {
 	}
 }
 
-// Routers and shared gates are stored as converters of checkpoints leave them, and config.json says so.
+// Routers and shared gates are stored as converters of checkpoints leave them, and config.json says
+// so.
 func TestStorage(t *testing.T) {
-	for family, want := range map[string][3]string{ // of gate, shared gate, and a key of the quantisation
+	// of gate, shared gate, and a key of the quantisation
+	for family, want := range map[string][3]string{
 		"qwen3_moe":   {"q8g64p", "", "model.layers.1.mlp.gate"},
 		"qwen3_5_moe": {"q8g64p", "q8g64", "language_model.model.layers.1.mlp.shared_expert_gate"},
 		"qwen3_next":  {"q8g64", "q8g64", "model.layers.1.mlp.shared_expert_gate"},
@@ -460,8 +465,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestExpertsOf holds a model that shares the expert files of one with another route against one that was written whole: the same bytes, and of
-// experts the very files. That is what makes sharing right, for every family.
+// TestExpertsOf holds a model that shares the expert files of one with another route against one
+// that was written whole: the same bytes, and of experts the very files. That is what makes sharing
+// right, for every family.
 func TestExpertsOf(t *testing.T) {
 	ctx := context.Background()
 	for name := range tinyShapes {

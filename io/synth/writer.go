@@ -20,8 +20,9 @@ const (
 	maxWorkers  = 16
 )
 
-// writer makes the bytes of files on several goroutines and writes them, past the page cache where the file system
-// lets it: dirty pages of a large model would push everything else out of memory and reach the disk no sooner.
+// writer makes the bytes of files on several goroutines and writes them, past the page cache where
+// the file system lets it: dirty pages of a large model would push everything else out of memory
+// and reach the disk no sooner.
 type writer struct {
 	dir      string
 	total    int64
@@ -151,7 +152,8 @@ func openTarget(dir string, f *image) (*target, error) {
 // write writes n bytes of buf at offset; buf is the worker's whole buffer.
 func (t *target) write(buf []byte, n, offset int64) error {
 	if t.direct.Load() {
-		padded := (n + directAlign - 1) / directAlign * directAlign // finish cuts the last chunk's padding off
+		// finish cuts the last chunk's padding off
+		padded := (n + directAlign - 1) / directAlign * directAlign
 		clear(buf[n:padded])
 		_, err := t.file.WriteAt(buf[:padded], offset)
 		if !errors.Is(err, unix.EINVAL) {

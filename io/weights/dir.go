@@ -36,9 +36,10 @@ func (e *NoConfigError) Error() string {
 
 func (e *NoConfigError) Unwrap() error { return e.Err }
 
-// ReadConfig reads what the model in a packed directory is. It looks for config.json, with generation_config.json beside it,
-// in dir and in dir/mlx, where moeflux keeps the checkpoint; a directory without goes by the config object of its manifest
-// of weights. The error is a *NoConfigError, those of model.ParseConfig, or what the operating system says.
+// ReadConfig reads what the model in a packed directory is. It looks for config.json, with
+// generation_config.json beside it, in dir and in dir/mlx, where moeflux keeps the checkpoint; a
+// directory without goes by the config object of its manifest of weights. The error is a
+// *NoConfigError, those of model.ParseConfig, or what the operating system says.
 func ReadConfig(dir string) (*model.Config, error) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
 		config, err := os.ReadFile(filepath.Join(d, configName))
@@ -100,7 +101,8 @@ func readManifestConfig(dir string) (*model.Config, error) {
 	return cfg, nil
 }
 
-// filesDir returns the directory of the manifest and the data file: dir, or the one below it that moeflux puts them into.
+// filesDir returns the directory of the manifest and the data file: dir, or the one below it that
+// moeflux puts them into.
 func filesDir(dir string) string {
 	below := filepath.Join(dir, artifactsDir)
 	if !exists(filepath.Join(dir, ManifestName)) && exists(filepath.Join(below, ManifestName)) {
@@ -109,11 +111,13 @@ func filesDir(dir string) string {
 	return dir
 }
 
-// IsPacked reports whether the manifest of packed weights lies in a directory, or where moeflux puts it below one.
+// IsPacked reports whether the manifest of packed weights lies in a directory, or where moeflux
+// puts it below one.
 func IsPacked(dir string) bool { return exists(filepath.Join(filesDir(dir), ManifestName)) }
 
-// TextDir returns the directory that holds tokenizer.json and chat template of a packed directory: dir, or the checkpoint that
-// moeflux keeps below it. ok is false where there is neither: the model runs on token ids alone then.
+// TextDir returns the directory that holds tokenizer.json and chat template of a packed directory:
+// dir, or the checkpoint that moeflux keeps below it. ok is false where there is neither: the model
+// runs on token ids alone then.
 func TextDir(dir string) (text string, ok bool) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
 		if exists(filepath.Join(d, tokenizerName)) {

@@ -16,8 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// What was packed by others is read as the same model: configuration from the manifest, matrices without bits. (The experts are
-// io/expertfile's to test.)
+// What was packed by others is read as the same model: configuration from the manifest, matrices
+// without bits. (The experts are io/expertfile's to test.)
 func TestLegacy(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {
 		for _, moeflux := range []bool{false, true} {
@@ -53,7 +53,8 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// compareWeights holds every matrix and vector against those of the checkpoint packed by this project.
+// compareWeights holds every matrix and vector against those of the checkpoint packed by this
+// project.
 func compareWeights(t *testing.T, name string, f *weights.File, cfg *model.Config) {
 	t.Helper()
 	own, err := weights.Open(fixtures.PackedRows(t, name, 0))
@@ -102,7 +103,8 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-// config.json wins over the manifest, and is found beside the weights or where moeflux keeps the checkpoint.
+// config.json wins over the manifest, and is found beside the weights or where moeflux keeps the
+// checkpoint.
 func TestReadConfigPlaces(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(fixtures.Dir(t, fixtures.Qwen35MoEQ4), "config.json"))
 	if err != nil {

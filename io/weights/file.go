@@ -17,14 +17,16 @@ import (
 // maxManifest bounds the manifest that is read into memory.
 const maxManifest = 256 << 20
 
-// File is the opened weights of a packed model, mapped read-only. It may be used from many goroutines; Close ends that.
+// File is the opened weights of a packed model, mapped read-only. It may be used from many
+// goroutines; Close ends that.
 type File struct {
 	dir      string
 	manifest *Manifest
 	mapping  []byte // nil after Close
 }
 
-// Matrix is where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset count only for affine formats.
+// Matrix is where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset count
+// only for affine formats.
 type Matrix struct {
 	Rows, Cols                               int
 	Format                                   quant.Format
@@ -42,8 +44,8 @@ func (e *TensorError) Error() string {
 	return fmt.Sprintf("weights: tensor %q: got %s, want %s", e.Name, e.Got, e.Want)
 }
 
-// Open opens the weights in dir, or in dir/artifacts if they are there, and checks the manifest against the data file. Errors are *ManifestErrors, or what the
-// operating system says.
+// Open opens the weights in dir, or in dir/artifacts if they are there, and checks the manifest
+// against the data file. Errors are *ManifestErrors, or what the operating system says.
 func Open(dir string) (*File, error) {
 	dir = filesDir(dir)
 	manifestPath := filepath.Join(dir, ManifestName)
@@ -92,7 +94,8 @@ func readBounded(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// Mapping returns all of model_weights.bin, read-only, good until Close. It begins at a page boundary.
+// Mapping returns all of model_weights.bin, read-only, good until Close. It begins at a page
+// boundary.
 func (f *File) Mapping() []byte { return f.mapping }
 
 // Path returns where the data file lies.
@@ -133,9 +136,9 @@ func (f *File) Has(name string) bool {
 	return ok
 }
 
-// Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight". Bits and group of affine
-// codes follow from the shapes and are held against the manifest's bits; their layout is what the manifest says, rows if it says
-// nothing. The error is a *TensorError.
+// Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight".
+// Bits and group of affine codes follow from the shapes and are held against the manifest's bits;
+// their layout is what the manifest says, rows if it says nothing. The error is a *TensorError.
 func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	full := name + ".weight"
 	want := fmt.Sprintf("[%d, %d] in F32, BF16 or affine codes", rows, cols)
@@ -176,8 +179,8 @@ func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	return m, nil
 }
 
-// Vector returns the n numbers of the tensor of this full name, widened to float32; its shape may be any of n elements.
-// The slice is the caller's. The error is a *TensorError.
+// Vector returns the n numbers of the tensor of this full name, widened to float32; its shape may
+// be any of n elements. The slice is the caller's. The error is a *TensorError.
 func (f *File) Vector(name string, n int) ([]float32, error) {
 	fail := func(format string, args ...any) ([]float32, error) {
 		return nil, &TensorError{Name: name, Want: fmt.Sprintf("%d numbers in F32, BF16 or F16", n), Got: fmt.Sprintf(format, args...)}
@@ -197,9 +200,9 @@ func (f *File) Vector(name string, n int) ([]float32, error) {
 	return out, nil
 }
 
-// Check holds the manifest's config object against a configuration, so that the weights of one model are not run with the
-// sizes of another. A manifest without config, or without some key, is not held against it. The error
-// joins one *ManifestError a key.
+// Check holds the manifest's config object against a configuration, so that the weights of one
+// model are not run with the sizes of another. A manifest without config, or without some key, is
+// not held against it. The error joins one *ManifestError a key.
 func (f *File) Check(cfg *model.Config) error {
 	if f.manifest.Config == nil {
 		return nil

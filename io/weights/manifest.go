@@ -18,13 +18,16 @@ const (
 	DataName     = "model_weights.bin"
 )
 
-// Manifest is what model_weights.json holds. In the file, tensors that are not in row order are listed by themselves under
-// "arranged_tensors": a reader that knows of no other order does not find them, and says so, rather than take them for what they are not.
+// Manifest is what model_weights.json holds. In the file, tensors that are not in row order are
+// listed by themselves under "arranged_tensors": a reader that knows of no other order does not
+// find them, and says so, rather than take them for what they are not.
 type Manifest struct {
-	Model      string                `json:"model"`            // where the weights come from, for people
-	NumTensors int                   `json:"num_tensors"`      // for people
-	Tensors    map[string]Descriptor `json:"tensors"`          // of every layout
-	Config     json.RawMessage       `json:"config,omitempty"` // object with the model's sizes; may be absent
+	// where the weights come from, for people
+	Model      string                `json:"model"`
+	NumTensors int                   `json:"num_tensors"` // for people
+	Tensors    map[string]Descriptor `json:"tensors"`     // of every layout
+	// object with the model's sizes; may be absent
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 // manifestFile is the form of a Manifest in the file.
@@ -61,12 +64,15 @@ func (m *Manifest) UnmarshalJSON(raw []byte) error {
 
 // Descriptor is one tensor of the manifest.
 type Descriptor struct {
-	Offset int64             `json:"offset"`         // bytes from the start of model_weights.bin
-	Size   int64             `json:"size"`           // bytes
-	Shape  []int             `json:"shape"`          // as stored: columns of codes count 32-bit words
-	DType  safetensors.DType `json:"dtype"`          // U32 (affine codes), BF16, F16 or F32
-	Bits   int               `json:"bits,omitempty"` // of a code, only with U32; 0 if the manifest does not say
-	// Layout is the order of codes, and alike of their scales and biases. Shape is what it would be in rows.
+	Offset int64 `json:"offset"` // bytes from the start of model_weights.bin
+	Size   int64 `json:"size"`   // bytes
+	// as stored: columns of codes count 32-bit words
+	Shape []int             `json:"shape"`
+	DType safetensors.DType `json:"dtype"` // U32 (affine codes), BF16, F16 or F32
+	// of a code, only with U32; 0 if the manifest does not say
+	Bits int `json:"bits,omitempty"`
+	// Layout is the order of codes, and alike of their scales and biases. Shape is what it would be
+	// in rows.
 	Layout quant.Layout `json:"layout,omitempty"`
 }
 
@@ -87,7 +93,8 @@ func (e *ManifestError) Error() string {
 
 func (e *ManifestError) Unwrap() error { return e.Err }
 
-// parseManifest reads a manifest and checks it against the length of the data file. All tensors at fault are reported together.
+// parseManifest reads a manifest and checks it against the length of the data file. All tensors at
+// fault are reported together.
 func parseManifest(path string, raw []byte, dataLen int64) (*Manifest, error) {
 	m, err := decodeManifest(path, raw)
 	if err != nil {
@@ -139,7 +146,8 @@ const (
 	arrangedKey = "arranged_tensors"
 )
 
-// joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that follow.
+// joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that
+// follow.
 func joinSome(errs []error) error {
 	const most = 3
 	if len(errs) > most {
@@ -149,8 +157,8 @@ func joinSome(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// parseTensors adds the descriptors of one of the two objects to out. It reads key by key, since a map would hide names that occur
-// twice.
+// parseTensors adds the descriptors of one of the two objects to out. It reads key by key, since a
+// map would hide names that occur twice.
 func parseTensors(out map[string]Descriptor, path, key string, raw []byte) error {
 	broken := func(name string, err error) error {
 		return &ManifestError{Path: path, Tensor: name, Why: err.Error(), Err: err}
@@ -227,7 +235,8 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 	return checkCodes(name, all)
 }
 
-// codesOf returns the codes that the scales or biases of this name belong to, the zero value if they are none.
+// codesOf returns the codes that the scales or biases of this name belong to, the zero value if
+// they are none.
 func codesOf(name string, all map[string]Descriptor) Descriptor {
 	for _, part := range []string{".scales", ".biases"} {
 		if base, ok := strings.CutSuffix(name, part); ok {

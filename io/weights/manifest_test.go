@@ -15,7 +15,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// good is a manifest for a data file of 256 bytes: a matrix [2, 64] of 4-bit codes, one of BF16, a vector.
+// good is a manifest for a data file of 256 bytes: a matrix [2, 64] of 4-bit codes, one of BF16, a
+// vector.
 func good() map[string]any {
 	d := func(offset, size int, dtype string, shape ...int) map[string]any {
 		return map[string]any{"offset": offset, "size": size, "dtype": dtype, "shape": shape}
@@ -110,7 +111,8 @@ func TestParseManifestReportsAllTogether(t *testing.T) {
 	}
 }
 
-// arranged is a manifest of a matrix [16, 64] of 4-bit codes in panels, for a data file of 640 bytes, and a vector.
+// arranged is a manifest of a matrix [16, 64] of 4-bit codes in panels, for a data file of 640
+// bytes, and a vector.
 func arranged() (tensors, panels map[string]any) {
 	d := func(offset, size int, dtype string, shape ...int) map[string]any {
 		return map[string]any{"offset": offset, "size": size, "dtype": dtype, "shape": shape, "layout": "panels"}
@@ -299,7 +301,8 @@ func TestMatrixErrors(t *testing.T) {
 	}
 }
 
-// An 8-bit matrix that a manifest calls 4-bit is refused; one that it says nothing about is told from the shapes.
+// An 8-bit matrix that a manifest calls 4-bit is refused; one that it says nothing about is told
+// from the shapes.
 func TestMatrixBits(t *testing.T) {
 	for _, c := range []struct {
 		bits any

@@ -6,10 +6,11 @@ import (
 	"math"
 )
 
-// Unpack widens row row of a [rows, cols] matrix to dst, which is [cols]. weight, scales and biases are the whole
-// matrix, as stored; scales and biases are not looked at unless the format is Affine. The values are
-// exact products and one rounded sum: a code times a bf16 scale has at most 16 significant bits. The caller has
-// checked the format (Validate) and the lengths (WeightBytes, ScaleBytes).
+// Unpack widens row row of a [rows, cols] matrix to dst, which is [cols]. weight, scales and biases
+// are the whole matrix, as stored; scales and biases are not looked at unless the format is Affine.
+// The values are exact products and one rounded sum: a code times a bf16 scale has at most 16
+// significant bits. The caller has checked the format (Validate) and the lengths (WeightBytes,
+// ScaleBytes).
 func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, row int) {
 	dst = dst[:cols]
 	if f.Kind == Affine && f.Layout == Panels {
@@ -54,16 +55,18 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("quant: element %d is %v: only finite numbers whose range is finite can be quantised", e.Index, e.Value)
 }
 
-// Quantize stores whole groups of numbers in an affine format: src is [n], n a multiple of f.Group, one matrix row
-// after the other; weight is n·Bits/8 bytes, scales and biases are n/Group bf16 numbers. Any of the three may be nil and
-// is then not written.
+// Quantize stores whole groups of numbers in an affine format: src is [n], n a multiple of f.Group,
+// one matrix row after the other; weight is n·Bits/8 bytes, scales and biases are n/Group bf16
+// numbers. Any of the three may be nil and is then not written.
 //
-// Per group with least number lo and greatest hi, and 2^Bits-1 = m: the end e of larger magnitude (hi if equal) becomes code 0,
-// s = ±(hi-lo)/m leads from it to the other end, and s is then changed by the least that makes 0 a whole number of steps
-// away: q0 = round(e/s), s = e/q0, bias = e. Where q0 is 0 the bias is 0. So scales are negative where the greatest number is
-// the one of larger magnitude, and the other end may be cut, by up to two steps. Both are rounded to bf16, and each number gets the
-// code whose value is nearest: round((x-bias)/s), ties to even, cut to 0..m. MLX 4-bit checkpoints are made in this way, and the
-// order of the float32 operations here gives their very codes.
+// Per group with least number lo and greatest hi, and 2^Bits-1 = m: the end e of larger magnitude
+// (hi if equal) becomes code 0, s = ±(hi-lo)/m leads from it to the other end, and s is then
+// changed by the least that makes 0 a whole number of steps away: q0 = round(e/s), s = e/q0, bias =
+// e. Where q0 is 0 the bias is 0. So scales are negative where the greatest number is the one of
+// larger magnitude, and the other end may be cut, by up to two steps. Both are rounded to bf16, and
+// each number gets the code whose value is nearest: round((x-bias)/s), ties to even, cut to 0..m.
+// MLX 4-bit checkpoints are made in this way, and the order of the float32 operations here gives
+// their very codes.
 //
 // The error is a *ValueError for a number that is not finite; the outputs are undefined then.
 func (f Format) Quantize(weight, scales, biases []byte, src []float32) error {
@@ -93,8 +96,9 @@ func (f Format) Quantize(weight, scales, biases []byte, src []float32) error {
 }
 
 const (
-	leastScale = 1e-7                            // keeps the division of a constant group defined
-	maxBF16    = math.MaxFloat32 * (1 - 1.0/256) // a little below the greatest number that rounds to a finite bf16
+	leastScale = 1e-7 // keeps the division of a constant group defined
+	// a little below the greatest number that rounds to a finite bf16
+	maxBF16 = math.MaxFloat32 * (1 - 1.0/256)
 )
 
 // fit returns scale and bias of one group.

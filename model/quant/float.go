@@ -5,12 +5,13 @@ import "math"
 // BF16ToF32 widens a bf16 number; exact.
 func BF16ToF32(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// F32ToBF16 rounds to the nearest bf16 number, ties to even. Numbers beyond the largest become infinite; a NaN stays
-// a NaN of the same sign, quiet.
+// F32ToBF16 rounds to the nearest bf16 number, ties to even. Numbers beyond the largest become
+// infinite; a NaN stays a NaN of the same sign, quiet.
 func F32ToBF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	if f != f {
-		return uint16(b>>16) | 0x40 // the payload may lie in the lower half alone: keep it from becoming an infinity
+		// the payload may lie in the lower half alone: keep it from becoming an infinity
+		return uint16(b>>16) | 0x40
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }

@@ -25,7 +25,8 @@ func TestBF16RoundTrip(t *testing.T) {
 	}
 }
 
-// The nearest of the two neighbours, found by comparing distances in float64, is what rounding must give.
+// The nearest of the two neighbours, found by comparing distances in float64, is what rounding must
+// give.
 func TestF32ToBF16Nearest(t *testing.T) {
 	check := func(bits uint32) {
 		f := math.Float32frombits(bits)

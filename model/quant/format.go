@@ -10,9 +10,10 @@ type Kind uint8
 
 // The kinds of storage.
 const (
-	F32    Kind = iota // IEEE float32
-	BF16               // the upper 16 bits of a float32
-	Affine             // Bits-wide codes in groups along the input axis: w = q·scale + bias, both bf16
+	F32  Kind = iota // IEEE float32
+	BF16             // the upper 16 bits of a float32
+	// Bits-wide codes in groups along the input axis: w = q·scale + bias, both bf16
+	Affine
 )
 
 // Layout is the order in which an affine matrix's codes, scales and biases are stored.
@@ -104,7 +105,8 @@ func (f Format) HoldsRows(rows int) bool {
 	return f.Kind != Affine || f.Layout == Rows || rows%PanelRows == 0
 }
 
-// In returns the format in layout l, or in Rows where a matrix of this many rows cannot have l or none is told apart.
+// In returns the format in layout l, or in Rows where a matrix of this many rows cannot have l or
+// none is told apart.
 func (f Format) In(l Layout, rows int) Format {
 	f.Layout = Rows
 	if f.Kind == Affine {
@@ -142,8 +144,8 @@ func (f Format) Bytes(rows, cols int) int {
 	return f.WeightBytes(rows, cols) + 2*f.ScaleBytes(rows, cols)
 }
 
-// FromShapes returns the affine format of a matrix with cols inputs, whose rows are words 32-bit words of codes and
-// groups scales. The error says that no format has these.
+// FromShapes returns the affine format of a matrix with cols inputs, whose rows are words 32-bit
+// words of codes and groups scales. The error says that no format has these.
 func FromShapes(cols, words, groups int) (Format, error) {
 	if cols <= 0 || words <= 0 || groups <= 0 || words > cols || cols%groups != 0 || words*32%cols != 0 {
 		return Format{}, fmt.Errorf("quant: %d words of codes and %d groups for %d columns", words, groups, cols)

@@ -13,13 +13,15 @@ type Codes struct {
 	Weight, Scales, Biases []byte
 }
 
-// ToPanels writes a [rows, cols] matrix of layout Rows to dst in layout Panels: codes, scales and biases, each as many bytes as before. What is
-// nil in dst is left out. The three of dst do not overlap those of src. f.Layout is not looked at. A matrix may be written in parts of
-// whole panels.
+// ToPanels writes a [rows, cols] matrix of layout Rows to dst in layout Panels: codes, scales and
+// biases, each as many bytes as before. What is nil in dst is left out. The three of dst do not
+// overlap those of src. f.Layout is not looked at. A matrix may be written in parts of whole
+// panels.
 //
-// A panel is 16 rows, one panel after the other. Its codes are 32-bit words, one for each row in turn, so that 64 bytes hold the next
-// 32/Bits inputs of all 16 rows. In the word of inputs i, i+1, … byte j holds inputs i+j, i+4+j, i+8+j, …, least significant
-// first: one shift and one mask give four neighbouring inputs of each row. Scales and biases lie group after group, in a group one for
+// A panel is 16 rows, one panel after the other. Its codes are 32-bit words, one for each row in
+// turn, so that 64 bytes hold the next 32/Bits inputs of all 16 rows. In the word of inputs i, i+1,
+// … byte j holds inputs i+j, i+4+j, i+8+j, …, least significant first: one shift and one mask give
+// four neighbouring inputs of each row. Scales and biases lie group after group, in a group one for
 // each row.
 func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	if f.Kind != Affine || rows%PanelRows != 0 {
@@ -41,7 +43,8 @@ func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	}
 }
 
-// tileBytes is how much of each row is arranged at a time: a cache line, which with those of the other rows makes 1 KiB of the panel.
+// tileBytes is how much of each row is arranged at a time: a cache line, which with those of the
+// other rows makes 1 KiB of the panel.
 const tileBytes = 64
 
 // panelOfCodes arranges 16 rows of codes, width bytes each.
@@ -81,7 +84,8 @@ func (f Format) panelOfCodes(dst, src []byte, width int) {
 	}
 }
 
-// putPair writes two words that follow each other in a row, from byte i of the tile's part of it on.
+// putPair writes two words that follow each other in a row, from byte i of the tile's part of it
+// on.
 func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
 	at := (i*PanelRows + 4*lane) & (tileBytes*PanelRows - 1)
 	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x))
@@ -89,8 +93,9 @@ func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
 	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x>>32))
 }
 
-// interleave4 spreads the nibbles of two words, which hold n0 to n7 from the lowest on: bytes become n0 and n4, n1 and n5, and so
-// on, the first of each in the lower half. Middle bytes change places, then middle nibbles of 16 bits.
+// interleave4 spreads the nibbles of two words, which hold n0 to n7 from the lowest on: bytes
+// become n0 and n4, n1 and n5, and so on, the first of each in the lower half. Middle bytes change
+// places, then middle nibbles of 16 bits.
 func interleave4(x uint64) uint64 {
 	t := (x ^ x>>8) & 0x0000ff00_0000ff00
 	x ^= t ^ t<<8
@@ -98,8 +103,8 @@ func interleave4(x uint64) uint64 {
 	return x ^ t ^ t<<4
 }
 
-// interleave2 transposes the 4 by 4 codes of each of two words: those off the diagonal change places, first within blocks of 2 by 2,
-// then the blocks.
+// interleave2 transposes the 4 by 4 codes of each of two words: those off the diagonal change
+// places, first within blocks of 2 by 2, then the blocks.
 func interleave2(x uint64) uint64 {
 	t := (x ^ x>>6) & 0x00cc00cc_00cc00cc
 	x ^= t ^ t<<6

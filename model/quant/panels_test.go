@@ -29,7 +29,8 @@ func TestPanels(t *testing.T) {
 		perChunk := 32 / f.Bits
 		for r := range rows {
 			for c := range cols {
-				chunk := (r/16*cols + c/perChunk*perChunk) * 16 * f.Bits / 8 // where 16 rows' next inputs begin
+				// where 16 rows' next inputs begin
+				chunk := (r/16*cols + c/perChunk*perChunk) * 16 * f.Bits / 8
 				b := dst.Weight[chunk+r%16*4+c%4]
 				got := int(b) >> (c % perChunk / 4 * f.Bits) & (1<<f.Bits - 1)
 				if want := code(src.Weight[f.WeightBytes(r, cols):], f.Bits, c); got != want {
@@ -75,7 +76,8 @@ func TestPanelsExample(t *testing.T) {
 	}
 }
 
-// What is nil is left out, a part of a matrix is its place in the whole, and the last tile of a row may be less than a cache line.
+// What is nil is left out, a part of a matrix is its place in the whole, and the last tile of a row
+// may be less than a cache line.
 func TestPanelsInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	const rows = 32

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ToRows writes a [rows, cols] matrix of layout Panels to dst in layout Rows. It is the inverse of ToPanels, and what is said there of
-// parts and memory holds here, too.
+// ToRows writes a [rows, cols] matrix of layout Panels to dst in layout Rows. It is the inverse of
+// ToPanels, and what is said there of parts and memory holds here, too.
 func (f Format) ToRows(dst, src Codes, rows, cols int) {
 	if f.Kind != Affine || rows%PanelRows != 0 {
 		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
@@ -27,7 +27,8 @@ func (f Format) ToRows(dst, src Codes, rows, cols int) {
 	}
 }
 
-// rowsOfCodes takes a panel of codes apart into 16 rows, width bytes each. Two words that follow each other in a row are done at once.
+// rowsOfCodes takes a panel of codes apart into 16 rows, width bytes each. Two words that follow
+// each other in a row are done at once.
 func (f Format) rowsOfCodes(dst, src []byte, width int) {
 	at := 0
 	for ; at+8 <= width; at += 8 {

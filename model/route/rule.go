@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// Rule says how a row's raw scores become picks and weights. An expert's key is its score, or with Sigmoid the score's sigmoid, plus a bias where a
-// layer has one; the experts of the largest keys are picked, of equal keys the lower expert.
+// Rule says how a row's raw scores become picks and weights. An expert's key is its score, or with
+// Sigmoid the score's sigmoid, plus a bias where a layer has one; the experts of the largest keys
+// are picked, of equal keys the lower expert.
 type Rule struct {
 	// Sigmoid squashes each score on its own; otherwise the softmax over all experts counts.
 	Sigmoid bool
-	// Experts are chosen from the best TopKGroup of NGroup groups of neighbours, a group's score being the sum of its two
-	// largest. NGroup of 0 or 1 means no groups.
+	// Experts are chosen from the best TopKGroup of NGroup groups of neighbours, a group's score
+	// being the sum of its two largest. NGroup of 0 or 1 means no groups.
 	NGroup, TopKGroup int
 	NormTopK          bool    // divide the picked weights by their sum
 	Scale             float32 // what the weights are multiplied by in the end; 0 means 1
@@ -24,8 +25,8 @@ type Chooser struct {
 	kept   []int32
 }
 
-// Choose fills picks, heaviest first, and weights, which may be nil. The scores are finite. bias, [experts], is added for the choice and not for
-// the weights; nil means none.
+// Choose fills picks, heaviest first, and weights, which may be nil. The scores are finite. bias,
+// [experts], is added for the choice and not for the weights; nil means none.
 func (c *Chooser) Choose(r *Rule, bias, scores []float32, picks []int32, weights []float32) {
 	TopK(c.Keys(r, bias, scores), picks)
 	if r.Sigmoid {
@@ -45,8 +46,8 @@ func (c *Chooser) Choose(r *Rule, bias, scores []float32, picks []int32, weights
 	}
 }
 
-// Keys returns what the choice goes by: the scores themselves, or their sigmoids with bias, those of groups that are out
-// being -Inf. It is good until the next call.
+// Keys returns what the choice goes by: the scores themselves, or their sigmoids with bias, those
+// of groups that are out being -Inf. It is good until the next call.
 func (c *Chooser) Keys(r *Rule, bias, scores []float32) []float32 {
 	if !r.Sigmoid && bias == nil && r.NGroup <= 1 {
 		return scores
@@ -95,7 +96,8 @@ func (c *Chooser) dropGroups(r *Rule) {
 	}
 }
 
-// weigh fills the weights of the picks. Sums run over the picks in order, or over all experts ascending.
+// weigh fills the weights of the picks. Sums run over the picks in order, or over all experts
+// ascending.
 func (r *Rule) weigh(scores []float32, picks []int32, weights []float32) {
 	value := func(e int32) float64 { return math.Exp(float64(scores[e] - scores[picks[0]])) }
 	if r.Sigmoid {
@@ -125,8 +127,8 @@ func (r *Rule) weigh(scores []float32, picks []int32, weights []float32) {
 
 func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
 
-// TopK fills picks with the len(picks) experts of the largest keys, largest first; of equal keys the lower expert
-// comes first. NaN counts as the smallest.
+// TopK fills picks with the len(picks) experts of the largest keys, largest first; of equal keys
+// the lower expert comes first. NaN counts as the smallest.
 func TopK(keys []float32, picks []int32) {
 	k, n := len(picks), 0
 	for e, v := range keys {

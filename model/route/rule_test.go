@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNoAuxTC is the golden vector of architectures.md, section 11: it tells biased choice, unbiased weights and the limit of
-// groups apart.
+// TestNoAuxTC is the golden vector of architectures.md, section 11: it tells biased choice,
+// unbiased weights and the limit of groups apart.
 func TestNoAuxTC(t *testing.T) {
 	r := Rule{Sigmoid: true, NormTopK: true, Scale: 2.5, NGroup: 3, TopKGroup: 2}
 	bias := []float32{0.2, 0.05, -0.15, 0.6, -0.1, 0, 0.3, -0.4, 0.1, -0.3, 0.25, 0}
@@ -31,8 +31,8 @@ func TestNoAuxTC(t *testing.T) {
 	}
 }
 
-// TestSoftmax takes scores that are logarithms of small numbers, so that weights can be worked out by hand. Float32 logarithms are off in the eighth
-// digit, and so may weights be.
+// TestSoftmax takes scores that are logarithms of small numbers, so that weights can be worked out
+// by hand. Float32 logarithms are off in the eighth digit, and so may weights be.
 func TestSoftmax(t *testing.T) {
 	ln1234 := []float32{0.6931472, 1.3862944, 0, 1.0986123}
 	for _, c := range []struct {

@@ -18,7 +18,8 @@ type dir struct{ path string }
 
 var _ FS = dir{}
 
-// Dir returns a folder of the system's as an FS. It is made if need be, for this user alone: sessions are private.
+// Dir returns a folder of the system's as an FS. It is made if need be, for this user alone:
+// sessions are private.
 func Dir(path string) (FS, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {

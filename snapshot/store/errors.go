@@ -21,8 +21,8 @@ var (
 // ErrLocked is what an FS answers when another file handle has the lock.
 var ErrLocked = errors.New("locked by another")
 
-// Error reports what could not be done with a session. Unless its Kind says "stored", all sessions are what they were. errors.Is finds
-// its Kind and its cause.
+// Error reports what could not be done with a session. Unless its Kind says "stored", all sessions
+// are what they were. errors.Is finds its Kind and its cause.
 type Error struct {
 	Op      string // what was tried
 	Session string // its name, "" if it is about the folder
@@ -59,7 +59,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// fail makes an Error of this folder. A cause that is an Error already gets what it lacks, and a full disk is told from other causes.
+// fail makes an Error of this folder. A cause that is an Error already gets what it lacks, and a
+// full disk is told from other causes.
 func (s *Store) fail(op, session string, kind, err error) error {
 	if e, ok := err.(*Error); ok && kind == nil {
 		kind, err = e.Kind, e.Err

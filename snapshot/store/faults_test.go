@@ -17,7 +17,8 @@ import (
 type scenario struct {
 	name string
 	run  func(*Store) error
-	// goes is what each session is when run is done; nil for gone. Before that it may be what it was.
+	// goes is what each session is when run is done; nil for gone. Before that it may be what it
+	// was.
 	goes map[string][]byte
 	// evicted is removed if, and only if, this has happened to the session "alpha"; "" for none.
 	evicted string
@@ -56,8 +57,9 @@ func opsOf(t *testing.T, d *disk, run func(*Store) error) int {
 	return p.ops
 }
 
-// TestFaults has every single operation of a process fail, or kill the process before or after it, and the power fail then or not. Each
-// time the store opens, each session is what it was or what it was to be, and the store goes on.
+// TestFaults has every single operation of a process fail, or kill the process before or after it,
+// and the power fail then or not. Each time the store opens, each session is what it was or what it
+// was to be, and the store goes on.
 func TestFaults(t *testing.T) {
 	d, sessions := base(t)
 	larger := stateOf(t, ours, count(40), 9)
@@ -139,7 +141,8 @@ func attempt(p *process, run func(*Store) error) error {
 func checkError(t *testing.T, what string, err error, p *process) {
 	t.Helper()
 	if err == nil {
-		if op := p.trail[p.at-1]; p.dead && op != "close" && op != "touch" && (op != "read" || p.as == killBefore) { // after the last one that matters
+		// after the last one that matters
+		if op := p.trail[p.at-1]; p.dead && op != "close" && op != "touch" && (op != "read" || p.as == killBefore) {
 			t.Errorf("%s: the process is dead, and no error", what)
 		}
 		return
@@ -148,15 +151,16 @@ func checkError(t *testing.T, what string, err error, p *process) {
 	switch {
 	case !ok:
 		t.Errorf("%s: not typed", what)
-	case p.dead && !errors.Is(err, errKilled) && e.Kind != ErrNone: // a search passes over what it cannot read
+	// a search passes over what it cannot read
+	case p.dead && !errors.Is(err, errKilled) && e.Kind != ErrNone:
 		t.Errorf("%s: want that the process was killed", what)
 	case !p.dead && p.err == syscall.ENOSPC && e.Kind != ErrDiskFull && e.Kind != ErrUnsettled && e.Kind != ErrNoRoom && e.Kind != ErrFolder && e.Kind != ErrNone:
 		t.Errorf("%s: want %v", what, ErrDiskFull)
 	}
 }
 
-// checkSessions opens a store, holds its sessions against what they may be and puts one more. It reports whether what the scenario does
-// has been done.
+// checkSessions opens a store, holds its sessions against what they may be and puts one more. It
+// reports whether what the scenario does has been done.
 func checkSessions(t *testing.T, what string, p *process, before map[string][]byte, sc scenario, done bool) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -251,7 +255,8 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-// While one process removes the oldest session for want of room, another one replaces it: the new one stays.
+// While one process removes the oldest session for want of room, another one replaces it: the new
+// one stays.
 func TestReplacedWhileRemoved(t *testing.T) {
 	d := newDisk()
 	one, newer := stateOf(t, ours, count(4), 1), stateOf(t, ours, count(4), 2)

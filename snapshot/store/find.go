@@ -10,7 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
-// tokenHash is the hash of a list of token ids; that of each prefix comes up on the way. It need not be good: what it finds is compared.
+// tokenHash is the hash of a list of token ids; that of each prefix comes up on the way. It need
+// not be good: what it finds is compared.
 type tokenHash uint64
 
 const emptyHash tokenHash = 0xcbf29ce484222325
@@ -25,13 +26,15 @@ func hashOf(tokens []int32) tokenHash {
 	return h
 }
 
-// known is what is remembered of a file: good as long as the file is the same, by all that tells files apart.
+// known is what is remembered of a file: good as long as the file is the same, by all that tells
+// files apart.
 type known struct {
 	Entry
 	hash tokenHash
 }
 
-// sealOf reads the seal of a session. The error is an *Error of Kind ErrDamaged if the file is none.
+// sealOf reads the seal of a session. The error is an *Error of Kind ErrDamaged if the file is
+// none.
 func sealOf(r io.ReaderAt, size int64) (*snapshot.Seal, error) {
 	f, err := snapshot.Inspect(r, size)
 	if err == nil {
@@ -59,7 +62,8 @@ func complete(i snapshot.Info) error {
 	return nil
 }
 
-// recall returns what is known of all sessions, that used last first. Only files that are new or have changed are read.
+// recall returns what is known of all sessions, that used last first. Only files that are new or
+// have changed are read.
 func (s *Store) recall() ([]known, error) {
 	sessions, err := s.sessions()
 	if err != nil {
@@ -96,9 +100,10 @@ func (s *Store) learn(e Entry) (known, error) {
 	return known{got.Entry, hashOf(got.Seal.Tokens)}, nil
 }
 
-// Longest opens the session of a model that holds the most of the first tokens of a list, and nothing else: all of its tokens are the
-// list's first ones. It is used by that. Where a position must be left to compute logits from, leave out the last token. The error is
-// that of a failed listing, or has Kind ErrNone; files that cannot be read are passed over, List tells of them.
+// Longest opens the session of a model that holds the most of the first tokens of a list, and
+// nothing else: all of its tokens are the list's first ones. It is used by that. Where a position
+// must be left to compute logits from, leave out the last token. The error is that of a failed
+// listing, or has Kind ErrNone; files that cannot be read are passed over, List tells of them.
 func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, error) {
 	all, err := s.recall()
 	if err != nil {
@@ -118,8 +123,8 @@ func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, erro
 	return nil, s.fail("search", "", ErrNone, nil)
 }
 
-// candidates returns the names of sessions whose tokens have the hash of as many first tokens of a list, the longest first. It goes
-// over the list once.
+// candidates returns the names of sessions whose tokens have the hash of as many first tokens of a
+// list, the longest first. It goes over the list once.
 func candidates(all []known, of snapshot.Fingerprint, tokens []int32) []string {
 	all = slices.DeleteFunc(slices.Clone(all), func(k known) bool {
 		return k.Err != nil || k.Fingerprint != of || k.Positions == 0 || k.Positions > len(tokens)

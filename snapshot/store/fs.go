@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FS is a folder as the store needs it. Names are those of files in it. Errors wrap fs.ErrNotExist, fs.ErrExist and the system's
-// error numbers where they apply. It may be used by many goroutines.
+// FS is a folder as the store needs it. Names are those of files in it. Errors wrap fs.ErrNotExist,
+// fs.ErrExist and the system's error numbers where they apply. It may be used by many goroutines.
 type FS interface {
 	// Path names the folder for people.
 	Path() string
@@ -21,8 +21,9 @@ type FS interface {
 	Remove(name string) error
 	// Sync makes durable what was created, renamed and removed.
 	Sync() error
-	// TryLock locks a file, which it makes if need be, for this call alone until release, or until the process is gone. It does not wait:
-	// the error is ErrLocked if any other call, in whatever process, has the lock.
+	// TryLock locks a file, which it makes if need be, for this call alone until release, or until
+	// the process is gone. It does not wait: the error is ErrLocked if any other call, in whatever
+	// process, has the lock.
 	TryLock(name string) (release func(), err error)
 }
 

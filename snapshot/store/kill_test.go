@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// writerVariable makes this binary a writer: folder, number of the writer, first generation, seed, most bytes.
+// writerVariable makes this binary a writer: folder, number of the writer, first generation, seed,
+// most bytes.
 const writerVariable = "MOEFLUX_TEST_STORE_WRITER"
 
 func TestMain(m *testing.M) {
@@ -132,8 +133,9 @@ func (w *writer) kill(t *testing.T) {
 	}
 }
 
-// TestKill kills processes that write, two at a time on the same folder, at random moments. Each time the store opens, and each session is
-// exactly the last version that one of the writers told to be done, or one that it had begun since.
+// TestKill kills processes that write, two at a time on the same folder, at random moments. Each
+// time the store opens, and each session is exactly the last version that one of the writers told
+// to be done, or one that it had begun since.
 func TestKill(t *testing.T) {
 	rounds, most := 150, 20*time.Second
 	if testing.Short() {
@@ -169,8 +171,9 @@ type kills struct {
 	store  *Store
 	rng    *rand.Rand
 
-	generation                                          int
-	last                                                [3][]version // that each session may be, from the rounds before
+	generation int
+	// that each session may be, from the rounds before
+	last                                                [3][]version
 	rounds, puts, left, read, wereDone, wereBegun, gone int
 }
 

@@ -107,8 +107,9 @@ func (v *vandal) strike() {
 	}
 }
 
-// TestMutations damages folders at random: names, contents, leftovers, times, many times under the eyes of an open store. What a store
-// gives out then is to the last byte what was once put, all that was left alone is there, and it goes on.
+// TestMutations damages folders at random: names, contents, leftovers, times, many times under the
+// eyes of an open store. What a store gives out then is to the last byte what was once put, all
+// that was left alone is there, and it goes on.
 func TestMutations(t *testing.T) {
 	rounds := 100_000
 	if testing.Short() {

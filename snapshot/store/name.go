@@ -18,8 +18,8 @@ const (
 	lockName      = ".lock"
 )
 
-// CheckName reports why a text cannot name a session: names are 1 to MaxName bytes of UTF-8 that can be printed on a line, and neither
-// begin nor end with a space.
+// CheckName reports why a text cannot name a session: names are 1 to MaxName bytes of UTF-8 that
+// can be printed on a line, and neither begin nor end with a space.
 func CheckName(name string) error {
 	why := ""
 	switch {
@@ -40,12 +40,14 @@ func CheckName(name string) error {
 	return &Error{Op: "name", Session: name, Kind: ErrName, Err: fmt.Errorf("%s", why)}
 }
 
-// plain reports whether a byte stands for itself in a file's name. Capitals do not: some file systems take them for small letters.
+// plain reports whether a byte stands for itself in a file's name. Capitals do not: some file
+// systems take them for small letters.
 func plain(b byte, first bool) bool {
 	return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' || b == '-' || b == '_' || b == '.' && !first
 }
 
-// fileOf returns the name of a session's file: its own name, with all but plain bytes as % and two hexadecimal digits.
+// fileOf returns the name of a session's file: its own name, with all but plain bytes as % and two
+// hexadecimal digits.
 func fileOf(name string) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder
@@ -81,7 +83,8 @@ func sessionOf(file string) (name string, ok bool) {
 	return name, CheckName(name) == nil && fileOf(name) == file
 }
 
-// nibble returns what a hexadecimal digit stands for. Of other bytes it does not matter: the name then is not written so.
+// nibble returns what a hexadecimal digit stands for. Of other bytes it does not matter: the name
+// then is not written so.
 func nibble(c byte) byte {
 	if c >= 'a' {
 		return c - 'a' + 10

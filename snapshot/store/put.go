@@ -8,10 +8,12 @@ import (
 	"io/fs"
 )
 
-// Put stores what write writes, a sealed snapshot with its token ids, as the session of this name, in place of the one that is there.
-// Whatever fails, or kills the process, the session is the old one or the new one in full; once Put has returned nil it is the new one,
-// after a loss of power too. The Kind of the error is ErrName, ErrDiskFull, ErrTooLarge, or ErrDamaged if what was written is no
-// session; for the two that say "stored" see there. An error of write's is its cause. When ctx ends, so does the writing.
+// Put stores what write writes, a sealed snapshot with its token ids, as the session of this name,
+// in place of the one that is there. Whatever fails, or kills the process, the session is the old
+// one or the new one in full; once Put has returned nil it is the new one, after a loss of power
+// too. The Kind of the error is ErrName, ErrDiskFull, ErrTooLarge, or ErrDamaged if what was
+// written is no session; for the two that say "stored" see there. An error of write's is its cause.
+// When ctx ends, so does the writing.
 func (s *Store) Put(ctx context.Context, name string, write func(io.Writer) error) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -71,8 +73,8 @@ func (s *Store) begin(ctx context.Context) (*draft, error) {
 	return d, nil
 }
 
-// fill writes the content and makes it durable. What was written is a session then, or there is an error. The file is closed in
-// either case.
+// fill writes the content and makes it durable. What was written is a session then, or there is an
+// error. The file is closed in either case.
 func (d *draft) fill(ctx context.Context, most int64, write func(io.Writer) error) error {
 	w := &limited{ctx: ctx, w: d.file, most: most}
 	err := write(w)
@@ -111,8 +113,9 @@ func (s *Store) publish(ctx context.Context, d *draft, name string) error {
 	return nil
 }
 
-// makeRoom removes the sessions that were used least recently, until the rest is small enough, and never the one to keep. The folder
-// is locked: so no file that is removed is another one than was listed. After a loss of power they may be back, and are removed next time.
+// makeRoom removes the sessions that were used least recently, until the rest is small enough, and
+// never the one to keep. The folder is locked: so no file that is removed is another one than was
+// listed. After a loss of power they may be back, and are removed next time.
 func (s *Store) makeRoom(keep string) error {
 	if s.max <= 0 {
 		return nil

@@ -15,12 +15,14 @@ import (
 
 // Options say how a store is kept. The zero value is ready for use.
 type Options struct {
-	// MaxBytes is how much all sessions together may take; 0 means any number of bytes. When a session is put, those that were used least
-	// recently are removed until all fit, never the new one. While one is being written it takes its room beside the one that it replaces.
+	// MaxBytes is how much all sessions together may take; 0 means any number of bytes. When a
+	// session is put, those that were used least recently are removed until all fit, never the new
+	// one. While one is being written it takes its room beside the one that it replaces.
 	MaxBytes int64
 }
 
-// Store is a folder of sessions. It may be used by many goroutines, and the folder by many processes.
+// Store is a folder of sessions. It may be used by many goroutines, and the folder by many
+// processes.
 type Store struct {
 	fs  FS
 	max int64
@@ -37,14 +39,16 @@ type Entry struct {
 	Positions   int
 	Fingerprint snapshot.Fingerprint // of the model
 
-	// Err is why the file is no session, nil if it is one: an *Error whose Kind is ErrDamaged, or that of a failed read.
-	// Positions and Fingerprint are zero then. The body is not read for this: its checksum tells when it is loaded.
+	// Err is why the file is no session, nil if it is one: an *Error whose Kind is ErrDamaged, or
+	// that of a failed read. Positions and Fingerprint are zero then. The body is not read for
+	// this: its checksum tells when it is loaded.
 	Err error
 
 	file FileInfo
 }
 
-// Open opens a folder of sessions and removes what killed writers left behind. There is nothing to close.
+// Open opens a folder of sessions and removes what killed writers left behind. There is nothing to
+// close.
 func Open(ctx context.Context, folder FS, o Options) (*Store, error) {
 	s := &Store{fs: folder, max: o.MaxBytes, known: map[string]known{}}
 	files, err := folder.List()
@@ -81,7 +85,8 @@ func (s *Store) lock(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// sweep removes temporary files that nobody writes any more. The folder is locked: so none is made meanwhile.
+// sweep removes temporary files that nobody writes any more. The folder is locked: so none is made
+// meanwhile.
 func (s *Store) sweep() error {
 	files, err := s.fs.List()
 	if err != nil {
@@ -136,8 +141,8 @@ func (s *Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// Session is an open session: what its file held when it was opened, whatever has become of the folder since. Its content is read by
-// ReadAt, as Bytes bytes.
+// Session is an open session: what its file held when it was opened, whatever has become of the
+// folder since. Its content is read by ReadAt, as Bytes bytes.
 type Session struct {
 	Entry
 	Seal *snapshot.Seal // with the token ids; shared and read-only
@@ -151,8 +156,8 @@ func (s *Session) ReadAt(p []byte, off int64) (int, error) { return s.content.Re
 // Close closes the file.
 func (s *Session) Close() error { return s.content.Close() }
 
-// Get opens a session, which is used by that, and the caller closes. The Kind of the error is ErrName, ErrNone, or ErrDamaged if the
-// file is no session.
+// Get opens a session, which is used by that, and the caller closes. The Kind of the error is
+// ErrName, ErrNone, or ErrDamaged if the file is no session.
 func (s *Store) Get(name string) (*Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -191,7 +196,8 @@ func (s *Store) open(name string) (*Session, error) {
 	return got, nil
 }
 
-// Remove removes a session. The Kind of the error is ErrName or ErrNone, or ErrUnsettled if it may be back after a loss of power.
+// Remove removes a session. The Kind of the error is ErrName or ErrNone, or ErrUnsettled if it may
+// be back after a loss of power.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err

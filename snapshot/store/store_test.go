@@ -434,7 +434,8 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// Hashes that agree by accident, and files that another process replaced since they were looked at, cost a look.
+// Hashes that agree by accident, and files that another process replaced since they were looked at,
+// cost a look.
 func TestLongestComparesTokens(t *testing.T) {
 	folder := &process{disk: newDisk()}
 	s := mustOpen(t, folder, Options{})

@@ -69,13 +69,14 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 	return n, nil
 }
 
-// copyBytes is the size from which weights are copied to the device at the beginning, which takes half a second a gigabyte. Every
-// token reads all of them: from large pages that is quicker than from a mapped file, and no system reclaims them while the
-// engine idles, as some do with mapped pages that were not touched for a few seconds.
+// copyBytes is the size from which weights are copied to the device at the beginning, which takes
+// half a second a gigabyte. Every token reads all of them: from large pages that is quicker than
+// from a mapped file, and no system reclaims them while the engine idles, as some do with mapped
+// pages that were not touched for a few seconds.
 const copyBytes = 64 << 20
 
-// place makes the mapped weights readable for the device, and tells how many bytes it goes on to read where they are mapped. A device with
-// memory of its own gets a copy in any case.
+// place makes the mapped weights readable for the device, and tells how many bytes it goes on to
+// read where they are mapped. A device with memory of its own gets a copy in any case.
 func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, mapped int, err error) {
 	if _, own := dev.(gpu.Discrete); !own && len(mapping) < copyBytes {
 		buf, err = dev.Wrap(mapping)

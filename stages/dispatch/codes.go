@@ -2,9 +2,11 @@ package dispatch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// codeStrip is what a strip of 8 bits has beside its codes, of which a row has as many as the strip has floats.
+// codeStrip is what a strip of 8 bits has beside its codes, of which a row has as many as the strip
+// has floats.
 type codeStrip struct {
-	scales, pageRows int // where the first group's begin in a page, in bytes; how many float32 a group has
+	// where the first group's begin in a page, in bytes; how many float32 a group has
+	scales, pageRows int
 	group            int
 }
 
@@ -15,7 +17,8 @@ type codeRows struct {
 	row    []float32 // [width]
 }
 
-// stripOf returns how width channels from channel at on of a layer's keys or values, which begin at offset, lie in a page.
+// stripOf returns how width channels from channel at on of a layer's keys or values, which begin at
+// offset, lie in a page.
 func stripOf(kv *gpu.KV, offset, at, width int) strip {
 	if kv.Format == gpu.KVF32 {
 		return strip{at: offset + 4*at, stride: 4 * kv.Dim, width: 4 * width}
@@ -25,8 +28,8 @@ func stripOf(kv *gpu.KV, offset, at, width int) strip {
 	}}
 }
 
-// moveCodes copies rows of a strip of 8 bits, from row from on of a page, to host memory as float32, or back. What came out and goes in
-// again is the same to the bit (gpu.KV).
+// moveCodes copies rows of a strip of 8 bits, from row from on of a page, to host memory as
+// float32, or back. What came out and goes in again is the same to the bit (gpu.KV).
 func (x *Image) moveCodes(page gpu.View, s *strip, from, rows int, host []byte, up bool) error {
 	width := s.width / 4
 	c, groups := &x.spare, width/s.codes.group

@@ -53,7 +53,8 @@ func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
 // keptIdle is how many recurrent states of none are kept for the next ones to be made.
 const keptIdle = 2
 
-// trim makes the others leave: what is kept of texts comes and goes, and takes much memory that slots of experts could have.
+// trim makes the others leave: what is kept of texts comes and goes, and takes much memory that
+// slots of experts could have.
 func (c *Core) trim() {
 	s := c.states
 	if n := len(s.idle); n > keptIdle {
@@ -96,8 +97,9 @@ func encodeCopy(cmd *gpu.Commands, from, to gpu.View, bytes int) {
 	}
 }
 
-// Exchange copies between host memory and memory of the device that the host cannot address, in order with all that was submitted. Caller
-// to dispatch, who answers with the same message when it is done. The host's memory belongs to the device until then.
+// Exchange copies between host memory and memory of the device that the host cannot address, in
+// order with all that was submitted. Caller to dispatch, who answers with the same message when it
+// is done. The host's memory belongs to the device until then.
 type Exchange struct {
 	stages.Outside
 	Pieces []Piece

@@ -20,13 +20,14 @@ type Config struct {
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
 	KV        gpu.KVFormat
-	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0 to 2; AheadRows is
-	// the most rows of a step for which that is done. While every expert of the model is in memory nothing need be foretold, and it is
-	// done only with AheadAlways.
+	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0
+	// to 2; AheadRows is the most rows of a step for which that is done. While every expert of the
+	// model is in memory nothing need be foretold, and it is done only with AheadAlways.
 	Ahead, AheadRows int
 	AheadAlways      bool
 	Rule             route.Rule
-	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells of, and that a layer's picks stay on the device.
+	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells
+	// of, and that a layer's picks stay on the device.
 	Resident bool
 }
 
@@ -80,7 +81,8 @@ type awaited struct {
 
 var _ stages.Core = (*Core)(nil)
 
-// New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for the device once.
+// New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for
+// the device once.
 func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slots) (c *Core, err error) {
 	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited), moe: cfg.Model.MoELayers()}
 	defer func() {
@@ -108,8 +110,9 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 	return c, nil
 }
 
-// MappedBytes returns how many bytes of the weights other than experts the device reads in the mapped file, so that the page cache must keep
-// them. Weights that were copied to the device's memory do not count.
+// MappedBytes returns how many bytes of the weights other than experts the device reads in the
+// mapped file, so that the page cache must keep them. Weights that were copied to the device's
+// memory do not count.
 func (c *Core) MappedBytes() int { return c.net.mapped }
 
 // Close releases the buffers. The queue must be idle.

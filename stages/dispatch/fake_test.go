@@ -20,8 +20,8 @@ import (
 
 var errRefused = errors.New("the queue takes nothing")
 
-// queue takes commands and never runs them. It remembers the operations of each and fails if commands are used again before the
-// test has finished them.
+// queue takes commands and never runs them. It remembers the operations of each and fails if
+// commands are used again before the test has finished them.
 type queue struct {
 	t        *testing.T
 	taken    int             // commands

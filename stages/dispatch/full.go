@@ -5,8 +5,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// full is a softmax attention layer (architectures.md, 1.5, 2.3, 4, 7, 8), with whichever of output gate, norms of
-// queries and keys, and biases the model has.
+// full is a softmax attention layer (architectures.md, 1.5, 2.3, 4, 7, 8), with whichever of output
+// gate, norms of queries and keys, and biases the model has.
 type full struct {
 	m                   *model.Config
 	index               int // among the full layers
@@ -40,7 +40,8 @@ func newFull(b *binder, m *model.Config, prefix string, index int) *full {
 	return f
 }
 
-// queryStride returns the floats from one head's query to the next: with an output gate, each is followed by its gate.
+// queryStride returns the floats from one head's query to the next: with an output gate, each is
+// followed by its gate.
 func (x *full) queryStride() int {
 	if x.m.AttnOutputGate {
 		return 2 * x.m.HeadDim

@@ -7,10 +7,12 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// headRows is how many rows' logits are computed at once: a vocabulary is long, so its buffer is kept short.
+// headRows is how many rows' logits are computed at once: a vocabulary is long, so its buffer is
+// kept short.
 const headRows = 16
 
-// readLogits submits the end of a step: final norm and head of the rows that want them, and the last hidden states.
+// readLogits submits the end of a step: final norm and head of the rows that want them, and the
+// last hidden states.
 func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	l, err := c.lane(m.Head())
 	if err != nil {
@@ -37,7 +39,8 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	return nil
 }
 
-// encodeHead computes the logits of at most headRows rows of a batch. What is wanted of them comes to the beginning of dst, whose rest it returns.
+// encodeHead computes the logits of at most headRows rows of a batch. What is wanted of them comes
+// to the beginning of dst, whose rest it returns.
 func (c *Core) encodeHead(cmd *gpu.Commands, l *lane, b *stages.Batch, rows []int32, dst []float32) []float32 {
 	m := c.cfg.Model
 	cmd.EncodeGather(gpu.Gather{X: l.hidden, XRows: l.rows, Rows: rows, Y: l.headIn, Dim: m.HiddenSize})

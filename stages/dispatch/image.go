@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// Image is where a frozen state or a draft lies, for whoever reads or fills it, in any goroutine, until it is released. One goroutine
-// at a time uses it.
+// Image is where a frozen state or a draft lies, for whoever reads or fills it, in any goroutine,
+// until it is released. One goroutine at a time uses it.
 type Image struct {
 	m         *model.Config
 	pageRows  int
@@ -18,7 +18,8 @@ type Image struct {
 	pages     []gpu.View
 	recurrent gpu.View
 
-	// Move copies pieces that the host cannot address, and returns when that is done. Whoever uses the image sets it.
+	// Move copies pieces that the host cannot address, and returns when that is done. Whoever uses
+	// the image sets it.
 	Move func(pieces []Piece, up bool) error
 
 	pieces []Piece
@@ -85,7 +86,8 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 	return s, fmt.Errorf("dispatch: layer %d is of %v and has no %v", layer, l.Mixer, p)
 }
 
-// move copies rows between a state and host memory, where they are float32. All that knows how values lie in memory is here and in strip.
+// move copies rows between a state and host memory, where they are float32. All that knows how
+// values lie in memory is here and in strip.
 func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool) error {
 	s, err := x.strip(layer, p)
 	if err != nil {

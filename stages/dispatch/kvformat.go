@@ -8,15 +8,15 @@ import (
 // latentGroup is the most channels of a compressed vector that share a scale.
 const latentGroup = 64
 
-// kvLayout says where in a page of keys and values each layer's lie: those of the full attention layers, one after the other, and behind
-// them those of the latent ones.
+// kvLayout says where in a page of keys and values each layer's lie: those of the full attention
+// layers, one after the other, and behind them those of the latent ones.
 type kvLayout struct {
 	full, latent gpu.KV // of the first layer of each kind, without pages
 	bytes        int    // of a page
 }
 
-// newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of full attention; latent and rotated key
-// of latent attention are in groups of their own.
+// newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of
+// full attention; latent and rotated key of latent attention are in groups of their own.
 func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 	var l kvLayout
 	if n := m.Count(model.FullAttention); n > 0 {

@@ -20,7 +20,8 @@ type lane struct {
 	sharedScratch gpu.View // [rows, 2·width]
 	routed        gpu.View // [rows, TopK, hidden]
 	expertScratch gpu.View // [rows·TopK, 2·intermediate]
-	chosen        gpu.View // picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
+	// picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
+	chosen        gpu.View
 	chosenWeights gpu.View // likewise
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]

@@ -6,11 +6,13 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// latent is a layer of multi-head latent attention (architectures.md, 5.1). One vector of each position is kept: the latent, from
-// which every head's key and value come, and the rotated key that all heads share.
+// latent is a layer of multi-head latent attention (architectures.md, 5.1). One vector of each
+// position is kept: the latent, from which every head's key and value come, and the rotated key
+// that all heads share.
 //
-// Decoding uses the folded form: queries are taken into the space of the latents, and sums of latents back out of it. Prompts
-// that are long enough use the expanded form, which computes keys and values of each head once for many rows.
+// Decoding uses the folded form: queries are taken into the space of the latents, and sums of
+// latents back out of it. Prompts that are long enough use the expanded form, which computes keys
+// and values of each head once for many rows.
 type latent struct {
 	m              *model.Config
 	index          int        // among the latent layers
@@ -45,7 +47,8 @@ func newLatent(b *binder, m *model.Config, prefix string, index int) *latent {
 	return x
 }
 
-// blocks returns how many rows of keys and values a head has, and which of the latter is its first value.
+// blocks returns how many rows of keys and values a head has, and which of the latter is its first
+// value.
 func (x *latent) blocks() (keyRows, valueRows, firstValue int) {
 	if x.split {
 		return x.m.KVLoraRank, x.m.VHeadDim, 0
@@ -84,7 +87,8 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
 }
 
-// encodeProducts computes queries and what is kept. Products of the same input follow one another, for devices that compute them together.
+// encodeProducts computes queries and what is kept. Products of the same input follow one another,
+// for devices that compute them together.
 func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu.View) {
 	m, rows := x.m, l.rows
 	if m.QLoraRank == 0 {
@@ -98,8 +102,9 @@ func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu
 	cmd.EncodeMatMul(gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
 }
 
-// encodeFolded attends in the space of the latents. What is per head there is computed for the rows from the first to the
-// last that need it. Rotated channels are copied right behind their rotation, for devices that do both at once.
+// encodeFolded attends in the space of the latents. What is per head there is computed for the rows
+// from the first to the last that need it. Rotated channels are copied right behind their rotation,
+// for devices that do both at once.
 func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, scratch, y gpu.View, rows int) {
 	m, heads := x.m, x.m.NumAttentionHeads
 	width, kept := m.QKNopeHeadDim+m.QKRopeHeadDim, m.LatentDim()
@@ -127,8 +132,8 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, sc
 	})
 }
 
-// encodeExpanded attends to keys and values that are computed from the latents. It runs behind the folded form, which may have
-// written what it writes.
+// encodeExpanded attends to keys and values that are computed from the latents. It runs behind the
+// folded form, which may have written what it writes.
 func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, y gpu.View) {
 	m, heads := x.m, x.m.NumAttentionHeads
 	width := m.QKNopeHeadDim + m.QKRopeHeadDim
@@ -145,9 +150,9 @@ type latentSegments struct {
 	all, folded, expanded []gpu.KVSegment
 }
 
-// expands reports whether a segment is computed in the expanded form: if its chunk, read in steps of at most chunkRows,
-// takes fewer multiplications so. That depends on the caller's chunk alone, never on the company its rows travel in, and so
-// do the bits.
+// expands reports whether a segment is computed in the expanded form: if its chunk, read in steps
+// of at most chunkRows, takes fewer multiplications so. That depends on the caller's chunk alone,
+// never on the company its rows travel in, and so do the bits.
 func expands(m *model.Config, g *stages.Segment, chunkRows int) bool {
 	if g.ChunkRows < 2 {
 		return false

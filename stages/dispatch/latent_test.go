@@ -7,8 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestExpands knows which form takes fewer multiplications with DeepSeek-V3's sizes: for long contexts the border lies at 171 rows
-// (architectures.md, 5.1), at the beginning of a text expanding wins sooner.
+// TestExpands knows which form takes fewer multiplications with DeepSeek-V3's sizes: for long
+// contexts the border lies at 171 rows (architectures.md, 5.1), at the beginning of a text
+// expanding wins sooner.
 func TestExpands(t *testing.T) {
 	v3 := &model.Config{NumAttentionHeads: 128, KVLoraRank: 512, QKNopeHeadDim: 128, QKRopeHeadDim: 64, VHeadDim: 128}
 	for _, tc := range []struct {

@@ -46,9 +46,10 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// submitRouter ends a layer's first half with the choice of experts and asks for it. What the routed experts need not wait for follows in
-// submissions of its own, for which the device has time while experts are being found and read: the routers of the next layers, whose
-// scores are the disk's hints, and the shared expert.
+// submitRouter ends a layer's first half with the choice of experts and asks for it. What the
+// routed experts need not wait for follows in submissions of its own, for which the device has time
+// while experts are being found and read: the routers of the next layers, whose scores are the
+// disk's hints, and the shared expert.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	c.encodeMixer(r, l, m.Layer)
 	layer := &c.net.layers[m.Layer]
@@ -98,7 +99,8 @@ func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.
 	})
 }
 
-// ahead returns how many of the layers behind one are asked for their scores: those next to it that have routers.
+// ahead returns how many of the layers behind one are asked for their scores: those next to it that
+// have routers.
 func (c *Core) ahead(l *lane, layer int) int {
 	if c.settled && !c.cfg.AheadAlways {
 		return 0
@@ -185,8 +187,9 @@ func (c *Core) passAhead(a *awaited, err error, out *stages.Outbox) {
 	}
 }
 
-// waveResident submits a wave of routed experts, and after the last one the layer's end. Each pick's output has a place of its own, and
-// the layer's end sums them in the order of the picks: so waves may have any experts in any order.
+// waveResident submits a wave of routed experts, and after the last one the layer's end. Each
+// pick's output has a place of its own, and the layer's end sums them in the order of the picks: so
+// waves may have any experts in any order.
 func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	l, err := c.lane(m.Head())
 	if err != nil {
@@ -249,14 +252,16 @@ func (c *Core) encodeExperts(r *recording, l *lane, table *gpu.ExpertTable, pick
 	})
 }
 
-// sendHome gives back the slots of a wave that is not computed. One without slots only ends its layer.
+// sendHome gives back the slots of a wave that is not computed. One without slots only ends its
+// layer.
 func (c *Core) sendHome(m *stages.WaveResident, out *stages.Outbox) {
 	if len(m.Slots) > 0 {
 		out.Send(stages.ExpertIO, out.Spent().SlotsReleased(m.Step, m.Wave, m.Slots))
 	}
 }
 
-// fits reports whether a wave is one of its plan. Only one that ends a layer with losses may be empty.
+// fits reports whether a wave is one of its plan. Only one that ends a layer with losses may be
+// empty.
 func fits(m *stages.WaveResident) bool {
 	if m.Plan == nil || len(m.Uses) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) {
 		return false
@@ -292,7 +297,8 @@ func (c *Core) encodeNextNorm(cmd *gpu.Commands, l *lane, layer int) {
 	}
 }
 
-// drainStep comes by twice: first to stop the step here, then behind the last wave that expert-IO sent.
+// drainStep comes by twice: first to stop the step here, then behind the last wave that expert-IO
+// sent.
 func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	l, err := c.lane(m.Head())
 	if err != nil {

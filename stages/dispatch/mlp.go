@@ -28,8 +28,8 @@ func (x *mlp) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeMatMul(gpu.MatMul{W: x.down, X: gate, Y: l.shared, Rows: rows})
 }
 
-// sharedExpert is the expert that every row uses beside the routed ones, perhaps behind a gate of its own, whose score
-// goes to l.sharedGate.
+// sharedExpert is the expert that every row uses beside the routed ones, perhaps behind a gate of
+// its own, whose score goes to l.sharedGate.
 type sharedExpert struct {
 	mlp
 	gated bool

@@ -7,7 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host"
 )
 
-// TestPlace holds that large weights are copied, byte for byte, and then need no page cache, and that small ones are read where they lie.
+// TestPlace holds that large weights are copied, byte for byte, and then need no page cache, and
+// that small ones are read where they lie.
 func TestPlace(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 1})
 	if err != nil {

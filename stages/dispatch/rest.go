@@ -2,7 +2,8 @@ package dispatch
 
 import "fmt"
 
-// AtRest reports, as an error, what the stage still waits for although nothing is in flight. Tests ask it.
+// AtRest reports, as an error, what the stage still waits for although nothing is in flight. Tests
+// ask it.
 func (c *Core) AtRest() error {
 	if n := len(c.awaited); n != 0 {
 		return fmt.Errorf("dispatch: %d tickets are still awaited", n)

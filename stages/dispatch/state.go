@@ -11,8 +11,9 @@ import (
 // pagesPerSlab is how many key-value pages are taken from the device at once.
 const pagesPerSlab = 16
 
-// states is the memory of states: pages of keys and values, and recurrent state, which does not grow. A page holds PageRows positions of
-// every layer that keeps positions. Which state has which pages is the sequencer's to say; frozen states share theirs.
+// states is the memory of states: pages of keys and values, and recurrent state, which does not
+// grow. A page holds PageRows positions of every layer that keeps positions. Which state has which
+// pages is the sequencer's to say; frozen states share theirs.
 type states struct {
 	cfg    Config
 	layout kvLayout
@@ -21,7 +22,8 @@ type states struct {
 	slabs  []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
 	idle   []gpu.Buffer // recurrent state of none
 
-	// leaving is recurrent state that goes back to the device when what has been submitted until leavingAt is done.
+	// leaving is recurrent state that goes back to the device when what has been submitted until
+	// leavingAt is done.
 	leaving   []gpu.Buffer
 	leavingAt uint64
 }
@@ -29,7 +31,8 @@ type states struct {
 // state is one state's memory.
 type state struct {
 	recurrent gpu.Buffer // of all linear layers, nil if there are none
-	// Of a sequence: its pages in its last step, by name and where they lie. They only change while no step of it is in flight.
+	// Of a sequence: its pages in its last step, by name and where they lie. They only change while
+	// no step of it is in flight.
 	ids   []stages.PageID
 	pages []gpu.View
 }
@@ -45,7 +48,8 @@ func RecurrentBytes(m *model.Config) int {
 	return m.Count(model.LinearAttention) * (convFloats(m) + deltaFloats(m)) * 4
 }
 
-// recurrentAt returns where a linear attention layer begins in a recurrent state: its convolution, and behind it its recurrence.
+// recurrentAt returns where a linear attention layer begins in a recurrent state: its convolution,
+// and behind it its recurrence.
 func recurrentAt(m *model.Config, index int) int { return index * (convFloats(m) + deltaFloats(m)) * 4 }
 
 func convFloats(m *model.Config) int { return (m.LinearConvKernelDim - 1) * m.LinearConvDim() }
@@ -191,8 +195,8 @@ func (s *states) take(from, to stages.StateID) {
 	s.all[to] = st
 }
 
-// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes behind that in the queue, and it goes back to
-// the device later (Core.trim).
+// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes
+// behind that in the queue, and it goes back to the device later (Core.trim).
 func (s *states) drop(id stages.StateID) {
 	st := s.all[id]
 	if st == nil {

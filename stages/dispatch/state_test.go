@@ -34,8 +34,8 @@ func (b *bench) give(t *testing.T, m stages.Message) []stages.Message {
 	return sent
 }
 
-// through takes a step with these segments through the mixers of all layers and returns the pages that its full attention layer
-// saw for each segment. IDs count up.
+// through takes a step with these segments through the mixers of all layers and returns the pages
+// that its full attention layer saw for each segment. IDs count up.
 func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segment) [][]gpu.View {
 	t.Helper()
 	batch := &stages.Batch{Segments: segments}
@@ -73,8 +73,8 @@ func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segme
 	return pages
 }
 
-// TestPages names pages out of order, shared and copied ones among them: each lies where its name says, the same place always, and memory is
-// made as names come into use.
+// TestPages names pages out of order, shared and copied ones among them: each lies where its name
+// says, the same place always, and memory is made as names come into use.
 func TestPages(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 80, Lanes: 1, PageRows: 4, MaxPages: 20})
 	for id := range stages.StateID(3) {
@@ -94,7 +94,8 @@ func TestPages(t *testing.T) {
 	if got, want := b.dev.sizes[before:], []int{16 * page, 4 * page}; !slices.Equal(got, want) {
 		t.Errorf("buffers of %v bytes were made for pages, want %v", got, want)
 	}
-	// Sequence 3 begins as sequence 1 does, whose second page, part full, it copies before it writes to it.
+	// Sequence 3 begins as sequence 1 does, whose second page, part full, it copies before it
+	// writes to it.
 	d := b.through(t, 3, stages.Segment{Seq: 3, Pos: 5, Rows: 1, Pages: ids(3, 8), Copy: stages.PageCopy{From: 19, To: 8}})
 	if d[0][0] != a[0][0] || d[0][1] == c[1][1] {
 		t.Errorf("pages %v after %v: the first is to be shared, the second not", d[0], c[1])
@@ -135,8 +136,8 @@ func TestNoPages(t *testing.T) {
 	}
 }
 
-// TestRecurrentState looks at the memory of a linear layer's state: each sequence has its own, it stays where it is, and a closed
-// one's is cleared in full before another has it.
+// TestRecurrentState looks at the memory of a linear layer's state: each sequence has its own, it
+// stays where it is, and a closed one's is cleared in full before another has it.
 func TestRecurrentState(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
 	state := func(id stages.StepID, segments ...stages.Segment) (views []gpu.View) {
@@ -172,8 +173,8 @@ func TestRecurrentState(t *testing.T) {
 	}
 }
 
-// TestIdleStates drops many states: memory of two is kept for others, the rest goes back to the device, but not before the last commands that may use
-// it are done.
+// TestIdleStates drops many states: memory of two is kept for others, the rest goes back to the
+// device, but not before the last commands that may use it are done.
 func TestIdleStates(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
 	before := b.dev.live
@@ -199,7 +200,8 @@ func TestIdleStates(t *testing.T) {
 	}
 }
 
-// TestHeadInPieces asks for logits of more rows than are computed at once: each row's arrive in its place.
+// TestHeadInPieces asks for logits of more rows than are computed at once: each row's arrive in its
+// place.
 func TestHeadInPieces(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 40, Lanes: 1, PageRows: 4, MaxPages: 16})
 	b.give(t, &stages.CopyState{To: 1})
@@ -232,7 +234,8 @@ func TestHeadInPieces(t *testing.T) {
 	}
 }
 
-// TestRelease fails every making of a buffer in turn, and opens and closes a core in use: nothing stays.
+// TestRelease fails every making of a buffer in turn, and opens and closes a core in use: nothing
+// stays.
 func TestRelease(t *testing.T) {
 	cfg := dispatch.Config{ChunkRows: 4, Lanes: 2, PageRows: 4, MaxPages: 8}
 	failed := 0

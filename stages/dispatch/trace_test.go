@@ -8,8 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata. A line "submit tN: ..." names the operations that were handed to the device; "refuse N" lets the
-// N-th submission from now fail, "finish N" takes back all commands up to tN, as a finished ticket does.
+// TestTraces runs testdata. A line "submit tN: ..." names the operations that were handed to the
+// device; "refuse N" lets the N-th submission from now fail, "finish N" takes back all commands up
+// to tN, as a finished ticket does.
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		b, err := open(t, dispatch.Config{

@@ -38,8 +38,8 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 	return t, nil
 }
 
-// submitWhole submits layers that nobody but the device has a part in: dense ones, and all where it routes by itself. Combine retires them like the
-// last wave of any other, with no slots.
+// submitWhole submits layers that nobody but the device has a part in: dense ones, and all where it
+// routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
 		c.encodeMixer(r, l, layer)
@@ -100,7 +100,8 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 	}
 }
 
-// losses finds sequences with rows that the device could not route: the first layer of each is told.
+// losses finds sequences with rows that the device could not route: the first layer of each is
+// told.
 func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
 	k, rows := c.cfg.TopK, len(m.Batch.Rows)
 	var lost map[stages.SeqID]bool

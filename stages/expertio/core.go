@@ -16,7 +16,8 @@ type Config struct {
 	RingDepth       int // most waves sent and not released
 	// Mapped means that slot layer·Experts+expert holds that expert for ever.
 	Mapped bool
-	// Chances is what earlier runs make of the use of each expert by a row, 0 to 1, [Layers·Experts]; nil if nothing is known.
+	// Chances is what earlier runs make of the use of each expert by a row, 0 to 1,
+	// [Layers·Experts]; nil if nothing is known.
 	Chances []float64
 }
 
@@ -162,7 +163,8 @@ func (c *Core) countRead(s *slot) {
 	}
 }
 
-// readFailed retries a speculative read that somebody waits for by now as demand, and else fails the steps that wait.
+// readFailed retries a speculative read that somebody waits for by now as demand, and else fails
+// the steps that wait.
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {

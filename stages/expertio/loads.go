@@ -100,8 +100,8 @@ func (c *Core) checkPlan(m *stages.LayerRouted) error {
 	return nil
 }
 
-// assign gives loads their slots, in order of arrival, and asks for the reads that are needed. It runs ahead of what is computed as far as
-// there are slots.
+// assign gives loads their slots, in order of arrival, and asks for the reads that are needed. It
+// runs ahead of what is computed as far as there are slots.
 func (c *Core) assign(out *stages.Outbox) {
 	for _, l := range c.queue {
 		if l.failed == nil && l.left > 0 && !c.assignLoad(l, out) {
@@ -110,8 +110,8 @@ func (c *Core) assign(out *stages.Outbox) {
 	}
 }
 
-// assignLoad reports whether the load has all its slots. What is in memory is pinned before anything is evicted; the others are read in
-// the order in which they lie in the file.
+// assignLoad reports whether the load has all its slots. What is in memory is pinned before
+// anything is evicted; the others are read in the order in which they lie in the file.
 func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 	st := &c.layers[l.step.Layer]
 	for i := range l.uses {

@@ -11,7 +11,8 @@ const (
 	manyRows = 16
 	// farAhead bounds the layers ahead that are told apart.
 	farAhead = 3
-	// slotCost is what a read for nothing costs even while the disk has nothing else to do, in reads: it takes another expert's slot.
+	// slotCost is what a read for nothing costs even while the disk has nothing else to do, in
+	// reads: it takes another expert's slot.
 	slotCost = 0.25
 	// fewReads is how many reads must have ended before their time is believed.
 	fewReads = 8
@@ -23,13 +24,15 @@ const (
 	newest = 0.25
 )
 
-// pace is what experience tells of time: how long the disk takes, and how long it is from a hint to when its layer is due. Its clock is the
-// times at which messages were sent; where they carry none it knows nothing. All times are nanoseconds.
+// pace is what experience tells of time: how long the disk takes, and how long it is from a hint to
+// when its layer is due. Its clock is the times at which messages were sent; where they carry none
+// it knows nothing. All times are nanoseconds.
 type pace struct {
 	now           int64
 	reads, demand int // under way; of these, on demand or urgent by now
 
-	all, busy, wanted float64 // time that has passed; with reads under way; with demand reads under way
+	// time that has passed; with reads under way; with demand reads under way
+	all, busy, wanted float64
 	done              float64 // reads that have ended
 
 	layers []layerPace
@@ -126,7 +129,8 @@ func (p *pace) routed(m *stages.LayerRouted, misses int64) {
 	}
 }
 
-// room returns how many reads the disk can do before a hint's layer is due, beyond those that go first.
+// room returns how many reads the disk can do before a hint's layer is due, beyond those that go
+// first.
 func (p *pace) room(m *stages.PrefetchExperts, d due) float64 {
 	lead := p.layers[m.Layer].lead[d.crowd][min(m.Ahead, farAhead)]
 	if lead == 0 || p.done < fewReads || p.busy == 0 {

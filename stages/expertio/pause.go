@@ -5,7 +5,8 @@ import "github.com/moeflux/moeflux-actor/stages"
 const (
 	// pauseRows is the rows of one of the two halves of the window that speculation is judged by.
 	pauseRows = 32
-	// A pause lasts so many rows at first, and twice as many each time that the trial after it fails.
+	// A pause lasts so many rows at first, and twice as many each time that the trial after it
+	// fails.
 	firstPause, longestPause = 64, 2048
 	// fewWasted is how many wasted reads are too few to judge by.
 	fewWasted = 4
@@ -24,8 +25,8 @@ type pause struct {
 // on reports whether speculation is paused.
 func (p *pause) on() bool { return p.left > 0 }
 
-// visit notes that the layer was routed for so many rows and reports whether a pause begins or ends with that. cost is what a wasted
-// read takes from others, in reads.
+// visit notes that the layer was routed for so many rows and reports whether a pause begins or ends
+// with that. cost is what a wasted read takes from others, in reads.
 func (p *pause) visit(rows int, cost float64) (begins, ends bool) {
 	if p.left > 0 {
 		p.left = max(0, p.left-rows)

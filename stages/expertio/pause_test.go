@@ -8,7 +8,8 @@ type layer struct {
 	p pause
 }
 
-// play plays rows that save and waste so many reads each until a pause begins or ends, at most so many, and returns how many they were.
+// play plays rows that save and waste so many reads each until a pause begins or ends, at most so
+// many, and returns how many they were.
 func (l *layer) play(most int, saved, wasted, cost float64) (rows int, begun, ended bool) {
 	for rows < most && !begun && !ended {
 		if !l.p.on() {
@@ -53,7 +54,8 @@ func TestPause(t *testing.T) {
 	}
 	l.fails(0, 1, 0.25, pauseRows, longestPause)
 	l.pays(1, 1, 0.5)
-	// What was saved half a window ago still counts, so it takes a while to fail, and the first pause is short again.
+	// What was saved half a window ago still counts, so it takes a while to fail, and the first
+	// pause is short again.
 	l = layer{t: t, p: pause{next: longestPause}}
 	if rows, begun, _ := l.play(4*pauseRows, 1, 0, 1); begun {
 		t.Errorf("a pause after %d good rows", rows)

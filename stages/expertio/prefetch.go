@@ -6,17 +6,21 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// prefetch takes a hint: what it names is kept if it is in memory, and read if it is not and the read is worth it.
+// prefetch takes a hint: what it names is kept if it is in memory, and read if it is not and the
+// read is worth it.
 //
-// Reads are asked for in the order of the hint, the likeliest first, while there are spare slots beyond a wave's worth, which is left to
-// demand, and only into slots of experts that are less likely themselves. Each is weighed in units of one read's time:
+// Reads are asked for in the order of the hint, the likeliest first, while there are spare slots
+// beyond a wave's worth, which is left to demand, and only into slots of experts that are less
+// likely themselves. Each is weighed in units of one read's time:
 //
 //	chance · saved > (1 - chance) · cost
 //
-// saved is how much of it the disk can do before its layer is due: the time that is left by experience, less everything that the disk
-// has to do before (reads under way, what the layers between will miss, the reads asked for just now), at most 1; so what could
-// not even begin in time is not read. cost is what a read for nothing takes from others: the share of time in which the disk has reads
-// to do that somebody waits for, and slotCost for the slot that another expert had. Before there is experience time is taken to suffice.
+// saved is how much of it the disk can do before its layer is due: the time that is left by
+// experience, less everything that the disk has to do before (reads under way, what the layers
+// between will miss, the reads asked for just now), at most 1; so what could not even begin in time
+// is not read. cost is what a read for nothing takes from others: the share of time in which the
+// disk has reads to do that somebody waits for, and slotCost for the slot that another expert had.
+// Before there is experience time is taken to suffice.
 func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err
@@ -76,7 +80,8 @@ func (c *Core) checkHint(m *stages.PrefetchExperts) error {
 	return nil
 }
 
-// countUsed counts that an expert is wanted, if it was read for a prediction and nobody has wanted it before.
+// countUsed counts that an expert is wanted, if it was read for a prediction and nobody has wanted
+// it before.
 func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	s := c.slots.at(id)
 	if !s.foretold {
@@ -93,7 +98,8 @@ func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	}
 }
 
-// countUnused counts as wasted what a slot was filled with, or should have been, if that was foretold and nobody has wanted it.
+// countUnused counts as wasted what a slot was filled with, or should have been, if that was
+// foretold and nobody has wanted it.
 func (c *Core) countUnused(id stages.SlotID) {
 	if s := c.slots.at(id); s.foretold {
 		c.countWasted(s.key)

@@ -25,7 +25,8 @@ func newReader(t *testing.T, cfg Config) *reader {
 	return &reader{t: t, c: c, now: 1}
 }
 
-// step gives the core a message that was sent so many nanoseconds after the one before, and returns what it wants to be read.
+// step gives the core a message that was sent so many nanoseconds after the one before, and returns
+// what it wants to be read.
 func (r *reader) step(m stages.Message, after int64) []stages.Read {
 	r.t.Helper()
 	r.now += after
@@ -61,8 +62,8 @@ func (r *reader) end(reads []stages.Read, each int64) {
 	}
 }
 
-// TestWorth foretells experts before there is experience: time suffices, and what is wasted costs a quarter of a read, so a chance
-// of more than one in five is worth it.
+// TestWorth foretells experts before there is experience: time suffices, and what is wasted costs a
+// quarter of a read, so a chance of more than one in five is worth it.
 func TestWorth(t *testing.T) {
 	r := newReader(t, Config{Layers: 1, Experts: 16, Slots: 8, WaveSlots: 2, RingDepth: 1})
 	got, _ := r.hint(0, 0, []int32{5, 3, 9, 1}, []float32{0.9, 0.21, 0.19, 0.1})
@@ -74,8 +75,9 @@ func TestWorth(t *testing.T) {
 	}
 }
 
-// TestRoom teaches the core that a read takes 1 ms and that layer 2 is due 3.5 ms after it was foretold: three reads and half a one
-// fit, less those under way, and half a read must be likely to be worth it.
+// TestRoom teaches the core that a read takes 1 ms and that layer 2 is due 3.5 ms after it was
+// foretold: three reads and half a one fit, less those under way, and half a read must be likely to
+// be worth it.
 func TestRoom(t *testing.T) {
 	const ms = 1_000_000
 	r := newReader(t, Config{Layers: 3, Experts: 32, Slots: 64, WaveSlots: 2, RingDepth: 1})
@@ -108,7 +110,8 @@ func TestRoom(t *testing.T) {
 	if got := p.room(hint, due0()); math.Abs(got-8.5) > 1e-9 {
 		t.Fatalf("room for %v reads, the layer between taking 1.5, want 8.5", got)
 	}
-	// Now by the core itself: room for 2.5 reads takes two at a chance of a half, and the third only for a good one.
+	// Now by the core itself: room for 2.5 reads takes two at a chance of a half, and the third
+	// only for a good one.
 	p.layers[1].misses[0] = 0
 	p.layers[2].lead[0][1] = 2.5 * 0.7e6
 	got, reads := r.hint(2, 1, []int32{20, 21, 22, 23}, []float32{0.5, 0.5, 0.3, 0.3})
@@ -125,8 +128,8 @@ func TestRoom(t *testing.T) {
 
 func due0() due { return due{} }
 
-// TestLikelierStays fills a pool with foretold experts: less likely ones do not push them out, likelier ones do, and what is pushed out
-// unused is wasted.
+// TestLikelierStays fills a pool with foretold experts: less likely ones do not push them out,
+// likelier ones do, and what is pushed out unused is wasted.
 func TestLikelierStays(t *testing.T) {
 	r := newReader(t, Config{Layers: 2, Experts: 8, Slots: 4, WaveSlots: 1, RingDepth: 1})
 	_, reads := r.hint(1, 1, []int32{0, 1, 2}, []float32{0.6, 0.6, 0.6})

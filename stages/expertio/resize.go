@@ -2,7 +2,8 @@ package expertio
 
 import "github.com/moeflux/moeflux-actor/stages"
 
-// shrinkAtOnce is how many slots one message gives up: giving memory back takes the system some 100 µs a slot, in which no stage works.
+// shrinkAtOnce is how many slots one message gives up: giving memory back takes the system some 100
+// µs a slot, in which no stage works.
 const shrinkAtOnce = 8
 
 // resize is the way to another number of slots.
@@ -12,10 +13,12 @@ type resize struct {
 	going   bool            // a shrinkOn is under way
 }
 
-// shrinkOn makes the stage go on giving up slots. It sends it to itself, behind what others want of it.
+// shrinkOn makes the stage go on giving up slots. It sends it to itself, behind what others want of
+// it.
 type shrinkOn struct{ stages.Outside }
 
-// resizeSlots sets the number of slots. Callers who still wait for an earlier number are answered with what there is.
+// resizeSlots sets the number of slots. Callers who still wait for an earlier number are answered
+// with what there is.
 func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
 	c.answerResized(out)
 	if !c.cfg.Mapped {
@@ -27,8 +30,8 @@ func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
 	}
 }
 
-// shrink gives up slots that are too many: empty ones, then those of the experts that should leave first. Slots in use are
-// given up when they come home.
+// shrink gives up slots that are too many: empty ones, then those of the experts that should leave
+// first. Slots in use are given up when they come home.
 func (c *Core) shrink(out *stages.Outbox) {
 	for n := 0; c.slots.live() > c.resize.limit; n++ {
 		if n == shrinkAtOnce {

@@ -26,9 +26,10 @@ func (c *Core) send(out *stages.Outbox) {
 	c.queue = rest
 }
 
-// due reports whether a wave of the load should go now: the rest of it, a full wave, or, if the device has no experts to compute, whatever is
-// there. So a layer whose experts are in memory is one wave; where some are missing the others are computed meanwhile; and while the
-// device is busy what arrives gathers, so that quick reads do not make many small waves.
+// due reports whether a wave of the load should go now: the rest of it, a full wave, or, if the
+// device has no experts to compute, whatever is there. So a layer whose experts are in memory is
+// one wave; where some are missing the others are computed meanwhile; and while the device is busy
+// what arrives gathers, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
 	return l.failed == nil && l.ready > 0 && (c.inUse == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
@@ -57,7 +58,8 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	out.Send(stages.Dispatch, m)
 }
 
-// sendEnd ends a layer of which nothing is left but what was lost. It carries no slots and takes no credit.
+// sendEnd ends a layer of which nothing is left but what was lost. It carries no slots and takes no
+// credit.
 func (c *Core) sendEnd(l *load, out *stages.Outbox) {
 	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
 	c.end(l, m)
@@ -90,7 +92,8 @@ func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
 	return nil
 }
 
-// drainStep drops the loads of a failed step. What is being read for them stays, and becomes resident; waves that were sent come home.
+// drainStep drops the loads of a failed step. What is being read for them stays, and becomes
+// resident; waves that were sent come home.
 func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {

@@ -31,8 +31,8 @@ type slot struct {
 	waiting     []waiter // while filling
 }
 
-// slots is the pool. A slot can be taken if it is in the list of empty ones or its expert is in the order of those that may leave: a resident
-// one without pins.
+// slots is the pool. A slot can be taken if it is in the list of empty ones or its expert is in the
+// order of those that may leave: a resident one without pins.
 type slots struct {
 	experts   int // of a layer
 	all       []slot
@@ -44,7 +44,8 @@ type slots struct {
 	evictions []int64       // [layers]
 }
 
-// init makes the pool of a model of such a size. With mapped experts every expert has its slot for ever.
+// init makes the pool of a model of such a size. With mapped experts every expert has its slot for
+// ever.
 func (p *slots) init(n, layers, experts int, mapped bool) error {
 	p.experts = experts
 	p.all = make([]slot, n)
@@ -84,8 +85,8 @@ func (p *slots) spare() int {
 	return n
 }
 
-// spareFor reports whether a slot is empty, or the expert that should leave is less likely to be picked at its layer's next turn than
-// by this chance.
+// spareFor reports whether a slot is empty, or the expert that should leave is less likely to be
+// picked at its layer's next turn than by this chance.
 func (p *slots) spareFor(chance float64) bool {
 	if len(p.empty) > 0 {
 		return true
@@ -124,8 +125,8 @@ func (p *slots) foretell(key int, chance float32) {
 	}
 }
 
-// take empties a slot for a new expert, which is then filling: an empty one, or that of the expert that should leave. evicted is the
-// key of a foretold expert that was thrown out unused, or -1.
+// take empties a slot for a new expert, which is then filling: an empty one, or that of the expert
+// that should leave. evicted is the key of a foretold expert that was thrown out unused, or -1.
 func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	if id, evicted, ok = p.vacate(); !ok {
 		return id, evicted, ok

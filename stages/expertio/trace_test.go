@@ -31,7 +31,8 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// chances parses what earlier runs make of the first experts; of the others they know nothing. No text is no knowledge at all.
+// chances parses what earlier runs make of the first experts; of the others they know nothing. No
+// text is no knowledge at all.
 func chances(t *testing.T, text string, n int) []float64 {
 	if text == "" {
 		return nil

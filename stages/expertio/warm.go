@@ -7,11 +7,13 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// warmAtOnce is how many experts are read at once for a warm start: enough to keep a disk busy, few enough that a read that somebody
-// waits for, which goes before all that have not begun, waits for little.
+// warmAtOnce is how many experts are read at once for a warm start: enough to keep a disk busy, few
+// enough that a read that somebody waits for, which goes before all that have not begun, waits for
+// little.
 const warmAtOnce = 4
 
-// warm is the experts that are read before anybody asks for them: those that earlier runs used most, and all others where all have a slot.
+// warm is the experts that are read before anybody asks for them: those that earlier runs used
+// most, and all others where all have a slot.
 type warm struct {
 	keys    []int32 // not read yet, most used first, then in the order of the files
 	on      bool
@@ -38,7 +40,8 @@ func (c *Core) seed() {
 	}
 }
 
-// warmUp reads experts into empty slots while nothing else is being read, and leaves a wave's worth of slots to demand.
+// warmUp reads experts into empty slots while nothing else is being read, and leaves a wave's worth
+// of slots to demand.
 func (c *Core) warmUp(out *stages.Outbox) {
 	if !c.warm.on {
 		return

@@ -17,8 +17,8 @@ type Config struct {
 	NextGate        bool // foretell by the next layers' routers
 	// Ahead is how many layers ahead experts are foretold, 1 or 2; 0 means 1.
 	Ahead int
-	// AheadRows is the most rows of a step that are looked at one by one. Of more, most experts of a layer are wanted by some row, and
-	// whole layers are foretold.
+	// AheadRows is the most rows of a step that are looked at one by one. Of more, most experts of
+	// a layer are wanted by some row, and whole layers are foretold.
 	AheadRows     int
 	PrefetchSlots int // most experts that one hint names
 }
@@ -129,8 +129,8 @@ func (c *Core) picksReady(m *stages.PicksReady, out *stages.Outbox) error {
 	return nil
 }
 
-// pick fills the plan's picks and weights. A row whose scores are no numbers is lost, and its sequence with it: it gets the first
-// experts, for nothing.
+// pick fills the plan's picks and weights. A row whose scores are no numbers is lost, and its
+// sequence with it: it gets the first experts, for nothing.
 func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
 	k := c.cfg.TopK
 	copy(plan.Picks, m.Picks)
@@ -147,7 +147,8 @@ func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
 	return nil
 }
 
-// lose adds the sequence of a row to the losses, unless it is there: the first error of a sequence is the one that is told.
+// lose adds the sequence of a row to the losses, unless it is there: the first error of a sequence
+// is the one that is told.
 func lose(losses []stages.Loss, m *stages.PicksReady, row int, err error) []stages.Loss {
 	seq := m.Batch.Segments[m.Batch.SegmentOf(row)].Seq
 	for _, l := range losses {

@@ -9,12 +9,13 @@ const (
 	priorRanks = 8
 )
 
-// First opinions: shares of guesses that were right on 8,192 tokens of held-out source by the demo model, all layers together
-// (docs/experiments.md). Whatever the model, a few tokens correct them.
+// First opinions: shares of guesses that were right on 8,192 tokens of held-out source by the demo
+// model, all layers together (docs/experiments.md). Whatever the model, a few tokens correct them.
 var (
 	// lastPrior is of the row before's picks, from heavy to light.
 	lastPrior = [4]float32{0.48, 0.44, 0.36, 0.30}
-	// gatePriors is of the scores' ranks, from one and from two layers before, by what is known of the row before.
+	// gatePriors is of the scores' ranks, from one and from two layers before, by what is known of
+	// the row before.
 	gatePriors = [2][pastKinds][priorRanks]float32{
 		{
 			pastUnknown: {0.96, 0.89, 0.75, 0.53, 0.29, 0.17, 0.10, 0.07},
@@ -31,7 +32,8 @@ var (
 	unrankedPriors = [2]float32{0.06, 0.14}
 )
 
-// experience is how often guesses of each kind of evidence were right, layer by layer: that is the chance of the next one.
+// experience is how often guesses of each kind of evidence were right, layer by layer: that is the
+// chance of the next one.
 type experience struct {
 	prior []float32 // [kinds]
 	cells []cell    // [layers, kinds]

@@ -12,7 +12,8 @@ import (
 // leastChance is what is worth a message: less is not read, and protects next to nothing.
 const leastChance = 1.0 / 16
 
-// union is the chances of one layer's experts over all rows of a step, taken as independent of each other.
+// union is the chances of one layer's experts over all rows of a step, taken as independent of each
+// other.
 type union struct {
 	miss []float32 // [experts] the chance that no row picks it; 1 for those that are not listed
 	list []likely
@@ -80,7 +81,8 @@ func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
 	out.Send(stages.ExpertIO, hint)
 }
 
-// beginLayer foretells what can be foretold without scores: Config.Ahead layers on, and when a step begins all up to there.
+// beginLayer foretells what can be foretold without scores: Config.Ahead layers on, and when a step
+// begins all up to there.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
@@ -105,7 +107,8 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// asBefore foretells a layer by the row before of each sequence, unless that layer of the step is routed already.
+// asBefore foretells a layer by the row before of each sequence, unless that layer of the step is
+// routed already.
 func (c *Core) asBefore(s *stages.Step, layer int) {
 	for _, g := range s.Batch.Segments {
 		p := c.past[g.Seq]
@@ -117,8 +120,8 @@ func (c *Core) asBefore(s *stages.Step, layer int) {
 	}
 }
 
-// popular foretells a layer for so many rows that most of its experts will be wanted by one or another: by how often each was
-// picked until now.
+// popular foretells a layer for so many rows that most of its experts will be wanted by one or
+// another: by how often each was picked until now.
 func (c *Core) popular(layer, rows int) {
 	const weight = 16 // rows that the opinion that all are alike weighs
 	st := &c.layers[layer]
@@ -129,7 +132,8 @@ func (c *Core) popular(layer, rows int) {
 	}
 }
 
-// again foretells the first layers of the next row of the step's sequences: what this row picked there.
+// again foretells the first layers of the next row of the step's sequences: what this row picked
+// there.
 func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	if !c.cfg.LastToken {
 		return
@@ -205,7 +209,8 @@ func (c *Core) newForetold() *foretold {
 	return f
 }
 
-// settle removes what was foretold for a layer of a step, or for all its layers if layer is negative, and tells f of it first.
+// settle removes what was foretold for a layer of a step, or for all its layers if layer is
+// negative, and tells f of it first.
 func (c *Core) settle(id stages.StepID, layer int, f func(*foretold)) {
 	rest := c.open[:0]
 	for _, o := range c.open {

@@ -42,8 +42,8 @@ func planOf(t *testing.T, cfg router.Config, scores []float32) *stages.RoutePlan
 	return routed.Plan
 }
 
-// define is the definition of routing: a softmax over all experts in float64, the k largest, ties to the lower expert,
-// divided by their sum if norm.
+// define is the definition of routing: a softmax over all experts in float64, the k largest, ties
+// to the lower expert, divided by their sum if norm.
 func define(scores []float32, k int, norm bool) (picks []int32, weights []float64) {
 	top := slices.Max(scores)
 	sum := 0.0
@@ -69,9 +69,9 @@ func define(scores []float32, k int, norm bool) (picks []int32, weights []float6
 	return picks, weights
 }
 
-// TestDefinition compares plans for random scores with the definition. Some scores are drawn from few values, so that ties are
-// common. The router subtracts in float32, which for differences below 64 is off by 2^-19 at most, and its weights are off by
-// that share, and by their own rounding.
+// TestDefinition compares plans for random scores with the definition. Some scores are drawn from
+// few values, so that ties are common. The router subtracts in float32, which for differences below
+// 64 is off by 2^-19 at most, and its weights are off by that share, and by their own rounding.
 func TestDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 2000 {
@@ -100,8 +100,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// checkUses reports what is wrong with a plan's uses: every (row, pick) pair is in exactly one, that of its expert; experts ascend, and
-// so do the pairs of a use.
+// checkUses reports what is wrong with a plan's uses: every (row, pick) pair is in exactly one,
+// that of its expert; experts ascend, and so do the pairs of a use.
 func checkUses(p *stages.RoutePlan) error {
 	seen := make([]bool, len(p.Picks))
 	before := int32(-1)
@@ -164,8 +164,8 @@ func TestCheckUses(t *testing.T) {
 	}
 }
 
-// TestReference routes the router inputs that the reference implementation recorded, and wants its picks exactly and its
-// weights within the fixtures' tolerance for float32 routing.
+// TestReference routes the router inputs that the reference implementation recorded, and wants its
+// picks exactly and its weights within the fixtures' tolerance for float32 routing.
 func TestReference(t *testing.T) {
 	const experts, hidden, k = 8, 64, 2
 	ref := fixtures.Reference(t, fixtures.Qwen35MoEBF16)

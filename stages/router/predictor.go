@@ -14,32 +14,38 @@ type predictor interface {
 
 // sight is what is known of a row before its layer is routed.
 type sight struct {
-	layer  int
-	scores []float32 // [experts] of the layer's router, applied to the router input of a layer before
-	past   []int32   // [TopK] what the row before picked in this layer, heaviest first; nil if that is not known
+	layer int
+	// [experts] of the layer's router, applied to the router input of a layer before
+	scores []float32
+	// [TopK] what the row before picked in this layer, heaviest first; nil if that is not known
+	past []int32
 }
 
 // guess is an expert that a row may pick.
 type guess struct {
 	expert int32
 	kind   int16 // of the evidence, as the predictor's experience counts it
-	rank   int16 // among the scores, 0 for the best; of an expert that is not among those looked at, their number
+	// among the scores, 0 for the best; of an expert that is not among those looked at, their
+	// number
+	rank   int16
 	chance float32
 }
 
-// lastToken foretells the experts that the row before picked in the same layer. The evidence is how heavy the pick was.
+// lastToken foretells the experts that the row before picked in the same layer. The evidence is how
+// heavy the pick was.
 type lastToken struct{ experience }
 
-// nextGate foretells the experts for which the layer's router gives the best scores on the router input of a layer before. The evidence is
-// the rank, twice as many as are picked: among those just behind, one in four is.
+// nextGate foretells the experts for which the layer's router gives the best scores on the router
+// input of a layer before. The evidence is the rank, twice as many as are picked: among those just
+// behind, one in four is.
 type nextGate struct {
 	experience
 	rule *chooser
 	top  []int32
 }
 
-// both is nextGate whose evidence is also whether the row before picked the expert, which sets ranks far apart; and it
-// foretells the others of that row too.
+// both is nextGate whose evidence is also whether the row before picked the expert, which sets
+// ranks far apart; and it foretells the others of that row too.
 type both struct{ nextGate }
 
 var (

@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestExperience lets evidence of known worth be right and wrong at random: the chance becomes that worth, in that layer alone, and
-// follows when the worth changes.
+// TestExperience lets evidence of known worth be right and wrong at random: the chance becomes that
+// worth, in that layer alone, and follows when the worth changes.
 func TestExperience(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	x := newExperience(2, []float32{0.9, 0.1})
@@ -30,7 +30,8 @@ func TestExperience(t *testing.T) {
 	}
 }
 
-// TestGuesses holds the three predictors against what their comments say, for random scores and pasts.
+// TestGuesses holds the three predictors against what their comments say, for random scores and
+// pasts.
 func TestGuesses(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 500 {
@@ -82,7 +83,8 @@ func TestGuesses(t *testing.T) {
 				t.Fatalf("expert %d has a chance of %v", g.expert, g.chance)
 			}
 		}
-		// Of two neighbours in rank the one that the row before picked is likelier than without that.
+		// Of two neighbours in rank the one that the row before picked is likelier than without
+		// that.
 		if g := guesses[0]; past != nil {
 			was := slices.Contains(past, g.expert)
 			p := newBoth(2, experts, k, 2, &rule)
@@ -100,7 +102,8 @@ func expertsOf(guesses []guess) (out []int32) {
 	return out
 }
 
-// TestUnion adds the guesses of rows and wants 1 - Π(1 - chance), the likeliest first, cut where it was asked to be.
+// TestUnion adds the guesses of rows and wants 1 - Π(1 - chance), the likeliest first, cut where it
+// was asked to be.
 func TestUnion(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	u := newUnion(20)

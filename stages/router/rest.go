@@ -2,7 +2,8 @@ package router
 
 import "fmt"
 
-// AtRest reports, as an error, what the stage still holds of steps although none is in flight. Tests ask it.
+// AtRest reports, as an error, what the stage still holds of steps although none is in flight.
+// Tests ask it.
 func (c *Core) AtRest() error {
 	if n := len(c.open); n != 0 {
 		return fmt.Errorf("router: %d predictions of steps that are over", n)

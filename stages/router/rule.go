@@ -5,7 +5,8 @@ import "github.com/moeflux/moeflux-actor/model/route"
 // Rule is how the model's layers choose experts.
 type Rule struct {
 	route.Rule
-	// Bias, [layers][experts], is added for the choice and not for the weights. nil, or nil for a layer, means none.
+	// Bias, [layers][experts], is added for the choice and not for the weights. nil, or nil for a
+	// layer, means none.
 	Bias [][]float32
 }
 

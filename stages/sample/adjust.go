@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// view is the logits of one token with penalties and bias applied. Few tokens have any, so they lie apart.
+// view is the logits of one token with penalties and bias applied. Few tokens have any, so they lie
+// apart.
 type view struct {
 	base     []float32   // [vocab]; -Inf for what is in adjusted
 	adjusted []candidate // tokens with a penalty or a bias; weight is unused
@@ -21,7 +22,8 @@ type adjuster struct {
 
 	base     []float32
 	adjusted []candidate
-	slot     []int32 // [vocab] index in adjusted plus one, 0 for a token that is not there; all 0 between calls
+	// [vocab] index in adjusted plus one, 0 for a token that is not there; all 0 between calls
+	slot []int32
 }
 
 // sortedBias returns a bias as a list in the order of the ids.
@@ -33,8 +35,8 @@ func sortedBias(bias map[int32]float64) []candidate {
 	return list
 }
 
-// view applies the options to logits. The result is valid until the next call; without anything to apply it is the
-// logits themselves.
+// view applies the options to logits. The result is valid until the next call; without anything to
+// apply it is the logits themselves.
 func (a *adjuster) view(logits []float32, prompt, sampled []int32, o *Options) (view, error) {
 	if !o.repeats() && !o.counts() && len(a.bias) == 0 {
 		return view{base: logits, raw: logits}, nil
@@ -116,7 +118,8 @@ func (a *adjuster) repeat(logits []float32, prompt, sampled []int32, o *Options)
 	return nil
 }
 
-// touch returns the entry of a token in a.adjusted, which it makes if need be. It is valid until the next call.
+// touch returns the entry of a token in a.adjusted, which it makes if need be. It is valid until
+// the next call.
 func (a *adjuster) touch(logits []float32, token int32) (c *candidate, fresh bool, err error) {
 	if token < 0 || int(token) >= len(logits) {
 		return nil, false, fmt.Errorf("is outside the vocabulary of %d", len(logits))

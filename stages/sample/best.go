@@ -5,20 +5,22 @@ import (
 	"slices"
 )
 
-// Best is the largest logits of a token, of equal ones the lower ids: in order, NaN before everything, as gpu.TopK finds them.
+// Best is the largest logits of a token, of equal ones the lower ids: in order, NaN before
+// everything, as gpu.TopK finds them.
 type Best struct {
 	Logits []float32
 	Tokens []int32
 }
 
-// Of reports whether the n largest logits are all that o looks at: nothing changes logits before they are compared, and no more than n may be
-// drawn.
+// Of reports whether the n largest logits are all that o looks at: nothing changes logits before
+// they are compared, and no more than n may be drawn.
 func (o Options) Of(n int) bool {
 	return n > 0 && !o.repeats() && !o.counts() && len(o.LogitBias) == 0 && (o.Temperature == 0 || 0 < o.TopK && o.TopK <= n)
 }
 
-// NextOf is Next for options that look at the largest logits alone (Options.Of), with the same choices. The text does not matter to them. Of several
-// logits that cannot be it may name another one than Next.
+// NextOf is Next for options that look at the largest logits alone (Options.Of), with the same
+// choices. The text does not matter to them. Of several logits that cannot be it may name another
+// one than Next.
 func (s *Sampler) NextOf(b Best) (int32, error) {
 	if s.invalid != nil {
 		return 0, s.invalid
@@ -53,7 +55,8 @@ func (s *Sampler) draw(best float64) int32 {
 	return c[len(c)-1].token // rounding used u up
 }
 
-// inOrder brings candidates into the order in which a device finds them, so that what is drawn does not depend on who looked.
+// inOrder brings candidates into the order in which a device finds them, so that what is drawn does
+// not depend on who looked.
 func inOrder(c []candidate) []candidate {
 	slices.SortFunc(c, func(a, b candidate) int {
 		if a.before(b) {

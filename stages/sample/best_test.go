@@ -29,8 +29,8 @@ func bestOf(logits []float32, n int) (b Best) {
 	return b
 }
 
-// The largest logits give the same tokens as all of them, whenever options say that they are enough, many ties and tokens that are ruled
-// out included.
+// The largest logits give the same tokens as all of them, whenever options say that they are
+// enough, many ties and tokens that are ruled out included.
 func TestNextOf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	drawn := 0

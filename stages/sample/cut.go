@@ -2,8 +2,8 @@ package sample
 
 import "math"
 
-// cut weighs the candidates and applies top-p and min-p. The result shares c's memory, has at least one element, and no
-// weight is 0. best is the largest logit.
+// cut weighs the candidates and applies top-p and min-p. The result shares c's memory, has at least
+// one element, and no weight is 0. best is the largest logit.
 func cut(c []candidate, best float64, o *Options) []candidate {
 	minWeight := 0.0
 	if !o.cutsByMass() {
@@ -27,8 +27,9 @@ func cut(c []candidate, best float64, o *Options) []candidate {
 // cutByMass applies top-p and then min-p. The result is in order.
 func cutByMass(c []candidate, o *Options) []candidate {
 	all := total(c)
-	// Tokens lighter than their share of what top-p leaves out cannot be among those it keeps: all of them together weigh
-	// less than that. Half of it leaves room for rounding. Few remain to be ordered.
+	// Tokens lighter than their share of what top-p leaves out cannot be among those it keeps: all
+	// of them together weigh less than that. Half of it leaves room for rounding. Few remain to be
+	// ordered.
 	floor := 0.5 * (1 - o.TopP) * all / float64(len(c))
 	n := 0
 	for _, x := range c {

@@ -8,7 +8,8 @@ import (
 
 func FuzzNext(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0.8, 3, 0.9, 0.05, 1.1, 0.5, 0.2, int32(1), -100.0, uint64(1))
-	f.Add([]byte{0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff}, 1.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, int32(0), 0.0, uint64(2)) // NaN, -Inf
+	// NaN, -Inf
+	f.Add([]byte{0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff}, 1.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, int32(0), 0.0, uint64(2))
 	f.Add([]byte{}, 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, int32(-1), 1.0, uint64(0))
 	f.Add([]byte{0xff, 0xff, 0x7f, 0x7f, 0xff, 0xff, 0x7f, 0xff, 0, 0, 0, 0}, 1e300, 2, 0.5, 0.5, 100.0, 2.0, -2.0, int32(2), 100.0, uint64(3))
 	f.Fuzz(func(t *testing.T, raw []byte, temp float64, topK int, topP, minP, repeat, presence, frequency float64, biased int32, bias float64, seed uint64) {

@@ -12,15 +12,18 @@ type LogProb struct {
 	LogProb float64
 }
 
-// LogProbs are the log-probabilities at one place of a text. They are of the model's own distribution, the softmax of
-// its logits: before penalties, bias, temperature and cuts.
+// LogProbs are the log-probabilities at one place of a text. They are of the model's own
+// distribution, the softmax of its logits: before penalties, bias, temperature and cuts.
 type LogProbs struct {
 	Chosen LogProb
-	Top    []LogProb // the most likely tokens, most likely first; of equal ones the lower id. Ruled-out ones are not among them
+	// the most likely tokens, most likely first; of equal ones the lower id. Ruled-out ones are not
+	// among them
+	Top []LogProb
 }
 
-// LogProbs returns the log-probability of the token that was chosen and those of the top most likely tokens, of logits
-// [vocab]. It changes nothing of the random stream. Errors: *LogitError, ErrNoFiniteLogit, a token outside the vocabulary.
+// LogProbs returns the log-probability of the token that was chosen and those of the top most
+// likely tokens, of logits [vocab]. It changes nothing of the random stream. Errors: *LogitError,
+// ErrNoFiniteLogit, a token outside the vocabulary.
 func (s *Sampler) LogProbs(logits []float32, chosen int32, top int) (LogProbs, error) {
 	best, err := argmax(logits)
 	switch {

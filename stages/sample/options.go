@@ -6,33 +6,38 @@ import (
 	"math"
 )
 
-// ExcludeBias is the logit bias that excludes a token outright; less negative ones only make it less likely.
+// ExcludeBias is the logit bias that excludes a token outright; less negative ones only make it
+// less likely.
 const ExcludeBias = -100
 
-// Options say how a token is chosen. The zero value is greedy without a penalty. The fields take effect in the order
-// RepeatPenalty, FrequencyPenalty and PresencePenalty, LogitBias, Temperature, TopK, TopP, MinP; each cut sees the
-// distribution that the one before it left.
+// Options say how a token is chosen. The zero value is greedy without a penalty. The fields take
+// effect in the order RepeatPenalty, FrequencyPenalty and PresencePenalty, LogitBias, Temperature,
+// TopK, TopP, MinP; each cut sees the distribution that the one before it left.
 type Options struct {
-	// Temperature divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then.
+	// Temperature divides the logits. 0 takes the largest logit, and of the others only penalties
+	// and bias matter then.
 	Temperature float64
 	// TopK keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept.
 	TopK int
 	// TopP keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all.
 	TopP float64
-	// MinP drops tokens that are less than MinP times as likely as the most likely one. 0 keeps all.
+	// MinP drops tokens that are less than MinP times as likely as the most likely one. 0 keeps
+	// all.
 	MinP float64
-	// RepeatPenalty makes tokens of the history less likely: positive logits are divided by it, others
-	// multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100.
+	// RepeatPenalty makes tokens of the history less likely: positive logits are divided by it,
+	// others multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100.
 	RepeatPenalty float64
-	// RepeatWindow is how many tokens at the end of the history RepeatPenalty looks at. 0 means all of them.
+	// RepeatWindow is how many tokens at the end of the history RepeatPenalty looks at. 0 means all
+	// of them.
 	RepeatWindow int
-	// PresencePenalty is subtracted once from the logit of every token that was sampled before; the prompt does not count.
-	// From -2 to 2. 0 means none; below 0 repetition is favoured.
+	// PresencePenalty is subtracted once from the logit of every token that was sampled before; the
+	// prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured.
 	PresencePenalty float64
-	// FrequencyPenalty is subtracted from a token's logit for each time that it was sampled before; the prompt does not
-	// count. From -2 to 2. 0 means none; below 0 repetition is favoured.
+	// FrequencyPenalty is subtracted from a token's logit for each time that it was sampled before;
+	// the prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured.
 	FrequencyPenalty float64
-	// LogitBias adds a value to the logit of a token, by its id. From -100 to 100; -100 excludes the token.
+	// LogitBias adds a value to the logit of a token, by its id. From -100 to 100; -100 excludes
+	// the token.
 	LogitBias map[int32]float64
 	// Seed chooses the random stream. The same seed, logits and options give the same tokens.
 	Seed uint64

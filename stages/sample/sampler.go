@@ -13,7 +13,8 @@ var ErrNoFiniteLogit = errors.New("sample: no finite logit; the weights or the s
 // ErrAllExcluded reports that the logit bias excludes every token that could have been chosen.
 var ErrAllExcluded = errors.New("sample: the logit bias excludes every token; leave at least one")
 
-// LogitError reports a logit that cannot be: NaN or positive infinity. Negative infinity is a token that is ruled out.
+// LogitError reports a logit that cannot be: NaN or positive infinity. Negative infinity is a token
+// that is ruled out.
 type LogitError struct {
 	Token int
 	Value float32
@@ -41,7 +42,8 @@ type Sampler struct {
 	cands  []candidate // what may still be drawn
 }
 
-// candidate is a token and its weight relative to the most likely token, exp((logit-max)/temperature).
+// candidate is a token and its weight relative to the most likely token,
+// exp((logit-max)/temperature).
 type candidate struct {
 	logit  float64
 	weight float64
@@ -53,22 +55,24 @@ func (a candidate) before(b candidate) bool {
 	return a.logit > b.logit || a.logit == b.logit && a.token < b.token
 }
 
-// New returns a sampler at the beginning of the random stream of o.Seed. Options that do not validate make every Next fail.
-// The sampler keeps nothing of o.LogitBias.
+// New returns a sampler at the beginning of the random stream of o.Seed. Options that do not
+// validate make every Next fail. The sampler keeps nothing of o.LogitBias.
 func New(o Options) *Sampler {
 	s := &Sampler{
 		opts: o, invalid: o.Validate(),
-		rng: rand.New(rand.NewPCG(o.Seed, 0x6d6f65666c7578)), // the second word only has to stay the same
+		// the second word only has to stay the same
+		rng: rand.New(rand.NewPCG(o.Seed, 0x6d6f65666c7578)),
 	}
 	s.adjust.bias = sortedBias(o.LogitBias)
 	s.opts.LogitBias = nil
 	return s
 }
 
-// Next returns the next token of a text. logits are [vocab] and are left alone. The text so far is the prompt and, after it,
-// the tokens sampled before; only penalties look at it. A drawn token uses one number of the random stream, a greedy one
-// none. Errors: *LogitError, ErrNoFiniteLogit, ErrAllExcluded, options that do not validate, a token of the text or of the
-// bias that is outside the vocabulary.
+// Next returns the next token of a text. logits are [vocab] and are left alone. The text so far is
+// the prompt and, after it, the tokens sampled before; only penalties look at it. A drawn token
+// uses one number of the random stream, a greedy one none. Errors: *LogitError, ErrNoFiniteLogit,
+// ErrAllExcluded, options that do not validate, a token of the text or of the bias that is outside
+// the vocabulary.
 func (s *Sampler) Next(logits []float32, prompt, sampled []int32) (int32, error) {
 	if s.invalid != nil {
 		return 0, s.invalid

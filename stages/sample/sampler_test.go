@@ -233,8 +233,8 @@ func distribution(t *testing.T, s *Sampler, logits []float32, prompt, sampled []
 	return p
 }
 
-// The kept tokens and their probabilities agree with the definition over random logits and options. Both sum
-// in float64 in different orders: 1e-12 is some thousand roundings.
+// The kept tokens and their probabilities agree with the definition over random logits and options.
+// Both sum in float64 in different orders: 1e-12 is some thousand roundings.
 func TestAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	choose := func(x ...float64) float64 { return x[rng.IntN(len(x))] }
@@ -272,8 +272,8 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
-// Draws follow the distribution: a chi-square test at a fixed seed. The bound is the 99.9th percentile; the seed is
-// fixed, so the test does not flicker.
+// Draws follow the distribution: a chi-square test at a fixed seed. The bound is the 99.9th
+// percentile; the seed is fixed, so the test does not flicker.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	logits := []float32{0.5, 2, -1, 1.5, 0, 2, -3, 1}
 	for _, c := range []struct {
@@ -281,13 +281,20 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 		opts  Options
 		bound float64
 	}{
-		{"temperature alone", Options{Temperature: 1.3, Seed: 7}, 24.3},                                                 // 7 degrees of freedom
-		{"top-k", Options{Temperature: 1, TopK: 4, Seed: 8}, 16.3},                                                      // 3
-		{"top-p", Options{Temperature: 1, TopP: 0.8, Seed: 9}, 16.3},                                                    // 3
-		{"min-p", Options{Temperature: 2, MinP: 0.5, Seed: 10}, 18.5},                                                   // 4
-		{"repeat penalty", Options{Temperature: 1, RepeatPenalty: 2, Seed: 1}, 24.3},                                    // 7
-		{"presence and frequency", Options{Temperature: 1, PresencePenalty: 0.8, FrequencyPenalty: 0.5, Seed: 2}, 24.3}, // 7
-		{"bias", Options{Temperature: 1, LogitBias: map[int32]float64{1: -100, 6: 4, 0: -1}, Seed: 3}, 22.5},            // 6
+		// 7 degrees of freedom
+		{"temperature alone", Options{Temperature: 1.3, Seed: 7}, 24.3},
+		// 3
+		{"top-k", Options{Temperature: 1, TopK: 4, Seed: 8}, 16.3},
+		// 3
+		{"top-p", Options{Temperature: 1, TopP: 0.8, Seed: 9}, 16.3},
+		// 4
+		{"min-p", Options{Temperature: 2, MinP: 0.5, Seed: 10}, 18.5},
+		// 7
+		{"repeat penalty", Options{Temperature: 1, RepeatPenalty: 2, Seed: 1}, 24.3},
+		// 7
+		{"presence and frequency", Options{Temperature: 1, PresencePenalty: 0.8, FrequencyPenalty: 0.5, Seed: 2}, 24.3},
+		// 6
+		{"bias", Options{Temperature: 1, LogitBias: map[int32]float64{1: -100, 6: 4, 0: -1}, Seed: 3}, 22.5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const draws = 40000

@@ -2,8 +2,8 @@ package sample
 
 import "math"
 
-// collect returns the tokens that may be drawn, in dst's memory: the TopK best, or without it all that are not ruled out and
-// that no later cut is certain to drop. best is the largest logit.
+// collect returns the tokens that may be drawn, in dst's memory: the TopK best, or without it all
+// that are not ruled out and that no later cut is certain to drop. best is the largest logit.
 func (v view) collect(dst []candidate, best float64, o *Options) []candidate {
 	if o.TopK > 0 && o.TopK <= len(v.base) {
 		return inOrder(v.topK(dst, o.TopK))
@@ -23,9 +23,10 @@ func (v view) collect(dst []candidate, best float64, o *Options) []candidate {
 	return dst
 }
 
-// lowest returns a logit below which tokens cannot matter: if nothing needs the sum over all tokens, those below MinP; in any
-// case those so unlikely that all of them together lie below 2^-53, the finest step of the random stream. It is a little
-// lower than need be: the weights decide.
+// lowest returns a logit below which tokens cannot matter: if nothing needs the sum over all
+// tokens, those below MinP; in any case those so unlikely that all of them together lie below
+// 2^-53, the finest step of the random stream. It is a little lower than need be: the weights
+// decide.
 func (v view) lowest(best float64, o *Options) float64 {
 	exponent := -53*math.Ln2 - math.Log(float64(len(v.base)))
 	if !o.cutsByMass() {
@@ -34,8 +35,8 @@ func (v view) lowest(best float64, o *Options) float64 {
 	return max(best+(exponent-1e-9)*o.Temperature-1e-12*math.Abs(best), -math.MaxFloat64)
 }
 
-// topK returns the k best tokens that are not ruled out, in dst's memory and in no order. A heap of k with the worst
-// at its root finds them in one pass that seldom does more than compare.
+// topK returns the k best tokens that are not ruled out, in dst's memory and in no order. A heap of
+// k with the worst at its root finds them in one pass that seldom does more than compare.
 func (v view) topK(dst []candidate, k int) []candidate {
 	h := dst[:0]
 	for _, c := range v.adjusted {
@@ -59,7 +60,8 @@ func (v view) topK(dst []candidate, k int) []candidate {
 	return h
 }
 
-// keepBest adds c to the heap h of at most k candidates, whose root is the worst, or drops the worse of c and the root.
+// keepBest adds c to the heap h of at most k candidates, whose root is the worst, or drops the
+// worse of c and the root.
 func keepBest(h []candidate, c candidate, k int) []candidate {
 	if len(h) == k {
 		if c.before(h[0]) {
@@ -98,11 +100,12 @@ func sinkWorst(h []candidate, i int) {
 	}
 }
 
-// moveBest moves the most likely candidates to the front of c, in order, and returns them: as many as more allows,
-// which is asked before each one with how many were taken and the last of them. At least one is taken. A heap
-// finds m of n in O(n + m log n); the rest stays unsorted.
+// moveBest moves the most likely candidates to the front of c, in order, and returns them: as many
+// as more allows, which is asked before each one with how many were taken and the last of them. At
+// least one is taken. A heap finds m of n in O(n + m log n); the rest stays unsorted.
 func moveBest(c []candidate, more func(taken int, last candidate) bool) []candidate {
-	// The heap lies reversed, its root at the end of c, so that what is taken can gather at the front.
+	// The heap lies reversed, its root at the end of c, so that what is taken can gather at the
+	// front.
 	n := len(c)
 	for i := n/2 - 1; i >= 0; i-- {
 		sink(c, i, n)
@@ -112,7 +115,8 @@ func moveBest(c []candidate, more func(taken int, last candidate) bool) []candid
 	for taken < len(c) && (taken == 0 || more(taken, last)) {
 		root := len(c) - 1
 		last = c[root]
-		// The element at position taken is the heap's last leaf: it moves to the root, the root into its place.
+		// The element at position taken is the heap's last leaf: it moves to the root, the root
+		// into its place.
 		c[root], c[taken] = c[taken], last
 		taken++
 		sink(c, 0, len(c)-taken)

@@ -33,8 +33,8 @@ func (c *Core) keepCheckpoint(m *stages.KeepCheckpoint, out *stages.Outbox) {
 	}
 }
 
-// keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not wait until the device has copied its
-// recurrent state: whatever it does next comes behind.
+// keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not
+// wait until the device has copied its recurrent state: whatever it does next comes behind.
 func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *stages.Outbox) {
 	f := c.list(s, owner, out)
 	if f.ready {
@@ -44,8 +44,8 @@ func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *
 	c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f, caller: caller}, stages.CopyState{From: s.id.State(), To: f.id}, out)
 }
 
-// list adds where a sequence stands to what is kept; what is remembered and serves nobody any more goes. It is ready if there is no recurrent
-// state to be copied.
+// list adds where a sequence stands to what is kept; what is remembered and serves nobody any more
+// goes. It is ready if there is no recurrent state to be copied.
 func (c *Core) list(s *sequence, owner stages.SeqID, out *stages.Outbox) *frozen {
 	f := c.freeze(s, kept)
 	for i := len(c.kept) - 1; owner == 0 && i >= 0; i-- {
@@ -168,13 +168,15 @@ func (c *Core) recurrentBytes(positions int) int64 {
 	return c.cfg.RecurrentBytes
 }
 
-// keptBytes returns what all that is kept takes: recurrent states, and pages that nobody else holds.
+// keptBytes returns what all that is kept takes: recurrent states, and pages that nobody else
+// holds.
 func (c *Core) keptBytes() int64 {
 	return int64(c.recurrent)*c.cfg.RecurrentBytes + int64(c.pages.only)*c.cfg.PageBytes
 }
 
-// fit makes what is kept, and so many bytes more, fit into its budget: first what is remembered goes, what was used longest ago before the
-// rest, then checkpoints that are not protected, the oldest first. It reports false if that does not suffice.
+// fit makes what is kept, and so many bytes more, fit into its budget: first what is remembered
+// goes, what was used longest ago before the rest, then checkpoints that are not protected, the
+// oldest first. It reports false if that does not suffice.
 func (c *Core) fit(need int64, out *stages.Outbox) bool {
 	for c.keptBytes()+need > c.cfg.CheckpointBytes {
 		f := c.oldestRemembered()

@@ -19,16 +19,18 @@ type Config struct {
 	MaxPositions  int // most positions of one sequence
 	PageRows      int // positions of one key-value page
 	MaxPages      int // pages of all states together
-	// Resident means that the device routes by itself: router and expert-IO take no part in steps, several layers begin together, and each step's
-	// end is read.
+	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
+	// several layers begin together, and each step's end is read.
 	Resident bool
 
-	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a step that has begun cannot be taken back. 0
-	// means that there is none: keys and values behind a sequence's length are written anew.
-	RecurrentBytes  int64
-	PageBytes       int64
-	Checkpoints     int   // most of one sequence, but for those that are protected
-	CheckpointBytes int64 // most for all that is kept: recurrent states, and pages that nobody else holds
+	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a
+	// step that has begun cannot be taken back. 0 means that there is none: keys and values behind
+	// a sequence's length are written anew.
+	RecurrentBytes int64
+	PageBytes      int64
+	Checkpoints    int // most of one sequence, but for those that are protected
+	// most for all that is kept: recurrent states, and pages that nobody else holds
+	CheckpointBytes int64
 }
 
 // Core is the stage.
@@ -42,8 +44,9 @@ type Core struct {
 	lastStep stages.StepID
 	ringUsed int // layers begun and not retired
 
-	pages     ledger
-	kept      []*frozen                  // checkpoints and what is remembered, in the order of keeping
+	pages ledger
+	// checkpoints and what is remembered, in the order of keeping
+	kept      []*frozen
 	exchanged map[stages.StateID]*frozen // states that callers read or fill
 	recurrent int                        // of kept, those with a recurrent state
 	uses      uint64                     // of kept states so far

@@ -37,7 +37,8 @@ func (c *Core) roomForDraft(positions int, out *stages.Outbox) error {
 	return c.room(c.pages.count(positions), out)
 }
 
-// expose has dispatch make a state and tell where it lies. Such a state always has a name, which the caller gives back.
+// expose has dispatch make a state and tell where it lies. Such a state always has a name, which
+// the caller gives back.
 func (c *Core) expose(f *frozen, from stages.StateID, caller stages.Caller, out *stages.Outbox) {
 	if f.id == 0 {
 		c.lastFrozen--
@@ -103,7 +104,8 @@ func (c *Core) healthy(id stages.SeqID) (*sequence, error) {
 	return s, err
 }
 
-// nameUnknown gives tokens that are not known a number below 0 that no other text has: so two such texts are never taken for one.
+// nameUnknown gives tokens that are not known a number below 0 that no other text has: so two such
+// texts are never taken for one.
 func (c *Core) nameUnknown(tokens []int32) {
 	named := false
 	for i, t := range tokens {

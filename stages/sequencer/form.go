@@ -13,7 +13,8 @@ type step struct {
 	asked     bool // ReadLogits is sent, or nobody wants anything of it
 	logits    *stages.LogitsReady
 	failing   error
-	retry     bool // failing is no single request's fault, and what the step has done can be taken back
+	// failing is no single request's fault, and what the step has done can be taken back
+	retry     bool
 	untouched bool // it has done nothing
 }
 
@@ -30,8 +31,9 @@ func (c *Core) form(out *stages.Outbox) {
 	}
 }
 
-// linger reports whether forming should wait for sequences that decoded just now and are about to ask for their next
-// token: rows that travel together read their experts once. The wait has a time limit, which the shell keeps.
+// linger reports whether forming should wait for sequences that decoded just now and are about to
+// ask for their next token: rows that travel together read their experts once. The wait has a time
+// limit, which the shell keeps.
 func (c *Core) linger(out *stages.Outbox) bool {
 	if c.expected == 0 || c.fullChunk() {
 		return false
@@ -63,7 +65,8 @@ func (c *Core) lingerOver(m *stages.LingerOver) {
 	}
 }
 
-// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence behind it.
+// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence behind
+// it.
 func (c *Core) newStep(lane int) *step {
 	if c.expected == 0 {
 		c.lingering = false
@@ -121,8 +124,8 @@ func (c *Core) addRows(s *step, r *request, n int) {
 	s.reqs = append(s.reqs, r)
 }
 
-// emptyStep returns a step with an empty batch. A batch that was used is used again only after as many others as
-// there are lanes, plus one: by then no message can be under way that has it.
+// emptyStep returns a step with an empty batch. A batch that was used is used again only after as
+// many others as there are lanes, plus one: by then no message can be under way that has it.
 func (c *Core) emptyStep() *step {
 	var s *step
 	if n := len(c.spareSteps) - 1; n >= 0 {
@@ -142,7 +145,8 @@ func (c *Core) emptyStep() *step {
 	return s
 }
 
-// recycle keeps the memory of a step that went well. The batch of a traced one is still read when its spans are made.
+// recycle keeps the memory of a step that went well. The batch of a traced one is still read when
+// its spans are made.
 func (c *Core) recycle(s *step) {
 	if b := s.head.Batch; !b.Traced {
 		c.spareBatches = append(c.spareBatches, b)

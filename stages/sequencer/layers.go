@@ -33,12 +33,14 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 	}
 }
 
-// togetherRows bounds the layers that begin together, in rows: a step that is given up ends what has begun.
+// togetherRows bounds the layers that begin together, in rows: a step that is given up ends what
+// has begun.
 const togetherRows = 64
 
-// together returns how many layers of a step begin with the next one and share its credit. Where the host has no part in a layer, a layer by itself would
-// only cost messages. A step begins with few, so that the device has something to do soon, and doubles them, for while it works there is time. A
-// traced step goes layer by layer, so that each has its times.
+// together returns how many layers of a step begin with the next one and share its credit. Where
+// the host has no part in a layer, a layer by itself would only cost messages. A step begins with
+// few, so that the device has something to do soon, and doubles them, for while it works there is
+// time. A traced step goes layer by layer, so that each has its times.
 func (c *Core) together(s *step) int {
 	if !c.cfg.Resident || s.head.Batch.Traced {
 		return 1
@@ -69,7 +71,8 @@ func (c *Core) find(h *stages.Step) (*step, error) {
 	return nil, fmt.Errorf("sequencer: message for %v, which is not in flight", h)
 }
 
-// late forgives what dispatch tells of a step that has ended: StepDrained comes by way of combine and may overtake it.
+// late forgives what dispatch tells of a step that has ended: StepDrained comes by way of combine
+// and may overtake it.
 func (c *Core) late(h *stages.Step, err error) error {
 	if h.ID <= c.lastStep {
 		return nil
@@ -209,7 +212,8 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 	c.remember(r, out)
 }
 
-// share gives each request its rows of the step's logits. One that is alone and has none yet gets them without a copy.
+// share gives each request its rows of the step's logits. One that is alone and has none yet gets
+// them without a copy.
 func (c *Core) share(s *step, out *stages.Outbox) {
 	logits := s.logits.Logits
 	if r := s.reqs[0]; len(s.reqs) == 1 && r.logits == nil {
@@ -261,7 +265,8 @@ func (c *Core) collect(s *step, r *request, g stages.Segment) {
 	}
 }
 
-// copyRows copies a segment's rows of src [planes, rows, width] to dst [planes, total, width] from row at on.
+// copyRows copies a segment's rows of src [planes, rows, width] to dst [planes, total, width] from
+// row at on.
 func copyRows[T any](dst, src []T, planes, width, total, at, rows int, g stages.Segment) {
 	for p := range planes {
 		copy(dst[(p*total+at)*width:][:g.Rows*width], src[(p*rows+g.Row)*width:][:g.Rows*width])
@@ -269,12 +274,14 @@ func copyRows[T any](dst, src []T, planes, width, total, at, rows int, g stages.
 }
 
 func (c *Core) stepFailed(m *stages.StepFailed, out *stages.Outbox) {
-	// A step may fail in several stages at once; by the time the last of them tells, it may be gone.
+	// A step may fail in several stages at once; by the time the last of them tells, it may be
+	// gone.
 	s, err := c.find(m.Head())
 	if err != nil || s.failing != nil {
 		return
 	}
-	// What the router or expert-IO reports is the fault of each request; the device, or memory, fails all of them for the sake of one or none.
+	// What the router or expert-IO reports is the fault of each request; the device, or memory,
+	// fails all of them for the sake of one or none.
 	whole := m.Stage == stages.Dispatch || m.Stage == stages.Combine
 	s.untouched = m.Untouched
 	s.retry = whole && (m.Untouched || c.cfg.RecurrentBytes == 0) && len(s.reqs) > 1
@@ -291,8 +298,8 @@ func (c *Core) fail(s *step, cause error, out *stages.Outbox) {
 	out.Send(stages.Dispatch, &stages.DrainStep{Step: s.head})
 }
 
-// stepDrained ends a failed step. Requests that may be evaluated yet are tried again, each by itself: so those that only shared the step go
-// on, and who fails alone has failed.
+// stepDrained ends a failed step. Requests that may be evaluated yet are tried again, each by
+// itself: so those that only shared the step go on, and who fails alone has failed.
 func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	s, err := c.find(m.Head())
 	if err != nil {
@@ -319,8 +326,9 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	return nil
 }
 
-// giveUp ends a request whose rows were begun and not finished. Its sequence is poisoned: layers may stand at different lengths, and with
-// an error of ours nobody knows what else is wrong. Only of a cancelled one what was begun is taken back, where it can be.
+// giveUp ends a request whose rows were begun and not finished. Its sequence is poisoned: layers
+// may stand at different lengths, and with an error of ours nobody knows what else is wrong. Only
+// of a cancelled one what was begun is taken back, where it can be.
 func (c *Core) giveUp(r *request, cause error, out *stages.Outbox) {
 	if r.cancel == nil || c.cfg.RecurrentBytes > 0 {
 		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: cause}

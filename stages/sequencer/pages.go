@@ -7,8 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// ledger counts who holds which page. A page is free when nobody does. Live holders are sequences, drafts, and states that are being read;
-// kept ones are checkpoints and what is remembered, which have a budget of their own.
+// ledger counts who holds which page. A page is free when nobody does. Live holders are sequences,
+// drafts, and states that are being read; kept ones are checkpoints and what is remembered, which
+// have a budget of their own.
 type ledger struct {
 	rows  int // positions of a page
 	max   int

@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// AtRest reports, as an error, what the stage still holds although nothing is in flight: steps, credits, requests, pages
-// that no sequence has. Tests ask it once no message is under way.
+// AtRest reports, as an error, what the stage still holds although nothing is in flight: steps,
+// credits, requests, pages that no sequence has. Tests ask it once no message is under way.
 func (c *Core) AtRest() error {
 	for lane, s := range c.lanes {
 		if s != nil {

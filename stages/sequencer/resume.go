@@ -64,8 +64,8 @@ func (c *Core) checkText(tokens []int32) error {
 	return c.checkTokens(tokens)
 }
 
-// ownPart returns how many positions of a sequence are the beginning of a text, at most so many; 0 if its recurrent state is of another
-// position.
+// ownPart returns how many positions of a sequence are the beginning of a text, at most so many; 0
+// if its recurrent state is of another position.
 func (c *Core) ownPart(s *sequence, text []int32, most int) int {
 	if s.poison != nil {
 		return 0
@@ -77,8 +77,9 @@ func (c *Core) ownPart(s *sequence, text []int32, most int) int {
 	return n
 }
 
-// deepest returns where most of the beginning of a text is to be had, of at most so many positions: of states that are kept, and of other
-// sequences. With recurrent state that is all of them or nothing; without, as far as they go.
+// deepest returns where most of the beginning of a text is to be had, of at most so many positions:
+// of states that are kept, and of other sequences. With recurrent state that is all of them or
+// nothing; without, as far as they go.
 func (c *Core) deepest(s *sequence, text []int32, most int) (best source) {
 	for _, f := range c.kept {
 		if n := c.usable(f.tokens, text, most); f.ready && n > best.pos {
@@ -114,7 +115,8 @@ func (c *Core) usable(tokens, text []int32, most int) int {
 	return n
 }
 
-// inOrder returns the sequences by their names, so that what is done does not hang on the order of a map.
+// inOrder returns the sequences by their names, so that what is done does not hang on the order of
+// a map.
 func (c *Core) inOrder() []*sequence {
 	list := make([]*sequence, 0, len(c.seqs))
 	for _, s := range c.seqs {
@@ -127,15 +129,17 @@ func (c *Core) inOrder() []*sequence {
 // mostOnTheWay is the most states that are remembered of one text before its end.
 const mostOnTheWay = 8
 
-// remember keeps where a sequence stands for texts that begin alike, if its caller wants that: at the end of what it gave us, and, where a
-// recurrent state cannot be taken back, on the way there, at borders between steps, as far apart as makes half of the budget suffice.
+// remember keeps where a sequence stands for texts that begin alike, if its caller wants that: at
+// the end of what it gave us, and, where a recurrent state cannot be taken back, on the way there,
+// at borders between steps, as far apart as makes half of the budget suffice.
 func (c *Core) remember(r *request, out *stages.Outbox) {
 	s := r.seq
 	if !r.msg.Remember || r.left() > 0 && (s.len < r.border || c.cfg.RecurrentBytes == 0) {
 		return
 	}
 	r.border = c.nextBorder(r)
-	onTheWay := r.left() > 0 && s.len%c.pages.rows != 0 // the next step writes to a page that is kept now: to a copy
+	// the next step writes to a page that is kept now: to a copy
+	onTheWay := r.left() > 0 && s.len%c.pages.rows != 0
 	if !c.worthIt(s, out) || onTheWay && c.room(1, out) != nil {
 		return
 	}
@@ -145,8 +149,8 @@ func (c *Core) remember(r *request, out *stages.Outbox) {
 	}
 }
 
-// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts for that, it is not remembered already, and there is room
-// in the budget, which is made.
+// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts
+// for that, it is not remembered already, and there is room in the budget, which is made.
 func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
 	if !s.remembers || s.poison != nil || s.len == 0 {
 		return false
@@ -161,15 +165,16 @@ func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
 	return need <= c.cfg.CheckpointBytes && c.fit(need, out)
 }
 
-// serves reports whether one state is to every text as good a beginning as another: it has the same tokens, or, without recurrent state, these and
-// more.
+// serves reports whether one state is to every text as good a beginning as another: it has the same
+// tokens, or, without recurrent state, these and more.
 func (c *Core) serves(tokens, other []int32) bool {
 	n := common(tokens, other)
 	return n == len(other) && (n == len(tokens) || c.cfg.RecurrentBytes == 0)
 }
 
-// nextBorder returns the position from which on a text that is being read is remembered next: a multiple of a distance that depends on the length of
-// the text alone, so that texts that begin alike are remembered in the same places.
+// nextBorder returns the position from which on a text that is being read is remembered next: a
+// multiple of a distance that depends on the length of the text alone, so that texts that begin
+// alike are remembered in the same places.
 func (c *Core) nextBorder(r *request) int {
 	if c.cfg.RecurrentBytes == 0 {
 		return 0

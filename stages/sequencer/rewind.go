@@ -2,7 +2,8 @@ package sequencer
 
 import "github.com/moeflux/moeflux-actor/stages"
 
-// truncateSequence takes a sequence back to a position, or, if it may, to the nearest one that can be reached.
+// truncateSequence takes a sequence back to a position, or, if it may, to the nearest one that can
+// be reached.
 func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)
 	if err == nil && !m.Nearest {
@@ -30,8 +31,9 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	}
 }
 
-// nearest returns a state of which most up to a position of a sequence's text can be had, and how much, of its own checkpoints and what is
-// remembered of texts that begin alike; nil and 0 if there is none.
+// nearest returns a state of which most up to a position of a sequence's text can be had, and how
+// much, of its own checkpoints and what is remembered of texts that begin alike; nil and 0 if there
+// is none.
 func (c *Core) nearest(s *sequence, pos int) (best *frozen, at int) {
 	for _, f := range c.kept {
 		if f.ready && (f.owner == s.id || f.owner == 0) {
@@ -58,7 +60,8 @@ func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox
 	c.restore(s, f, f.pos(), &operation{kind: stages.Restored, caller: m.Caller}, out)
 }
 
-// restore makes a sequence hold the first positions of a frozen state; all of them if it has a recurrent state.
+// restore makes a sequence hold the first positions of a frozen state; all of them if it has a
+// recurrent state.
 func (c *Core) restore(s *sequence, f *frozen, pos int, o *operation, out *stages.Outbox) {
 	c.use(f)
 	c.follow(s, f.pages, f.tokens[:pos], f.id, o, out)

@@ -8,11 +8,12 @@ import (
 
 // sequence is what the stage knows of one sequence.
 type sequence struct {
-	id        stages.SeqID
-	len       int             // positions evaluated
-	pages     []stages.PageID // of len positions; while req is there, of all that it will reach
-	tokens    []int32         // [len], below 0 where they are not known; never overwritten, for frozen states share it
-	poison    error           // why it is unusable, or nil
+	id    stages.SeqID
+	len   int             // positions evaluated
+	pages []stages.PageID // of len positions; while req is there, of all that it will reach
+	// [len], below 0 where they are not known; never overwritten, for frozen states share it
+	tokens    []int32
+	poison    error // why it is unusable, or nil
 	req       *request
 	remembers bool                  // its caller has given texts to be remembered
 	expected  bool                  // counted in Core.expected
@@ -22,17 +23,18 @@ type sequence struct {
 
 // request is one EvalChunk on its way.
 type request struct {
-	msg     *stages.EvalChunk
-	seq     *sequence
-	pos     int             // of the first token
-	done    int             // tokens evaluated and kept
-	copy    stages.PageCopy // of a page that others share, until a step has done it; equal if there is none
-	border  int             // position from which on the text is remembered next
-	step    *step           // that evaluates some of the tokens now, or nil
-	cancel  error           // why it should end, or nil
-	lost    error           // why its step goes on without it, or nil
-	told    bool            // it was answered before its step's end, and nothing of that is kept
-	alone   bool            // a step with others has failed: it gets one of its own
+	msg  *stages.EvalChunk
+	seq  *sequence
+	pos  int // of the first token
+	done int // tokens evaluated and kept
+	// of a page that others share, until a step has done it; equal if there is none
+	copy    stages.PageCopy
+	border  int   // position from which on the text is remembered next
+	step    *step // that evaluates some of the tokens now, or nil
+	cancel  error // why it should end, or nil
+	lost    error // why its step goes on without it, or nil
+	told    bool  // it was answered before its step's end, and nothing of that is kept
+	alone   bool  // a step with others has failed: it gets one of its own
 	logits  []float32
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
@@ -73,8 +75,9 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	c.ready = append(c.ready, s.req)
 }
 
-// grow gives a sequence pages for so many positions, for which there is room. If others share the page that it will write to next, it gets one of
-// its own, and the copy that makes it so is returned; the original is held until then.
+// grow gives a sequence pages for so many positions, for which there is room. If others share the
+// page that it will write to next, it gets one of its own, and the copy that makes it so is
+// returned; the original is held until then.
 func (c *Core) grow(s *sequence, positions int) (cp stages.PageCopy) {
 	if c.sharesTail(s) {
 		tail := &s.pages[s.len/c.pages.rows]
@@ -169,8 +172,9 @@ func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 	}
 }
 
-// abandon answers a cancelled request whose step goes on, be it for others, or because it still waits for something. What the step makes of it
-// is not kept, which only a sequence without recurrent state survives.
+// abandon answers a cancelled request whose step goes on, be it for others, or because it still
+// waits for something. What the step makes of it is not kept, which only a sequence without
+// recurrent state survives.
 func (c *Core) abandon(r *request, out *stages.Outbox) {
 	if c.cfg.RecurrentBytes > 0 {
 		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: r.cancel}
@@ -179,8 +183,9 @@ func (c *Core) abandon(r *request, out *stages.Outbox) {
 	r.told = true
 }
 
-// cancel ends a request that is in no step at once. One that is in a step ends when the step does; if nobody wants the
-// step any more, it is undone when no layer of it has begun, and given up between layers when some are left to begin.
+// cancel ends a request that is in no step at once. One that is in a step ends when the step does;
+// if nobody wants the step any more, it is undone when no layer of it has begun, and given up
+// between layers when some are left to begin.
 func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 	if r.cancel == nil {
 		r.cancel = cause
@@ -304,7 +309,8 @@ func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 	}
 }
 
-// close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no answer: whatever comes next comes behind.
+// close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no
+// answer: whatever comes next comes behind.
 func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})

@@ -7,16 +7,20 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// frozen is a state that no step changes: pages, which it shares, and the recurrent state, which dispatch keeps under its name.
+// frozen is a state that no step changes: pages, which it shares, and the recurrent state, which
+// dispatch keeps under its name.
 type frozen struct {
-	id     stages.StateID // 0: empty, or nothing recurrent
-	pages  []stages.PageID
-	tokens []int32 // [positions], below 0 where they are not known; shared with sequences, which only ever append behind them
-	ready  bool    // dispatch has made it
-	gone   bool    // nobody wants it any more
+	id    stages.StateID // 0: empty, or nothing recurrent
+	pages []stages.PageID
+	// [positions], below 0 where they are not known; shared with sequences, which only ever append
+	// behind them
+	tokens []int32
+	ready  bool // dispatch has made it
+	gone   bool // nobody wants it any more
 
-	owner stages.SeqID // of what is kept: whose checkpoint it is; 0 if it is remembered for whoever has use for it
-	used  uint64       // of what is kept: when it was kept or used last, of Core.uses
+	// of what is kept: whose checkpoint it is; 0 if it is remembered for whoever has use for it
+	owner stages.SeqID
+	used  uint64 // of what is kept: when it was kept or used last, of Core.uses
 }
 
 func (f *frozen) pos() int { return len(f.tokens) }
@@ -99,7 +103,8 @@ func (c *Core) refuse(to stages.Caller, seq stages.SeqID, kind stages.SequenceOp
 	c.answer(to, m, out)
 }
 
-// place makes a sequence hold the first pos positions of a text. Its recurrent state is another matter. pages and tokens are left alone.
+// place makes a sequence hold the first pos positions of a text. Its recurrent state is another
+// matter. pages and tokens are left alone.
 func (c *Core) place(s *sequence, pages []stages.PageID, tokens []int32, pos int) {
 	pages = pages[:c.pages.count(pos)]
 	c.pages.hold(live, pages...)
@@ -115,8 +120,8 @@ func (c *Core) empty(s *sequence) { c.place(s, nil, nil, 0) }
 // cut takes a sequence back to a position that needs no other recurrent state.
 func (c *Core) cut(s *sequence, pos int) { c.place(s, s.pages, s.tokens, pos) }
 
-// moved forgets what does not hold any more of a sequence that stands elsewhere than before: what was foretold, and checkpoints that are no
-// beginning of its text.
+// moved forgets what does not hold any more of a sequence that stands elsewhere than before: what
+// was foretold, and checkpoints that are no beginning of its text.
 func (c *Core) moved(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
@@ -124,7 +129,8 @@ func (c *Core) moved(s *sequence, out *stages.Outbox) {
 	c.fit(0, out)
 }
 
-// freeze returns a frozen state of what a sequence holds, by a holder of its pages, without a recurrent state yet.
+// freeze returns a frozen state of what a sequence holds, by a holder of its pages, without a
+// recurrent state yet.
 func (c *Core) freeze(s *sequence, by holder) *frozen {
 	f := &frozen{pages: slices.Clone(s.pages[:c.pages.count(s.len)]), tokens: s.tokens[:s.len:s.len]}
 	c.pages.hold(by, f.pages...)

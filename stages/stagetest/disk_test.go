@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/router"
 )
 
-// machine is router and expert-IO with a disk and a device that take simulated time: one read and one wave at a time. It decodes one
-// row after the other.
+// machine is router and expert-IO with a disk and a device that take simulated time: one read and
+// one wave at a time. It decodes one row after the other.
 type machine struct {
 	router *router.Core
 	io     *expertio.Core
@@ -150,7 +150,8 @@ func (m *machine) pass(ns int64) error {
 	}
 }
 
-// token decodes one row. scores is [layers, experts]; ahead is of each of the next two layers what their routers foretell of them.
+// token decodes one row. scores is [layers, experts]; ahead is of each of the next two layers what
+// their routers foretell of them.
 func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int64) error {
 	b := &stages.Batch{Rows: []stages.Row{{Seq: 1, Pos: int32(id)}}, Segments: []stages.Segment{{Seq: 1, Rows: 1, Pos: id}}}
 	for layer := range scores {
@@ -192,8 +193,9 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 	return m.pass(headNS)
 }
 
-// routing draws scores of a text: of each expert a popularity, a part that stays from row to row for a while, and one that is new. What
-// routers foretell is the scores with noise added, twice as much two layers ahead.
+// routing draws scores of a text: of each expert a popularity, a part that stays from row to row
+// for a while, and one that is new. What routers foretell is the scores with noise added, twice as
+// much two layers ahead.
 type routing struct {
 	r       *rand.Rand
 	popular [][]float64
@@ -229,8 +231,9 @@ func (g *routing) next() (scores, one, two [][]float32) {
 	return scores, one, two
 }
 
-// TestSimulatedDisk decodes with slots for a quarter of the experts while reads and computing take simulated time, with routers that
-// foretell well, badly and not at all. Good predictors hide a good part of the waiting, bad ones cost next to nothing.
+// TestSimulatedDisk decodes with slots for a quarter of the experts while reads and computing take
+// simulated time, with routers that foretell well, badly and not at all. Good predictors hide a
+// good part of the waiting, bad ones cost next to nothing.
 func TestSimulatedDisk(t *testing.T) {
 	const (
 		warm, tokens = 48, 96

@@ -1,7 +1,8 @@
-// Package stagetest runs the five stages in one goroutine, under any order of delivery. A Sim holds what actors, read pool and
-// device hold for real: messages under way, reads that have not ended, commands that have not run. Its random source
-// picks what happens next, so a seed is an order; the only order it keeps is the one that is promised, from one sender to
-// one receiver. It watches the pipeline's invariants and fails with the event that broke one.
+// Package stagetest runs the five stages in one goroutine, under any order of delivery. A Sim holds
+// what actors, read pool and device hold for real: messages under way, reads that have not ended,
+// commands that have not run. Its random source picks what happens next, so a seed is an order; the
+// only order it keeps is the one that is promised, from one sender to one receiver. It watches the
+// pipeline's invariants and fails with the event that broke one.
 //
 // RunTraces runs one stage alone by text files: messages in, what the stage answers out.
 package stagetest

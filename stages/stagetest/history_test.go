@@ -14,7 +14,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
-// editor is a caller that edits one sequence at random. It asks for one thing at a time; several of them do so at once.
+// editor is a caller that edits one sequence at random. It asks for one thing at a time; several of
+// them do so at once.
 type editor struct {
 	x      *editors
 	id     stages.SeqID
@@ -215,7 +216,8 @@ func (x *editors) some(n int) []int32 {
 	return tokens
 }
 
-// change asks for another state; where it succeeds the sequence holds the first Pos positions of its text, or of the one that is given.
+// change asks for another state; where it succeeds the sequence holds the first Pos positions of
+// its text, or of the one that is given.
 func (e *editor) change(what string, m stages.Message, text []int32) {
 	e.ask(m, func(a stages.Message) error {
 		d := a.(*stages.SequenceDone)
@@ -379,8 +381,9 @@ func (e *editor) close() error {
 	return nil
 }
 
-// TestEditors lets three callers edit their sequences at random, all at once, under many orders of delivery and settings, with little memory and
-// while reads and device commands fail: what is answered without an error has the bits of a fresh reading, no step writes to a page that another
+// TestEditors lets three callers edit their sequences at random, all at once, under many orders of
+// delivery and settings, with little memory and while reads and device commands fail: what is
+// answered without an error has the bits of a fresh reading, no step writes to a page that another
 // state has (watchedPages), and in the end no page and no state is left.
 func TestEditors(t *testing.T) {
 	t.Run("recurrent", func(t *testing.T) { testEditors(t, "qwen3_5_moe/bf16") })

@@ -19,7 +19,8 @@ var (
 	errDrain  = errors.New("the engine is drained")
 )
 
-// rough is one simulated life of an engine in which everything that may go wrong does so at random moments.
+// rough is one simulated life of an engine in which everything that may go wrong does so at random
+// moments.
 type rough struct {
 	*simulation
 	r    *rand.Rand
@@ -37,7 +38,8 @@ type rough struct {
 	problem           error
 }
 
-// talker is a caller that holds its conversation until it has got through once, whatever is done to it.
+// talker is a caller that holds its conversation until it has got through once, whatever is done to
+// it.
 type talker struct {
 	id      stages.SeqID
 	n       int // conversation
@@ -80,7 +82,8 @@ func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 	return x, tu
 }
 
-// live lets everything happen until all conversations are through or refused, and looks at what is left.
+// live lets everything happen until all conversations are through or refused, and looks at what is
+// left.
 func (x *rough) live() error {
 	for _, t := range x.talkers {
 		x.open(t)
@@ -118,7 +121,8 @@ func (x *rough) atEnd() error {
 	return nil
 }
 
-// between takes the answers that have come and interrupts something now and then. It reports true to stop.
+// between takes the answers that have come and interrupts something now and then. It reports true
+// to stop.
 func (x *rough) between() bool {
 	x.meddle()
 	for ; x.seen < len(x.Answers); x.seen++ {
@@ -297,9 +301,10 @@ func (x *rough) allowed(t *talker, m *stages.ChunkEvaluated) error {
 	return nil
 }
 
-// TestRough holds three conversations while callers go away, sequences are closed, reset and opened again, reads and device
-// commands fail, and the engine is drained, all at random moments. What is answered without an error has the bits of the
-// conversation alone, and in the end everything is back where it belongs.
+// TestRough holds three conversations while callers go away, sequences are closed, reset and opened
+// again, reads and device commands fail, and the engine is drained, all at random moments. What is
+// answered without an error has the bits of the conversation alone, and in the end everything is
+// back where it belongs.
 func TestRough(t *testing.T) {
 	for _, name := range []string{"qwen3_5_moe/bf16", "qwen3_moe/bf16"} {
 		t.Run(name, func(t *testing.T) { runRough(t, openPack(t, name)) })

@@ -17,21 +17,24 @@ type Config struct {
 	Read func(stages.Read) error
 	// Free, if set, is told of a slot whose memory may go back to the system.
 	Free func(stages.SlotID)
-	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is late, and it ends some other time. nil
-	// means never.
+	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is
+	// late, and it ends some other time. nil means never.
 	Late      func(stages.Read) error
 	RingDepth int
-	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with recurrent state; 0 if that is not to be watched.
+	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with
+	// recurrent state; 0 if that is not to be watched.
 	PageRows int
 	Rand     *rand.Rand
 }
 
 // Sim is a pipeline at rest or between two events.
 type Sim struct {
-	cfg     Config
-	links   [stages.NumStages + 1][stages.NumStages][]stages.Message // from, to; callers are the last sender
-	loose   []stages.Send                                            // TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
-	reads   []stages.ReadGroup                                       // of one read each
+	cfg Config
+	// from, to; callers are the last sender
+	links [stages.NumStages + 1][stages.NumStages][]stages.Message
+	// TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
+	loose   []stages.Send
+	reads   []stages.ReadGroup // of one read each
 	lingers []uint64
 	watch   watch
 	out     stages.Outbox
@@ -194,8 +197,8 @@ func (s *Sim) endLinger(i int) {
 	s.loose = append(s.loose, stages.Send{To: stages.Sequencer, Msg: &stages.LingerOver{Round: round}})
 }
 
-// AtRest reports, as an error, what a quiet pipeline still holds: by the messages that passed, and by the books of every core
-// that has an AtRest method of its own.
+// AtRest reports, as an error, what a quiet pipeline still holds: by the messages that passed, and
+// by the books of every core that has an AtRest method of its own.
 func (s *Sim) AtRest() error {
 	errs := []error{s.watch.atRest()}
 	for _, c := range s.cfg.Cores {
@@ -206,10 +209,12 @@ func (s *Sim) AtRest() error {
 	return errors.Join(errs...)
 }
 
-// Spared returns how often a layer went on for a sequence although it could not for another of the step.
+// Spared returns how often a layer went on for a sequence although it could not for another of the
+// step.
 func (s *Sim) Spared() int { return s.watch.spared }
 
-// Queue is a device queue whose commands run when the simulator says so, or at once until Hold is called.
+// Queue is a device queue whose commands run when the simulator says so, or at once until Hold is
+// called.
 type Queue struct {
 	// Refuse, if set, is asked by Submit, which fails with what it returns.
 	Refuse func(*gpu.Commands) error

@@ -73,9 +73,12 @@ type tuning struct {
 	ahead, aheadRows                          int  // layers, rows
 	resize                                    bool // to random numbers of slots at random moments
 	warm                                      bool // from random counts of earlier runs
-	resident                                  bool // all experts in memory, and the device chooses among them; slots, warm and resize are of no use
-	kept                                      int  // recurrent states that the budget of checkpoints holds
-	pages                                     int  // key-value pages; 0 means 64
+	// all experts in memory, and the device chooses among them; slots, warm and resize are of no
+	// use
+	resident bool
+	// recurrent states that the budget of checkpoints holds
+	kept  int
+	pages int // key-value pages; 0 means 64
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -189,7 +192,8 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Combine:  new(combine.Core),
 	}
 	watched := 4
-	if dispatch.RecurrentBytes(p.cfg) == 0 { // there a step that failed is taken back, and its pages are others'
+	// there a step that failed is taken back, and its pages are others'
+	if dispatch.RecurrentBytes(p.cfg) == 0 {
 		watched = 0
 	}
 	s.Sim = stagetest.New(stagetest.Config{
@@ -307,7 +311,8 @@ func (s *simulation) stats() (*stages.Stats, error) {
 	return st, nil
 }
 
-// conserved reports a layer whose speculative reads do not end as one of hit, late and wasted each, or are not there yet.
+// conserved reports a layer whose speculative reads do not end as one of hit, late and wasted each,
+// or are not there yet.
 func conserved(s *stages.Stats) error {
 	for i, l := range s.Layers {
 		if l.PrefetchIssued != l.PrefetchHit+l.PrefetchLate+l.PrefetchWasted+l.PrefetchHeld {
@@ -356,8 +361,8 @@ func (p *pack) alone(t *testing.T, all []script) [][][]float32 {
 	return want
 }
 
-// TestOrders plays the same three conversations under many orders of delivery and settings, and wants the bits of each
-// conversation held alone.
+// TestOrders plays the same three conversations under many orders of delivery and settings, and
+// wants the bits of each conversation held alone.
 func TestOrders(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
@@ -419,8 +424,9 @@ func sameBits(got, want [][][]float32) error {
 	return nil
 }
 
-// TestSpeculation counts what becomes of speculative reads under many orders and settings, some of whose reads fail, in the midst of
-// conversations and after them: nothing is lost, and each end occurs.
+// TestSpeculation counts what becomes of speculative reads under many orders and settings, some of
+// whose reads fail, in the midst of conversations and after them: nothing is lost, and each end
+// occurs.
 func TestSpeculation(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
@@ -502,8 +508,8 @@ func (s *simulation) countSpeculation(r *rand.Rand, all []script, sum *stages.La
 	return errors.Join(conserved(st), s.AtRest())
 }
 
-// TestFailingReads lets reads fail at random: conversations that were hit get the read's error and are poisoned, the others
-// get the bits they would get alone, and the pipeline comes to rest.
+// TestFailingReads lets reads fail at random: conversations that were hit get the read's error and
+// are poisoned, the others get the bits they would get alone, and the pipeline comes to rest.
 func TestFailingReads(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)

@@ -21,7 +21,8 @@ type Traced struct {
 	Core stages.Core
 	// Do, if set, obeys commands that are no messages; it returns lines to show.
 	Do func(command string, a *Args) ([]string, error)
-	// Also, if set, returns what the core has done beside its outbox since it was asked last, a line each.
+	// Also, if set, returns what the core has done beside its outbox since it was asked last, a
+	// line each.
 	Also func() []string
 }
 
@@ -34,11 +35,14 @@ type Traced struct {
 //	OpenSequence seq=1 caller=a
 //	  dispatch: OpenSequence seq=1 caller=a
 //
-// A scenario begins with an empty core, which open makes of the config line. A command is a message: its type and its fields in
-// lower case; step=, layer= and atus= (when it was sent, in microseconds) stand for the Step. Lines that are indented are the answer: what the outbox holds, in the order in
-// which a shell performs it, and an error as "error:". "itself" is the message that the core sent to itself last. Three commands describe what messages share: "step ID lane= rows=" a batch
-// (a row is seq@pos:token, with * if its logits are wanted, *^ the largest alone), "plan NAME topk= picks= weights= uses=" a RoutePlan (a use is
-// expert:pair+pair), and whatever Traced.Do knows. With -update answers are written into the files.
+// A scenario begins with an empty core, which open makes of the config line. A command is a
+// message: its type and its fields in lower case; step=, layer= and atus= (when it was sent, in
+// microseconds) stand for the Step. Lines that are indented are the answer: what the outbox holds,
+// in the order in which a shell performs it, and an error as "error:". "itself" is the message that
+// the core sent to itself last. Three commands describe what messages share: "step ID lane= rows="
+// a batch (a row is seq@pos:token, with * if its logits are wanted, *^ the largest alone), "plan
+// NAME topk= picks= weights= uses=" a RoutePlan (a use is expert:pair+pair), and whatever Traced.Do
+// knows. With -update answers are written into the files.
 func RunTraces(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Traced) {
 	t.Helper()
 	files, err := filepath.Glob(glob)
@@ -97,8 +101,8 @@ type scenario struct {
 	own     stages.Message // what the core sent itself last
 }
 
-// run obeys the lines of a scenario, the first of which is line number first of the file, counted from 0. It returns the lines with the
-// right answers.
+// run obeys the lines of a scenario, the first of which is line number first of the file, counted
+// from 0. It returns the lines with the right answers.
 func (s *scenario) run(lines []string, first int) (right []string) {
 	for at := 0; at < len(lines); {
 		line := lines[at]

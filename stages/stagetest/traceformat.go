@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// longest is how many numbers of a slice are written out; of more only their number is, in brackets.
+// longest is how many numbers of a slice are written out; of more only their number is, in
+// brackets.
 const longest = 40
 
 // format writes a message as a command has it: type, step, and every field that is not zero.

@@ -195,7 +195,8 @@ func (s *scenario) declareStep(a *Args) error {
 	return nil
 }
 
-// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 uses=0:1,3:0", and losses=2:router:1:why.
+// declarePlan parses "plan p topk=2 picks=3,0 weights=0.75,0.25 uses=0:1,3:0", and
+// losses=2:router:1:why.
 func (s *scenario) declarePlan(a *Args) error {
 	p := &stages.RoutePlan{TopK: a.Int("topk", 1)}
 	if err := s.set(reflect.ValueOf(&p.Picks).Elem(), a.String("picks", "")); err != nil {

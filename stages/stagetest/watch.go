@@ -16,9 +16,11 @@ type watch struct {
 	drained map[stages.StepID]bool
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
 	filling map[stages.SlotID]bool           // is being read into
-	layer   map[waveID]*watchedLayer         // waves sent of a layer, of which wave 0 stands for all
-	spared  int                              // sequences for which a layer went on that had lost others
-	pages   watchedPages
+	// waves sent of a layer, of which wave 0 stands for all
+	layer map[waveID]*watchedLayer
+	// sequences for which a layer went on that had lost others
+	spared int
+	pages  watchedPages
 }
 
 type waveID struct {
@@ -26,7 +28,8 @@ type waveID struct {
 	layer, wave int
 }
 
-type watchedStep struct{ begun, retired, credits int } // credits: messages that began layers and whose layers are not retired
+// credits: messages that began layers and whose layers are not retired
+type watchedStep struct{ begun, retired, credits int }
 
 // watchedLayer is what was sent of a plan.
 type watchedLayer struct {
@@ -116,8 +119,8 @@ func (w *watch) waveResident(m *stages.WaveResident) error {
 	return nil
 }
 
-// part checks that the waves of a layer are numbered, that each use of the plan is in one of them, and that the one that ends the
-// uses, and no other, is the last.
+// part checks that the waves of a layer are numbered, that each use of the plan is in one of them,
+// and that the one that ends the uses, and no other, is the last.
 func (w *watch) part(m *stages.WaveResident) error {
 	id := waveID{m.ID, m.Layer, 0}
 	l := w.layer[id]
@@ -142,7 +145,8 @@ func (w *watch) part(m *stages.WaveResident) error {
 	return w.lost(m, l)
 }
 
-// lost checks that what a layer leaves out is wanted only by those whom it has lost, and that somebody is left.
+// lost checks that what a layer leaves out is wanted only by those whom it has lost, and that
+// somebody is left.
 func (w *watch) lost(m *stages.WaveResident, l *watchedLayer) error {
 	if len(m.Losses) >= len(m.Batch.Segments) || len(m.Losses) > 0 && !m.Last {
 		return fmt.Errorf("wave %d of %v, last %v, tells of %d losses of %d sequences", m.Wave, &m.Step, m.Last, len(m.Losses), len(m.Batch.Segments))

@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// watchedPages is the pages of each state, as far as messages tell: of a model with recurrent state, whose sequences are never cut without
-// a copy of one.
+// watchedPages is the pages of each state, as far as messages tell: of a model with recurrent
+// state, whose sequences are never cut without a copy of one.
 type watchedPages struct {
 	rows int // positions of a page; 0: nothing is watched
 	of   map[stages.StateID][]stages.PageID
@@ -26,7 +26,8 @@ func (w watchedPages) copy(m *stages.CopyState) {
 	w.of[m.To] = pages
 }
 
-// begin checks that no page that a step writes to belongs to another state, and that what is copied was the writer's.
+// begin checks that no page that a step writes to belongs to another state, and that what is copied
+// was the writer's.
 func (w watchedPages) begin(m *stages.BeginLayer) error {
 	if m.Layer > 0 || w.rows == 0 {
 		return nil

@@ -1,6 +1,8 @@
-// Package chat turns conversations into prompts and answers back into messages. It owns where a model's chat template is
-// found, what a message is, how a turn ends, and which part of an answer is reasoning.
+// Package chat turns conversations into prompts and answers back into messages. It owns where a
+// model's chat template is found, what a message is, how a turn ends, and which part of an answer
+// is reasoning.
 //
-// Load makes a Template from a model directory; Template.Render gives the prompt. A Reasoning tells the reasoning of an
-// answer from its content while the text comes in. The template language itself is package jinja.
+// Load makes a Template from a model directory; Template.Render gives the prompt. A Reasoning tells
+// the reasoning of an answer from its content while the text comes in. The template language itself
+// is package jinja.
 package chat

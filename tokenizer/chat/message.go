@@ -21,8 +21,8 @@ const (
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
-	// ReasoningContent is what the assistant thought before it answered, without its marks. Most templates leave it out of
-	// earlier turns.
+	// ReasoningContent is what the assistant thought before it answered, without its marks. Most
+	// templates leave it out of earlier turns.
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 }
 
@@ -39,8 +39,8 @@ func Values(messages []Message) *jinja.List {
 	return list
 }
 
-// ReadMessages reads a JSON list of messages whose contents are texts. What else a message may hold in other programs, such
-// as images and tool calls, is refused.
+// ReadMessages reads a JSON list of messages whose contents are texts. What else a message may hold
+// in other programs, such as images and tool calls, is refused.
 func ReadMessages(r io.Reader) ([]Message, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {

@@ -8,9 +8,10 @@ const (
 	endReasoning   = "</think>"
 )
 
-// Reasoning tells the reasoning of an answer from its content, as the text comes in pieces. An answer reasons if it begins
-// with <think>, after white space perhaps, or if the prompt ended with it; </think> ends the reasoning. The marks are in
-// neither part, nor are line feeds next to them. Marks further on in the content are text. It is for one goroutine.
+// Reasoning tells the reasoning of an answer from its content, as the text comes in pieces. An
+// answer reasons if it begins with <think>, after white space perhaps, or if the prompt ended with
+// it; </think> ends the reasoning. The marks are in neither part, nor are line feeds next to them.
+// Marks further on in the content are text. It is for one goroutine.
 type Reasoning struct {
 	state reasoningState
 	held  string // not decided yet
@@ -26,7 +27,8 @@ const (
 	content                               // nothing is held
 )
 
-// NewReasoning returns a Reasoning at the beginning of the answer to a prompt, which may have opened the reasoning already.
+// NewReasoning returns a Reasoning at the beginning of the answer to a prompt, which may have
+// opened the reasoning already.
 func NewReasoning(prompt string) *Reasoning {
 	if strings.HasSuffix(strings.TrimSpace(prompt), beginReasoning) {
 		return &Reasoning{state: reasoningBegins}
@@ -34,7 +36,8 @@ func NewReasoning(prompt string) *Reasoning {
 	return &Reasoning{}
 }
 
-// Push adds text of the answer and returns what is certain now; either part may be empty. Reasoning comes first.
+// Push adds text of the answer and returns what is certain now; either part may be empty. Reasoning
+// comes first.
 func (r *Reasoning) Push(text string) (thought, said string) {
 	r.held += text
 	if r.state == undecided {

@@ -23,7 +23,8 @@ func (e *NoTemplateError) Error() string {
 		"it may be no chat model, else put the template into that directory as chat_template.jinja", e.Dir)
 }
 
-// Template renders conversations as one model wants them. It never changes: any number of goroutines may use it.
+// Template renders conversations as one model wants them. It never changes: any number of
+// goroutines may use it.
 type Template struct {
 	plain     *jinja.Template
 	withTools *jinja.Template // for conversations with tools; often the same
@@ -33,7 +34,8 @@ type Template struct {
 
 // Options are what a template needs beside its text.
 type Options struct {
-	// BOS and EOS are the special tokens as text. Load takes an empty one from tokenizer_config.json.
+	// BOS and EOS are the special tokens as text. Load takes an empty one from
+	// tokenizer_config.json.
 	BOS, EOS string
 	// Now gives the time to templates that print the date. Nil makes them fail.
 	Now func() time.Time
@@ -48,9 +50,10 @@ func Parse(name, text string, o Options) (*Template, error) {
 	return &Template{plain: t, withTools: t, bos: o.BOS, eos: o.EOS, now: o.Now}, nil
 }
 
-// Load finds the chat template of a model directory: chat_template.jinja, else chat_template in tokenizer_config.json, else
-// that in chat_template.json. In the latter two it is one text, or a list of named ones: "default", and "tool_use"
-// for conversations with tools. The error is a *NoTemplateError if there is none.
+// Load finds the chat template of a model directory: chat_template.jinja, else chat_template in
+// tokenizer_config.json, else that in chat_template.json. In the latter two it is one text, or a
+// list of named ones: "default", and "tool_use" for conversations with tools. The error is a
+// *NoTemplateError if there is none.
 func Load(dir string, o Options) (*Template, error) {
 	config, err := readObject(filepath.Join(dir, "tokenizer_config.json"))
 	if err != nil {
@@ -163,8 +166,9 @@ func (t *Template) Render(c jinja.Chat) (string, error) {
 	return (&jinja.ChatTemplate{Template: template, BOS: t.bos, EOS: t.eos, Now: t.now}).Render(c)
 }
 
-// TurnEnd returns the text that the template puts after what the assistant says, "" if that cannot be told. Its first
-// token, if a special one, is how the model ends its turn, even where other files of the model forgot to say so.
+// TurnEnd returns the text that the template puts after what the assistant says, "" if that cannot
+// be told. Its first token, if a special one, is how the model ends its turn, even where other
+// files of the model forgot to say so.
 func (t *Template) TurnEnd() string {
 	const mark = "moeflux" // any word will do
 	text, err := t.Render(jinja.Chat{Messages: Values([]Message{{Role: User, Content: "?"}, {Role: Assistant, Content: mark}})})

@@ -105,8 +105,8 @@ var mutates = map[string]map[string]bool{
 	"dict": {"clear": true, "pop": true, "popitem": true, "setdefault": true, "update": true},
 }
 
-// attribute is an attribute of obj in Python's sense, methods included; ok is false if it has none of that name. What
-// the sandbox forbids comes as an undefined value that fails when used.
+// attribute is an attribute of obj in Python's sense, methods included; ok is false if it has none
+// of that name. What the sandbox forbids comes as an undefined value that fails when used.
 func (r *run) attribute(obj Value, name string) (v Value, ok bool, err error) {
 	if strings.HasPrefix(name, "_") {
 		ns, isNS := obj.(*namespace)
@@ -228,7 +228,8 @@ func (r *run) slice(obj Value, bounds [3]Value) (Value, error) {
 	return nil, typeErr("'%s' object is not subscriptable", typeName(obj))
 }
 
-// sliceBounds resolves the bounds for a length of n: count positions from from on, step apart, before to.
+// sliceBounds resolves the bounds for a length of n: count positions from from on, step apart,
+// before to.
 func sliceBounds(b [3]Value, n int) (from, to, step, count int, err error) {
 	num := func(v Value, def int) int {
 		if v == nil || err != nil {

@@ -71,8 +71,9 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// sameError compares an error with the reference's. Python's complaints about the number of arguments come in many
-// wordings, and errors of the Python compiler have places in generated code: of these only the kind has to match.
+// sameError compares an error with the reference's. Python's complaints about the number of
+// arguments come in many wordings, and errors of the Python compiler have places in generated code:
+// of these only the kind has to match.
 func sameError(e *Error, class, msg string) bool {
 	switch {
 	case class == "SyntaxError":

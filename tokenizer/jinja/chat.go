@@ -5,8 +5,8 @@ import "time"
 // ChatTemplate renders conversations with the variables that chat templates expect.
 type ChatTemplate struct {
 	Template *Template
-	// BOS and EOS are the tokenizer's special tokens as text. A template sees an empty one as undefined, as it does in the
-	// reference.
+	// BOS and EOS are the tokenizer's special tokens as text. A template sees an empty one as
+	// undefined, as it does in the reference.
 	BOS, EOS string
 	// Now gives strftime_now its time. Nil makes strftime_now fail.
 	Now func() time.Time
@@ -32,8 +32,8 @@ type Chat struct {
 	Extra *Dict
 }
 
-// Render returns the prompt of one conversation. It may be called from many goroutines. The error is an *Error; one
-// of kind KindTemplate is the template's own refusal of the conversation.
+// Render returns the prompt of one conversation. It may be called from many goroutines. The error
+// is an *Error; one of kind KindTemplate is the template's own refusal of the conversation.
 func (t *ChatTemplate) Render(c Chat) (string, error) {
 	vars := NewDict()
 	list := func(name string, l *List) {

@@ -77,7 +77,8 @@ func readChats(t testing.TB) (bos, eos string, cases []*chatFixture) {
 	return f.BOS, f.EOS, f.Cases
 }
 
-// The conversations come out byte for byte as transformers renders them, and what it refuses is refused.
+// The conversations come out byte for byte as transformers renders them, and what it refuses is
+// refused.
 func TestChatCases(t *testing.T) {
 	bos, eos, cases := readChats(t)
 	if len(cases) != 58 {

@@ -2,7 +2,8 @@ package jinja
 
 import "fmt"
 
-// maxTreeDepth bounds the depth of the tree, which chains of operators make deeper than the source is nested.
+// maxTreeDepth bounds the depth of the tree, which chains of operators make deeper than the source
+// is nested.
 const maxTreeDepth = 2000
 
 // checker looks through a tree for what the parser lets pass and rendering should not meet.
@@ -11,7 +12,8 @@ type checker struct {
 	depth int
 }
 
-// context is what surrounds a node. In a soft one, which may never run, an unknown filter is no error until it does.
+// context is what surrounds a node. In a soft one, which may never run, an unknown filter is no
+// error until it does.
 type context struct {
 	soft   bool
 	inLoop bool // break and continue are allowed

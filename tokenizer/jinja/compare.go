@@ -66,7 +66,8 @@ func (r *run) equal(a, b Value) (bool, error) {
 	return sameObject(a, b), nil
 }
 
-// sameObject is Python's a is b, as far as it can be told: numbers and strings are the same if they are equal.
+// sameObject is Python's a is b, as far as it can be told: numbers and strings are the same if they
+// are equal.
 func sameObject(a, b Value) bool {
 	switch x := a.(type) {
 	case *big.Int:
@@ -190,7 +191,8 @@ func (r *run) ordered(op string, a, b Value) (bool, error) {
 	}
 	if x, ok := asString(a); ok {
 		if y, ok := asString(b); ok {
-			return holds(op, strings.Compare(x, y)), nil // the order of UTF-8 is that of code points
+			// the order of UTF-8 is that of code points
+			return holds(op, strings.Compare(x, y)), nil
 		}
 	}
 	switch x := a.(type) {

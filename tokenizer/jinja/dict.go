@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Dict is a Python dict: keys keep the order in which they first came. A template cannot change it; nor may a program
-// while a template that was given it renders. Any number of templates may render with it at once.
+// Dict is a Python dict: keys keep the order in which they first came. A template cannot change it;
+// nor may a program while a template that was given it renders. Any number of templates may render
+// with it at once.
 type Dict struct {
 	entries []entry
 	index   map[key]int // of entries; nil while there are few, and they are searched
@@ -93,7 +94,8 @@ func (d *Dict) copyOf() *Dict {
 	return out
 }
 
-// key is what a value is known by in a dict or a set: two values that Python takes for equal have the same key.
+// key is what a value is known by in a dict or a set: two values that Python takes for equal have
+// the same key.
 type key struct {
 	kind byte
 	num  int64

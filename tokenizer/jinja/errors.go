@@ -5,12 +5,14 @@ import (
 	"fmt"
 )
 
-// Kind says what class of error a template ran into, by the name of the exception that the reference raises.
+// Kind says what class of error a template ran into, by the name of the exception that the
+// reference raises.
 type Kind string
 
 // The kinds that a caller may branch on. KindLimit and KindUnsupported are this package's own.
 const (
-	KindTemplate      Kind = "TemplateError"          // raise_exception; Msg is exactly the text given to it
+	// raise_exception; Msg is exactly the text given to it
+	KindTemplate      Kind = "TemplateError"
 	KindSyntax        Kind = "TemplateSyntaxError"    // from Parse
 	KindAssertion     Kind = "TemplateAssertionError" // from Parse: an unknown filter or test
 	KindRuntime       Kind = "TemplateRuntimeError"

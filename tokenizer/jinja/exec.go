@@ -136,7 +136,8 @@ func (s *withStmt) exec(r *run, sc *scope, out *buffer) (flow, error) {
 	return r.exec(s.body, inner, out)
 }
 
-// A generation block marks the text that the model wrote. It renders as its body, in a scope of its own.
+// A generation block marks the text that the model wrote. It renders as its body, in a scope of its
+// own.
 func (s *generationStmt) exec(r *run, sc *scope, out *buffer) (flow, error) {
 	return r.exec(s.body, sc.inner(), out)
 }

@@ -21,7 +21,8 @@ func filterTrim(r *run, in Value, a arguments) (Value, error) {
 	return likeText(text, t.(string)), nil
 }
 
-// filterTitle capitalizes what follows white space, a hyphen or an opening bracket; str.title has other rules.
+// filterTitle capitalizes what follows white space, a hyphen or an opening bracket; str.title has
+// other rules.
 func filterTitle(r *run, in Value, a arguments) (Value, error) {
 	if _, err := a.bind("title", 0); err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// formatSpec is Python's format specification: [[fill]align][sign][z][#][0][width][grouping][.precision][type].
+// formatSpec is Python's format specification:
+// [[fill]align][sign][z][#][0][width][grouping][.precision][type].
 type formatSpec struct {
 	fill      string
 	align     byte // one of < > ^ =, or 0
@@ -240,7 +241,8 @@ func (f *formatSpec) float(x float64) (string, error) {
 	return f.number(math.Signbit(x) && !math.IsNaN(x), "", s[:whole], s[whole:]+suffix, 3), nil
 }
 
-// generalFloat is %g: prec digits, an exponent where it is shorter, no zeros at the end unless keep.
+// generalFloat is %g: prec digits, an exponent where it is shorter, no zeros at the end unless
+// keep.
 func generalFloat(a float64, prec int, keep bool) string {
 	prec = max(prec, 1)
 	e := strconv.FormatFloat(a, 'e', prec-1, 64)
@@ -310,7 +312,8 @@ func group(digits string, sep byte, size int) string {
 	return b.String()
 }
 
-// groupZeros is group with zeros before it, themselves in groups, up to a width that a separator does not begin.
+// groupZeros is group with zeros before it, themselves in groups, up to a width that a separator
+// does not begin.
 func groupZeros(digits string, sep byte, size, width int) string {
 	n := len(digits)
 	for n+(n-1)/size < width {

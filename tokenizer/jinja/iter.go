@@ -117,7 +117,8 @@ type dictView struct {
 	pick func(e entry) Value
 }
 
-// generator is an iterator as a value: what is taken from it is gone. It is also what lazy filters return.
+// generator is an iterator as a value: what is taken from it is gone. It is also what lazy filters
+// return.
 type generator struct {
 	kind string // its type in Python
 	it   iterator
@@ -139,8 +140,8 @@ type iterFunc func(r *run) (Value, bool, error)
 
 func (f iterFunc) next(r *run) (Value, bool, error) { return f(r) }
 
-// lazy is a generator that makes its iterator when it is first asked, as Python's generator functions do: an error in
-// the arguments comes then, or never.
+// lazy is a generator that makes its iterator when it is first asked, as Python's generator
+// functions do: an error in the arguments comes then, or never.
 func lazy(start func(r *run) (iterator, error)) *generator {
 	var it iterator
 	return &generator{"generator", iterFunc(func(r *run) (Value, bool, error) {

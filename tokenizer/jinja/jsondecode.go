@@ -12,9 +12,10 @@ import (
 // maxJSONDepth bounds the nesting of a JSON text, as Python's reader does.
 const maxJSONDepth = 990
 
-// DecodeJSON reads one JSON value as Python's json.loads does: keys of objects stay in order, 1 is an int and 1.0 a
-// float, ints may be of any size. A key that comes twice keeps its first place and its last value. Halves of
-// surrogate pairs, which are no text, become U+FFFD. The error is an *Error.
+// DecodeJSON reads one JSON value as Python's json.loads does: keys of objects stay in order, 1 is
+// an int and 1.0 a float, ints may be of any size. A key that comes twice keeps its first place and
+// its last value. Halves of surrogate pairs, which are no text, become U+FFFD. The error is an
+// *Error.
 func DecodeJSON(data []byte) (Value, error) {
 	if !json.Valid(data) {
 		var discard json.RawMessage

@@ -20,7 +20,8 @@ type jsonWriter struct {
 	keySep   string
 }
 
-// filterToJSON is the tojson filter of the reference tools, which is json.dumps without ASCII escaping.
+// filterToJSON is the tojson filter of the reference tools, which is json.dumps without ASCII
+// escaping.
 func filterToJSON(r *run, in Value, a arguments) (Value, error) {
 	v, err := a.bind("tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// lexer cuts a template into tokens. The rules for white space are those of trim_blocks and lstrip_blocks: a tag eats
-// the newline after it and the blanks between the start of its line and it, unless a + says no or a - says more.
+// lexer cuts a template into tokens. The rules for white space are those of trim_blocks and
+// lstrip_blocks: a tag eats the newline after it and the blanks between the start of its line and
+// it, unless a + says no or a - says more.
 type lexer struct {
 	name string
 	src  string // newlines are \n, one at the very end is gone
@@ -113,7 +114,8 @@ func (l *lexer) sign(i int) byte {
 	return 0
 }
 
-// data emits the text before the tag that begins at end, stripped as its sign and the settings want, and moves there.
+// data emits the text before the tag that begins at end, stripped as its sign and the settings
+// want, and moves there.
 func (l *lexer) data(end int, sign byte, variable bool) {
 	text := l.src[l.pos:end]
 	switch {
@@ -132,7 +134,8 @@ func (l *lexer) data(end int, sign byte, variable bool) {
 	l.advance(end)
 }
 
-// rawBegin reports whether a raw tag goes on at i, behind {% and its sign, and where what it holds begins.
+// rawBegin reports whether a raw tag goes on at i, behind {% and its sign, and where what it holds
+// begins.
 func (l *lexer) rawBegin(i int) (body int, ok bool) {
 	i = l.spaceEnd(i)
 	if !strings.HasPrefix(l.src[i:], "raw") {
@@ -188,7 +191,8 @@ func (l *lexer) comment() error {
 	return nil
 }
 
-// tagEnd reports whether a tag ends at i, and where what follows begins. plus allows +, and the newline to be eaten.
+// tagEnd reports whether a tag ends at i, and where what follows begins. plus allows +, and the
+// newline to be eaten.
 func (l *lexer) tagEnd(i int, mark string, plus bool) (int, bool) {
 	rest := l.src[i:]
 	switch {

@@ -69,7 +69,8 @@ func fractionEnd(s string, i int) int {
 	return i
 }
 
-// intEnd is the end of the integer at i: a prefix with its digits, digits without a leading zero, or zeros.
+// intEnd is the end of the integer at i: a prefix with its digits, digits without a leading zero,
+// or zeros.
 func intEnd(s string, i int) int {
 	digits := "0123456789"
 	if s[i] == '0' {
@@ -84,7 +85,8 @@ func intEnd(s string, i int) int {
 	return runEnd(s, i, digits)
 }
 
-// runEnd is the end of the characters of set at i, each of which may have one underscore before it (but the first).
+// runEnd is the end of the characters of set at i, each of which may have one underscore before it
+// (but the first).
 func runEnd(s string, i int, set string) int {
 	for {
 		j := i
@@ -180,8 +182,9 @@ func unescape(s string) (text, msg string) {
 	return string(utf16.Decode(units)), ""
 }
 
-// strangeEscape handles a backslash that begins no escape. Before ASCII it stands for itself. The reference turns
-// other characters into escapes first, so a backslash before one of them escapes the backslash of that.
+// strangeEscape handles a backslash that begins no escape. Before ASCII it stands for itself. The
+// reference turns other characters into escapes first, so a backslash before one of them escapes
+// the backslash of that.
 func strangeEscape(s string, add func(string)) string {
 	r, n := utf8.DecodeRuneInString(s)
 	q := strconv.QuoteToASCII(string(r))

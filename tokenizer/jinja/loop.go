@@ -9,9 +9,11 @@ type loopContext struct {
 	length  int   // -1 until asked for
 	before  Value // missing outside of the items
 	current Value
-	after   Value                                               // missing unless looked ahead
-	changed Value                                               // the last arguments of changed, or missing
-	again   func(r *run, over Value, depth0 int) (Value, error) // runs a recursive loop on something else; may be nil
+	after   Value // missing unless looked ahead
+	// the last arguments of changed, or missing
+	changed Value
+	// runs a recursive loop on something else; may be nil
+	again func(r *run, over Value, depth0 int) (Value, error)
 }
 
 func (s *forStmt) exec(r *run, sc *scope, out *buffer) (flow, error) {
@@ -76,8 +78,8 @@ func (s *forStmt) loop(r *run, sc *scope, over Value, depth0 int, again func(*ru
 	return r.exec(s.other, sc.inner(), out)
 }
 
-// loopFilter leaves out the items for which the loop's condition is false. It is asked for each only when its turn
-// comes, so that the condition sees what the body did.
+// loopFilter leaves out the items for which the loop's condition is false. It is asked for each
+// only when its turn comes, so that the condition sees what the body did.
 type loopFilter struct {
 	s  *forStmt
 	sc *scope

@@ -36,7 +36,8 @@ func (m *macro) call(r *run, a arguments) (Value, error) {
 	return text, nil
 }
 
-// bind gives the arguments to the parameters, in sc. The rules are the reference's, those for caller included.
+// bind gives the arguments to the parameters, in sc. The rules are the reference's, those for
+// caller included.
 func (m *macro) bind(r *run, sc *scope, a arguments) error {
 	d := m.def
 	kw := append([]keyword(nil), a.kw...)
@@ -160,8 +161,8 @@ func kwDict(kw []keyword) *Dict {
 	return d
 }
 
-// bind matches the arguments with the parameters of a function, of which the first required ones must be there. What
-// is not given is missing.
+// bind matches the arguments with the parameters of a function, of which the first required ones
+// must be there. What is not given is missing.
 func (a arguments) bind(fn string, required int, params ...string) ([]Value, error) {
 	if len(a.pos) > len(params) {
 		return nil, typeErr("%s() takes at most %d arguments (%d given)", fn, len(params), len(a.pos))

@@ -2,8 +2,8 @@ package jinja
 
 import "strings"
 
-// Marked text, the result of escape and safe. Automatic escaping is off, so the mark matters only where marked and
-// plain text meet: the plain text is escaped then.
+// Marked text, the result of escape and safe. Automatic escaping is off, so the mark matters only
+// where marked and plain text meet: the plain text is escaped then.
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
@@ -26,7 +26,8 @@ func likeText(v Value, s string) Value {
 	return s
 }
 
-// markResult marks what a method of marked text returned: the string, or those in the list or tuple.
+// markResult marks what a method of marked text returned: the string, or those in the list or
+// tuple.
 func markResult(v Value) Value {
 	mark := func(items []Value) []Value {
 		out := make([]Value, len(items))

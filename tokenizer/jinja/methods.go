@@ -9,7 +9,8 @@ type methodFunc = func(r *run, recv Value, a arguments) (Value, error)
 func methodOf(kind, name string) methodFunc {
 	switch kind {
 	case "str", "Markup":
-		switch name { // these look up attributes, so they cannot be in a table that attributes are looked up in
+		// these look up attributes, so they cannot be in a table that attributes are looked up in
+		switch name {
 		case "format":
 			return (*run).strFormat
 		case "format_map":

@@ -74,7 +74,8 @@ func toFloat(v Value) (float64, error) {
 	return float64(n), nil
 }
 
-// index is the value of an int that a length or a position is given by. One too large becomes the largest.
+// index is the value of an int that a length or a position is given by. One too large becomes the
+// largest.
 func index(v Value) (int64, error) {
 	switch v := v.(type) {
 	case *big.Int:
@@ -92,7 +93,8 @@ func index(v Value) (int64, error) {
 	return n, nil
 }
 
-// size is index cut to what can be a count of characters or items: those beyond the limit stay beyond it.
+// size is index cut to what can be a count of characters or items: those beyond the limit stay
+// beyond it.
 func size(v Value) (int, error) {
 	n, err := index(v)
 	const most = 1 << 40
@@ -114,7 +116,8 @@ func intString(v Value) (string, error) {
 	return "", typeErr("%s is no int", typeName(v))
 }
 
-// floatString is repr of a float: the shortest digits that give it back, with an exponent below 1e-4 and from 1e16 on.
+// floatString is repr of a float: the shortest digits that give it back, with an exponent below
+// 1e-4 and from 1e16 on.
 func floatString(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -146,8 +149,8 @@ func truncFloat(f float64) (Value, error) {
 	return normInt(n), nil
 }
 
-// roundFloat is Python's round(f, n): to the nearest of the decimal numbers with n digits behind the point, judged by
-// the exact value of f, the even one of two that are equally near.
+// roundFloat is Python's round(f, n): to the nearest of the decimal numbers with n digits behind
+// the point, judged by the exact value of f, the even one of two that are equally near.
 func roundFloat(f float64, n int) (float64, error) {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0) || n > 323:

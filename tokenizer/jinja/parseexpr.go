@@ -2,7 +2,8 @@ package jinja
 
 import "strings"
 
-// Expressions, loosest binding first: inline if, or, and, not, comparison, + -, ~, * / // %, **, unary, postfix.
+// Expressions, loosest binding first: inline if, or, and, not, comparison, + -, ~, * / // %, **,
+// unary, postfix.
 
 // tupleOptions say how a tuple without brackets is read.
 type tupleOptions struct {
@@ -183,7 +184,8 @@ func (p *parser) concat() (expr, error) {
 	return &concatExpr{place(line), parts}, nil
 }
 
-// unary reads signs, a primary and what follows it. filters tells whether filters and tests may follow.
+// unary reads signs, a primary and what follows it. filters tells whether filters and tests may
+// follow.
 func (p *parser) unary(filters bool) (expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err

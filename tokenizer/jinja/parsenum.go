@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// parseInt is Python's int(s, base): blanks around, a sign, a prefix that fits the base, single underscores between
-// digits, digits of any script.
+// parseInt is Python's int(s, base): blanks around, a sign, a prefix that fits the base, single
+// underscores between digits, digits of any script.
 func parseInt(s string, base int) (Value, error) {
 	bad := fail(KindValue, "invalid literal for int() with base %d: %s", base, reprString(s))
 	if base != 0 && (base < 2 || base > 36) {

@@ -159,7 +159,8 @@ func (p *parser) dotted() (string, error) {
 	return name, err
 }
 
-// filters reads a chain of filters on x, which is nil for a block. inline tells that the first has no bar before it.
+// filters reads a chain of filters on x, which is nil for a block. inline tells that the first has
+// no bar before it.
 func (p *parser) filters(x expr, inline bool) (expr, error) {
 	for inline || p.cur().isOp("|") {
 		if !inline {

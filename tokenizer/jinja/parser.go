@@ -101,8 +101,8 @@ func (p *parser) enter() error {
 
 func (p *parser) leave() { p.nest-- }
 
-// statements reads statements and text up to one of the end tags, or to the end of the template if there are none.
-// The current token is then the name of that tag.
+// statements reads statements and text up to one of the end tags, or to the end of the template if
+// there are none. The current token is then the name of that tag.
 func (p *parser) statements(ends ...string) ([]stmt, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -151,7 +151,8 @@ func (p *parser) statements(ends ...string) ([]stmt, error) {
 	}
 }
 
-// failEnd reports a tag or an end of the template where one of ends should be; opens are the tags still open.
+// failEnd reports a tag or an end of the template where one of ends should be; opens are the tags
+// still open.
 func (p *parser) failEnd(line int, msg string, ends, opens []string) error {
 	if len(ends) > 0 {
 		msg += " Jinja was looking for the following tags: '" + strings.Join(ends, "' or '") + "'."
@@ -162,7 +163,8 @@ func (p *parser) failEnd(line int, msg string, ends, opens []string) error {
 	return p.failAt(line, "%s", msg)
 }
 
-// block reads the rest of a tag and the body behind it up to one of the end tags, which becomes the current token.
+// block reads the rest of a tag and the body behind it up to one of the end tags, which becomes the
+// current token.
 func (p *parser) block(ends ...string) ([]stmt, error) {
 	p.skipOp(":") // allowed for the sake of Python habits
 	if _, err := p.expect(tokBlockEnd, "end of statement block"); err != nil {

@@ -134,7 +134,8 @@ func (p *parser) signature(def *macroDef) error {
 	return nil
 }
 
-// specialNames tells which of the names that a macro gets on demand its body reads before setting them.
+// specialNames tells which of the names that a macro gets on demand its body reads before setting
+// them.
 type specialNames struct{ used, set map[string]bool }
 
 func isSpecial(name string) bool { return name == "caller" || name == "varargs" || name == "kwargs" }

@@ -155,7 +155,8 @@ func (r *run) writeDict(out *buffer, d *Dict) error {
 // reprString is repr of a str.
 func reprString(s string) string { return quoteString(s, false) }
 
-// quoteString is repr, or ascii, of a str: in single quotes unless there are such and no double ones in it.
+// quoteString is repr, or ascii, of a str: in single quotes unless there are such and no double
+// ones in it.
 func quoteString(s string, ascii bool) string {
 	quote := byte('\'')
 	if strings.IndexByte(s, '\'') >= 0 && strings.IndexByte(s, '"') < 0 {

@@ -91,8 +91,8 @@ func (r *run) namespaceOf(sc *scope, to target) (*namespace, error) {
 	return nil, fail(KindRuntime, "cannot assign attribute on non-namespace object")
 }
 
-// checkNamespaces fails for a target with an attribute of something else. The reference does this before it
-// evaluates what is assigned.
+// checkNamespaces fails for a target with an attribute of something else. The reference does this
+// before it evaluates what is assigned.
 func (r *run) checkNamespaces(sc *scope, to target) error {
 	if to.attr != "" {
 		_, err := r.namespaceOf(sc, to)

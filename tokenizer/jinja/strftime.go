@@ -39,7 +39,8 @@ func (r *run) strftime(t time.Time, format string) (Value, error) {
 	return out.String(), nil
 }
 
-// directive is one field. pad is a flag before its letter: - for no padding, _ for blanks, ^ for capitals.
+// directive is one field. pad is a flag before its letter: - for no padding, _ for blanks, ^ for
+// capitals.
 func directive(t time.Time, c, pad byte) (string, bool) {
 	num := func(n, width int, fill byte) (string, bool) {
 		s := fmt.Sprint(n)

@@ -110,7 +110,8 @@ func lower(s string) string {
 	return b.String()
 }
 
-// lowerRune writes the lower case of r, which is at i in s: a sigma at the end of a word has a form of its own.
+// lowerRune writes the lower case of r, which is at i in s: a sigma at the end of a word has a form
+// of its own.
 func lowerRune(b *strings.Builder, s string, i int, r rune) {
 	switch r {
 	case 0x130:
@@ -127,7 +128,8 @@ func lowerRune(b *strings.Builder, s string, i int, r rune) {
 	}
 }
 
-// caseIgnorable approximates the Unicode property by its main members: marks, modifiers, formats, a few punctuations.
+// caseIgnorable approximates the Unicode property by its main members: marks, modifiers, formats, a
+// few punctuations.
 func caseIgnorable(r rune) bool {
 	switch r {
 	case '\'', '.', ':', '^', '`', 0xa8, 0xad, 0xaf, 0xb4, 0xb7, 0xb8, 0x2018, 0x2019, 0x2024, 0x2027:
@@ -136,7 +138,8 @@ func caseIgnorable(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk)
 }
 
-// finalSigma reports whether the sigma at i ends a word: a cased character before it, none after it.
+// finalSigma reports whether the sigma at i ends a word: a cased character before it, none after
+// it.
 func finalSigma(s string, i int) bool {
 	before := strings.TrimRightFunc(s[:i], caseIgnorable)
 	r, _ := utf8.DecodeLastRuneInString(before)

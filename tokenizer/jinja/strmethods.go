@@ -221,8 +221,8 @@ func partitioner(name string, find func(s, sep string) int) textFunc {
 	}
 }
 
-// part is s[start:stop] by characters, as the methods that search take it, and the byte offset of its start; ok is
-// false where start lies behind the end, where not even the empty string is found.
+// part is s[start:stop] by characters, as the methods that search take it, and the byte offset of
+// its start; ok is false where start lies behind the end, where not even the empty string is found.
 func part(s string, start, stop Value) (sub string, offset int, ok bool, err error) {
 	start, stop = optional(start, nil), optional(stop, nil)
 	if start == nil && stop == nil {

@@ -106,8 +106,8 @@ func justifier(name string, align byte) textFunc {
 	}
 }
 
-// justify fills s up to width characters. Of an odd number to be put on both sides, str.center puts more on the
-// left if the width is odd.
+// justify fills s up to width characters. Of an odd number to be put on both sides, str.center puts
+// more on the left if the width is odd.
 func (r *run) justify(s, fill string, align byte, width int) (Value, error) {
 	n := width - strLen(s)
 	if n <= 0 {

@@ -19,14 +19,14 @@ type Config struct {
 	Now func() time.Time
 	// MaxOutputBytes bounds the text, and every string built on the way. 0 means 64 MiB.
 	MaxOutputBytes int
-	// MaxAllocBytes bounds what all values made during the rendering take together, those already dropped included.
-	// 0 means 512 MiB.
+	// MaxAllocBytes bounds what all values made during the rendering take together, those already
+	// dropped included. 0 means 512 MiB.
 	MaxAllocBytes int
-	// MaxSteps bounds the work, counted in evaluated parts of the template and items visited. 0 means 100 million,
-	// some ten seconds.
+	// MaxSteps bounds the work, counted in evaluated parts of the template and items visited. 0
+	// means 100 million, some ten seconds.
 	MaxSteps int
-	// MaxDepth bounds nesting: of calls, expressions, loops, and of values when they are printed or compared. 0 means 5000.
-	// A level costs about 1 kB of stack.
+	// MaxDepth bounds nesting: of calls, expressions, loops, and of values when they are printed or
+	// compared. 0 means 5000. A level costs about 1 kB of stack.
 	MaxDepth int
 }
 
@@ -43,10 +43,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Render returns the text that the template makes of vars, which may be nil. It is RenderWith the zero Config.
+// Render returns the text that the template makes of vars, which may be nil. It is RenderWith the
+// zero Config.
 func (t *Template) Render(vars *Dict) (string, error) { return t.RenderWith(vars, Config{}) }
 
-// RenderWith returns the text that the template makes of vars, which may be nil. The error is an *Error.
+// RenderWith returns the text that the template makes of vars, which may be nil. The error is an
+// *Error.
 func (t *Template) RenderWith(vars *Dict, cfg Config) (string, error) {
 	if vars == nil {
 		vars = NewDict()
@@ -78,7 +80,8 @@ func (r *run) step(n int) error {
 	return nil
 }
 
-// charge counts n bytes of new values. It is called before they are made when n does not follow from what is there.
+// charge counts n bytes of new values. It is called before they are made when n does not follow
+// from what is there.
 func (r *run) charge(n int) error {
 	if n > r.cfg.MaxOutputBytes {
 		return fail(KindLimit, "a value of %d bytes exceeds the limit of %d", n, r.cfg.MaxOutputBytes)

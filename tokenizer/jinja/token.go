@@ -18,7 +18,8 @@ const (
 	tokOp
 )
 
-// token is one piece of a template. text is the data, the name, the string after its escapes, or the operator.
+// token is one piece of a template. text is the data, the name, the string after its escapes, or
+// the operator.
 type token struct {
 	kind tokenKind
 	line int

@@ -14,11 +14,12 @@ import (
 //	*big.Int int, larger    *Dict   dict
 //	float64  float
 //
-// The constructors and Dict.Set take int and int32 too. Other types are TypeErrors when a template touches them.
-// Values that a template makes itself, such as namespaces, never leave Render.
+// The constructors and Dict.Set take int and int32 too. Other types are TypeErrors when a template
+// touches them. Values that a template makes itself, such as namespaces, never leave Render.
 type Value any
 
-// List is a Python list. A template cannot change it; nor may a program while a template that was given it renders.
+// List is a Python list. A template cannot change it; nor may a program while a template that was
+// given it renders.
 type List struct{ items []Value }
 
 // NewList returns the list of items, which it takes over.
@@ -78,7 +79,8 @@ type missingType struct{}
 
 var missing Value = missingType{}
 
-// undefined is the value of what does not exist. It prints as nothing, is empty and false, and fails when used.
+// undefined is the value of what does not exist. It prints as nothing, is empty and false, and
+// fails when used.
 type undefined struct {
 	hint   string // the message, or "" if it comes from the rest
 	obj    Value  // where name was looked for; missing for a variable

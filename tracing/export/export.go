@@ -22,8 +22,9 @@ const (
 	Stdout = "stdout" // one JSON object a span and line, to Config.Writer
 )
 
-// The queue's sizes. A decoded token of a model with 61 layers gives about 430 spans, all at once when it ends, so the queue
-// holds the tokens of some seconds; the SDK's own 2,048 would drop the fifth token of a burst.
+// The queue's sizes. A decoded token of a model with 61 layers gives about 430 spans, all at once
+// when it ends, so the queue holds the tokens of some seconds; the SDK's own 2,048 would drop the
+// fifth token of a burst.
 const (
 	DefaultQueueSpans = 1 << 15
 	batchSpans        = 1 << 11
@@ -37,13 +38,15 @@ type Config struct {
 	Mode string
 	// Writer gets the spans of Stdout, from one goroutine at a time.
 	Writer io.Writer
-	// SampleRatio is the share of chunks without a caller's span that are recorded, above 0 to 1. 0 means 1. Chunks
-	// with a caller's span follow it. Everything is recorded at 1, at about 2 us a span beside the engine's work.
+	// SampleRatio is the share of chunks without a caller's span that are recorded, above 0 to 1. 0
+	// means 1. Chunks with a caller's span follow it. Everything is recorded at 1, at about 2 us a
+	// span beside the engine's work.
 	SampleRatio float64
-	// ServiceName and ServiceVersion name the program in every span. An empty name means "moeflux-actor".
+	// ServiceName and ServiceVersion name the program in every span. An empty name means
+	// "moeflux-actor".
 	ServiceName, ServiceVersion string
-	// QueueSpans is how many spans may wait to be written. 0 means DefaultQueueSpans. Fewer drop spans of
-	// bursts, each costs about 1.5 KiB while it waits.
+	// QueueSpans is how many spans may wait to be written. 0 means DefaultQueueSpans. Fewer drop
+	// spans of bursts, each costs about 1.5 KiB while it waits.
 	QueueSpans int
 }
 
@@ -150,8 +153,9 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	return errors.Join(e.tp.ForceFlush(ctx), e.gate.firstErr())
 }
 
-// Shutdown writes what waits, unless ctx ends before, and ends the Exporter; spans that end later are dropped. The error
-// tells of the first batch that ever failed. A second Shutdown does nothing more.
+// Shutdown writes what waits, unless ctx ends before, and ends the Exporter; spans that end later
+// are dropped. The error tells of the first batch that ever failed. A second Shutdown does nothing
+// more.
 func (e *Exporter) Shutdown(ctx context.Context) error {
 	if e.tp == nil {
 		return nil
@@ -159,8 +163,9 @@ func (e *Exporter) Shutdown(ctx context.Context) error {
 	return errors.Join(e.tp.Shutdown(ctx), e.gate.firstErr())
 }
 
-// gate stands around the SDK's batch processor, which counts what it drops but tells nobody: a span passes only while
-// fewer than the queue's size are inside, so that the processor's own queue is never full.
+// gate stands around the SDK's batch processor, which counts what it drops but tells nobody: a span
+// passes only while fewer than the queue's size are inside, so that the processor's own queue is
+// never full.
 type gate struct {
 	sdk.SpanProcessor // the batch processor
 	limit             int64
@@ -213,8 +218,8 @@ func (g *gate) stats() Stats {
 	return s
 }
 
-// counted tells the gate what became of a batch. It keeps the error for Flush and Shutdown instead of giving it to the SDK, whose
-// handler is global and prints.
+// counted tells the gate what became of a batch. It keeps the error for Flush and Shutdown instead
+// of giving it to the SDK, whose handler is global and prints.
 type counted struct {
 	sdk.SpanExporter
 	gate *gate

@@ -151,7 +151,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The tokens of a 61-layer model do not drop: ten of them, of 61*8+2 spans, while the writer writes nothing at all.
+// The tokens of a 61-layer model do not drop: ten of them, of 61*8+2 spans, while the writer writes
+// nothing at all.
 func TestBurstsOfTokensDoNotDrop(t *testing.T) {
 	w := &gatedWriter{release: make(chan struct{})}
 	e := open(t, Config{Mode: Stdout, Writer: w})

@@ -35,7 +35,8 @@ func (g *generator) vecs(n int) []reg.VecVirtual {
 	return v
 }
 
-// clear sets v to zero. The assembler does not know that VPXORD then reads nothing, and would keep v alive before.
+// clear sets v to zero. The assembler does not know that VPXORD then reads nothing, and would keep
+// v alive before.
 func (g *generator) clear(v reg.VecVirtual) {
 	if !g.wide() {
 		VPXOR(v, v, v)

@@ -51,7 +51,8 @@ func (g *generator) panels() {
 	}
 }
 
-// peak writes a loop of nothing but integer products, which benchmarks take for the processor's peak.
+// peak writes a loop of nothing but integer products, which benchmarks take for the processor's
+// peak.
 func (g *generator) peak() {
 	name := g.text("dotPeak", "func(turns int)", "does turns times 24 products of 64 pairs of bytes, at least once.")
 	x, sums := g.zero(), g.vecs(24)
@@ -66,7 +67,8 @@ func (g *generator) peak() {
 	end()
 }
 
-// product is a function under way: the sums of a tile, which is as many vectors of outputs times n rows of X.
+// product is a function under way: the sums of a tile, which is as many vectors of outputs times n
+// rows of X.
 type product struct {
 	*generator
 	name    string
@@ -235,8 +237,8 @@ func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	JB(LabelRef(p.name + label))
 }
 
-// ahead asks for codes of later use. Where two panels go together the first one's place in the next pair is fetched whole, the
-// other streams.
+// ahead asks for codes of later use. Where two panels go together the first one's place in the next
+// pair is fetched whole, the other streams.
 func (p *product) ahead(chunk int) {
 	m := p.codes(p.vectors-1, chunk)
 	if !p.panelsApart() {
@@ -329,8 +331,8 @@ func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
 	}
 }
 
-// dots2 is dots512 by pairs of 16 bits: codes of 2 and 4 bits add up there, 15·127·2·2 being the most, and those of 8 are cut
-// in two.
+// dots2 is dots512 by pairs of 16 bits: codes of 2 and 4 bits add up there, 15·127·2·2 being the
+// most, and those of 8 are cut in two.
 func (p *product) dots2(chunk int, sums [][][]reg.VecVirtual) {
 	ones, sixteens, mask := p.same("pair", 0x00010001), p.same("pair", 0x00100010), p.maskOf(p.bits)
 	parts, width := 8/p.bits, p.bits
@@ -396,8 +398,8 @@ func (p *product) scaled(r, v int, sums []reg.VecVirtual) {
 	p.addTo(v, r, dot)
 }
 
-// floats is the product with rows of float32. In a group the inputs whose places are equal modulo 4, a byte of each
-// word, are summed apart; as many of the four at once as there are registers for.
+// floats is the product with rows of float32. In a group the inputs whose places are equal modulo
+// 4, a byte of each word, are summed apart; as many of the four at once as there are registers for.
 func (p *product) floats() {
 	together := 1
 	switch {
@@ -425,7 +427,8 @@ func (p *product) floats() {
 	})
 }
 
-// table16 holds float32 values of codes: a look-up takes the low four bits, of which the upper ones belong to other codes.
+// table16 holds float32 values of codes: a look-up takes the low four bits, of which the upper ones
+// belong to other codes.
 func (p *product) table16() Mem {
 	return p.generator.table(fmt.Sprintf("values%d", p.bits), 16, func(i int) Constant { return F32(float32(i % (1 << p.bits))) })
 }

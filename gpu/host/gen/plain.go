@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// blockInputs is how many inputs an iteration of the plain loops takes, unpackInputs where bf16 is widened.
+// blockInputs is how many inputs an iteration of the plain loops takes, unpackInputs where bf16 is
+// widened.
 const (
 	blockInputs  = 64
 	unpackInputs = 32

@@ -139,7 +139,8 @@ type swap struct {
 	mask  uint32
 }
 
-// swaps bring the codes of a word into a panel's order: the word is a square or an oblong of codes, transposed.
+// swaps bring the codes of a word into a panel's order: the word is a square or an oblong of codes,
+// transposed.
 var swaps = map[int][]swap{
 	2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}},
 	4: {{8, 0x0000ff00}, {4, 0x00f000f0}},
@@ -175,7 +176,8 @@ func (g *generator) arrange(bits int) {
 	end()
 }
 
-// transposed reads four words of each of 16 rows and passes vectors of words on, one of each row; AVX2 in halves.
+// transposed reads four words of each of 16 rows and passes vectors of words on, one of each row;
+// AVX2 in halves.
 func (g *generator) transposed(src, stride reg.Register, use func(word, half int, v reg.VecVirtual)) {
 	quarter := GP64() // four rows on
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, quarter)

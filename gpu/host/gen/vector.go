@@ -10,7 +10,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vectorGenerator writes the primitives of package host's table vectors, whose comments say what each computes.
+// vectorGenerator writes the primitives of package host's table vectors, whose comments say what
+// each computes.
 type vectorGenerator struct {
 	suffix string
 	lanes  int // float32 in a vector
@@ -63,8 +64,9 @@ func (g *vectorGenerator) write() {
 	g.touch()
 }
 
-// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the one of least
-// relative error, 3e-9, over |r| <= ln 2/2. Beyond low a result is zero, beyond high infinite.
+// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the
+// one of least relative error, 3e-9, over |r| <= ln 2/2. Beyond low a result is zero, beyond high
+// infinite.
 var exponential = map[string]float32{
 	"low": -104, "high": 89, "log2e": math.Log2E, "ln2high": 0.693359375, "ln2low": -2.12194440e-4, "one": 1,
 	"c0": 0.499999934478, "c1": 0.166665206317, "c2": 0.0416683880453, "c3": 0.00836871687973, "c4": 0.00138145986467,
@@ -92,7 +94,8 @@ func (g *vectorGenerator) vectorTables() {
 		table("even", 16, func(i int) Constant { return U32(uint32(2 * i)) })
 		table("odd", 16, func(i int) Constant { return U32(uint32(2*i + 1)) })
 	} else {
-		table("tail", 16, func(i int) Constant { return U32(uint32(int32(i-8) >> 31)) }) // eight of all bits, eight of none
+		// eight of all bits, eight of none
+		table("tail", 16, func(i int) Constant { return U32(uint32(int32(i-8) >> 31)) })
 	}
 	for _, bits := range []int{2, 4, 8} {
 		table(fmt.Sprintf("mask%d", bits), 8, func(int) Constant { return U32(1<<bits - 1) })
@@ -164,7 +167,8 @@ func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// sigmoid returns 1/(1+e^-x), from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no digits are lost.
+// sigmoid returns 1/(1+e^-x), from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no
+// digits are lost.
 func (g *vectorGenerator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	v := g.vec()
 	if g.lanes == 16 {
@@ -247,7 +251,8 @@ func address(c gotypesComponent) Mem {
 	return b.Addr
 }
 
-// zeros comes from memory where the register allocator does not know that the exclusive or reads nothing.
+// zeros comes from memory where the register allocator does not know that the exclusive or reads
+// nothing.
 func (g *vectorGenerator) zeros() reg.VecVirtual {
 	v := g.vec()
 	if g.lanes == 16 {
@@ -283,7 +288,8 @@ func (g *vectorGenerator) each(name string, n reg.Register, pointers []reg.Regis
 	Label(name + "_done")
 }
 
-// fold adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves of these.
+// fold adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves
+// of these.
 func (g *vectorGenerator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
 	y := v
 	if g.lanes == 16 {

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose takes as many rows as there are lanes and four columns at a time: lane block i of register r holds row 4i+r,
-// and four such registers are transposed within their blocks.
+// transpose takes as many rows as there are lanes and four columns at a time: lane block i of
+// register r holds row 4i+r, and four such registers are transposed within their blocks.
 func (g *vectorGenerator) transpose() {
 	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, rows, columns int)",
 		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", g.lanes))
@@ -73,8 +73,9 @@ func (g *vectorGenerator) transpose() {
 	leave()
 }
 
-// transpose8 takes as many rows as there are lanes and sixteen codes of each, four words: lane block i of register r holds row 4i+r. The words are
-// transposed within their blocks, and their bytes are spread.
+// transpose8 takes as many rows as there are lanes and sixteen codes of each, four words: lane
+// block i of register r holds row 4i+r. The words are transposed within their blocks, and their
+// bytes are spread.
 func (g *vectorGenerator) transpose8() {
 	g.text("transpose8", "func(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)",
 		fmt.Sprintf("writes code·scale to dst, rows as columns; rows is a multiple of %d, group of 16.", g.lanes))
@@ -134,8 +135,8 @@ func (g *vectorGenerator) transpose8() {
 	leave()
 }
 
-// words reads sixteen bytes of each row and returns the rows' first words, their second ones, and so on; rows move along. r4 and r12 are bytes of
-// four and of twelve rows.
+// words reads sixteen bytes of each row and returns the rows' first words, their second ones, and
+// so on; rows move along. r4 and r12 are bytes of four and of twelve rows.
 func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (words [4]reg.VecVirtual) {
 	var v, t [4]reg.VecVirtual
 	for i, r := range rows {
@@ -161,8 +162,8 @@ func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (wor
 	return words
 }
 
-// multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one chain of fused
-// multiply-adds over the depth.
+// multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one
+// chain of fused multiply-adds over the depth.
 func (g *vectorGenerator) multiply() {
 	const operands = "c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool"
 	const doc = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
@@ -181,7 +182,8 @@ func (g *vectorGenerator) multiply() {
 	leave()
 }
 
-// lines are cache lines that are fetched along with the steps of the depth, so that they come while products are computed.
+// lines are cache lines that are fetched along with the steps of the depth, so that they come while
+// products are computed.
 type lines struct {
 	next  reg.Register
 	last  Mem // the last place of next

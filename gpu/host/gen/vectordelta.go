@@ -16,9 +16,10 @@ type deltaRule struct {
 	labels            int
 }
 
-// delta takes lanes rows of state through all rows of input, in two halves: while one half's sums are added up the other
-// half's products keep the multipliers busy. A pass brings a half's state up to date with the row of input before and
-// takes its products with the row's key and query, so that each is read and written once a row.
+// delta takes lanes rows of state through all rows of input, in two halves: while one half's sums
+// are added up the other half's products keep the multipliers busy. A pass brings a half's state up
+// to date with the row of input before and takes its products with the row's key and query, so that
+// each is read and written once a row.
 func (g *vectorGenerator) delta() {
 	g.text("delta", "func(state, keys, gates, v, y []float32, vStride, yStride int)",
 		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", g.lanes))
@@ -137,8 +138,8 @@ func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) 
 	}
 }
 
-// deltaRow makes the outputs of a half and what its state takes over, from S·k in the lower half of sums and S·q in
-// the upper.
+// deltaRow makes the outputs of a half and what its state takes over, from S·k in the lower half of
+// sums and S·q in the upper.
 func (g *vectorGenerator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual) {
 	newVec, a := YMM, sums.AsY()
 	if g.lanes == 8 {
@@ -167,7 +168,8 @@ func (g *vectorGenerator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual)
 	VMOVUPS(c, at(d.y, 4*first))
 }
 
-// addUp adds the lanes of as many vectors as there are lanes: lane i of the result is the sum of vector i's.
+// addUp adds the lanes of as many vectors as there are lanes: lane i of the result is the sum of
+// vector i's.
 func (g *vectorGenerator) addUp(v []reg.VecVirtual) reg.VecVirtual {
 	pairs := func(v []reg.VecVirtual, low, high func(a, b, to reg.VecVirtual)) []reg.VecVirtual {
 		var out []reg.VecVirtual

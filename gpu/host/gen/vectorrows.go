@@ -11,7 +11,8 @@ import (
 
 type gotypesComponent = gotypes.Component
 
-// elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f makes one of y.
+// elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f
+// makes one of y.
 func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
 	n := length(y)
 	pointers := []reg.Register{base(y)}
@@ -28,7 +29,8 @@ func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tai
 	leave()
 }
 
-// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four; the first takes the rest.
+// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
+// the first takes the rest.
 func (g *vectorGenerator) dot() {
 	g.text("dot", "func(x, y []float32) (sum float32)", "returns Σ x·y.")
 	n, x, y := length("x"), base("x"), base("y")

@@ -157,7 +157,8 @@ func (p *sieve) evict(_ int32, held []bool) int32 {
 	}
 }
 
-// s3fifo has a small queue for what is new, a main one, and remembers what left the small one unused.
+// s3fifo has a small queue for what is new, a main one, and remembers what left the small one
+// unused.
 type s3fifo struct {
 	nothing
 	small, main, ghost queue
@@ -202,7 +203,8 @@ func (p *s3fifo) evict(_ int32, held []bool) int32 {
 	}
 }
 
-// arc balances a list of what was used once and one of what was used again by what it misses of either.
+// arc balances a list of what was used once and one of what was used again by what it misses of
+// either.
 type arc struct {
 	nothing
 	once, again, onceGone, againGone queue
@@ -316,7 +318,8 @@ func (p *layerLRU) of(k int32) *lru { return p.layers[int(k)/p.experts] }
 func (p *layerLRU) hit(k int32)     { p.of(k).hit(k) }
 func (p *layerLRU) insert(k int32)  { p.of(k).insert(k) }
 
-// evict takes from the wanted expert's own layer if that has its share, else from whichever has most.
+// evict takes from the wanted expert's own layer if that has its share, else from whichever has
+// most.
 func (p *layerLRU) evict(wanted int32, held []bool) int32 {
 	from := p.of(wanted)
 	if from.len() < max(1, p.slots/len(p.layers)) {

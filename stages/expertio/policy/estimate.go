@@ -3,21 +3,25 @@ package policy
 import "math"
 
 const (
-	// maxWeight is where a layer's scores are scaled down. Their squares stay far below the largest float64.
+	// maxWeight is where a layer's scores are scaled down. Their squares stay far below the largest
+	// float64.
 	maxWeight = 0x1p256
 	// lossPasses is the passes through the model after which an error of an estimate counts 1/e.
 	lossPasses = 64
 )
 
-// estimate is what one half-life makes of the uses: a score for each expert, which over the weight of its layer is the chance that the next
-// row picks it. Only weights grow as time goes by, so experts of a layer keep their order until they are used.
+// estimate is what one half-life makes of the uses: a score for each expert, which over the weight
+// of its layer is the chance that the next row picks it. Only weights grow as time goes by, so
+// experts of a layer keep their order until they are used.
 type estimate struct {
 	experts int
-	life    float64        // half-life in rows
-	score   []float64      // [layers·experts]: Σ of the shares of rows that used it, each times the weight gained then
-	layers  []layerWeights // [layers]
-	loss    float64        // Σ (chance - share of rows)² over experts and visits, later visits counting more
-	keep    float64        // what a visit leaves of the loss before it
+	life    float64 // half-life in rows
+	// [layers·experts]: Σ of the shares of rows that used it, each times the weight gained then
+	score  []float64
+	layers []layerWeights // [layers]
+	// Σ (chance - share of rows)² over experts and visits, later visits counting more
+	loss float64
+	keep float64 // what a visit leaves of the loss before it
 }
 
 type layerWeights struct {
@@ -38,7 +42,8 @@ func newEstimate(layers, experts int, life float64) estimate {
 	return e
 }
 
-// visit ages the uses of a layer. Where it scales scores, small ones may become equal, but none overtakes another, so heaps stay heaps.
+// visit ages the uses of a layer. Where it scales scores, small ones may become equal, but none
+// overtakes another, so heaps stay heaps.
 func (e *estimate) visit(at int, rows float64) {
 	l := &e.layers[at]
 	e.loss = e.loss*e.keep + l.squares/(l.weight*l.weight)

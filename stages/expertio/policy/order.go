@@ -10,7 +10,8 @@ const (
 	minHalfLife, maxHalfLife  = 0.125, 1 << 20
 	// maxKeys bounds layers times experts: keys are int32 in the heaps.
 	maxKeys = 1 << 30
-	// least is the chance that stands for all smaller ones. Its inverse and a distance still add up exactly enough.
+	// least is the chance that stands for all smaller ones. Its inverse and a distance still add up
+	// exactly enough.
 	least = 1e-9
 	// better is how far below the other one's error an estimate's must be to take its place.
 	better = 0.99
@@ -20,9 +21,10 @@ const (
 type Config struct {
 	// Layers is the layers with routed experts, Experts the experts of each.
 	Layers, Experts int
-	// Short and Long are the rows after which a use counts half, in the estimate that forgets soon and in the one that remembers.
-	// 0 means 6 and 64. Shorter follows a change of subject sooner, longer tells experts that are popular throughout
-	// better from those that are not. Both the same make one estimate.
+	// Short and Long are the rows after which a use counts half, in the estimate that forgets soon
+	// and in the one that remembers. 0 means 6 and 64. Shorter follows a change of subject sooner,
+	// longer tells experts that are popular throughout better from those that are not. Both the
+	// same make one estimate.
 	Short, Long float64
 }
 
@@ -40,9 +42,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Order holds the experts that may leave their slots, keyed layer·Experts + expert, and what is known of the use of all. It takes the same
-// decisions for the same calls, and allocates nothing after New. It is not for several goroutines at once. A key outside the
-// range panics.
+// Order holds the experts that may leave their slots, keyed layer·Experts + expert, and what is
+// known of the use of all. It takes the same decisions for the same calls, and allocates nothing
+// after New. It is not for several goroutines at once. A key outside the range panics.
 type Order struct {
 	experts int
 	of      []estimate // one or two
@@ -53,13 +55,14 @@ type Order struct {
 	hope    []float64 // [layers·experts]: the chance that Expect lends
 	lent    []bool    // [layers·experts]: is in its layer's list of expected ones
 	place   []int32   // [layers·experts]: where in its layer's heap, -1 for not in it
-	// wait is of each layer the passes that its first expert is expected to wait, after the layer's next visit; -1 for none. Kept
-	// apart from the layers, for Evict runs through all of it.
+	// wait is of each layer the passes that its first expert is expected to wait, after the layer's
+	// next visit; -1 for none. Kept apart from the layers, for Evict runs through all of it.
 	wait []float64
 	turn []float64 // [layers]: passes until the next visit of the layer so many behind the next one
 }
 
-// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones as a rule the smaller key.
+// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones
+// as a rule the smaller key.
 type layer struct {
 	heap     []int32 // keys
 	rows     float64 // of the last visit
@@ -99,8 +102,9 @@ func New(c Config) (*Order, error) {
 	return o, nil
 }
 
-// Visit says that the layer's router has picked for so many rows, 1 or more: earlier uses of the layer's experts age by that many rows, and what
-// Expect said of them is over. The picks follow by Use.
+// Visit says that the layer's router has picked for so many rows, 1 or more: earlier uses of the
+// layer's experts age by that many rows, and what Expect said of them is over. The picks follow by
+// Use.
 func (o *Order) Visit(at, rows int) {
 	if at <= o.now {
 		o.choose()
@@ -139,8 +143,9 @@ func (o *Order) choose() {
 	}
 }
 
-// Use says that so many of the rows of its layer's last visit, 1 or more, picked the expert, whether or not it may leave or is in memory at all. It is
-// called once a visit for each expert that was picked.
+// Use says that so many of the rows of its layer's last visit, 1 or more, picked the expert,
+// whether or not it may leave or is in memory at all. It is called once a visit for each expert
+// that was picked.
 func (o *Order) Use(key, rows int) {
 	at := key / o.experts
 	share := min(1, float64(max(1, rows))/o.layers[at].rows)
@@ -150,9 +155,10 @@ func (o *Order) Use(key, rows int) {
 	o.raised(at, key)
 }
 
-// Expect says that the expert will be wanted soon with this chance, 0 to 1. It counts as that much until Remove or its layer's next Visit, and
-// then as if nothing had been said. That keeps an expert that was read ahead until its turn, and one that a later wave of a prompt
-// wants until that wave has it.
+// Expect says that the expert will be wanted soon with this chance, 0 to 1. It counts as that much
+// until Remove or its layer's next Visit, and then as if nothing had been said. That keeps an
+// expert that was read ahead until its turn, and one that a later wave of a prompt wants until that
+// wave has it.
 func (o *Order) Expect(key int, chance float64) {
 	if !(chance > 0) {
 		return
@@ -167,7 +173,8 @@ func (o *Order) Expect(key int, chance float64) {
 	o.raised(at, key)
 }
 
-// Seed sets what is known of an expert to a chance of use, 0 to 1, that an earlier run has left; that ages like all else.
+// Seed sets what is known of an expert to a chance of use, 0 to 1, that an earlier run has left;
+// that ages like all else.
 func (o *Order) Seed(key int, chance float64) {
 	if !(chance >= 0) {
 		chance = 0
@@ -191,7 +198,8 @@ func (o *Order) Chance(key int) float64 {
 // Len returns how many experts may leave.
 func (o *Order) Len() int { return o.n }
 
-// Add says that the expert may leave: its slot holds it and nobody uses it. One that may leave already stays as it is.
+// Add says that the expert may leave: its slot holds it and nobody uses it. One that may leave
+// already stays as it is.
 func (o *Order) Add(key int) {
 	if o.place[key] >= 0 {
 		return
@@ -242,7 +250,8 @@ func (o *Order) Evict() (key int, ok bool) {
 // Next returns the expert that Evict would remove; false if none may leave.
 func (o *Order) Next() (key int, ok bool) {
 	best, longest := -1, -1.0
-	// The layers after the one visited last have their turn first; that one itself waits a whole pass.
+	// The layers after the one visited last have their turn first; that one itself waits a whole
+	// pass.
 	next := o.now + 1
 	for i, d := range o.turn[:len(o.wait)-next] {
 		if w := o.wait[next+i]; w >= 0 && w+d > longest {

@@ -45,7 +45,8 @@ func ExampleOrder() {
 	// 3, chance of the next row to use it 0.29
 }
 
-// plain is the definition, in the slowest way: all that happened is kept, and every estimate computed anew from it.
+// plain is the definition, in the slowest way: all that happened is kept, and every estimate
+// computed anew from it.
 type plain struct {
 	layers, experts int
 	lives           [2]float64
@@ -129,8 +130,8 @@ func (p *plain) longest() (wait float64, ok bool) {
 	return wait, ok
 }
 
-// After any calls, what Evict returns may leave and has the longest wait there is, by the definition; chances agree; nothing
-// leaves twice or unasked.
+// After any calls, what Evict returns may leave and has the longest wait there is, by the
+// definition; chances agree; nothing leaves twice or unasked.
 func TestAgainstDefinition(t *testing.T) {
 	changes := 0
 	for seed := range uint64(60) {
@@ -268,7 +269,8 @@ func randomTrace(seed uint64, steps int) *trace {
 	return t
 }
 
-// A prompt that uses every expert of every layer alike leaves those that were used before it in memory.
+// A prompt that uses every expert of every layer alike leaves those that were used before it in
+// memory.
 func TestPromptDoesNotWashOut(t *testing.T) {
 	tr := &trace{layers: 8, experts: 64, topK: 4}
 	hot := []int32{3, 9, 20, 41}
@@ -369,7 +371,8 @@ func token(tr *trace, o order) {
 	}
 }
 
-// BenchmarkToken makes the calls of one token that misses a third of its experts: ns/op over uses is the cost of one.
+// BenchmarkToken makes the calls of one token that misses a third of its experts: ns/op over uses
+// is the cost of one.
 func BenchmarkToken(b *testing.B) {
 	for _, s := range []struct {
 		name                 string

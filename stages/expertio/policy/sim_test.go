@@ -32,9 +32,9 @@ func (t *trace) part(from, to int) *trace {
 	return &p
 }
 
-// contender is a policy under test. simulate keeps what is resident; wave by wave it calls visit (first wave only), hold,
-// then for each use hit or, after an evict if all slots are full, insert, then release. evict is never to return a
-// held expert.
+// contender is a policy under test. simulate keeps what is resident; wave by wave it calls visit
+// (first wave only), hold, then for each use hit or, after an evict if all slots are full, insert,
+// then release. evict is never to return a held expert.
 type contender interface {
 	visit(v *visit)
 	hold(wave, later []use)
@@ -56,8 +56,9 @@ func (o outcome) all() float64    { return share(o.hits, o.uses) }
 func (o outcome) decode() float64 { return share(o.decodeHits, o.decodeUses) }
 func (o outcome) prompt() float64 { return share(o.hits-o.decodeHits, o.uses-o.decodeUses) }
 
-// simulate replays a trace with so many slots, of which warm are filled before it starts. A visit is cut into waves of at most 64
-// experts, or half the slots; the experts of a wave are held until it is done.
+// simulate replays a trace with so many slots, of which warm are filled before it starts. A visit
+// is cut into waves of at most 64 experts, or half the slots; the experts of a wave are held until
+// it is done.
 func simulate(t *trace, slots int, warm []int32, c contender) outcome {
 	var r outcome
 	resident, held := make([]bool, t.keys()), make([]bool, t.keys())
@@ -141,7 +142,8 @@ func newOptimum(t *trace) *optimum {
 
 func (o *optimum) visit(v *visit) { o.now++ }
 
-// hold finds, of each expert of the wave, its next use. Until its wave comes an expert's next use is the present visit.
+// hold finds, of each expert of the wave, its next use. Until its wave comes an expert's next use
+// is the present visit.
 func (o *optimum) hold(wave, later []use) {
 	next := o.next[o.now]
 	next = next[len(next)-len(wave)-len(later):]

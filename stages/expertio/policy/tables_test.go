@@ -10,7 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
-// full measures all traces at full length: go test -v -run Tables -timeout 30m ./stages/expertio/policy -args -full
+// full measures all traces at full length: go test -v -run Tables -timeout 30m
+// ./stages/expertio/policy -args -full
 var full = flag.Bool("full", false, "measure all traces at full length")
 
 // capacities are shares of all experts.
@@ -29,7 +30,8 @@ const (
 	rowChosen  = "expected wait, half-life 6 or 64 (kept)"
 )
 
-// rows returns the policies; those that pin learn from the trace learnt, and are left out if it is nil.
+// rows returns the policies; those that pin learn from the trace learnt, and are left out if it is
+// nil.
 func rows(learnt *trace) []row {
 	out := []row{
 		{rowOptimum, nil, func(t *trace, _ int) contender { return newOptimum(t) }},
@@ -63,7 +65,8 @@ func rows(learnt *trace) []row {
 	return out
 }
 
-// TestTables compares policies on traces and prints the tables with -v. Without -full the traces are short.
+// TestTables compares policies on traces and prints the tables with -v. Without -full the traces
+// are short.
 func TestTables(t *testing.T) {
 	for _, tc := range tableTraces(t) {
 		t.Run(tc.run.name, func(t *testing.T) { table(t, tc.run, tc.learnt) })
@@ -123,7 +126,8 @@ func table(t *testing.T, tr, learnt *trace) {
 				continue
 			}
 			fmt.Fprintf(&b, " %.1f", o.all())
-			// Of a gap of next to nothing there is no share to speak of, and what is in memory beforehand saves the first reads.
+			// Of a gap of next to nothing there is no share to speak of, and what is in memory
+			// beforehand saves the first reads.
 			if best.all()-lru.all() > 0.2 && r.warm == nil {
 				fmt.Fprintf(&b, " (%+.0f)", share(o.hits-lru.hits, best.hits-lru.hits))
 			}

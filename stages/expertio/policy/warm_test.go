@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
-// TestWarmStart measures what a profile of other texts buys in the first 64 tokens of a run that begins with empty slots.
+// TestWarmStart measures what a profile of other texts buys in the first 64 tokens of a run that
+// begins with empty slots.
 func TestWarmStart(t *testing.T) {
 	const first = 64
 	runs, learning := 2, 192

@@ -11,8 +11,9 @@ type (
 func (v vec) String() string { return fmt.Sprintf("V%d", uint32(v)) }
 func (g gen) String() string { return fmt.Sprintf("R%d", uint32(g)) }
 
-// op is a vector instruction that Go's assembler lacks, or knows in part: the word with all operands zero, and the arrangement in which
-// each register is written. m is empty where there are two operands; n too where there is an immediate instead.
+// op is a vector instruction that Go's assembler lacks, or knows in part: the word with all
+// operands zero, and the arrangement in which each register is written. m is empty where there are
+// two operands; n too where there is an immediate instead.
 type op struct {
 	name    string
 	word    uint32
@@ -40,14 +41,15 @@ var (
 	scvtf  = op{"scvtf", 0x4e21d800, "4s", "4s", ""}
 	ucvtf  = op{"ucvtf", 0x6e21d800, "4s", "4s", ""}
 
-	add   = op{"add", 0x4ea08400, "4s", "4s", "4s"}
-	sub   = op{"sub", 0x6ea08400, "4s", "4s", "4s"}
-	mla   = op{"mla", 0x4ea09400, "4s", "4s", "4s"}
-	and   = op{"and", 0x4e201c00, "16b", "16b", "16b"}
-	orr   = op{"orr", 0x4ea01c00, "16b", "16b", "16b"}
-	eor   = op{"eor", 0x6e201c00, "16b", "16b", "16b"}
-	bit   = op{"bit", 0x6ea01c00, "16b", "16b", "16b"} // d takes n where m has ones
-	bsl   = op{"bsl", 0x6e601c00, "16b", "16b", "16b"} // d chooses: n where it has ones, m elsewhere
+	add = op{"add", 0x4ea08400, "4s", "4s", "4s"}
+	sub = op{"sub", 0x6ea08400, "4s", "4s", "4s"}
+	mla = op{"mla", 0x4ea09400, "4s", "4s", "4s"}
+	and = op{"and", 0x4e201c00, "16b", "16b", "16b"}
+	orr = op{"orr", 0x4ea01c00, "16b", "16b", "16b"}
+	eor = op{"eor", 0x6e201c00, "16b", "16b", "16b"}
+	bit = op{"bit", 0x6ea01c00, "16b", "16b", "16b"} // d takes n where m has ones
+	// d chooses: n where it has ones, m elsewhere
+	bsl   = op{"bsl", 0x6e601c00, "16b", "16b", "16b"}
 	sdot  = op{"sdot", 0x4e809400, "4s", "16b", "16b"}
 	addp  = op{"addp", 0x4ea0bc00, "4s", "4s", "4s"}
 	zip1  = op{"zip1", 0x4e803800, "4s", "4s", "4s"}
@@ -82,7 +84,8 @@ var (
 	faddv = op{"faddp", 0x7e30d800, "", "2s", ""} // into a scalar: the sum of the two low lanes
 )
 
-// Instructions with an element of m: four lanes of float32 for fmla, fmls and fmul, four bytes for sdot.
+// Instructions with an element of m: four lanes of float32 for fmla, fmls and fmul, four bytes for
+// sdot.
 var (
 	fmlaElement = op{"fmla", 0x4f801000, "4s", "4s", "s"}
 	fmlsElement = op{"fmls", 0x4f805000, "4s", "4s", "s"}
@@ -144,7 +147,8 @@ func (o op) shift(d, n vec, bits int) (uint32, string) {
 		fmt.Sprintf("%s %s, %s, #%d", o.name, named(d, o.d), named(n, o.n), bits)
 }
 
-// dupWord copies word i of n, 0 to 3, to all lanes of d; dupRegister the low word of a general register.
+// dupWord copies word i of n, 0 to 3, to all lanes of d; dupRegister the low word of a general
+// register.
 func dupWord(d, n vec, i int) (uint32, string) {
 	return 0x4e040400 | uint32(i)<<19 | uint32(n)<<5 | uint32(d), fmt.Sprintf("dup v%d.4s, v%d.s[%d]", d, n, i)
 }

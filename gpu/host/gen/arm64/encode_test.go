@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// encodings are all instructions of this package, on registers whose numbers have different bits, as "word text".
+// encodings are all instructions of this package, on registers whose numbers have different bits,
+// as "word text".
 func encodings() []string {
 	var all []string
 	is := func(w uint32, text string) { all = append(all, fmt.Sprintf("%08x %s", w, text)) }
@@ -47,8 +48,8 @@ func encodings() []string {
 	return all
 }
 
-// TestEncodings compares with testdata/encodings.txt, whose words GNU's assembler (binutils 2.40, -march=armv8.2-a+dotprod)
-// made from the texts.
+// TestEncodings compares with testdata/encodings.txt, whose words GNU's assembler (binutils 2.40,
+// -march=armv8.2-a+dotprod) made from the texts.
 func TestEncodings(t *testing.T) {
 	text, err := os.ReadFile("testdata/encodings.txt")
 	if err != nil {

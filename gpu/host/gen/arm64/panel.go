@@ -62,13 +62,15 @@ func widen(a *assembly, from gen, to vec) {
 	a.word(shll2.two(to+3, to+3))
 }
 
-// mulInt8 multiplies a panel of codes with n rows of int8. The 16 rows of W are lanes of four vectors; one instruction adds the
-// products of four inputs in each lane. It takes codes as signed numbers: those of 8 bits less 128, and 128 times the sum of the group's
-// inputs is added. The sums are exact, so they may be split among registers as the latency wants.
+// mulInt8 multiplies a panel of codes with n rows of int8. The 16 rows of W are lanes of four
+// vectors; one instruction adds the products of four inputs in each lane. It takes codes as signed
+// numbers: those of 8 bits less 128, and 128 times the sum of the group's inputs is added. The sums
+// are exact, so they may be split among registers as the latency wants.
 func mulInt8(a *assembly, bits, n int) {
 	a.text(fmt.Sprintf("mulInt8Q%dN%dNEON", bits, n), "(a *byte)", 8,
 		fmt.Sprintf("multiplies a panel of %d-bit codes by %d rows of X, int8. a points to a panelArgs.", bits, n))
-	const x, raw, code, whole, mask, ones vec = 0, 4, 8, 8, 12, 13 // x, raw and code are four each; whole is one a row
+	// x, raw and code are four each; whole is one a row
+	const x, raw, code, whole, mask, ones vec = 0, 4, 8, 8, 12, 13
 	split := max(1, 4/n)
 	sum := func(part, r, v int) vec { return firstSum + vec((part*n+r)*4+v) }
 	beginPanel(a, n)
@@ -128,8 +130,8 @@ func mulInt8(a *assembly, bits, n int) {
 	})
 }
 
-// signed makes the codes of four inputs in bytes, from part of a chunk in four registers from raw on, and returns the first register
-// that has them.
+// signed makes the codes of four inputs in bytes, from part of a chunk in four registers from raw
+// on, and returns the first register that has them.
 func signed(a *assembly, bits, part int, raw, code, mask vec) vec {
 	for v := range vec(4) {
 		switch {
@@ -160,7 +162,8 @@ func addWhole(a *assembly, v, sum vec) {
 	}
 }
 
-// scaleInt8 adds a group's dot·(scale·s) + bias·S to row r of Y, each step rounded. Scales are in V0 to V3, biases in V4 to V7.
+// scaleInt8 adds a group's dot·(scale·s) + bias·S to row r of Y, each step rounded. Scales are in
+// V0 to V3, biases in V4 to V7.
 func scaleInt8(a *assembly, r int, sum vec) {
 	const number, t, y vec = 8, 9, 10
 	a.ins("FMOVD.P", at(numbers+gen(r), 8), "F8")
@@ -177,12 +180,14 @@ func scaleInt8(a *assembly, r int, sum vec) {
 	}
 }
 
-// mulFloat multiplies a panel of codes with n rows of float32. Weights are code·scale + bias, rounded once; the products of a group's
-// inputs are added in their order, each rounded once, and the groups' sums then.
+// mulFloat multiplies a panel of codes with n rows of float32. Weights are code·scale + bias,
+// rounded once; the products of a group's inputs are added in their order, each rounded once, and
+// the groups' sums then.
 func mulFloat(a *assembly, bits, n int) {
 	a.text(fmt.Sprintf("mulF32Q%dN%dNEON", bits, n), "(a *byte)", 8,
 		fmt.Sprintf("multiplies a panel of %d-bit codes by %d rows of X, float32. a points to a panelArgs.", bits, n))
-	const x, raw, mask, code, weight, scale, bias vec = 0, 4, 5, 6, 7, 8, 12 // x, scale and bias are four each
+	// x, scale and bias are four each
+	const x, raw, mask, code, weight, scale, bias vec = 0, 4, 5, 6, 7, 8, 12
 	sum := func(r int, v vec) vec { return firstSum + vec(4*r) + v }
 	beginPanel(a, n)
 	a.ins("MOVD", imm(1<<bits-1), steps)

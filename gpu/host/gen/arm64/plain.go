@@ -8,8 +8,9 @@ const (
 	unpackInputs = 32 // where bf16 is widened
 )
 
-// plain is the loop over blocks of a row without scales for one or two rows of X. Each row of X has eight accumulators of four lanes:
-// vector j of a block adds to accumulator j%8. In the end they are added up in pairs, then the lanes in pairs.
+// plain is the loop over blocks of a row without scales for one or two rows of X. Each row of X has
+// eight accumulators of four lanes: vector j of a block adds to accumulator j%8. In the end they
+// are added up in pairs, then the lanes in pairs.
 func plain(a *assembly, name, doc string, bf16 bool, columns int) {
 	row, element := "q", "float32"
 	if bf16 {
@@ -35,7 +36,8 @@ func plain(a *assembly, name, doc string, bf16 bool, columns int) {
 		}
 	}
 	a.loop(count, func() {
-		for j := 0; j < blockInputs/4; j += 4 { // four vectors of weights in V0 to V3, of inputs in V4 to V7
+		// four vectors of weights in V0 to V3, of inputs in V4 to V7
+		for j := 0; j < blockInputs/4; j += 4 {
 			if bf16 {
 				a.take(w, 4, 5)
 				a.word(shll.two(0, 4))

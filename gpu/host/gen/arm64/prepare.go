@@ -33,7 +33,8 @@ func quantise(a *assembly) {
 		a.ins("MOVD", x, again)
 		a.ins("LSR", imm(4), size, left)
 		a.zero(most)
-		a.loop(left, func() { // the largest |x|, by the numbers' bits: not-a-numbers are the greatest
+		// the largest |x|, by the numbers' bits: not-a-numbers are the greatest
+		a.loop(left, func() {
 			a.take(again, v, v+1, v+2, v+3)
 			for i := range vec(4) {
 				a.word(and.three(v+i, v+i, abs))
@@ -89,8 +90,8 @@ func quantise(a *assembly) {
 	a.ret()
 }
 
-// swaps bring the codes of a word into a panel's order: bits of mask change places with those shift above. The word is a square or
-// an oblong of codes, transposed.
+// swaps bring the codes of a word into a panel's order: bits of mask change places with those shift
+// above. The word is a square or an oblong of codes, transposed.
 var swaps = map[int][]struct {
 	shift int
 	mask  int
@@ -116,7 +117,8 @@ func beginArrange(a *assembly) {
 	a.ins("MOVD", arg("blocks", 24), blocks)
 }
 
-// transposed reads four words of each of the next four rows and makes vectors of words, one of each row, in V(to), V(to+4), ….
+// transposed reads four words of each of the next four rows and makes vectors of words, one of each
+// row, in V(to), V(to+4), ….
 func transposed(a *assembly, to vec) {
 	for i := range vec(4) {
 		a.load(next, i)

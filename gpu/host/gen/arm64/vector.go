@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// vectors writes the primitives of package host's table vectors, whose comments say what each computes. What is left over of a vector
-// is computed float by float with the same instructions: an element's bits do not depend on its place.
+// vectors writes the primitives of package host's table vectors, whose comments say what each
+// computes. What is left over of a vector is computed float by float with the same instructions: an
+// element's bits do not depend on its place.
 func vectors(a *assembly) {
 	a.floats("neonExponential", exponential)
 	dot(a)
@@ -31,8 +32,9 @@ func vectors(a *assembly) {
 	touch(a)
 }
 
-// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the one of least relative error, 3e-9, over
-// |r| <= ln 2/2. Beyond the first number a result is zero, beyond the second infinite. They live in the registers from low on.
+// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the
+// one of least relative error, 3e-9, over |r| <= ln 2/2. Beyond the first number a result is zero,
+// beyond the second infinite. They live in the registers from low on.
 var exponential = []float32{-104, 89, math.Log2E, 0.693359375, -2.12194440e-4, 1,
 	0.499999934478, 0.166665206317, 0.0416683880453, 0.00836871687973, 0.00138145986467, 0}
 
@@ -80,8 +82,8 @@ func exp(a *assembly, x, n, p, t vec) {
 	a.word(fmul.three(x, p, n))
 }
 
-// sigmoid makes 1/(1+e^-x) in y, from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no digits are lost. Three more registers
-// are written.
+// sigmoid makes 1/(1+e^-x) in y, from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no
+// digits are lost. Three more registers are written.
 func sigmoid(a *assembly, y, x, n, p, t vec) {
 	a.word(fabs.two(y, x))
 	a.word(fneg.two(y, y))
@@ -115,7 +117,8 @@ const (
 	float  width = 4
 )
 
-// get loads what p points to, with zeros in the lanes that it does not fill; p stays. next moves p as well.
+// get loads what p points to, with zeros in the lanes that it does not fill; p stays. next moves p
+// as well.
 func (w width) get(a *assembly, p gen, v vec) { a.ins(w.move(""), at(p, 0), fmt.Sprintf("F%d", v)) }
 func (w width) next(a *assembly, p gen, v vec) {
 	a.ins(w.move(".P"), at(p, int(w)), fmt.Sprintf("F%d", v))

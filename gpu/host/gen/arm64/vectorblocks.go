@@ -131,7 +131,8 @@ func widen8(a *assembly) {
 	a.ret()
 }
 
-// transpose8 takes four rows of sixteen codes: of four words each, which are transposed, and whose bytes are spread.
+// transpose8 takes four rows of sixteen codes: of four words each, which are transposed, and whose
+// bytes are spread.
 func transpose8(a *assembly) {
 	a.text("transpose8NEON", "(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)", 120,
 		"writes code·scale to dst, rows as columns; rows is a multiple of 4, group of 16.")
@@ -187,7 +188,8 @@ func transpose8(a *assembly) {
 func transpose(a *assembly) {
 	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, rows, columns int)", 80,
 		"writes rows of src to dst as columns; rows and columns are multiples of 4.")
-	const dst, src, dstStride, srcStride, rows, columns, to, row, left gen = 0, 1, 2, 3, 4, 5, 6, 8, 12 // four rows from R8 on
+	// four rows from R8 on
+	const dst, src, dstStride, srcStride, rows, columns, to, row, left gen = 0, 1, 2, 3, 4, 5, 6, 8, 12
 	a.base("dst", 0, dst)
 	a.base("src", 24, src)
 	a.ins("MOVD", arg("dstStride", 48), dstStride)
@@ -248,7 +250,8 @@ const (
 	mulAK      gen = 19 // to R22: rows of a at the depth
 )
 
-// multiply has tiles of 4 and 1 rows by 16, 4 and 1 columns. Each element is one chain of fused multiply-adds over the depth.
+// multiply has tiles of 4 and 1 rows by 16, 4 and 1 columns. Each element is one chain of fused
+// multiply-adds over the depth.
 func multiply(a *assembly) {
 	a.text("multiplyNEON", "(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)", 121,
 		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
@@ -294,7 +297,8 @@ func multiply(a *assembly) {
 	a.ret()
 }
 
-// tile is the product of some rows, at most 4, and columns. The sums are V16 to V31, b is in V0 to V3, a in V4 to V7.
+// tile is the product of some rows, at most 4, and columns. The sums are V16 to V31, b is in V0 to
+// V3, a in V4 to V7.
 func tile(a *assembly, rows, columns int) {
 	w, vectors := vector, columns/4
 	if columns == 1 {

@@ -23,8 +23,9 @@ const (
 	deltaDecay   vec = 25 // its gates
 )
 
-// delta takes four rows of state through all rows of input. A pass brings them up to date with the row of input before and
-// takes their products with the row's key and query, so that each is read and written once a row.
+// delta takes four rows of state through all rows of input. A pass brings them up to date with the
+// row of input before and takes their products with the row's key and query, so that each is read
+// and written once a row.
 func delta(a *assembly) {
 	a.text("deltaNEON", "(state, keys, gates, v, y []float32, vStride, yStride int)", 136,
 		"takes 4 rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].")
@@ -104,8 +105,8 @@ func deltaPass(a *assembly, update, dots bool) {
 	}
 }
 
-// deltaOutputs makes the outputs of a row of input and what the state takes over: with a = S·k and c = S·q, δ = β·(v - g·a) and
-// y = g·c + δ·(k·q).
+// deltaOutputs makes the outputs of a row of input and what the state takes over: with a = S·k and
+// c = S·q, δ = β·(v - g·a) and y = g·c + δ·(k·q).
 func deltaOutputs(a *assembly) {
 	for _, v := range []vec{deltaDots, deltaQueries} {
 		a.word(faddp.three(v, v, v+1))

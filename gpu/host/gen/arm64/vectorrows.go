@@ -1,8 +1,8 @@
 package main
 
-// elementwise is a primitive whose arguments are slices of one length, the first being the result, and then numbers. f makes the result,
-// in V16, of the operands in V0, V1, …; the numbers are in V17, V18. It may use the registers up to V15 and V19, and those of the
-// exponential if exp.
+// elementwise is a primitive whose arguments are slices of one length, the first being the result,
+// and then numbers. f makes the result, in V16, of the operands in V0, V1, …; the numbers are in
+// V17, V18. It may use the registers up to V15 and V19, and those of the exponential if exp.
 type elementwise struct {
 	name, signature, doc string
 	result               string
@@ -81,7 +81,8 @@ func (e elementwise) write(a *assembly) {
 	a.ret()
 }
 
-// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four; the first takes the rest.
+// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
+// the first takes the rest.
 func dot(a *assembly) {
 	a.text("dotNEON", "(x, y []float32) (sum float32)", 52, "returns Σ x·y.")
 	const x, y, n gen = 0, 1, 2
