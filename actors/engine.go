@@ -93,9 +93,32 @@ func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Messag
 	return e.wait(reply)
 }
 
+// askWithin is ask for at most as long as ctx lasts. Then the request stands, but its answer, which
+// the reply channel has a place for, finds nobody.
+func (e *Engine) askWithin(ctx context.Context, to stages.StageID, m stages.Message, reply chan stages.Message) (stages.Message, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	}
+	if err := e.postTo(to, m); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-reply:
+		return a, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+	case <-e.broken:
+		return nil, e.reason
+	case <-e.gone:
+		return nil, stages.ErrClosed
+	}
+}
+
 // post sends a request, unless the engine is closed or broken. Stages of a broken one may answer
 // for a moment yet, with half a state.
-func (e *Engine) post(m stages.Message) error {
+func (e *Engine) post(m stages.Message) error { return e.postTo(stages.Sequencer, m) }
+
+func (e *Engine) postTo(to stages.StageID, m stages.Message) error {
 	if e.closed.Load() {
 		return stages.ErrClosed
 	}
@@ -104,7 +127,7 @@ func (e *Engine) post(m stages.Message) error {
 		return e.reason
 	default:
 	}
-	e.sendTo(stages.Sequencer, m)
+	e.sendTo(to, m)
 	return nil
 }
 
@@ -176,12 +199,24 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence,
 
 // ForgetTexts gives up all that is remembered of texts (Chunk.Remember), and its memory.
 func (e *Engine) ForgetTexts(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
 	reply := make(chan stages.Message, 1)
-	_, err := e.ask(&stages.ForgetTexts{Caller: reply}, reply)
+	_, err := e.askWithin(ctx, stages.Sequencer, &stages.ForgetTexts{Caller: reply}, reply)
 	return err
+}
+
+// ForgetExperts empties the expert slots and drops what is predicted from each sequence's past, so
+// that the next tokens miss: what a benchmark of misses starts from. It stops a warm start, waits
+// for speculative reads under way, and leaves alone only what a step is using. How often each
+// expert was used, and how often predictions came true, stays known. With ExpertIOBuffered the
+// system's page cache keeps what it has of the files. Where experts are mapped or loaded at Open
+// (ExpertIOMmap) there are no slots, and the error is stages.ErrExpertsMapped.
+func (e *Engine) ForgetExperts(ctx context.Context) error {
+	reply := make(chan stages.Message, 1)
+	a, err := e.askWithin(ctx, stages.Router, &stages.ForgetExperts{Caller: reply}, reply)
+	if err != nil {
+		return err
+	}
+	return a.(*stages.ExpertsForgotten).Err
 }
 
 // Stats returns the figures of this moment.

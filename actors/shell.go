@@ -79,6 +79,8 @@ func setCaller(m stages.Message, sender *actor.PID) {
 		caller = &m.Caller
 	case *stages.ResizeSlots:
 		caller = &m.Caller
+	case *stages.ForgetExperts:
+		caller = &m.Caller
 	default:
 		return
 	}
@@ -134,8 +136,13 @@ func (s *shell) perform() {
 		s.e.sendTo(m.To, m.Msg)
 	}
 	for _, a := range s.out.Answers {
-		if m, ok := a.Msg.(*stages.SlotsResized); ok {
+		switch m := a.Msg.(type) {
+		case *stages.SlotsResized:
 			s.e.resized(m)
+		case *stages.ExpertsForgotten:
+			if s.e.slots.staging != nil {
+				s.e.slots.staging.tier.forgetAll()
+			}
 		}
 		s.e.answer(a.To, a.Msg)
 	}

@@ -136,6 +136,22 @@ func (h *tier) forget(r *record) {
 	r.unlink()
 }
 
+// forgetAll takes the experts from all records that nobody uses.
+func (h *tier) forgetAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := h.recent.next; r != &h.recent; {
+		next := r.next
+		if r.users == 0 {
+			h.forget(r)
+			if !r.block.leaving {
+				h.free = append(h.free, r)
+			}
+		}
+		r = next
+	}
+}
+
 // arrived notes that a record's bytes are there, or will not be, and returns who else waited for
 // them.
 func (h *tier) arrived(r *record, err error) []*slotRead {

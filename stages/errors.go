@@ -17,6 +17,9 @@ var (
 	// ErrUnknownState is the answer to a message that names a draft which there is not, or one of
 	// another size.
 	ErrUnknownState = errors.New("moeflux: no such draft of a state")
+	// ErrExpertsMapped is the answer to ForgetExperts where experts are mapped or loaded at Open:
+	// the engine has no slots to empty.
+	ErrExpertsMapped = errors.New("moeflux: all experts are mapped or loaded, none can be forgotten")
 )
 
 // PoisonedError reports a sequence whose last step failed half-way: its layers may stand at

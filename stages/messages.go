@@ -122,6 +122,21 @@ type SlotsResized struct {
 	Slots int // that there are now
 }
 
+// ForgetExperts drops what is predicted and every expert that no step uses, so that the next picks
+// of these experts are misses. It ends a warm start. Anybody to router, which forgets each
+// sequence's last picks and passes the message on to expert-IO.
+type ForgetExperts struct {
+	Outside
+	Caller Caller
+}
+
+// ExpertsForgotten answers ForgetExperts. It comes when every speculative read that was under way
+// has ended, for its slot is the reader's until then. Expert-IO to caller.
+type ExpertsForgotten struct {
+	Outside
+	Err error // ErrExpertsMapped, or nil
+}
+
 // WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the
 // experts that earlier runs used most, and if there are slots for all, with all. Shell to
 // expert-IO, once.

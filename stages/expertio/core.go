@@ -31,6 +31,7 @@ type Core struct {
 	reading int // reads under way
 	warm    warm
 	resize  resize
+	forgets []stages.Caller // of ForgetExperts, not answered yet
 
 	highWater  int
 	waves      int64
@@ -105,6 +106,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		c.drainStep(m, out)
 	case *stages.ResizeSlots:
 		c.resizeSlots(m, out)
+	case *stages.ForgetExperts:
+		c.forgetExperts(m, out)
 	case *shrinkOn:
 		c.resize.going = false
 	case *stages.WarmSlots:
@@ -114,6 +117,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	default:
 		return fmt.Errorf("expertio: unexpected message %T", in)
 	}
+	c.answerForgotten(out)
 	c.shrink(out)
 	c.assign(out)
 	c.send(out)
@@ -147,6 +151,9 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 			w.load.uses[w.use].state = ready
 		}
 		c.slots.filled(r.Slot)
+		if s.doomed {
+			c.empty(r.Slot)
+		}
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ func (c *Core) AtRest() error {
 	if n := c.slots.live(); n != c.resize.limit || len(c.resize.callers) != 0 {
 		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit, len(c.resize.callers))
 	}
+	if n := len(c.forgets); n != 0 {
+		return fmt.Errorf("expertio: %d callers wait for experts to be forgotten", n)
+	}
 	return c.slots.atRest()
 }
 
@@ -27,7 +30,7 @@ func (p *slots) atRest() error {
 		switch {
 		case s.pins != 0 || len(s.waiting) != 0:
 			return fmt.Errorf("expertio: slot %d has %d pins and %d uses that wait for it", i, s.pins, len(s.waiting))
-		case s.state == filling || s.speculative:
+		case s.state == filling || s.speculative || s.doomed:
 			return fmt.Errorf("expertio: slot %d is being read", i)
 		case (s.state == free || s.state == gone) != (s.key < 0) || s.key >= 0 && p.byKey[s.key] != int32(i)+1:
 			return fmt.Errorf("expertio: slot %d in state %d holds key %d, which is not found there", i, s.state, s.key)

@@ -25,6 +25,7 @@ type slot struct {
 	foretold    bool     // read for a prediction and not used since
 	urgent      bool     // being read for a prediction, and somebody has come to wait for it
 	warm        bool     // being read because earlier runs used the expert
+	doomed      bool     // being read, and to be emptied then unless somebody has come to wait
 	gen         uint32   // counts reads into the slot
 	key         int      // layer·Experts + expert, or -1 when free or gone
 	pins        int      // uses that have it
@@ -133,6 +134,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
+	s.doomed = false
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true
@@ -188,6 +190,18 @@ func (p *slots) pin(id stages.SlotID) {
 		p.order.Remove(s.key)
 	}
 	s.pins++
+	s.doomed = false
+}
+
+// clear frees the slot of a resident expert without pins.
+func (p *slots) clear(id stages.SlotID) {
+	s := p.at(id)
+	p.order.Remove(s.key)
+	p.byKey[s.key] = 0
+	p.residents--
+	p.evictions[s.key/p.experts]++
+	s.state, s.key, s.foretold, s.doomed = free, -1, false, false
+	p.rest(id)
 }
 
 // unpin takes one pin back; the last lets a resident expert leave.
@@ -226,7 +240,7 @@ func (p *slots) filled(id stages.SlotID) {
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = free, -1, false, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm, s.doomed = free, -1, false, false, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }

@@ -85,6 +85,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.stepRouted(m)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
+	case *stages.ForgetExperts:
+		clear(c.past)
+		out.Send(stages.ExpertIO, m)
 	case *stages.DrainStep:
 		c.settle(m.ID, -1, nil)
 		out.Send(stages.ExpertIO, m)

@@ -180,7 +180,7 @@ func (x *rough) ask(t *talker, tokens []int32) {
 
 func (x *rough) answer(a stages.Answer) error {
 	switch m := a.Msg.(type) {
-	case *stages.SlotsResized:
+	case *stages.SlotsResized, *stages.ExpertsForgotten:
 		x.resized++
 	case *stages.Drained:
 		if x.drained {

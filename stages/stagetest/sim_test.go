@@ -115,7 +115,7 @@ type simulation struct {
 
 	tu             tuning
 	r              *rand.Rand
-	asked, resized int // other numbers of slots
+	asked, resized int // ResizeSlots and ForgetExperts, and their answers
 }
 
 // faults decides what fails. A nil function fails nothing.
@@ -219,18 +219,22 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	return s
 }
 
-// meddle asks for another number of slots now and then.
+// meddle asks for another number of slots now and then, and has experts forgotten.
 func (s *simulation) meddle() {
 	if s.tu.resize && s.r.IntN(40) == 0 {
 		s.asked++
 		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Caller: "resize"})
+	}
+	if s.tu.resize && s.r.IntN(60) == 0 {
+		s.asked++
+		s.PostTo(stages.Router, &stages.ForgetExperts{Caller: "forget"})
 	}
 }
 
 // atRest is AtRest, and wants an answer to all that was asked.
 func (s *simulation) atRest() error {
 	if s.asked != s.resized {
-		return fmt.Errorf("%d numbers of slots were asked for, %d answered", s.asked, s.resized)
+		return fmt.Errorf("%d numbers of slots and emptied pools were asked for, %d answered", s.asked, s.resized)
 	}
 	return s.AtRest()
 }
@@ -281,8 +285,15 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 			return logits, errs, s.atRest()
 		}
 		for ; seen < len(s.Answers); seen++ {
-			if _, ok := s.Answers[seen].Msg.(*stages.SlotsResized); ok {
+			switch m := s.Answers[seen].Msg.(type) {
+			case *stages.SlotsResized:
 				s.resized++
+				continue
+			case *stages.ExpertsForgotten:
+				s.resized++
+				if m.Err != nil && !s.tu.resident {
+					return nil, nil, m.Err
+				}
 				continue
 			}
 			e := s.Answers[seen].Msg.(*stages.ChunkEvaluated)
