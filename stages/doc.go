@@ -1,14 +1,227 @@
 // Package stages is the vocabulary of the pipeline: Step and Batch, the messages that the five
-// stages exchange, the RoutePlan, slots, the Outbox a stage fills, the errors a caller sees, and
-// the figures a stage counts. It holds no logic beyond String and Error methods.
+// stages exchange, the RoutePlan, slots, the Outbox that a stage fills, the errors a caller sees,
+// and the figures a stage counts. It holds no logic beyond String and Error methods.
 //
-// A stage is a pure state machine in a package of its own (sequencer, router, expertio, dispatch,
-// combine): Step takes one message and says in an Outbox what must now happen. It starts no
-// goroutine, reads no clock, takes no lock and does no I/O. Package actors runs the stages for
-// real, package stagetest in one goroutine under any order of delivery.
+// A stage is a pure state machine in a package of its own: sequencer, router, expertio, dispatch,
+// combine. Its Step method takes one message and writes into an Outbox what must happen next. It
+// starts no goroutine, reads no clock, takes no lock and does no I/O. Package actors runs the
+// stages for real: its shell performs the outbox, reads experts and waits for the device. Package
+// stages/stagetest runs the same stages in one goroutine, under any order of delivery.
 //
-// A message is sent by pointer and never written after it is sent, until it has been handled
-// (Spent). Send gives away: the sender forgets every slice in it, unless the field's comment says
-// "shared, read-only". Between one sender and one receiver order holds; nothing else does, so a
-// stage keys what it receives by step and layer.
+// A message is sent by pointer and is not written to after it is sent, until it has been handled
+// (see Spent). Send gives away: the sender forgets every slice in the message, unless the field's
+// comment says "shared, read-only". Messages between one sender and one receiver keep their order.
+// Nothing else does, so a stage keys what it receives by step and layer.
+//
+// # Glossary
+//
+// Each word has one meaning in the pipeline, its comments, its logs and the documentation.
+//
+// What is computed:
+//
+//   - sequence: one history of tokens, with the keys, values and recurrent state computed from it.
+//   - position: the index of a token in its sequence.
+//   - row: one token of one sequence that is being evaluated.
+//   - chunk: the tokens of one sequence that a caller evaluates by one EvalChunk.
+//   - step: the rows, of one sequence or of several, that pass through all layers together. A long
+//     chunk takes several steps. ChunkRows of actors.Config bounds the rows of a step.
+//   - batch: the rows of a step, as data. It is shared and read-only.
+//   - segment: the rows of one chunk within a batch.
+//   - lane: a set of scratch buffers. A step occupies one lane; there are as many lanes as steps
+//     may be in flight.
+//   - mixer: the part of a layer that looks at other positions: full, latent or linear attention.
+//
+// Which experts compute it:
+//
+//   - scores: the router's raw outputs, one for each expert. Logits are scores of tokens only.
+//   - pick: one of the TopK experts that a layer's router chooses for a row.
+//   - plan: the picks of a step in one layer, sorted by expert (RoutePlan).
+//   - use: one expert of a plan, with all the rows that picked it.
+//   - hint: experts that a layer will probably need, each with a chance (PrefetchExperts).
+//   - resident: in memory. A resident engine has every expert in memory when it opens, and its
+//     device routes by itself. In any other engine experts are streamed: read into slots.
+//
+// Where experts are:
+//
+//   - record: the packed weights of one expert, as they lie in a file and in a slot.
+//   - slot: device memory for one record. It is free, being filled, resident or in use.
+//   - generation: counts how often a slot was given to another expert. It exposes a stale read.
+//   - demand read, speculative read: a read for a pick, a read for a hint.
+//   - hit, miss: a use that finds its expert in a slot or on its way there; a use that does not.
+//   - load: the uses of one plan on their way from expert-IO to dispatch.
+//   - wave: those uses of a load that one submission computes.
+//
+// How the device is driven:
+//
+//   - encode, submit: to record operations in a gpu.Commands; to hand that to the device's queue.
+//   - ticket: the completion of one submission.
+//   - retire: to give back, in order of submission, what a finished wave or layer held.
+//   - ring: the waves that are submitted and not retired.
+//   - credit: the right to add one more. RingDepth of actors.Config is their number, counted apart
+//     for layers (sequencer) and for waves (expert-IO). Credits bound the pipeline; the capacity of
+//     mailboxes does not.
+//
+// What is kept of a sequence:
+//
+//   - page: room for the keys and values of a fixed number of positions, in all layers.
+//   - frozen state: a state that no step changes: a list of pages and a copy of the recurrent
+//     state.
+//   - checkpoint: a frozen state that a caller keeps under a position of its sequence.
+//   - remembered: said of a frozen state that belongs to no sequence, and serves any text that
+//     begins alike.
+//   - draft: a state that a caller fills, to be put in a sequence's place.
+//   - snapshot: a state as a file.
+//
+// When things go wrong:
+//
+//   - lost: said of a sequence whose rows a step cannot compute, while the step goes on for others.
+//   - drained: said of a failed step when nothing of it is in flight any more.
+//   - poisoned: said of a sequence whose layers may stand at different lengths. It refuses
+//     everything but what replaces its state.
+//
+// How it is observed:
+//
+//   - trace record: what a shell notes about one message of a traced step (tracing.Record).
+//   - span, trace: as in OpenTelemetry, and nothing else.
+//   - message log: the messages of a run, one a line, as in stagetest/testdata.
+//   - script: messages in and a stage's answers out, as in the testdata folder of each stage.
+//
+// # One decoded token
+//
+// This is the walk of a token through a streamed engine. The file stagetest/testdata/streamed.txt
+// logs every message of it, for a model with two layers.
+//
+//  1. A caller sends EvalChunk with one token. The sequencer checks the token, the sequence's
+//     length and health, and the room for keys and values. Then it forms a step of this row and of
+//     the rows that other sequences have ready.
+//  2. When it has a credit, the sequencer sends BeginLayer to router and dispatch.
+//  3. The router knows what the row before picked. It may send hints to expert-IO
+//     (PrefetchExperts), which starts speculative reads if they are worth their time.
+//  4. Dispatch submits the layer's first half: mixer, router, choice of experts. It submits two
+//     more pieces of work that need no routed expert: the routers of the next layers, applied to
+//     this layer's input, and the shared expert. It does not wait for any of them.
+//  5. The device finishes the first half (TicketDone). Dispatch sends PicksReady to the router, and
+//     ScoresAhead when the routers of the next layers are done.
+//  6. The router sorts the picks by expert and sends LayerRouted, with the plan, to expert-IO. It
+//     makes hints of ScoresAhead.
+//  7. Expert-IO finds a slot for each use. An expert that is in memory is pinned. For any other it
+//     evicts the expert that is expected to wait longest for its next use, and asks for a read. The
+//     end of each read comes back as an ExpertsRead of its own.
+//  8. When it has a credit, expert-IO sends WaveResident: with all uses if they are in memory, and
+//     otherwise with those that are, if they fill a wave or the device has no experts to compute.
+//  9. Dispatch submits the wave's experts. With the last wave it also submits the sum of all picks,
+//     the residual, and the next layer's input norm. It sends WaveSubmitted, with the slots, to
+//     combine and, after the last wave, LayerSubmitted to the sequencer.
+//  10. The sequencer begins the next layer (2), while the device still computes this one.
+//  11. The device finishes a wave (TicketDone). Combine retires waves in order of submission: it
+//     sends the slots home (SlotsReleased) and, after a layer's last wave, LayerRetired to the
+//     sequencer. That gives back the credits.
+//  12. After the last layer the sequencer sends ReadLogits. Dispatch submits the final norm and the
+//     head, and answers LogitsReady.
+//  13. When every layer is retired and the logits are there, the sequencer adds the row to its
+//     sequence and answers ChunkEvaluated. Choosing a token is the caller's business.
+//
+// In a resident engine (stagetest/testdata/resident.txt) the host has no part in a layer. Steps 3
+// to 9 are one submission: mixer, router, choice, experts and sum. Router and expert-IO get no
+// message, a wave carries no slots, and one BeginLayer begins several layers, which share a credit
+// (BeginLayer.More). The picks come down with the logits and go to the router for its figures
+// (StepRouted). A dense layer is one submission in any engine.
+//
+// # A prompt
+//
+// A prompt is a chunk of many rows. It takes the same way, in steps of at most ChunkRows. While it
+// is read, other sequences keep their one row in each step. The plan of a layer has each expert
+// once, however many rows picked it, so a step reads an expert at most once. A plan may need more
+// slots than there are: expert-IO sends what is in memory first, and reads the rest, forward in the
+// file, into slots that come home. Dispatch gives each pick's output a place of its own, and the
+// layer's end sums them in the order of the picks, so the bits do not depend on how waves were cut.
+// Only the chunk's last row has logits, unless the caller wants more.
+//
+// # Where an expert's bytes go
+//
+// The read is asked for in stages/expertio (assign) and travels in Outbox.Reads. The shell in
+// package actors (reads.go) gives it to io/readpool, whose worker calls ReadExpert of io/expertfile
+// with the slot's memory (slots.go). On a device with memory of its own the record goes through
+// host memory and is uploaded from there (staged.go, tier.go). WaveResident names the slot.
+// Dispatch turns it into pointers to the record's matrices (waveResident, gather) and submits a
+// gpu.Experts. The device multiplies: gpu/host in experts.go, GPUs by kernels of package shaders.
+//
+// # Messages
+//
+// Each line says who sends a message to whom, and what passes hands with it. Commands are in the
+// imperative, facts in the past participle. A caller is whoever uses the engine; the shell, the
+// engine and the read pool are those of package actors.
+//
+// Evaluation:
+//
+//	EvalChunk          caller -> sequencer     tokens of a sequence; Tokens and Spare pass on
+//	ChunkEvaluated     sequencer -> caller     logits, hidden states, routing; all pass on
+//	CancelEval         caller -> sequencer     which request, why, and whether at once
+//	BeginLayer         sequencer -> dispatch,  the step, and how many layers begin together
+//	                   router
+//	PrefetchExperts    router -> expert-IO     a hint: experts and their chances
+//	PicksReady         dispatch -> router      picks and weights, which pass on
+//	ScoresAhead        dispatch -> router      scores of the next layers' routers, which pass on
+//	LayerRouted        router -> expert-IO     the plan, shared and read-only
+//	ExpertsRead        read pool -> expert-IO  the end of one read; the slot's bytes come back
+//	ReadOverdue        read pool -> expert-IO  a read that does not end; its bytes stay away
+//	WaveResident       expert-IO -> dispatch   uses of a plan; their slots pass on
+//	WaveSubmitted      dispatch -> combine     the ticket; slots and, at the end, the plan pass on
+//	LayerSubmitted     dispatch -> sequencer   which layers, and whom they have lost
+//	TicketDone         device -> dispatch,     the end of the submission that a stage awaits
+//	                   combine
+//	SlotsReleased      combine -> expert-IO    the slots come home; from dispatch if the step failed
+//	LayerRetired       combine -> sequencer    which layers
+//	StepRouted         dispatch -> router      resident only: all picks of a step, which pass on
+//	ReadLogits         sequencer -> dispatch   asks for the end of a step
+//	LogitsReady        dispatch -> sequencer   logits and what else the batch wants; all pass on
+//
+// Failure, and the end:
+//
+//	StepFailed         any stage -> sequencer  which stage, why, and whether nothing was changed
+//	DrainStep          sequencer -> dispatch -> router -> expert-IO -> dispatch -> combine
+//	                                           follows what was sent for a failed step
+//	StepDrained        combine -> sequencer    nothing of the step is in flight
+//	Drain              engine -> sequencer     take nothing new, cancel what runs
+//	Drained            sequencer -> engine     no step is left
+//	LingerOver         shell -> sequencer      a timer that Outbox.Linger asked for
+//
+// States of sequences. Every request but ReleaseState has an answer:
+//
+//	OpenSequence       caller -> sequencer     a new sequence, empty or like another
+//	ResetSequence      caller -> sequencer     empties one
+//	CloseSequence      caller -> sequencer     gives up one
+//	TruncateSequence   caller -> sequencer     back to a position
+//	KeepCheckpoint     caller -> sequencer     keeps the present state
+//	RestoreCheckpoint  caller -> sequencer     back to a checkpoint
+//	ForgetCheckpoint   caller -> sequencer     gives up a checkpoint
+//	ResumeSequence     caller -> sequencer     as much of a text as any state holds; Tokens pass on
+//	ForgetTexts        caller -> sequencer     gives up all that is remembered
+//	DescribeSequence   caller -> sequencer     asks where a sequence stands
+//	SequenceDone       sequencer -> caller     answers all of these, and AdoptState
+//	FreezeSequence     caller -> sequencer     a frozen state, to be read
+//	DraftState         caller -> sequencer     a draft, to be filled
+//	StateReady         sequencer -> caller     answers both; the right to read or fill passes on
+//	AdoptState         caller -> sequencer     puts a draft in a sequence's place; Tokens pass on
+//	ReleaseState       caller -> sequencer     a frozen state or a draft is not needed any more
+//	CopyState          sequencer -> dispatch   which recurrent state becomes which
+//	StateCopied        dispatch -> sequencer   the device has done so
+//	DropState          sequencer -> dispatch   a recurrent state is not needed any more
+//	ForgetSequence     sequencer -> router     drop what a sequence's past foretells
+//
+// Package dispatch has one more, Exchange, by which a caller reads or fills a state that lies in a
+// device's own memory.
+//
+// The engine:
+//
+//	CollectStats       caller -> sequencer -> router -> expert-IO -> dispatch -> combine -> caller
+//	                                           each stage adds its figures; Stats pass along
+//	ResizeSlots        anyone -> expert-IO     another number of slots
+//	SlotsResized       expert-IO -> caller     how many there are now
+//	WarmSlots          engine -> expert-IO     fill empty slots while the disk is idle
+//
+// To add a message: declare it in messages.go, with sender, receiver and ownership in its comment;
+// add a line here; handle it in the receiver's Step; add it to stagetest's list, so that scripts
+// can use it; and, if it has a Caller, add it to setCaller in package actors. If it is sent for
+// every token, take its memory from Spent.
 package stages

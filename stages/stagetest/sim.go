@@ -24,7 +24,9 @@ type Config struct {
 	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with
 	// recurrent state; 0 if that is not to be watched.
 	PageRows int
-	Rand     *rand.Rand
+	// Rand picks what happens next. Without it a message goes before the end of a read, and that
+	// before the device, so that the order is always the same.
+	Rand *rand.Rand
 }
 
 // Sim is a pipeline at rest or between two events.
@@ -38,6 +40,7 @@ type Sim struct {
 	lingers []uint64
 	watch   watch
 	out     stages.Outbox
+	log     func(from, to string, m stages.Message)
 	// Answers collects what callers are told, in order.
 	Answers []stages.Answer
 	// Events counts what has happened.
@@ -97,19 +100,25 @@ func (s *Sim) event() (bool, error) {
 		return false, nil
 	}
 	s.Events++
-	return true, choices[s.cfg.Rand.IntN(len(choices))]()
+	next := 0
+	if s.cfg.Rand != nil {
+		next = s.cfg.Rand.IntN(len(choices))
+	}
+	return true, choices[next]()
 }
 
 func (s *Sim) deliver(from, to int) error {
 	link := &s.links[from][to]
 	m := (*link)[0]
 	*link = (*link)[1:]
+	s.note(stageName(from), stageName(to), m)
 	return s.handle(stages.StageID(to), m)
 }
 
 func (s *Sim) deliverLoose(i int) error {
 	m := s.loose[i]
 	s.loose = append(s.loose[:i], s.loose[i+1:]...)
+	s.note(looseSender(m.Msg), m.To.String(), m.Msg)
 	return s.handle(m.To, m.Msg)
 }
 
@@ -162,6 +171,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 			return fmt.Errorf("event %d, %s sends %T to %s: %w", s.Events, to, m.Msg, m.To, err)
 		}
 		s.links[to][m.To] = append(s.links[to][m.To], m.Msg)
+	}
+	for _, a := range s.out.Answers {
+		s.note(to.String(), "caller", a.Msg)
 	}
 	s.Answers = append(s.Answers, s.out.Answers...)
 	if s.out.Linger != 0 {
