@@ -7,22 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const wordBytes = 8
+const (
+	wordBytes  = 8
+	blockWords = BlockBytes / wordBytes
+)
 
-// array is memory outside the Go heap that begins at a multiple of BlockBytes.
+// array is memory outside the Go heap, aligned to BlockBytes.
 type array struct {
 	mapping []byte
 	words   []uint64
 }
 
-// newArray returns bytes of memory, a multiple of BlockBytes.
+// newArray allocates bytes, a multiple of BlockBytes.
 func newArray(bytes int) (*array, error) {
 	if bytes > 1<<62 {
-		return nil, fmt.Errorf("membw: no memory for %d bytes", bytes)
+		return nil, fmt.Errorf("membw: cannot allocate %d bytes", bytes)
 	}
 	mapping, err := unix.Mmap(-1, 0, bytes+BlockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("membw: no memory for %d bytes: %w", bytes, err)
+		return nil, fmt.Errorf("membw: cannot allocate %d bytes: %w", bytes, err)
 	}
 	skip := int(-uintptr(unsafe.Pointer(&mapping[0])) % BlockBytes)
 	mem := mapping[skip : skip+bytes]
@@ -30,9 +33,9 @@ func newArray(bytes int) (*array, error) {
 	return &array{mapping: mapping, words: unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), bytes/wordBytes)}, nil
 }
 
-// release gives the memory back; words are gone then.
+// release unmaps the memory; words is invalid afterwards.
 func (a *array) release() {
 	if err := unix.Munmap(a.mapping); err != nil {
-		panic(fmt.Sprintf("membw: a mapping of ours cannot be given back: %v", err))
+		panic(fmt.Sprintf("membw: cannot unmap the array: %v", err))
 	}
 }

@@ -1,15 +1,20 @@
 // Package membw measures how fast threads can read main memory: the limit of a computation that
 // reads its weights once for every token.
 //
-// Its loops do nothing but load: AVX-512, AVX2 or NEON where there are any, two streams a thread
-// with prefetches ahead, huge pages where the system gives them. The threads take blocks of one
-// array as they get done, as the host device's threads take parts of a matrix, so that one whose
-// core has other work to do does not hold up the rest. The figure is what programs reach, not what
-// the memory modules could give. It knows nothing of NUMA: a block is where the system put it when
-// some thread first wrote it.
+// No single loop reads memory fastest on every processor. What counts is how many loads a core
+// keeps in flight, and that depends on its prefetchers: two streams with PREFETCHNTA are the
+// fastest way on a Zen 5, and on an Intel server core, where such prefetches bypass the second
+// cache and its prefetcher, they reach less than half of what plain loads do. Measure therefore
+// tries every loop that the processor runs (AVX-512, AVX2, NEON and portable; 1 to 8 streams; with
+// prefetches and without) and reports the fastest.
 //
-// Benchmarks that tell their share of the bandwidth call Measure once, with the threads that they
-// use:
+// Memory is backed by huge pages where the system has them. The threads take blocks of one array as
+// they finish the last, so a thread whose core is busy with something else does not hold up the
+// others. The figure is what programs reach, not what the memory modules could deliver. The package
+// ignores NUMA: a block lies where the system put it when a thread first wrote to it.
+//
+// A benchmark that reports its share of the bandwidth calls Measure once, with the threads that it
+// uses itself:
 //
 //	limit, err := membw.Measure(b.Context(), membw.Config{Threads: 2})
 //	…

@@ -2,6 +2,6 @@ package membw
 
 import "golang.org/x/sys/unix"
 
-// preferHugePages asks for huge pages. A kernel that has none, or is told to give none, reads with
-// small ones: that is what its programs get.
+// preferHugePages asks for huge pages. Where the kernel refuses, programs read with small ones, and
+// so does a measurement.
 func preferHugePages(mem []byte) { _ = unix.Madvise(mem, unix.MADV_HUGEPAGE) }

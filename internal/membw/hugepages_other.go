@@ -2,5 +2,5 @@
 
 package membw
 
-// preferHugePages does nothing where the system chooses the pages' size itself.
+// preferHugePages does nothing: the system chooses the size of pages.
 func preferHugePages([]byte) {}

@@ -4,23 +4,96 @@ package membw
 
 import "golang.org/x/sys/cpu"
 
-// sumAVX512 and sumAVX2 return Σ w[i] of n words, a multiple of 128 that is not 0. They read both
-// halves at once and prefetch beyond their ends, which faults nowhere.
-//
-//go:noescape
-func sumAVX512(w *uint64, n int) uint64
+// Each of these returns Σ w[i] of n words, a multiple of 128 that is not 0. The digit after the x
+// is the number of streams; All and Near prefetch past the end of each, which never faults.
 
 //go:noescape
-func sumAVX2(w *uint64, n int) uint64
+func sum512x1(w *uint64, n int) uint64
 
-// loops returns the loops that this processor runs, the best first.
+//go:noescape
+func sum512x1All(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x2(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x2All(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x2Near(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x4(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x4All(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x8(w *uint64, n int) uint64
+
+//go:noescape
+func sum512x8All(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x1(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x1All(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x2(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x2All(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x2Near(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x4(w *uint64, n int) uint64
+
+//go:noescape
+func sum256x4All(w *uint64, n int) uint64
+
+// loops returns the loops that this processor runs and that may be its fastest: AVX2 where it has
+// no AVX-512.
 func loops() []loop {
-	var all []loop
 	if cpu.X86.HasAVX512F {
-		all = append(all, loop{"avx512", func(w []uint64) uint64 { return sumAVX512(&w[0], len(w)) }})
+		return append(loops512(), portable()...)
 	}
-	if cpu.X86.HasAVX2 {
-		all = append(all, loop{"avx2", func(w []uint64) uint64 { return sumAVX2(&w[0], len(w)) }})
+	return append(loops256(), portable()...)
+}
+
+// of makes a loop of an assembly function.
+func of(name string, sum func(w *uint64, n int) uint64) loop {
+	return loop{name, func(w []uint64) uint64 { return sum(&w[0], len(w)) }}
+}
+
+func loops512() []loop {
+	return []loop{
+		of("avx512, 1 stream", sum512x1),
+		of("avx512, 1 stream, prefetch", sum512x1All),
+		of("avx512, 2 streams", sum512x2),
+		of("avx512, 2 streams, prefetch", sum512x2All),
+		of("avx512, 2 streams, near prefetch", sum512x2Near),
+		of("avx512, 4 streams", sum512x4),
+		of("avx512, 4 streams, prefetch", sum512x4All),
+		of("avx512, 8 streams", sum512x8),
+		of("avx512, 8 streams, prefetch", sum512x8All),
 	}
-	return append(all, portable)
+}
+
+func loops256() []loop {
+	if !cpu.X86.HasAVX2 {
+		return nil
+	}
+	return []loop{
+		of("avx2, 1 stream", sum256x1),
+		of("avx2, 1 stream, prefetch", sum256x1All),
+		of("avx2, 2 streams", sum256x2),
+		of("avx2, 2 streams, prefetch", sum256x2All),
+		of("avx2, 2 streams, near prefetch", sum256x2Near),
+		of("avx2, 4 streams", sum256x4),
+		of("avx2, 4 streams, prefetch", sum256x4All),
+	}
 }

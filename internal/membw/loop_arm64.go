@@ -2,13 +2,19 @@
 
 package membw
 
-// sumNEON returns Σ w[i] of n words, a multiple of 128 that is not 0. It reads both halves at once
-// and prefetches beyond their ends, which faults nowhere.
-//
+// sumNEON and sumNEONPrefetch return Σ w[i] of n words, a multiple of 128 that is not 0. Both read
+// the two halves side by side; sumNEONPrefetch prefetches past their ends, which never faults.
+
 //go:noescape
 func sumNEON(w *uint64, n int) uint64
 
-// loops returns the loops that this processor runs, the best first. Every arm64 has NEON.
+//go:noescape
+func sumNEONPrefetch(w *uint64, n int) uint64
+
+// loops returns the loops that this processor runs. Every arm64 processor has NEON.
 func loops() []loop {
-	return []loop{{"neon", func(w []uint64) uint64 { return sumNEON(&w[0], len(w)) }}, portable}
+	return append([]loop{
+		{"neon, 2 streams", func(w []uint64) uint64 { return sumNEON(&w[0], len(w)) }},
+		{"neon, 2 streams, prefetch", func(w []uint64) uint64 { return sumNEONPrefetch(&w[0], len(w)) }},
+	}, portable()...)
 }

@@ -2,5 +2,5 @@
 
 package membw
 
-// loops returns the loops that this processor runs, the best first.
-func loops() []loop { return []loop{portable} }
+// loops returns the loops that this processor runs.
+func loops() []loop { return portable() }

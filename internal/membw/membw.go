@@ -15,22 +15,24 @@ const (
 	BlockBytes = 2 << 20
 
 	defaultBytes = 1 << 30
-	minPasses    = 5
-	maxThreads   = 1024
+	// Short passes find a busy machine's quiet moments; these take some 3 ms.
+	passBlocks  = 16 // of each thread
+	minReadings = 5  // of the whole array
+	trialPasses = 5  // of each loop, to choose one
+	maxThreads  = 1024
 )
 
-// Config says what is measured. The zero value is ready for use.
+// Config says what to measure. The zero value is ready for use.
 type Config struct {
-	// Threads is how many read at once. 0 means the cores this process may use. More than there are
-	// cores measures the scheduler too.
+	// Threads is how many threads read at once. 0 means the cores this process may use. More than
+	// that measures the scheduler too.
 	Threads int
-	// Bytes is the length of the array that they read together, a multiple of BlockBytes with a
-	// block for each thread at least. 0 means 1 GiB, or a block for each thread if that is more.
-	// Whether it is far more than the caches hold is for the caller to know; less shows their
-	// speed.
+	// Bytes is the length of the array that the threads share, a multiple of BlockBytes with at
+	// least a block for each thread. 0 means 1 GiB, or a block for each thread if that is more. An
+	// array that fits in the caches shows their speed.
 	Bytes int
-	// Time is how long passes go on; 5 are made at least. 0 means those 5. One pass may be slowed
-	// by anything else that happens in the machine; many show what is usual.
+	// Time is how long to measure. 0 means until the whole array has been read 5 times, which every
+	// measurement does at least.
 	Time time.Duration
 }
 
@@ -38,29 +40,31 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if c.Threads < 0 || c.Threads > maxThreads {
-		errs = append(errs, fmt.Errorf("membw: %d threads, want 0 (all cores) to %d", c.Threads, maxThreads))
+		errs = append(errs, fmt.Errorf("membw: Threads is %d, must be 0 (all cores) to %d", c.Threads, maxThreads))
 	}
 	if least := max(c.Threads, 1) * BlockBytes; c.Bytes != 0 && (c.Bytes < least || c.Bytes%BlockBytes != 0) {
-		errs = append(errs, fmt.Errorf("membw: %d bytes, want 0 (the default) or a multiple of %d from %d on", c.Bytes, BlockBytes, least))
+		errs = append(errs, fmt.Errorf("membw: Bytes is %d, must be 0 (the default) or a multiple of %d, at least %d", c.Bytes, BlockBytes, least))
 	}
 	if c.Time < 0 {
-		errs = append(errs, fmt.Errorf("membw: a time of %v, want 0 or more", c.Time))
+		errs = append(errs, fmt.Errorf("membw: Time is %v, must not be negative", c.Time))
 	}
 	return errors.Join(errs...)
 }
 
-// Rate is what passes over the array came to, in bytes a second of all threads together.
+// Rate is the speed of the passes, in bytes a second of all threads together. A pass reads a part
+// of the array, the next pass the part that follows.
 type Rate struct {
 	Median, Min, Max float64
 	Passes           int
 	Threads          int
-	Bytes            int    // of a pass
-	Loop             string // which loads: avx512, avx2, neon or portable
+	Bytes            int    // of the array
+	PassBytes        int    // of a pass
+	Loop             string // the fastest: its instructions, streams and prefetches
 }
 
-// Measure lets the threads read the array again and again; the first pass does not count. The
-// memory is outside the Go heap and given back. If ctx ends, so does Measure within a pass, with
-// ctx's error.
+// Measure chooses the loop that reads the array fastest and lets the threads read with it again and
+// again. The memory is outside the Go heap and released at the end. If ctx ends, Measure returns
+// its error within a pass.
 func Measure(ctx context.Context, c Config) (Rate, error) {
 	if err := c.Validate(); err != nil {
 		return Rate{}, err
@@ -71,80 +75,127 @@ func Measure(ctx context.Context, c Config) (Rate, error) {
 	if c.Bytes == 0 {
 		c.Bytes = max(defaultBytes, c.Threads*BlockBytes)
 	}
-	a, err := newArray(c.Bytes)
+	r, err := newReader(ctx, c.Threads, c.Bytes)
 	if err != nil {
 		return Rate{}, err
 	}
-	defer a.release()
-	t := startThreads(c.Threads)
-	defer t.end()
-	a.touch(ctx, t)
-	l := loops()[0]
-	rates, err := passes(ctx, c, func() { a.read(t, l) })
+	defer r.close()
+	l, err := r.fastest(ctx, loops())
 	if err != nil {
 		return Rate{}, err
+	}
+	var rates []float64
+	begin := time.Now()
+	for n := 0; n < minReadings*c.Bytes || time.Since(begin) < c.Time; n += r.passBytes() {
+		rate, err := r.pass(ctx, l)
+		if err != nil {
+			return Rate{}, err
+		}
+		rates = append(rates, rate)
 	}
 	slices.Sort(rates)
-	n := len(rates)
 	return Rate{
-		Median: (rates[(n-1)/2] + rates[n/2]) / 2, Min: rates[0], Max: rates[n-1], Passes: n,
-		Threads: c.Threads, Bytes: c.Bytes, Loop: l.name,
+		Median: median(rates), Min: rates[0], Max: rates[len(rates)-1], Passes: len(rates),
+		Threads: c.Threads, Bytes: c.Bytes, PassBytes: r.passBytes(), Loop: l.name,
 	}, nil
 }
 
-// passes measures read, which is one pass over the array, and returns the bytes a second of each
-// but the first.
-func passes(ctx context.Context, c Config, read func()) ([]float64, error) {
-	var rates []float64
-	begin := time.Now()
-	for i := 0; i <= minPasses || time.Since(begin) < c.Time; i++ {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("membw: %w", context.Cause(ctx))
-		}
-		start := time.Now()
-		read()
-		if seconds := time.Since(start).Seconds(); i > 0 {
-			rates = append(rates, float64(c.Bytes)/max(seconds, 1e-9))
-		}
-	}
-	return rates, nil
+// median returns the median of sorted values.
+func median(x []float64) float64 { return (x[(len(x)-1)/2] + x[len(x)/2]) / 2 }
+
+// reader is an array and the threads that read it, part after part.
+type reader struct {
+	*array
+	threads *threads
+	blocks  int // of the array
+	each    int // blocks of a pass
+	at      int // the block that the next pass begins with
 }
 
-// touch sets every word to one, so that each page is there and is not the page of zeros that all
-// share. It stops when ctx ends.
+// newReader allocates an array and touches it. close releases it.
+func newReader(ctx context.Context, n, bytes int) (*reader, error) {
+	a, err := newArray(bytes)
+	if err != nil {
+		return nil, err
+	}
+	blocks := bytes / BlockBytes
+	r := &reader{array: a, threads: startThreads(n), blocks: blocks, each: min(blocks, n*passBlocks)}
+	a.touch(ctx, r.threads)
+	return r, nil
+}
+
+func (r *reader) close() {
+	r.threads.end()
+	r.release()
+}
+
+func (r *reader) passBytes() int { return r.each * BlockBytes }
+
+// fastest tries the loops by turns and returns the one with the highest median.
+func (r *reader) fastest(ctx context.Context, all []loop) (loop, error) {
+	rates := make([][]float64, len(all))
+	for round := range 1 + trialPasses {
+		for i, l := range all {
+			rate, err := r.pass(ctx, l)
+			if err != nil {
+				return loop{}, err
+			}
+			if round > 0 { // the first warms up
+				rates[i] = append(rates[i], rate)
+			}
+		}
+	}
+	best, most := 0, 0.0
+	for i := range all {
+		slices.Sort(rates[i])
+		if m := median(rates[i]); m > most {
+			best, most = i, m
+		}
+	}
+	return all[best], nil
+}
+
+// pass reads the next part of the array and returns the bytes a second.
+func (r *reader) pass(ctx context.Context, l loop) (float64, error) {
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("membw: %w", context.Cause(ctx))
+	}
+	start := time.Now()
+	r.read(r.threads, l, r.at, r.each)
+	seconds := time.Since(start).Seconds()
+	r.at = (r.at + r.each) % r.blocks
+	return float64(r.passBytes()) / max(seconds, 1e-9), nil
+}
+
+// touch sets every word to one, so that each page exists and is not the shared page of zeros. It
+// stops when ctx ends.
 func (a *array) touch(ctx context.Context, t *threads) {
 	var next atomic.Int64
+	blocks := len(a.words) / blockWords
 	t.all(func() {
-		for block := a.take(&next); block != nil && ctx.Err() == nil; block = a.take(&next) {
-			for i := range block {
-				block[i] = 1
+		for i := int(next.Add(1) - 1); i < blocks && ctx.Err() == nil; i = int(next.Add(1) - 1) {
+			for k := range a.block(i) {
+				a.block(i)[k] = 1
 			}
 		}
 	})
 }
 
-// read reads all words once. That their sum is right shows that none was left out, by the compiler
-// or by us.
-func (a *array) read(t *threads, l loop) {
+// read reads n blocks from block first on, past the end from the beginning. The sum proves that
+// neither the compiler nor the loop left a word out.
+func (a *array) read(t *threads, l loop, first, n int) {
 	var next, sum atomic.Int64
+	blocks := len(a.words) / blockWords
 	t.all(func() {
 		mine := uint64(0)
-		for block := a.take(&next); block != nil; block = a.take(&next) {
-			mine += l.sum(block)
+		for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
+			mine += l.sum(a.block((first + i) % blocks))
 		}
 		sum.Add(int64(mine))
 	})
-	if got := sum.Load(); got != int64(len(a.words)) {
-		panic(fmt.Sprintf("membw: %s: the sum of %d ones is %d", l.name, len(a.words), got))
+	if want := int64(n * blockWords); sum.Load() != want {
+		panic(fmt.Sprintf("membw: %s: the sum of %d ones is %d", l.name, want, sum.Load()))
 	}
 }
 
-// take returns the next block, nil when all are taken.
-func (a *array) take(next *atomic.Int64) []uint64 {
-	const words = BlockBytes / wordBytes
-	from := int(next.Add(1)-1) * words
-	if from >= len(a.words) {
-		return nil
-	}
-	return a.words[from : from+words]
-}
+func (a *array) block(i int) []uint64 { return a.words[i*blockWords : (i+1)*blockWords] }

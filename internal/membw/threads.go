@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// threads are goroutines with a thread each.
+// threads are goroutines with an operating system thread each.
 type threads struct {
 	work  []chan func()
 	ended sync.WaitGroup
@@ -26,7 +26,7 @@ func startThreads(n int) *threads {
 	return t
 }
 
-// all lets every thread do f at once and waits for them.
+// all runs f on every thread at once and waits for them.
 func (t *threads) all(f func()) {
 	var done sync.WaitGroup
 	for _, work := range t.work {
@@ -39,7 +39,7 @@ func (t *threads) all(f func()) {
 	done.Wait()
 }
 
-// end waits until the threads are gone.
+// end stops the threads and waits for them.
 func (t *threads) end() {
 	for _, work := range t.work {
 		close(work)
