@@ -84,36 +84,6 @@ func (e *Engine) Info() Info { return e.info }
 // and the messages about sequences, as requests or with a PID as Caller.
 func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
 
-// ask sends a message that has the reply channel as its Caller and waits for the answer, which
-// comes within a layer's time.
-func (e *Engine) ask(m stages.Message, reply chan stages.Message) (stages.Message, error) {
-	if err := e.post(m); err != nil {
-		return nil, err
-	}
-	return e.wait(reply)
-}
-
-// askWithin is ask for at most as long as ctx lasts. Then the request stands, but its answer, which
-// the reply channel has a place for, finds nobody.
-func (e *Engine) askWithin(ctx context.Context, to stages.StageID, m stages.Message, reply chan stages.Message) (stages.Message, error) {
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
-	if err := e.postTo(to, m); err != nil {
-		return nil, err
-	}
-	select {
-	case a := <-reply:
-		return a, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	case <-e.broken:
-		return nil, e.reason
-	case <-e.gone:
-		return nil, stages.ErrClosed
-	}
-}
-
 // post sends a request, unless the engine is closed or broken. Stages of a broken one may answer
 // for a moment yet, with half a state.
 func (e *Engine) post(m stages.Message) error { return e.postTo(stages.Sequencer, m) }
@@ -175,17 +145,14 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 	return e.wait(reply)
 }
 
-// NewSequence makes an empty sequence, which must be closed.
+// NewSequence makes an empty sequence, which must be closed. When ctx ends first there is none.
 func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.newSequence(ctx, 0) }
 
 // newSequence makes a sequence that stands where another does; 0 is an empty one.
 func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
-	reply := make(chan stages.Message, 1)
-	a, err := e.ask(&stages.OpenSequence{Seq: s.id, From: from, Caller: reply}, reply)
+	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
+		func(stages.Message) { e.giveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +166,7 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence,
 
 // ForgetTexts gives up all that is remembered of texts (Chunk.Remember), and its memory.
 func (e *Engine) ForgetTexts(ctx context.Context) error {
-	reply := make(chan stages.Message, 1)
-	_, err := e.askWithin(ctx, stages.Sequencer, &stages.ForgetTexts{Caller: reply}, reply)
+	_, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.ForgetTexts{Caller: to} }, nil)
 	return err
 }
 
@@ -211,8 +177,7 @@ func (e *Engine) ForgetTexts(ctx context.Context) error {
 // system's page cache keeps what it has of the files. Where experts are mapped or loaded at Open
 // (ExpertIOMmap) there are no slots, and the error is stages.ErrExpertsMapped.
 func (e *Engine) ForgetExperts(ctx context.Context) error {
-	reply := make(chan stages.Message, 1)
-	a, err := e.askWithin(ctx, stages.Router, &stages.ForgetExperts{Caller: reply}, reply)
+	a, err := e.requestTo(ctx, stages.Router, func(to stages.Caller) stages.Message { return &stages.ForgetExperts{Caller: to} }, nil)
 	if err != nil {
 		return err
 	}
@@ -221,11 +186,7 @@ func (e *Engine) ForgetExperts(ctx context.Context) error {
 
 // Stats returns the figures of this moment.
 func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
-	reply := make(chan stages.Message, 1)
-	a, err := e.ask(&stages.CollectStats{Stats: new(Stats), Caller: reply}, reply)
+	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
 	if err != nil {
 		return nil, err
 	}

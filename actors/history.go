@@ -3,32 +3,42 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// change asks something of the sequencer and notes where the sequence stands then.
+// change asks something of the sequencer and notes where the sequence stands then. When ctx ends
+// before the answer comes, what was asked is done all the same and noted when it is done; until then
+// the sequence is busy, unless it was only to be kept, forgotten or described.
 func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.SequenceDone, error) {
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
-	}
 	if s.isClosed() {
 		return nil, stages.ErrClosed
 	}
-	reply := make(chan stages.Message, 1)
-	a, err := s.e.ask(message(reply), reply)
+	a, err := s.e.request(ctx, message, func(a stages.Message) {
+		if d := a.(*stages.SequenceDone); d.Kind != stages.Described {
+			s.note(d)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
 	d := a.(*stages.SequenceDone)
-	if !errors.Is(d.Err, stages.ErrBusy) { // whoever keeps it busy gets a newer answer
-		s.mu.Lock()
-		s.len, s.poison = d.Pos, d.Poison
-		s.mu.Unlock()
-	}
+	s.note(d)
 	return d, d.Err
+}
+
+// note takes from an answer where the sequence stands.
+func (s *Sequence) note(d *stages.SequenceDone) {
+	if d.Kind == stages.Checkpointed || d.Kind == stages.Forgotten {
+		return // these change nothing; the sequence may have gone on since they were asked for
+	}
+	if errors.Is(d.Err, stages.ErrBusy) { // whoever keeps it busy gets a newer answer
+		return
+	}
+	s.mu.Lock()
+	s.len, s.poison = d.Pos, d.Poison
+	s.mu.Unlock()
 }
 
 // Reset empties the sequence, forgets its checkpoints, and heals it if it is poisoned.

@@ -27,6 +27,12 @@ const (
 // Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It
 // evaluates one chunk at a time; different sequences of an engine share its pipeline and may be
 // used from different goroutines.
+//
+// A method whose ctx ends returns ctx's error at once. Evaluation is stopped (EvalChunk). Whatever
+// else was asked for (Reset, Resume, Checkpoint, and so on) is done all the same, as soon as the
+// device gets to it: until then what replaces the state keeps the sequence busy, afterwards Len and
+// Describe tell where it stands. A sequence or a frozen state that nobody waits for any more is given
+// back.
 type Sequence struct {
 	e  *Engine
 	id stages.SeqID
@@ -226,8 +232,9 @@ func traceContext(ctx context.Context) stages.TraceContext {
 	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close gives the sequence's state back; a chunk under way ends with ErrClosed first. Closing
-// again, or after the engine, is a no-op.
+// Close gives the sequence's state back. A chunk under way ends with ErrClosed first, and Close
+// waits for it for a second at most: where a disk or a device does not answer, it lets go, and the
+// engine gives the state back when the answer comes. Closing again, or after the engine, is a no-op.
 func (s *Sequence) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -236,13 +243,21 @@ func (s *Sequence) Close() error {
 	if again {
 		return nil
 	}
-	reply := make(chan stages.Message, 1)
-	a, err := s.e.ask(&stages.CloseSequence{Seq: s.id, Caller: reply}, reply)
-	switch {
-	case errors.Is(err, stages.ErrClosed):
-		return nil
-	case err != nil:
-		return err
+	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
+	defer cancel()
+	ask := func(now bool) func(stages.Caller) stages.Message {
+		return func(to stages.Caller) stages.Message { return &stages.CloseSequence{Seq: s.id, Now: now, Caller: to} }
 	}
-	return a.(*stages.SequenceDone).Err
+	a, err := s.e.request(ctx, ask(false), nil)
+	impatient := errors.Is(err, context.DeadlineExceeded)
+	if impatient {
+		a, err = s.e.request(context.Background(), ask(true), nil) // the sequencer answers at once
+	}
+	if err == nil {
+		err = a.(*stages.SequenceDone).Err
+	}
+	if errors.Is(err, stages.ErrClosed) || impatient && errors.Is(err, stages.ErrUnknownSequence) { // closed meanwhile
+		return nil
+	}
+	return err
 }

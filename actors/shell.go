@@ -176,6 +176,8 @@ func (e *Engine) answer(to stages.Caller, m stages.Message) {
 	switch c := to.(type) {
 	case chan stages.Message:
 		c <- m // has a place for its only answer
+	case *reply:
+		c.deliver(m)
 	case *actor.PID:
 		e.system.Root.Send(c, m)
 	}

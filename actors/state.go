@@ -103,8 +103,7 @@ func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (int64,
 	if s.isClosed() {
 		return 0, stages.ErrClosed
 	}
-	reply := make(chan stages.Message, 1)
-	state, err := s.e.askState(&stages.FreezeSequence{Seq: s.id, Caller: reply}, reply)
+	state, err := s.e.askState(ctx, func(to stages.Caller) stages.Message { return &stages.FreezeSequence{Seq: s.id, Caller: to} })
 	if err != nil {
 		return 0, err
 	}
@@ -134,8 +133,9 @@ func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOp
 	if s.isClosed() {
 		return stages.ErrClosed
 	}
-	reply := make(chan stages.Message, 1)
-	draft, err := s.e.askState(&stages.DraftState{Positions: file.Positions(), Caller: reply}, reply)
+	draft, err := s.e.askState(ctx, func(to stages.Caller) stages.Message {
+		return &stages.DraftState{Positions: file.Positions(), Caller: to}
+	})
 	if err != nil {
 		return err
 	}
@@ -179,9 +179,11 @@ func tokensOf(file *snapshot.File) []int32 {
 // exchange begins the reading or filling of a state, which Close waits for. The caller calls end.
 func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+		return nil, endOf(ctx)
 	}
-	e.exchanging.RLock()
+	if !e.exchanging.TryRLock() { // only Close locks it
+		return nil, stages.ErrClosed
+	}
 	if e.closed.Load() {
 		e.exchanging.RUnlock()
 		return nil, stages.ErrClosed
@@ -189,9 +191,14 @@ func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
 	return e.exchanging.RUnlock, nil
 }
 
-// askState asks for a state that the caller reads or fills.
-func (e *Engine) askState(m stages.Message, reply chan stages.Message) (*stages.StateReady, error) {
-	a, err := e.ask(m, reply)
+// askState asks for a state that the caller reads or fills. One that comes after ctx has ended is
+// given back.
+func (e *Engine) askState(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.StateReady, error) {
+	a, err := e.request(ctx, message, func(a stages.Message) {
+		if late := a.(*stages.StateReady); late.Err == nil {
+			e.giveBack(&stages.ReleaseState{State: late.State})
+		}
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,15 @@ type ResetSequence struct {
 	Caller Caller
 }
 
-// CloseSequence gives a sequence's state and checkpoints back. Caller to sequencer; answered by
-// SequenceDone.
+// CloseSequence gives a sequence's state and checkpoints back, when what is under way of it has
+// ended. Caller to sequencer; answered by SequenceDone.
 type CloseSequence struct {
 	Outside
-	Seq    SeqID
+	Seq SeqID
+	// Now answers at once, and answers a chunk under way as CancelEval.Now does. It may follow a
+	// CloseSequence that has not been answered yet, and answers that one too. The state is given
+	// back when what is under way has ended.
+	Now    bool
 	Caller Caller
 }
 

@@ -297,16 +297,33 @@ func (c *Core) idle(id stages.SeqID) (*sequence, error) {
 
 func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 	s := c.seqs[m.Seq]
-	if s == nil || s.closing != nil {
+	if s == nil || s.closing != nil && !m.Now {
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Closed, Err: stages.ErrUnknownSequence}, out)
 		return
 	}
-	s.closing = m
-	if s.req != nil {
-		c.cancel(s.req, stages.ErrClosed, out)
-	} else if s.op == nil {
-		c.close(s, out)
+	if s.closing == nil {
+		s.closing = m
+		if s.req != nil {
+			c.cancel(s.req, stages.ErrClosed, out)
+		} else if s.op == nil {
+			c.close(s, out)
+		}
+	} else { // the one before is answered now, and this one with it
+		c.closed(s, out)
+		s.closing = m
 	}
+	if m.Now && c.seqs[m.Seq] == s {
+		if r := s.req; r != nil && !r.told {
+			c.abandon(r, out)
+		}
+		c.closed(s, out)
+	}
+}
+
+// closed answers who closes a sequence, once.
+func (c *Core) closed(s *sequence, out *stages.Outbox) {
+	c.answer(s.closing.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Closed}, out)
+	s.closing = &stages.CloseSequence{Seq: s.id}
 }
 
 // close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no
@@ -319,5 +336,5 @@ func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.empty(s)
 	delete(c.seqs, s.id)
 	c.fit(0, out)
-	c.answer(s.closing.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Closed}, out)
+	c.closed(s, out)
 }

@@ -83,7 +83,7 @@ func (c *Core) replaced(o *operation, err error, out *stages.Outbox) {
 	if c.seqs[s.id] != nil {
 		c.close(s, out)
 	} else {
-		c.answer(s.closing.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Closed}, out)
+		c.closed(s, out)
 	}
 }
 
