@@ -4,16 +4,15 @@ package main
 
 import (
 	"encoding/json"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 )
 
 // --device emu evaluates the demo model with the kernels of GPUs.
 func TestEmulatorDevice(t *testing.T) {
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("kernels are built with g++")
-	}
+	testtool.Find(t, "g++", "g++", "clang++", "c++")
 	var r inspectResult
 	o := mustCall(t, "", "inspect", "--json", "--device", "emu", "--threads", "2")
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.Device != "emulator (2 threads)" || r.Here.Activations != "f32" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +31,7 @@ func open(t testing.TB, order Order) gpu.Device {
 	t.Helper()
 	d, err := New(Config{Order: order, Cache: cache(t)})
 	if errors.Is(err, ErrNoCompiler) {
-		t.Skip(err)
+		testtool.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 	"github.com/moeflux/moeflux-actor/shaders"
 )
 
@@ -73,16 +74,7 @@ func sampleVariants(t *testing.T, name string) (all []string) {
 // TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that
 // Metal does not have.
 func TestAddressSpaces(t *testing.T) {
-	compiler := ""
-	for _, c := range []string{"clang++", "clang++-19", "clang++-16", "clang++-14"} {
-		if p, err := exec.LookPath(c); err == nil {
-			compiler = p
-			break
-		}
-	}
-	if compiler == "" {
-		t.Skip("no clang++, which tells address spaces apart (Debian, Ubuntu: apt-get install clang)")
-	}
+	compiler := testtool.Clang(t)
 	modules, err := Modules()
 	if err != nil {
 		t.Fatal(err)

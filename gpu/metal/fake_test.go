@@ -21,6 +21,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,31 +40,30 @@ type library struct {
 	object, number, live, refuse, take, dispatches, trace, complete uintptr
 }
 
-// cCompiler returns the machine's C compiler. Without one there is nothing to run encode.c with.
-func cCompiler(t testing.TB) string {
-	t.Helper()
-	for _, name := range []string{"gcc", "clang", "cc"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no C compiler here, which encode.c is built with")
-	return ""
+// built is that library, built once.
+var built struct {
+	sync.Once
+	l   *library
+	err error
 }
 
-// buildLibrary builds it once.
-var buildLibrary = sync.OnceValues(func() (*library, error) {
+// openLibrary returns the library, which takes a C compiler to build.
+func openLibrary(t testing.TB) *library {
+	t.Helper()
+	compiler := testtool.CCompiler(t)
+	built.Do(func() { built.l, built.err = buildLibrary(compiler) })
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.l
+}
+
+func buildLibrary(compiler string) (*library, error) {
 	dir, err := os.MkdirTemp("", "moeflux-metal-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // a library that is open stays open
-	var compiler string
-	for _, name := range []string{"gcc", "clang", "cc"} {
-		if compiler, err = exec.LookPath(name); err == nil {
-			break
-		}
-	}
 	file := filepath.Join(dir, "metal.so")
 	cmd := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-shared", "-fPIC", "-pthread", "-Itestdata/include", "-I.", "-o", file, "testdata/fake.c", "encode.c")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -85,7 +85,7 @@ var buildLibrary = sync.OnceValues(func() (*library, error) {
 		take: find("fake_take"), dispatches: find("fake_dispatches"), trace: find("fake_trace"), complete: find("fake_complete"),
 	}
 	return l, errors.Join(errs...)
-})
+}
 
 // call calls a function of the library.
 //
@@ -172,11 +172,7 @@ type fakePipeline struct {
 // done anything.
 func newFake(t testing.TB, emulate bool) *fakeSystem {
 	t.Helper()
-	cCompiler(t)
-	l, err := buildLibrary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := openLibrary(t)
 	s := &fakeSystem{t: t, l: l, page: os.Getpagesize(), width: 32, most: 1024, poke: make(chan struct{}, 1), ended: make(chan struct{}),
 		pipelines: map[object]fakePipeline{}, buffers: map[object]launch.Memory{}}
 	s.begun = number(call(l.live))
@@ -189,8 +185,9 @@ func newFake(t testing.TB, emulate bool) *fakeSystem {
 		if dir, err := os.UserCacheDir(); err == nil {
 			cache = filepath.Join(dir, "moeflux-actor", "emulator")
 		}
+		var err error
 		if s.emu, err = emu.Open(emu.Config{Order: emu.Shuffled, Cache: cache}); errors.Is(err, emu.ErrNoCompiler) {
-			t.Skip(err)
+			testtool.Missing(t, err.Error())
 		} else if err != nil {
 			t.Fatal(err)
 		}

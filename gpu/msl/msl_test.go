@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 )
 
 func parseText(src string) (*Module, error) {
@@ -143,18 +145,6 @@ kernel void other(device float* y [[buffer(0)]]) { y[0] = 1.0f; }
 	}
 }
 
-// clang finds a compiler that knows address spaces.
-func clang(t *testing.T) string {
-	t.Helper()
-	for _, c := range []string{"clang++", "clang++-19", "clang++-16", "clang++-14"} {
-		if p, err := exec.LookPath(c); err == nil {
-			return p
-		}
-	}
-	t.Skip("no clang++, which tells address spaces apart (Debian, Ubuntu: apt-get install clang)")
-	return ""
-}
-
 // lintText is what clang says of a source.
 func lintText(t *testing.T, compiler, src string) string {
 	t.Helper()
@@ -173,7 +163,7 @@ func lintText(t *testing.T, compiler, src string) string {
 // TestAddressSpaces asks clang to find pointers of another address space, and what Metal does not
 // have.
 func TestAddressSpaces(t *testing.T) {
-	compiler := clang(t)
+	compiler := testtool.Clang(t)
 	if out := lintText(t, compiler, good); strings.Contains(out, "error") {
 		t.Fatal(out)
 	}

@@ -22,6 +22,8 @@ type Config struct {
 	Dir string
 	// GOARCH is the processor, "" means arm64.
 	GOARCH string
+	// CC is the machine's C compiler, "" means the one that go env CC names.
+	CC string
 	// Analyzers run on the packages that were asked for.
 	Analyzers []*analysis.Analyzer
 }

@@ -3,18 +3,28 @@ package darwincheck
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/testtool"
 )
 
 // file is what faults are planted in: the only one of the project that no compiler sees on Linux.
 const file = "gpu/metal/system_darwin.go"
 
 // load has gpu/metal and all that it needs.
-var load = sync.OnceValues(func() (*Checker, error) { return Load(Config{Dir: root, Analyzers: Vet()}, "./gpu/metal") })
+func load(compiler string) (*Checker, error) {
+	loaded.Do(func() { loaded.k, loaded.err = Load(Config{Dir: root, Analyzers: Vet(), CC: compiler}, "./gpu/metal") })
+	return loaded.k, loaded.err
+}
+
+var loaded struct {
+	sync.Once
+	k   *Checker
+	err error
+}
 
 // root is the module's folder.
 const root = "../.."
@@ -22,12 +32,7 @@ const root = "../.."
 // check checks gpu/metal, with one piece of that file replaced.
 func check(t *testing.T, from, to string) *Result {
 	t.Helper()
-	if out, err := exec.Command("go", "env", "CC").Output(); err != nil {
-		t.Fatal(err)
-	} else if _, err := exec.LookPath(strings.TrimSpace(string(out))); err != nil {
-		t.Skipf("cgo needs a C compiler: %v", err)
-	}
-	k, err := load()
+	k, err := load(testtool.CCompiler(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -26,7 +27,7 @@ type listed struct {
 // needs.
 func (c *Config) list(patterns []string) ([]*listed, error) {
 	args := append([]string{"list", "-e", "-deps", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
-	out, err := c.goTool(args...)
+	out, err := c.goTool([]string{"GOOS=darwin", "GOARCH=" + c.arch()}, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +45,11 @@ func (c *Config) list(patterns []string) ([]*listed, error) {
 	}
 }
 
-// goTool runs the go command for the other system and returns what it writes.
-func (c *Config) goTool(args ...string) ([]byte, error) {
+// goTool runs the go command with env added to the environment and returns what it writes.
+func (c *Config) goTool(env []string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+c.arch(), "CGO_ENABLED=1", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=-mod=readonly"), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -75,7 +76,13 @@ func (r *run) translate(p *listed, dir string) ([]string, error) {
 	}
 	// -trimpath names the files as they are in the package, so that errors do.
 	args := append([]string{"tool", "cgo", "-objdir", dir, "-importpath", p.ImportPath, "-trimpath", dir + "=>" + p.Dir, "--", "-I" + p.Dir}, sources...)
-	if _, err := r.c.goTool(args...); err != nil {
+	// For the machine's own system: for another one cgo asks for a compiler called clang and passes
+	// it options that only Apple's has. C's types are the same on both.
+	host := []string{"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+	if r.c.CC != "" {
+		host = append(host, "CC="+r.c.CC)
+	}
+	if _, err := r.c.goTool(host, args...); err != nil {
 		return nil, err
 	}
 	files := []string{filepath.Join(dir, "_cgo_gotypes.go")}

@@ -1,0 +1,65 @@
+package testtool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder is a test that notes how it ends.
+type recorder struct {
+	testing.TB
+	end string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skip(args ...any) {
+	r.end = "skip: " + fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.end = "fail: " + fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// ending runs f and returns how it ended the test it was given.
+func ending(f func(testing.TB)) string {
+	r := &recorder{end: "went on"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(r)
+	}()
+	<-done
+	return r.end
+}
+
+// A missing tool skips a test in one line, and fails it where tools are required.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	find := func(t testing.TB) { Find(t, "beta", "alpha", "beta") }
+	t.Setenv(Required, "")
+	if got, want := ending(find), "skip: no alpha, beta in PATH (Debian, Ubuntu: apt-get install beta)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv(Required, "1")
+	if got, want := ending(find), "fail: "+Required+"=1 and no alpha, beta in PATH"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	path := filepath.Join(dir, "beta")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := Find(t, "beta", "alpha", "beta"); got != path {
+		t.Errorf("found %q, want %q", got, path)
+	}
+	if got := ending(func(t testing.TB) { Missing(t, "a\nb") }); !strings.HasSuffix(got, "a b") {
+		t.Errorf("got %q, want one line", got)
+	}
+}
