@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -292,35 +294,90 @@ func TestConversationInterruptedEarly(t *testing.T) {
 	}
 }
 
+// heldDevice is a device whose next work, once armed, tells that it has come and does not end until
+// release is closed.
+type heldDevice struct {
+	gpu.Device
+	armed         atomic.Bool
+	come, release chan struct{}
+}
+
+func (d *heldDevice) NewQueue() (gpu.Queue, error) {
+	q, err := d.Device.NewQueue()
+	return &heldQueue{q, d}, err
+}
+
+type heldQueue struct {
+	gpu.Queue
+	d *heldDevice
+}
+
+func (q *heldQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	ticket, err := q.Queue.Submit(c)
+	if err == nil && q.d.armed.CompareAndSwap(true, false) {
+		ticket = &heldTicket{ticket, q.d}
+		close(q.d.come)
+	}
+	return ticket, err
+}
+
+// heldTicket is done when its device is released.
+type heldTicket struct {
+	gpu.Ticket
+	d *heldDevice
+}
+
+func (t *heldTicket) OnDone(f func(error)) {
+	t.Ticket.OnDone(func(err error) {
+		go func() {
+			<-t.d.release
+			f(err)
+		}()
+	})
+}
+
+func (t *heldTicket) DeviceNS() int64 { return 0 }
+
 // The second Ctrl-C does not wait for the step under way: what the sequence held is lost, and the
 // conversation goes on from what is remembered.
 func TestConversationInterruptedTwice(t *testing.T) {
+	const stopped = "(stopped; your message is taken back)"
 	file := filepath.Join(t.TempDir(), "c.json")
-	armed := false
-	s := &script{steps: []any{"hello", func() { armed = true }, strings.Repeat("package main ", 1900), "hello", "/stats", "/save " + file}}
+	held := &heldDevice{come: make(chan struct{}), release: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(held.release) })
+	defer time.AfterFunc(time.Minute, release).Stop() // where the answer waits for the step after all
+	s := &script{steps: []any{"hello", func() { held.armed.Store(true) }, strings.Repeat("package main ", 20), "hello", "/stats", "/save " + file}}
 	e := chatEnv(s)
+	e.wrapDevice = func(d gpu.Device) gpu.Device {
+		held.Device = d
+		return held
+	}
 	var pressing sync.WaitGroup
-	now := e.now
-	e.now = func() time.Time {
-		if armed {
-			armed = false
-			// A tenth of a second later the one long step that reads the message is under way.
-			pressing.Go(func() {
-				time.Sleep(100 * time.Millisecond)
-				e.interrupts.deliver()
-				e.interrupts.deliver()
-			})
-		}
-		return now()
-	}
+	pressing.Go(func() {
+		<-held.come
+		e.interrupts.deliver()
+		e.interrupts.deliver()
+	})
 	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"run", "--chat", "-n", "4", "--chunk-rows", "4096"}, strings.NewReader(""), &out, &errs, e)
-	pressing.Wait()
-	if code != exitOK || !strings.Contains(errs.String(), "(stopped; your message is taken back)") {
-		t.Fatalf("exit %d, stderr %q", code, errs.String())
+	early := false
+	notes := writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte(stopped)) {
+			select {
+			case <-held.release:
+			default:
+				early = true
+			}
+			release()
+		}
+		return errs.Write(p)
+	})
+	code := run(t.Context(), []string{"run", "--chat", "-n", "4", "--chunk-rows", "4096"}, strings.NewReader(""), &out, notes, e)
+	if code != exitOK || !strings.Contains(errs.String(), stopped) || !early {
+		t.Fatalf("exit %d, stopped before the step ended: %v, stderr %q", code, early, errs.String())
 	}
+	pressing.Wait()
 	if f := reusedFigure.FindStringSubmatch(errs.String()); f == nil || f[2] != "13" {
-		t.Errorf("figures %q, want the first prompt reused", f)
+		t.Errorf("figures %q, want the first prompt reused; stderr %q", f, errs.String())
 	}
 	if m := saved(t, file); len(m) != 4 || m[2].Content != "hello" || m[3].Role != chat.Assistant {
 		t.Errorf("saved %+v, want two messages and their answers", m)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/cuda"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 )
@@ -37,6 +38,7 @@ type env struct {
 	dumb                     bool        // terminals here understand no escape sequences
 	noColour                 bool        // the user wants no colours and the like
 	editor                   func() (lineReader, error)
+	wrapDevice               func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
 }
 
 func systemEnv(start time.Time) env {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
@@ -128,7 +130,7 @@ func (g *generation) known(ctx context.Context) (err error) {
 	if !g.resume {
 		return nil
 	}
-	if g.reused, err = g.seq.Resume(ctx, g.ids); err != nil || g.reused > 0 || g.prime == nil {
+	if g.reused, err = g.resumeWhenFree(ctx); err != nil || g.reused > 0 || g.prime == nil {
 		return err
 	}
 	if primed, err := g.prime(ctx, g.ids); err != nil || !primed {
@@ -136,6 +138,22 @@ func (g *generation) known(ctx context.Context) (err error) {
 	}
 	g.reused, err = g.seq.Resume(ctx, g.ids)
 	return err
+}
+
+// resumeWhenFree is Resume for a sequence that may still be busy with a step that was given up:
+// the device ends it, but tells nobody.
+func (g *generation) resumeWhenFree(ctx context.Context) (reused int, err error) {
+	for {
+		reused, err = g.seq.Resume(ctx, g.ids)
+		if !errors.Is(err, stages.ErrBusy) {
+			return reused, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If

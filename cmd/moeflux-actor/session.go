@@ -36,6 +36,9 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	if s.device, err = f.openDevice(inv, cfg.Logger); err != nil {
 		return nil, err
 	}
+	if wrap := inv.env.wrapDevice; wrap != nil {
+		s.device = wrap(s.device)
+	}
 	cfg.Model, cfg.Device = s.dir, s.device
 	if cfg.Profile, err = f.profilePath(inv, s.dir); err != nil {
 		return nil, errors.Join(err, s.close())
