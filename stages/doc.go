@@ -121,7 +121,7 @@
 //  13. When every layer is retired and the logits are there, the sequencer adds the row to its
 //     sequence and answers ChunkEvaluated. Choosing a token is the caller's business.
 //
-// In a resident engine (stagetest/testdata/resident.txt) the host has no part in a layer. Steps 3
+// In a resident engine (stagetest/testdata/resident.txt) the host has no part in a layer. Points 3
 // to 9 are one submission: mixer, router, choice, experts and sum. Router and expert-IO get no
 // message, a wave carries no slots, and one BeginLayer begins several layers, which share a credit
 // (BeginLayer.More). The picks come down with the logits and go to the router for its figures
@@ -218,6 +218,9 @@
 //	                                           each stage adds its figures; Stats pass along
 //	ResizeSlots        anyone -> expert-IO     another number of slots
 //	SlotsResized       expert-IO -> caller     how many there are now
+//	ForgetExperts      anyone -> router -> expert-IO
+//	                                           drop predictions and experts, to force misses
+//	ExpertsForgotten   expert-IO -> caller     it is done
 //	WarmSlots          engine -> expert-IO     fill empty slots while the disk is idle
 //
 // To add a message: declare it in messages.go, with sender, receiver and ownership in its comment;
