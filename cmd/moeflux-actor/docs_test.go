@@ -1,0 +1,257 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/moeflux/moeflux-actor/internal/demo"
+)
+
+// TestDocsCommandLines parses every command line of this program that the documentation shows.
+func TestDocsCommandLines(t *testing.T) {
+	n := 0
+	for _, file := range docFiles(t) {
+		for at, line := range codeLines(t, file) {
+			for _, args := range programCalls(line) {
+				n++
+				if err := parses(args); err != nil {
+					t.Errorf("%s:%d: %s: %v", file, at, line, err)
+				}
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("found only %d command lines; the test looks for code blocks that call %s", n, program)
+	}
+}
+
+// TestDocsFlags looks up every flag that the documentation names in its text.
+func TestDocsFlags(t *testing.T) {
+	known := map[string]bool{
+		"--help": true, "--version": true,
+		"--defer-experts": true, // of ik_llama.cpp
+		"--n-cpu-moe":     true, // of llama.cpp
+	}
+	for _, node := range newParser(t).Model.Leaves(false) {
+		for _, group := range node.AllFlags(false) {
+			for _, f := range group {
+				known["--"+f.Name] = true
+			}
+		}
+	}
+	for _, file := range docFiles(t) {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, line := range strings.Split(string(raw), "\n") {
+			for _, code := range regexp.MustCompile("`[^`]*`").FindAllString(line, -1) {
+				for _, m := range regexp.MustCompile(`(?:^|[\s`+"`"+`(])(--[a-z][a-z0-9-]*)`).FindAllStringSubmatch(code, -1) {
+					if !known[m[1]] {
+						t.Errorf("%s:%d: no command has the flag %s", file, at+1, m[1])
+					}
+				}
+			}
+		}
+	}
+}
+
+// docFiles returns README.md and the pages of docs/.
+func docFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documentation found (error %v)", err)
+	}
+	return append(files, "../../README.md")
+}
+
+// codeLines returns the lines of a file's code blocks by line number, joined where they end with a
+// backslash.
+func codeLines(t *testing.T, file string) map[int]string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[int]string)
+	fenced, joined, from := false, "", 0
+	for i, line := range strings.Split(string(raw), "\n") {
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			continue
+		}
+		if !fenced && !strings.HasPrefix(line, "    ") {
+			continue
+		}
+		if joined == "" {
+			from = i + 1
+		}
+		joined += strings.TrimSpace(line)
+		if rest, more := strings.CutSuffix(joined, `\`); more {
+			joined = rest
+			continue
+		}
+		all[from], joined = joined, ""
+	}
+	return all
+}
+
+// programCalls returns the arguments of each call of the program in a shell command.
+func programCalls(line string) (calls [][]string) {
+	words, ok := shellWords(line)
+	for ok && len(words) > 0 {
+		end := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == "&&" || w == ";" })
+		if end < 0 {
+			end = len(words)
+		}
+		command := words[:end]
+		for i, w := range command {
+			if filepath.Base(w) == program && (i == 0 || command[0] == "sudo" || slices.Equal(command[:i], []string{"go", "run"})) {
+				calls = append(calls, command[i+1:])
+				break
+			}
+		}
+		words = words[min(end+1, len(words)):]
+	}
+	return calls
+}
+
+// shellWords splits a shell command as far as documentation needs it: quotes, operators,
+// redirections and comments. It reports whether the quotes match.
+func shellWords(line string) (words []string, ok bool) {
+	var word strings.Builder
+	began := false
+	end := func() {
+		if began {
+			words = append(words, word.String())
+			word.Reset()
+			began = false
+		}
+	}
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\'' || c == '"':
+			n := strings.IndexByte(line[i+1:], c)
+			if n < 0 {
+				return nil, false
+			}
+			word.WriteString(line[i+1 : i+1+n])
+			began = true
+			i += n + 1
+		case c == ' ' || c == '\t':
+			end()
+		case c == '#' && !began:
+			return words, true
+		case c == '|' || c == ';' || c == '&':
+			end()
+			if strings.HasPrefix(line[i:], "&&") {
+				i++
+				words = append(words, "&&")
+			} else {
+				words = append(words, string(c))
+			}
+		case (c == '<' || c == '>') && !began: // and the file's name
+			rest := strings.TrimLeft(line[i+1:], "> ")
+			name, _, _ := strings.Cut(rest, " ")
+			i = len(line) - len(rest) + len(name) - 1
+		default:
+			word.WriteByte(c)
+			began = true
+		}
+	}
+	end()
+	return words, true
+}
+
+// newParser returns a parser of the command line that prints nothing.
+func newParser(t *testing.T) *kong.Kong {
+	t.Helper()
+	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
+		kong.WithHyphenPrefixedParameters(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// parses reports why the program would refuse arguments.
+func parses(args []string) error {
+	args, err := normalise(args)
+	if err != nil {
+		return err
+	}
+	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
+		kong.WithHyphenPrefixedParameters(true))
+	if err != nil {
+		return err
+	}
+	if slices.Contains(args, "--help") {
+		_, err = kong.Trace(p, slices.DeleteFunc(args, func(a string) bool { return a == "--help" }))
+		return err
+	}
+	_, err = p.Parse(args)
+	return err
+}
+
+func TestShellWords(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{`./moeflux-actor run -p "package main" -n 3 # text`, []string{"run", "-p", "package main", "-n", "3"}},
+		{`echo '{"text": "a b"}' | moeflux-actor tokenize --decode < in > out`, []string{"tokenize", "--decode"}},
+		{`go run ./cmd/moeflux-actor version`, []string{"version"}},
+		{`go build -o moeflux-actor ./cmd/moeflux-actor && bin/moeflux-actor version`, []string{"version"}},
+	} {
+		got := programCalls(c.line)
+		if len(got) != 1 || !slices.Equal(got[0], c.want) {
+			t.Errorf("%s: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// TestDocsPrograms builds and runs the complete programs of docs/embed.md.
+func TestDocsPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two programs")
+	}
+	model, err := demo.Dir(t.Context(), sharedCache, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("../../docs/embed.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(raw, -1)
+	for i, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{model, "if err != nil {\n"}, "return nil, err\n"},
+		{[]string{model}, "4 positions loaded\n"},
+	} {
+		if i >= len(programs) {
+			t.Fatalf("docs/embed.md has %d complete programs, want at least %d", len(programs), i+1)
+		}
+		source := filepath.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(source, programs[i][1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", source}, c.args...)...)
+		cmd.Dir = "../.." // the module whose packages it imports
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.HasPrefix(strings.TrimLeft(string(out), "\t"), c.want) {
+			t.Errorf("program %d: error %v, output %q, want it to begin with %q", i+1, err, out, c.want)
+		}
+	}
+}
