@@ -31,3 +31,6 @@ func openDevice(tb testing.TB) *Device {
 }
 
 func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t)) }
+
+// TestConformanceAligned runs the kernels that an engine runs: its operands are aligned.
+func TestConformanceAligned(t *testing.T) { gputest.RunAligned(t, openDevice(t)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/msl"
 )
 
-// compiling is the emulator that has every kernel compiled for a GPU, too.
+// compiling is the emulator, but compiles every kernel for a GPU as well.
 type compiling struct {
 	launch.Backend
 	t  *testing.T
@@ -37,10 +37,15 @@ func (b *compiling) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, er
 	return b.Backend.Compile(k, m)
 }
 
-// Every kernel that the suite uses compiles for a GPU.
+// Every kernel that the suite uses compiles for a GPU, those for aligned operands included. The
+// emulator runs the suite meanwhile.
 func TestKernelsCompile(t *testing.T) {
 	c := openNVRTC(t)
-	e, err := emu.Open(emu.Config{Cache: filepath.Join(os.TempDir(), "moeflux-emulator")})
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := emu.Open(emu.Config{Cache: filepath.Join(dir, "moeflux-actor", "emulator")}) // the cache of gpu/emu's tests
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +54,8 @@ func TestKernelsCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gputest.Run(t, d)
+	t.Run("odd", func(t *testing.T) { gputest.Run(t, d) })
+	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d) })
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

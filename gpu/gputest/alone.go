@@ -30,7 +30,7 @@ func choose(data []float32, rows []int) []float32 {
 }
 
 // testAlone computes rows alone, by threes and all together: the bits must not change.
-func testAlone(t *testing.T, d gpu.Device, cases []aloneCase) {
+func testAlone(t *testing.T, d gpu.Device, cases []aloneCase, begin beginner) {
 	all := make([]int, company)
 	for i := range all {
 		all[i] = i
@@ -39,7 +39,7 @@ func testAlone(t *testing.T, d gpu.Device, cases []aloneCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(rows []int) []float32 {
-				s := newSetup(t, d, c.name)
+				s := begin(t, d, c.name)
 				y := c.build(s, rows)
 				s.run()
 				return y.floats()

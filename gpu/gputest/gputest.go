@@ -25,45 +25,49 @@ func cases() []testCase {
 
 // Run tests d. It makes its own buffers and queues and leaves d open.
 func Run(t *testing.T, d gpu.Device) {
-	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) { c.run(newSetup(t, d, c.name)) })
-	}
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases()) })
+	runCases(t, d, cases(), newSetup)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newSetup) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
 	t.Run("joined", func(t *testing.T) { testJoined(t, d) })
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }
 
-// RunAligned tests the operations on operands that begin where vectors can be loaded, at multiples
-// of 256 bytes: a device may have kernels of its own for them. Elsewhere operands begin where they
-// are aligned to their elements and no better.
+// RunAligned runs the same cases on operands that begin at multiples of 256 bytes, as those of an
+// engine do. A device may have kernels of its own for operands that vectors can be loaded from; in
+// Run, operands have no more than the alignment of their elements.
 func RunAligned(t *testing.T, d gpu.Device) {
-	for _, list := range [][]testCase{rowCases(), productCases(), elementCases(), attentionCases(), latentCases(), recurrentCases(), sequenceCases()} {
-		for _, c := range list {
-			t.Run(c.name, func(t *testing.T) {
-				s := newSetup(t, d, c.name)
-				s.aligned = true
-				c.run(s)
-			})
-		}
+	runCases(t, d, cases(), newAligned)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newAligned) })
+}
+
+func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) { c.run(begin(t, d, c.name)) })
 	}
 }
 
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
 // says. Run tests the other operations.
 func RunRounded(t *testing.T, d gpu.Device) {
-	for _, c := range append(productCases(), roundedCases()...) {
-		t.Run(c.name, func(t *testing.T) { c.run(newRounded(t, d, c.name)) })
-	}
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts()) })
+	runCases(t, d, append(productCases(), roundedCases()...), newRounded)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), newSetup) })
 }
 
 // productCases are those of products alone.
 func productCases() []testCase { return append(matmulCases(), expertCases()...) }
 
+// beginner makes the setup of a case.
+type beginner func(t testing.TB, d gpu.Device, name string) *setup
+
 func newRounded(t testing.TB, d gpu.Device, name string) *setup {
 	s := newSetup(t, d, name)
 	s.rounded = true
+	return s
+}
+
+func newAligned(t testing.TB, d gpu.Device, name string) *setup {
+	s := newSetup(t, d, name)
+	s.aligned = true
 	return s
 }
 
@@ -78,7 +82,7 @@ func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
 	return outputs(t, d, append(productCases(), roundedCases()...), newRounded)
 }
 
-func outputs(t *testing.T, d gpu.Device, all []testCase, begin func(t testing.TB, d gpu.Device, name string) *setup) map[string][]float32 {
+func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {
 	out := map[string][]float32{}
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {

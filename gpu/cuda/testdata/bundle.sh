@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds what the tests and figures of a GPU need, for a machine that has neither Go nor a network:
+# Builds what the tests and benchmarks of a GPU need, for a machine that has neither Go nor a
+# network:
 #
 #   gpu/cuda/testdata/bundle.sh DIR
 #
-# DIR then holds the programs and run.sh. The tests of fixtures want to be started in a checkout of this module.
+# DIR then holds the programs and run.sh, which says how to use them.
 set -euo pipefail
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")/../../.."
