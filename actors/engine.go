@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -72,6 +73,8 @@ type Engine struct {
 	closed   atomic.Bool   // nothing new is asked
 	gone     chan struct{} // closed when Close is done
 	closeErr error
+
+	last atomic.Pointer[Stats] // what Stats returns after Close
 }
 
 // Model returns the model's configuration; it is not to be changed.
@@ -184,13 +187,19 @@ func (e *Engine) ForgetExperts(ctx context.Context) error {
 	return a.(*stages.ExpertsForgotten).Err
 }
 
-// Stats returns the figures of this moment.
+// Stats returns the figures of this moment; Stats.Since tells what was counted between two of them.
+// After Close the error is stages.ErrClosed, and the figures are the last that there were.
 func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
-	if err != nil {
-		return nil, err
+	switch {
+	case err == nil:
+		return a.(*stages.CollectStats).Stats, nil
+	case errors.Is(err, stages.ErrClosed):
+		if last := e.last.Load(); last != nil {
+			return last.Since(nil), err
+		}
 	}
-	return a.(*stages.CollectStats).Stats, nil
+	return nil, err
 }
 
 // breakDown notes why the engine has stopped and wakes every caller.
@@ -261,8 +270,10 @@ func (e *Engine) release() error {
 	e.linger.wait()
 	if e.top != nil {
 		e.flushSpans()
+		e.parent.stopping.Store(true)
 		e.system.Root.Poison(e.top)
 		<-e.parent.stopped
+		e.keepStats()
 	}
 	if e.dispatch != nil {
 		e.dispatch.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/goleak"
@@ -117,6 +118,22 @@ func quietSystem(tb testing.TB) *actor.ActorSystem {
 	tb.Cleanup(func() {
 		system.EventStream.Unsubscribe(sub)
 		system.Shutdown()
+	})
+	return system
+}
+
+// silentSystem makes an actor system whose dead letters are nobody's business: an engine in it is
+// stopped or breaks.
+func silentSystem(tb testing.TB) *actor.ActorSystem {
+	system := actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
+		// a dead letter starts a goroutine that lives as long
+		actor.WithDeadLetterThrottleInterval(time.Millisecond),
+	)
+	tb.Cleanup(func() {
+		if !system.IsStopped() {
+			system.Shutdown()
+		}
 	})
 	return system
 }

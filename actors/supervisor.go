@@ -1,8 +1,8 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -19,12 +19,26 @@ func (e *BrokenError) Error() string {
 }
 func (e *BrokenError) Unwrap() error { return e.Err }
 
+// StoppedError reports an engine that somebody else has stopped: its actor system was shut down, or
+// one of its actors was stopped. Only Close is left.
+type StoppedError struct {
+	Actor string // that was stopped; "" if the actor system was shut down
+}
+
+func (e *StoppedError) Error() string {
+	if e.Actor == "" {
+		return "moeflux: the engine has stopped: its actor system was shut down"
+	}
+	return fmt.Sprintf("moeflux: the engine has stopped: its %s actor was stopped from outside", e.Actor)
+}
+
 // parent spawns the stages and stops all of them when one fails.
 type parent struct {
 	e        *Engine
 	children []child
 	started  chan struct{}
 	stopped  chan struct{}
+	stopping atomic.Bool // by the engine itself
 }
 
 type child struct {
@@ -44,8 +58,15 @@ func (p *parent) Receive(ctx actor.Context) {
 		}
 		close(p.started)
 	case *actor.Terminated:
-		if !p.e.closed.Load() { // somebody else stopped a stage; the others cannot go on without it
-			p.e.breakDown(&BrokenError{Stage: p.name(m.Who), Err: errors.New("its actor was stopped from outside")})
+		if !p.stopping.Load() { // the others cannot go on without it
+			p.e.breakDown(&StoppedError{Actor: p.name(m.Who)})
+			for _, c := range ctx.Children() {
+				ctx.Stop(c)
+			}
+		}
+	case *actor.Stopping:
+		if !p.stopping.Load() {
+			p.e.breakDown(&StoppedError{Actor: "supervisor"})
 		}
 	case *actor.Stopped:
 		close(p.stopped)
