@@ -43,8 +43,8 @@ func TestCUDAFixtures(t *testing.T) {
 			for _, io := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {
 				t.Run(fmt.Sprintf("%s/chunk=%d/io=%s", name, chunk, io), func(t *testing.T) {
 					e := open(t, actors.Config{Model: dir, Device: dev, ChunkRows: chunk, ExpertIO: io})
-					c := &comparer{t: t, limit: tolerance(name)}
-					for _, prompt := range []string{"p1", "p9", "p70"} {
+					c := &comparer{t: t, limit: fixtures.Tolerance(name)}
+					for _, prompt := range fixtures.Prompts(name) {
 						c.checkPrompt(e, ref, prompt)
 					}
 					t.Logf("largest difference %.1e", c.worst)

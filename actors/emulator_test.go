@@ -46,7 +46,7 @@ func TestEmulatorFixtures(t *testing.T) {
 	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, ChunkRows: 7})
-			c := &comparer{t: t, limit: tolerance(name), decode: 3}
+			c := &comparer{t: t, limit: fixtures.Tolerance(name), decode: 3}
 			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
 			t.Logf("largest difference %.1e", c.worst)
 		})

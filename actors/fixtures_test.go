@@ -5,23 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
-
-// tolerance is for logits and hidden states. Float32 noise is 1e-5 in models of softmax attention
-// and 2e-4 in hybrids, where the delta rule's normalisation amplifies it (testdata/README.md of
-// package fixtures).
-func tolerance(name string) float64 {
-	if strings.HasPrefix(name, "qwen3_5_moe") || strings.HasPrefix(name, "qwen3_next") {
-		return 2e-3
-	}
-	return 1e-4
-}
 
 // comparer compares with one tolerance and remembers the largest difference.
 type comparer struct {
@@ -47,8 +36,8 @@ func TestFixtures(t *testing.T) {
 			for _, chunk := range chunks {
 				t.Run(fmt.Sprintf("%s/variant=%s/chunk=%d", name, variant, chunk), func(t *testing.T) {
 					e := open(t, actors.Config{Model: dir, Device: dev, ChunkRows: chunk})
-					c := &comparer{t: t, limit: tolerance(name)}
-					for _, prompt := range []string{"p1", "p9", "p70"} {
+					c := &comparer{t: t, limit: fixtures.Tolerance(name)}
+					for _, prompt := range fixtures.Prompts(name) {
 						c.checkPrompt(e, ref, prompt)
 					}
 					t.Logf("largest difference %.1e", c.worst)
@@ -65,7 +54,7 @@ func TestLegacyPacks(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {
 		for _, moeflux := range []bool{false, true} {
 			e := open(t, actors.Config{Model: fixtures.Legacy(t, name, moeflux), Device: dev})
-			c := &comparer{t: t, limit: tolerance(name)}
+			c := &comparer{t: t, limit: fixtures.Tolerance(name)}
 			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
 		}
 	}

@@ -197,15 +197,15 @@ func TestKVInt8Fixtures(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
-			ref := fixtures.Reference(t, name)
+			ref, p := fixtures.Reference(t, name), fixtures.Longest(name)
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, KV: actors.KVInt8})
 			s := sequence(t, e)
-			got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ints(ref, "p70.ids"), Logits: actors.AllLogits})
+			got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ints(ref, p+".ids"), Logits: actors.AllLogits})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var wrong, norm, worst float64
-			want := floats(ref, "p70.logits")
+			want := floats(ref, p+".logits")
 			for i, w := range want {
 				d := math.Abs(float64(got.Logits[i]) - float64(w))
 				wrong, norm, worst = wrong+d*d, norm+float64(w)*float64(w), max(worst, d)
@@ -216,14 +216,14 @@ func TestKVInt8Fixtures(t *testing.T) {
 			}
 			vocab := e.Model().VocabSize
 			id, same := argmax(got.Logits[len(got.Logits)-vocab:]), 0
-			for _, want := range ints(ref, "p70.decode_ids") {
+			for _, want := range ints(ref, p+".decode_ids") {
 				if id != want {
 					break
 				}
 				same++
 				id = argmax(eval(t, s, id))
 			}
-			t.Logf("logits off by %.2g of their norm, %.2g at most; the first %d of %d greedy tokens are the reference's", loss, worst, same, len(ints(ref, "p70.decode_ids")))
+			t.Logf("logits off by %.2g of their norm, %.2g at most; the first %d of %d greedy tokens are the reference's", loss, worst, same, len(ints(ref, p+".decode_ids")))
 		})
 	}
 }

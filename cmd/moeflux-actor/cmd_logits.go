@@ -117,10 +117,10 @@ func (c *logitsCmd) prompt(ctx context.Context, s *session, seq *actors.Sequence
 		tensors = append(tensors, f32Tensor(p.name+".hidden", out.Hidden, m.NumHiddenLayers+1, rows, m.HiddenSize))
 	}
 	if c.Routing {
-		topK := s.engine.Info().TopK
+		topK, layers := s.engine.Info().TopK, len(m.MoELayers())
 		tensors = append(tensors,
-			i32Tensor(p.name+".router_idx", out.Picks, m.NumHiddenLayers, rows, topK),
-			f32Tensor(p.name+".router_weight", out.Weights, m.NumHiddenLayers, rows, topK))
+			i32Tensor(p.name+".router_idx", out.Picks, layers, rows, topK),
+			f32Tensor(p.name+".router_weight", out.Weights, layers, rows, topK))
 	}
 	if c.Decode == 0 {
 		return tensors, nil

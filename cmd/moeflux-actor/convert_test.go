@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,4 +186,25 @@ func TestConvertInterrupted(t *testing.T) {
 	}
 	mustCall(t, "", "convert", src, dst)
 	mustCall(t, "", "inspect", dst, "--verify")
+}
+
+// Families that the engine does not run are refused by name before anything is written.
+func TestConvertRefusesFamilies(t *testing.T) {
+	for _, config := range []string{
+		`{"model_type": "gpt_oss"}`, `{"model_type": "hy_v3"}`, `{"model_type": "glm_moe_dsa"}`, `{"model_type": "deepseek_v32"}`,
+		`{"model_type": "mistral4"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
+		`{"model_type": "minimax_m3_vl", "text_config": {}}`,
+	} {
+		src := filepath.Dir(writeFile(t, "config.json", config))
+		dst := filepath.Join(t.TempDir(), "model")
+		o := call(t, "", "convert", src, dst)
+		name := strings.Split(config, `"`)[3]
+		if want := fmt.Sprintf("model_type %q is not supported; supported: deepseek_v3, glm4_moe", name); o.code != exitFailed || !strings.Contains(o.stderr, want) {
+			t.Errorf("%s: exit %d, %q; want %d and %q", name, o.code, o.stderr, exitFailed, want)
+		}
+		checkErrorLine(t, o)
+		if _, err := os.Stat(dst); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
 }

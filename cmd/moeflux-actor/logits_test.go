@@ -15,9 +15,6 @@ import (
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 )
 
-// logitsTolerance is what the fixtures' README grants qwen3_5_moe.
-const logitsTolerance = 2e-3
-
 // writeIDs writes the fixture's prompts as the ids file of logits.
 func writeIDs(t *testing.T, ref *fixtures.Numbers, names ...string) string {
 	t.Helper()
@@ -62,28 +59,37 @@ func le32(b []byte, i int) uint32 {
 	return uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24
 }
 
+// Every fixture goes through convert and logits as a user would drive them, and the file holds the
+// reference's numbers: router tensors have one row of layers for each layer with experts.
 func TestLogits(t *testing.T) {
-	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen35MoEBF16} {
+	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
-			ref := fixtures.Reference(t, name)
-			out := filepath.Join(t.TempDir(), "logits.safetensors")
-			o := mustCall(t, "", "logits", "--model", fixtures.Packed(t, name, 0), "--ids", writeIDs(t, ref, "p1", "p9", "p70"), "--out", out,
+			ref, prompts, dir := fixtures.Reference(t, name), fixtures.Prompts(name), t.TempDir()
+			packed, out := filepath.Join(dir, "model"), filepath.Join(dir, "logits.safetensors")
+			mustCall(t, "", "convert", fixtures.Dir(t, name), packed)
+			o := mustCall(t, "", "logits", "--model", packed, "--ids", writeIDs(t, ref, prompts...), "--out", out,
 				"--hidden", "--routing", "--decode", "24", "--json", "--activations", "f32")
+			tokens := 3 * 24
+			for _, p := range prompts {
+				ids, _ := ref.I32(p + ".ids")
+				tokens += len(ids)
+			}
 			var said struct {
 				Out    string
 				Names  []string
 				Tokens int
 			}
-			if err := json.Unmarshal([]byte(o.stdout), &said); err != nil || said.Out != out || !slices.Equal(said.Names, []string{"p1", "p70", "p9"}) || said.Tokens != 80+3*24 {
-				t.Errorf("stdout %q, want out %s, the names in the file's order, and %d tokens", o.stdout, out, 80+3*24)
+			names := slices.Sorted(slices.Values(prompts)) // as json.Marshal writes them
+			if err := json.Unmarshal([]byte(o.stdout), &said); err != nil || said.Out != out || !slices.Equal(said.Names, names) || said.Tokens != tokens {
+				t.Errorf("stdout %q, want out %s, the names in the file's order, and %d tokens", o.stdout, out, tokens)
 			}
 			f, err := safetensors.Open(out)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			for _, p := range said.Names {
-				checkPrompt(t, f, ref, p)
+			for _, p := range prompts {
+				checkPrompt(t, f, ref, p, fixtures.Tolerance(name))
 			}
 			if len(f.Names()) != 3*6 {
 				t.Errorf("the file has %v, want 6 tensors a prompt", f.Names())
@@ -92,14 +98,14 @@ func TestLogits(t *testing.T) {
 	}
 }
 
-func checkPrompt(t *testing.T, f *safetensors.File, ref *fixtures.Numbers, p string) {
+func checkPrompt(t *testing.T, f *safetensors.File, ref *fixtures.Numbers, p string, tolerance float64) {
 	t.Helper()
 	for _, tensor := range []string{".logits", ".hidden", ".decode_logits"} {
 		got, shape := readF32(t, f, p+tensor)
 		want, wantShape := ref.F32(p + tensor)
 		if !slices.Equal(shape, wantShape) {
 			t.Errorf("%s%s has shape %v, want %v", p, tensor, shape, wantShape)
-		} else if err := numcmp.Near(got, want, logitsTolerance, 0); err != nil {
+		} else if err := numcmp.Near(got, want, tolerance, 0); err != nil {
 			t.Errorf("%s%s: %v", p, tensor, err)
 		}
 	}
@@ -125,7 +131,7 @@ func checkPrompt(t *testing.T, f *safetensors.File, ref *fixtures.Numbers, p str
 			}
 		}
 		for expert, w := range want {
-			if g, ok := got[expert]; !ok || math.Abs(float64(g-w)) > logitsTolerance {
+			if g, ok := got[expert]; !ok || math.Abs(float64(g-w)) > tolerance {
 				t.Errorf("%s row %d: picks %v, want %v", p, row, got, want)
 				break
 			}
@@ -159,7 +165,7 @@ func TestLogitsPlain(t *testing.T) {
 	}
 	a, _ := readF32(t, f, "p9.logits")
 	b, _ := readF32(t, g, "p9.logits")
-	if err := numcmp.Near(a, b, logitsTolerance, 0); err != nil {
+	if err := numcmp.Near(a, b, fixtures.Tolerance(fixtures.Qwen35MoEQ4), 0); err != nil {
 		t.Errorf("the logits depend on --hidden --routing: %v", err)
 	}
 }
@@ -216,7 +222,7 @@ func TestEval(t *testing.T) {
 	}
 
 	whole := eval(ids)
-	if want := loss(69) / 69; len(whole.NLL) != 1 || whole.Tokens != 69 || math.Abs(whole.NLL[0]-want) > logitsTolerance || whole.MeanNLL != whole.NLL[0] {
+	if want := loss(69) / 69; len(whole.NLL) != 1 || whole.Tokens != 69 || math.Abs(whole.NLL[0]-want) > fixtures.Tolerance(fixtures.Qwen35MoEQ4) || whole.MeanNLL != whole.NLL[0] {
 		t.Errorf("one window: %+v, want a loss of %v over 69 tokens", whole, want)
 	}
 	if whole.Seconds <= 0 || math.Abs(whole.PPL-math.Exp(whole.MeanNLL)) > 1e-9 {
@@ -228,7 +234,7 @@ func TestEval(t *testing.T) {
 	if len(parts.NLL) != 3 || parts.Tokens != 69 {
 		t.Fatalf("windows of 32: %+v, want 3 windows and 69 tokens", parts)
 	}
-	if want := loss(32) / 32; math.Abs(parts.NLL[0]-want) > logitsTolerance {
+	if want := loss(32) / 32; math.Abs(parts.NLL[0]-want) > fixtures.Tolerance(fixtures.Qwen35MoEQ4) {
 		t.Errorf("first window: %v, want %v", parts.NLL[0], want)
 	}
 	if alone := eval(ids[32:65], "--window", "32"); alone.NLL[0] != parts.NLL[1] {

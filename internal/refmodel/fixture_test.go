@@ -26,6 +26,9 @@ var all = []fixture{
 	{fixtures.DeepseekV3BF16, 9.3e-6, 9.2e-6},
 	{fixtures.DeepseekV3Q4, 1.4e-5, 1.8e-5},
 	{fixtures.DeepseekV3Q4KVB, 8.4e-6, 8.4e-6},
+	{fixtures.Glm4MoEBF16, 6.9e-6, 5.5e-6},
+	{fixtures.Glm4MoEAirBF16, 5.9e-6, 5.8e-6},
+	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
 }
 
 // numbers reads one array of a reference as rows of its last axis.
@@ -67,7 +70,7 @@ func TestFixtures(t *testing.T) {
 			}
 			r := fixtures.Reference(t, f.name)
 			w := worst{}
-			for _, p := range []string{"p1", "p9", "p70"} {
+			for _, p := range fixtures.Prompts(f.name) {
 				checkPrompt(t, m, r, p, w)
 			}
 			t.Logf("largest differences: %v", w)
