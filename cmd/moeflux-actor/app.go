@@ -81,8 +81,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // report prints an error as one line.
 func report(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(err))
+}
+
+// oneLine returns an error as a user reads it, on one line.
+func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	fmt.Fprintf(stderr, "%s: %s\n", program, strings.Join(lines, "; "))
+	return strings.Join(lines, "; ")
 }
 
 // dispatch parses the command line and runs its command.

@@ -112,7 +112,7 @@ func TestBadUsage(t *testing.T) {
 		{"temperature", []string{"run", "-p", "x", "--temperature", "-1"}, "temperature -1"},
 		{"presence penalty", []string{"run", "-p", "x", "--presence-penalty", "-3"}, "presence penalty -3"},
 		{"frequency penalty", []string{"run", "-p", "x", "--frequency-penalty", "3"}, "frequency penalty 3"},
-		{"bias without a value", []string{"run", "-p", "x", "--logit-bias", "5"}, `--logit-bias "5", want a token id and a value`},
+		{"bias without a value", []string{"run", "-p", "x", "--logit-bias", "5"}, `--logit-bias "5": give a token id and a value`},
 		{"bias without an id", []string{"run", "-p", "x", "--logit-bias", "the=5"}, `--logit-bias "the=5"`},
 		{"bias beyond the range", []string{"run", "-p", "x", "--logit-bias", "5=-101"}, "logit bias -101 of token 5"},
 		{"bias of a negative id", []string{"run", "-p", "x", "--logit-bias=-5=1"}, "logit bias of token -5"},

@@ -35,13 +35,14 @@ The engine flags say what it would run with; "here" shows what they come to on t
 
 // inspectResult is what inspect prints.
 type inspectResult struct {
-	Dir      string       `json:"dir"`
-	Arch     model.Arch   `json:"architecture"`
-	Shape    modelShape   `json:"shape"`
-	Bytes    modelBytes   `json:"bytes"`
-	State    *stateBytes  `json:"state"` // null if the model cannot be opened here
-	Here     hereSettings `json:"here"`
-	Verified bool         `json:"verified"` // only with --verify: every file has its checksum
+	Dir      string        `json:"dir"`
+	Arch     model.Arch    `json:"architecture"`
+	Shape    modelShape    `json:"shape"`
+	Bytes    modelBytes    `json:"bytes"`
+	State    *stateBytes   `json:"state"` // null if the model cannot be opened here
+	Sampling modelSampling `json:"sampling"`
+	Here     hereSettings  `json:"here"`
+	Verified bool          `json:"verified"` // only with --verify: every file has its checksum
 }
 
 type modelShape struct {
@@ -84,6 +85,45 @@ type stateBytes struct {
 	Fixed      int64 `json:"fixed"`
 }
 
+// modelSampling is how the model's makers want tokens chosen. A text of run goes by it.
+type modelSampling struct {
+	File  bool   `json:"file"` // there is a generation_config.json
+	Error string `json:"error,omitempty"`
+	samplingUsed
+}
+
+func readSampling(dir string) (m modelSampling) {
+	own, err := weights.ReadGeneration(dir)
+	if err != nil {
+		return modelSampling{File: true, Error: oneLine(err)}
+	}
+	_, m.samplingUsed, _ = (&samplingFlags{}).choose(own)
+	m.File = own != nil
+	return m
+}
+
+// text is the values for people.
+func (m *modelSampling) text() string {
+	var parts []string
+	add := func(set bool, format string, value any) {
+		if set {
+			parts = append(parts, fmt.Sprintf(format, value))
+		}
+	}
+	add(m.Temperature > 0, "temperature %v", m.Temperature)
+	add(m.TopK > 0, "top-k %v", m.TopK)
+	add(m.TopP > 0 && m.TopP < 1, "top-p %v", m.TopP)
+	add(m.MinP > 0, "min-p %v", m.MinP)
+	add(m.RepeatPenalty > 0 && m.RepeatPenalty != 1, "repeat penalty %v", m.RepeatPenalty)
+	switch {
+	case m.Error != "":
+		return m.Error
+	case m.Temperature == 0:
+		return strings.Join(append([]string{"greedy"}, parts...), ", ")
+	}
+	return strings.Join(parts, ", ")
+}
+
 // hereSettings are what the engine would run with on this machine, or why it would not.
 type hereSettings struct {
 	Error         string `json:"error,omitempty"`
@@ -120,7 +160,7 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	c.Model = dir
+	c.Model, r.Sampling = dir, readSampling(dir)
 	if err := c.tryOpen(ctx, inv, r); err != nil {
 		return err
 	}
@@ -216,7 +256,7 @@ func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectRes
 	case errors.As(err, &usage) || err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		r.Here.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		r.Here.Error = oneLine(err)
 		return nil
 	}
 	i := s.engine.Info()
@@ -285,6 +325,7 @@ func (r *inspectResult) text(verify bool) string {
 	if r.State != nil {
 		line("per sequence", "%s fixed, %s per position", formatBytes(r.State.Fixed), formatBytes(r.State.KVPerToken))
 	}
+	line("sampling", "%s", r.Sampling.text())
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {

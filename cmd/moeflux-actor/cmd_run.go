@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -27,8 +26,11 @@ func (runCmd) Help() string {
     moeflux-actor run --model DIR --chat --session monads
 
 The text is streamed to stdout, without the prompt; the last line on stderr tells the speed. Without --model the
-demo model runs; it writes Go-like text. Without a sampling flag the most likely token is taken each time. Ctrl-C ends
-the text and exits with 130.
+demo model runs; it writes Go-like text. Ctrl-C ends the text and exits with 130.
+
+Sampling values that are not given come from the model's generation_config.json; a model without one is greedy, and so is
+--temperature 0. --json tells which values were used and where each comes from (stats.sampling). The seed is random unless
+it is given; the figures name it, and --seed repeats the text.
 
 With --session the text is saved under a name at its end, and the next run with that name goes on with it, the prompt behind it if there is
 one, without reading it again. Ctrl-C saves what there is; pressed again it does not wait.
@@ -51,15 +53,14 @@ func (c *runCmd) defaultMax() int {
 
 // Run generates text.
 func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
-	options, err := c.prepare(inv, c.defaultMax())
-	if err != nil {
+	if err := c.checkText(c.defaultMax()); err != nil {
 		return err
 	}
 	if err := c.checkSession(); err != nil {
 		return err
 	}
 	if c.Chat {
-		return c.runChat(ctx, inv, options)
+		return c.runChat(ctx, inv)
 	}
 	if err := c.chatFlags.unused(); err != nil {
 		return err
@@ -74,12 +75,12 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error {
-		return c.continueText(ctx, inv, s, tok, prompt, options, kept)
+		return c.continueText(ctx, inv, s, tok, prompt, kept)
 	})
 }
 
 // continueText continues the prompt as it is, or what is kept and the prompt.
-func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string, options sample.Options, kept *keptText) error {
+func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string, kept *keptText) error {
 	ids, err := tok.Encode(prompt, !kept.goesOn())
 	if err != nil {
 		return fmt.Errorf("the prompt cannot be encoded: %w", err)
@@ -89,7 +90,10 @@ func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, 
 		return err
 	}
 	defer seq.Close()
-	g := c.generation(inv, s, seq, tok, options, c.defaultMax())
+	g, err := c.generation(inv, s, seq, tok, c.defaultMax())
+	if err != nil {
+		return err
+	}
 	if kept != nil {
 		if err := kept.load(ctx, s, seq); err != nil {
 			return err

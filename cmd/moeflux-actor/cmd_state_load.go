@@ -9,7 +9,6 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/snapshot"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -33,8 +32,7 @@ state is loaded, which checks all of the file, and that is all.`
 
 // Run loads a state and continues its text.
 func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
-	options, err := c.prepare(inv, defaultTokens)
-	if err != nil {
+	if err := c.checkText(defaultTokens); err != nil {
 		return err
 	}
 	accept, err := acceptOf(c.Accept)
@@ -59,7 +57,7 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 		if err := c.load(ctx, seq, f, accept); err != nil {
 			return err
 		}
-		return c.goOn(ctx, inv, s, seq, tok, prompt, options)
+		return c.goOn(ctx, inv, s, seq, tok, prompt)
 	})
 }
 
@@ -92,7 +90,7 @@ func (c *stateLoadCmd) load(ctx context.Context, seq *actors.Sequence, f *os.Fil
 }
 
 // goOn continues the text of a state that is loaded.
-func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, seq *actors.Sequence, tok *tokenizer.Tokenizer, prompt string, options sample.Options) error {
+func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, seq *actors.Sequence, tok *tokenizer.Tokenizer, prompt string) error {
 	more, err := tok.Encode(prompt, seq.Len() == 0)
 	if err != nil {
 		return fmt.Errorf("the prompt cannot be encoded: %w", err)
@@ -105,7 +103,10 @@ func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, se
 	if err != nil {
 		return err
 	}
-	g := c.generation(inv, s, seq, tok, options, defaultTokens)
+	g, err := c.generation(inv, s, seq, tok, defaultTokens)
+	if err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(d.Tokens, func(id int32) bool { return id < 0 }) {
 		g.ids, g.reused = d.Tokens, len(d.Tokens)
 	} // else the file tells no tokens, and nobody knows the text before the prompt

@@ -7,14 +7,13 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
 )
 
 // runChat answers one message, or converses if there is none and a person sits there.
-func (c *runCmd) runChat(ctx context.Context, inv *invocation, options sample.Options) error {
+func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 	kept, err := c.openKept(ctx, inv, true)
 	if err != nil {
 		return err
@@ -55,9 +54,13 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation, options sample.Op
 			return err
 		}
 		defer seq.Close()
+		first, err := c.generation(inv, s, seq, tok, c.defaultMax())
+		if err != nil {
+			return err
+		}
 		v := &conversation{
 			seq: seq, tok: tok, template: template, args: args, system: system, ends: turnEnds(template, tok),
-			begin: func() *generation { return c.generation(inv, s, seq, tok, options, c.defaultMax()) },
+			begin: func() *generation { g := *first; return &g },
 			show:  func(prompt string) *answerText { return c.answerText(inv, prompt) },
 		}
 		if err := v.takeUp(ctx, s, kept, c.System == nil); err != nil {

@@ -91,9 +91,9 @@ var reusedFigure = regexp.MustCompile(`prompt (\d+) tokens(?: \((\d+) reused\))?
 // A second turn reads only what is new, and the answer is that of a sequence that reads everything.
 // Penalties see what is not read again.
 func TestConversation(t *testing.T) {
-	t.Run("greedy", func(t *testing.T) { testConversation(t, "-n", "12") })
+	t.Run("greedy", func(t *testing.T) { testConversation(t, "-n", "12", "--temperature", "0") })
 	t.Run("penalties", func(t *testing.T) {
-		testConversation(t, "-n", "12", "--repeat-penalty", "1.5", "--presence-penalty", "1", "--frequency-penalty", "0.5")
+		testConversation(t, "-n", "12", "--temperature", "0", "--repeat-penalty", "1.5", "--presence-penalty", "1", "--frequency-penalty", "0.5")
 	})
 }
 

@@ -83,7 +83,7 @@ func TestRunOfTheDemo(t *testing.T) {
 		texts = texts[:1]
 	}
 	for _, g := range texts {
-		r := parseRun(t, mustCall(t, "", "run", "-p", g.Prompt, "-n", fmt.Sprint(len(g.NewIDs)), "--json", "--activations", "f32"))
+		r := parseRun(t, mustCall(t, "", "run", "-p", g.Prompt, "-n", fmt.Sprint(len(g.NewIDs)), "--json", "--activations", "f32", "--temperature", "0"))
 		if !slices.Equal(r.PromptIDs, g.PromptIDs) {
 			t.Errorf("prompt %q has ids %v, want %v", g.Prompt, r.PromptIDs, g.PromptIDs)
 			continue

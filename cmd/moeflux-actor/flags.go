@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -45,22 +43,6 @@ type engineFlags struct {
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
 	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The least level that is logged to stderr: debug, info, warn or error."`
 	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
-}
-
-// samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and
-// its help begins with the field's comment.
-type samplingFlags struct {
-	Temperature      float64  `option:"Temperature" placeholder:"T" help:"Divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then."`
-	TopK             int      `option:"TopK" placeholder:"K" help:"Keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept."`
-	TopP             float64  `option:"TopP" placeholder:"TopP" help:"Keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all."`
-	MinP             float64  `option:"MinP" placeholder:"MinP" help:"Drops tokens that are less than MinP times as likely as the most likely one. 0 keeps all."`
-	RepeatPenalty    float64  `option:"RepeatPenalty" placeholder:"X" help:"Makes tokens of the history less likely: positive logits are divided by it, others multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100."`
-	PresencePenalty  float64  `option:"PresencePenalty" placeholder:"X" help:"Subtracted once from the logit of every token that was sampled before; the prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured."`
-	FrequencyPenalty float64  `option:"FrequencyPenalty" placeholder:"X" help:"Subtracted from a token's logit for each time that it was sampled before; the prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured."`
-	LogitBias        []string `option:"LogitBias" sep:"none" placeholder:"ID=VALUE" help:"Adds a value to the logit of a token, by its id. From -100 to 100; -100 excludes the token. May be given several times."`
-	Seed             *uint64  `option:"Seed" placeholder:"N" help:"Chooses the random stream. The same seed, logits and options give the same tokens. Default: a random one, which the figures name."`
-	Stop             []string `sep:"none" placeholder:"TEXT" help:"End the text before this string. May be given several times."`
-	LogProbs         *int     `name:"logprobs" placeholder:"N" help:"With --json: the log-probability of every new token and of the N most likely ones there, in the model's own distribution, before penalties, bias, temperature and cuts."`
 }
 
 // later are values that the command line knows but that are not built yet.
@@ -178,51 +160,4 @@ func (f *engineFlags) logger(stderr io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(stderr, options))
-}
-
-// options returns the sampler's Options. Without a seed a random one is drawn.
-func (f *samplingFlags) options(seed func() uint64) (sample.Options, error) {
-	o := sample.Options{
-		Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, RepeatPenalty: f.RepeatPenalty,
-		PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty,
-	}
-	var err error
-	if o.LogitBias, err = parseBias(f.LogitBias); err != nil {
-		return o, err
-	}
-	if f.LogProbs != nil && *f.LogProbs < 0 {
-		return o, usagef("--logprobs %d, want 0 or more", *f.LogProbs)
-	}
-	if f.Seed != nil {
-		o.Seed = *f.Seed
-	} else if o.Temperature > 0 {
-		o.Seed = seed()
-	}
-	for _, s := range f.Stop {
-		if s == "" {
-			return o, usagef("--stop is empty, want the text that ends the output")
-		}
-	}
-	if err := o.Validate(); err != nil {
-		return o, &usageError{err.Error()}
-	}
-	return o, nil
-}
-
-// parseBias reads ID=VALUE pairs.
-func parseBias(pairs []string) (map[int32]float64, error) {
-	bias := map[int32]float64{}
-	for _, pair := range pairs {
-		left, right, _ := strings.Cut(pair, "=")
-		id, idErr := strconv.ParseInt(left, 10, 32)
-		value, err := strconv.ParseFloat(right, 64)
-		if idErr != nil || err != nil {
-			return nil, usagef("--logit-bias %q, want a token id and a value, like 198=-100", pair)
-		}
-		if _, again := bias[int32(id)]; again {
-			return nil, usagef("--logit-bias names token %d twice", id)
-		}
-		bias[int32(id)] = value
-	}
-	return bias, nil
 }

@@ -29,6 +29,7 @@ type generation struct {
 	seq       sequence
 	tok       *tokenizer.Tokenizer
 	sampling  sample.Options
+	used      samplingUsed // the values of sampling and where they come from
 	maxTokens int
 	stops     []string
 	ends      []int32 // tokens that end the text beside the model's own

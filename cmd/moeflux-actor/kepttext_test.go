@@ -36,9 +36,9 @@ func TestSessionText(t *testing.T) {
 	dir := t.TempDir()
 	run := func(session string, args ...string) continued {
 		t.Helper()
-		return continuedBy(t, append([]string{"run", "--session", session, "--session-dir", dir, "--json"}, args...)...)
+		return continuedBy(t, append([]string{"run", "--session", session, "--session-dir", dir, "--json", "--temperature", "0"}, args...)...)
 	}
-	whole := continuedBy(t, "run", "--json", "-p", "package main", "-n", "30")
+	whole := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main", "-n", "30")
 	first := run("a", "-p", "package main", "-n", "10")
 	second := run("a", "-n", "15")
 	third := run("a", "-n", "5")
@@ -56,7 +56,7 @@ func TestSessionText(t *testing.T) {
 	}
 	run("short", "-p", "package main", "-n", "1")
 	other := run("other", "-p", "package main\n\nimport (", "-n", "4")
-	if want := continuedBy(t, "run", "--json", "-p", "package main\n\nimport (", "-n", "4"); other.Text != want.Text || other.Stats.Reused == 0 || !slices.Equal(other.PromptIDs, want.PromptIDs) {
+	if want := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main\n\nimport (", "-n", "4"); other.Text != want.Text || other.Stats.Reused == 0 || !slices.Equal(other.PromptIDs, want.PromptIDs) {
 		t.Errorf("%q with %d tokens reused, want %q", other.Text, other.Stats.Reused, want.Text)
 	}
 	o := mustCall(t, "", "state", "show", "--session-dir", dir, "--verify")
@@ -67,7 +67,7 @@ func TestSessionText(t *testing.T) {
 
 // Ctrl-C, or another signal, in the middle of a text saves what there is.
 func TestSessionInterrupted(t *testing.T) {
-	whole := continuedBy(t, "run", "--json", "-p", "package main", "-n", "40")
+	whole := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main", "-n", "40")
 	for name, other := range map[string]bool{"Ctrl-C": false, "another signal": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -85,11 +85,11 @@ func TestSessionInterrupted(t *testing.T) {
 				}
 				return len(p), nil
 			})
-			args := []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0"}
+			args := []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0", "--temperature", "0"}
 			if code := run(ctx, args, strings.NewReader(""), stdout, &errs, e); code != exitInterrupted {
 				t.Fatalf("exit %d, stderr %q", code, errs.String())
 			}
-			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json")
+			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json", "--temperature", "0")
 			got := out.String() + rest.Text
 			if !strings.HasPrefix(whole.Text, got) && !strings.HasPrefix(got, whole.Text) || len(rest.PromptIDs) < 8 {
 				t.Errorf("interrupted and continued %q, want the beginning of %q", got, whole.Text)
@@ -108,7 +108,7 @@ func TestSessionConversation(t *testing.T) {
 		args        []string
 		reuses      string
 	}{
-		{"demo", "hello", []string{"-n", "12"}, "24"},
+		{"demo", "hello", []string{"-n", "12", "--temperature", "0"}, "24"},
 		{"fixture", ref.Messages[1].Content, []string{"--model", withTemplate(t, fixture, chatML), "-n", "24", "--activations", "f32"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestSessionCannotBeSaved(t *testing.T) {
 func TestState(t *testing.T) {
 	dir := t.TempDir()
 	sealed, plain, padded := filepath.Join(dir, "sealed"), filepath.Join(dir, "plain"), filepath.Join(dir, "padded")
-	whole := continuedBy(t, "run", "--json", "-p", "package main\n\nimport", "-n", "12")
+	whole := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main\n\nimport", "-n", "12")
 	var result stateSaved
 	if err := json.Unmarshal([]byte(mustCall(t, "", "state", "save", sealed, "-p", "package main\n\n", "--json").stdout), &result); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,8 @@ type runFigures struct {
 	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is foretold
 	ReadWorkers int             `json:"read_workers"`
 
-	Seed *uint64 `json:"seed"` // null if greedy
+	Sampling samplingUsed `json:"sampling"`
+	Seed     *uint64      `json:"seed"` // null if greedy
 }
 
 // runStats gathers the figures after the text has ended. Hits and bytes are those since the engine
@@ -97,6 +98,7 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	info := g.s.engine.Info()
 	f.MemoryLimit, f.ExpertIO, f.Slots = g.s.memoryLimit, info.ExpertIO, info.Slots
 	f.Prefetch, f.Ahead, f.ReadWorkers = info.Prefetch, info.PrefetchLayers, info.ReadWorkers
+	f.Sampling = g.used
 	if g.sampling.Temperature > 0 {
 		f.Seed = &g.sampling.Seed
 	}
@@ -132,6 +134,9 @@ func (f *runFigures) line() string {
 	}
 	if f.MemoryLimit > 0 {
 		s += fmt.Sprintf("; under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots)
+	}
+	if text := f.Sampling.text(); text != "" {
+		s += "; " + text
 	}
 	if f.Seed != nil {
 		s += fmt.Sprintf("; seed %d", *f.Seed)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -28,19 +27,18 @@ type promptFlags struct {
 	Stdin  string  `arg:"" optional:"" name:"-" help:"Read that text from stdin."`
 }
 
-// prepare reports flags that no model can change, and returns how tokens are chosen.
-func (c *textFlags) prepare(inv *invocation, defaultMax int) (sample.Options, error) {
+// checkText reports flags that no model can change.
+func (c *textFlags) checkText(defaultMax int) error {
 	if n := c.maxTokens(defaultMax); n < 0 {
-		return sample.Options{}, usagef("-n %d, want 0 or more", n)
+		return usagef("-n %d: must be 0 or more", n)
 	}
 	if c.LogProbs != nil && !c.JSON {
-		return sample.Options{}, usagef("--logprobs does nothing without --json")
+		return usagef("--logprobs does nothing without --json")
 	}
-	options, err := c.options(inv.env.seed)
-	if err == nil {
-		err = c.engineFlags.check()
+	if err := c.checkSampling(); err != nil {
+		return err
 	}
-	return options, err
+	return c.engineFlags.check()
 }
 
 // maxTokens returns what -n means.
@@ -120,12 +118,16 @@ func withoutLineEnd(text string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 }
 
-// generation returns a generation of one text with what the flags say.
-func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, options sample.Options, defaultMax int) *generation {
-	return &generation{
-		s: s, seq: seq, tok: tok, sampling: options, maxTokens: c.maxTokens(defaultMax), stops: c.Stop, logProbs: c.LogProbs,
-		clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats,
+// generation returns a generation of one text with what the flags and the model say.
+func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, defaultMax int) (*generation, error) {
+	options, used, err := c.sampling(inv, s.dir)
+	if err != nil {
+		return nil, err
 	}
+	return &generation{
+		s: s, seq: seq, tok: tok, sampling: options, used: used, maxTokens: c.maxTokens(defaultMax), stops: c.Stop, logProbs: c.LogProbs,
+		clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats,
+	}, nil
 }
 
 // once generates one text and prints all that is to be printed about it. finish, if not nil,

@@ -62,6 +62,25 @@ func ReadConfig(dir string) (*model.Config, error) {
 	return readManifestConfig(dir)
 }
 
+// ReadGeneration reads how the model's makers want tokens chosen: the generation_config.json beside
+// the config.json that ReadConfig reads. It returns nil where there is no such file. The error is
+// that of model.ParseGeneration, or what the operating system says.
+func ReadGeneration(dir string) (*model.Generation, error) {
+	at := dir
+	if below := filepath.Join(dir, checkpointDir); !exists(filepath.Join(dir, configName)) && exists(filepath.Join(below, configName)) {
+		at = below
+	}
+	raw, err := readGeneration(at)
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	g, err := model.ParseGeneration(raw)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", at, err)
+	}
+	return g, nil
+}
+
 // readGeneration returns generation_config.json, nil where there is none.
 func readGeneration(dir string) ([]byte, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, generationName))
