@@ -255,3 +255,38 @@ func TestDocsPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsLinks follows every link of the documentation to a file, and to a heading in it.
+func TestDocsLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	for _, file := range docFiles(t) {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(raw), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := file
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(file), m[1])
+			}
+			text, err := os.ReadFile(target)
+			if err != nil {
+				t.Errorf("%s: a link to %s: %v", file, m[1], err)
+			} else if m[2] != "" && !slices.Contains(anchors(string(text)), m[2][1:]) {
+				t.Errorf("%s: %s has no heading %s", file, target, m[2])
+			}
+		}
+	}
+}
+
+// anchors returns the names by which the headings of a Markdown file are linked.
+func anchors(text string) (all []string) {
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
+}
