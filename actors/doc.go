@@ -2,9 +2,8 @@
 // that callers use.
 //
 // An engine is embedded by Open, which makes an actor system of its own, or by Spawn, which uses
-// the host service's. Both give plain Go methods; who would rather send messages finds the
-// sequencer's PID in Engine.PID and sends it the messages of package stages with a PID as Caller,
-// or as a request.
+// the host service's. Both give plain Go methods. To send messages instead, send those of package
+// stages to the sequencer's PID, which is Engine.PID, with a PID as Caller or as a request.
 //
 // A shell is all that an actor is: it hands each message to its stage's core and performs the
 // outbox. It never blocks. Reads run in io/readpool, kernels on the device's own threads; both come

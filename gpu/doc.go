@@ -1,7 +1,7 @@
 // Package gpu is what the pipeline sees of a device that computes: memory (Device, Buffer, View),
 // work (the operations, collected in a Commands) and time (Queue, Ticket).
 //
-// A device is asynchronous from the first day. Submit hands a Commands to the queue and returns a
+// A device is asynchronous. Submit hands a Commands to the queue and returns a
 // Ticket at once; the operations of one queue run in the order of submission and each sees what the
 // earlier ones wrote. The ticket completes later, from a goroutine of the device.
 //

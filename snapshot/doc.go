@@ -1,12 +1,12 @@
 // Package snapshot is the wire format of a sequence's state: keys and values of every position, and
 // the recurrent state. Files are those of moeflux and flash-moe, byte for byte: version 1, and
-// version 2 for latent attention. Behind the body, where other readers look no more, stands a seal:
+// version 2 for latent attention. After the body, where other readers stop, comes a seal:
 // checksums, the model's fingerprint, the token ids. docs/snapshots.md is the format in full.
 //
 // Its nouns: a [Shape] says what a model's state is made of; a [Source] is a state that is read,
 // row by row, while it is written out ([Write], [Encode]); a [Target] is one that is filled. [Open]
-// checks a file whole, but for the checksum of its body, before anything is filled; [File.Fill]
-// fills and holds the checksum against what it has handed over. [Inspect] opens a file without a
+// checks all of a file but the checksum of its body, before anything is filled; [File.Fill]
+// fills, and compares the checksum with what it has handed over. [Inspect] opens a file without a
 // model, to show what it is.
 //
 // No state is held twice: both ways go through one buffer, in writing two, of at most [BufferBytes]

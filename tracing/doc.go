@@ -18,6 +18,5 @@
 // A span whose records are incomplete is left out. Nothing is guessed.
 //
 // Names of spans are in replay.go, keys of attributes in keys.go. The package knows the
-// OpenTelemetry API only; who exports the spans is the business of the provider, which
-// tracing/export makes.
+// OpenTelemetry API only. Exporting the spans is up to the provider, which tracing/export makes.
 package tracing

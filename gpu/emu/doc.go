@@ -1,6 +1,6 @@
 // Package emu runs the kernels of package shaders on the processor, to check them: it writes them
-// as C++ (gpu/msl), builds them with the machine's C++ compiler, opens the result and runs every
-// thread of a threadgroup as a fiber, in an order that one chooses. So it finds missing barriers
+// as C++ (gpu/msl), builds them with the machine's C++ compiler, loads the result and runs every
+// thread of a threadgroup as a fiber, in an order of one's choice. So it finds missing barriers
 // (the orders give different results, or the NaNs that threadgroup memory begins with), barriers
 // and simd functions that not all threads reach, threadgroup memory nobody wrote, and accesses past
 // the end of memory. It is slow.

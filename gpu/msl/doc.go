@@ -4,6 +4,6 @@
 //
 // It is a rewrite of tokens, not a compiler: kernels' parameters and threadgroup variables become
 // what the target has instead, address spaces go where the target has none, and everything else is
-// the target's compiler's to judge, against a prelude that declares the part of Metal's library
-// that kernels may use. Lines keep their file and number.
+// left to the target's compiler to judge, against a prelude that declares the part of Metal's
+// library that kernels may use. Lines keep their file and number.
 package msl

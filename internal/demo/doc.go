@@ -1,7 +1,7 @@
-// Package demo embeds the demo model: a tiny qwen3_5_moe text model, really trained, which writes
-// text that looks like Go. It is what the program runs without a model of the user's, and what
-// tests run that need a router with a mind of its own. Facts about it are in files/README.md, its
-// origin and licence in files/NOTICE.
+// Package demo embeds the demo model: a tiny qwen3_5_moe text model that was really trained and
+// writes text that looks like Go. The program runs it when the user names no model. Tests run it
+// when they need a router with real preferences. files/README.md has facts about it, files/NOTICE
+// its origin and licence.
 //
 // The package owns the checkpoint, its packed copy in a cache folder, and what another
 // implementation computed from the same weights (Reference).

@@ -1,6 +1,6 @@
-// Package depcheck holds the module's architecture as a test: which package may import which, which
-// module outside may be imported where, and which folders there are. The rules are the text of
-// rules.txt; docs/architecture.md argues for them.
+// Package depcheck checks the module's architecture as a test: which package may import which,
+// where each third-party module may be imported, and which folders there are. The rules are the
+// text of rules.txt; docs/architecture.md argues for them.
 //
 // Every .go file counts, whatever its build tags, since a rule must hold on all systems; test files
 // are exempt, and so are testdata, hidden folders, nested modules and files tagged "ignore".

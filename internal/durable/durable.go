@@ -1,5 +1,5 @@
-// Package durable holds what writers ask of a file system: how much room there is, that a rename is
-// on the disk, and that a file appears whole or not at all.
+// Package durable holds what writers need of a file system: how much space is free, that a rename
+// has reached the disk, and that a file appears whole or not at all.
 package durable
 
 import (

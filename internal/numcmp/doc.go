@@ -2,6 +2,6 @@
 // relative bound, against a scale per element, and by cosine. A comparison returns nil or a
 // *Mismatch that names the worst element with what was got and wanted.
 //
-// Two NaNs are equal; a NaN against a number never is, under no tolerance. Infinities are equal to
-// themselves alone.
+// Two NaNs are equal; a NaN against a number never is, under no tolerance. Infinities equal only
+// themselves.
 package numcmp

@@ -1,5 +1,5 @@
-// Package sysmem tells how much memory this process may use, the machine's or less if a cgroup says
-// so, and how much it has.
+// Package sysmem tells how much memory this process may use, which is the machine's or less if a
+// cgroup says so, and how much it uses.
 package sysmem
 
 import (

@@ -3,7 +3,7 @@
 // what the model is made of; RandomSpec draws one that is legal. The same Spec and seed give the
 // same bytes.
 //
-// Weights are drawn so that activations stay of order one, routers are decided, attention is
-// neither flat nor a choice of one position, and decays of linear attention cover short and long
+// Weights are drawn so that activations stay of order one, routers choose clearly, attention is
+// neither flat nor fixed on one position, and decays of linear attention cover short and long
 // memories.
 package testmodel

@@ -3,5 +3,5 @@
 // to keep. The file is a hint: results do not depend on it, and one that is missing, damaged or of
 // another model is as good as none.
 //
-// What to do with the counts is others' business. docs/formats.md has the file's layout.
+// What to do with the counts is up to the caller. docs/formats.md has the file's layout.
 package profile

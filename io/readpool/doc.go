@@ -4,7 +4,7 @@
 // overtaken. A read that fails is tried once more; one that does not end is reported while its
 // memory stays with the pool.
 //
-// It owns the order of reads and nothing else. Where the bytes lie is the Source's business, where
-// they go is the caller's. Faulty wraps a Source and makes chosen reads go wrong, for the tests of
+// It owns the order of reads and nothing else. The Source knows where the bytes lie, the caller
+// where they go. Faulty wraps a Source and makes chosen reads go wrong, for the tests of
 // whoever uses a pool.
 package readpool

@@ -1,13 +1,13 @@
-// Package dispatch is the stage that knows which kernels run in which order into which buffers. It
-// owns the device queue, the scratch buffers of each lane, and the canonical key-value and
-// recurrent state of every sequence and of every frozen state; who shares which page is the
-// sequencer's to say.
+// Package dispatch is the stage that knows which kernels run in which order on which buffers. It
+// owns the device queue, the scratch buffers of each lane, and the memory of every state: pages of
+// keys and values, and recurrent states. Who shares which page is for the sequencer to say.
 //
-// Per layer it submits twice without waiting: the mixer up to the router's scores (and, behind
-// them, the shared expert, which the device computes while the routed ones are being found), then
-// the routed experts wave by wave. The last wave also combines, adds the residual and runs the next
-// layer's input norm.
+// It submits a streamed layer in two halves, and waits for neither: the mixer and the choice of
+// experts; then the routed experts, wave by wave. Between the two the device has work that needs no
+// routed expert: the routers of the next layers, for predictions, and the shared expert. The last
+// wave also sums the picks, adds the residual and runs the next layer's input norm. In a resident
+// engine a layer is one submission, or several layers are.
 //
-// The queue runs in order, so everything submitted before a finished ticket is finished too;
-// recorded commands are used again by that rule.
+// The queue runs in order, so when a ticket is finished everything submitted before it is finished
+// too. By that rule recorded commands are used again.
 package dispatch

@@ -4,5 +4,8 @@
 // only order it keeps is the one that is promised, from one sender to one receiver. It watches the
 // pipeline's invariants and fails with the event that broke one.
 //
+// Sim.Log reports every message. The logs of a decoded token that package stages points to, in
+// testdata, are made that way.
+//
 // RunTraces runs one stage alone by text files: messages in, what the stage answers out.
 package stagetest

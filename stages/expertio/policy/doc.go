@@ -1,4 +1,4 @@
-// Package policy says which expert leaves its slot when another one needs the room. It knows
+// Package policy says which expert leaves its slot when another needs the room. It knows
 // numbers of layers, rows and experts, and nothing of slots, reads or messages: what holds the
 // experts tells an [Order] what the routers pick and which experts could leave, and asks it which
 // should.
@@ -13,8 +13,8 @@
 //
 // How fast uses should age depends on the text and the model: experts of a subject come and go with
 // it, others are popular throughout. So two estimates are kept, one that forgets soon and one that
-// remembers, and the one counts that foretold the latest picks better.
+// remembers, and the one that predicted the latest picks better is used.
 //
-// docs/experiments.md holds it against other policies and against the optimum that knows the
+// docs/experiments.md compares it with other policies, and with the optimum, which knows the
 // future.
 package policy
