@@ -16,15 +16,42 @@ type OpError struct {
 
 func (e *OpError) Error() string { return "gpu: " + e.Op + ": " + e.Why }
 
-// Check checks every operation in order and returns the first one's error, a wrapped *OpError.
-// Devices call it in Submit.
+// Check checks every operation in order and returns the first one's error, a wrapped *OpError. It
+// changes nothing. Devices call it in Submit, and then Accept.
 func (c *Commands) Check() error {
 	for i, op := range c.ops {
-		if err := op.Check(); err != nil {
+		var err error
+		if e, ok := op.(*Experts); ok {
+			err = e.check(c.tabulates(e.Table, i))
+		} else {
+			err = op.Check()
+		}
+		if err != nil {
 			return fmt.Errorf("operation %d of %d: %w", i, len(c.ops), err)
 		}
 	}
 	return nil
+}
+
+// tabulates reports whether one of the first n operations writes a table that no Submit wrote yet.
+func (c *Commands) tabulates(table *ExpertTable, n int) bool {
+	if table == nil || table.written || table.At.IsZero() {
+		return false
+	}
+	for _, op := range c.ops[:n] {
+		if t, ok := op.(*Tabulate); ok && t.Table == table {
+			return true
+		}
+	}
+	return false
+}
+
+// Accept notes that a device has taken c, which Check has passed: later Commands may use the tables
+// of experts that c writes. Devices call it when nothing can refuse c any more.
+func (c *Commands) Accept() {
+	for _, t := range c.tables.items[:c.tables.used] {
+		t.Table.written = true
+	}
 }
 
 // checker collects the first thing that is wrong with one operation. After that its methods do

@@ -557,12 +557,42 @@ func TestCheckExperts(t *testing.T) {
 			{"no place", func(o *Tabulate) { o.Table.At = View{} }, "no place"},
 		}))
 	e.Table.At = room(2 * TableBytes)
-	if err := (&Tabulate{Table: e.Table}).Check(); err != nil {
+	e.Picks = List[int32]{At: floats(6)}
+	testTabulated(t, e)
+}
+
+// testTabulated wants a table on the device to be refused until a device has accepted the Commands
+// that write it, whatever Check was asked before.
+func testTabulated(t *testing.T, e Experts) {
+	use := func() (c Commands) { c.EncodeExperts(e); return c }
+	write := func() (c Commands) { c.EncodeTabulate(Tabulate{Table: e.Table}); return c }
+	refused := func(when string) {
+		t.Helper()
+		if c := use(); c.Check() == nil || e.Check() == nil {
+			t.Errorf("%s: experts of a table that no device has are accepted", when)
+		}
+	}
+	refused("at first")
+	both := write()
+	both.EncodeExperts(e)
+	both.EncodeFill(Fill{})
+	if e := (*OpError)(nil); !errors.As(both.Check(), &e) || e.Op != "fill" {
+		t.Errorf("a table written and used at once, and a bad operation: %v", both.Check())
+	}
+	refused("after Commands that were refused")
+	late := use()
+	late.EncodeTabulate(Tabulate{Table: e.Table})
+	if late.Check() == nil {
+		t.Error("experts of a table that a later operation writes are accepted")
+	}
+	written := write()
+	if err := written.Check(); err != nil {
 		t.Fatal(err)
 	}
-	e.Picks = List[int32]{At: floats(6)}
-	if err := e.Check(); err != nil {
-		t.Errorf("with a table on the device: %v", err)
+	refused("after a Check alone")
+	written.Accept()
+	if c := use(); c.Check() != nil || e.Check() != nil {
+		t.Errorf("with a table on the device: %v, %v", c.Check(), e.Check())
 	}
 }
 

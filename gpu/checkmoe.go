@@ -2,7 +2,7 @@ package gpu
 
 import "github.com/moeflux/moeflux-actor/model/route"
 
-// Check wants a table with a place on the device. From then on its experts are known to be right.
+// Check wants a table with a place on the device.
 func (o *Tabulate) Check() error {
 	c := checker{op: o.Name()}
 	switch {
@@ -14,9 +14,6 @@ func (o *Tabulate) Check() error {
 	if c.ok() {
 		c.bytes("Table.At", o.Table.At, product(len(o.Table.Experts), TableBytes), 8)
 		c.experts(o.Table.Experts)
-	}
-	if c.ok() {
-		o.Table.checked = true
 	}
 	return c.result()
 }
@@ -61,14 +58,18 @@ func list[T int32 | float32](c *checker, name string, l *List[T], n int) span {
 	return span{}
 }
 
-func (o *Experts) Check() error {
+func (o *Experts) Check() error { return o.check(false) }
+
+// check is Check for an operation whose table earlier operations of its Commands may write.
+func (o *Experts) check(tabulated bool) error {
 	c := checker{op: o.Name()}
 	c.positive("Rows", o.Rows)
 	c.positive("TopK", o.TopK)
 	switch {
 	case o.Table == nil:
 		c.fail("no Table")
-	case o.Table.checked: // a layer's table need not be looked at for each token
+	// The Tabulate that writes a table checks its experts: not again for each token.
+	case o.Table.written, tabulated:
 	case !o.Table.At.IsZero():
 		c.fail("the table's form on the device was never written")
 	default:

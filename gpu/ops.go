@@ -291,7 +291,7 @@ type ExpertTable struct {
 	// Kept is the device's own, since Tabulate.
 	Kept any
 
-	checked bool // by Tabulate
+	written bool // by a Tabulate that a device has accepted
 }
 
 // Tabulate writes a table of experts to Table.At.

@@ -159,6 +159,7 @@ func (d *Device) Run(c *gpu.Commands) error {
 		d.mu.Unlock()
 		return gpu.ErrClosed
 	}
+	c.Accept()
 	d.runs++
 	x := d.executorLocked()
 	d.mu.Unlock()

@@ -58,6 +58,7 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 		q.mu.Unlock()
 		return nil, gpu.ErrClosed
 	}
+	c.Accept()
 	t := q.ticketLocked()
 	t.commands = c
 	q.waiting = append(q.waiting, t)

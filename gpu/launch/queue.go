@@ -80,6 +80,7 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 		q.mu.Unlock()
 		return nil, gpu.ErrClosed
 	}
+	c.Accept()
 	t := q.ticketLocked()
 	t.commands = c
 	if q.x != nil {

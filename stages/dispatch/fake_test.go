@@ -39,10 +39,8 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 			q.t.Errorf("commands %d are used again while they are with the device", i)
 		}
 	}
-	for _, op := range c.Ops() {
-		if err := op.Check(); err != nil {
-			q.t.Errorf("commands %d: %v", q.taken, err)
-		}
+	if err := c.Check(); err != nil {
+		q.t.Errorf("commands %d: %v", q.taken, err)
 	}
 	if q.refuse > 0 {
 		if q.refuse--; q.refuse == 0 {
@@ -50,6 +48,7 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 			return nil, errRefused
 		}
 	}
+	c.Accept()
 	q.taken++
 	q.ops, q.kept = append(q.ops, names(c)), append(q.kept, keep(c))
 	q.inFlight = append(q.inFlight, c)
