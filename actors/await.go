@@ -9,7 +9,8 @@ import (
 // awaits makes TicketDone messages of tickets. Its memory is used again: a callback is made once
 // and not for each ticket.
 type awaits struct {
-	send func(stages.StageID, stages.Message)
+	send    func(stages.StageID, stages.Message)
+	explain func(error) error // what a device's error comes from; nil: it says so itself
 
 	mu   sync.Mutex
 	free []*awaiting
@@ -57,6 +58,9 @@ func (g *awaiting) end(err error) {
 	to, done, a := g.to, g.done, g.of
 	if done.Err == nil {
 		done.Err = err
+	}
+	if done.Err != nil && a.explain != nil {
+		done.Err = a.explain(done.Err)
 	}
 	done.DeviceNS = g.ticket.DeviceNS()
 	g.done, g.ticket = nil, nil

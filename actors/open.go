@@ -191,7 +191,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
 		Resident: i.Resident, Rule: rule.Rule,
 	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
-		return cores, err
+		return cores, e.lostFile(err)
 	}
 	cores[stages.Dispatch] = e.dispatch
 	cores[stages.Combine] = new(combine.Core)
@@ -202,6 +202,18 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
 	e.reads = make([]*slotRead, i.Slots)
 	return cores, nil
+}
+
+// lostFile returns err, which came from the device, or names the mapped file that was truncated
+// under it.
+func (e *Engine) lostFile(err error) error {
+	if lost := e.weights.Lost(err); lost != nil {
+		return lost
+	}
+	if lost := e.experts.Lost(err); lost != nil {
+		return lost
+	}
+	return err
 }
 
 // rule returns how the model chooses experts.
@@ -228,7 +240,7 @@ func (e *Engine) rule() (router.Rule, error) {
 func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}
 	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
-	e.awaits.send = e.sendTo
+	e.awaits.send, e.awaits.explain = e.sendTo, e.lostFile
 	for id, core := range cores {
 		if cfg.wrapCore != nil {
 			core = cfg.wrapCore(stages.StageID(id), core)

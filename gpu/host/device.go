@@ -75,9 +75,10 @@ type Device struct {
 
 	mu      sync.Mutex
 	closed  bool
-	queues  int // open
-	runs    int // under way
-	buffers int // not released, wrapped ones left out
+	queues  int                  // open
+	runs    int                  // under way
+	buffers int                  // not released, wrapped ones left out
+	wrapped map[*buffer]struct{} // not released
 	slab    *slab
 	idle    []*executor
 }
@@ -145,7 +146,12 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 	if d.closed {
 		return nil, gpu.ErrClosed
 	}
-	return &buffer{mem: mem}, nil
+	b := &buffer{mem: mem, d: d, wrapped: true}
+	if d.wrapped == nil {
+		d.wrapped = map[*buffer]struct{}{}
+	}
+	d.wrapped[b] = struct{}{}
+	return b, nil
 }
 
 // Run checks c and runs it in the caller's goroutine, with the worker threads. It is for tests and
@@ -179,7 +185,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
+	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
 // Close ends the worker threads and gives the memory back. While queues are open, buffers not

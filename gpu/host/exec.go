@@ -5,19 +5,23 @@ import (
 	"runtime/debug"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/mapfault"
 )
 
-// KernelError reports an operation that panicked: a bug, or memory that went away under it, such as
-// the end of a mapped file. What the operation and those after it in the same Commands would have
-// written is undefined.
+// KernelError reports an operation that panicked: a bug, or wrapped memory that went away under it,
+// such as the end of a mapped file. What the operation and those after it in the same Commands
+// would have written is undefined.
 type KernelError struct {
 	Op    string
 	Index int // in its Commands
-	Value any // what it panicked with
+	Value any // what it panicked with; a *mapfault.Fault if wrapped memory went away
 	Stack []byte
 }
 
 func (e *KernelError) Error() string {
+	if f, ok := e.Value.(*mapfault.Fault); ok {
+		return fmt.Sprintf("host: operation %d, %s: %v", e.Index, e.Op, f)
+	}
 	return fmt.Sprintf("host: operation %d, %s, panicked: %v\n%s", e.Index, e.Op, e.Value, e.Stack)
 }
 
@@ -35,6 +39,7 @@ const inlineNS = 20_000
 // executor runs operations one after the other. It keeps the memory they need and the tasks they
 // become, so that in the steady state nothing is allocated.
 type executor struct {
+	d       *Device
 	kernels *kernels
 	vectors *vectors
 	pool    *pool
@@ -84,6 +89,9 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 			e.Value, e.Stack = p.value, p.stack
 		} else {
 			e.Stack = debug.Stack()
+		}
+		if f := mapfault.Of(e.Value); f != nil && x.d.isWrapped(f.Addr) {
+			e.Value = f
 		}
 		err = e
 	}()

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -27,9 +28,10 @@ type slab struct {
 
 // buffer is memory of the device, or wrapped memory of somebody else.
 type buffer struct {
-	mem  []byte
-	d    *Device // nil if wrapped
-	slab *slab   // nil if it has a mapping of its own
+	mem     []byte
+	d       *Device
+	slab    *slab // nil if it has a mapping of its own
+	wrapped bool  // its memory is somebody else's
 }
 
 var _ gpu.Buffer = (*buffer)(nil)
@@ -43,10 +45,6 @@ func (b *buffer) Bytes() []byte { return b.mem }
 // Release gives the memory back. It must not run while submitted work uses the buffer.
 func (b *buffer) Release() {
 	d := b.d
-	if d == nil {
-		b.mem = nil
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.mem == nil {
@@ -54,6 +52,10 @@ func (b *buffer) Release() {
 	}
 	mem := b.mem
 	b.mem = nil
+	if b.wrapped {
+		delete(d.wrapped, b)
+		return
+	}
 	d.buffers--
 	if b.slab == nil {
 		unmap(mem)
@@ -99,6 +101,18 @@ func (d *Device) allocate(n int) (*buffer, error) {
 	s.used += size
 	s.live++
 	return &buffer{mem: mem, d: d, slab: s}, nil
+}
+
+// isWrapped reports whether an address lies in wrapped memory.
+func (d *Device) isWrapped(addr uintptr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for b := range d.wrapped {
+		if at := uintptr(unsafe.Pointer(unsafe.SliceData(b.mem))); addr-at < uintptr(len(b.mem)) {
+			return true
+		}
+	}
+	return false
 }
 
 // dropSlab unmaps the current slab, which has no buffer left. d.mu is held.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/moeflux/moeflux-actor/internal/mapfault"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
@@ -295,6 +296,23 @@ func (f *File) Map(layer int) ([]byte, error) {
 		l.mapping = m
 	}
 	return l.mapping, nil
+}
+
+// Lost returns the *mapfault.FileError of a fault, which err wraps, in a mapping of Map, or nil if
+// err is something else.
+func (f *File) Lost(err error) error {
+	for _, l := range f.files {
+		if l == nil {
+			continue
+		}
+		l.mu.Lock()
+		lost := mapfault.In(l.path, l.mapping, err)
+		l.mu.Unlock()
+		if lost != nil {
+			return lost
+		}
+	}
+	return nil
 }
 
 // Close unmaps and closes all files. Reads in progress end with an error or in full; mappings must

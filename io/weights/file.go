@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/moeflux/moeflux-actor/internal/mapfault"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -180,7 +181,8 @@ func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 }
 
 // Vector returns the n numbers of the tensor of this full name, widened to float32; its shape may
-// be any of n elements. The slice is the caller's. The error is a *TensorError.
+// be any of n elements. The slice is the caller's. The error is a *TensorError, or a
+// *mapfault.FileError if the file was truncated meanwhile.
 func (f *File) Vector(name string, n int) ([]float32, error) {
 	fail := func(format string, args ...any) ([]float32, error) {
 		return nil, &TensorError{Name: name, Want: fmt.Sprintf("%d numbers in F32, BF16 or F16", n), Got: fmt.Sprintf(format, args...)}
@@ -194,11 +196,19 @@ func (f *File) Vector(name string, n int) ([]float32, error) {
 		return fail("%s %v", d.DType, d.Shape)
 	}
 	out := make([]float32, n)
-	if err := t.Floats(out, 0); err != nil {
+	err := mapfault.Guard(func() error { return t.Floats(out, 0) })
+	if lost := f.Lost(err); lost != nil {
+		return nil, lost
+	}
+	if err != nil {
 		return fail("%v", err)
 	}
 	return out, nil
 }
+
+// Lost returns the *mapfault.FileError of a fault, which err wraps, in Mapping, or nil if err is
+// something else.
+func (f *File) Lost(err error) error { return mapfault.In(f.Path(), f.mapping, err) }
 
 // Check holds the manifest's config object against a configuration, so that the weights of one
 // model are not run with the sizes of another. A manifest without config, or without some key, is

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/mapfault"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
@@ -162,5 +163,25 @@ func TestOpenMissingAndShort(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
+	}
+}
+
+// TestTruncatedWhileOpen reads a vector of a file that was cut short after it was opened.
+func TestTruncatedWhileOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0))); err != nil {
+		t.Fatal(err)
+	}
+	f, err := weights.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.Truncate(f.Path(), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Vector("model.norm.weight", config(t, dir).HiddenSize)
+	if lost := (*mapfault.FileError)(nil); !errors.As(err, &lost) || lost.Path != f.Path() {
+		t.Errorf("a vector of a truncated file: %v, want a *mapfault.FileError", err)
 	}
 }
