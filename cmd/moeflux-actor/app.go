@@ -35,7 +35,7 @@ type commands struct {
 	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and tell what the engine would run with here, how fast, and why."`
 	State        stateCmd        `cmd:"" help:"Save, load and show the state of a text as a file."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
-	Help         struct{}        `cmd:"" help:"Print help, or that of a command."`
+	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
 var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "version", "help"}
@@ -92,6 +92,10 @@ func oneLine(err error) string {
 
 // dispatch parses the command line and runs its command.
 func dispatch(ctx context.Context, args []string, inv *invocation) error {
+	if slices.Equal(args, []string{"help", "figures"}) {
+		_, err := io.WriteString(inv.stdout, "The figures that run, bench and doctor print:\n\n"+figuresText())
+		return err
+	}
 	args, err := normalise(args)
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ const settingKeys = "activations architecture chunk_rows device expert_io expert
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are what an engine counts.
-const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
+const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_kept_rate expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
 	"prefetch_held prefetch_hits prefetch_issued prefetch_late prefetch_paused_layers prefetch_pauses prefetch_skipped prefetch_wasted read_seconds " +
 	"bytes_uploaded disk_bytes major_faults read_worker_seconds reads reads_failed reads_from_host reads_hurried reads_overdue reads_retried reads_speculative"
 
@@ -207,19 +207,19 @@ func TestBenchText(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
 	o := callWith(t.Context(), e, "", "bench", "--prompt-tokens", "3", "--gen-tokens", "2", "--repeat", "1", "--warmup", "2")
-	for _, want := range []string{"random prompts, 2 tokens decoded after each; warm, 2 tokens decoded before", "\nprefill        3      1     1", "\ndecode         3      1     1",
+	for _, want := range []string{"random prompts, 2 tokens decoded after each; warm, 2 tokens decoded before", "\nprefill        3     1", "\ndecode         3     1",
 		"\nper token ", "\nmemory        not measured", " activations, "} {
 		if !strings.Contains(o.stdout, want) || o.code != exitOK {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
 	}
-	if !strings.Contains(o.stderr, "1.00 MiB of free memory are too few to measure its bandwidth") {
+	if !strings.Contains(o.stderr, "1.00 MiB of free memory is too little to measure its bandwidth") {
 		t.Errorf("stderr %q does not say why the bandwidth is missing", o.stderr)
 	}
 	share := 0.125
 	r := &benchResult{Repeat: 3, Interrupted: true, Memory: &benchMemory{spread: spread{42e9, 41e9, 43e9}, Threads: 2, Loop: "neon"},
 		Cases: []*benchCase{{PromptTokens: 4, Sequences: 2, Decode: benchSummary{BandwidthShare: &share}, Runs: []benchRun{{}}}}}
-	for _, want := range []string{"42.0 GB/s read (41.0 to 43.0) by 2 threads, neon loads", " 12.5% ", "in the course of run 2 of 3"} {
+	for _, want := range []string{"42.0 GB/s read (41.0 to 43.0) by 2 threads (neon)", "  12.5%\n", "during run 2 of 3"} {
 		if text := r.text(); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -301,7 +301,7 @@ func TestSpreadOf(t *testing.T) {
 // Counts are those between two moments, over all layers.
 func TestBenchCount(t *testing.T) {
 	layer := func(h, m, b int64) stages.LayerStats {
-		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h + 1, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
+		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h / 5, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
 	}
 	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
 	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9},
@@ -314,7 +314,7 @@ func TestBenchCount(t *testing.T) {
 	got.count(before, after, &setting)
 	want := benchCounts{Steps: 2, Touched: 2056, totalCounts: totalCounts{
 		engineCounts: engineCounts{
-			ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, BytesRead: 55, PrefetchLate: 6, PrefetchWasted: 12,
+			ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, ExpertKeptRate: 0.625, BytesRead: 55, PrefetchLate: 1, PrefetchWasted: 12,
 			PrefetchHeld: 3, PrefetchPauses: 1, PrefetchPaused: 1, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
 		},
 		readCounts: readCounts{
@@ -332,18 +332,20 @@ func TestBenchCount(t *testing.T) {
 		t.Errorf("since the beginning: %+v", all)
 	}
 	if s := want.perToken(2); s != "a token computes for 1500.0 ms, waits 250.0 ms for the disk, reads for 375.0 ms (33% of it while computing)" {
-		t.Errorf("for people: %s", s)
+		t.Errorf("per token: %s", s)
 	}
-	if s := want.readCounts.text(); s != "8 reads, 7 on a guess and 6 of these hurried, 4 tried again, 5 failed, 3 overdue; 6.00 MiB uploaded, 3 experts of it from the host's memory and not from the disk" {
-		t.Errorf("reads for people: %s", s)
+	if s := want.readCounts.text(); s != "8 reads (7 ahead, 6 hurried); 4 retried, 5 failed, 3 overdue; 6.00 MiB uploaded, 3 experts from the host's memory" {
+		t.Errorf("reads: %s", s)
 	}
-	guesses := "prefetch both, 2 layers ahead: 0 read ahead, of these 0 hits, 6 late, 12 wasted, 3 not used yet; not read: 0 dropped, 0 declined, 0 skipped; " +
-		"1 pauses, 1 layers paused now"
-	if s := want.guessText("both", 2); s != guesses {
-		t.Errorf("guesses for people: %s", s)
+	if s := want.aheadText("both", 2); s != "read ahead (both, 2 layers): 1 used, 1 of them late, 12 unused, 3 held; 1 pause, 1 layer paused now" {
+		t.Errorf("reading ahead: %s", s)
 	}
-	if s := want.guessText("off", 0); s != "" {
-		t.Errorf("guesses without a predictor, for people: %s", s)
+	if s := want.aheadText("off", 0); s != "" {
+		t.Errorf("reading ahead without a predictor: %s", s)
+	}
+	// Nothing that did not happen is printed.
+	if s := new(readCounts).text() + new(engineCounts).aheadText("both", 2); s != "" {
+		t.Errorf("nothing was read: %s", s)
 	}
 }
 
@@ -374,7 +376,7 @@ func TestBenchUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--prompt-tokens", "0"}, "--prompt-tokens 0, want 1"},
+		{[]string{"--prompt-tokens", "0"}, "--prompt-tokens 0 must be from 1"},
 		{[]string{"--prompt-tokens", "8,0"}, "--prompt-tokens 0"},
 		{[]string{"--prompt-tokens", "8,8"}, "--prompt-tokens names 8 twice"},
 		{[]string{"--prompt-tokens", "8,x"}, "--prompt-tokens"},
@@ -399,7 +401,7 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--sweep", "--grid", "expert-memory=8G"}, "want a size like 8GiB"},
 		{[]string{"--sweep", "--grid", "threads=1,2"}, "is not a setting that is swept"},
 		{[]string{"--soak", "-1s"}, "--soak -1s"},
-		{[]string{"--soak", "1ms"}, "--soak 1ms, want 1s"},
+		{[]string{"--soak", "1ms"}, "--soak 1ms must be 1s"},
 		{[]string{"--soak", "soon"}, "--soak"},
 		{[]string{"--soak", "1m", "--sequences", "1,2"}, "--soak takes one"},
 		{[]string{"--soak", "1m", "--prompt-tokens", "1,2"}, "--soak takes one"},
@@ -420,7 +422,7 @@ func TestBenchFailures(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 0, errors.New("no idea") }
 	o := callWith(t.Context(), e, "", "bench")
-	if o.code != exitFailed || !strings.Contains(o.stderr, "how much memory is free: no idea") {
+	if o.code != exitFailed || !strings.Contains(o.stderr, "free memory is unknown: no idea") {
 		t.Errorf("exit %d, stderr %q; want %d and the reason", o.code, o.stderr, exitFailed)
 	}
 	checkErrorLine(t, o)

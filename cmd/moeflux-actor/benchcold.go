@@ -5,21 +5,21 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/cachesim"
 )
 
-// routingTrace is which experts a cold run used, in order.
+// routingTrace holds the experts that a cold run used, in order.
 type routingTrace struct {
 	visits []cachesim.Visit
 	decode int // where the visits of decoded tokens begin
 }
 
-// benchOptimum is what the best cache of as many slots would have read for the decoded tokens: it
-// knows which expert is used when, and is as empty at the start.
+// benchOptimum is what the best possible cache would have read for the decoded tokens: it has as
+// many slots, starts as empty, reads only what is used, and knows the future.
 type benchOptimum struct {
-	Misses  int64   `json:"expert_misses"`
-	HitRate float64 `json:"expert_hit_rate"`
-	Bytes   int64   `json:"bytes_read"`
+	Misses   int64   `json:"expert_misses"`
+	KeptRate float64 `json:"expert_kept_rate"`
+	Bytes    int64   `json:"bytes_read"`
 }
 
-// add notes what an evaluation picked.
+// add records what an evaluation picked.
 func (t *routingTrace) add(r *actors.Evaluated, i *actors.Info, experts int) {
 	layers := len(r.Picks) / max(1, r.Rows*i.TopK)
 	for from := 0; from < r.Rows; from += i.ChunkRows {
@@ -31,7 +31,7 @@ func (t *routingTrace) add(r *actors.Evaluated, i *actors.Info, experts int) {
 	}
 }
 
-// optimum holds the decoded tokens against the best cache.
+// optimum computes what the best cache would have read for the decoded tokens.
 func (t *routingTrace) optimum(i *actors.Info) (*benchOptimum, error) {
 	misses, err := cachesim.Optimum(t.visits, i.Slots)
 	if err != nil {
@@ -42,5 +42,5 @@ func (t *routingTrace) optimum(i *actors.Info) (*benchOptimum, error) {
 		uses += len(v)
 	}
 	n := int64(misses.Sum(t.decode))
-	return &benchOptimum{Misses: n, HitRate: 1 - float64(n)/float64(max(1, uses)), Bytes: n * int64(i.SlotBytes)}, nil
+	return &benchOptimum{Misses: n, KeptRate: 1 - float64(n)/float64(max(1, uses)), Bytes: n * int64(i.SlotBytes)}, nil
 }

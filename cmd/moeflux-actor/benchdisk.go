@@ -9,7 +9,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// diskRate is how fast the disk gives records of the model's experts, in bytes a second.
+// diskRate is how fast the disk delivers records of the model's experts, in bytes a second.
 type diskRate struct {
 	Mode        string  `json:"mode"`  // direct, past the page cache, or buffered, through it
 	Depth       int     `json:"depth"` // reads at once
@@ -17,9 +17,9 @@ type diskRate struct {
 	ReadSeconds float64 `json:"read_seconds"` // of one read, the mean
 }
 
-// measureDisk reads records of the packed files in dir: in all modes and depths that make sense, or
-// with depth, in the mode that an engine uses and so many at once. What the page cache holds of
-// them is given up.
+// measureDisk reads records of the packed files in dir: in all modes and depths, or, if depth is
+// not 0, at that depth and as an engine with this expert I/O reads. The page cache loses what it
+// holds of the files.
 func measureDisk(ctx context.Context, dir string, io actors.ExpertIO, depth int) ([]diskRate, error) {
 	cfg, err := weights.ReadConfig(dir)
 	if err != nil {
@@ -56,8 +56,7 @@ func diskMode(io actors.ExpertIO) diskbw.Mode {
 	return diskbw.Buffered
 }
 
-// rateAt returns the measured rate of a mode nearest to so many reads at once, nil if there is
-// none.
+// rateAt returns the rate of a mode that was measured nearest to a depth; nil if there is none.
 func rateAt(rates []diskRate, mode diskbw.Mode, depth int) *diskRate {
 	var near *diskRate
 	for i := range rates {
@@ -69,11 +68,11 @@ func rateAt(rates []diskRate, mode diskbw.Mode, depth int) *diskRate {
 	return near
 }
 
-// best returns the fastest rate of a mode, "" for any; nil if there is none.
+// best returns the fastest rate of a mode; nil if there is none.
 func best(rates []diskRate, mode diskbw.Mode) *diskRate {
 	var top *diskRate
 	for i := range rates {
-		if r := &rates[i]; (mode == "" || r.Mode == string(mode)) && (top == nil || r.Median > top.Median) {
+		if r := &rates[i]; r.Mode == string(mode) && (top == nil || r.Median > top.Median) {
 			top = r
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// What a bench finds in the slots.
+// What the slots hold when a run begins.
 const (
-	stateWarm = "warm"
-	stateCold = "cold"
+	stateWarm   = "warm"
+	stateCold   = "cold"
+	stateForgot = "emptied before every run"
 )
 
 // benchSetting is what bench ran with.
@@ -25,10 +26,10 @@ type benchSetting struct {
 	Resident    bool       `json:"resident"` // the device chooses the experts
 	Slots       int        `json:"slots"`
 	Prefetch    string     `json:"prefetch"`
-	Ahead       int        `json:"prefetch_layers"` // 0 if nothing is foretold
+	Ahead       int        `json:"prefetch_layers"` // 0 if nothing is predicted
 	TopK        int        `json:"experts_per_token"`
-	Prompts     string     `json:"prompts"` // chain, of a model that synth made, or random
-	// warm, or cold: no expert in its slots at the start
+	Prompts     string     `json:"prompts"` // chain for a model of synth, else random
+	// warm; cold if the slots were empty at the start; or that they were emptied before every run
 	State       string `json:"state"`
 	MemoryLimit int64  `json:"memory_limit"`  // of the cgroup, in bytes; 0 for none
 	ExpertBytes int64  `json:"expert_memory"` // of all slots
@@ -36,14 +37,14 @@ type benchSetting struct {
 	ReadWorkers int    `json:"read_workers"`
 	ChunkRows   int    `json:"chunk_rows"`
 
-	WarmupTokens int `json:"warmup_tokens"` // decoded by each sequence before anything was measured
+	WarmupTokens int `json:"warmup_tokens"` // decoded by each sequence before the measurement
 
 	TouchedToken int64 `json:"touched_per_token"`
 	TouchedDense int64 `json:"touched_per_token_resident"`
 	TouchedExp   int64 `json:"touched_per_token_experts"`
 
 	MACLayers int64 `json:"multiply_adds_per_token"` // of all weight matrices but the head
-	MACHead   int64 `json:"multiply_adds_head"`      // of a token whose logits are wanted
+	MACHead   int64 `json:"multiply_adds_head"`      // of a token with logits
 
 	expertBytes int64 // of one expert
 }
@@ -67,7 +68,7 @@ func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	}, nil
 }
 
-// slotBytes returns the memory of all slots, 0 if they lie in mapped files.
+// slotBytes returns the memory of all slots; 0 if experts are mapped.
 func slotBytes(i *actors.Info) int64 {
 	if i.ExpertIO == actors.ExpertIOMmap {
 		return 0
@@ -79,15 +80,15 @@ func slotBytes(i *actors.Info) int64 {
 type benchResult struct {
 	benchSetting
 	GenTokens   int  `json:"gen_tokens"` // of one sequence
-	Repeat      int  `json:"repeat"`     // runs that were asked for
+	Repeat      int  `json:"repeat"`     // runs asked for
 	Interrupted bool `json:"interrupted"`
 
-	Memory *benchMemory `json:"memory"` // null if memory was too short to measure it
+	Memory *benchMemory `json:"memory"` // null if there was too little memory to measure it
 	// as the engine reads; null where experts are mapped, or if it was interrupted
 	Disk []diskRate `json:"disk"`
-	// of one text that decodes; null if something that matters is not known
+	// of one text that decodes; null if something that it needs is unknown
 	Forecast *forecast `json:"forecast"`
-	// with --cold, where there are fewer slots than experts
+	// with --cold, if there are fewer slots than experts
 	Optimum *benchOptimum `json:"optimum"`
 
 	Cases []*benchCase `json:"cases"`
@@ -109,15 +110,15 @@ type benchCase struct {
 type benchSummary struct {
 	TokensPerSecond spread  `json:"tokens_per_second"`
 	MultiplyAdds    float64 `json:"multiply_adds_per_second"` // of weight matrices, the median
-	// touched bytes a second, the median, of the memory's; null if that is unknown
+	// median bytes touched a second, of the memory's bandwidth; null if that is unknown
 	BandwidthShare *float64 `json:"bandwidth_share"`
-	// tokens a second, the median, of the forecast's; null without one, of prompts and of several
-	// texts
+	// median tokens a second, of the forecast at best; null for prompts, for several texts, and
+	// without a forecast
 	ForecastShare *float64 `json:"forecast_share"`
 	benchCounts
 }
 
-// spread is of one figure over all runs.
+// spread is one figure over all runs.
 type spread struct {
 	Median float64 `json:"median"` // the mean of the middle two of an even number
 	Min    float64 `json:"min"`
@@ -130,7 +131,7 @@ type benchRun struct {
 	Decode  benchPart `json:"decode"`
 }
 
-// benchPart is one part of one run; tokens are those of all sequences.
+// benchPart is one part of one run, all sequences together.
 type benchPart struct {
 	Seconds         float64 `json:"seconds"`
 	TokensPerSecond float64 `json:"tokens_per_second"`
@@ -143,7 +144,7 @@ type benchCounts struct {
 	Tokens int `json:"tokens"`
 	// passes through the model; sequences that decode together share them
 	Steps int64 `json:"steps"`
-	// weights that steps had to read from memory, each once a step
+	// weights that the steps used, each counted once a step
 	Touched int64 `json:"bytes_touched"`
 	totalCounts
 }
@@ -155,7 +156,7 @@ func (c *benchCounts) count(before, after *actors.Stats, s *benchSetting) {
 	c.Touched = c.Steps*s.TouchedDense + (c.ExpertHits+c.ExpertMisses)*s.expertBytes
 }
 
-// summarise fills in what follows from the runs and drops cases that have none.
+// summarise derives figures from the runs and drops cases that have none.
 func (r *benchResult) summarise() {
 	r.Cases = slices.DeleteFunc(r.Cases, func(c *benchCase) bool { return len(c.Runs) == 0 })
 	for _, c := range r.Cases {

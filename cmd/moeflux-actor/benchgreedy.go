@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
-// benchText is a sequence that decodes greedily. Unlike a caller who keeps the logits it allocates
-// nothing for a token.
+// benchText is a sequence that decodes greedily. It keeps no logits, and so allocates nothing for a
+// token.
 type benchText struct {
 	*actors.Sequence
 	next   []int32 // the token after the last one read

@@ -2,10 +2,10 @@ package main
 
 import "github.com/moeflux/moeflux-actor/model"
 
-// multiplyAdds returns what the matrices cost that a token meets if it uses k experts of a layer:
-// of all layers, and of the head, which only rows whose logits are wanted go through. Attention,
-// the delta rule and all that is not a matrix of weights are left out: they depend on the position
-// and are small beside it.
+// multiplyAdds returns the multiply-adds of the weight matrices for a token that uses k experts a
+// layer: of all layers, and of the head, which only rows with logits go through. Attention, the
+// delta rule and everything else without weights are left out: they depend on the position and are
+// small in comparison.
 func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 	h := int64(m.HiddenSize)
 	for _, l := range m.Layers {
@@ -13,7 +13,8 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 		case model.FullAttention:
 			layers += fullMultiplyAdds(m)
 		case model.LinearAttention:
-			// Queries, keys, values; the output's gate and the output; decay and step of each head.
+			// Queries, keys, values; the gate of the output and the output; decay and step of each
+			// head.
 			layers += h * int64(m.LinearConvDim()+2*m.LinearValueDim()+2*m.LinearNumValueHeads)
 		case model.LatentAttention:
 			layers += latentMultiplyAdds(m)

@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	bandwidthBytes    = 1 << 30 // read in a pass
+	bandwidthBytes    = 1 << 30 // of the array
 	memoryFirstPasses = 3
-	bandwidthMinBytes = 128 << 20 // below that caches would be measured
+	bandwidthMinBytes = 128 << 20 // less would measure the caches
 )
 
 // benchMemory is the memory's bandwidth, measured before every run or before the model was opened.
 type benchMemory struct {
 	spread         // bytes a second
 	Threads int    `json:"threads"`
-	Bytes   int    `json:"bytes"` // of a pass; a measurement is the median of several
-	Loop    string `json:"loop"`  // which loads read
+	Bytes   int    `json:"bytes"` // of the array; a measurement is the median of many passes
+	Loop    string `json:"loop"`  // the fastest, of the last measurement
 	First   bool   `json:"first"` // measured before the model was opened, not before every run
 
 	rates []float64
 }
 
-// newBenchMemory returns what to measure with the device's threads; nil where memory is too short
-// to tell it from a cache, and for a GPU, which has another memory.
+// newBenchMemory returns what to measure with the device's threads; nil for a GPU, which has memory
+// of its own, and if there is too little free memory to exceed the caches.
 func newBenchMemory(inv *invocation, threads int) (*benchMemory, error) {
 	if threads == 0 {
 		return nil, nil
 	}
 	free, err := inv.env.freeMemory()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell how much memory is free: %w", err)
+		return nil, fmt.Errorf("the amount of free memory is unknown: %w", err)
 	}
 	bytes := min(bandwidthBytes, free/4) / membw.BlockBytes * membw.BlockBytes
 	if bytes < max(bandwidthMinBytes, int64(threads)*membw.BlockBytes) {
-		inv.say("%s of free memory are too few to measure its bandwidth", formatBytes(free))
+		inv.say("%s of free memory is too little to measure its bandwidth", formatBytes(free))
 		return nil, nil
 	}
 	return &benchMemory{Threads: threads, Bytes: int(bytes)}, nil

@@ -10,15 +10,15 @@ import (
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
-// benchPrompts hands out prompts, by their number.
+// benchPrompts returns prompts by number.
 type benchPrompts struct {
 	kind   string                 // chain or random
 	stride int                    // of a chain: tokens from one prompt to the next
 	prompt func(k, n int) []int32 // the first n tokens of prompt k
 }
 
-// newBenchPrompts looks whether the model has a chain. stride is the tokens of a text, prompt and
-// decoded: what follows a prompt in the chain is what its text decodes.
+// newBenchPrompts takes prompts from the model's chain, if it has one. stride is the length of a
+// text with its prompt: what follows a prompt in the chain is what its text decodes.
 func newBenchPrompts(s *session, stride int) (*benchPrompts, error) {
 	vocab := s.engine.Model().VocabSize
 	_, err := os.Stat(filepath.Join(s.dir, synth.RecordName))
@@ -41,7 +41,7 @@ func newBenchPrompts(s *session, stride int) (*benchPrompts, error) {
 	}}, nil
 }
 
-// of returns the first n tokens of so many prompts from number first on.
+// of returns the first n tokens of consecutive prompts, beginning with number first.
 func (p *benchPrompts) of(first, sequences, n int) [][]int32 {
 	prompts := make([][]int32, sequences)
 	for i := range prompts {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // benchRunner runs texts with some sequences at once.
@@ -13,7 +16,7 @@ type benchRunner struct {
 	setting     *benchSetting
 	texts       []*benchText
 	bar         *progress
-	trace       *routingTrace // of the only text, nil if nobody asks
+	trace       *routingTrace // of the only text, or nil
 	done, total int64         // tokens of one sequence, for the bar
 }
 
@@ -38,8 +41,17 @@ func (b *benchRunner) close() {
 	}
 }
 
-// run reads a prompt with each of the first sequences, and when all have, decodes n tokens with
-// each. The others are empty.
+// forget empties the expert slots and drops all predictions.
+func (b *benchRunner) forget(ctx context.Context) error {
+	err := b.s.engine.ForgetExperts(ctx)
+	if errors.Is(err, stages.ErrExpertsMapped) {
+		return usagef("--forget needs expert slots, but these experts are mapped; add --expert-io direct or buffered")
+	}
+	return err
+}
+
+// run evaluates a prompt with each of the first sequences and, when all have done so, decodes n
+// tokens with each. The other sequences are empty.
 func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*benchRun, error) {
 	ctx, end := b.s.span(ctx, "moeflux.bench")
 	defer end()
@@ -72,7 +84,7 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 	return &r, err
 }
 
-// read appends tokens to a text, and notes their routing if somebody asks.
+// read appends tokens to a text, and records their routing if the runner has a trace.
 func (b *benchRunner) read(ctx context.Context, i int, tokens []int32) error {
 	if b.trace == nil {
 		return b.texts[i].read(ctx, tokens)
@@ -86,7 +98,7 @@ func (b *benchRunner) read(ctx context.Context, i int, tokens []int32) error {
 	return nil
 }
 
-// progress counts tokens of the first sequence, by whose goroutine alone the bar is used.
+// progress counts tokens of the first sequence. Only that sequence's goroutine uses the bar.
 func (b *benchRunner) progress(i, tokens int) {
 	if i == 0 {
 		b.done += int64(tokens)
@@ -94,7 +106,7 @@ func (b *benchRunner) progress(i, tokens int) {
 	}
 }
 
-// part does f for so many sequences at once, and measures it; tokens, of which some want logits,
+// part runs f for all sequences at once and measures it. tokens, and logits that some of them have,
 // are those of one sequence.
 func (b *benchRunner) part(ctx context.Context, p *benchPart, sequences, tokens, logits int, f func(ctx context.Context, i int) error) error {
 	before, err := b.s.engine.Stats(ctx)
@@ -117,8 +129,8 @@ func (b *benchRunner) part(ctx context.Context, p *benchPart, sequences, tokens,
 	return nil
 }
 
-// together runs f(0) to f(n-1) at once and waits for all. The first error ends the others' context
-// and is returned.
+// together runs f(0) to f(n-1) at once and waits for all. It returns the first error, which also
+// ends the context of the others.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,8 +146,8 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 	return context.Cause(ctx)
 }
 
-// warmUp brings code, weights and the sequences' memory to where they are in the midst of work:
-// memory just taken is slow at first.
+// warmUp brings code, weights and the sequences' memory into the state of an engine at work: memory
+// is slow at first touch.
 func (b *benchRunner) warmUp(ctx context.Context, prompts [][]int32, n int) error {
 	if _, err := b.run(ctx, prompts, n); err != nil {
 		return fmt.Errorf("warming up: %w", err)

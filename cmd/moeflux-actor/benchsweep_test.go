@@ -96,7 +96,7 @@ func TestBenchCold(t *testing.T) {
 			}
 		}
 		f := r.Forecast
-		if f == nil || f.TokensPerSecond <= 0 || !strings.Contains(f.HitRateFrom, from) || d.ForecastShare == nil {
+		if f == nil || f.TokensPerSecond <= 0 || !strings.Contains(f.KeptRateFrom, from) || d.ForecastShare == nil {
 			t.Errorf("%s: forecast %+v, share %v", c.memory, f, d.ForecastShare)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// figureLine appends a line of a result for people.
+// figureLine appends a named line to a result.
 func figureLine(b *strings.Builder, name, format string, args ...any) {
 	fmt.Fprintf(b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-// expertsText is how experts come into memory, and whether the device chooses them.
+// expertsText says how experts come into memory, and whether the device chooses them.
 func expertsText(io string, resident bool) string {
 	if resident {
 		return io + " (resident)"
@@ -18,22 +18,23 @@ func expertsText(io string, resident bool) string {
 	return io
 }
 
-// head is the setting for people.
+// head appends the setting.
 func (s *benchSetting) head(b *strings.Builder) {
 	figureLine(b, "model", "%s (%s)", s.Model, s.Arch)
-	figureLine(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots, prefetch %s, %d experts per token",
-		s.Device, s.Activations, s.KV, expertsText(s.ExpertIO, s.Resident), s.Slots, s.Prefetch, s.TopK)
+	figureLine(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %s, prefetch %s, %d experts per token",
+		s.Device, s.Activations, s.KV, expertsText(s.ExpertIO, s.Resident), counted(int64(s.Slots), "slot"), s.Prefetch, s.TopK)
 	if s.ExpertBytes > 0 {
-		figureLine(b, "streaming", "%s of slots, ring depth %d, %d read workers, chunks of %d rows", formatBytes(s.ExpertBytes), s.RingDepth, s.ReadWorkers, s.ChunkRows)
+		figureLine(b, "streaming", "%s of slots, ring depth %d, %s, chunks of %d rows", formatBytes(s.ExpertBytes), s.RingDepth,
+			counted(int64(s.ReadWorkers), "read worker"), s.ChunkRows)
 	}
 	if s.MemoryLimit > 0 {
-		figureLine(b, "limit", "%s of memory for this process's cgroup, cached file pages included", formatBytes(s.MemoryLimit))
+		figureLine(b, "limit", "%s of memory for this process's cgroup, which counts cached file pages", formatBytes(s.MemoryLimit))
 	}
 	figureLine(b, "per token", "%s touched: %s resident, %s experts; %.3g G multiply-adds and %.3g G in the head",
 		formatBytes(s.TouchedToken), formatBytes(s.TouchedDense), formatBytes(s.TouchedExp), float64(s.MACLayers)/1e9, float64(s.MACHead)/1e9)
 }
 
-// text is the result for people.
+// text formats the result.
 func (r *benchResult) text() string {
 	var b strings.Builder
 	r.head(&b)
@@ -44,37 +45,25 @@ func (r *benchResult) text() string {
 		if m.First {
 			when = "before the model was opened"
 		}
-		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads, measured %s",
-			m.Median/1e9, m.Min/1e9, m.Max/1e9, m.Threads, m.Loop, when)
+		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %s (%s), measured %s",
+			m.Median/1e9, m.Min/1e9, m.Max/1e9, counted(int64(m.Threads), "thread"), m.Loop, when)
 	}
 	for _, d := range r.Disk {
-		figureLine(&b, "disk", "%.2f GB/s (%.2f to %.2f), %d %s reads of a record at once", d.Median/1e9, d.Min/1e9, d.Max/1e9, d.Depth, d.Mode)
+		figureLine(&b, "disk", "%.2f GB/s (%.2f to %.2f), %s reads of one record, %d at once", d.Median/1e9, d.Min/1e9, d.Max/1e9, d.Mode, d.Depth)
 	}
 	runs := 0
 	for _, c := range r.Cases {
 		runs = max(runs, len(c.Runs))
 	}
-	figureLine(&b, "measured", "%s prompts, %d tokens decoded after each; %s, %d tokens decoded before", r.Prompts, r.GenTokens, r.State, r.WarmupTokens)
+	figureLine(&b, "measured", "%s prompts, %s decoded after each; %s, %s decoded before", r.Prompts, counted(int64(r.GenTokens), "token"), r.State,
+		counted(int64(r.WarmupTokens), "token"))
 	if r.Interrupted {
-		figureLine(&b, "interrupted", "in the course of run %d of %d", min(runs+1, r.Repeat), r.Repeat)
+		figureLine(&b, "interrupted", "during run %d of %d", min(runs+1, r.Repeat), r.Repeat)
 	}
-	fmt.Fprintf(&b, "\n%-8s%8s%7s%6s%11s%10s%10s%9s%8s%8s%12s\n", "part", "prompt", "texts", "runs", "tokens/s", "min", "max", "GMAC/s", "memory", "hits", "read")
-	for _, c := range r.Cases {
-		for _, p := range []struct {
-			name string
-			s    *benchSummary
-		}{{"prefill", &c.Prefill}, {"decode", &c.Decode}} {
-			t, share := p.s.TokensPerSecond, "-"
-			if p.s.BandwidthShare != nil {
-				share = fmt.Sprintf("%.1f%%", 100**p.s.BandwidthShare)
-			}
-			fmt.Fprintf(&b, "%-8s%8d%7d%6d%11.2f%10.2f%10.2f%9.1f%8s%7.1f%%%12s\n", p.name, c.PromptTokens, c.Sequences, len(c.Runs),
-				t.Median, t.Min, t.Max, p.s.MultiplyAdds/1e9, share, 100*p.s.ExpertHitRate, formatBytes(p.s.BytesRead))
-		}
-	}
+	r.table(&b)
 	b.WriteByte('\n')
 	for _, c := range r.Cases {
-		figureLine(&b, "time", "%d texts, prompts of %d tokens: %s", c.Sequences, c.PromptTokens, c.Prefill.perToken(c.Prefill.Tokens))
+		figureLine(&b, "time", "%s, prompts of %s: %s", counted(int64(c.Sequences), "text"), counted(int64(c.PromptTokens), "token"), c.Prefill.perToken(c.Prefill.Tokens))
 		figureLine(&b, "", "decoding: %s", c.Decode.perToken(c.Decode.Tokens))
 		r.reads(&b, c)
 	}
@@ -82,26 +71,100 @@ func (r *benchResult) text() string {
 	return b.String()
 }
 
-// reads tells what was read in a case, and what became of what was read ahead.
-func (r *benchResult) reads(b *strings.Builder, c *benchCase) {
-	if r.ExpertBytes == 0 {
-		return // mapped
+// column is a column of a table.
+type column struct {
+	name  string
+	width int // negative: aligned to the left
+}
+
+// tableRow appends cells under their columns.
+func tableRow(b *strings.Builder, columns []column, cells []string) {
+	for i, c := range columns {
+		fmt.Fprintf(b, "%*s", c.width, cells[i])
 	}
-	for _, p := range []struct {
-		name, more string
-		s          *benchSummary
-	}{{"reads", "of prompts: ", &c.Prefill}, {"", "decoding: ", &c.Decode}} {
-		figureLine(b, p.name, "%s%s", p.more, p.s.readCounts.text())
-		if guesses := p.s.guessText(r.Prefetch, r.Ahead); guesses != "" {
-			figureLine(b, "", "  %s", guesses)
+	b.WriteByte('\n')
+}
+
+// table lists the parts of every case. Columns that say nothing are left out: the number of texts
+// if it is always 1, the spread of a single run, the share of an unknown bandwidth, the cache of
+// mapped experts.
+func (r *benchResult) table(b *strings.Builder) {
+	texts, spread, memory, slots := false, false, r.Memory != nil, r.ExpertBytes > 0
+	for _, c := range r.Cases {
+		texts, spread = texts || c.Sequences > 1, spread || len(c.Runs) > 1
+	}
+	columns := []column{{"part", -8}, {"prompt", 8}}
+	add := func(show bool, more ...column) {
+		if show {
+			columns = append(columns, more...)
+		}
+	}
+	add(texts, column{"texts", 7})
+	add(true, column{"runs", 6}, column{"tokens/s", 11})
+	add(spread, column{"min", 10}, column{"max", 10})
+	add(true, column{"GMAC/s", 9})
+	add(memory, column{"memory", 8})
+	add(slots, column{"hits", 8}, column{"kept", 8}, column{"read", 12})
+	var names []string
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	b.WriteByte('\n')
+	tableRow(b, columns, names)
+	for _, c := range r.Cases {
+		for _, p := range []struct {
+			name string
+			s    *benchSummary
+		}{{"prefill", &c.Prefill}, {"decode", &c.Decode}} {
+			cells := p.s.cells()
+			cells["part"], cells["prompt"], cells["texts"], cells["runs"] = p.name, fmt.Sprint(c.PromptTokens), fmt.Sprint(c.Sequences), fmt.Sprint(len(c.Runs))
+			var row []string
+			for _, name := range names {
+				row = append(row, cells[name])
+			}
+			tableRow(b, columns, row)
 		}
 	}
 }
 
-// limits holds the figures against what could be.
+// cells formats a summary, by the names of columns.
+func (s *benchSummary) cells() map[string]string {
+	number := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+	cells := map[string]string{
+		"tokens/s": number(s.TokensPerSecond.Median), "min": number(s.TokensPerSecond.Min), "max": number(s.TokensPerSecond.Max),
+		"GMAC/s": fmt.Sprintf("%.1f", s.MultiplyAdds/1e9), "memory": "-",
+		"hits": percent(s.ExpertHitRate), "kept": percent(s.ExpertKeptRate), "read": formatBytes(s.BytesRead),
+	}
+	if s.BandwidthShare != nil {
+		cells["memory"] = percent(*s.BandwidthShare)
+	}
+	return cells
+}
+
+// reads says what a case read, and what became of reading ahead.
+func (r *benchResult) reads(b *strings.Builder, c *benchCase) {
+	if r.ExpertBytes == 0 {
+		return // mapped
+	}
+	name := "reads"
+	for _, p := range []struct {
+		part string
+		s    *benchSummary
+	}{{"prompts", &c.Prefill}, {"decoding", &c.Decode}} {
+		for _, text := range []string{p.s.readCounts.text(), p.s.aheadText(r.Prefetch, r.Ahead)} {
+			if text != "" {
+				figureLine(b, name, "%s: %s", p.part, text)
+				name = ""
+			}
+		}
+	}
+}
+
+// limits compares the figures with what would be possible.
 func (r *benchResult) limits(b *strings.Builder) {
 	if o := r.Optimum; o != nil {
-		figureLine(b, "best cache", "%.1f%% hits of decoded tokens and %s read, knowing the future, with as many slots", 100*o.HitRate, formatBytes(o.Bytes))
+		figureLine(b, "best cache", "decoding: kept %.1f%%, %s read; it knows the future and has as many slots", 100*o.KeptRate, formatBytes(o.Bytes))
 	}
 	if r.Forecast == nil {
 		return
@@ -109,7 +172,8 @@ func (r *benchResult) limits(b *strings.Builder) {
 	figureLine(b, "forecast", "%s", r.Forecast.text())
 	for _, c := range r.Cases {
 		if c.Decode.ForecastShare != nil {
-			figureLine(b, "", "measured: %.0f%% of it after prompts of %d tokens", 100**c.Decode.ForecastShare, c.PromptTokens)
+			figureLine(b, "", "measured: %.2f tokens/s after prompts of %s, %.0f%% of the best case; kept %.1f%%", c.Decode.TokensPerSecond.Median,
+				counted(int64(c.PromptTokens), "token"), 100**c.Decode.ForecastShare, 100*c.Decode.ExpertKeptRate)
 		}
 	}
 }

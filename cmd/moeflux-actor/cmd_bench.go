@@ -21,16 +21,17 @@ const (
 )
 
 type benchCmd struct {
-	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt; several lengths are measured one beside the other. Default: 128."`
-	GenTokens    int           `placeholder:"G" help:"Tokens to decode after it, greedily. Default: 128, with --sweep 32, with --soak 256 or what the context leaves."`
-	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5, with --cold 1, with --sweep 3."`
-	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured one beside the other. Default: 1."`
-	Warmup       *int          `placeholder:"W" help:"Tokens each text decodes before anything is measured. Default: 100, with --sweep 32, or what the context leaves."`
-	Cold         bool          `help:"One run without a warm-up, with expert slots that are empty at its start, and what the best possible cache of their number would have had to read. Files that the system has cached stay so: dropping them is the caller's."`
-	Sweep        bool          `help:"In place of runs, try all combinations of the settings that --grid names, or of a few usual ones, and print the best."`
-	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. What is not named stays as its flag says. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
-	Soak         time.Duration `placeholder:"DURATION" help:"In place of runs, decode for so long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
-	JSON         bool          `name:"json" help:"Print one JSON object: the setting, memory bandwidth, and for every case prefill and decode with median, minimum and maximum and every run. With --soak: every minute and the verdict."`
+	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt. Several lengths are measured side by side. Default: 128."`
+	GenTokens    int           `placeholder:"G" help:"Tokens to decode after each prompt, greedily. Default: 128; with --sweep 32; with --soak 256 or what the context leaves."`
+	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5; with --cold 1; with --sweep 3 rounds."`
+	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured side by side. Default: 1."`
+	Warmup       *int          `placeholder:"W" help:"Tokens that each text decodes before the measurement. Default: 100; with --sweep 32; or what the context leaves."`
+	Cold         bool          `help:"Measure one run without a warm-up that begins with empty expert slots, and compute what the best possible cache would have read. Files that the system has cached stay cached: drop them yourself."`
+	Forget       bool          `help:"Empty the expert slots and drop all predictions before every run, so that each begins with misses. The experts must have slots (not --expert-io mmap)."`
+	Sweep        bool          `help:"Instead of measuring one setting, race combinations of settings, those of --grid or a few usual ones, against the defaults."`
+	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. Others stay as their flags say. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
+	Soak         time.Duration `placeholder:"DURATION" help:"Instead of runs, decode for this long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
+	JSON         bool          `name:"json" help:"Print one JSON object: the setting, the memory's bandwidth, and for every case prefill and decode with median, minimum, maximum and every run. With --soak: every minute and the verdict."`
 
 	engineFlags `group:"Engine:"`
 }
@@ -45,30 +46,28 @@ func (benchCmd) Help() string {
     moeflux-actor bench --model DIR --sweep --grid read-workers=2,4,8 --grid expert-memory=2GiB,4GiB
     moeflux-actor bench --model DIR --soak 20m --sequences 4
 
-It warms up and then measures R runs; before each it measures the memory's bandwidth with the device's threads, or where experts are read into slots,
-which take all memory that is free, before the model is opened. So the figures are those of a
-warm engine: nothing is thrown out of caches between runs. Several lengths of prompts are measured with the first number of texts, and several
-numbers of texts with the first length; a run goes through all of these cases. Prompts are random ids, the same in every bench; with a model that
-synth made they are pieces of its chain, so that experts are used by the model's law. Decoding does not stop at an end of text. Ctrl-C ends
-it, and what was measured until then is printed.
+bench warms up and then measures R runs of a warm engine: the caches stay as they are from run to run, unless --forget empties the expert slots. It
+measures the memory's bandwidth with the device's threads before each run, or, if expert slots will take all free memory, before it opens the model.
+Several lengths of prompts are measured with the first number of texts, several numbers of texts with the first length; each run goes through all of
+these cases. Prompts are random ids, the same in every bench. With a model of synth they are pieces of its chain, so that its own law chooses the
+experts. Decoding does not stop at an end of text. Ctrl-C ends the measurement and prints what there is.
 
-"Touched per token" is what inspect shows, for the K in use: all resident weights that a token needs and its experts. The column memory is the
-share of the memory's bandwidth: the weights that steps had to read, each once a step however many texts it serves, a second. GMAC/s is billions of
-multiply-adds of weight matrices a second. Both leave out attention over what was read before, and its keys and values.
+If experts are read from disk, bench measures the disk after the runs, with records of this model and as the engine reads them. The page cache loses what
+it holds of the model's experts.
 
-Where experts are read from disk, the disk is measured too, after the runs, with records of this model and as the engine reads; what the page cache held
-of the model's experts is given up by that. "forecast" is the speed of one text that memory and disk would allow, everything overlapped, with
-the hits that were to be expected, and how much of it was measured. Below the table stands where the time of a token went: the device computed, or had nothing to do
-because experts were missing; reading goes on beside both.
+A sweep plans every combination first. Combinations that come to the same plan are raced once, and the defaults are always among them. It opens the
+model anew for each run and shifts the order each round, so that disturbances hit all alike. The combination with the least median time for a prompt and its text
+then runs in pairs with the defaults, each first in turn. Only if the Wilcoxon signed-rank test of these pairs finds it faster (one-sided, 5 %)
+does the sweep recommend it; otherwise it says to keep the defaults.
 
-A sweep opens the model anew for each setting, in another order each round, so that what disturbs the machine meets all alike. It takes one length of
-prompts and one number of texts; the best setting is the one whose prompt and text take the least time, by the median.
+A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more is emptied and begins with the next prompt; G is
+256 by default, or what the context leaves. The first texts are shorter, each by another amount, so that later ones do not
+start together. Tokens of prompts do not count in the speed, their time does. Every minute (of a soak below ten minutes, every tenth of it) is a line: speed, resident
+memory, memory without mapped files, live Go heap, allocations for each decoded token, goroutines. The verdict compares the first quarter of the lines with the last.
 
-A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more, which by default is 256 or what its
-context leaves, is emptied and begins with the next prompt; G may be as much as fills the context. The first texts are shorter, each in another
-measure, so that later ones do not begin together. Tokens of prompts do not count in the speed, their
-time does. Every minute (a tenth of a soak below ten) is a line: speed, resident memory, memory of its own without mapped files, live Go heap, allocations for
-each decoded token, goroutines. The verdict compares the first quarter of these with the last.`
+The figures:
+
+` + figuresText()
 }
 
 // Run measures a model's speed.
@@ -97,8 +96,8 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	return errors.Join(measure(ctx, inv, s), s.close())
 }
 
-// memoryFirst measures memory before the model is opened, if that will take all there is for expert
-// slots; else it returns nil.
+// memoryFirst measures memory before the model is opened, if expert slots will take all that is
+// free; else it returns nil.
 func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemory, error) {
 	p, err := planSession(ctx, inv, &c.engineFlags)
 	if err != nil || p.info.ExpertIO == actors.ExpertIOMmap {
@@ -117,7 +116,7 @@ func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemo
 	return m, nil
 }
 
-// checkCounts reports numbers that no model can change.
+// checkCounts reports numbers that are wrong for every model.
 func (c *benchCmd) checkCounts() error {
 	for _, f := range []struct {
 		name   string
@@ -129,30 +128,32 @@ func (c *benchCmd) checkCounts() error {
 	} {
 		for i, v := range f.values {
 			if v < f.least || v > benchMost {
-				return usagef("%s %d, want %d to %d", f.name, v, f.least, benchMost)
+				return usagef("%s %d must be from %d to %d", f.name, v, f.least, benchMost)
 			}
 			if slices.Contains(f.values[:i], v) {
 				return usagef("%s names %d twice", f.name, v)
 			}
 		}
 		if len(f.values) == 0 {
-			return usagef("%s is empty, want a number or several with commas between", f.name)
+			return usagef("%s is empty; give a number, or several with commas", f.name)
 		}
 	}
 	one := len(c.PromptTokens) == 1 && len(c.Sequences) == 1
 	switch {
 	case c.Cold && (c.Sweep || c.Soak > 0) || c.Sweep && c.Soak > 0:
 		return usagef("--cold, --sweep and --soak exclude each other")
+	case c.Forget && (c.Cold || c.Sweep || c.Soak > 0):
+		return usagef("--forget cannot be combined with --cold, --sweep or --soak")
 	case len(c.Grid) > 0 && !c.Sweep:
 		return usagef("--grid does nothing without --sweep")
 	case c.Cold && (!one || c.Sequences[0] != 1 || c.repeat() != 1):
-		return usagef("--cold is one run of one text; start it again for another, for the next run would find what this one read")
+		return usagef("--cold is one run of one text, since a second run would find what the first one read; start bench again, or use --forget")
 	case c.Sweep && !one:
 		return usagef("--sweep takes one length of prompts and one number of sequences")
 	case c.Soak < 0:
-		return usagef("--soak %v, want a time like 20m", c.Soak)
+		return usagef("--soak %v must be a time like 20m", c.Soak)
 	case c.Soak > 0 && c.Soak < soakLeast:
-		return usagef("--soak %v, want %v or more", c.Soak, soakLeast)
+		return usagef("--soak %v must be %v or more", c.Soak, soakLeast)
 	case c.Soak > 0 && !one:
 		return usagef("--soak takes one length of prompts and one number of sequences")
 	}
@@ -184,7 +185,7 @@ func (c *benchCmd) warmup() int {
 }
 
 // fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and
-// returns how many tokens the warm-up reads and decodes.
+// returns how many tokens the warm-up evaluates and decodes.
 func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
 	if c.GenTokens == 0 {
@@ -196,7 +197,7 @@ func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
 		}
 	}
 	if longest+c.GenTokens > info.Context {
-		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d, but a sequence has %d positions", longest, c.GenTokens, info.Context)
+		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", longest, c.GenTokens, info.Context)
 	}
 	prompt = min(slices.Min(c.PromptTokens), info.ChunkRows)
 	return prompt, min(c.warmup(), info.Context-prompt), nil
@@ -221,12 +222,12 @@ func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session, memor
 	return nil
 }
 
-// stopped reports whether an error is that somebody stopped the program.
+// stopped reports whether err says that the user stopped the program.
 func stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// print writes a result as the flags say.
+// print writes a result in the form that the flags ask for.
 func (c *benchCmd) print(inv *invocation, r any, text func() string) error {
 	if c.JSON {
 		return writeJSON(inv.stdout, r)
@@ -284,6 +285,9 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 	} else {
 		b.total = int64(warmPrompt + warm)
 	}
+	if c.Forget {
+		r.State = stateForgot
+	}
 	for _, k := range r.Cases {
 		b.total += int64(c.repeat() * (k.PromptTokens + c.GenTokens))
 	}
@@ -296,12 +300,12 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 		return err
 	}
 	b.bar.clear()
-	return c.foretell(ctx, inv, s, prompts, b.trace, r)
+	return c.forecast(ctx, inv, s, prompts, b.trace, r)
 }
 
-// runs does all runs of all cases. next is the first prompt's number.
+// runs measures all cases. next is the number of the first prompt.
 func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
-	// no prompt is used twice, so that no case finds another one's experts
+	// every prompt is new, so that no case finds the experts of another
 	for i := range c.repeat() {
 		if r.Memory != nil && !r.Memory.First {
 			if err := r.Memory.measure(ctx); err != nil {
@@ -309,6 +313,11 @@ func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPromp
 			}
 		}
 		for _, k := range r.Cases {
+			if c.Forget {
+				if err := b.forget(ctx); err != nil {
+					return err
+				}
+			}
 			run, err := b.run(ctx, prompts.of(next, k.Sequences, k.PromptTokens), c.GenTokens)
 			if err != nil {
 				return fmt.Errorf("run %d: %w", i+1, err)
@@ -320,9 +329,9 @@ func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPromp
 	return nil
 }
 
-// foretell measures the disk where experts come from there, and sets what one text's speed should
+// forecast measures the disk if experts are read from it, and sets what one text's speed should
 // have been.
-func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
+func (c *benchCmd) forecast(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
 	info := s.engine.Info()
 	if info.ExpertIO != actors.ExpertIOMmap {
 		var unknown *diskbw.UnsupportedError
@@ -338,10 +347,10 @@ func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, pr
 	}
 	total, err := inv.env.memory()
 	if err != nil {
-		return fmt.Errorf("cannot tell the machine's memory: %w", err)
+		return fmt.Errorf("the machine's memory is unknown: %w", err)
 	}
-	hits, err := expectHits(s.dir, &info, total-info.WeightBytes, tokensAhead{
-		from: prompts.stride, prompt: c.PromptTokens[0], gen: c.GenTokens, chunk: info.ChunkRows, cold: c.Cold,
+	kept, err := expectKept(s.dir, &info, total-info.WeightBytes, tokensAhead{
+		from: prompts.stride, prompt: c.PromptTokens[0], gen: c.GenTokens, chunk: info.ChunkRows, cold: c.Cold || c.Forget,
 	})
 	if err != nil || r.Memory == nil {
 		return err
@@ -350,6 +359,6 @@ func (c *benchCmd) foretell(ctx context.Context, inv *invocation, s *session, pr
 	if len(r.Disk) > 0 {
 		disk = r.Disk[0].Median
 	}
-	r.Forecast = newForecast(r.TouchedToken, r.TouchedExp, hits, r.Memory.Median, disk)
+	r.Forecast = newForecast(r.TouchedToken, r.TouchedExp, kept, r.Memory.Median, disk)
 	return nil
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 )
 
-// engineCounts are what an engine counted between two moments. Hits and misses are experts per
-// wave, as in stages.LayerStats; mapped experts are always hits, and what the system reads for them
-// is not counted.
+// engineCounts are what an engine counted between two moments; see stages.LayerStats, and the
+// figures of the command's help for the words. Mapped experts are always hits: what the system
+// reads for them is not counted.
 type engineCounts struct {
 	ExpertHits    int64   `json:"expert_hits"`
 	ExpertMisses  int64   `json:"expert_misses"`
 	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
-	BytesRead     int64   `json:"bytes_read"`
-	BytesAhead    int64   `json:"bytes_read_ahead"` // of these, in speculative reads
-	// of these, of experts that earlier runs used most
+	// the same without hits on experts that were read ahead: what a cache alone would have hit
+	ExpertKeptRate float64 `json:"expert_kept_rate"`
+	BytesRead      int64   `json:"bytes_read"`
+	BytesAhead     int64   `json:"bytes_read_ahead"` // of BytesRead: in speculative reads
+	// of BytesRead: experts that earlier runs used most
 	BytesWarm int64 `json:"bytes_read_warm"`
 
-	// Speculative reads: begun, used, used while still being read, thrown out unused; and what was
-	// foretold and not read, for want of room, because time or chance spoke against it, or because
-	// guessing was paused. See stages.LayerStats.
+	// Speculative reads: begun, used, used while still being read, evicted unused. Then predictions
+	// that were not read: without a spare slot, not worth a read, or of a paused layer.
 	PrefetchIssued   int64 `json:"prefetch_issued"`
 	PrefetchHits     int64 `json:"prefetch_hits"`
 	PrefetchLate     int64 `json:"prefetch_late"`
@@ -29,9 +30,9 @@ type engineCounts struct {
 	PrefetchDropped  int64 `json:"prefetch_dropped"`
 	PrefetchDeclined int64 `json:"prefetch_declined"`
 	PrefetchSkipped  int64 `json:"prefetch_skipped"`
-	PrefetchPauses   int64 `json:"prefetch_pauses"` // that began
+	PrefetchPauses   int64 `json:"prefetch_pauses"` // begun
 
-	// At the later moment: speculative reads whose experts nobody has used yet, and layers whose
+	// At the later moment: speculative reads whose experts no token has used yet, and layers whose
 	// speculation is paused.
 	PrefetchHeld   int64 `json:"prefetch_held"`
 	PrefetchPaused int64 `json:"prefetch_paused_layers"`
@@ -39,7 +40,7 @@ type engineCounts struct {
 	timeCounts
 }
 
-// timeCounts are where time went, in seconds; see stages.Times.
+// timeCounts say where time went, in seconds; see stages.Times.
 type timeCounts struct {
 	Compute float64 `json:"compute_seconds"` // the device worked
 	Overlap float64 `json:"overlap_seconds"` // of that, while experts were being read
@@ -48,8 +49,8 @@ type timeCounts struct {
 	Read     float64 `json:"read_seconds"` // experts were being read
 }
 
-// layerCounts are those of one layer; its read_seconds are always 0, since what is read at once may
-// be for several layers.
+// layerCounts are the counts of one layer. Its read_seconds are always 0, since reads of several
+// layers overlap.
 type layerCounts struct {
 	Layer int `json:"layer"`
 	engineCounts
@@ -67,8 +68,8 @@ func (t *timeCounts) add(u timeCounts) {
 	t.Read += u.Read
 }
 
-// layersBetween returns what was counted between two moments, layer by layer; before is nil for
-// since the engine was opened.
+// layersBetween returns what each layer counted between two moments; a nil before means since the
+// engine was opened.
 func layersBetween(before, after *actors.Stats) []layerCounts {
 	out := make([]layerCounts, len(after.Layers))
 	for i, l := range after.Layers {
@@ -119,16 +120,43 @@ func (c *engineCounts) addCounts(d *engineCounts) {
 func (c *engineCounts) setRate() {
 	if all := c.ExpertHits + c.ExpertMisses; all > 0 {
 		c.ExpertHitRate = float64(c.ExpertHits) / float64(all)
+		c.ExpertKeptRate = float64(c.ExpertHits-c.usedAhead()) / float64(all)
 	}
 }
 
-// perToken says for people where the time of a token went.
+// usedAhead returns the hits on experts that were read ahead.
+func (c *engineCounts) usedAhead() int64 { return c.PrefetchHits + c.PrefetchLate }
+
+// perToken describes where the time of a token went.
 func (t *timeCounts) perToken(tokens int) string {
 	ms := func(seconds float64) string { return fmt.Sprintf("%.1f ms", 1e3*seconds/float64(max(1, tokens))) }
-	var b strings.Builder
-	fmt.Fprintf(&b, "a token computes for %s", ms(t.Compute))
+	s := "a token computes for " + ms(t.Compute)
 	if t.Read > 0 {
-		fmt.Fprintf(&b, ", waits %s for the disk, reads for %s (%.0f%% of it while computing)", ms(t.DiskWait), ms(t.Read), 100*t.Overlap/t.Read)
+		s += fmt.Sprintf(", waits %s for the disk, reads for %s (%.0f%% of it while computing)", ms(t.DiskWait), ms(t.Read), 100*t.Overlap/t.Read)
 	}
-	return b.String()
+	return s
+}
+
+// counted writes a number and its noun: 1 read, 2 reads.
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// nonzero lists the parts whose number is not 0.
+func nonzero(parts ...figurePart) string {
+	var list []string
+	for _, p := range parts {
+		if p.n != 0 {
+			list = append(list, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+type figurePart struct {
+	n    int64
+	word string
 }

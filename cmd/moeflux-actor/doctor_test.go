@@ -47,7 +47,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("disk %v, note %q; want depths 1, 2, 4 and 8 of both modes", depths, r.DiskNote)
 	}
 	f := r.Forecast
-	if f == nil || f.HitRate <= 0 || f.HitRate >= 1 || !strings.HasPrefix(f.HitRateFrom, "assumed") ||
+	if f == nil || f.KeptRate <= 0 || f.KeptRate >= 1 || !strings.HasPrefix(f.KeptRateFrom, "assumed") ||
 		math.Abs(f.TokensPerSecond*max(f.DiskSeconds, f.ComputeSeconds)-1) > 1e-9 {
 		t.Errorf("forecast %+v", f)
 	}
@@ -65,7 +65,7 @@ func TestDoctorProfile(t *testing.T) {
 	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", file}
 	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "8"}, flags...)...)
 	f := mustDoctor(t, benchEnv(), flags...).Forecast
-	if f == nil || !strings.Contains(f.HitRateFrom, "rows of "+file) || f.HitRate <= 0 || f.HitRate >= 1 {
+	if f == nil || !strings.Contains(f.KeptRateFrom, "rows of "+file) || f.KeptRate <= 0 || f.KeptRate >= 1 {
 		t.Errorf("forecast %+v, want hits by the profile", f)
 	}
 }
@@ -73,13 +73,13 @@ func TestDoctorProfile(t *testing.T) {
 // TestDoctorText shows everything to people, also a plan that would not run.
 func TestDoctorText(t *testing.T) {
 	o := callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "mmap")
-	for _, want := range []string{"\nmemory ", "\ndisk buffered", "\nplan ", "hits 100.0%, since all experts are in memory", "\nwhy "} {
+	for _, want := range []string{"\nmemory ", "\ndisk buffered", "\nplan ", "kept 100.0%, since all experts are in memory", "\nwhy "} {
 		if !strings.Contains(o.stdout, want) || o.code != exitOK {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
 	}
 	o = callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "buffered", "--expert-memory", "1KB")
-	if o.code != exitOK || !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "\nforecast      none") {
+	if o.code != exitOK || !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "\nforecast      none: the plan would not run") {
 		t.Errorf("exit %d, stdout %q", o.code, o.stdout)
 	}
 	for _, args := range [][]string{{"doctor", "a", "--model", "b"}, {"doctor", "--prefetch", "guess"}} {
@@ -95,29 +95,32 @@ func TestDoctorText(t *testing.T) {
 func TestForecast(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		hits         expectedHits
+		hits         expectedKept
 		memory, disk float64
 		want         *forecast
 	}{
-		{"all there", expectedHits{1, "x"}, 50e9, 0, &forecast{TokensPerSecond: 50, Bound: "memory", ComputeSeconds: 0.02, HitRate: 1, HitRateFrom: "x", MemoryBandwidth: 50e9}},
-		{"the disk is slower", expectedHits{0.75, "x"}, 50e9, 2e9, &forecast{TokensPerSecond: 20, Bound: "disk", ComputeSeconds: 0.02, DiskSeconds: 0.05, HitRate: 0.75,
-			HitRateFrom: "x", MemoryBandwidth: 50e9, DiskBandwidth: 2e9}},
-		{"unknown hits", expectedHits{}, 50e9, 2e9, nil},
-		{"unknown disk", expectedHits{0.5, "x"}, 50e9, 0, nil},
-		{"unknown memory", expectedHits{0.5, "x"}, 0, 1e9, nil},
+		{"all there", expectedKept{1, "x"}, 50e9, 0, &forecast{TokensPerSecond: 50, Bound: "memory", ComputeSeconds: 0.02, Low: 30, KeptRate: 1, KeptRateFrom: "x", MemoryBandwidth: 50e9}},
+		{"the disk is slower", expectedKept{0.75, "x"}, 50e9, 2e9, &forecast{TokensPerSecond: 20, Low: 12, Bound: "disk", ComputeSeconds: 0.02, DiskSeconds: 0.05, KeptRate: 0.75,
+			KeptRateFrom: "x", MemoryBandwidth: 50e9, DiskBandwidth: 2e9}},
+		{"unknown hits", expectedKept{}, 50e9, 2e9, nil},
+		{"unknown disk", expectedKept{0.5, "x"}, 50e9, 0, nil},
+		{"unknown memory", expectedKept{0.5, "x"}, 0, 1e9, nil},
 	} {
 		got := newForecast(1e9, 4e8, c.hits, c.memory, c.disk)
+		if got != nil {
+			got.Low = math.Round(1e9*got.Low) / 1e9
+		}
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
 	for _, c := range []struct{ share, want float64 }{{0, 0}, {0.25, 0.7}, {0.375, 0.8145}, {1, 1}} {
-		if got := trainedHits(c.share); math.Abs(got-c.want) > 1e-9 {
+		if got := trainedKept(c.share); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("share %g: got %g, want %g", c.share, got, c.want)
 		}
 	}
 	i := actors.Info{ExpertIO: actors.ExpertIOMmap, ExpertBytes: 100, SlotBytes: 10}
-	if got, err := expectHits(t.TempDir(), &i, 50, tokensAhead{}); err != nil || got.from != "" {
+	if got, err := expectKept(t.TempDir(), &i, 50, tokensAhead{}); err != nil || got.from != "" {
 		t.Errorf("mapped experts that do not fit: got %+v, %v", got, err)
 	}
 }

@@ -9,29 +9,26 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
 )
 
-// nearlyAsFast is the share of the best speed that counts as it.
-const nearlyAsFast = 0.95
-
-// explain says why the plan is as it is, and what could be better.
+// explain gives the reasons for the plan.
 func (r *doctorResult) explain(c *doctorCmd, i *actors.Info) {
 	why := func(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }
-	why("kernels %s, of %s that this program has for this processor", r.Plan.Variant, strings.Join(host.Variants(), ", "))
+	why("kernels %s; this program has %s for this processor", r.Plan.Variant, strings.Join(host.Variants(), ", "))
 	if c.Threads == 0 {
-		why("%d threads, the cores that this process may use", r.Plan.Threads)
+		why("%s: the cores that this process may use", counted(int64(r.Plan.Threads), "thread"))
 	}
 	if r.Machine.MemoryLimit > 0 {
-		why("a cgroup allows %s of memory, cached file pages included", formatBytes(r.Machine.MemoryLimit))
+		why("a cgroup allows %s of memory and counts cached file pages", formatBytes(r.Machine.MemoryLimit))
 	}
 	if r.Plan.Error != "" {
 		return
 	}
 	r.explainExperts(c, i, why)
 	if f := r.Forecast; f != nil && f.Bound == "disk" {
-		why("the disk is what a token waits for: more --expert-memory, or fewer --experts-per-token, make it faster")
+		why("tokens wait for the disk: more --expert-memory would make them faster")
 	}
 }
 
-// explainExperts is about how experts come into memory.
+// explainExperts gives the reasons for the way that experts come into memory.
 func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(string, ...any)) {
 	mapped := i.ExpertIO == actors.ExpertIOMmap
 	switch {
@@ -40,29 +37,19 @@ func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(str
 	case mapped:
 		why("expert I/O %s: all experts, %s, fit into the memory for them", i.ExpertIO, formatBytes(i.ExpertBytes))
 	case slotBytes(i) >= i.ExpertBytes:
-		why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as they are wanted, and the others in the background", i.ExpertIO, formatBytes(i.ExpertBytes))
+		why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as tokens need them, the rest in the background", i.ExpertIO, formatBytes(i.ExpertBytes))
 	default:
-		why("expert I/O %s: all experts are %s, the memory for them is %s", i.ExpertIO, formatBytes(i.ExpertBytes), formatBytes(slotBytes(i)))
+		why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, formatBytes(i.ExpertBytes), formatBytes(slotBytes(i)))
 	}
 	if mapped {
 		return
 	}
 	if c.ExpertMemory == (size{}) {
-		why("%s for %d expert slots, of the %s that are free; --expert-memory sets it", formatBytes(slotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
-	}
-	direct, buffered := best(r.Disk, diskbw.Direct), best(r.Disk, diskbw.Buffered)
-	if direct != nil && buffered != nil {
-		why("direct reads come to %.2f GB/s at most, %d at once, buffered ones to %.2f GB/s, %d at once",
-			direct.Median/1e9, direct.Depth, buffered.Median/1e9, buffered.Depth)
-	}
-	used := rateAt(r.Disk, diskMode(i.ExpertIO), i.ReadWorkers)
-	top := best(r.Disk, diskMode(i.ExpertIO))
-	if used != nil && used.Median < nearlyAsFast*top.Median {
-		why("%d read workers: %d read %.0f%% faster", i.ReadWorkers, top.Depth, 100*(top.Median/used.Median-1))
+		why("%s for %d expert slots, out of %s of free memory; --expert-memory sets it", formatBytes(slotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
 	}
 }
 
-// text is the result for people.
+// text formats the result.
 func (r *doctorResult) text() string {
 	var b strings.Builder
 	figureLine(&b, "model", "%s (%s)", r.Model, r.Arch)
@@ -75,8 +62,8 @@ func (r *doctorResult) text() string {
 	if r.Memory == nil {
 		figureLine(&b, "memory", "not measured")
 	} else {
-		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %d threads, %s loads", r.Memory.Median/1e9, r.Memory.Min/1e9, r.Memory.Max/1e9,
-			r.Memory.Threads, r.Memory.Loop)
+		figureLine(&b, "memory", "%.1f GB/s read (%.1f to %.1f) by %s (%s)", r.Memory.Median/1e9, r.Memory.Min/1e9, r.Memory.Max/1e9,
+			counted(int64(r.Memory.Threads), "thread"), r.Memory.Loop)
 	}
 	for _, mode := range []diskbw.Mode{diskbw.Direct, diskbw.Buffered} {
 		r.diskLines(&b, mode)
@@ -85,10 +72,13 @@ func (r *doctorResult) text() string {
 		figureLine(&b, "disk", "%s", r.DiskNote)
 	}
 	r.Plan.text(&b)
+	if r.Plan.Advice != "" {
+		figureLine(&b, "run with", "%s", r.Plan.Advice)
+	}
 	if r.Forecast != nil {
 		figureLine(&b, "forecast", "%s", r.Forecast.text())
 	} else {
-		figureLine(&b, "forecast", "none")
+		figureLine(&b, "forecast", "none: %s", r.noForecast())
 	}
 	for k, w := range r.Why {
 		name := ""
@@ -100,7 +90,20 @@ func (r *doctorResult) text() string {
 	return b.String()
 }
 
-// diskLines lists the rates of a mode, by depth.
+// noForecast says why there is no forecast.
+func (r *doctorResult) noForecast() string {
+	switch {
+	case r.Plan.Error != "":
+		return "the plan would not run"
+	case r.Memory == nil:
+		return "the memory's bandwidth is unknown"
+	case r.Plan.ExpertMemory > 0 && len(r.Disk) == 0:
+		return "the disk's bandwidth is unknown"
+	}
+	return "mapped experts do not fit in memory, and the system decides which pages stay"
+}
+
+// diskLines lists the rates of a mode by depth.
 func (r *doctorResult) diskLines(b *strings.Builder, mode diskbw.Mode) {
 	name := "disk " + string(mode)
 	for _, d := range r.Disk {
@@ -111,14 +114,14 @@ func (r *doctorResult) diskLines(b *strings.Builder, mode diskbw.Mode) {
 	}
 }
 
-// text is the plan for people.
+// text formats the plan.
 func (p *doctorPlan) text(b *strings.Builder) {
 	if p.Error != "" {
 		figureLine(b, "plan", "would not run: %s", p.Error)
 		return
 	}
-	figureLine(b, "plan", "device %s, %s activations, %s keys and values, expert I/O %s, prefetch %s, ring depth %d, %d read workers, chunks of %d rows",
-		p.Device, p.Activations, p.KV, p.ExpertIO, p.Prefetch, p.RingDepth, p.ReadWorkers, p.ChunkRows)
+	figureLine(b, "plan", "device %s, %s activations, %s keys and values, expert I/O %s, prefetch %s, ring depth %d, %s, chunks of %d rows",
+		p.Device, p.Activations, p.KV, p.ExpertIO, p.Prefetch, p.RingDepth, counted(int64(p.ReadWorkers), "read worker"), p.ChunkRows)
 	experts := fmt.Sprintf("%s of experts mapped", formatBytes(p.Streamed))
 	if p.ExpertMemory > 0 {
 		experts = fmt.Sprintf("%s for %d slots, %.1f%% of all experts", formatBytes(p.ExpertMemory), p.Slots, 100*p.SlotShare)

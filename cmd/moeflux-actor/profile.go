@@ -6,14 +6,14 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 )
 
-// The values of --profile that name no file.
+// The values of --profile that are not file names.
 const (
 	profileOff  = "off"
 	profileAuto = "auto"
 )
 
 // profilePath returns the file that --profile means for a model, "" for none. Without a folder to
-// keep it in auto means none: a profile costs no more than a slower start.
+// keep the file in, auto means none: all that is lost is a faster start.
 func (f *engineFlags) profilePath(inv *invocation, model string) (string, error) {
 	switch f.Profile {
 	case "", profileOff:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
 )
@@ -12,24 +13,24 @@ type totalCounts struct {
 	readCounts
 }
 
-// readCounts are about reads of experts, of whatever layer; see stages.ReadStats.
+// readCounts are about the reads of all layers; see stages.ReadStats.
 type readCounts struct {
-	Reads            int64 `json:"reads"` // ended, with or without an error
+	Reads            int64 `json:"reads"` // that ended, with or without an error
 	ReadsSpeculative int64 `json:"reads_speculative"`
-	ReadsHurried     int64 `json:"reads_hurried"` // of these, wanted before they had begun
+	ReadsHurried     int64 `json:"reads_hurried"` // speculative, and needed before they had begun
 	ReadsRetried     int64 `json:"reads_retried"`
 	ReadsFailed      int64 `json:"reads_failed"`
 	ReadsOverdue     int64 `json:"reads_overdue"`
 	ReadBytes        int64 `json:"disk_bytes"` // read
-	// that were none, since the host's memory had the expert, where slots lie in a device's own
+	// experts copied from the host's memory to slots in a device's own
 	FromHost int64   `json:"reads_from_host"`
-	Uploaded int64   `json:"bytes_uploaded"`      // to such slots
+	Uploaded int64   `json:"bytes_uploaded"`      // to slots in a device's memory
 	ReadWork float64 `json:"read_worker_seconds"` // summed over workers
-	// of the process: mapped memory that had to be read
+	// of the process: pages of mapped files that had to be read
 	MajorFaults int64 `json:"major_faults"`
 }
 
-// countsBetween returns what was counted between two moments; before is nil for since the engine
+// countsBetween returns what was counted between two moments; a nil before means since the engine
 // was opened.
 func countsBetween(before, after *actors.Stats) totalCounts {
 	c := totalCounts{engineCounts{timeCounts: timesOf(after.Times)}, readsOf(after)}
@@ -53,7 +54,7 @@ func readsOf(s *actors.Stats) readCounts {
 	}
 }
 
-// add adds what was counted later, all but the rate. What is of a moment is the later one's.
+// add adds what was counted later, all but the rates. What describes a moment is the later one's.
 func (c *totalCounts) add(d *totalCounts) {
 	c.addCounts(&d.engineCounts)
 	c.PrefetchHeld, c.PrefetchPaused = d.PrefetchHeld, d.PrefetchPaused
@@ -61,7 +62,7 @@ func (c *totalCounts) add(d *totalCounts) {
 	c.addReads(&d.readCounts, 1)
 }
 
-// addReads adds d so many times.
+// addReads adds d the given number of times.
 func (c *readCounts) addReads(d *readCounts, times int64) {
 	c.Reads += times * d.Reads
 	c.ReadsSpeculative += times * d.ReadsSpeculative
@@ -76,25 +77,50 @@ func (c *readCounts) addReads(d *readCounts, times int64) {
 	c.MajorFaults += times * d.MajorFaults
 }
 
-// text is the reads for people.
+// text describes the reads; "" if there were none.
 func (c *readCounts) text() string {
-	s := fmt.Sprintf("%d reads, %d on a guess and %d of these hurried, %d tried again, %d failed, %d overdue",
-		c.Reads, c.ReadsSpeculative, c.ReadsHurried, c.ReadsRetried, c.ReadsFailed, c.ReadsOverdue)
-	if c.Uploaded > 0 {
-		s += fmt.Sprintf("; %s uploaded, %d experts of it from the host's memory and not from the disk", formatBytes(c.Uploaded), c.FromHost)
+	var parts []string
+	if c.Reads > 0 {
+		s := counted(c.Reads, "read")
+		if more := nonzero(figurePart{c.ReadsSpeculative, "ahead"}, figurePart{c.ReadsHurried, "hurried"}); more != "" {
+			s += " (" + more + ")"
+		}
+		parts = append(parts, s)
 	}
-	return s
+	if troubles := nonzero(figurePart{c.ReadsRetried, "retried"}, figurePart{c.ReadsFailed, "failed"}, figurePart{c.ReadsOverdue, "overdue"}); troubles != "" {
+		parts = append(parts, troubles)
+	}
+	if c.Uploaded > 0 {
+		parts = append(parts, fmt.Sprintf("%s uploaded, %s from the host's memory", formatBytes(c.Uploaded), counted(c.FromHost, "expert")))
+	}
+	return strings.Join(parts, "; ")
 }
 
-// guessText is what became of speculation, for people; "" if nothing is foretold.
-func (c *engineCounts) guessText(predictor string, layersAhead int) string {
+// aheadText describes what became of reading ahead; "" if nothing was predicted.
+func (c *engineCounts) aheadText(predictor string, layersAhead int) string {
 	if predictor == "" || predictor == string(actors.PrefetchOff) {
 		return ""
 	}
-	s := fmt.Sprintf("prefetch %s, %d layers ahead: %d read ahead, of these %d hits, %d late, %d wasted, %d not used yet; not read: %d dropped, %d declined, %d skipped",
-		predictor, layersAhead, c.PrefetchIssued, c.PrefetchHits, c.PrefetchLate, c.PrefetchWasted, c.PrefetchHeld, c.PrefetchDropped, c.PrefetchDeclined, c.PrefetchSkipped)
-	if c.PrefetchPauses > 0 || c.PrefetchPaused > 0 {
-		s += fmt.Sprintf("; %d pauses, %d layers paused now", c.PrefetchPauses, c.PrefetchPaused)
+	var parts []string
+	if s := nonzero(figurePart{c.PrefetchIssued, "begun"}, figurePart{c.usedAhead(), "used"}, figurePart{c.PrefetchLate, "of them late"},
+		figurePart{c.PrefetchWasted, "unused"}, figurePart{c.PrefetchHeld, "held"}); s != "" {
+		parts = append(parts, s)
 	}
-	return s
+	if s := nonzero(figurePart{c.PrefetchDropped, "dropped"}, figurePart{c.PrefetchDeclined, "declined"}, figurePart{c.PrefetchSkipped, "skipped"}); s != "" {
+		parts = append(parts, "not read: "+s)
+	}
+	if c.PrefetchPauses > 0 || c.PrefetchPaused > 0 {
+		var pauses []string
+		if c.PrefetchPauses > 0 {
+			pauses = append(pauses, counted(c.PrefetchPauses, "pause"))
+		}
+		if c.PrefetchPaused > 0 {
+			pauses = append(pauses, counted(c.PrefetchPaused, "layer")+" paused now")
+		}
+		parts = append(parts, strings.Join(pauses, ", "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("read ahead (%s, %s): %s", predictor, counted(int64(layersAhead), "layer"), strings.Join(parts, "; "))
 }

@@ -10,14 +10,14 @@ import (
 
 // runResult is what run --json prints.
 type runResult struct {
-	// Of --chat alone: the prompt that the template made, and the two parts of the text.
+	// Only with --chat: the prompt that the template made, and the two parts of the text.
 	Prompt    *string `json:"prompt,omitempty"`
 	Reasoning *string `json:"reasoning,omitempty"`
 	Content   *string `json:"content,omitempty"`
 
 	Text      string  `json:"text"`
 	PromptIDs []int32 `json:"prompt_ids"`
-	// up to the end of the stop string, if one was found
+	// up to the end of the stop string, if there is one
 	NewIDs     []int32           `json:"new_ids"`
 	StopReason actors.StopReason `json:"stop_reason"`
 	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"` // of new_ids, with --logprobs
@@ -27,38 +27,39 @@ type runResult struct {
 // tokenLogProb is a token and its log-probability, natural, in the model's own distribution.
 type tokenLogProb struct {
 	ID      int32   `json:"id"`
-	Token   string  `json:"token"` // with U+FFFD for what is part of a character
+	Token   string  `json:"token"` // U+FFFD stands for part of a character
 	Bytes   []int   `json:"bytes"`
 	LogProb float64 `json:"logprob"`
 }
 
-// tokenLogProbs is a token of the text and the most likely ones in its place.
+// tokenLogProbs is a token of the text and the most likely alternatives.
 type tokenLogProbs struct {
 	tokenLogProb
 	Top []tokenLogProb `json:"top_logprobs"`
 }
 
-// The reasons that the engine does not know of.
+// Stop reasons that the engine does not know.
 const (
-	stopString      actors.StopReason = "stop" // a --stop text came
+	stopString      actors.StopReason = "stop" // a --stop text appeared
 	stopInterrupted actors.StopReason = "interrupted"
 )
 
 // runFigures are the speeds and counts of one run. A speed is 0 where nothing was measured.
 type runFigures struct {
 	PromptTokens int `json:"prompt_tokens"`
-	// of the prompt: those that an earlier turn left, so that they were not read again
+	// of the prompt: tokens that an earlier turn had left in the state, and that were not read
+	// again
 	ReusedTokens          int     `json:"reused_tokens"`
 	PromptSeconds         float64 `json:"prompt_seconds"`
 	PromptTokensPerSecond float64 `json:"prompt_tokens_per_second"`
 
-	// The first new token comes from the prompt's own logits, so that decode_tokens is one less
-	// than the new ids.
+	// The first new token comes from the prompt's own logits, so decode_tokens is one less than the
+	// number of new ids.
 	DecodeTokens          int     `json:"decode_tokens"`
 	DecodeSeconds         float64 `json:"decode_seconds"`
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
 
-	// from the start of the process; 0 if there was none
+	// from the start of the process; 0 if no token came
 	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"`
 
 	totalCounts // since the engine was opened
@@ -69,15 +70,15 @@ type runFigures struct {
 	ExpertIO    actors.ExpertIO `json:"expert_io"`
 	Slots       int             `json:"slots"`
 	Prefetch    actors.Prefetch `json:"prefetch"`
-	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is foretold
+	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is predicted
 	ReadWorkers int             `json:"read_workers"`
 
 	Sampling samplingUsed `json:"sampling"`
 	Seed     *uint64      `json:"seed"` // null if greedy
 }
 
-// runStats gathers the figures after the text has ended. Hits and bytes are those since the engine
-// was opened.
+// runStats gathers the figures after the text has ended. Hits and bytes count from the opening of
+// the engine.
 func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	counts, err := g.s.engine.Stats(ctx)
 	if err != nil {
@@ -114,22 +115,24 @@ func speed(tokens int, from, to time.Time) (seconds, perSecond float64) {
 	return seconds, float64(tokens) / seconds
 }
 
-// line is the figures for people.
+// line formats the figures.
 func (f *runFigures) line() string {
 	reused := ""
 	if f.ReusedTokens > 0 {
 		reused = fmt.Sprintf(" (%d reused)", f.ReusedTokens)
 	}
-	s := fmt.Sprintf("prompt %d tokens%s, %.1f tokens/s; decode %d tokens, %.1f tokens/s; first token after %.2f s; expert hits %.1f%%; %s read",
-		f.PromptTokens, reused, f.PromptTokensPerSecond, f.DecodeTokens, f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds,
-		100*f.ExpertHitRate, formatBytes(f.BytesRead))
+	s := fmt.Sprintf("prompt %s%s, %.1f tokens/s; decode %s, %.1f tokens/s; first token after %.2f s",
+		counted(int64(f.PromptTokens), "token"), reused, f.PromptTokensPerSecond, counted(int64(f.DecodeTokens), "token"), f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds)
+	s += fmt.Sprintf("; expert hits %.1f%%; %s read", 100*f.ExpertHitRate, formatBytes(f.BytesRead))
 	if f.Decode != nil && f.DecodeTokens > 0 {
 		s += "; " + f.Decode.perToken(f.DecodeTokens)
 	}
 	if f.ExpertIO != actors.ExpertIOMmap {
-		s += "; " + f.readCounts.text()
-		if guesses := f.guessText(string(f.Prefetch), f.Ahead); guesses != "" {
-			s += "; " + guesses
+		if reads := f.readCounts.text(); reads != "" {
+			s += "; " + reads
+		}
+		if ahead := f.aheadText(string(f.Prefetch), f.Ahead); ahead != "" {
+			s += "; " + ahead
 		}
 	}
 	if f.MemoryLimit > 0 {

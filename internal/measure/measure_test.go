@@ -57,7 +57,7 @@ echo "$@" >>%[1]s/calls
 case $1 in
 synth) for last; do :; done; mkdir -p "$last" && head -c 1000 /dev/zero >"$last/weights" ;;
 doctor) cat %[1]s/limits/moeflux-*/memory.limit_in_bytes >>%[1]s/seen; echo '{"memory":{"median":1e9},"disk":[{"mode":"direct","median":2e6},{"mode":"buffered","median":1e6}]}' ;;
-bench) echo '{"forecast":{"tokens_per_second":4},"experts_per_token":8,"touched_per_token":1000000,"optimum":{"expert_misses":4,"expert_hit_rate":0.9,"bytes_read":4000000},"cases":[{"runs":[{"decode":{"tokens":8,"seconds":4,"tokens_per_second":2,"expert_hit_rate":0.8,"bytes_read":5000000}}]}]}' ;;
+bench) echo '{"forecast":{"tokens_per_second":4},"experts_per_token":8,"touched_per_token":1000000,"optimum":{"expert_misses":4,"expert_kept_rate":0.9,"bytes_read":4000000},"cases":[{"runs":[{"decode":{"tokens":8,"seconds":4,"tokens_per_second":2,"expert_hit_rate":0.8,"expert_kept_rate":0.7,"bytes_read":5000000}}]}]}' ;;
 esac
 rm -f %[1]s/limits/moeflux-*/*
 `
@@ -86,7 +86,7 @@ func TestMeasure(t *testing.T) {
 	if s.Limit == nil || math.Abs(s.Limit.Disk-0.25) > 1e-12 || math.Abs(s.Limit.Compute-0.001) > 1e-12 || *s.LimitShare != 0.5 || *s.Forecast != 0.5 {
 		t.Errorf("summary %+v, limit %+v", s, s.Limit)
 	}
-	if s.Mapped != 1.17 || s.Deferred != 1.55 || math.Abs(*s.TimesBest-2/1.55) > 1e-12 || s.TopK != 8 || s.HitRate != 0.8 || s.BestHits != 0.9 {
+	if s.Mapped != 1.17 || s.Deferred != 1.55 || math.Abs(*s.TimesBest-2/1.55) > 1e-12 || s.TopK != 8 || s.HitRate != 0.8 || s.BestKept != 0.9 {
 		t.Errorf("summary %+v", s)
 	}
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))

@@ -58,9 +58,9 @@ type benchRun struct {
 	Slots    int    `json:"slots"`
 	Touched  int64  `json:"touched_per_token"`
 	Optimum  *struct {
-		Misses  int64   `json:"expert_misses"`
-		HitRate float64 `json:"expert_hit_rate"`
-		Bytes   int64   `json:"bytes_read"`
+		Misses   int64   `json:"expert_misses"`
+		KeptRate float64 `json:"expert_kept_rate"`
+		Bytes    int64   `json:"bytes_read"`
 	} `json:"optimum"`
 	Forecast *struct {
 		TokensPerSecond float64 `json:"tokens_per_second"`
@@ -72,6 +72,7 @@ type benchRun struct {
 				Seconds         float64 `json:"seconds"`
 				TokensPerSecond float64 `json:"tokens_per_second"`
 				HitRate         float64 `json:"expert_hit_rate"`
+				KeptRate        float64 `json:"expert_kept_rate"`
 				Bytes           int64   `json:"bytes_read"`
 				Compute         float64 `json:"compute_seconds"`
 				DiskWait        float64 `json:"disk_wait_seconds"`

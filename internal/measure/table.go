@@ -73,8 +73,9 @@ type summary struct {
 	Min        float64  `json:"min"`
 	Max        float64  `json:"max"`
 	HitRate    float64  `json:"expert_hit_rate"`
-	BestHits   float64  `json:"optimum_hit_rate"` // of the best possible cache with as many slots
-	BytesRead  int64    `json:"bytes_read"`       // while decoding
+	KeptRate   float64  `json:"expert_kept_rate"`
+	BestKept   float64  `json:"optimum_kept_rate"` // by the best possible cache with as many slots
+	BytesRead  int64    `json:"bytes_read"`        // while decoding
 	PeakBytes  int64    `json:"peak_bytes"`
 	TopK       int      `json:"experts_per_token"`
 	Mapped     float64  `json:"peer_mapped,omitempty"`
@@ -88,12 +89,12 @@ type summary struct {
 func (r *row) summary() summary {
 	m := r.middle()
 	d := m.Cases[0].Runs[0].Decode
-	s := summary{Speed: m.speed(), Min: m.speed(), Max: m.speed(), HitRate: d.HitRate, BytesRead: d.Bytes, TopK: m.TopK}
+	s := summary{Speed: m.speed(), Min: m.speed(), Max: m.speed(), HitRate: d.HitRate, KeptRate: d.KeptRate, BytesRead: d.Bytes, TopK: m.TopK}
 	for _, run := range r.Runs {
 		s.Min, s.Max, s.PeakBytes = min(s.Min, run.speed()), max(s.Max, run.speed()), max(s.PeakBytes, run.PeakBytes)
 	}
 	if m.Optimum != nil {
-		s.BestHits = m.Optimum.HitRate
+		s.BestKept = m.Optimum.KeptRate
 	}
 	share := func(of float64) *float64 {
 		x := s.Speed / of
@@ -132,8 +133,8 @@ func writeTable(w io.Writer, o *options, rows []*row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(w, "| model, routing | limit | K | tokens/s | hits | best cache | read | most memory | llama.cpp, mmap | ik_llama.cpp, deferred experts | times the best | limit of speed: disk, compute | share of it | of bench's forecast |\n"+
-		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"); err != nil {
+	if _, err := fmt.Fprint(w, "| model, routing | limit | K | tokens/s | hits | kept | best cache keeps | read | most memory | llama.cpp, mmap | ik_llama.cpp, deferred experts | times the best | limit of speed: disk, compute | share of it | of bench's forecast |\n"+
+		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -146,8 +147,8 @@ func writeTable(w io.Writer, o *options, rows []*row) error {
 		if s.Limit != nil {
 			bound = fmt.Sprintf("%.2f: %.0f ms, %.0f ms", s.Limit.Speed, 1e3*s.Limit.Disk, 1e3*s.Limit.Compute)
 		}
-		if _, err := fmt.Fprintf(w, "| %s (%.1f GB), %s | %.1f GB (%d %%) | %d | %.2f (%.2f to %.2f) | %.1f %% | %.1f %% | %.2f GB | %.2f GB | %s | %s | %s | %s | %s | %s |\n",
-			name, float64(r.ModelBytes)/1e9, r.Route, float64(r.Limit)/1e9, r.Share, s.TopK, s.Speed, s.Min, s.Max, 100*s.HitRate, 100*s.BestHits,
+		if _, err := fmt.Fprintf(w, "| %s (%.1f GB), %s | %.1f GB (%d %%) | %d | %.2f (%.2f to %.2f) | %.1f %% | %.1f %% | %.1f %% | %.2f GB | %.2f GB | %s | %s | %s | %s | %s | %s |\n",
+			name, float64(r.ModelBytes)/1e9, r.Route, float64(r.Limit)/1e9, r.Share, s.TopK, s.Speed, s.Min, s.Max, 100*s.HitRate, 100*s.KeptRate, 100*s.BestKept,
 			float64(s.BytesRead)/1e9, float64(s.PeakBytes)/1e9, peer(s.Mapped), peer(s.Deferred), number("%.1f", s.TimesBest, 1), bound,
 			number("%.0f %%", s.LimitShare, 100), number("%.0f %%", s.Forecast, 100)); err != nil {
 			return err

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// TestBenchPrintsCounters compares the figures that bench prints with the engine's own counters:
+// few slots, so that every kind of figure has something to say.
+func TestBenchPrintsCounters(t *testing.T) {
+	flags := &engineFlags{Device: "auto", Activations: "int8", Prefetch: "both", ExpertIO: "buffered", ExpertMemory: size{bytes: 3 << 20},
+		Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}
+	inv := &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}
+	s, err := openSession(t.Context(), inv, flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	r := &benchResult{Repeat: 1, Cases: []*benchCase{{PromptTokens: 5, Sequences: 1}}}
+	if r.benchSetting, err = settingOf(s, flags); err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBenchRunner(t.Context(), inv, s, &r.benchSetting, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	stats := func() *actors.Stats {
+		st, err := s.engine.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	// Without --forget a warm-up may leave all in memory; so the run also shows that --forget
+	// works.
+	if _, err := b.run(t.Context(), [][]int32{{1, 2, 3, 4, 5}}, 30); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := stats()
+	run, err := b.run(t.Context(), [][]int32{{1, 2, 3, 4, 5}}, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := stats()
+	r.Cases[0].Runs = []benchRun{*run}
+	r.summarise()
+	text := r.text()
+
+	sum := func(of func(l *stages.LayerStats) int64) (n int64) {
+		for i := range after.Layers {
+			n += of(&after.Layers[i]) - of(&before.Layers[i])
+		}
+		return n
+	}
+	hits, misses := sum(func(l *stages.LayerStats) int64 { return l.Hits }), sum(func(l *stages.LayerStats) int64 { return l.Misses })
+	used := sum(func(l *stages.LayerStats) int64 { return l.PrefetchHit + l.PrefetchLate })
+	if misses < 10 || used < 1 {
+		t.Fatalf("%d misses and %d experts used that were read ahead; the test needs more", misses, used)
+	}
+	for _, c := range []struct {
+		name string
+		want int64
+	}{
+		{`: (\d+) reads?\b`, after.Reads.Ended - before.Reads.Ended},
+		{`(\d+) ahead`, after.Reads.Speculative - before.Reads.Speculative},
+		{`(\d+) hurried`, after.Reads.Hurried - before.Reads.Hurried},
+		{`(\d+) begun`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchIssued })},
+		{`(\d+) used`, used},
+		{`(\d+) of them late`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchLate })},
+		{`(\d+) unused`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchWasted })},
+		{`(\d+) dropped`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchDropped })},
+		{`(\d+) declined`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchDeclined })},
+		{`(\d+) skipped`, sum(func(l *stages.LayerStats) int64 { return l.PrefetchSkipped })},
+	} {
+		printed := int64(0) // of prompts and decoding
+		for _, m := range regexp.MustCompile(c.name).FindAllStringSubmatch(text, -1) {
+			n, err := strconv.ParseInt(m[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed += n
+		}
+		if printed != c.want {
+			t.Errorf("%s: printed %d, the engine counted %d\n%s", c.name, printed, c.want, text)
+		}
+	}
+	all := r.Cases[0].Prefill.totalCounts
+	all.add(&r.Cases[0].Decode.totalCounts)
+	all.setRate()
+	if want := float64(hits-used) / float64(hits+misses); all.ExpertKeptRate != want || all.ExpertHitRate != float64(hits)/float64(hits+misses) {
+		t.Errorf("hits %g, kept %g; want %d and %d of %d", all.ExpertHitRate, all.ExpertKeptRate, hits, hits-used, hits+misses)
+	}
+	for _, s := range []*benchSummary{&r.Cases[0].Prefill, &r.Cases[0].Decode} {
+		if want := fmt.Sprintf("%7.1f%%%7.1f%%%12s\n", 100*s.ExpertHitRate, 100*s.ExpertKeptRate, formatBytes(s.BytesRead)); !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q\n%s", want, text)
+		}
+	}
+	if read := sum(func(l *stages.LayerStats) int64 { return l.BytesRead }); all.BytesRead != read {
+		t.Errorf("%d bytes read, want %d", all.BytesRead, read)
+	}
+	// One run of one text: columns that would say nothing are not there.
+	for _, name := range []string{"texts", "min", "max", "memory"} {
+		if regexp.MustCompile(`(?m)^part.*\b` + name + `\b`).MatchString(text) {
+			t.Errorf("a column %s without content\n%s", name, text)
+		}
+	}
+}
+
+// TestBenchForget begins every run with empty slots, and refuses where experts are mapped.
+func TestBenchForget(t *testing.T) {
+	args := []string{"--prompt-tokens", "1", "--gen-tokens", "1", "--repeat", "2", "--warmup", "40", "--expert-io", "buffered", "--prefetch", "off"}
+	warm := mustBench(t, benchEnv(), args...)
+	cold := mustBench(t, benchEnv(), append(args, "--forget")...)
+	if w, c := warm.Cases[0].Prefill, cold.Cases[0].Prefill; c.ExpertHits != 0 || c.ExpertMisses == 0 || w.ExpertHits == 0 || cold.State != stateForgot {
+		t.Errorf("%d hits and %d misses after a warm-up, %d and %d with --forget (%s); want no hits with it", w.ExpertHits, w.ExpertMisses, c.ExpertHits, c.ExpertMisses, cold.State)
+	}
+	o := callWith(t.Context(), benchEnv(), "", "bench", "--forget", "--expert-io", "mmap", "--gen-tokens", "1", "--repeat", "1", "--warmup", "0")
+	if o.code != exitUsage || !strings.Contains(o.stderr, "--forget needs expert slots") {
+		t.Errorf("mapped experts: exit %d, stderr %q", o.code, o.stderr)
+	}
+}
