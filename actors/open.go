@@ -179,7 +179,10 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: i.nextGate(),
 		Ahead: i.PrefetchLayers, AheadRows: ahead.rows, PrefetchSlots: i.Slots - i.WaveSlots,
 	})
-	chances := e.openProfile(cfg)
+	var chances []float64
+	if !mapped { // who has all experts in memory keeps none of them before others
+		chances = e.openProfile(cfg)
+	}
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
 		RingDepth: i.RingDepth, Mapped: mapped, Chances: chances,

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -18,7 +20,8 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130
+	exitInterrupted = 130 // by Ctrl-C
+	exitTerminated  = 143 // by SIGTERM
 )
 
 // commands is the command line. Each command has a Run(context.Context, *invocation) error.
@@ -69,14 +72,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		report(stderr, err)
 		return exitUsage
 	case errors.Is(err, errInterrupted):
-		return exitInterrupted
+		return signalCode(ctx)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		report(stderr, err)
-		return exitInterrupted
+		return signalCode(ctx)
 	default:
 		report(stderr, err)
 		return exitFailed
 	}
+}
+
+// signalCode returns the exit code of a command that a signal ended.
+func signalCode(ctx context.Context) int {
+	if s, ok := errors.AsType[signalled](context.Cause(ctx)); ok && s.Signal == syscall.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
 }
 
 // report prints an error as one line.
@@ -84,10 +95,10 @@ func report(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(err))
 }
 
-// oneLine returns an error as a user reads it, on one line.
+// oneLine returns an error as a user reads it: on one line, and each part of it once.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	return strings.Join(lines, "; ")
+	return strings.Join(slices.Compact(lines), "; ")
 }
 
 // dispatch parses the command line and runs its command.
@@ -97,6 +108,9 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 		return err
 	}
 	args, err := normalise(args)
+	if err == nil {
+		err = checkUTF8(args)
+	}
 	if err != nil {
 		return err
 	}
@@ -117,13 +131,29 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	switch {
 	case helped:
 		return nil
-	case errors.Is(err, errReaderGone): // help was asked for
+	case errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)): // help was asked for
 		return err
 	case err != nil:
 		return usagef("%v; see %s %s --help", err, program, args[0])
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(inv)
+}
+
+// checkUTF8 reports an argument that is not UTF-8 text. The parser would put U+FFFD in the place of
+// what is not, and the model would read that.
+func checkUTF8(args []string) error {
+	for i, a := range args {
+		if utf8.ValidString(a) {
+			continue
+		}
+		name := ""
+		if i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.HasPrefix(a, "-") {
+			name = args[i-1] + " "
+		}
+		return usagef("%s%q is not UTF-8 text; convert it first", name, a)
+	}
+	return nil
 }
 
 // normalise turns the help and version forms into what the parser knows and refuses commands that

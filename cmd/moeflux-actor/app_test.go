@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
 // testEnv is the surroundings of a test: no terminals, and a cache folder that all tests share.
@@ -103,6 +105,17 @@ func TestBadUsage(t *testing.T) {
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
 		{"unknown flag", []string{"run", "--chant"}, "unknown flag --chant"},
 		{"not a number", []string{"run", "-p", "x", "-n", "many"}, "--max-tokens"},
+		{"prompt that is not UTF-8", []string{"run", "-p", "a\xffb"}, `-p "a\xffb" is not UTF-8 text`},
+		{"message that is not UTF-8", []string{"run", "--chat", "-p", "a\xffb"}, `-p "a\xffb" is not UTF-8 text`},
+		{"text of a state that is not UTF-8", []string{"state", "save", "x", "-p", "a\xffb"}, `-p "a\xffb" is not UTF-8 text`},
+		{"system message that is not UTF-8", []string{"run", "--chat", "-p", "x", "--system", "\xff"}, `--system "\xff" is not UTF-8 text`},
+		{"stop string that is not UTF-8", []string{"run", "-p", "x", "--stop", "\xff"}, `--stop "\xff" is not UTF-8 text`},
+		{"template argument that is not UTF-8", []string{"run", "--chat", "-p", "x", "--template-arg", "a=\xff"}, "is not UTF-8 text"},
+		{"grid value", []string{"bench", "--sweep", "--grid", "ring-depth=a"}, "--grid ring-depth=a: must be a whole number, 1 or more"},
+		{"cache folder that is a file", []string{"run", "-p", "x", "--cache-dir", ids}, "--cache-dir " + ids + " is not a folder"},
+		{"profile that is a folder", []string{"run", "-p", "x", "--profile", filepath.Dir(ids)}, "is a folder; name a file"},
+		{"huge count", []string{"run", "-p", "x", "-n", "99999999999999999999"}, "--max-tokens: expected a valid 64 bit int"},
+		{"negative size", []string{"run", "-p", "x", "--expert-memory", "-5"}, `--expert-memory: "-5"`},
 		{"negative count", []string{"run", "-p", "x", "-n", "-1"}, "-n -1"},
 		{"argument in place of -p", []string{"run", "hello"}, `unexpected argument "hello"; if it is the prompt, give it with -p`},
 		{"two prompts", []string{"run", "-p", "x", "-"}, "the prompt is given 2 times"},
@@ -121,7 +134,7 @@ func TestBadUsage(t *testing.T) {
 		{"negative log-probabilities", []string{"run", "-p", "x", "--json", "--logprobs", "-1"}, "--logprobs -1"},
 		{"system message without chat", []string{"run", "-p", "x", "--system", "y"}, "--system does nothing without --chat"},
 		{"template argument without chat", []string{"run", "-p", "x", "--template-arg", "a=1"}, "--template-arg does nothing without --chat"},
-		{"template argument without a value", []string{"run", "--chat", "-p", "x", "--template-arg", "a"}, `--template-arg "a", want NAME=VALUE`},
+		{"template argument without a value", []string{"run", "--chat", "-p", "x", "--template-arg", "a"}, `--template-arg "a" is not NAME=VALUE`},
 		{"two messages", []string{"run", "--chat", "-p", "x", "-"}, "the prompt is given 2 times"},
 		{"chat-template two sources", []string{"chat-template", "--model", "a", "--template", "b"}, "use one"},
 		{"top-p", []string{"run", "-p", "x", "--top-p", "1.5"}, "top-p 1.5"},
@@ -175,6 +188,7 @@ func checkErrorLine(t *testing.T, o outcome) {
 func TestFailures(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	empty, file := t.TempDir(), writeFile(t, "ids.json", `{"a": [1,2]}`)
+	checkpoint := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
 	list, one := writeFile(t, "list.json", "[1,2,3]"), writeFile(t, "one.json", "[1]")
 	for _, c := range []struct {
 		name string
@@ -182,8 +196,16 @@ func TestFailures(t *testing.T) {
 		want string
 	}{
 		{"no such model", []string{"run", "-p", "x", "--model", missing}, "there is no model directory " + missing},
-		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is no directory"},
+		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is a file, not a packed model directory"},
 		{"an empty directory as model", []string{"run", "-p", "x", "--model", empty}, empty},
+		{"a checkpoint as model", []string{"run", "-p", "x", "--model", checkpoint}, "if it is a checkpoint, pack it with moeflux-actor convert " + checkpoint},
+		{"inspect of a checkpoint", []string{"inspect", checkpoint}, "has no model_weights.json; if it is a checkpoint"},
+		{"a folder as prompt", []string{"run", "-f", empty}, "is a directory"},
+		{"a folder as ids", []string{"eval", "--ids", empty}, "the ids cannot be read: read " + empty},
+		{"a folder that does not exist, for logits", []string{"logits", "--ids", one, "--out", filepath.Join(missing, "out")}, "out cannot be written: stat " + missing},
+		{"a folder that does not exist, for a state", []string{"state", "save", filepath.Join(missing, "s"), "-p", "x"}, "cannot be written: stat " + missing},
+		{"a folder as a state", []string{"state", "save", empty, "-p", "x"}, "it is not a regular file"},
+		{"a device as output", []string{"logits", "--ids", one, "--out", "/dev/null"}, "/dev/null cannot be written: it is not a regular file"},
 		{"inspect of an empty directory", []string{"inspect", empty}, "make one with moeflux-actor convert"},
 		{"no such prompt file", []string{"run", "-f", missing}, missing},
 		{"prompt that is no text", []string{"run", "-f", writeFile(t, "bin", "\xff\xfe")}, "not UTF-8"},
@@ -263,10 +285,18 @@ func TestStdoutThatFails(t *testing.T) {
 		err  error
 		code int
 	}{{"closed pipe", io.ErrClosedPipe, exitOK}, {"full disk", errors.New("no space left on device"), exitFailed}} {
-		var errs bytes.Buffer
-		code := run(t.Context(), []string{"version"}, strings.NewReader(""), badWriter{c.err}, &errs, testEnv())
-		if code != c.code || (code == exitOK) != (errs.Len() == 0) {
-			t.Errorf("%s: exit %d, stderr %q, want %d", c.name, code, errs.String(), c.code)
+		calls := [][]string{{"help"}, {"version"}, {"version", "--json"}, {"inspect"}, {"run", "-p", "x", "-n", "2"}, {"run", "-p", "x", "-n", "2", "--json"},
+			{"tokenize"}, {"chat-template", "--template", writeFile(t, "t.jinja", "x")}, {"eval", "--ids", writeFile(t, "ids.json", "[1,2]")}}
+		for _, name := range commandNames {
+			calls = append(calls, []string{name, "--help"})
+		}
+		for _, args := range calls {
+			var errs bytes.Buffer
+			code := run(t.Context(), args, strings.NewReader(`{"text": "a", "messages": []}`), badWriter{c.err}, &errs, testEnv())
+			said := strings.HasSuffix(errs.String(), "moeflux-actor: the result cannot be written: no space left on device\n")
+			if code != c.code || (code == exitFailed) != said {
+				t.Errorf("%s, %q: exit %d, stderr %q, want %d", c.name, args, code, errs.String(), c.code)
+			}
 		}
 	}
 }

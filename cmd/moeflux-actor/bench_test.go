@@ -395,7 +395,7 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--sweep", "--grid", "ring-depth=1,"}, "want NAME=VALUE,VALUE"},
 		{[]string{"--sweep", "--grid", "ring-depth=1,1"}, "names 1 twice"},
 		{[]string{"--sweep", "--grid", "ring-depth=1", "--grid", "ring-depth=2"}, "names ring-depth twice"},
-		{[]string{"--sweep", "--grid", "ring-depth=0"}, "--grid ring-depth=0: want 1 or more"},
+		{[]string{"--sweep", "--grid", "ring-depth=0"}, "--grid ring-depth=0: must be a whole number, 1 or more"},
 		{[]string{"--sweep", "--grid", "ring-depth=two"}, "--grid ring-depth=two"},
 		{[]string{"--sweep", "--grid", "prefetch=guess"}, "--prefetch guess is unknown"},
 		{[]string{"--sweep", "--grid", "expert-memory=8G"}, "want a size like 8GiB"},

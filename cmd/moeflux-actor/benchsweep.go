@@ -82,8 +82,8 @@ func parseGrid(grid []string) ([]sweepAxis, error) {
 // setFlag sets one engine flag to a value as the command line would.
 func (f *engineFlags) setFlag(name, value string) (err error) {
 	number := func(to *int) {
-		if *to, err = strconv.Atoi(value); err == nil && *to < 1 {
-			err = errors.New("want 1 or more")
+		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
+			err = errors.New("must be a whole number, 1 or more")
 		}
 	}
 	switch name {

@@ -53,7 +53,7 @@ func (f *chatFlags) templateArgs() (*jinja.Dict, error) {
 	for _, arg := range f.TemplateArg {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, usagef("--template-arg %q, want NAME=VALUE", arg)
+			return nil, usagef("--template-arg %q is not NAME=VALUE", arg)
 		}
 		if !json.Valid([]byte(text)) {
 			args.Set(name, text)

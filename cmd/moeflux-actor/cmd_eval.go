@@ -51,7 +51,7 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	data, err := readInput(inv, c.IDs)
 	if err != nil {
-		return err
+		return fmt.Errorf("the ids cannot be read: %w", err)
 	}
 	ids, err := parseIDs(data)
 	if err == nil && len(ids) < 2 {

@@ -185,7 +185,7 @@ func readModel(dir string) (*inspectResult, error) {
 	}
 	w, err := weights.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, openError(dir, err)
 	}
 	defer w.Close()
 	embed, err := w.Matrix("model.embed_tokens", cfg.VocabSize, cfg.HiddenSize)
@@ -240,11 +240,10 @@ func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
 // readConfig reads the configuration of a packed model directory.
 func readConfig(dir string) (*model.Config, error) {
 	cfg, err := weights.ReadConfig(dir)
-	var none *weights.NoConfigError
-	if errors.As(err, &none) {
-		return nil, fmt.Errorf("%w; make one with %s convert", err, program)
+	if err != nil {
+		return nil, openError(dir, err)
 	}
-	return cfg, err
+	return cfg, nil
 }
 
 // tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of

@@ -46,9 +46,12 @@ func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if err := checkOutput(c.Out); err != nil {
+		return err
+	}
 	data, err := readInput(inv, c.IDs)
 	if err != nil {
-		return err
+		return fmt.Errorf("the ids cannot be read: %w", err)
 	}
 	prompts, err := parseNamedIDs(data)
 	if err != nil {

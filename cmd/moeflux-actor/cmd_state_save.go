@@ -41,6 +41,9 @@ func (c *stateSaveCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if err := checkOutput(c.Path); err != nil {
+		return err
+	}
 	prompt, err := c.readPrompt(inv, false, false)
 	if err != nil {
 		return err

@@ -181,3 +181,20 @@ func TestNoHomeAndATrap(t *testing.T) {
 		})
 	}
 }
+
+// A model whose experts are all in memory has no use for a profile: nothing is read, written or
+// said of it.
+func TestNoProfileWithoutSlots(t *testing.T) {
+	file := writeFile(t, "profile", "not a profile")
+	o := mustCall(t, "", "run", "-p", "x", "-n", "2", "--profile", file, "--log-level", "info")
+	if strings.Contains(o.stderr, "profile") {
+		t.Errorf("stderr %q speaks of the profile", o.stderr)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "not a profile" {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+	o = mustCall(t, "", "run", "-p", "x", "-n", "2", "--profile", file, "--expert-io", "buffered")
+	if !strings.Contains(o.stderr, "profile") {
+		t.Errorf("with slots, stderr %q says nothing of a profile that cannot be used", o.stderr)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -112,6 +113,12 @@ func (f *engineFlags) check() error {
 	}
 	if f.Threads < 0 {
 		return usagef("--threads %d, want 1 or more", f.Threads)
+	}
+	if info, err := os.Stat(f.CacheDir); err == nil && !info.IsDir() {
+		return usagef("--cache-dir %s is not a folder", f.CacheDir)
+	}
+	if info, err := os.Stat(f.Profile); err == nil && info.IsDir() && f.Profile != profileOff && f.Profile != profileAuto {
+		return usagef("--profile %s is a folder; name a file", f.Profile)
 	}
 	for _, err := range []error{
 		oneOf("--device", f.Device, "auto", "host", "cuda", "metal", "emu"),

@@ -68,8 +68,9 @@ func TestSessionText(t *testing.T) {
 // Ctrl-C, or another signal, in the middle of a text saves what there is.
 func TestSessionInterrupted(t *testing.T) {
 	whole := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main", "-n", "40")
-	for name, other := range map[string]bool{"Ctrl-C": false, "another signal": true} {
+	for name, want := range map[string]int{"Ctrl-C": exitInterrupted, "another signal": exitTerminated} {
 		t.Run(name, func(t *testing.T) {
+			other := want == exitTerminated
 			dir := t.TempDir()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -86,7 +87,7 @@ func TestSessionInterrupted(t *testing.T) {
 				return len(p), nil
 			})
 			args := []string{"run", "--session", "a", "--session-dir", dir, "-p", "package main", "-n", "0", "--temperature", "0"}
-			if code := run(ctx, args, strings.NewReader(""), stdout, &errs, e); code != exitInterrupted {
+			if code := run(ctx, args, strings.NewReader(""), stdout, &errs, e); code != want {
 				t.Fatalf("exit %d, stderr %q", code, errs.String())
 			}
 			rest := continuedBy(t, "run", "--session", "a", "--session-dir", dir, "-n", "3", "--json", "--temperature", "0")
@@ -225,7 +226,7 @@ func TestState(t *testing.T) {
 		file, accept string
 		reused       int
 	}{{sealed, "sealed", result.Positions}, {sealed, "plain", result.Positions}, {plain, "plain", 0}, {padded, "padded", 0}} {
-		got := continuedBy(t, "state", "load", c.file, "--accept", c.accept, "-p", "import", "-n", "12", "--json")
+		got := continuedBy(t, "state", "load", c.file, "--accept", c.accept, "-p", "import", "-n", "12", "--json", "--temperature", "0")
 		if got.Text != whole.Text || got.Stats.Reused != c.reused {
 			t.Errorf("%s as %s goes on %q, %d tokens reused; want %q, %d", c.file, c.accept, got.Text, got.Stats.Reused, whole.Text, c.reused)
 		}

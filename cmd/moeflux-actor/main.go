@@ -1,8 +1,8 @@
 // Command moeflux-actor runs Mixture-of-Experts language models whose experts stay on disk.
 //
 // Results go to stdout, progress and logs to stderr. It exits with 0 on success, 1 on a failure, 2
-// on bad usage, and 130 when it was interrupted. A reader that closes stdout early ends it quietly,
-// with 0.
+// on bad usage, 130 after Ctrl-C and 143 after SIGTERM. A reader that closes stdout early ends it
+// quietly, with 0.
 package main
 
 import (

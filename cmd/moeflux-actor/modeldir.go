@@ -25,7 +25,7 @@ func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (str
 		case err != nil:
 			return "", err
 		case !info.IsDir():
-			return "", fmt.Errorf("%s is no directory, want a packed model directory, made by %s convert", given, program)
+			return "", fmt.Errorf("%s is a file, not a packed model directory as %s convert makes one", given, program)
 		}
 		return given, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 )
@@ -35,9 +37,27 @@ func (r *resultWriter) write(p []byte) (int, error) {
 		return n, errReaderGone
 	}
 	if err != nil {
-		return n, fmt.Errorf("writing to stdout: %w", err)
+		return n, &stdoutError{err}
 	}
 	return n, nil
+}
+
+// stdoutError reports that a result could not be written.
+type stdoutError struct{ err error }
+
+func (e *stdoutError) Error() string { return fmt.Sprintf("the result cannot be written: %v", e.err) }
+func (e *stdoutError) Unwrap() error { return e.err }
+
+// checkOutput reports a file that cannot be written before the work for it begins: its folder does
+// not exist, or it is a folder or a device, which a finished file must not replace.
+func checkOutput(path string) error {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s cannot be written: it is not a regular file", path)
+	}
+	return nil
 }
 
 // lines returns a writer to the same place each of whose writes begins on a line of its own.

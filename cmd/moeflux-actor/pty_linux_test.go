@@ -170,8 +170,8 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	if err := p.program.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(); code != exitInterrupted {
-		t.Errorf("exit %d, want %d", code, exitInterrupted)
+	if code := p.exit(); code != exitTerminated {
+		t.Errorf("exit %d, want %d", code, exitTerminated)
 	}
 	after, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
 	if err != nil {

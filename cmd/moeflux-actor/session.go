@@ -9,6 +9,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -53,12 +54,24 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 		cfg.Tracer = s.exporter.Provider()
 	}
 	if s.engine, err = actors.Open(ctx, cfg); err != nil {
-		return nil, errors.Join(fmt.Errorf("the model in %s cannot be opened: %w", s.dir, err), s.close())
+		return nil, errors.Join(openError(s.dir, err), s.close())
 	}
 	if k := s.engine.Info().TopK; k != s.engine.Model().NumExpertsPerTok {
 		inv.say("%d experts per token in place of the model's %d: results differ from the model's own", k, s.engine.Model().NumExpertsPerTok)
 	}
 	return s, nil
+}
+
+// openError says why the model in a directory does not open. A directory without a model is told
+// from a checkpoint that was not converted.
+func openError(dir string, err error) error {
+	switch {
+	case errors.As(err, new(*weights.NoConfigError)):
+		return fmt.Errorf("%s holds no model: it has no config.json, nor a manifest of weights with one; make one with %s convert", dir, program)
+	case !weights.IsPacked(dir):
+		return fmt.Errorf("%s is not a packed model directory: it has no %s; if it is a checkpoint, pack it with %s convert %s DST", dir, weights.ManifestName, program, dir)
+	}
+	return fmt.Errorf("the model in %s cannot be opened: %w", dir, err)
 }
 
 // span begins a trace, under which the engine puts its own spans, if anything is traced. The caller
@@ -141,7 +154,7 @@ func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessio
 	}
 	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // likewise
 	if p.info, err = actors.Plan(cfg); err != nil {
-		return p, fmt.Errorf("the model in %s cannot be opened: %w", cfg.Model, err)
+		return p, openError(cfg.Model, err)
 	}
 	return p, nil
 }

@@ -1,12 +1,45 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 )
+
+// A command that a signal ends exits as shells expect: 128 and the signal's number.
+func TestExitCodesOfSignals(t *testing.T) {
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: exitInterrupted, syscall.SIGTERM: exitTerminated} {
+		for _, args := range [][]string{
+			{"run", "-p", "package main", "-n", "0", "--ctx", "4000"},
+			{"run", "-p", "package main", "-n", "0", "--session", "s", "--session-dir", t.TempDir()},
+		} {
+			cmd := exec.Command(os.Args[0], append(args, "--cache-dir", sharedCache)...)
+			cmd.Env = append(os.Environ(), asProgram+"=1")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bufio.NewReader(out).ReadByte(); err != nil {
+				t.Errorf("no text: %v", err)
+			}
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != want {
+				t.Errorf("%s, %v: exit %d, want %d", strings.Join(args, " "), signal, got, want)
+			}
+		}
+	}
+}
 
 func TestSignals(t *testing.T) {
 	for _, c := range []struct {

@@ -352,3 +352,45 @@ func BenchmarkDirAgain(b *testing.B) {
 		}
 	}
 }
+
+// A file system that is too small is found out before anything is written.
+func TestNoRoom(t *testing.T) {
+	for free, want := range map[uint64]string{12 << 20: "has 12 MiB free, and unpacking takes 28", unpackBytes: ""} {
+		err := checkRoom("dir", func(string) (uint64, error) { return free, nil })
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes free: %v, want %q", free, err, want)
+		}
+	}
+}
+
+// The room that is asked for is what building takes.
+func TestUnpackBytes(t *testing.T) {
+	var written int64
+	src := filepath.Join(t.TempDir(), "src")
+	if err := unpack(src); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := Dir(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{src, dir} {
+		err := filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				written += info.Size()
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const slack = 8 << 20 // that the converter keeps free
+	if need := written + slack; need > unpackBytes || need < unpackBytes-4<<20 {
+		t.Errorf("building takes %d bytes, unpackBytes says %d", need, unpackBytes)
+	}
+}

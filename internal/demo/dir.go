@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
@@ -17,9 +18,9 @@ import (
 func Name() string { return fmt.Sprintf("demo-%s-%d", checkpointSHA256[:12], packVersion) }
 
 // Dir returns the packed model directory of the demo model, under cacheDir, which is made if need
-// be. On first use the checkpoint is unpacked and converted there, which takes some 25 MB of room
-// for a moment and leaves 11 MB; later calls only hold the copy against its checksums, and make it
-// anew if it is damaged.
+// be. On first use the checkpoint is unpacked and converted there, which takes up to 28 MiB for a
+// moment and leaves 11; later calls only compare the copy with its checksums, and make it anew if
+// it is damaged.
 //
 // progress, if not nil, gets lines for people, on first use and on repair. Several processes may
 // call Dir at once: each prepares a copy of its own, the first to finish puts it in place, the
@@ -40,9 +41,9 @@ func Dir(ctx context.Context, cacheDir string, progress func(string)) (string, e
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("demo: %w", context.Cause(ctx))
 	case exists(dir):
-		progress(fmt.Sprintf("the demo model in %s is damaged and made anew: %v", dir, err))
+		progress(fmt.Sprintf("the demo model in %s is damaged and is made anew: %v", dir, err))
 	default:
-		progress("unpacking the demo model to " + dir)
+		progress(fmt.Sprintf("unpacking the demo model to %s (11 MiB, %d while it is unpacked)", dir, unpackBytes>>20))
 	}
 	if err := build(ctx, cacheDir, dir, progress); err != nil {
 		return "", fmt.Errorf("demo: preparing the demo model in %s: %w", cacheDir, err)
@@ -52,7 +53,23 @@ func Dir(ctx context.Context, cacheDir string, progress func(string)) (string, e
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
+	return err == nil
+}
+
+// unpackBytes is the room that build takes at its height: the checkpoint, and the packed copy with
+// what the converter keeps free beside it.
+const unpackBytes = 28 << 20
+
+// checkRoom reports a folder on a file system that has no room for build.
+func checkRoom(dir string, free func(string) (uint64, error)) error {
+	n, err := free(dir)
+	if err != nil {
+		return err
+	}
+	if n < unpackBytes {
+		return fmt.Errorf("%s has %d MiB free, and unpacking takes %d", dir, n>>20, unpackBytes>>20)
+	}
+	return nil
 }
 
 // build makes a packed copy beside dir and puts it in place. cacheDir, if it is new, goes again
@@ -62,6 +79,14 @@ func build(ctx context.Context, cacheDir, dir string, progress func(string)) (er
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil && fresh {
+			_ = os.Remove(cacheDir) // it stays if another process put something there
+		}
+	}()
+	if err := checkRoom(cacheDir, durable.FreeSpace); err != nil {
+		return err
+	}
 	tmp, err := os.MkdirTemp(cacheDir, Name()+".tmp-")
 	if err != nil {
 		return err
@@ -69,9 +94,6 @@ func build(ctx context.Context, cacheDir, dir string, progress func(string)) (er
 	defer func() {
 		if rerr := os.RemoveAll(tmp); rerr != nil {
 			progress("a temporary folder is left behind: " + rerr.Error())
-		}
-		if err != nil && fresh {
-			_ = os.Remove(cacheDir) // it stays if another process put something there
 		}
 	}()
 	src, packed := filepath.Join(tmp, "moeflux-demo"), filepath.Join(tmp, "packed")
