@@ -118,7 +118,7 @@ func BenchmarkMatMul(b *testing.B) {
 	formats := []quant.Format{q4p, q4, {Kind: quant.Affine, Bits: 8, Group: 64, Layout: quant.Panels},
 		{Kind: quant.Affine, Bits: 2, Group: 64, Layout: quant.Panels}, {Kind: quant.BF16}, {Kind: quant.F32}}
 	for _, f := range formats {
-		for _, rows := range []int{1, 2, 4, 8, 32, 128} {
+		for _, rows := range []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128} {
 			b.Run(fmt.Sprintf("format=%v/rows=%d", f, rows), func(b *testing.B) {
 				eachKind(b, func(b *testing.B, d *Device) {
 					const out, in = 2048, 2048
@@ -190,30 +190,44 @@ func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.ReportMetric(float64(bytes)/took[len(took)/2].Seconds()/1e9, "median-GB/s")
 }
 
-// BenchmarkExperts runs eight experts, of which each row takes all: rows=1 is decoding.
+// BenchmarkExperts runs the experts of a layer of qwen3-30b-a3b and of qwen3.5-35b-a3b: eight of
+// them that every row takes, so that each multiplies all rows at once, or all of them, of which each
+// row takes eight at random.
 func BenchmarkExperts(b *testing.B) {
+	for _, layer := range []struct{ inner, experts int }{{768, 8}, {512, 8}, {768, 128}, {512, 256}} {
+		rows := []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128}
+		if layer.experts > 8 {
+			rows = []int{1, 8, 32, 128, 512}
+		}
+		for _, rows := range rows {
+			b.Run(fmt.Sprintf("inner=%d/experts=%d/rows=%d", layer.inner, layer.experts, rows), func(b *testing.B) {
+				eachKind(b, func(b *testing.B, d *Device) { benchExperts(b, d, layer.inner, layer.experts, rows) })
+			})
+		}
+	}
+}
+
+func benchExperts(b *testing.B, d *Device, inner, experts, rows int) {
+	const dim, topK = 2048, 8
 	f := q4
 	f.Layout = quant.Panels
-	for _, rows := range []int{1, 8, 32} {
-		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			eachKind(b, func(b *testing.B, d *Device) {
-				const dim, inner, topK = 2048, 768, 8
-				op := gpu.Experts{X: benchFloats(b, d, rows*dim), Y: benchFloats(b, d, rows*topK*dim),
-					Scratch: benchFloats(b, d, rows*topK*2*inner), Rows: rows, TopK: topK, Table: new(gpu.ExpertTable)}
-				for range topK {
-					op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: benchMatrix(b, d, inner, dim, f), Up: benchMatrix(b, d, inner, dim, f),
-						Down: benchMatrix(b, d, dim, inner, f)})
-				}
-				for p := range rows * topK {
-					op.Picks.Host = append(op.Picks.Host, int32(p%topK))
-				}
-				var c gpu.Commands
-				c.EncodeExperts(op)
-				best := measure(b, d, &c, topK*3*f.Bytes(inner, dim))
-				b.ReportMetric(float64(rows*topK*3*inner*dim)/best.Seconds()/1e9, "best-GMAC/s")
-			})
-		})
+	op := gpu.Experts{X: benchFloats(b, d, rows*dim), Y: benchFloats(b, d, rows*topK*dim),
+		Scratch: benchFloats(b, d, rows*topK*2*inner), Rows: rows, TopK: topK, Table: new(gpu.ExpertTable)}
+	for range experts {
+		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: benchMatrix(b, d, inner, dim, f), Up: benchMatrix(b, d, inner, dim, f),
+			Down: benchMatrix(b, d, dim, inner, f)})
 	}
+	rng, picked := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
+	for range rows {
+		for _, e := range rng.Perm(experts)[:topK] {
+			op.Picks.Host = append(op.Picks.Host, int32(e))
+			picked[e] = true
+		}
+	}
+	var c gpu.Commands
+	c.EncodeExperts(op)
+	best := measure(b, d, &c, len(picked)*3*f.Bytes(inner, dim))
+	b.ReportMetric(float64(rows*topK*3*inner*dim)/best.Seconds()/1e9, "best-GMAC/s")
 }
 
 // BenchmarkQueue is the time from Submit to OnDone's call for work that is next to nothing.

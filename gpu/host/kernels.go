@@ -14,8 +14,8 @@ type kernels struct {
 	name  string
 	plain plainKernels
 	// int8s and floats multiply panels of affine codes with rows of X held as int8 or float32, by
-	// bits (see bitsAt) and number of rows of X less 1. A kernel of one row takes one panel, one of
-	// more takes pair of them.
+	// bits (see bitsAt) and number of rows of X less 1; nil where others take so many together. A
+	// kernel of one row takes one panel, one of more takes pair of them.
 	int8s, floats [3][]panelKernel
 	pair          int
 	// quantise rounds a row of X to 8 bits, see quantiseGo.

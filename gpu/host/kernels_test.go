@@ -197,7 +197,7 @@ func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, co
 	}
 	out := rowList{mem: gpu.FloatBytes(y), stride: 4 * (w.rows + beside), width: 4 * w.rows}
 	for i := 0; i < n; i += count {
-		k.mulPanels(&s.panels, w, 0, w.panels(), &in, &out, i, min(i+count, n))
+		k.mulPanels(&s.panels, w, 0, chunks(w.rows, panelRows), &in, &out, i, min(i+count, n))
 	}
 	var dense []float32
 	for i := range n {

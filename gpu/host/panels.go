@@ -74,9 +74,6 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 	return m
 }
 
-// panels returns how many panels m has, or would have.
-func (m *matrix) panels() int { return chunks(m.rows, panelRows) }
-
 // mulPanels computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and the rows o of W in panels
 // p0 ≤ p < p1. Rows of X go in blocks, so that one stays in the cache while all panels pass.
 func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *rowList, i0, i1 int) {
@@ -128,6 +125,16 @@ func (k *kernels) loadPanels(s *panelScratch, w *matrix, p, n int) {
 	}
 }
 
+// height returns how many of n rows of X the next kernel takes. None is left alone where that row's
+// kernel takes fewer panels than the others.
+func (k *kernels) height(table []panelKernel, n int) int {
+	h := min(n, len(table))
+	for table[h-1] == nil || n > h && n-h < k.pair {
+		h--
+	}
+	return h
+}
+
 // mulTiles multiplies the panels that are loaded, from panel p of w on, with rows i0 ≤ i < i1 of X.
 func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
 	a := &s.args
@@ -135,7 +142,7 @@ func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p in
 	n := min(panelRows+a.yStep/4, w.rows-first)
 	whole := n%panelRows == 0
 	for i := i0; i < i1; {
-		rows := chunks(i1-i, chunks(i1-i, len(table)))
+		rows := k.height(table, i1-i)
 		a.rows = rows
 		for j := range rows {
 			a.x[j] = unsafe.Pointer(&in.bytes(i + j)[0])

@@ -82,10 +82,10 @@ loop_oneBF16AVX2:
 	MOVSS        X1, y+24(FP)
 	RET
 
-// func lastAVX2(q *float32, x *float32, blocks int) (y float32)
+// func lastAVX2(row *float32, x *float32, blocks int) (y float32)
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·lastAVX2(SB), NOSPLIT, $0-28
-	MOVQ  q+0(FP), AX
+	MOVQ  row+0(FP), AX
 	MOVQ  x+8(FP), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
@@ -125,10 +125,10 @@ loop_lastAVX2:
 	MOVSS        X1, y+24(FP)
 	RET
 
-// func twoAVX2(q *float32, x0 *float32, x1 *float32, blocks int) (y0 float32, y1 float32)
+// func twoAVX2(row *float32, x0 *float32, x1 *float32, blocks int) (y0 float32, y1 float32)
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·twoAVX2(SB), NOSPLIT, $0-40
-	MOVQ  q+0(FP), AX
+	MOVQ  row+0(FP), AX
 	MOVQ  x0+8(FP), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1

@@ -66,10 +66,10 @@ loop_oneBF16AVX512:
 	MOVSS         X0, y+24(FP)
 	RET
 
-// func lastAVX512(q *float32, x *float32, blocks int) (y float32)
+// func lastAVX512(row *float32, x *float32, blocks int) (y float32)
 // Requires: AVX, AVX512F, SSE
 TEXT ·lastAVX512(SB), NOSPLIT, $0-28
-	MOVQ   q+0(FP), AX
+	MOVQ   row+0(FP), AX
 	MOVQ   x+8(FP), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -103,10 +103,10 @@ loop_lastAVX512:
 	MOVSS         X0, y+24(FP)
 	RET
 
-// func twoAVX512(q *float32, x0 *float32, x1 *float32, blocks int) (y0 float32, y1 float32)
+// func twoAVX512(row *float32, x0 *float32, x1 *float32, blocks int) (y0 float32, y1 float32)
 // Requires: AVX, AVX512F, SSE
 TEXT ·twoAVX512(SB), NOSPLIT, $0-40
-	MOVQ   q+0(FP), AX
+	MOVQ   row+0(FP), AX
 	MOVQ   x0+8(FP), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1

@@ -8,32 +8,14 @@ var (
 	avx512 = kernels{
 		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512,
 		plain: (&plainCode{oneBF16AVX512, lastAVX512, twoAVX512, unpack16AVX512}).kernels(),
-		int8s: [3][]panelKernel{
-			{mulInt8Q2N1AVX512, mulInt8Q2N2AVX512, mulInt8Q2N3AVX512, mulInt8Q2N4AVX512, mulInt8Q2N5AVX512, mulInt8Q2N6AVX512},
-			{mulInt8Q4N1AVX512, mulInt8Q4N2AVX512, mulInt8Q4N3AVX512, mulInt8Q4N4AVX512, mulInt8Q4N5AVX512, mulInt8Q4N6AVX512},
-			{mulInt8Q8N1AVX512, mulInt8Q8N2AVX512, mulInt8Q8N3AVX512, mulInt8Q8N4AVX512, mulInt8Q8N5AVX512, mulInt8Q8N6AVX512},
-		},
-		floats: [3][]panelKernel{
-			{mulF32Q2N1AVX512, mulF32Q2N2AVX512, mulF32Q2N3AVX512, mulF32Q2N4AVX512, mulF32Q2N5AVX512, mulF32Q2N6AVX512},
-			{mulF32Q4N1AVX512, mulF32Q4N2AVX512, mulF32Q4N3AVX512, mulF32Q4N4AVX512, mulF32Q4N5AVX512, mulF32Q4N6AVX512},
-			{mulF32Q8N1AVX512, mulF32Q8N2AVX512, mulF32Q8N3AVX512, mulF32Q8N4AVX512, mulF32Q8N5AVX512, mulF32Q8N6AVX512},
-		},
+		int8s: avx512Int8s, floats: avx512Floats,
 		arrange:       [3]func(dst, src *byte, stride, blocks int){arrange2AVX512, arrange4AVX512, arrange8AVX512},
 		arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{
 		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
 		plain: (&plainCode{oneBF16AVX2, lastAVX2, twoAVX2, unpack16AVX2}).kernels(),
-		int8s: [3][]panelKernel{
-			{mulInt8Q2N1AVX2, mulInt8Q2N2AVX2, mulInt8Q2N3AVX2, mulInt8Q2N4AVX2},
-			{mulInt8Q4N1AVX2, mulInt8Q4N2AVX2, mulInt8Q4N3AVX2, mulInt8Q4N4AVX2},
-			{mulInt8Q8N1AVX2, mulInt8Q8N2AVX2, mulInt8Q8N3AVX2, mulInt8Q8N4AVX2},
-		},
-		floats: [3][]panelKernel{
-			{mulF32Q2N1AVX2, mulF32Q2N2AVX2, mulF32Q2N3AVX2, mulF32Q2N4AVX2},
-			{mulF32Q4N1AVX2, mulF32Q4N2AVX2, mulF32Q4N3AVX2, mulF32Q4N4AVX2},
-			{mulF32Q8N1AVX2, mulF32Q8N2AVX2, mulF32Q8N3AVX2, mulF32Q8N4AVX2},
-		},
+		int8s: avx2Int8s, floats: avx2Floats,
 		arrange:       [3]func(dst, src *byte, stride, blocks int){arrange2AVX2, arrange4AVX2, arrange8AVX2},
 		arrangeScales: arrangeScalesAVX2,
 	}

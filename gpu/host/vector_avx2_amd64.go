@@ -54,37 +54,37 @@ func combineAVX2(y []float32, residual []float32, routed []float32, weights []fl
 //go:noescape
 func convAVX2(y []float32, w []float32, x0 []float32, x1 []float32, x2 []float32, x3 []float32)
 
-// ropeAVX2 rotates channels i and i+n/2 of heads whose first n lie stride floats apart.
+// ropeAVX2 rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of 16.
 //
 //go:noescape
 func ropeAVX2(x []float32, table []float32, heads int, stride int)
 
-// ropePairsAVX2 rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart.
+// ropePairsAVX2 rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of 8.
 //
 //go:noescape
 func ropePairsAVX2(x []float32, table []float32, heads int, stride int)
 
-// dequantise2AVX2 writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+// dequantise2AVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
 func dequantise2AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
-// dequantise4AVX2 writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+// dequantise4AVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
 func dequantise4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
-// dequantise8AVX2 writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.
+// dequantise8AVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
 func dequantise8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
-// widenAVX2 writes bf16 as float32; len(dst) is a multiple of the lanes.
+// widenAVX2 writes bf16 as float32; len(dst) is a multiple of 8.
 //
 //go:noescape
 func widenAVX2(dst []float32, row []byte)
 
-// widen8AVX2 writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales; reads up to 16 codes beyond.
+// widen8AVX2 writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //
 //go:noescape
 func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
@@ -104,12 +104,12 @@ func transposeAVX2(dst []float32, src []float32, dstStride int, srcStride int, r
 //go:noescape
 func multiplyAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool)
 
-// multiplyAheadAVX2 writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]; meanwhile it fetches lines: next points to an aheadLines.
+// multiplyAheadAVX2 writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]. Meanwhile it fetches lines: next points to an aheadLines.
 //
 //go:noescape
 func multiplyAheadAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
 
-// softmaxAVX2 turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.
+// softmaxAVX2 turns each row of 64 scores to weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape
 func softmaxAVX2(scores []float32, stats []float32, acc []float32, dim int)

@@ -4,186 +4,18 @@
 
 #include "textflag.h"
 
-DATA avx2vectorlow<>+0(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+4(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+8(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+12(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+16(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+20(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+24(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+28(SB)/4, $(-104.0)
-GLOBL avx2vectorlow<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorhigh<>+0(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+4(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+8(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+12(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+16(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+20(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+24(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+28(SB)/4, $(89.0)
-GLOBL avx2vectorhigh<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorlog2e<>+0(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+4(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+8(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+12(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+16(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+20(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+24(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+28(SB)/4, $(1.442695)
-GLOBL avx2vectorlog2e<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorln2high<>+0(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+4(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+8(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+12(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+16(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+20(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+24(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+28(SB)/4, $(0.6933594)
-GLOBL avx2vectorln2high<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorln2low<>+0(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+4(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+8(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+12(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+16(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+20(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+24(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+28(SB)/4, $(-0.00021219444)
-GLOBL avx2vectorln2low<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorone<>+0(SB)/4, $(1.0)
-DATA avx2vectorone<>+4(SB)/4, $(1.0)
-DATA avx2vectorone<>+8(SB)/4, $(1.0)
-DATA avx2vectorone<>+12(SB)/4, $(1.0)
-DATA avx2vectorone<>+16(SB)/4, $(1.0)
-DATA avx2vectorone<>+20(SB)/4, $(1.0)
-DATA avx2vectorone<>+24(SB)/4, $(1.0)
-DATA avx2vectorone<>+28(SB)/4, $(1.0)
-GLOBL avx2vectorone<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorc0<>+0(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+4(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+8(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+12(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+16(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+20(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+24(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+28(SB)/4, $(0.49999994)
-GLOBL avx2vectorc0<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorc1<>+0(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+4(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+8(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+12(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+16(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+20(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+24(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+28(SB)/4, $(0.16666521)
-GLOBL avx2vectorc1<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorc2<>+0(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+4(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+8(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+12(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+16(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+20(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+24(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+28(SB)/4, $(0.04166839)
-GLOBL avx2vectorc2<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorc3<>+0(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+4(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+8(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+12(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+16(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+20(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+24(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+28(SB)/4, $(0.008368717)
-GLOBL avx2vectorc3<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorc4<>+0(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+4(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+8(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+12(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+16(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+20(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+24(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+28(SB)/4, $(0.0013814599)
-GLOBL avx2vectorc4<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectorsign<>+0(SB)/4, $0x80000000
-DATA avx2vectorsign<>+4(SB)/4, $0x80000000
-DATA avx2vectorsign<>+8(SB)/4, $0x80000000
-DATA avx2vectorsign<>+12(SB)/4, $0x80000000
-DATA avx2vectorsign<>+16(SB)/4, $0x80000000
-DATA avx2vectorsign<>+20(SB)/4, $0x80000000
-DATA avx2vectorsign<>+24(SB)/4, $0x80000000
-DATA avx2vectorsign<>+28(SB)/4, $0x80000000
-GLOBL avx2vectorsign<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectortail<>+0(SB)/4, $0xffffffff
-DATA avx2vectortail<>+4(SB)/4, $0xffffffff
-DATA avx2vectortail<>+8(SB)/4, $0xffffffff
-DATA avx2vectortail<>+12(SB)/4, $0xffffffff
-DATA avx2vectortail<>+16(SB)/4, $0xffffffff
-DATA avx2vectortail<>+20(SB)/4, $0xffffffff
-DATA avx2vectortail<>+24(SB)/4, $0xffffffff
-DATA avx2vectortail<>+28(SB)/4, $0xffffffff
-DATA avx2vectortail<>+32(SB)/4, $0x00000000
-DATA avx2vectortail<>+36(SB)/4, $0x00000000
-DATA avx2vectortail<>+40(SB)/4, $0x00000000
-DATA avx2vectortail<>+44(SB)/4, $0x00000000
-DATA avx2vectortail<>+48(SB)/4, $0x00000000
-DATA avx2vectortail<>+52(SB)/4, $0x00000000
-DATA avx2vectortail<>+56(SB)/4, $0x00000000
-DATA avx2vectortail<>+60(SB)/4, $0x00000000
-GLOBL avx2vectortail<>(SB), RODATA|NOPTR, $64
-
-DATA avx2vectormask2<>+0(SB)/4, $0x00000003
-DATA avx2vectormask2<>+4(SB)/4, $0x00000003
-DATA avx2vectormask2<>+8(SB)/4, $0x00000003
-DATA avx2vectormask2<>+12(SB)/4, $0x00000003
-DATA avx2vectormask2<>+16(SB)/4, $0x00000003
-DATA avx2vectormask2<>+20(SB)/4, $0x00000003
-DATA avx2vectormask2<>+24(SB)/4, $0x00000003
-DATA avx2vectormask2<>+28(SB)/4, $0x00000003
-GLOBL avx2vectormask2<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectormask4<>+0(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+4(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+8(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+12(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+16(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+20(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+24(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+28(SB)/4, $0x0000000f
-GLOBL avx2vectormask4<>(SB), RODATA|NOPTR, $32
-
-DATA avx2vectormask8<>+0(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+4(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+8(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+12(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+16(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+20(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+24(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+28(SB)/4, $0x000000ff
-GLOBL avx2vectormask8<>(SB), RODATA|NOPTR, $32
-
 // func dotAVX2(x []float32, y []float32) (sum float32)
-// Requires: AVX, FMA3, SSE
+// Requires: AVX, AVX2, FMA3, SSE
 TEXT ·dotAVX2(SB), NOSPLIT, $0-52
-	MOVQ   x_len+8(FP), AX
-	MOVQ   x_base+0(FP), CX
-	MOVQ   y_base+24(FP), DX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	CMPQ   AX, $0x00000020
-	JB     rest
+	MOVQ  x_len+8(FP), AX
+	MOVQ  x_base+0(FP), CX
+	MOVQ  y_base+24(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	CMPQ  AX, $0x00000020
+	JB    rest
 
 loop:
 	VMOVUPS     (CX), Y4
@@ -239,6 +71,24 @@ each_done:
 	VZEROUPPER
 	MOVSS        X1, sum+48(FP)
 	RET
+
+DATA avx2vectortail<>+0(SB)/4, $0xffffffff
+DATA avx2vectortail<>+4(SB)/4, $0xffffffff
+DATA avx2vectortail<>+8(SB)/4, $0xffffffff
+DATA avx2vectortail<>+12(SB)/4, $0xffffffff
+DATA avx2vectortail<>+16(SB)/4, $0xffffffff
+DATA avx2vectortail<>+20(SB)/4, $0xffffffff
+DATA avx2vectortail<>+24(SB)/4, $0xffffffff
+DATA avx2vectortail<>+28(SB)/4, $0xffffffff
+DATA avx2vectortail<>+32(SB)/4, $0x00000000
+DATA avx2vectortail<>+36(SB)/4, $0x00000000
+DATA avx2vectortail<>+40(SB)/4, $0x00000000
+DATA avx2vectortail<>+44(SB)/4, $0x00000000
+DATA avx2vectortail<>+48(SB)/4, $0x00000000
+DATA avx2vectortail<>+52(SB)/4, $0x00000000
+DATA avx2vectortail<>+56(SB)/4, $0x00000000
+DATA avx2vectortail<>+60(SB)/4, $0x00000000
+GLOBL avx2vectortail<>(SB), RODATA|NOPTR, $64
 
 // func normAVX2(y []float32, x []float32, w []float32, r float32)
 // Requires: AVX
@@ -421,6 +271,126 @@ each_tail:
 each_done:
 	VZEROUPPER
 	RET
+
+DATA avx2vectorsign<>+0(SB)/4, $0x80000000
+DATA avx2vectorsign<>+4(SB)/4, $0x80000000
+DATA avx2vectorsign<>+8(SB)/4, $0x80000000
+DATA avx2vectorsign<>+12(SB)/4, $0x80000000
+DATA avx2vectorsign<>+16(SB)/4, $0x80000000
+DATA avx2vectorsign<>+20(SB)/4, $0x80000000
+DATA avx2vectorsign<>+24(SB)/4, $0x80000000
+DATA avx2vectorsign<>+28(SB)/4, $0x80000000
+GLOBL avx2vectorsign<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorlow<>+0(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+4(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+8(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+12(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+16(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+20(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+24(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+28(SB)/4, $(-104.0)
+GLOBL avx2vectorlow<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorhigh<>+0(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+4(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+8(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+12(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+16(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+20(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+24(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+28(SB)/4, $(89.0)
+GLOBL avx2vectorhigh<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorlog2e<>+0(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+4(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+8(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+12(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+16(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+20(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+24(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+28(SB)/4, $(1.442695)
+GLOBL avx2vectorlog2e<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorln2high<>+0(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+4(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+8(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+12(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+16(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+20(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+24(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+28(SB)/4, $(0.6933594)
+GLOBL avx2vectorln2high<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorln2low<>+0(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+4(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+8(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+12(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+16(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+20(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+24(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+28(SB)/4, $(-0.00021219444)
+GLOBL avx2vectorln2low<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorc4<>+0(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+4(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+8(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+12(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+16(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+20(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+24(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+28(SB)/4, $(0.0013814599)
+GLOBL avx2vectorc4<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorc3<>+0(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+4(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+8(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+12(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+16(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+20(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+24(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+28(SB)/4, $(0.008368717)
+GLOBL avx2vectorc3<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorc2<>+0(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+4(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+8(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+12(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+16(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+20(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+24(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+28(SB)/4, $(0.04166839)
+GLOBL avx2vectorc2<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorc1<>+0(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+4(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+8(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+12(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+16(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+20(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+24(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+28(SB)/4, $(0.16666521)
+GLOBL avx2vectorc1<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorc0<>+0(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+4(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+8(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+12(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+16(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+20(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+24(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+28(SB)/4, $(0.49999994)
+GLOBL avx2vectorc0<>(SB), RODATA|NOPTR, $32
+
+DATA avx2vectorone<>+0(SB)/4, $(1.0)
+DATA avx2vectorone<>+4(SB)/4, $(1.0)
+DATA avx2vectorone<>+8(SB)/4, $(1.0)
+DATA avx2vectorone<>+12(SB)/4, $(1.0)
+DATA avx2vectorone<>+16(SB)/4, $(1.0)
+DATA avx2vectorone<>+20(SB)/4, $(1.0)
+DATA avx2vectorone<>+24(SB)/4, $(1.0)
+DATA avx2vectorone<>+28(SB)/4, $(1.0)
+GLOBL avx2vectorone<>(SB), RODATA|NOPTR, $32
 
 // func addAVX2(y []float32, a []float32, b []float32)
 // Requires: AVX
@@ -741,7 +711,7 @@ each_done:
 	RET
 
 // func combineAVX2(y []float32, residual []float32, routed []float32, weights []float32, shared []float32, scale float32)
-// Requires: AVX, FMA3
+// Requires: AVX, AVX2, FMA3
 TEXT ·combineAVX2(SB), NOSPLIT, $0-124
 	MOVQ         y_len+8(FP), AX
 	MOVQ         y_len+8(FP), CX
@@ -756,10 +726,10 @@ TEXT ·combineAVX2(SB), NOSPLIT, $0-124
 	JB           each_tail
 
 each_loop:
-	VXORPS Y1, Y1, Y1
-	MOVQ   weights_len+80(FP), R11
-	MOVQ   SI, R9
-	MOVQ   R8, R10
+	VPXOR Y1, Y1, Y1
+	MOVQ  weights_len+80(FP), R11
+	MOVQ  SI, R9
+	MOVQ  R8, R10
 
 pick1:
 	VMOVUPS      (R9), Y2
@@ -794,7 +764,7 @@ each_tail:
 	SUBQ    AX, R9
 	SHRQ    $0x02, AX
 	VMOVUPS 32(R9), Y1
-	VXORPS  Y2, Y2, Y2
+	VPXOR   Y2, Y2, Y2
 	MOVQ    weights_len+80(FP), AX
 	MOVQ    R8, R8
 
@@ -1073,6 +1043,16 @@ words:
 	VZEROUPPER
 	RET
 
+DATA avx2vectormask2<>+0(SB)/4, $0x00000003
+DATA avx2vectormask2<>+4(SB)/4, $0x00000003
+DATA avx2vectormask2<>+8(SB)/4, $0x00000003
+DATA avx2vectormask2<>+12(SB)/4, $0x00000003
+DATA avx2vectormask2<>+16(SB)/4, $0x00000003
+DATA avx2vectormask2<>+20(SB)/4, $0x00000003
+DATA avx2vectormask2<>+24(SB)/4, $0x00000003
+DATA avx2vectormask2<>+28(SB)/4, $0x00000003
+GLOBL avx2vectormask2<>(SB), RODATA|NOPTR, $32
+
 // func dequantise4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
 TEXT ·dequantise4AVX2(SB), NOSPLIT, $0-144
@@ -1114,6 +1094,16 @@ words:
 	VZEROUPPER
 	RET
 
+DATA avx2vectormask4<>+0(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+4(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+8(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+12(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+16(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+20(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+24(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+28(SB)/4, $0x0000000f
+GLOBL avx2vectormask4<>(SB), RODATA|NOPTR, $32
+
 // func dequantise8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
 TEXT ·dequantise8AVX2(SB), NOSPLIT, $0-144
@@ -1154,6 +1144,16 @@ words:
 	JNZ          groups
 	VZEROUPPER
 	RET
+
+DATA avx2vectormask8<>+0(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+4(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+8(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+12(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+16(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+20(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+24(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+28(SB)/4, $0x000000ff
+GLOBL avx2vectormask8<>(SB), RODATA|NOPTR, $32
 
 // func widenAVX2(dst []float32, row []byte)
 // Requires: AVX, AVX2
@@ -1457,7 +1457,7 @@ loop:
 	RET
 
 // func multiplyAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·multiplyAVX2(SB), NOSPLIT, $16-121
 	MOVQ rows+96(FP), AX
 	MOVQ AX, (SP)
@@ -1479,14 +1479,14 @@ rows4:
 	JB   band4_tail
 
 band4_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band4_whole_begin
@@ -1563,14 +1563,14 @@ band4_tail:
 	SUBQ       R9, R8
 	SHRQ       $0x02, R9
 	VMOVUPS    32(R8), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
 	MOVB       sum+120(FP), R8
 	TESTB      R8, R8
 	JZ         band4_part_begin
@@ -1644,10 +1644,10 @@ rows2:
 	JB   band2_tail
 
 band2_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band2_whole_begin
@@ -1707,10 +1707,10 @@ band2_tail:
 	SUBQ       R9, R8
 	SHRQ       $0x02, R9
 	VMOVUPS    32(R8), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 	MOVB       sum+120(FP), R8
 	TESTB      R8, R8
 	JZ         band2_part_begin
@@ -1767,8 +1767,8 @@ rows1:
 	JB   band1_tail
 
 band1_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band1_whole_begin
@@ -1821,8 +1821,8 @@ band1_tail:
 	SUBQ       R9, R8
 	SHRQ       $0x02, R9
 	VMOVUPS    32(R8), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
 	MOVB       sum+120(FP), R8
 	TESTB      R8, R8
 	JZ         band1_part_begin
@@ -1865,7 +1865,7 @@ below1:
 	RET
 
 // func multiplyAheadAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
-// Requires: AVX, CMOV, FMA3, MMX+
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·multiplyAheadAVX2(SB), NOSPLIT, $24-136
 	MOVQ next+128(FP), CX
 	MOVQ (CX), AX
@@ -1891,14 +1891,14 @@ rows4:
 	JB   band4_tail
 
 band4_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band4_whole_begin
@@ -1979,14 +1979,14 @@ band4_tail:
 	SUBQ       R10, R9
 	SHRQ       $0x02, R10
 	VMOVUPS    32(R9), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
 	MOVB       sum+120(FP), R9
 	TESTB      R9, R9
 	JZ         band4_part_begin
@@ -2064,10 +2064,10 @@ rows2:
 	JB   band2_tail
 
 band2_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band2_whole_begin
@@ -2131,10 +2131,10 @@ band2_tail:
 	SUBQ       R10, R9
 	SHRQ       $0x02, R10
 	VMOVUPS    32(R9), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 	MOVB       sum+120(FP), R9
 	TESTB      R9, R9
 	JZ         band2_part_begin
@@ -2195,8 +2195,8 @@ rows1:
 	JB   band1_tail
 
 band1_columns:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band1_whole_begin
@@ -2253,8 +2253,8 @@ band1_tail:
 	SUBQ       R10, R9
 	SHRQ       $0x02, R10
 	VMOVUPS    32(R9), Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
 	MOVB       sum+120(FP), R9
 	TESTB      R9, R9
 	JZ         band1_part_begin
@@ -2389,8 +2389,11 @@ scale_tail:
 scale_done:
 same:
 	VBROADCASTSS (CX), Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         $0x00000004, DI
+
+weights:
 	VMOVUPS      (AX), Y3
 	VSUBPS       Y0, Y3, Y3
 	VMOVUPS      avx2vectorlow<>+0(SB), Y4
@@ -2447,174 +2450,9 @@ same:
 	VMULPS       Y3, Y5, Y5
 	VMOVUPS      Y5, 32(AX)
 	VADDPS       Y5, Y2, Y2
-	VMOVUPS      64(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y4
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y4, Y3, Y4
-	VMULPS       avx2vectorlog2e<>+0(SB), Y4, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y4
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y4
-	VMOVUPS      avx2vectorc4<>+0(SB), Y5
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       avx2vectorone<>+0(SB), Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 64(AX)
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      96(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y4
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y4, Y3, Y4
-	VMULPS       avx2vectorlog2e<>+0(SB), Y4, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y4
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y4
-	VMOVUPS      avx2vectorc4<>+0(SB), Y5
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       avx2vectorone<>+0(SB), Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 96(AX)
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      128(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y4
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y4, Y3, Y4
-	VMULPS       avx2vectorlog2e<>+0(SB), Y4, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y4
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y4
-	VMOVUPS      avx2vectorc4<>+0(SB), Y5
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       avx2vectorone<>+0(SB), Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 128(AX)
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      160(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y4
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y4, Y3, Y4
-	VMULPS       avx2vectorlog2e<>+0(SB), Y4, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y4
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y4
-	VMOVUPS      avx2vectorc4<>+0(SB), Y5
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       avx2vectorone<>+0(SB), Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 160(AX)
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      192(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y4
-	VMAXPS       Y3, Y4, Y4
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y4, Y3, Y4
-	VMULPS       avx2vectorlog2e<>+0(SB), Y4, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y4
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y4
-	VMOVUPS      avx2vectorc4<>+0(SB), Y5
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VFMADD213PS  avx2vectorone<>+0(SB), Y4, Y5
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VPADDD       avx2vectorone<>+0(SB), Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 192(AX)
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      224(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      avx2vectorlow<>+0(SB), Y0
-	VMAXPS       Y3, Y0, Y0
-	VMOVUPS      avx2vectorhigh<>+0(SB), Y3
-	VMINPS       Y0, Y3, Y0
-	VMULPS       avx2vectorlog2e<>+0(SB), Y0, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS avx2vectorln2high<>+0(SB), Y3, Y0
-	VFNMADD231PS avx2vectorln2low<>+0(SB), Y3, Y0
-	VMOVUPS      avx2vectorc4<>+0(SB), Y4
-	VFMADD213PS  avx2vectorc3<>+0(SB), Y0, Y4
-	VFMADD213PS  avx2vectorc2<>+0(SB), Y0, Y4
-	VFMADD213PS  avx2vectorc1<>+0(SB), Y0, Y4
-	VFMADD213PS  avx2vectorc0<>+0(SB), Y0, Y4
-	VFMADD213PS  avx2vectorone<>+0(SB), Y0, Y4
-	VFMADD213PS  avx2vectorone<>+0(SB), Y0, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y0
-	VPSUBD       Y0, Y3, Y3
-	VPSLLD       $0x17, Y0, Y0
-	VPADDD       avx2vectorone<>+0(SB), Y0, Y0
-	VMULPS       Y0, Y4, Y4
-	VPSLLD       $0x17, Y3, Y3
-	VPADDD       avx2vectorone<>+0(SB), Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VMOVUPS      Y4, 224(AX)
-	VADDPS       Y4, Y2, Y2
+	ADDQ         $0x00000040, AX
+	DECQ         DI
+	JNZ          weights
 	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPS       X1, X0, X0
@@ -2624,7 +2462,6 @@ same:
 	VADDPS       X1, X0, X0
 	VADDSS       4(CX), X0, X0
 	VMOVSS       X0, 4(CX)
-	ADDQ         $0x00000100, AX
 	ADDQ         $0x08, CX
 	LEAQ         (DX)(SI*4), DX
 	DECQ         BX
@@ -2633,32 +2470,35 @@ same:
 	RET
 
 // func deltaAVX2(state []float32, keys []float32, gates []float32, v []float32, y []float32, vStride int, yStride int)
-// Requires: AVX, FMA3
-TEXT ·deltaAVX2(SB), NOSPLIT, $40-136
-	MOVQ   keys_base+24(FP), AX
-	MOVQ   gates_base+48(FP), CX
-	MOVQ   v_base+72(FP), DX
-	MOVQ   y_base+96(FP), BX
-	MOVQ   state_len+8(FP), SI
-	SHRQ   $0x03, SI
-	SHLQ   $0x02, SI
-	MOVQ   gates_len+56(FP), DI
-	SHRQ   $0x02, DI
-	MOVQ   DI, 32(SP)
-	MOVQ   SI, DI
-	IMUL3Q $0x00000000, DI, DI
-	ADDQ   state_base+0(FP), DI
-	LEAQ   (SI)(SI*2), R8
-	MOVQ   AX, R9
-	MOVQ   SI, R10
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+// Requires: AVX, AVX2, FMA3
+TEXT ·deltaAVX2(SB), NOSPLIT, $56-136
+	MOVQ keys_base+24(FP), AX
+	MOVQ gates_base+48(FP), CX
+	MOVQ v_base+72(FP), DX
+	MOVQ y_base+96(FP), BX
+	MOVQ state_len+8(FP), SI
+	SHRQ $0x03, SI
+	SHLQ $0x02, SI
+	MOVQ gates_len+56(FP), DI
+	SHRQ $0x02, DI
+	MOVQ DI, 48(SP)
+	MOVQ state_base+0(FP), DI
+	MOVQ DI, 32(SP)
+	MOVQ $0x00000000, 40(SP)
+
+half1:
+	MOVQ  32(SP), DI
+	LEAQ  (SI)(SI*2), R8
+	MOVQ  AX, R9
+	MOVQ  SI, R10
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
 
 pass1:
 	VMOVUPS      (R9), Y8
@@ -2702,94 +2542,40 @@ pass1:
 	VADDPS       Y3, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VBROADCASTSS (CX), X2
-	VMOVUPS      (DX), X3
+	MOVQ         40(SP), DI
+	VMOVUPS      (DX)(DI*1), X3
 	VFNMADD231PS X1, X2, X3
 	VBROADCASTSS 4(CX), X1
 	VMULPS       X1, X3, X3
-	VMOVUPS      X3, (SP)
+	LEAQ         (SP), R8
+	ADDQ         40(SP), R8
+	VMOVUPS      X3, (R8)
 	VMULPS       X2, X0, X0
 	VBROADCASTSS 8(CX), X1
 	VFMADD231PS  X1, X3, X0
-	VMOVUPS      X0, (BX)
+	VMOVUPS      X0, (BX)(DI*1)
 	MOVQ         SI, DI
-	IMUL3Q       $0x00000004, DI, DI
-	ADDQ         state_base+0(FP), DI
-	LEAQ         (SI)(SI*2), R8
-	MOVQ         AX, R9
-	MOVQ         SI, R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-
-pass2:
-	VMOVUPS      (R9), Y8
-	VMOVUPS      (R9)(SI*1), Y9
-	VMOVUPS      (DI), Y10
-	VFMADD231PS  Y8, Y10, Y0
-	VFMADD231PS  Y9, Y10, Y4
-	VMOVUPS      (DI)(SI*1), Y10
-	VFMADD231PS  Y8, Y10, Y1
-	VFMADD231PS  Y9, Y10, Y5
-	VMOVUPS      (DI)(SI*2), Y10
-	VFMADD231PS  Y8, Y10, Y2
-	VFMADD231PS  Y9, Y10, Y6
-	VMOVUPS      (DI)(R8*1), Y10
-	VFMADD231PS  Y8, Y10, Y3
-	VFMADD231PS  Y9, Y10, Y7
-	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R9
-	SUBQ         $0x00000020, R10
-	JNZ          pass2
-	VUNPCKLPS    Y1, Y0, Y8
-	VUNPCKHPS    Y1, Y0, Y0
-	VADDPS       Y0, Y8, Y8
-	VUNPCKLPS    Y3, Y2, Y0
-	VUNPCKHPS    Y3, Y2, Y2
-	VADDPS       Y2, Y0, Y0
-	VUNPCKLPS    Y5, Y4, Y1
-	VUNPCKHPS    Y5, Y4, Y4
-	VADDPS       Y4, Y1, Y1
-	VUNPCKLPS    Y7, Y6, Y2
-	VUNPCKHPS    Y7, Y6, Y6
-	VADDPS       Y6, Y2, Y2
-	VUNPCKLPD    Y0, Y8, Y3
-	VUNPCKHPD    Y0, Y8, Y8
-	VADDPS       Y8, Y3, Y3
-	VUNPCKLPD    Y2, Y1, Y0
-	VUNPCKHPD    Y2, Y1, Y1
-	VADDPS       Y1, Y0, Y0
-	VPERM2F128   $0x20, Y0, Y3, Y1
-	VPERM2F128   $0x31, Y0, Y3, Y3
-	VADDPS       Y3, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X0
-	VBROADCASTSS (CX), X2
-	VMOVUPS      16(DX), X3
-	VFNMADD231PS X1, X2, X3
-	VBROADCASTSS 4(CX), X1
-	VMULPS       X1, X3, X3
-	VMOVUPS      X3, 16(SP)
-	VMULPS       X2, X0, X0
-	VBROADCASTSS 8(CX), X1
-	VFMADD231PS  X1, X3, X0
-	VMOVUPS      X0, 16(BX)
+	SHLQ         $0x02, DI
+	ADDQ         DI, 32(SP)
+	ADDQ         $0x10, 40(SP)
+	CMPQ         40(SP), $0x20
+	JB           half1
 
 rows:
-	DECQ         32(SP)
-	JZ           last
-	LEAQ         (AX)(SI*2), AX
-	ADDQ         $0x10, CX
-	MOVQ         vStride+120(FP), DI
-	LEAQ         (DX)(DI*4), DX
-	MOVQ         yStride+128(FP), DI
-	LEAQ         (BX)(DI*4), BX
-	MOVQ         SI, DI
-	IMUL3Q       $0x00000000, DI, DI
-	ADDQ         state_base+0(FP), DI
+	DECQ 48(SP)
+	JZ   last
+	LEAQ (AX)(SI*2), AX
+	ADDQ $0x10, CX
+	MOVQ vStride+120(FP), DI
+	LEAQ (DX)(DI*4), DX
+	MOVQ yStride+128(FP), DI
+	LEAQ (BX)(DI*4), BX
+	MOVQ state_base+0(FP), DI
+	MOVQ DI, 32(SP)
+	MOVQ $0x00000000, 40(SP)
+
+half2:
+	MOVQ         32(SP), DI
 	LEAQ         (SI)(SI*2), R8
 	MOVQ         AX, R9
 	MOVQ         SI, R10
@@ -2797,20 +2583,22 @@ rows:
 	SUBQ         SI, R11
 	SUBQ         SI, R11
 	VBROADCASTSS -16(CX), Y0
-	VBROADCASTSS (SP), Y1
-	VBROADCASTSS 4(SP), Y2
-	VBROADCASTSS 8(SP), Y3
-	VBROADCASTSS 12(SP), Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	VXORPS       Y8, Y8, Y8
-	VXORPS       Y9, Y9, Y9
-	VXORPS       Y10, Y10, Y10
-	VXORPS       Y11, Y11, Y11
-	VXORPS       Y12, Y12, Y12
+	LEAQ         (SP), R12
+	ADDQ         40(SP), R12
+	VBROADCASTSS (R12), Y1
+	VBROADCASTSS 4(R12), Y2
+	VBROADCASTSS 8(R12), Y3
+	VBROADCASTSS 12(R12), Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
+	VPXOR        Y12, Y12, Y12
 
-pass3:
+pass2:
 	VMOVUPS      (R9), Y13
 	VMOVUPS      (R9)(SI*1), Y14
 	VMULPS       (DI), Y0, Y15
@@ -2837,7 +2625,7 @@ pass3:
 	ADDQ         $0x00000020, R9
 	ADDQ         $0x00000020, R11
 	SUBQ         $0x00000020, R10
-	JNZ          pass3
+	JNZ          pass2
 	VUNPCKLPS    Y6, Y5, Y0
 	VUNPCKHPS    Y6, Y5, Y5
 	VADDPS       Y5, Y0, Y0
@@ -2861,106 +2649,35 @@ pass3:
 	VADDPS       Y4, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VBROADCASTSS (CX), X2
-	VMOVUPS      (DX), X3
+	MOVQ         40(SP), DI
+	VMOVUPS      (DX)(DI*1), X3
 	VFNMADD231PS X1, X2, X3
 	VBROADCASTSS 4(CX), X1
 	VMULPS       X1, X3, X3
-	VMOVUPS      X3, (SP)
+	LEAQ         (SP), R8
+	ADDQ         40(SP), R8
+	VMOVUPS      X3, (R8)
 	VMULPS       X2, X0, X0
 	VBROADCASTSS 8(CX), X1
 	VFMADD231PS  X1, X3, X0
-	VMOVUPS      X0, (BX)
+	VMOVUPS      X0, (BX)(DI*1)
 	MOVQ         SI, DI
-	IMUL3Q       $0x00000004, DI, DI
-	ADDQ         state_base+0(FP), DI
-	LEAQ         (SI)(SI*2), R8
-	MOVQ         AX, R9
-	MOVQ         SI, R10
-	MOVQ         AX, R11
-	SUBQ         SI, R11
-	SUBQ         SI, R11
-	VBROADCASTSS -16(CX), Y0
-	VBROADCASTSS 16(SP), Y1
-	VBROADCASTSS 20(SP), Y2
-	VBROADCASTSS 24(SP), Y3
-	VBROADCASTSS 28(SP), Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	VXORPS       Y8, Y8, Y8
-	VXORPS       Y9, Y9, Y9
-	VXORPS       Y10, Y10, Y10
-	VXORPS       Y11, Y11, Y11
-	VXORPS       Y12, Y12, Y12
-
-pass4:
-	VMOVUPS      (R9), Y13
-	VMOVUPS      (R9)(SI*1), Y14
-	VMULPS       (DI), Y0, Y15
-	VFMADD231PS  (R11), Y1, Y15
-	VMOVUPS      Y15, (DI)
-	VFMADD231PS  Y13, Y15, Y5
-	VFMADD231PS  Y14, Y15, Y9
-	VMULPS       (DI)(SI*1), Y0, Y15
-	VFMADD231PS  (R11), Y2, Y15
-	VMOVUPS      Y15, (DI)(SI*1)
-	VFMADD231PS  Y13, Y15, Y6
-	VFMADD231PS  Y14, Y15, Y10
-	VMULPS       (DI)(SI*2), Y0, Y15
-	VFMADD231PS  (R11), Y3, Y15
-	VMOVUPS      Y15, (DI)(SI*2)
-	VFMADD231PS  Y13, Y15, Y7
-	VFMADD231PS  Y14, Y15, Y11
-	VMULPS       (DI)(R8*1), Y0, Y15
-	VFMADD231PS  (R11), Y4, Y15
-	VMOVUPS      Y15, (DI)(R8*1)
-	VFMADD231PS  Y13, Y15, Y8
-	VFMADD231PS  Y14, Y15, Y12
-	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R9
-	ADDQ         $0x00000020, R11
-	SUBQ         $0x00000020, R10
-	JNZ          pass4
-	VUNPCKLPS    Y6, Y5, Y0
-	VUNPCKHPS    Y6, Y5, Y5
-	VADDPS       Y5, Y0, Y0
-	VUNPCKLPS    Y8, Y7, Y1
-	VUNPCKHPS    Y8, Y7, Y7
-	VADDPS       Y7, Y1, Y1
-	VUNPCKLPS    Y10, Y9, Y2
-	VUNPCKHPS    Y10, Y9, Y9
-	VADDPS       Y9, Y2, Y2
-	VUNPCKLPS    Y12, Y11, Y3
-	VUNPCKHPS    Y12, Y11, Y11
-	VADDPS       Y11, Y3, Y3
-	VUNPCKLPD    Y1, Y0, Y4
-	VUNPCKHPD    Y1, Y0, Y0
-	VADDPS       Y0, Y4, Y4
-	VUNPCKLPD    Y3, Y2, Y0
-	VUNPCKHPD    Y3, Y2, Y2
-	VADDPS       Y2, Y0, Y0
-	VPERM2F128   $0x20, Y0, Y4, Y1
-	VPERM2F128   $0x31, Y0, Y4, Y4
-	VADDPS       Y4, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X0
-	VBROADCASTSS (CX), X2
-	VMOVUPS      16(DX), X3
-	VFNMADD231PS X1, X2, X3
-	VBROADCASTSS 4(CX), X1
-	VMULPS       X1, X3, X3
-	VMOVUPS      X3, 16(SP)
-	VMULPS       X2, X0, X0
-	VBROADCASTSS 8(CX), X1
-	VFMADD231PS  X1, X3, X0
-	VMOVUPS      X0, 16(BX)
+	SHLQ         $0x02, DI
+	ADDQ         DI, 32(SP)
+	ADDQ         $0x10, 40(SP)
+	CMPQ         40(SP), $0x20
+	JB           half2
 	JMP          rows
 
 last:
-	LEAQ         (AX)(SI*2), AX
-	ADDQ         $0x10, CX
-	MOVQ         SI, DX
-	IMUL3Q       $0x00000000, DX, DX
-	ADDQ         state_base+0(FP), DX
+	LEAQ (AX)(SI*2), AX
+	ADDQ $0x10, CX
+	MOVQ state_base+0(FP), DX
+	MOVQ DX, 32(SP)
+	MOVQ $0x00000000, 40(SP)
+
+half3:
+	MOVQ         32(SP), DX
 	LEAQ         (SI)(SI*2), BX
 	MOVQ         AX, DI
 	MOVQ         SI, DI
@@ -2968,59 +2685,36 @@ last:
 	SUBQ         SI, R8
 	SUBQ         SI, R8
 	VBROADCASTSS -16(CX), Y0
-	VBROADCASTSS (SP), Y1
-	VBROADCASTSS 4(SP), Y2
-	VBROADCASTSS 8(SP), Y3
-	VBROADCASTSS 12(SP), Y4
+	LEAQ         (SP), R9
+	ADDQ         40(SP), R9
+	VBROADCASTSS (R9), Y1
+	VBROADCASTSS 4(R9), Y2
+	VBROADCASTSS 8(R9), Y3
+	VBROADCASTSS 12(R9), Y4
 
-pass5:
-	VMULPS       (DX), Y0, Y5
-	VFMADD231PS  (R8), Y1, Y5
-	VMOVUPS      Y5, (DX)
-	VMULPS       (DX)(SI*1), Y0, Y5
-	VFMADD231PS  (R8), Y2, Y5
-	VMOVUPS      Y5, (DX)(SI*1)
-	VMULPS       (DX)(SI*2), Y0, Y5
-	VFMADD231PS  (R8), Y3, Y5
-	VMOVUPS      Y5, (DX)(SI*2)
-	VMULPS       (DX)(BX*1), Y0, Y5
-	VFMADD231PS  (R8), Y4, Y5
-	VMOVUPS      Y5, (DX)(BX*1)
-	ADDQ         $0x00000020, DX
-	ADDQ         $0x00000020, R8
-	SUBQ         $0x00000020, DI
-	JNZ          pass5
-	MOVQ         SI, DX
-	IMUL3Q       $0x00000004, DX, DX
-	ADDQ         state_base+0(FP), DX
-	LEAQ         (SI)(SI*2), BX
-	MOVQ         AX, DI
-	MOVQ         SI, DI
-	SUBQ         SI, AX
-	SUBQ         SI, AX
-	VBROADCASTSS -16(CX), Y0
-	VBROADCASTSS 16(SP), Y1
-	VBROADCASTSS 20(SP), Y2
-	VBROADCASTSS 24(SP), Y3
-	VBROADCASTSS 28(SP), Y4
-
-pass6:
+pass3:
 	VMULPS      (DX), Y0, Y5
-	VFMADD231PS (AX), Y1, Y5
+	VFMADD231PS (R8), Y1, Y5
 	VMOVUPS     Y5, (DX)
 	VMULPS      (DX)(SI*1), Y0, Y5
-	VFMADD231PS (AX), Y2, Y5
+	VFMADD231PS (R8), Y2, Y5
 	VMOVUPS     Y5, (DX)(SI*1)
 	VMULPS      (DX)(SI*2), Y0, Y5
-	VFMADD231PS (AX), Y3, Y5
+	VFMADD231PS (R8), Y3, Y5
 	VMOVUPS     Y5, (DX)(SI*2)
 	VMULPS      (DX)(BX*1), Y0, Y5
-	VFMADD231PS (AX), Y4, Y5
+	VFMADD231PS (R8), Y4, Y5
 	VMOVUPS     Y5, (DX)(BX*1)
 	ADDQ        $0x00000020, DX
-	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, DI
-	JNZ         pass6
+	JNZ         pass3
+	MOVQ        SI, DX
+	SHLQ        $0x02, DX
+	ADDQ        DX, 32(SP)
+	ADDQ        $0x10, 40(SP)
+	CMPQ        40(SP), $0x20
+	JB          half3
 	VZEROUPPER
 	RET
 

@@ -4,6 +4,262 @@
 
 #include "textflag.h"
 
+// func dotAVX512(x []float32, y []float32) (sum float32)
+// Requires: AVX, AVX512F, BMI2, SSE
+TEXT ·dotAVX512(SB), NOSPLIT, $0-52
+	MOVQ   x_len+8(FP), AX
+	MOVQ   x_base+0(FP), CX
+	MOVQ   y_base+24(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	CMPQ   AX, $0x00000040
+	JB     rest
+
+loop:
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	VMOVUPS     64(CX), Z4
+	VFMADD231PS 64(DX), Z4, Z1
+	VMOVUPS     128(CX), Z4
+	VFMADD231PS 128(DX), Z4, Z2
+	VMOVUPS     192(CX), Z4
+	VFMADD231PS 192(DX), Z4, Z3
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000040, AX
+	CMPQ        AX, $0x00000040
+	JAE         loop
+
+rest:
+	CMPQ AX, $0x00000010
+	JB   each_tail
+
+each_loop:
+	VMOVUPS     (DX), Z4
+	VMOVUPS     (CX), Z5
+	VFMADD231PS Z4, Z5, Z0
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000010, AX
+	CMPQ        AX, $0x00000010
+	JAE         each_loop
+
+each_tail:
+	TESTQ       AX, AX
+	JZ          each_done
+	MOVL        $0x0000ffff, BX
+	BZHIL       AX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   (DX), K1, Z4
+	VMOVUPS.Z   (CX), K1, Z5
+	VFMADD231PS Z4, Z5, Z0
+
+each_done:
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X1, X0, X0
+	VZEROUPPER
+	MOVSS         X0, sum+48(FP)
+	RET
+
+// func normAVX512(y []float32, x []float32, w []float32, r float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normAVX512(SB), NOSPLIT, $0-76
+	VBROADCASTSS r+72(FP), Z0
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         w_base+48(FP), BX
+	TESTQ        BX, BX
+	JZ           bare
+	CMPQ         AX, $0x00000010
+	JB           each_tail
+
+each_loop:
+	VMOVUPS (DX), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS (BX), Z2
+	VMULPS  Z2, Z1, Z1
+	VMOVUPS Z1, (CX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000040, BX
+	SUBQ    $0x00000010, AX
+	CMPQ    AX, $0x00000010
+	JAE     each_loop
+
+each_tail:
+	TESTQ     AX, AX
+	JZ        each_done
+	MOVL      $0x0000ffff, SI
+	BZHIL     AX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (DX), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS.Z (BX), K1, Z0
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)
+
+each_done:
+	VZEROUPPER
+	RET
+
+bare:
+	CMPQ AX, $0x00000010
+	JB   bare_tail
+
+bare_loop:
+	VMOVUPS (DX), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, AX
+	CMPQ    AX, $0x00000010
+	JAE     bare_loop
+
+bare_tail:
+	TESTQ     AX, AX
+	JZ        bare_done
+	MOVL      $0x0000ffff, BX
+	BZHIL     AX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)
+
+bare_done:
+	VZEROUPPER
+	RET
+
+// func gatedNormAVX512(y []float32, x []float32, w []float32, z []float32, r float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·gatedNormAVX512(SB), NOSPLIT, $0-100
+	VMOVUPS      avx512vectorsign<>+0(SB), Z0
+	VMOVUPS      avx512vectorlow<>+0(SB), Z1
+	VMOVUPS      avx512vectorhigh<>+0(SB), Z2
+	VMOVUPS      avx512vectorlog2e<>+0(SB), Z3
+	VMOVUPS      avx512vectorln2high<>+0(SB), Z4
+	VMOVUPS      avx512vectorln2low<>+0(SB), Z5
+	VMOVUPS      avx512vectorone<>+0(SB), Z6
+	VMOVUPS      avx512vectorc0<>+0(SB), Z7
+	VMOVUPS      avx512vectorc1<>+0(SB), Z8
+	VMOVUPS      avx512vectorc2<>+0(SB), Z9
+	VMOVUPS      avx512vectorc3<>+0(SB), Z10
+	VMOVUPS      avx512vectorc4<>+0(SB), Z11
+	VBROADCASTSS r+96(FP), Z12
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         w_base+48(FP), BX
+	MOVQ         z_base+72(FP), SI
+	CMPQ         AX, $0x00000010
+	JB           each_tail
+
+each_loop:
+	VMOVUPS      (SI), Z13
+	VPORD        Z0, Z13, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMINPS       Z14, Z2, Z14
+	VMULPS       Z3, Z14, Z15
+	VRNDSCALEPS  $0x00, Z15, Z15
+	VFNMADD231PS Z4, Z15, Z14
+	VFNMADD231PS Z5, Z15, Z14
+	VMOVUPS      Z11, Z16
+	VFMADD213PS  Z10, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VSCALEFPS    Z15, Z16, Z16
+	VMOVUPS      Z6, Z15
+	VADDPS       Z15, Z16, Z14
+	VPMOVD2M     Z13, K1
+	VMOVAPS      Z16, K1, Z15
+	VDIVPS       Z14, Z15, Z15
+	VMULPS       Z13, Z15, Z15
+	VMOVUPS      (DX), Z13
+	VMULPS       Z12, Z13, Z13
+	VMOVUPS      (BX), Z14
+	VMULPS       Z14, Z13, Z13
+	VMULPS       Z15, Z13, Z13
+	VMOVUPS      Z13, (CX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x00000010, AX
+	CMPQ         AX, $0x00000010
+	JAE          each_loop
+
+each_tail:
+	TESTQ        AX, AX
+	JZ           each_done
+	MOVL         $0x0000ffff, DI
+	BZHIL        AX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS.Z    (SI), K1, Z13
+	VPORD        Z0, Z13, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
+	VMULPS       Z3, Z0, Z1
+	VRNDSCALEPS  $0x00, Z1, Z1
+	VFNMADD231PS Z4, Z1, Z0
+	VFNMADD231PS Z5, Z1, Z0
+	VMOVUPS      Z11, Z2
+	VFMADD213PS  Z10, Z0, Z2
+	VFMADD213PS  Z9, Z0, Z2
+	VFMADD213PS  Z8, Z0, Z2
+	VFMADD213PS  Z7, Z0, Z2
+	VFMADD213PS  Z6, Z0, Z2
+	VFMADD213PS  Z6, Z0, Z2
+	VSCALEFPS    Z1, Z2, Z2
+	VMOVUPS      Z6, Z1
+	VADDPS       Z1, Z2, Z0
+	VPMOVD2M     Z13, K2
+	VMOVAPS      Z2, K2, Z1
+	VDIVPS       Z0, Z1, Z1
+	VMULPS       Z13, Z1, Z1
+	VMOVUPS.Z    (DX), K1, Z0
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS.Z    (BX), K1, Z2
+	VMULPS       Z2, Z0, Z0
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)
+
+each_done:
+	VZEROUPPER
+	RET
+
+DATA avx512vectorsign<>+0(SB)/4, $0x80000000
+DATA avx512vectorsign<>+4(SB)/4, $0x80000000
+DATA avx512vectorsign<>+8(SB)/4, $0x80000000
+DATA avx512vectorsign<>+12(SB)/4, $0x80000000
+DATA avx512vectorsign<>+16(SB)/4, $0x80000000
+DATA avx512vectorsign<>+20(SB)/4, $0x80000000
+DATA avx512vectorsign<>+24(SB)/4, $0x80000000
+DATA avx512vectorsign<>+28(SB)/4, $0x80000000
+DATA avx512vectorsign<>+32(SB)/4, $0x80000000
+DATA avx512vectorsign<>+36(SB)/4, $0x80000000
+DATA avx512vectorsign<>+40(SB)/4, $0x80000000
+DATA avx512vectorsign<>+44(SB)/4, $0x80000000
+DATA avx512vectorsign<>+48(SB)/4, $0x80000000
+DATA avx512vectorsign<>+52(SB)/4, $0x80000000
+DATA avx512vectorsign<>+56(SB)/4, $0x80000000
+DATA avx512vectorsign<>+60(SB)/4, $0x80000000
+GLOBL avx512vectorsign<>(SB), RODATA|NOPTR, $64
+
 DATA avx512vectorlow<>+0(SB)/4, $(-104.0)
 DATA avx512vectorlow<>+4(SB)/4, $(-104.0)
 DATA avx512vectorlow<>+8(SB)/4, $(-104.0)
@@ -202,346 +458,6 @@ DATA avx512vectorc4<>+56(SB)/4, $(0.0013814599)
 DATA avx512vectorc4<>+60(SB)/4, $(0.0013814599)
 GLOBL avx512vectorc4<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorsign<>+0(SB)/4, $0x80000000
-DATA avx512vectorsign<>+4(SB)/4, $0x80000000
-DATA avx512vectorsign<>+8(SB)/4, $0x80000000
-DATA avx512vectorsign<>+12(SB)/4, $0x80000000
-DATA avx512vectorsign<>+16(SB)/4, $0x80000000
-DATA avx512vectorsign<>+20(SB)/4, $0x80000000
-DATA avx512vectorsign<>+24(SB)/4, $0x80000000
-DATA avx512vectorsign<>+28(SB)/4, $0x80000000
-DATA avx512vectorsign<>+32(SB)/4, $0x80000000
-DATA avx512vectorsign<>+36(SB)/4, $0x80000000
-DATA avx512vectorsign<>+40(SB)/4, $0x80000000
-DATA avx512vectorsign<>+44(SB)/4, $0x80000000
-DATA avx512vectorsign<>+48(SB)/4, $0x80000000
-DATA avx512vectorsign<>+52(SB)/4, $0x80000000
-DATA avx512vectorsign<>+56(SB)/4, $0x80000000
-DATA avx512vectorsign<>+60(SB)/4, $0x80000000
-GLOBL avx512vectorsign<>(SB), RODATA|NOPTR, $64
-
-DATA avx512vectorzero<>+0(SB)/4, $0x00000000
-DATA avx512vectorzero<>+4(SB)/4, $0x00000000
-DATA avx512vectorzero<>+8(SB)/4, $0x00000000
-DATA avx512vectorzero<>+12(SB)/4, $0x00000000
-DATA avx512vectorzero<>+16(SB)/4, $0x00000000
-DATA avx512vectorzero<>+20(SB)/4, $0x00000000
-DATA avx512vectorzero<>+24(SB)/4, $0x00000000
-DATA avx512vectorzero<>+28(SB)/4, $0x00000000
-DATA avx512vectorzero<>+32(SB)/4, $0x00000000
-DATA avx512vectorzero<>+36(SB)/4, $0x00000000
-DATA avx512vectorzero<>+40(SB)/4, $0x00000000
-DATA avx512vectorzero<>+44(SB)/4, $0x00000000
-DATA avx512vectorzero<>+48(SB)/4, $0x00000000
-DATA avx512vectorzero<>+52(SB)/4, $0x00000000
-DATA avx512vectorzero<>+56(SB)/4, $0x00000000
-DATA avx512vectorzero<>+60(SB)/4, $0x00000000
-GLOBL avx512vectorzero<>(SB), RODATA|NOPTR, $64
-
-DATA avx512vectoreven<>+0(SB)/4, $0x00000000
-DATA avx512vectoreven<>+4(SB)/4, $0x00000002
-DATA avx512vectoreven<>+8(SB)/4, $0x00000004
-DATA avx512vectoreven<>+12(SB)/4, $0x00000006
-DATA avx512vectoreven<>+16(SB)/4, $0x00000008
-DATA avx512vectoreven<>+20(SB)/4, $0x0000000a
-DATA avx512vectoreven<>+24(SB)/4, $0x0000000c
-DATA avx512vectoreven<>+28(SB)/4, $0x0000000e
-DATA avx512vectoreven<>+32(SB)/4, $0x00000010
-DATA avx512vectoreven<>+36(SB)/4, $0x00000012
-DATA avx512vectoreven<>+40(SB)/4, $0x00000014
-DATA avx512vectoreven<>+44(SB)/4, $0x00000016
-DATA avx512vectoreven<>+48(SB)/4, $0x00000018
-DATA avx512vectoreven<>+52(SB)/4, $0x0000001a
-DATA avx512vectoreven<>+56(SB)/4, $0x0000001c
-DATA avx512vectoreven<>+60(SB)/4, $0x0000001e
-GLOBL avx512vectoreven<>(SB), RODATA|NOPTR, $64
-
-DATA avx512vectorodd<>+0(SB)/4, $0x00000001
-DATA avx512vectorodd<>+4(SB)/4, $0x00000003
-DATA avx512vectorodd<>+8(SB)/4, $0x00000005
-DATA avx512vectorodd<>+12(SB)/4, $0x00000007
-DATA avx512vectorodd<>+16(SB)/4, $0x00000009
-DATA avx512vectorodd<>+20(SB)/4, $0x0000000b
-DATA avx512vectorodd<>+24(SB)/4, $0x0000000d
-DATA avx512vectorodd<>+28(SB)/4, $0x0000000f
-DATA avx512vectorodd<>+32(SB)/4, $0x00000011
-DATA avx512vectorodd<>+36(SB)/4, $0x00000013
-DATA avx512vectorodd<>+40(SB)/4, $0x00000015
-DATA avx512vectorodd<>+44(SB)/4, $0x00000017
-DATA avx512vectorodd<>+48(SB)/4, $0x00000019
-DATA avx512vectorodd<>+52(SB)/4, $0x0000001b
-DATA avx512vectorodd<>+56(SB)/4, $0x0000001d
-DATA avx512vectorodd<>+60(SB)/4, $0x0000001f
-GLOBL avx512vectorodd<>(SB), RODATA|NOPTR, $64
-
-DATA avx512vectormask2<>+0(SB)/4, $0x00000003
-DATA avx512vectormask2<>+4(SB)/4, $0x00000003
-DATA avx512vectormask2<>+8(SB)/4, $0x00000003
-DATA avx512vectormask2<>+12(SB)/4, $0x00000003
-DATA avx512vectormask2<>+16(SB)/4, $0x00000003
-DATA avx512vectormask2<>+20(SB)/4, $0x00000003
-DATA avx512vectormask2<>+24(SB)/4, $0x00000003
-DATA avx512vectormask2<>+28(SB)/4, $0x00000003
-GLOBL avx512vectormask2<>(SB), RODATA|NOPTR, $32
-
-DATA avx512vectormask4<>+0(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+4(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+8(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+12(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+16(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+20(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+24(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+28(SB)/4, $0x0000000f
-GLOBL avx512vectormask4<>(SB), RODATA|NOPTR, $32
-
-DATA avx512vectormask8<>+0(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+4(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+8(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+12(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+16(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+20(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+24(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+28(SB)/4, $0x000000ff
-GLOBL avx512vectormask8<>(SB), RODATA|NOPTR, $32
-
-// func dotAVX512(x []float32, y []float32) (sum float32)
-// Requires: AVX, AVX512F, BMI2, SSE
-TEXT ·dotAVX512(SB), NOSPLIT, $0-52
-	MOVQ    x_len+8(FP), AX
-	MOVQ    x_base+0(FP), CX
-	MOVQ    y_base+24(FP), DX
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	CMPQ    AX, $0x00000040
-	JB      rest
-
-loop:
-	VMOVUPS     (CX), Z4
-	VFMADD231PS (DX), Z4, Z0
-	VMOVUPS     64(CX), Z4
-	VFMADD231PS 64(DX), Z4, Z1
-	VMOVUPS     128(CX), Z4
-	VFMADD231PS 128(DX), Z4, Z2
-	VMOVUPS     192(CX), Z4
-	VFMADD231PS 192(DX), Z4, Z3
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, DX
-	SUBQ        $0x00000040, AX
-	CMPQ        AX, $0x00000040
-	JAE         loop
-
-rest:
-	CMPQ AX, $0x00000010
-	JB   each_tail
-
-each_loop:
-	VMOVUPS     (DX), Z4
-	VMOVUPS     (CX), Z5
-	VFMADD231PS Z4, Z5, Z0
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, DX
-	SUBQ        $0x00000010, AX
-	CMPQ        AX, $0x00000010
-	JAE         each_loop
-
-each_tail:
-	TESTQ       AX, AX
-	JZ          each_done
-	MOVL        $0x0000ffff, BX
-	BZHIL       AX, BX, BX
-	KMOVW       BX, K1
-	VMOVUPS.Z   (DX), K1, Z4
-	VMOVUPS.Z   (CX), K1, Z5
-	VFMADD231PS Z4, Z5, Z0
-
-each_done:
-	VADDPS        Z1, Z0, Z0
-	VADDPS        Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y0, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X1, X0, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X1, X0, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X1, X0, X0
-	VZEROUPPER
-	MOVSS         X0, sum+48(FP)
-	RET
-
-// func normAVX512(y []float32, x []float32, w []float32, r float32)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·normAVX512(SB), NOSPLIT, $0-76
-	VBROADCASTSS r+72(FP), Z0
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         w_base+48(FP), BX
-	TESTQ        BX, BX
-	JZ           bare
-	CMPQ         AX, $0x00000010
-	JB           each_tail
-
-each_loop:
-	VMOVUPS (DX), Z1
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS (BX), Z2
-	VMULPS  Z2, Z1, Z1
-	VMOVUPS Z1, (CX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, AX
-	CMPQ    AX, $0x00000010
-	JAE     each_loop
-
-each_tail:
-	TESTQ     AX, AX
-	JZ        each_done
-	MOVL      $0x0000ffff, SI
-	BZHIL     AX, SI, SI
-	KMOVW     SI, K1
-	VMOVUPS.Z (DX), K1, Z1
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS.Z (BX), K1, Z0
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS   Z1, K1, (CX)
-
-each_done:
-	VZEROUPPER
-	RET
-
-bare:
-	CMPQ AX, $0x00000010
-	JB   bare_tail
-
-bare_loop:
-	VMOVUPS (DX), Z1
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, (CX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
-	SUBQ    $0x00000010, AX
-	CMPQ    AX, $0x00000010
-	JAE     bare_loop
-
-bare_tail:
-	TESTQ     AX, AX
-	JZ        bare_done
-	MOVL      $0x0000ffff, BX
-	BZHIL     AX, BX, BX
-	KMOVW     BX, K1
-	VMOVUPS.Z (DX), K1, Z1
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS   Z1, K1, (CX)
-
-bare_done:
-	VZEROUPPER
-	RET
-
-// func gatedNormAVX512(y []float32, x []float32, w []float32, z []float32, r float32)
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·gatedNormAVX512(SB), NOSPLIT, $0-100
-	VMOVUPS      avx512vectorlow<>+0(SB), Z0
-	VMOVUPS      avx512vectorhigh<>+0(SB), Z1
-	VMOVUPS      avx512vectorlog2e<>+0(SB), Z2
-	VMOVUPS      avx512vectorln2high<>+0(SB), Z3
-	VMOVUPS      avx512vectorln2low<>+0(SB), Z4
-	VMOVUPS      avx512vectorone<>+0(SB), Z5
-	VMOVUPS      avx512vectorc0<>+0(SB), Z6
-	VMOVUPS      avx512vectorc1<>+0(SB), Z7
-	VMOVUPS      avx512vectorc2<>+0(SB), Z8
-	VMOVUPS      avx512vectorc3<>+0(SB), Z9
-	VMOVUPS      avx512vectorc4<>+0(SB), Z10
-	VMOVUPS      avx512vectorsign<>+0(SB), Z11
-	VBROADCASTSS r+96(FP), Z12
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         w_base+48(FP), BX
-	MOVQ         z_base+72(FP), SI
-	CMPQ         AX, $0x00000010
-	JB           each_tail
-
-each_loop:
-	VMOVUPS      (SI), Z13
-	VPORD        Z11, Z13, Z14
-	VMAXPS       Z14, Z0, Z14
-	VMINPS       Z14, Z1, Z14
-	VMULPS       Z2, Z14, Z15
-	VRNDSCALEPS  $0x00, Z15, Z15
-	VFNMADD231PS Z3, Z15, Z14
-	VFNMADD231PS Z4, Z15, Z14
-	VMOVUPS      Z10, Z16
-	VFMADD213PS  Z9, Z14, Z16
-	VFMADD213PS  Z8, Z14, Z16
-	VFMADD213PS  Z7, Z14, Z16
-	VFMADD213PS  Z6, Z14, Z16
-	VFMADD213PS  Z5, Z14, Z16
-	VFMADD213PS  Z5, Z14, Z16
-	VSCALEFPS    Z15, Z16, Z16
-	VMOVUPS      Z5, Z15
-	VADDPS       Z15, Z16, Z14
-	VPMOVD2M     Z13, K1
-	VMOVAPS      Z16, K1, Z15
-	VDIVPS       Z14, Z15, Z15
-	VMULPS       Z13, Z15, Z15
-	VMOVUPS      (DX), Z13
-	VMULPS       Z12, Z13, Z13
-	VMOVUPS      (BX), Z14
-	VMULPS       Z14, Z13, Z13
-	VMULPS       Z15, Z13, Z13
-	VMOVUPS      Z13, (CX)
-	ADDQ         $0x00000040, CX
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x00000010, AX
-	CMPQ         AX, $0x00000010
-	JAE          each_loop
-
-each_tail:
-	TESTQ        AX, AX
-	JZ           each_done
-	MOVL         $0x0000ffff, DI
-	BZHIL        AX, DI, DI
-	KMOVW        DI, K1
-	VMOVUPS.Z    (SI), K1, Z13
-	VPORD        Z11, Z13, Z11
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z0, Z1, Z0
-	VMULPS       Z2, Z0, Z1
-	VRNDSCALEPS  $0x00, Z1, Z1
-	VFNMADD231PS Z3, Z1, Z0
-	VFNMADD231PS Z4, Z1, Z0
-	VMOVUPS      Z10, Z2
-	VFMADD213PS  Z9, Z0, Z2
-	VFMADD213PS  Z8, Z0, Z2
-	VFMADD213PS  Z7, Z0, Z2
-	VFMADD213PS  Z6, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
-	VSCALEFPS    Z1, Z2, Z2
-	VMOVUPS      Z5, Z1
-	VADDPS       Z1, Z2, Z0
-	VPMOVD2M     Z13, K2
-	VMOVAPS      Z2, K2, Z1
-	VDIVPS       Z0, Z1, Z1
-	VMULPS       Z13, Z1, Z1
-	VMOVUPS.Z    (DX), K1, Z0
-	VMULPS       Z12, Z0, Z0
-	VMOVUPS.Z    (BX), K1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)
-
-each_done:
-	VZEROUPPER
-	RET
-
 // func addAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·addAVX512(SB), NOSPLIT, $0-72
@@ -661,18 +577,18 @@ each_done:
 // func swigluAVX512(y []float32, gate []float32, up []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·swigluAVX512(SB), NOSPLIT, $0-72
-	VMOVUPS avx512vectorlow<>+0(SB), Z0
-	VMOVUPS avx512vectorhigh<>+0(SB), Z1
-	VMOVUPS avx512vectorlog2e<>+0(SB), Z2
-	VMOVUPS avx512vectorln2high<>+0(SB), Z3
-	VMOVUPS avx512vectorln2low<>+0(SB), Z4
-	VMOVUPS avx512vectorone<>+0(SB), Z5
-	VMOVUPS avx512vectorc0<>+0(SB), Z6
-	VMOVUPS avx512vectorc1<>+0(SB), Z7
-	VMOVUPS avx512vectorc2<>+0(SB), Z8
-	VMOVUPS avx512vectorc3<>+0(SB), Z9
-	VMOVUPS avx512vectorc4<>+0(SB), Z10
-	VMOVUPS avx512vectorsign<>+0(SB), Z11
+	VMOVUPS avx512vectorsign<>+0(SB), Z0
+	VMOVUPS avx512vectorlow<>+0(SB), Z1
+	VMOVUPS avx512vectorhigh<>+0(SB), Z2
+	VMOVUPS avx512vectorlog2e<>+0(SB), Z3
+	VMOVUPS avx512vectorln2high<>+0(SB), Z4
+	VMOVUPS avx512vectorln2low<>+0(SB), Z5
+	VMOVUPS avx512vectorone<>+0(SB), Z6
+	VMOVUPS avx512vectorc0<>+0(SB), Z7
+	VMOVUPS avx512vectorc1<>+0(SB), Z8
+	VMOVUPS avx512vectorc2<>+0(SB), Z9
+	VMOVUPS avx512vectorc3<>+0(SB), Z10
+	VMOVUPS avx512vectorc4<>+0(SB), Z11
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    gate_base+24(FP), DX
@@ -682,22 +598,22 @@ TEXT ·swigluAVX512(SB), NOSPLIT, $0-72
 
 each_loop:
 	VMOVUPS      (DX), Z12
-	VPORD        Z11, Z12, Z13
-	VMAXPS       Z13, Z0, Z13
-	VMINPS       Z13, Z1, Z13
-	VMULPS       Z2, Z13, Z14
+	VPORD        Z0, Z12, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMINPS       Z13, Z2, Z13
+	VMULPS       Z3, Z13, Z14
 	VRNDSCALEPS  $0x00, Z14, Z14
-	VFNMADD231PS Z3, Z14, Z13
 	VFNMADD231PS Z4, Z14, Z13
-	VMOVUPS      Z10, Z15
+	VFNMADD231PS Z5, Z14, Z13
+	VMOVUPS      Z11, Z15
+	VFMADD213PS  Z10, Z13, Z15
 	VFMADD213PS  Z9, Z13, Z15
 	VFMADD213PS  Z8, Z13, Z15
 	VFMADD213PS  Z7, Z13, Z15
 	VFMADD213PS  Z6, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
+	VFMADD213PS  Z6, Z13, Z15
 	VSCALEFPS    Z14, Z15, Z15
-	VMOVUPS      Z5, Z14
+	VMOVUPS      Z6, Z14
 	VADDPS       Z14, Z15, Z13
 	VPMOVD2M     Z12, K1
 	VMOVAPS      Z15, K1, Z14
@@ -720,22 +636,22 @@ each_tail:
 	BZHIL        AX, SI, SI
 	KMOVW        SI, K1
 	VMOVUPS.Z    (DX), K1, Z12
-	VPORD        Z11, Z12, Z11
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z0, Z1, Z0
-	VMULPS       Z2, Z0, Z1
+	VPORD        Z0, Z12, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
+	VMULPS       Z3, Z0, Z1
 	VRNDSCALEPS  $0x00, Z1, Z1
-	VFNMADD231PS Z3, Z1, Z0
 	VFNMADD231PS Z4, Z1, Z0
-	VMOVUPS      Z10, Z2
+	VFNMADD231PS Z5, Z1, Z0
+	VMOVUPS      Z11, Z2
+	VFMADD213PS  Z10, Z0, Z2
 	VFMADD213PS  Z9, Z0, Z2
 	VFMADD213PS  Z8, Z0, Z2
 	VFMADD213PS  Z7, Z0, Z2
 	VFMADD213PS  Z6, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
+	VFMADD213PS  Z6, Z0, Z2
 	VSCALEFPS    Z1, Z2, Z2
-	VMOVUPS      Z5, Z1
+	VMOVUPS      Z6, Z1
 	VADDPS       Z1, Z2, Z0
 	VPMOVD2M     Z12, K2
 	VMOVAPS      Z2, K2, Z1
@@ -752,18 +668,18 @@ each_done:
 // func gateAVX512(x []float32, gate []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·gateAVX512(SB), NOSPLIT, $0-48
-	VMOVUPS avx512vectorlow<>+0(SB), Z0
-	VMOVUPS avx512vectorhigh<>+0(SB), Z1
-	VMOVUPS avx512vectorlog2e<>+0(SB), Z2
-	VMOVUPS avx512vectorln2high<>+0(SB), Z3
-	VMOVUPS avx512vectorln2low<>+0(SB), Z4
-	VMOVUPS avx512vectorone<>+0(SB), Z5
-	VMOVUPS avx512vectorc0<>+0(SB), Z6
-	VMOVUPS avx512vectorc1<>+0(SB), Z7
-	VMOVUPS avx512vectorc2<>+0(SB), Z8
-	VMOVUPS avx512vectorc3<>+0(SB), Z9
-	VMOVUPS avx512vectorc4<>+0(SB), Z10
-	VMOVUPS avx512vectorsign<>+0(SB), Z11
+	VMOVUPS avx512vectorsign<>+0(SB), Z0
+	VMOVUPS avx512vectorlow<>+0(SB), Z1
+	VMOVUPS avx512vectorhigh<>+0(SB), Z2
+	VMOVUPS avx512vectorlog2e<>+0(SB), Z3
+	VMOVUPS avx512vectorln2high<>+0(SB), Z4
+	VMOVUPS avx512vectorln2low<>+0(SB), Z5
+	VMOVUPS avx512vectorone<>+0(SB), Z6
+	VMOVUPS avx512vectorc0<>+0(SB), Z7
+	VMOVUPS avx512vectorc1<>+0(SB), Z8
+	VMOVUPS avx512vectorc2<>+0(SB), Z9
+	VMOVUPS avx512vectorc3<>+0(SB), Z10
+	VMOVUPS avx512vectorc4<>+0(SB), Z11
 	MOVQ    x_len+8(FP), AX
 	MOVQ    x_base+0(FP), CX
 	MOVQ    x_base+0(FP), DX
@@ -773,22 +689,22 @@ TEXT ·gateAVX512(SB), NOSPLIT, $0-48
 
 each_loop:
 	VMOVUPS      (BX), Z12
-	VPORD        Z11, Z12, Z13
-	VMAXPS       Z13, Z0, Z13
-	VMINPS       Z13, Z1, Z13
-	VMULPS       Z2, Z13, Z14
+	VPORD        Z0, Z12, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMINPS       Z13, Z2, Z13
+	VMULPS       Z3, Z13, Z14
 	VRNDSCALEPS  $0x00, Z14, Z14
-	VFNMADD231PS Z3, Z14, Z13
 	VFNMADD231PS Z4, Z14, Z13
-	VMOVUPS      Z10, Z15
+	VFNMADD231PS Z5, Z14, Z13
+	VMOVUPS      Z11, Z15
+	VFMADD213PS  Z10, Z13, Z15
 	VFMADD213PS  Z9, Z13, Z15
 	VFMADD213PS  Z8, Z13, Z15
 	VFMADD213PS  Z7, Z13, Z15
 	VFMADD213PS  Z6, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
+	VFMADD213PS  Z6, Z13, Z15
 	VSCALEFPS    Z14, Z15, Z15
-	VMOVUPS      Z5, Z14
+	VMOVUPS      Z6, Z14
 	VADDPS       Z14, Z15, Z13
 	VPMOVD2M     Z12, K1
 	VMOVAPS      Z15, K1, Z14
@@ -810,22 +726,22 @@ each_tail:
 	BZHIL        AX, SI, SI
 	KMOVW        SI, K1
 	VMOVUPS.Z    (BX), K1, Z12
-	VPORD        Z11, Z12, Z11
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z0, Z1, Z0
-	VMULPS       Z2, Z0, Z1
+	VPORD        Z0, Z12, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
+	VMULPS       Z3, Z0, Z1
 	VRNDSCALEPS  $0x00, Z1, Z1
-	VFNMADD231PS Z3, Z1, Z0
 	VFNMADD231PS Z4, Z1, Z0
-	VMOVUPS      Z10, Z2
+	VFNMADD231PS Z5, Z1, Z0
+	VMOVUPS      Z11, Z2
+	VFMADD213PS  Z10, Z0, Z2
 	VFMADD213PS  Z9, Z0, Z2
 	VFMADD213PS  Z8, Z0, Z2
 	VFMADD213PS  Z7, Z0, Z2
 	VFMADD213PS  Z6, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
+	VFMADD213PS  Z6, Z0, Z2
 	VSCALEFPS    Z1, Z2, Z2
-	VMOVUPS      Z5, Z1
+	VMOVUPS      Z6, Z1
 	VADDPS       Z1, Z2, Z0
 	VPMOVD2M     Z12, K2
 	VMOVAPS      Z2, K2, Z1
@@ -854,10 +770,10 @@ TEXT ·combineAVX512(SB), NOSPLIT, $0-124
 	JB           each_tail
 
 each_loop:
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	MOVQ    weights_len+80(FP), R11
-	MOVQ    SI, R9
-	MOVQ    R8, R10
+	VPXORD Z1, Z1, Z1
+	MOVQ   weights_len+80(FP), R11
+	MOVQ   SI, R9
+	MOVQ   R8, R10
 
 pick1:
 	VMOVUPS      (R9), Z2
@@ -885,14 +801,14 @@ own1:
 	JAE     each_loop
 
 each_tail:
-	TESTQ   AX, AX
-	JZ      each_done
-	MOVL    $0x0000ffff, R9
-	BZHIL   AX, R9, R9
-	KMOVW   R9, K1
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	MOVQ    weights_len+80(FP), AX
-	MOVQ    R8, R8
+	TESTQ  AX, AX
+	JZ     each_done
+	MOVL   $0x0000ffff, R9
+	BZHIL  AX, R9, R9
+	KMOVW  R9, K1
+	VPXORD Z1, Z1, Z1
+	MOVQ   weights_len+80(FP), AX
+	MOVQ   R8, R8
 
 pick2:
 	VMOVUPS.Z    (SI), K1, Z2
@@ -920,18 +836,18 @@ each_done:
 // func convAVX512(y []float32, w []float32, x0 []float32, x1 []float32, x2 []float32, x3 []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·convAVX512(SB), NOSPLIT, $0-144
-	VMOVUPS avx512vectorlow<>+0(SB), Z0
-	VMOVUPS avx512vectorhigh<>+0(SB), Z1
-	VMOVUPS avx512vectorlog2e<>+0(SB), Z2
-	VMOVUPS avx512vectorln2high<>+0(SB), Z3
-	VMOVUPS avx512vectorln2low<>+0(SB), Z4
-	VMOVUPS avx512vectorone<>+0(SB), Z5
-	VMOVUPS avx512vectorc0<>+0(SB), Z6
-	VMOVUPS avx512vectorc1<>+0(SB), Z7
-	VMOVUPS avx512vectorc2<>+0(SB), Z8
-	VMOVUPS avx512vectorc3<>+0(SB), Z9
-	VMOVUPS avx512vectorc4<>+0(SB), Z10
-	VMOVUPS avx512vectorsign<>+0(SB), Z11
+	VMOVUPS avx512vectorsign<>+0(SB), Z0
+	VMOVUPS avx512vectorlow<>+0(SB), Z1
+	VMOVUPS avx512vectorhigh<>+0(SB), Z2
+	VMOVUPS avx512vectorlog2e<>+0(SB), Z3
+	VMOVUPS avx512vectorln2high<>+0(SB), Z4
+	VMOVUPS avx512vectorln2low<>+0(SB), Z5
+	VMOVUPS avx512vectorone<>+0(SB), Z6
+	VMOVUPS avx512vectorc0<>+0(SB), Z7
+	VMOVUPS avx512vectorc1<>+0(SB), Z8
+	VMOVUPS avx512vectorc2<>+0(SB), Z9
+	VMOVUPS avx512vectorc3<>+0(SB), Z10
+	VMOVUPS avx512vectorc4<>+0(SB), Z11
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_len+8(FP), CX
 	SHLQ    $0x02, CX
@@ -961,22 +877,22 @@ each_loop:
 	VMOVUPS      (R10), Z13
 	VMOVUPS      (R9), Z14
 	VFMADD231PS  Z13, Z14, Z12
-	VPORD        Z11, Z12, Z13
-	VMAXPS       Z13, Z0, Z13
-	VMINPS       Z13, Z1, Z13
-	VMULPS       Z2, Z13, Z14
+	VPORD        Z0, Z12, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMINPS       Z13, Z2, Z13
+	VMULPS       Z3, Z13, Z14
 	VRNDSCALEPS  $0x00, Z14, Z14
-	VFNMADD231PS Z3, Z14, Z13
 	VFNMADD231PS Z4, Z14, Z13
-	VMOVUPS      Z10, Z15
+	VFNMADD231PS Z5, Z14, Z13
+	VMOVUPS      Z11, Z15
+	VFMADD213PS  Z10, Z13, Z15
 	VFMADD213PS  Z9, Z13, Z15
 	VFMADD213PS  Z8, Z13, Z15
 	VFMADD213PS  Z7, Z13, Z15
 	VFMADD213PS  Z6, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
-	VFMADD213PS  Z5, Z13, Z15
+	VFMADD213PS  Z6, Z13, Z15
 	VSCALEFPS    Z14, Z15, Z15
-	VMOVUPS      Z5, Z14
+	VMOVUPS      Z6, Z14
 	VADDPS       Z14, Z15, Z13
 	VPMOVD2M     Z12, K1
 	VMOVAPS      Z15, K1, Z14
@@ -1015,22 +931,22 @@ each_tail:
 	VMOVUPS.Z    (AX), K1, Z13
 	VMOVUPS.Z    (R9), K1, Z14
 	VFMADD231PS  Z13, Z14, Z12
-	VPORD        Z11, Z12, Z11
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z0, Z1, Z0
-	VMULPS       Z2, Z0, Z1
+	VPORD        Z0, Z12, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
+	VMULPS       Z3, Z0, Z1
 	VRNDSCALEPS  $0x00, Z1, Z1
-	VFNMADD231PS Z3, Z1, Z0
 	VFNMADD231PS Z4, Z1, Z0
-	VMOVUPS      Z10, Z2
+	VFNMADD231PS Z5, Z1, Z0
+	VMOVUPS      Z11, Z2
+	VFMADD213PS  Z10, Z0, Z2
 	VFMADD213PS  Z9, Z0, Z2
 	VFMADD213PS  Z8, Z0, Z2
 	VFMADD213PS  Z7, Z0, Z2
 	VFMADD213PS  Z6, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
-	VFMADD213PS  Z5, Z0, Z2
+	VFMADD213PS  Z6, Z0, Z2
 	VSCALEFPS    Z1, Z2, Z2
-	VMOVUPS      Z5, Z1
+	VMOVUPS      Z6, Z1
 	VADDPS       Z1, Z2, Z0
 	VPMOVD2M     Z12, K2
 	VMOVAPS      Z2, K2, Z1
@@ -1082,6 +998,42 @@ heads:
 	JNZ         pairs
 	VZEROUPPER
 	RET
+
+DATA avx512vectoreven<>+0(SB)/4, $0x00000000
+DATA avx512vectoreven<>+4(SB)/4, $0x00000002
+DATA avx512vectoreven<>+8(SB)/4, $0x00000004
+DATA avx512vectoreven<>+12(SB)/4, $0x00000006
+DATA avx512vectoreven<>+16(SB)/4, $0x00000008
+DATA avx512vectoreven<>+20(SB)/4, $0x0000000a
+DATA avx512vectoreven<>+24(SB)/4, $0x0000000c
+DATA avx512vectoreven<>+28(SB)/4, $0x0000000e
+DATA avx512vectoreven<>+32(SB)/4, $0x00000010
+DATA avx512vectoreven<>+36(SB)/4, $0x00000012
+DATA avx512vectoreven<>+40(SB)/4, $0x00000014
+DATA avx512vectoreven<>+44(SB)/4, $0x00000016
+DATA avx512vectoreven<>+48(SB)/4, $0x00000018
+DATA avx512vectoreven<>+52(SB)/4, $0x0000001a
+DATA avx512vectoreven<>+56(SB)/4, $0x0000001c
+DATA avx512vectoreven<>+60(SB)/4, $0x0000001e
+GLOBL avx512vectoreven<>(SB), RODATA|NOPTR, $64
+
+DATA avx512vectorodd<>+0(SB)/4, $0x00000001
+DATA avx512vectorodd<>+4(SB)/4, $0x00000003
+DATA avx512vectorodd<>+8(SB)/4, $0x00000005
+DATA avx512vectorodd<>+12(SB)/4, $0x00000007
+DATA avx512vectorodd<>+16(SB)/4, $0x00000009
+DATA avx512vectorodd<>+20(SB)/4, $0x0000000b
+DATA avx512vectorodd<>+24(SB)/4, $0x0000000d
+DATA avx512vectorodd<>+28(SB)/4, $0x0000000f
+DATA avx512vectorodd<>+32(SB)/4, $0x00000011
+DATA avx512vectorodd<>+36(SB)/4, $0x00000013
+DATA avx512vectorodd<>+40(SB)/4, $0x00000015
+DATA avx512vectorodd<>+44(SB)/4, $0x00000017
+DATA avx512vectorodd<>+48(SB)/4, $0x00000019
+DATA avx512vectorodd<>+52(SB)/4, $0x0000001b
+DATA avx512vectorodd<>+56(SB)/4, $0x0000001d
+DATA avx512vectorodd<>+60(SB)/4, $0x0000001f
+GLOBL avx512vectorodd<>(SB), RODATA|NOPTR, $64
 
 // func ropePairsAVX512(x []float32, table []float32, heads int, stride int)
 // Requires: AVX, AVX512F
@@ -1163,6 +1115,16 @@ words:
 	VZEROUPPER
 	RET
 
+DATA avx512vectormask2<>+0(SB)/4, $0x00000003
+DATA avx512vectormask2<>+4(SB)/4, $0x00000003
+DATA avx512vectormask2<>+8(SB)/4, $0x00000003
+DATA avx512vectormask2<>+12(SB)/4, $0x00000003
+DATA avx512vectormask2<>+16(SB)/4, $0x00000003
+DATA avx512vectormask2<>+20(SB)/4, $0x00000003
+DATA avx512vectormask2<>+24(SB)/4, $0x00000003
+DATA avx512vectormask2<>+28(SB)/4, $0x00000003
+GLOBL avx512vectormask2<>(SB), RODATA|NOPTR, $32
+
 // func dequantise4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
 TEXT ·dequantise4AVX512(SB), NOSPLIT, $0-144
@@ -1204,6 +1166,16 @@ words:
 	VZEROUPPER
 	RET
 
+DATA avx512vectormask4<>+0(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+4(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+8(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+12(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+16(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+20(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+24(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+28(SB)/4, $0x0000000f
+GLOBL avx512vectormask4<>(SB), RODATA|NOPTR, $32
+
 // func dequantise8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
 TEXT ·dequantise8AVX512(SB), NOSPLIT, $0-144
@@ -1244,6 +1216,16 @@ words:
 	JNZ          groups
 	VZEROUPPER
 	RET
+
+DATA avx512vectormask8<>+0(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+4(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+8(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+12(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+16(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+20(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+24(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+28(SB)/4, $0x000000ff
+GLOBL avx512vectormask8<>(SB), RODATA|NOPTR, $32
 
 // func widenAVX512(dst []float32, row []byte)
 // Requires: AVX, AVX512F
@@ -1583,22 +1565,22 @@ rows8:
 	JB   band8_tail
 
 band8_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	VMOVUPS avx512vectorzero<>+0(SB), Z4
-	VMOVUPS avx512vectorzero<>+0(SB), Z5
-	VMOVUPS avx512vectorzero<>+0(SB), Z6
-	VMOVUPS avx512vectorzero<>+0(SB), Z7
-	VMOVUPS avx512vectorzero<>+0(SB), Z8
-	VMOVUPS avx512vectorzero<>+0(SB), Z9
-	VMOVUPS avx512vectorzero<>+0(SB), Z10
-	VMOVUPS avx512vectorzero<>+0(SB), Z11
-	VMOVUPS avx512vectorzero<>+0(SB), Z12
-	VMOVUPS avx512vectorzero<>+0(SB), Z13
-	VMOVUPS avx512vectorzero<>+0(SB), Z14
-	VMOVUPS avx512vectorzero<>+0(SB), Z15
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band8_whole_begin
@@ -1703,22 +1685,22 @@ band8_tail:
 	MOVL      $0x0000ffff, R8
 	BZHIL     R9, R8, R8
 	KMOVW     R8, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
-	VMOVUPS   avx512vectorzero<>+0(SB), Z4
-	VMOVUPS   avx512vectorzero<>+0(SB), Z5
-	VMOVUPS   avx512vectorzero<>+0(SB), Z6
-	VMOVUPS   avx512vectorzero<>+0(SB), Z7
-	VMOVUPS   avx512vectorzero<>+0(SB), Z8
-	VMOVUPS   avx512vectorzero<>+0(SB), Z9
-	VMOVUPS   avx512vectorzero<>+0(SB), Z10
-	VMOVUPS   avx512vectorzero<>+0(SB), Z11
-	VMOVUPS   avx512vectorzero<>+0(SB), Z12
-	VMOVUPS   avx512vectorzero<>+0(SB), Z13
-	VMOVUPS   avx512vectorzero<>+0(SB), Z14
-	VMOVUPS   avx512vectorzero<>+0(SB), Z15
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
 	MOVB      sum+120(FP), R8
 	TESTB     R8, R8
 	JZ        band8_part_begin
@@ -1824,14 +1806,14 @@ rows4:
 	JB   band4_tail
 
 band4_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	VMOVUPS avx512vectorzero<>+0(SB), Z4
-	VMOVUPS avx512vectorzero<>+0(SB), Z5
-	VMOVUPS avx512vectorzero<>+0(SB), Z6
-	VMOVUPS avx512vectorzero<>+0(SB), Z7
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band4_whole_begin
@@ -1904,14 +1886,14 @@ band4_tail:
 	MOVL      $0x0000ffff, R8
 	BZHIL     R9, R8, R8
 	KMOVW     R8, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
-	VMOVUPS   avx512vectorzero<>+0(SB), Z4
-	VMOVUPS   avx512vectorzero<>+0(SB), Z5
-	VMOVUPS   avx512vectorzero<>+0(SB), Z6
-	VMOVUPS   avx512vectorzero<>+0(SB), Z7
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
 	MOVB      sum+120(FP), R8
 	TESTB     R8, R8
 	JZ        band4_part_begin
@@ -1985,10 +1967,10 @@ rows2:
 	JB   band2_tail
 
 band2_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band2_whole_begin
@@ -2044,10 +2026,10 @@ band2_tail:
 	MOVL      $0x0000ffff, R8
 	BZHIL     R9, R8, R8
 	KMOVW     R8, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
 	MOVB      sum+120(FP), R8
 	TESTB     R8, R8
 	JZ        band2_part_begin
@@ -2104,8 +2086,8 @@ rows1:
 	JB   band1_tail
 
 band1_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
 	MOVB    sum+120(FP), R8
 	TESTB   R8, R8
 	JZ      band1_whole_begin
@@ -2154,8 +2136,8 @@ band1_tail:
 	MOVL      $0x0000ffff, R8
 	BZHIL     R9, R8, R8
 	KMOVW     R8, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
 	MOVB      sum+120(FP), R8
 	TESTB     R8, R8
 	JZ        band1_part_begin
@@ -2224,22 +2206,22 @@ rows8:
 	JB   band8_tail
 
 band8_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	VMOVUPS avx512vectorzero<>+0(SB), Z4
-	VMOVUPS avx512vectorzero<>+0(SB), Z5
-	VMOVUPS avx512vectorzero<>+0(SB), Z6
-	VMOVUPS avx512vectorzero<>+0(SB), Z7
-	VMOVUPS avx512vectorzero<>+0(SB), Z8
-	VMOVUPS avx512vectorzero<>+0(SB), Z9
-	VMOVUPS avx512vectorzero<>+0(SB), Z10
-	VMOVUPS avx512vectorzero<>+0(SB), Z11
-	VMOVUPS avx512vectorzero<>+0(SB), Z12
-	VMOVUPS avx512vectorzero<>+0(SB), Z13
-	VMOVUPS avx512vectorzero<>+0(SB), Z14
-	VMOVUPS avx512vectorzero<>+0(SB), Z15
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band8_whole_begin
@@ -2348,22 +2330,22 @@ band8_tail:
 	MOVL      $0x0000ffff, R9
 	BZHIL     R10, R9, R9
 	KMOVW     R9, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
-	VMOVUPS   avx512vectorzero<>+0(SB), Z4
-	VMOVUPS   avx512vectorzero<>+0(SB), Z5
-	VMOVUPS   avx512vectorzero<>+0(SB), Z6
-	VMOVUPS   avx512vectorzero<>+0(SB), Z7
-	VMOVUPS   avx512vectorzero<>+0(SB), Z8
-	VMOVUPS   avx512vectorzero<>+0(SB), Z9
-	VMOVUPS   avx512vectorzero<>+0(SB), Z10
-	VMOVUPS   avx512vectorzero<>+0(SB), Z11
-	VMOVUPS   avx512vectorzero<>+0(SB), Z12
-	VMOVUPS   avx512vectorzero<>+0(SB), Z13
-	VMOVUPS   avx512vectorzero<>+0(SB), Z14
-	VMOVUPS   avx512vectorzero<>+0(SB), Z15
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
 	MOVB      sum+120(FP), R9
 	TESTB     R9, R9
 	JZ        band8_part_begin
@@ -2473,14 +2455,14 @@ rows4:
 	JB   band4_tail
 
 band4_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	VMOVUPS avx512vectorzero<>+0(SB), Z4
-	VMOVUPS avx512vectorzero<>+0(SB), Z5
-	VMOVUPS avx512vectorzero<>+0(SB), Z6
-	VMOVUPS avx512vectorzero<>+0(SB), Z7
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band4_whole_begin
@@ -2557,14 +2539,14 @@ band4_tail:
 	MOVL      $0x0000ffff, R9
 	BZHIL     R10, R9, R9
 	KMOVW     R9, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
-	VMOVUPS   avx512vectorzero<>+0(SB), Z4
-	VMOVUPS   avx512vectorzero<>+0(SB), Z5
-	VMOVUPS   avx512vectorzero<>+0(SB), Z6
-	VMOVUPS   avx512vectorzero<>+0(SB), Z7
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
 	MOVB      sum+120(FP), R9
 	TESTB     R9, R9
 	JZ        band4_part_begin
@@ -2642,10 +2624,10 @@ rows2:
 	JB   band2_tail
 
 band2_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band2_whole_begin
@@ -2705,10 +2687,10 @@ band2_tail:
 	MOVL      $0x0000ffff, R9
 	BZHIL     R10, R9, R9
 	KMOVW     R9, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
-	VMOVUPS   avx512vectorzero<>+0(SB), Z2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z3
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
 	MOVB      sum+120(FP), R9
 	TESTB     R9, R9
 	JZ        band2_part_begin
@@ -2769,8 +2751,8 @@ rows1:
 	JB   band1_tail
 
 band1_columns:
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
 	MOVB    sum+120(FP), R9
 	TESTB   R9, R9
 	JZ      band1_whole_begin
@@ -2823,8 +2805,8 @@ band1_tail:
 	MOVL      $0x0000ffff, R9
 	BZHIL     R10, R9, R9
 	KMOVW     R9, K2
-	VMOVUPS   avx512vectorzero<>+0(SB), Z0
-	VMOVUPS   avx512vectorzero<>+0(SB), Z1
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
 	MOVB      sum+120(FP), R9
 	TESTB     R9, R9
 	JZ        band1_part_begin
@@ -2875,6 +2857,7 @@ below1:
 // func softmaxAVX512(scores []float32, stats []float32, acc []float32, dim int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·softmaxAVX512(SB), NOSPLIT, $0-80
+	VMOVUPS avx512vectorsign<>+0(SB), Z0
 	VMOVUPS avx512vectorlow<>+0(SB), Z0
 	VMOVUPS avx512vectorhigh<>+0(SB), Z1
 	VMOVUPS avx512vectorlog2e<>+0(SB), Z2
@@ -2886,7 +2869,6 @@ TEXT ·softmaxAVX512(SB), NOSPLIT, $0-80
 	VMOVUPS avx512vectorc2<>+0(SB), Z8
 	VMOVUPS avx512vectorc3<>+0(SB), Z9
 	VMOVUPS avx512vectorc4<>+0(SB), Z10
-	VMOVUPS avx512vectorsign<>+0(SB), Z11
 	MOVQ    scores_base+0(FP), AX
 	MOVQ    stats_base+24(FP), CX
 	MOVQ    acc_base+48(FP), DX
@@ -2956,9 +2938,12 @@ scale_tail:
 
 scale_done:
 same:
-	VBROADCASTSS  (CX), Z11
-	VMOVUPS       avx512vectorzero<>+0(SB), Z12
-	VMOVUPS       avx512vectorzero<>+0(SB), Z13
+	VBROADCASTSS (CX), Z11
+	VPXORD       Z12, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	MOVQ         $0x00000002, DI
+
+weights:
 	VMOVUPS       (AX), Z14
 	VSUBPS        Z11, Z14, Z14
 	VMAXPS        Z14, Z0, Z14
@@ -2995,42 +2980,9 @@ same:
 	VSCALEFPS     Z15, Z16, Z16
 	VMOVUPS       Z16, 64(AX)
 	VADDPS        Z16, Z13, Z13
-	VMOVUPS       128(AX), Z14
-	VSUBPS        Z11, Z14, Z14
-	VMAXPS        Z14, Z0, Z14
-	VMINPS        Z14, Z1, Z14
-	VMULPS        Z2, Z14, Z15
-	VRNDSCALEPS   $0x00, Z15, Z15
-	VFNMADD231PS  Z3, Z15, Z14
-	VFNMADD231PS  Z4, Z15, Z14
-	VMOVUPS       Z10, Z16
-	VFMADD213PS   Z9, Z14, Z16
-	VFMADD213PS   Z8, Z14, Z16
-	VFMADD213PS   Z7, Z14, Z16
-	VFMADD213PS   Z6, Z14, Z16
-	VFMADD213PS   Z5, Z14, Z16
-	VFMADD213PS   Z5, Z14, Z16
-	VSCALEFPS     Z15, Z16, Z16
-	VMOVUPS       Z16, 128(AX)
-	VADDPS        Z16, Z12, Z12
-	VMOVUPS       192(AX), Z14
-	VSUBPS        Z11, Z14, Z14
-	VMAXPS        Z14, Z0, Z11
-	VMINPS        Z11, Z1, Z11
-	VMULPS        Z2, Z11, Z14
-	VRNDSCALEPS   $0x00, Z14, Z14
-	VFNMADD231PS  Z3, Z14, Z11
-	VFNMADD231PS  Z4, Z14, Z11
-	VMOVUPS       Z10, Z15
-	VFMADD213PS   Z9, Z11, Z15
-	VFMADD213PS   Z8, Z11, Z15
-	VFMADD213PS   Z7, Z11, Z15
-	VFMADD213PS   Z6, Z11, Z15
-	VFMADD213PS   Z5, Z11, Z15
-	VFMADD213PS   Z5, Z11, Z15
-	VSCALEFPS     Z14, Z15, Z15
-	VMOVUPS       Z15, 192(AX)
-	VADDPS        Z15, Z13, Z13
+	ADDQ          $0x00000080, AX
+	DECQ          DI
+	JNZ           weights
 	VADDPS        Z13, Z12, Z12
 	VEXTRACTF64X4 $0x01, Z12, Y11
 	VADDPS        Y12, Y11, Y11
@@ -3042,7 +2994,6 @@ same:
 	VADDPS        X11, X12, X12
 	VADDSS        4(CX), X12, X12
 	VMOVSS        X12, 4(CX)
-	ADDQ          $0x00000100, AX
 	ADDQ          $0x08, CX
 	LEAQ          (DX)(SI*4), DX
 	DECQ          BX
@@ -3052,40 +3003,43 @@ same:
 
 // func deltaAVX512(state []float32, keys []float32, gates []float32, v []float32, y []float32, vStride int, yStride int)
 // Requires: AVX, AVX512F, FMA3
-TEXT ·deltaAVX512(SB), NOSPLIT, $72-136
-	MOVQ    keys_base+24(FP), AX
-	MOVQ    gates_base+48(FP), CX
-	MOVQ    v_base+72(FP), DX
-	MOVQ    y_base+96(FP), BX
-	MOVQ    state_len+8(FP), SI
-	SHRQ    $0x04, SI
-	SHLQ    $0x02, SI
-	MOVQ    gates_len+56(FP), DI
-	SHRQ    $0x02, DI
-	MOVQ    DI, 64(SP)
-	MOVQ    SI, DI
-	IMUL3Q  $0x00000000, DI, DI
-	ADDQ    state_base+0(FP), DI
-	LEAQ    (SI)(SI*2), R8
-	LEAQ    (DI)(SI*4), R9
-	MOVQ    AX, R10
-	MOVQ    SI, R11
-	VMOVUPS avx512vectorzero<>+0(SB), Z0
-	VMOVUPS avx512vectorzero<>+0(SB), Z1
-	VMOVUPS avx512vectorzero<>+0(SB), Z2
-	VMOVUPS avx512vectorzero<>+0(SB), Z3
-	VMOVUPS avx512vectorzero<>+0(SB), Z4
-	VMOVUPS avx512vectorzero<>+0(SB), Z5
-	VMOVUPS avx512vectorzero<>+0(SB), Z6
-	VMOVUPS avx512vectorzero<>+0(SB), Z7
-	VMOVUPS avx512vectorzero<>+0(SB), Z8
-	VMOVUPS avx512vectorzero<>+0(SB), Z9
-	VMOVUPS avx512vectorzero<>+0(SB), Z10
-	VMOVUPS avx512vectorzero<>+0(SB), Z11
-	VMOVUPS avx512vectorzero<>+0(SB), Z12
-	VMOVUPS avx512vectorzero<>+0(SB), Z13
-	VMOVUPS avx512vectorzero<>+0(SB), Z14
-	VMOVUPS avx512vectorzero<>+0(SB), Z15
+TEXT ·deltaAVX512(SB), NOSPLIT, $88-136
+	MOVQ keys_base+24(FP), AX
+	MOVQ gates_base+48(FP), CX
+	MOVQ v_base+72(FP), DX
+	MOVQ y_base+96(FP), BX
+	MOVQ state_len+8(FP), SI
+	SHRQ $0x04, SI
+	SHLQ $0x02, SI
+	MOVQ gates_len+56(FP), DI
+	SHRQ $0x02, DI
+	MOVQ DI, 80(SP)
+	MOVQ state_base+0(FP), DI
+	MOVQ DI, 64(SP)
+	MOVQ $0x00000000, 72(SP)
+
+half1:
+	MOVQ   64(SP), DI
+	LEAQ   (SI)(SI*2), R8
+	LEAQ   (DI)(SI*4), R9
+	MOVQ   AX, R10
+	MOVQ   SI, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
 
 pass1:
 	VMOVUPS       (R10), Z16
@@ -3166,140 +3120,40 @@ pass1:
 	VADDPS        Z3, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VBROADCASTSS  (CX), Y2
-	VMOVUPS       (DX), Y3
+	MOVQ          72(SP), DI
+	VMOVUPS       (DX)(DI*1), Y3
 	VFNMADD231PS  Y1, Y2, Y3
 	VBROADCASTSS  4(CX), Y1
 	VMULPS        Y1, Y3, Y3
-	VMOVUPS       Y3, (SP)
+	LEAQ          (SP), R8
+	ADDQ          72(SP), R8
+	VMOVUPS       Y3, (R8)
 	VMULPS        Y2, Y0, Y0
 	VBROADCASTSS  8(CX), Y1
 	VFMADD231PS   Y1, Y3, Y0
-	VMOVUPS       Y0, (BX)
+	VMOVUPS       Y0, (BX)(DI*1)
 	MOVQ          SI, DI
-	IMUL3Q        $0x00000008, DI, DI
-	ADDQ          state_base+0(FP), DI
-	LEAQ          (SI)(SI*2), R8
-	LEAQ          (DI)(SI*4), R9
-	MOVQ          AX, R10
-	MOVQ          SI, R11
-	VMOVUPS       avx512vectorzero<>+0(SB), Z0
-	VMOVUPS       avx512vectorzero<>+0(SB), Z1
-	VMOVUPS       avx512vectorzero<>+0(SB), Z2
-	VMOVUPS       avx512vectorzero<>+0(SB), Z3
-	VMOVUPS       avx512vectorzero<>+0(SB), Z4
-	VMOVUPS       avx512vectorzero<>+0(SB), Z5
-	VMOVUPS       avx512vectorzero<>+0(SB), Z6
-	VMOVUPS       avx512vectorzero<>+0(SB), Z7
-	VMOVUPS       avx512vectorzero<>+0(SB), Z8
-	VMOVUPS       avx512vectorzero<>+0(SB), Z9
-	VMOVUPS       avx512vectorzero<>+0(SB), Z10
-	VMOVUPS       avx512vectorzero<>+0(SB), Z11
-	VMOVUPS       avx512vectorzero<>+0(SB), Z12
-	VMOVUPS       avx512vectorzero<>+0(SB), Z13
-	VMOVUPS       avx512vectorzero<>+0(SB), Z14
-	VMOVUPS       avx512vectorzero<>+0(SB), Z15
-
-pass2:
-	VMOVUPS       (R10), Z16
-	VMOVUPS       (R10)(SI*1), Z17
-	VMOVUPS       (DI), Z18
-	VFMADD231PS   Z16, Z18, Z0
-	VFMADD231PS   Z17, Z18, Z8
-	VMOVUPS       (DI)(SI*1), Z18
-	VFMADD231PS   Z16, Z18, Z1
-	VFMADD231PS   Z17, Z18, Z9
-	VMOVUPS       (DI)(SI*2), Z18
-	VFMADD231PS   Z16, Z18, Z2
-	VFMADD231PS   Z17, Z18, Z10
-	VMOVUPS       (DI)(R8*1), Z18
-	VFMADD231PS   Z16, Z18, Z3
-	VFMADD231PS   Z17, Z18, Z11
-	VMOVUPS       (R9), Z18
-	VFMADD231PS   Z16, Z18, Z4
-	VFMADD231PS   Z17, Z18, Z12
-	VMOVUPS       (R9)(SI*1), Z18
-	VFMADD231PS   Z16, Z18, Z5
-	VFMADD231PS   Z17, Z18, Z13
-	VMOVUPS       (R9)(SI*2), Z18
-	VFMADD231PS   Z16, Z18, Z6
-	VFMADD231PS   Z17, Z18, Z14
-	VMOVUPS       (R9)(R8*1), Z18
-	VFMADD231PS   Z16, Z18, Z7
-	VFMADD231PS   Z17, Z18, Z15
-	ADDQ          $0x00000040, DI
-	ADDQ          $0x00000040, R9
-	ADDQ          $0x00000040, R10
-	SUBQ          $0x00000040, R11
-	JNZ           pass2
-	VUNPCKLPS     Z1, Z0, Z16
-	VUNPCKHPS     Z1, Z0, Z0
-	VADDPS        Z0, Z16, Z16
-	VUNPCKLPS     Z3, Z2, Z0
-	VUNPCKHPS     Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
-	VUNPCKLPS     Z5, Z4, Z1
-	VUNPCKHPS     Z5, Z4, Z4
-	VADDPS        Z4, Z1, Z1
-	VUNPCKLPS     Z7, Z6, Z2
-	VUNPCKHPS     Z7, Z6, Z6
-	VADDPS        Z6, Z2, Z2
-	VUNPCKLPS     Z9, Z8, Z3
-	VUNPCKHPS     Z9, Z8, Z8
-	VADDPS        Z8, Z3, Z3
-	VUNPCKLPS     Z11, Z10, Z4
-	VUNPCKHPS     Z11, Z10, Z10
-	VADDPS        Z10, Z4, Z4
-	VUNPCKLPS     Z13, Z12, Z5
-	VUNPCKHPS     Z13, Z12, Z12
-	VADDPS        Z12, Z5, Z5
-	VUNPCKLPS     Z15, Z14, Z6
-	VUNPCKHPS     Z15, Z14, Z14
-	VADDPS        Z14, Z6, Z6
-	VUNPCKLPD     Z0, Z16, Z7
-	VUNPCKHPD     Z0, Z16, Z16
-	VADDPS        Z16, Z7, Z7
-	VUNPCKLPD     Z2, Z1, Z0
-	VUNPCKHPD     Z2, Z1, Z1
-	VADDPS        Z1, Z0, Z0
-	VUNPCKLPD     Z4, Z3, Z1
-	VUNPCKHPD     Z4, Z3, Z3
-	VADDPS        Z3, Z1, Z1
-	VUNPCKLPD     Z6, Z5, Z2
-	VUNPCKHPD     Z6, Z5, Z5
-	VADDPS        Z5, Z2, Z2
-	VSHUFF32X4    $0x44, Z0, Z7, Z3
-	VSHUFF32X4    $0xee, Z0, Z7, Z7
-	VADDPS        Z7, Z3, Z3
-	VSHUFF32X4    $0x44, Z2, Z1, Z0
-	VSHUFF32X4    $0xee, Z2, Z1, Z1
-	VADDPS        Z1, Z0, Z0
-	VSHUFF32X4    $0x88, Z0, Z3, Z1
-	VSHUFF32X4    $0xdd, Z0, Z3, Z3
-	VADDPS        Z3, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VBROADCASTSS  (CX), Y2
-	VMOVUPS       32(DX), Y3
-	VFNMADD231PS  Y1, Y2, Y3
-	VBROADCASTSS  4(CX), Y1
-	VMULPS        Y1, Y3, Y3
-	VMOVUPS       Y3, 32(SP)
-	VMULPS        Y2, Y0, Y0
-	VBROADCASTSS  8(CX), Y1
-	VFMADD231PS   Y1, Y3, Y0
-	VMOVUPS       Y0, 32(BX)
+	SHLQ          $0x03, DI
+	ADDQ          DI, 64(SP)
+	ADDQ          $0x20, 72(SP)
+	CMPQ          72(SP), $0x40
+	JB            half1
 
 rows:
-	DECQ         64(SP)
-	JZ           last
-	LEAQ         (AX)(SI*2), AX
-	ADDQ         $0x10, CX
-	MOVQ         vStride+120(FP), DI
-	LEAQ         (DX)(DI*4), DX
-	MOVQ         yStride+128(FP), DI
-	LEAQ         (BX)(DI*4), BX
-	MOVQ         SI, DI
-	IMUL3Q       $0x00000000, DI, DI
-	ADDQ         state_base+0(FP), DI
+	DECQ 80(SP)
+	JZ   last
+	LEAQ (AX)(SI*2), AX
+	ADDQ $0x10, CX
+	MOVQ vStride+120(FP), DI
+	LEAQ (DX)(DI*4), DX
+	MOVQ yStride+128(FP), DI
+	LEAQ (BX)(DI*4), BX
+	MOVQ state_base+0(FP), DI
+	MOVQ DI, 64(SP)
+	MOVQ $0x00000000, 72(SP)
+
+half2:
+	MOVQ         64(SP), DI
 	LEAQ         (SI)(SI*2), R8
 	LEAQ         (DI)(SI*4), R9
 	MOVQ         AX, R10
@@ -3308,32 +3162,34 @@ rows:
 	SUBQ         SI, R12
 	SUBQ         SI, R12
 	VBROADCASTSS -16(CX), Z0
-	VBROADCASTSS (SP), Z1
-	VBROADCASTSS 4(SP), Z2
-	VBROADCASTSS 8(SP), Z3
-	VBROADCASTSS 12(SP), Z4
-	VBROADCASTSS 16(SP), Z5
-	VBROADCASTSS 20(SP), Z6
-	VBROADCASTSS 24(SP), Z7
-	VBROADCASTSS 28(SP), Z8
-	VMOVUPS      avx512vectorzero<>+0(SB), Z9
-	VMOVUPS      avx512vectorzero<>+0(SB), Z10
-	VMOVUPS      avx512vectorzero<>+0(SB), Z11
-	VMOVUPS      avx512vectorzero<>+0(SB), Z12
-	VMOVUPS      avx512vectorzero<>+0(SB), Z13
-	VMOVUPS      avx512vectorzero<>+0(SB), Z14
-	VMOVUPS      avx512vectorzero<>+0(SB), Z15
-	VMOVUPS      avx512vectorzero<>+0(SB), Z16
-	VMOVUPS      avx512vectorzero<>+0(SB), Z17
-	VMOVUPS      avx512vectorzero<>+0(SB), Z18
-	VMOVUPS      avx512vectorzero<>+0(SB), Z19
-	VMOVUPS      avx512vectorzero<>+0(SB), Z20
-	VMOVUPS      avx512vectorzero<>+0(SB), Z21
-	VMOVUPS      avx512vectorzero<>+0(SB), Z22
-	VMOVUPS      avx512vectorzero<>+0(SB), Z23
-	VMOVUPS      avx512vectorzero<>+0(SB), Z24
+	LEAQ         (SP), R13
+	ADDQ         72(SP), R13
+	VBROADCASTSS (R13), Z1
+	VBROADCASTSS 4(R13), Z2
+	VBROADCASTSS 8(R13), Z3
+	VBROADCASTSS 12(R13), Z4
+	VBROADCASTSS 16(R13), Z5
+	VBROADCASTSS 20(R13), Z6
+	VBROADCASTSS 24(R13), Z7
+	VBROADCASTSS 28(R13), Z8
+	VPXORD       Z9, Z9, Z9
+	VPXORD       Z10, Z10, Z10
+	VPXORD       Z11, Z11, Z11
+	VPXORD       Z12, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VPXORD       Z16, Z16, Z16
+	VPXORD       Z17, Z17, Z17
+	VPXORD       Z18, Z18, Z18
+	VPXORD       Z19, Z19, Z19
+	VPXORD       Z20, Z20, Z20
+	VPXORD       Z21, Z21, Z21
+	VPXORD       Z22, Z22, Z22
+	VPXORD       Z23, Z23, Z23
+	VPXORD       Z24, Z24, Z24
 
-pass3:
+pass2:
 	VMOVUPS       (R10), Z25
 	VMOVUPS       (R10)(SI*1), Z26
 	VMOVUPS       (R12), Z27
@@ -3382,7 +3238,7 @@ pass3:
 	ADDQ          $0x00000040, R10
 	ADDQ          $0x00000040, R12
 	SUBQ          $0x00000040, R11
-	JNZ           pass3
+	JNZ           pass2
 	VUNPCKLPS     Z10, Z9, Z0
 	VUNPCKHPS     Z10, Z9, Z9
 	VADDPS        Z9, Z0, Z0
@@ -3430,165 +3286,35 @@ pass3:
 	VADDPS        Z3, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VBROADCASTSS  (CX), Y2
-	VMOVUPS       (DX), Y3
+	MOVQ          72(SP), DI
+	VMOVUPS       (DX)(DI*1), Y3
 	VFNMADD231PS  Y1, Y2, Y3
 	VBROADCASTSS  4(CX), Y1
 	VMULPS        Y1, Y3, Y3
-	VMOVUPS       Y3, (SP)
+	LEAQ          (SP), R8
+	ADDQ          72(SP), R8
+	VMOVUPS       Y3, (R8)
 	VMULPS        Y2, Y0, Y0
 	VBROADCASTSS  8(CX), Y1
 	VFMADD231PS   Y1, Y3, Y0
-	VMOVUPS       Y0, (BX)
+	VMOVUPS       Y0, (BX)(DI*1)
 	MOVQ          SI, DI
-	IMUL3Q        $0x00000008, DI, DI
-	ADDQ          state_base+0(FP), DI
-	LEAQ          (SI)(SI*2), R8
-	LEAQ          (DI)(SI*4), R9
-	MOVQ          AX, R10
-	MOVQ          SI, R11
-	MOVQ          AX, R12
-	SUBQ          SI, R12
-	SUBQ          SI, R12
-	VBROADCASTSS  -16(CX), Z0
-	VBROADCASTSS  32(SP), Z1
-	VBROADCASTSS  36(SP), Z2
-	VBROADCASTSS  40(SP), Z3
-	VBROADCASTSS  44(SP), Z4
-	VBROADCASTSS  48(SP), Z5
-	VBROADCASTSS  52(SP), Z6
-	VBROADCASTSS  56(SP), Z7
-	VBROADCASTSS  60(SP), Z8
-	VMOVUPS       avx512vectorzero<>+0(SB), Z9
-	VMOVUPS       avx512vectorzero<>+0(SB), Z10
-	VMOVUPS       avx512vectorzero<>+0(SB), Z11
-	VMOVUPS       avx512vectorzero<>+0(SB), Z12
-	VMOVUPS       avx512vectorzero<>+0(SB), Z13
-	VMOVUPS       avx512vectorzero<>+0(SB), Z14
-	VMOVUPS       avx512vectorzero<>+0(SB), Z15
-	VMOVUPS       avx512vectorzero<>+0(SB), Z16
-	VMOVUPS       avx512vectorzero<>+0(SB), Z17
-	VMOVUPS       avx512vectorzero<>+0(SB), Z18
-	VMOVUPS       avx512vectorzero<>+0(SB), Z19
-	VMOVUPS       avx512vectorzero<>+0(SB), Z20
-	VMOVUPS       avx512vectorzero<>+0(SB), Z21
-	VMOVUPS       avx512vectorzero<>+0(SB), Z22
-	VMOVUPS       avx512vectorzero<>+0(SB), Z23
-	VMOVUPS       avx512vectorzero<>+0(SB), Z24
-
-pass4:
-	VMOVUPS       (R10), Z25
-	VMOVUPS       (R10)(SI*1), Z26
-	VMOVUPS       (R12), Z27
-	VMULPS        (DI), Z0, Z28
-	VFMADD231PS   Z27, Z1, Z28
-	VMOVUPS       Z28, (DI)
-	VFMADD231PS   Z25, Z28, Z9
-	VFMADD231PS   Z26, Z28, Z17
-	VMULPS        (DI)(SI*1), Z0, Z28
-	VFMADD231PS   Z27, Z2, Z28
-	VMOVUPS       Z28, (DI)(SI*1)
-	VFMADD231PS   Z25, Z28, Z10
-	VFMADD231PS   Z26, Z28, Z18
-	VMULPS        (DI)(SI*2), Z0, Z28
-	VFMADD231PS   Z27, Z3, Z28
-	VMOVUPS       Z28, (DI)(SI*2)
-	VFMADD231PS   Z25, Z28, Z11
-	VFMADD231PS   Z26, Z28, Z19
-	VMULPS        (DI)(R8*1), Z0, Z28
-	VFMADD231PS   Z27, Z4, Z28
-	VMOVUPS       Z28, (DI)(R8*1)
-	VFMADD231PS   Z25, Z28, Z12
-	VFMADD231PS   Z26, Z28, Z20
-	VMULPS        (R9), Z0, Z28
-	VFMADD231PS   Z27, Z5, Z28
-	VMOVUPS       Z28, (R9)
-	VFMADD231PS   Z25, Z28, Z13
-	VFMADD231PS   Z26, Z28, Z21
-	VMULPS        (R9)(SI*1), Z0, Z28
-	VFMADD231PS   Z27, Z6, Z28
-	VMOVUPS       Z28, (R9)(SI*1)
-	VFMADD231PS   Z25, Z28, Z14
-	VFMADD231PS   Z26, Z28, Z22
-	VMULPS        (R9)(SI*2), Z0, Z28
-	VFMADD231PS   Z27, Z7, Z28
-	VMOVUPS       Z28, (R9)(SI*2)
-	VFMADD231PS   Z25, Z28, Z15
-	VFMADD231PS   Z26, Z28, Z23
-	VMULPS        (R9)(R8*1), Z0, Z28
-	VFMADD231PS   Z27, Z8, Z28
-	VMOVUPS       Z28, (R9)(R8*1)
-	VFMADD231PS   Z25, Z28, Z16
-	VFMADD231PS   Z26, Z28, Z24
-	ADDQ          $0x00000040, DI
-	ADDQ          $0x00000040, R9
-	ADDQ          $0x00000040, R10
-	ADDQ          $0x00000040, R12
-	SUBQ          $0x00000040, R11
-	JNZ           pass4
-	VUNPCKLPS     Z10, Z9, Z0
-	VUNPCKHPS     Z10, Z9, Z9
-	VADDPS        Z9, Z0, Z0
-	VUNPCKLPS     Z12, Z11, Z1
-	VUNPCKHPS     Z12, Z11, Z11
-	VADDPS        Z11, Z1, Z1
-	VUNPCKLPS     Z14, Z13, Z2
-	VUNPCKHPS     Z14, Z13, Z13
-	VADDPS        Z13, Z2, Z2
-	VUNPCKLPS     Z16, Z15, Z3
-	VUNPCKHPS     Z16, Z15, Z15
-	VADDPS        Z15, Z3, Z3
-	VUNPCKLPS     Z18, Z17, Z4
-	VUNPCKHPS     Z18, Z17, Z17
-	VADDPS        Z17, Z4, Z4
-	VUNPCKLPS     Z20, Z19, Z5
-	VUNPCKHPS     Z20, Z19, Z19
-	VADDPS        Z19, Z5, Z5
-	VUNPCKLPS     Z22, Z21, Z6
-	VUNPCKHPS     Z22, Z21, Z21
-	VADDPS        Z21, Z6, Z6
-	VUNPCKLPS     Z24, Z23, Z7
-	VUNPCKHPS     Z24, Z23, Z23
-	VADDPS        Z23, Z7, Z7
-	VUNPCKLPD     Z1, Z0, Z8
-	VUNPCKHPD     Z1, Z0, Z0
-	VADDPS        Z0, Z8, Z8
-	VUNPCKLPD     Z3, Z2, Z0
-	VUNPCKHPD     Z3, Z2, Z2
-	VADDPS        Z2, Z0, Z0
-	VUNPCKLPD     Z5, Z4, Z1
-	VUNPCKHPD     Z5, Z4, Z4
-	VADDPS        Z4, Z1, Z1
-	VUNPCKLPD     Z7, Z6, Z2
-	VUNPCKHPD     Z7, Z6, Z6
-	VADDPS        Z6, Z2, Z2
-	VSHUFF32X4    $0x44, Z0, Z8, Z3
-	VSHUFF32X4    $0xee, Z0, Z8, Z8
-	VADDPS        Z8, Z3, Z3
-	VSHUFF32X4    $0x44, Z2, Z1, Z0
-	VSHUFF32X4    $0xee, Z2, Z1, Z1
-	VADDPS        Z1, Z0, Z0
-	VSHUFF32X4    $0x88, Z0, Z3, Z1
-	VSHUFF32X4    $0xdd, Z0, Z3, Z3
-	VADDPS        Z3, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VBROADCASTSS  (CX), Y2
-	VMOVUPS       32(DX), Y3
-	VFNMADD231PS  Y1, Y2, Y3
-	VBROADCASTSS  4(CX), Y1
-	VMULPS        Y1, Y3, Y3
-	VMOVUPS       Y3, 32(SP)
-	VMULPS        Y2, Y0, Y0
-	VBROADCASTSS  8(CX), Y1
-	VFMADD231PS   Y1, Y3, Y0
-	VMOVUPS       Y0, 32(BX)
+	SHLQ          $0x03, DI
+	ADDQ          DI, 64(SP)
+	ADDQ          $0x20, 72(SP)
+	CMPQ          72(SP), $0x40
+	JB            half2
 	JMP           rows
 
 last:
-	LEAQ         (AX)(SI*2), AX
-	ADDQ         $0x10, CX
-	MOVQ         SI, DX
-	IMUL3Q       $0x00000000, DX, DX
-	ADDQ         state_base+0(FP), DX
+	LEAQ (AX)(SI*2), AX
+	ADDQ $0x10, CX
+	MOVQ state_base+0(FP), DX
+	MOVQ DX, 64(SP)
+	MOVQ $0x00000000, 72(SP)
+
+half3:
+	MOVQ         64(SP), DX
 	LEAQ         (SI)(SI*2), BX
 	LEAQ         (DX)(SI*4), DI
 	MOVQ         AX, R8
@@ -3597,67 +3323,19 @@ last:
 	SUBQ         SI, R9
 	SUBQ         SI, R9
 	VBROADCASTSS -16(CX), Z0
-	VBROADCASTSS (SP), Z1
-	VBROADCASTSS 4(SP), Z2
-	VBROADCASTSS 8(SP), Z3
-	VBROADCASTSS 12(SP), Z4
-	VBROADCASTSS 16(SP), Z5
-	VBROADCASTSS 20(SP), Z6
-	VBROADCASTSS 24(SP), Z7
-	VBROADCASTSS 28(SP), Z8
+	LEAQ         (SP), R10
+	ADDQ         72(SP), R10
+	VBROADCASTSS (R10), Z1
+	VBROADCASTSS 4(R10), Z2
+	VBROADCASTSS 8(R10), Z3
+	VBROADCASTSS 12(R10), Z4
+	VBROADCASTSS 16(R10), Z5
+	VBROADCASTSS 20(R10), Z6
+	VBROADCASTSS 24(R10), Z7
+	VBROADCASTSS 28(R10), Z8
 
-pass5:
-	VMOVUPS      (R9), Z9
-	VMULPS       (DX), Z0, Z10
-	VFMADD231PS  Z9, Z1, Z10
-	VMOVUPS      Z10, (DX)
-	VMULPS       (DX)(SI*1), Z0, Z10
-	VFMADD231PS  Z9, Z2, Z10
-	VMOVUPS      Z10, (DX)(SI*1)
-	VMULPS       (DX)(SI*2), Z0, Z10
-	VFMADD231PS  Z9, Z3, Z10
-	VMOVUPS      Z10, (DX)(SI*2)
-	VMULPS       (DX)(BX*1), Z0, Z10
-	VFMADD231PS  Z9, Z4, Z10
-	VMOVUPS      Z10, (DX)(BX*1)
-	VMULPS       (DI), Z0, Z10
-	VFMADD231PS  Z9, Z5, Z10
-	VMOVUPS      Z10, (DI)
-	VMULPS       (DI)(SI*1), Z0, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VMOVUPS      Z10, (DI)(SI*1)
-	VMULPS       (DI)(SI*2), Z0, Z10
-	VFMADD231PS  Z9, Z7, Z10
-	VMOVUPS      Z10, (DI)(SI*2)
-	VMULPS       (DI)(BX*1), Z0, Z10
-	VFMADD231PS  Z9, Z8, Z10
-	VMOVUPS      Z10, (DI)(BX*1)
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R9
-	SUBQ         $0x00000040, R8
-	JNZ          pass5
-	MOVQ         SI, DX
-	IMUL3Q       $0x00000008, DX, DX
-	ADDQ         state_base+0(FP), DX
-	LEAQ         (SI)(SI*2), BX
-	LEAQ         (DX)(SI*4), DI
-	MOVQ         AX, R8
-	MOVQ         SI, R8
-	SUBQ         SI, AX
-	SUBQ         SI, AX
-	VBROADCASTSS -16(CX), Z0
-	VBROADCASTSS 32(SP), Z1
-	VBROADCASTSS 36(SP), Z2
-	VBROADCASTSS 40(SP), Z3
-	VBROADCASTSS 44(SP), Z4
-	VBROADCASTSS 48(SP), Z5
-	VBROADCASTSS 52(SP), Z6
-	VBROADCASTSS 56(SP), Z7
-	VBROADCASTSS 60(SP), Z8
-
-pass6:
-	VMOVUPS     (AX), Z9
+pass3:
+	VMOVUPS     (R9), Z9
 	VMULPS      (DX), Z0, Z10
 	VFMADD231PS Z9, Z1, Z10
 	VMOVUPS     Z10, (DX)
@@ -3684,9 +3362,15 @@ pass6:
 	VMOVUPS     Z10, (DI)(BX*1)
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R8
-	JNZ         pass6
+	JNZ         pass3
+	MOVQ        SI, DX
+	SHLQ        $0x03, DX
+	ADDQ        DX, 64(SP)
+	ADDQ        $0x20, 72(SP)
+	CMPQ        72(SP), $0x40
+	JB          half3
 	VZEROUPPER
 	RET
 

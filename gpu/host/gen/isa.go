@@ -9,16 +9,18 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 	"github.com/mmcloughlin/avo/x86"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // generator is what differs between instruction sets.
 type generator struct {
-	suffix string
-	lanes  int // float32 in a vector
-	data   map[string]Mem
+	isa  base.ISA
+	data map[string]Mem
+	kept map[string]reg.VecVirtual // constants in registers
 }
 
-func (g *generator) wide() bool { return g.lanes == 16 }
+func (g *generator) wide() bool { return g.isa.Lanes == 16 }
 
 func (g *generator) vec() reg.VecVirtual {
 	if g.wide() {
@@ -80,7 +82,7 @@ func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
 	if m, ok := g.data[name]; ok {
 		return m
 	}
-	m := GLOBL(strings.ToLower(g.suffix)+name, RODATA|NOPTR)
+	m := GLOBL(strings.ToLower(g.isa.Name)+name, RODATA|NOPTR)
 	for i := range n {
 		DATA(4*i, f(i))
 	}
@@ -93,7 +95,7 @@ func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
 
 // same returns a vector of one 32-bit constant in memory.
 func (g *generator) same(name string, value uint32) Mem {
-	return g.table(fmt.Sprintf("%s%x", name, value), g.lanes, func(int) Constant { return U32(value) })
+	return g.table(fmt.Sprintf("%s%x", name, value), g.isa.Lanes, func(int) Constant { return U32(value) })
 }
 
 // keep returns a register that holds m.
@@ -103,13 +105,25 @@ func (g *generator) keep(m Mem) reg.VecVirtual {
 	return v
 }
 
-// text begins a function.
-func (g *generator) text(name, signature, doc string) string {
-	name += g.suffix
-	TEXT(name, NOSPLIT, signature)
-	Pragma("noescape")
-	Doc(name + " " + doc)
-	return name
+// write writes the functions of a family.
+func (g *generator) write(family string) {
+	writers := map[string]func(f base.Func){}
+	for kind, write := range map[string]func(f base.Func){
+		"product": g.product, "quantise": g.quantise, "arrange": g.arrange, "arrangeScales": g.arrangeScales, "dotPeak": g.peak,
+		"unpack16": g.unpack, "plain": g.plain,
+		"dot": g.dot, "norm": g.norm, "gatedNorm": g.gatedNorm, "add": g.add, "axpy": g.axpy, "merge": g.merge, "swiglu": g.swiglu,
+		"gate": g.gate, "combine": g.combine, "conv": g.conv, "rope": g.rope, "ropePairs": g.ropePairs, "dequantise": g.dequantise,
+		"widen": g.widen, "widen8": g.widen8, "transpose8": g.transpose8, "transpose": g.transpose, "multiply": g.multiply,
+		"multiplyAhead": g.multiplyAhead, "softmax": g.softmax, "delta": g.delta, "touch": g.touch,
+	} {
+		writers[kind] = func(f base.Func) {
+			TEXT(f.Name, NOSPLIT, "func"+f.Signature)
+			Pragma("noescape")
+			Doc(f.Name + " " + f.Doc)
+			write(f)
+		}
+	}
+	base.Write(g.isa, family, writers)
 }
 
 func pointer(name string) reg.Register { return Load(Param(name), GP64()) }

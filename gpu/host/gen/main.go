@@ -9,42 +9,29 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
 	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// families are the kinds of loops: each writes all its functions.
-var families = map[string]func(g *generator){
-	"panels":  (*generator).panels,
-	"plain":   (*generator).plains,
-	"vectors": (*generator).vectors,
-}
-
 func main() {
-	family := flag.String("family", "", "panels, plain or vectors")
+	family := flag.String("family", "", fmt.Sprintf("one of %v", base.Families()))
 	isa := flag.String("isa", "", "avx512 or avx2")
+	tables := flag.String("tables", "", "file of the tables of products, if it is to be written")
 	flag.Parse()
-	var g *generator
-	switch *isa {
-	case "avx512":
-		g = &generator{suffix: "AVX512", lanes: 16}
-	case "avx2":
-		g = &generator{suffix: "AVX2", lanes: 8}
-	default:
-		log.Fatalf("gen: -isa is %q, want avx512 or avx2", *isa)
-	}
-	write, ok := families[*family]
-	if !ok {
-		var names []string
-		for name := range families {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		log.Fatalf("gen: -family is %q, want one of %v", *family, names)
+	sets := []base.ISA{base.AVX512, base.AVX2}
+	i := slices.IndexFunc(sets, func(s base.ISA) bool { return s.Name == *isa })
+	if i < 0 || !slices.Contains(base.Families(), *family) {
+		log.Fatal("usage: gen -family NAME -isa NAME -pkg host -out FILE -stubs FILE [-tables FILE]")
 	}
 	ConstraintExpr("amd64,!noasm")
-	write(g)
+	(&generator{isa: sets[i]}).write(*family)
 	Generate()
+	if *tables != "" {
+		base.WriteTables(sets[i], *tables)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // Offsets of package host's panelArgs. Its test holds them against the struct.
@@ -29,37 +31,14 @@ const (
 	aheadScales = 512
 )
 
-// panels writes the products of panels with rows of X, and what prepares both.
-func (g *generator) panels() {
-	rows := 6
-	if !g.wide() {
-		rows = 4
-	}
-	for _, bits := range []int{2, 4, 8} {
-		for n := 1; n <= rows; n++ {
-			g.product(bits, n, true)
-			g.product(bits, n, false)
-		}
-	}
-	g.quantise()
-	for _, bits := range []int{2, 4, 8} {
-		g.arrange(bits)
-	}
-	g.arrangeScales()
-	if g.wide() {
-		g.peak()
-	}
-}
-
 // peak writes a loop of nothing but integer products, which benchmarks take for the processor's
 // peak.
-func (g *generator) peak() {
-	name := g.text("dotPeak", "func(turns int)", "does turns times 24 products of 64 pairs of bytes, at least once.")
+func (g *generator) peak(f base.Func) {
 	x, sums := g.zero(), g.vecs(24)
 	for _, s := range sums {
 		g.clear(s)
 	}
-	loop(name+"_turn", pointer("turns"), func() {
+	loop(f.Name+"_turn", pointer("turns"), func() {
 		for _, s := range sums {
 			VPDPBUSD(x, x, s)
 		}
@@ -86,25 +65,13 @@ type product struct {
 	total                 [][]reg.VecVirtual // by vector and row; nil: in Y
 }
 
-const productDoc = `multiplies %s
-// of %d-bit codes by %d rows of X, %s. a points to a panelArgs.`
-
-func (g *generator) product(bits, n int, int8s bool) {
-	p := &product{generator: g, bits: bits, n: n, vectors: 2}
-	kind, held := "F32", "float32"
-	if int8s {
-		kind, held = "Int8", "int8"
+func (g *generator) product(f base.Func) {
+	p := &product{generator: g, name: f.Name, bits: f.Bits, n: f.Rows, vectors: 2}
+	if g.wide() && f.Rows == 1 {
+		p.vectors = 1
 	}
-	panels := "a panel"
-	if g.wide() {
-		panels = "two panels"
-		if n == 1 {
-			p.vectors, panels = 1, "a panel"
-		}
-	}
-	p.name = g.text(fmt.Sprintf("mul%sQ%dN%d", kind, bits, n), "func(a *byte)", fmt.Sprintf(productDoc, panels, bits, n, held))
-	p.begin(int8s)
-	if int8s {
+	p.begin(f.Int8)
+	if f.Int8 {
 		p.int8s()
 	} else {
 		p.floats()
@@ -268,9 +235,9 @@ func (p *product) int8s() {
 				sums[v] = append(sums[v], s)
 			}
 		}
-		turn, unroll := 0, 2
-		if p.n == 1 && p.bits == 8 {
-			unroll = 4
+		turn, unroll := 0, 1
+		if p.n <= 2 {
+			unroll = 2
 		}
 		p.chunks("_chunk", unroll, func(chunk int) {
 			p.ahead(chunk)
@@ -445,7 +412,7 @@ func (p *product) residues(first, together int) {
 			sums[j] = append(sums[j], s)
 		}
 	}
-	p.chunks(fmt.Sprintf("_residue%d", first), 2, func(chunk int) {
+	p.chunks(fmt.Sprintf("_residue%d", first), 1, func(chunk int) {
 		if first == 0 {
 			p.ahead(chunk)
 		}

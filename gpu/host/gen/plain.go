@@ -1,27 +1,12 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// blockInputs is how many inputs an iteration of the plain loops takes, unpackInputs where bf16 is
-// widened.
-const (
-	blockInputs  = 64
-	unpackInputs = 32
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
-
-// plains writes the loops over rows of bf16 and float32.
-func (g *generator) plains() {
-	g.unpack()
-	g.onePlain("oneBF16", "byte", g.bf16)
-	g.onePlain("last", "float32", g.unpacked)
-	g.twoPlain()
-}
 
 // load makes a vector of float32 from inputs i to i+lanes of what p points to.
 type load func(p reg.Register, i int) reg.VecVirtual
@@ -39,8 +24,17 @@ func (g *generator) bf16(p reg.Register, i int) reg.VecVirtual {
 	return v
 }
 
-// plain is the loop over blocks of rows without scales; each row of X has four accumulators.
-func (g *generator) plain(name string, rowBytes int, row reg.Register, l load, xs, results []string) {
+// plain is the loop over blocks of a row without scales; each row of X has four accumulators.
+func (g *generator) plain(f base.Func) {
+	l, rowBytes := load(g.unpacked), 4*base.BlockInputs
+	if f.BF16 {
+		l, rowBytes = g.bf16, 2*base.BlockInputs
+	}
+	xs, results := []string{"x"}, []string{"y"}
+	if f.Rows == 2 {
+		xs, results = []string{"x0", "x1"}, []string{"y0", "y1"}
+	}
+	row := pointer("row")
 	columns := make([]reg.Register, len(xs))
 	sums := make([][4]reg.VecVirtual, len(xs))
 	for i, x := range xs {
@@ -49,16 +43,16 @@ func (g *generator) plain(name string, rowBytes int, row reg.Register, l load, x
 			sums[i][j] = g.zero()
 		}
 	}
-	loop("loop_"+name, pointer("blocks"), func() {
-		for j := range blockInputs / g.lanes {
-			q := l(row, j*g.lanes)
+	loop("loop_"+f.Name, pointer("blocks"), func() {
+		for j := range base.BlockInputs / g.isa.Lanes {
+			q := l(row, j*g.isa.Lanes)
 			for i, x := range columns {
-				VFMADD231PS(Mem{Base: x, Disp: 4 * j * g.lanes}, q, sums[i][j%4])
+				VFMADD231PS(Mem{Base: x, Disp: 4 * j * g.isa.Lanes}, q, sums[i][j%4])
 			}
 		}
 		ADDQ(U32(uint32(rowBytes)), row)
 		for _, x := range columns {
-			ADDQ(U32(4*blockInputs), x)
+			ADDQ(U32(4*base.BlockInputs), x)
 		}
 	})
 	var done []reg.VecVirtual
@@ -91,32 +85,15 @@ func (g *generator) reduce(v reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-func (g *generator) onePlain(name, element string, l load) {
-	row, rowBytes := "q", 4*blockInputs
-	if element == "byte" {
-		row, rowBytes = "row", 2*blockInputs
-	}
-	name = g.text(name, fmt.Sprintf("func(%s *%s, x *float32, blocks int) (y float32)", row, element),
-		fmt.Sprintf("returns row·x for blocks of %d inputs, at least 1.", blockInputs))
-	g.plain(name, rowBytes, pointer(row), l, []string{"x"}, []string{"y"})
-}
-
-func (g *generator) twoPlain() {
-	name := g.text("two", "func(q, x0, x1 *float32, blocks int) (y0, y1 float32)", "is last for two rows of X.")
-	g.plain(name, 4*blockInputs, pointer("q"), g.unpacked, []string{"x0", "x1"}, []string{"y0", "y1"})
-}
-
 // unpack widens bf16.
-func (g *generator) unpack() {
-	name := g.text("unpack16", "func(dst *float32, row *byte, blocks int)",
-		fmt.Sprintf("writes blocks of %d bf16, at least 1, to dst.", unpackInputs))
+func (g *generator) unpack(f base.Func) {
 	dst, row := pointer("dst"), pointer("row")
-	loop("loop_"+name, pointer("blocks"), func() {
-		for j := range unpackInputs / g.lanes {
-			VMOVUPS(g.bf16(row, j*g.lanes), Mem{Base: dst, Disp: 4 * j * g.lanes})
+	loop("loop_"+f.Name, pointer("blocks"), func() {
+		for j := range base.UnpackInputs / g.isa.Lanes {
+			VMOVUPS(g.bf16(row, j*g.isa.Lanes), Mem{Base: dst, Disp: 4 * j * g.isa.Lanes})
 		}
-		ADDQ(U32(4*unpackInputs), dst)
-		ADDQ(U32(2*unpackInputs), row)
+		ADDQ(U32(4*base.UnpackInputs), dst)
+		ADDQ(U32(2*base.UnpackInputs), row)
 	})
 	end()
 }

@@ -1,37 +1,28 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Bits of |x| below which a group counts as zeros, and from which on it is not finite.
-const (
-	leastBits    = 0x03fe0000 // 127·2^-126: below it the scale is not a normal number
-	infiniteBits = 0x7f800000
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
-
-const quantiseDoc = `rounds groups of group inputs to 8 bits: group inputs a group, a multiple of 32.
-// Scale and sum of a group go to scales, one beside the other.`
 
 // quantise rounds a row of X to codes, scales and sums.
-func (g *generator) quantise() {
-	name := g.text("quantise", "func(q *int8, scales, x *float32, group, groups int)", quantiseDoc)
+func (g *generator) quantise(f base.Func) {
+	name := f.Name
 	q, scales, x := pointer("q"), pointer("scales"), pointer("x")
 	group, groups := pointer("group"), pointer("groups")
 	loop(name+"_group", groups, func() {
 		most := g.most(name, x, group)
 		bits, spare := GP32(), GP32()
 		VMOVD(most.AsX(), bits)
-		SUBL(U32(leastBits), bits)
-		CMPL(bits, U32(infiniteBits-leastBits))
+		SUBL(U32(base.LeastBits), bits)
+		CMPL(bits, U32(base.InfiniteBits-base.LeastBits))
 		JAE(LabelRef(name + "_odd"))
 
 		s := XMM()
-		VMOVSS(g.same("127f", 0x42fe0000), s)
+		VMOVSS(g.same("127f", base.Bits127), s)
 		VDIVSS(s, most.AsX(), s)
 		VMOVSS(s, Mem{Base: scales})
 		sum := g.codes(name, q, x, group, s)
@@ -45,7 +36,7 @@ func (g *generator) quantise() {
 		MOVL(U32(0), spare)
 		CMPL(bits, U32(0x80000000))
 		JAE(LabelRef(name + "_zeros"))
-		MOVL(U32(0x7fc00000), spare)
+		MOVL(U32(base.NaNBits), spare)
 		Label(name + "_zeros")
 		MOVL(spare, Mem{Base: scales})
 		MOVL(spare, Mem{Base: scales, Disp: 4})
@@ -68,12 +59,12 @@ func (g *generator) quantise() {
 
 // most returns max |x| of a group in lane 0, by the numbers' bits: not-a-numbers are the greatest.
 func (g *generator) most(name string, x, group reg.Register) reg.VecVirtual {
-	abs, m, n := g.keep(g.same("abs", 0x7fffffff)), g.zero(), GP64()
+	abs, m, n := g.keep(g.same("abs", base.AbsMask)), g.zero(), GP64()
 	XORQ(n, n)
 	Label(name + "_most")
-	for i := range 32 / g.lanes {
+	for i := range 32 / g.isa.Lanes {
 		v := g.vec()
-		g.and(Mem{Base: x, Index: n, Scale: 4, Disp: 4 * g.lanes * i}, abs, v)
+		g.and(Mem{Base: x, Index: n, Scale: 4, Disp: 4 * g.isa.Lanes * i}, abs, v)
 		VPMAXUD(v, m, m)
 	}
 	ADDQ(U32(32), n)
@@ -109,9 +100,9 @@ func (g *generator) codes(name string, q, x, group reg.Register, s reg.VecVirtua
 	}
 	XORQ(n, n)
 	Label(name + "_codes")
-	v := g.vecs(32 / g.lanes)
+	v := g.vecs(32 / g.isa.Lanes)
 	for i := range v {
-		VMOVUPS(Mem{Base: x, Index: n, Scale: 4, Disp: 4 * g.lanes * i}, v[i])
+		VMOVUPS(Mem{Base: x, Index: n, Scale: 4, Disp: 4 * g.isa.Lanes * i}, v[i])
 		VDIVPS(scale, v[i], v[i])
 		VCVTPS2DQ(v[i], v[i])
 		VPADDD(v[i], sum, sum)
@@ -133,39 +124,22 @@ func (g *generator) codes(name string, q, x, group reg.Register, s reg.VecVirtua
 	return sum.AsX().(reg.VecVirtual)
 }
 
-// swap is an exchange of bits within words: those of mask with those shift above.
-type swap struct {
-	shift uint8
-	mask  uint32
-}
-
-// swaps bring the codes of a word into a panel's order: the word is a square or an oblong of codes,
-// transposed.
-var swaps = map[int][]swap{
-	2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}},
-	4: {{8, 0x0000ff00}, {4, 0x00f000f0}},
-}
-
-const arrangeDoc = `brings 16 rows of %d-bit codes, stride bytes apart, into a panel: blocks of four words
-// a row, at least one.`
-
 // arrange brings rows of codes into a panel.
-func (g *generator) arrange(bits int) {
-	name := g.text(fmt.Sprintf("arrange%d", bits), "func(dst, src *byte, stride, blocks int)", fmt.Sprintf(arrangeDoc, bits))
+func (g *generator) arrange(f base.Func) {
 	dst, src, stride := pointer("dst"), pointer("src"), pointer("stride")
 	var masks []reg.VecVirtual
-	for _, s := range swaps[bits] {
-		masks = append(masks, g.keep(g.same("swap", s.mask)))
+	for _, s := range base.Swaps[f.Bits] {
+		masks = append(masks, g.keep(g.same("swap", s.Mask)))
 	}
-	loop(name+"_block", pointer("blocks"), func() {
+	loop(f.Name+"_block", pointer("blocks"), func() {
 		g.transposed(src, stride, func(word, half int, v reg.VecVirtual) {
-			for i, s := range swaps[bits] {
+			for i, s := range base.Swaps[f.Bits] {
 				t := g.vec()
-				VPSRLD(U8(s.shift), v, t)
+				VPSRLD(U8(s.Shift), v, t)
 				g.xor(v, t, t)
 				g.and(masks[i], t, t)
 				g.xor(t, v, v)
-				VPSLLD(U8(s.shift), t, t)
+				VPSLLD(U8(s.Shift), t, t)
 				g.xor(t, v, v)
 			}
 			VMOVUPS(v, Mem{Base: dst, Disp: 64*word + 32*half})
@@ -185,7 +159,7 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 	panel := GP64() // all rows on: the next panel's
 	LEAQ(Mem{Base: quarter, Index: quarter, Scale: 1}, panel)
 	ADDQ(panel, panel)
-	for half := range 16 / g.lanes {
+	for half := range 16 / g.isa.Lanes {
 		var rows [4]reg.VecVirtual // rows i, i+4, … of the half, one in each 128 bits
 		for i := range rows {
 			p := GP64()
@@ -196,7 +170,7 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 			rows[i] = g.vec()
 			PREFETCHT1(Mem{Base: p, Index: panel, Scale: 1})
 			VMOVDQU(Mem{Base: p}, rows[i].AsX())
-			for part := 1; part < g.lanes/4; part++ {
+			for part := 1; part < g.isa.Lanes/4; part++ {
 				ADDQ(quarter, p)
 				PREFETCHT1(Mem{Base: p, Index: panel, Scale: 1})
 				if g.wide() {
@@ -221,15 +195,11 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 	}
 }
 
-const arrangeScalesDoc = `brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of
-// eight groups, at least one.`
-
 // arrangeScales brings rows of scales into a panel.
-func (g *generator) arrangeScales() {
-	name := g.text("arrangeScales", "func(dst, src *byte, stride, blocks int)", arrangeScalesDoc)
+func (g *generator) arrangeScales(f base.Func) {
 	dst, src, stride := pointer("dst"), pointer("src"), pointer("stride")
 	mask := g.keep(g.same("low", 0xffff))
-	loop(name+"_block", pointer("blocks"), func() {
+	loop(f.Name+"_block", pointer("blocks"), func() {
 		g.transposed(src, stride, func(word, half int, v reg.VecVirtual) {
 			upper := g.vec()
 			VPSRLD(U8(16), v, upper)

@@ -1,133 +1,69 @@
 package main
 
 import (
-	"fmt"
-	"math"
-	"strings"
+	"log"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// vectorGenerator writes the primitives of package host's table vectors, whose comments say what
-// each computes.
-type vectorGenerator struct {
-	suffix string
-	lanes  int // float32 in a vector
-	data   map[string]Mem
-	kept   map[string]reg.VecVirtual // constants in registers
-}
-
-// vectors writes all primitives.
-func (g *generator) vectors() { (&vectorGenerator{suffix: g.suffix, lanes: g.lanes}).write() }
-
-func (g *vectorGenerator) vec() reg.VecVirtual {
-	if g.lanes == 16 {
-		return ZMM()
+// exponential returns the names of what exp and sigmoid need.
+func exponential() []string {
+	names := []string{"sign"}
+	for _, c := range base.Exponential {
+		names = append(names, c.Name)
 	}
-	return YMM()
+	return names
 }
 
-// text begins a function.
-func (g *vectorGenerator) text(name, signature, doc string) {
-	name += g.suffix
-	TEXT(name, NOSPLIT, signature)
-	Pragma("noescape")
-	Doc(name + " " + doc)
-}
-
-func (g *vectorGenerator) write() {
-	g.vectorTables()
-	g.dot()
-	g.norm()
-	g.gatedNorm()
-	g.add()
-	g.axpy()
-	g.merge()
-	g.swiglu()
-	g.gate()
-	g.combine()
-	g.conv()
-	g.rope()
-	g.ropePairs()
-	for _, bits := range []int{2, 4, 8} {
-		g.dequantise(bits)
+// constant returns a constant in memory, as many times as there are lanes.
+func (g *generator) constant(name string) Mem {
+	all := func(c Constant) Mem { return g.table("vector"+name, g.isa.Lanes, func(int) Constant { return c }) }
+	switch name {
+	case "sign":
+		return all(U32(1 << 31))
+	case "even":
+		return g.table("vectoreven", g.isa.Lanes, func(i int) Constant { return U32(uint32(2 * i)) })
+	case "odd":
+		return g.table("vectorodd", g.isa.Lanes, func(i int) Constant { return U32(uint32(2*i + 1)) })
 	}
-	g.widen()
-	g.widen8()
-	g.transpose8()
-	g.transpose()
-	g.multiply()
-	g.softmax()
-	g.delta()
-	g.touch()
-}
-
-// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the
-// one of least relative error, 3e-9, over |r| <= ln 2/2. Beyond low a result is zero, beyond high
-// infinite.
-var exponential = map[string]float32{
-	"low": -104, "high": 89, "log2e": math.Log2E, "ln2high": 0.693359375, "ln2low": -2.12194440e-4, "one": 1,
-	"c0": 0.499999934478, "c1": 0.166665206317, "c2": 0.0416683880453, "c3": 0.00836871687973, "c4": 0.00138145986467,
-}
-
-// lowest is below every score, and finite: a block of scores that are all -Inf then weighs nothing.
-const lowest = -math.MaxFloat32
-
-func (g *vectorGenerator) vectorTables() {
-	g.data = map[string]Mem{}
-	table := func(name string, n int, f func(i int) Constant) {
-		m := GLOBL(strings.ToLower(g.suffix)+"vector"+name, RODATA|NOPTR)
-		for i := range n {
-			DATA(4*i, f(i))
+	for _, c := range base.Exponential {
+		if c.Name == name {
+			return all(F32(c.Value))
 		}
-		g.data[name] = m
 	}
-	all := func(name string, c Constant) { table(name, g.lanes, func(int) Constant { return c }) }
-	for _, name := range []string{"low", "high", "log2e", "ln2high", "ln2low", "one", "c0", "c1", "c2", "c3", "c4"} {
-		all(name, F32(exponential[name]))
-	}
-	all("sign", U32(1<<31))
-	if g.lanes == 16 {
-		all("zero", U32(0))
-		table("even", 16, func(i int) Constant { return U32(uint32(2 * i)) })
-		table("odd", 16, func(i int) Constant { return U32(uint32(2*i + 1)) })
-	} else {
-		// eight of all bits, eight of none
-		table("tail", 16, func(i int) Constant { return U32(uint32(int32(i-8) >> 31)) })
-	}
-	for _, bits := range []int{2, 4, 8} {
-		table(fmt.Sprintf("mask%d", bits), 8, func(int) Constant { return U32(1<<bits - 1) })
-	}
+	log.Fatalf("gen: no constant %s", name)
+	return Mem{}
 }
 
 // use loads constants into registers, where there are enough of them.
-func (g *vectorGenerator) use(names ...string) {
+func (g *generator) use(names ...string) {
 	g.kept = map[string]reg.VecVirtual{}
-	if g.lanes < 16 {
+	if !g.wide() {
 		return
 	}
 	for _, n := range names {
-		g.kept[n] = g.vec()
-		VMOVUPS(g.data[n], g.kept[n])
+		g.kept[n] = g.keep(g.constant(n))
 	}
 }
 
-func (g *vectorGenerator) useExp() {
-	g.use("low", "high", "log2e", "ln2high", "ln2low", "one", "c0", "c1", "c2", "c3", "c4", "sign")
+func (g *generator) useExp() {
+	g.use(exponential()...)
 }
 
 // c returns a constant, from memory if use did not load it.
-func (g *vectorGenerator) c(name string) Op {
+func (g *generator) c(name string) Op {
 	if v, ok := g.kept[name]; ok {
 		return v
 	}
-	return g.data[name]
+	return g.constant(name)
 }
 
 // exp returns e^x; NaN stays NaN.
-func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
+func (g *generator) exp(x reg.VecVirtual) reg.VecVirtual {
 	r, n, p := g.vec(), g.vec(), g.vec()
 	low := g.c("low")
 	if m, ok := low.(Mem); ok { // the operand that a NaN passes through is the other one
@@ -140,7 +76,7 @@ func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
 		VMINPS(r, g.c("high"), r)
 	}
 	VMULPS(g.c("log2e"), r, n)
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		VRNDSCALEPS(U8(0), n, n)
 	} else {
 		VROUNDPS(U8(8), n, n)
@@ -151,7 +87,7 @@ func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
 	for _, c := range []string{"c3", "c2", "c1", "c0", "one", "one"} {
 		VFMADD213PS(g.c(c), r, p)
 	}
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		VSCALEFPS(n, p, p)
 		return p
 	}
@@ -169,9 +105,9 @@ func (g *vectorGenerator) exp(x reg.VecVirtual) reg.VecVirtual {
 
 // sigmoid returns 1/(1+e^-x), from t = e^-|x| as 1/(1+t) or t/(1+t): nothing overflows and no
 // digits are lost.
-func (g *vectorGenerator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+func (g *generator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	v := g.vec()
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		VPORD(g.c("sign"), x, v)
 	} else {
 		VORPS(g.c("sign"), x, v)
@@ -180,7 +116,7 @@ func (g *vectorGenerator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	d, one := g.vec(), g.vec()
 	VMOVUPS(g.c("one"), one)
 	VADDPS(one, t, d)
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		negative := K()
 		VPMOVD2M(x, negative)
 		VMOVAPS(t, negative, one)
@@ -195,8 +131,8 @@ func (g *vectorGenerator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 type tail struct{ mask reg.Register }
 
 // tail returns the mask of the first n lanes, 0 <= n <= lanes.
-func (g *vectorGenerator) tail(n reg.Register) *tail {
-	if g.lanes == 16 {
+func (g *generator) tail(n reg.Register) *tail {
+	if g.isa.Lanes == 16 {
 		k, m := K(), GP32()
 		MOVL(U32(0xffff), m)
 		BZHIL(n.(reg.GPVirtual).As32(), m, m)
@@ -204,7 +140,8 @@ func (g *vectorGenerator) tail(n reg.Register) *tail {
 		return &tail{k}
 	}
 	p, v := GP64(), YMM()
-	LEAQ(g.data["tail"], p)
+	// eight of all bits, eight of none
+	LEAQ(g.table("vectortail", 16, func(i int) Constant { return U32(uint32(int32(i-8) >> 31)) }), p)
 	SHLQ(U8(2), n)
 	SUBQ(n, p)
 	SHRQ(U8(2), n)
@@ -213,12 +150,12 @@ func (g *vectorGenerator) tail(n reg.Register) *tail {
 }
 
 // load returns the floats at m, zeros beyond t.
-func (g *vectorGenerator) loadVec(m Mem, t *tail) reg.VecVirtual {
+func (g *generator) loadVec(m Mem, t *tail) reg.VecVirtual {
 	v := g.vec()
 	switch {
 	case t == nil:
 		VMOVUPS(m, v)
-	case g.lanes == 16:
+	case g.isa.Lanes == 16:
 		VMOVUPS_Z(m, t.mask, v)
 	default:
 		VMASKMOVPS(m, t.mask, v)
@@ -226,11 +163,11 @@ func (g *vectorGenerator) loadVec(m Mem, t *tail) reg.VecVirtual {
 	return v
 }
 
-func (g *vectorGenerator) storeVec(v reg.Register, m Mem, t *tail) {
+func (g *generator) storeVec(v reg.Register, m Mem, t *tail) {
 	switch {
 	case t == nil:
 		VMOVUPS(v, m)
-	case g.lanes == 16:
+	case g.isa.Lanes == 16:
 		VMOVUPS(v, t.mask, m)
 	default:
 		VMASKMOVPS(v, t.mask, m)
@@ -239,7 +176,7 @@ func (g *vectorGenerator) storeVec(v reg.Register, m Mem, t *tail) {
 
 func at(p reg.Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
 
-func base(name string) reg.Register   { return Load(Param(name).Base(), GP64()) }
+func start(name string) reg.Register  { return Load(Param(name).Base(), GP64()) }
 func length(name string) reg.Register { return Load(Param(name).Len(), GP64()) }
 
 // address is a parameter's place, for instructions that read memory.
@@ -251,35 +188,23 @@ func address(c gotypesComponent) Mem {
 	return b.Addr
 }
 
-// zeros comes from memory where the register allocator does not know that the exclusive or reads
-// nothing.
-func (g *vectorGenerator) zeros() reg.VecVirtual {
-	v := g.vec()
-	if g.lanes == 16 {
-		VMOVUPS(g.data["zero"], v)
-	} else {
-		VXORPS(v, v, v)
-	}
-	return v
-}
-
-func (g *vectorGenerator) broadcast(m Mem) reg.VecVirtual {
+func (g *generator) broadcast(m Mem) reg.VecVirtual {
 	v := g.vec()
 	VBROADCASTSS(m, v)
 	return v
 }
 
 // each runs body over n floats, vector by vector; the pointers move along.
-func (g *vectorGenerator) each(name string, n reg.Register, pointers []reg.Register, body func(t *tail)) {
-	CMPQ(n, U32(uint32(g.lanes)))
+func (g *generator) each(name string, n reg.Register, pointers []reg.Register, body func(t *tail)) {
+	CMPQ(n, U32(uint32(g.isa.Lanes)))
 	JB(LabelRef(name + "_tail"))
 	Label(name + "_loop")
 	body(nil)
 	for _, p := range pointers {
-		ADDQ(U32(uint32(4*g.lanes)), p)
+		ADDQ(U32(uint32(4*g.isa.Lanes)), p)
 	}
-	SUBQ(U32(uint32(g.lanes)), n)
-	CMPQ(n, U32(uint32(g.lanes)))
+	SUBQ(U32(uint32(g.isa.Lanes)), n)
+	CMPQ(n, U32(uint32(g.isa.Lanes)))
 	JAE(LabelRef(name + "_loop"))
 	Label(name + "_tail")
 	TESTQ(n, n)
@@ -288,11 +213,11 @@ func (g *vectorGenerator) each(name string, n reg.Register, pointers []reg.Regis
 	Label(name + "_done")
 }
 
-// fold adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves
+// lanes0 adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves
 // of these.
-func (g *vectorGenerator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
+func (g *generator) lanes0(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
 	y := v
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		y = YMM()
 		VEXTRACTF64X4(U8(1), v, y)
 		op(v.AsY(), y, y)
@@ -305,10 +230,4 @@ func (g *vectorGenerator) fold(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVir
 	VPERMILPS(U8(0xb1), x, z)
 	op(z, x, x)
 	return x
-}
-
-// leave ends a function.
-func leave() {
-	VZEROUPPER()
-	RET()
 }

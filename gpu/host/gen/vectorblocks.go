@@ -6,14 +6,14 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // transpose takes as many rows as there are lanes and four columns at a time: lane block i of
 // register r holds row 4i+r, and four such registers are transposed within their blocks.
-func (g *vectorGenerator) transpose() {
-	g.text("transpose", "func(dst, src []float32, dstStride, srcStride, rows, columns int)",
-		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", g.lanes))
-	dsts, src := base("dst"), base("src")
+func (g *generator) transpose(base.Func) {
+	dsts, src := start("dst"), start("src")
 	ds, ss, ss3 := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64()), GP64()
 	left := Load(Param("rows"), GP64())
 	SHLQ(U8(2), ds)
@@ -37,7 +37,7 @@ func (g *vectorGenerator) transpose() {
 	for i, r := range rows {
 		v[i] = g.vec()
 		VMOVUPS(at(r, 0), v[i].AsX())
-		if g.lanes == 16 {
+		if g.isa.Lanes == 16 {
 			VINSERTF32X4(U8(1), Mem{Base: r, Index: ss, Scale: 1}, v[i], v[i])
 			VINSERTF32X4(U8(2), Mem{Base: r, Index: ss, Scale: 2}, v[i], v[i])
 			VINSERTF32X4(U8(3), Mem{Base: r, Index: ss3, Scale: 1}, v[i], v[i])
@@ -65,23 +65,21 @@ func (g *vectorGenerator) transpose() {
 	}
 	SUBQ(U8(4), columns)
 	JNZ(LabelRef("loop"))
-	LEAQ(Mem{Base: src, Index: ss, Scale: uint8(g.lanes / 4)}, src)
+	LEAQ(Mem{Base: src, Index: ss, Scale: uint8(g.isa.Lanes / 4)}, src)
 	SHRQ(U8(2), ss)
-	ADDQ(U8(4*g.lanes), dsts)
-	SUBQ(U8(g.lanes), left)
+	ADDQ(U8(4*g.isa.Lanes), dsts)
+	SUBQ(U8(g.isa.Lanes), left)
 	JNZ(LabelRef("rows"))
-	leave()
+	end()
 }
 
 // transpose8 takes as many rows as there are lanes and sixteen codes of each, four words: lane
 // block i of register r holds row 4i+r. The words are transposed within their blocks, and their
 // bytes are spread.
-func (g *vectorGenerator) transpose8() {
-	g.text("transpose8", "func(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)",
-		fmt.Sprintf("writes code·scale to dst, rows as columns; rows is a multiple of %d, group of 16.", g.lanes))
+func (g *generator) transpose8(base.Func) {
 	left, width := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
 	MOVQ(Load(Param("rows"), GP64()), left)
-	dsts, codes, scales := base("dst"), base("codes"), base("scales")
+	dsts, codes, scales := start("dst"), start("codes"), start("scales")
 	ds, cs4, cs12 := Load(Param("dstStride"), GP64()), Load(Param("codeStride"), GP64()), GP64()
 	SHLQ(U8(2), ds)
 	SHLQ(U8(2), cs4)
@@ -127,22 +125,22 @@ func (g *vectorGenerator) transpose8() {
 	JNZ(LabelRef("loop"))
 	CMPQ(width, U8(0))
 	JNE(LabelRef("groups"))
-	LEAQ(Mem{Base: codes, Index: cs4, Scale: uint8(g.lanes / 4)}, codes)
-	ADDQ(U8(4*g.lanes), scales)
-	ADDQ(U8(4*g.lanes), dsts)
-	SUBQ(U8(g.lanes), left)
+	LEAQ(Mem{Base: codes, Index: cs4, Scale: uint8(g.isa.Lanes / 4)}, codes)
+	ADDQ(U8(4*g.isa.Lanes), scales)
+	ADDQ(U8(4*g.isa.Lanes), dsts)
+	SUBQ(U8(g.isa.Lanes), left)
 	JNZ(LabelRef("rows"))
-	leave()
+	end()
 }
 
 // words reads sixteen bytes of each row and returns the rows' first words, their second ones, and
 // so on; rows move along. r4 and r12 are bytes of four and of twelve rows.
-func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (words [4]reg.VecVirtual) {
+func (g *generator) words(rows [4]reg.Register, r4, r12 reg.Register) (words [4]reg.VecVirtual) {
 	var v, t [4]reg.VecVirtual
 	for i, r := range rows {
 		v[i], t[i], words[i] = g.vec(), g.vec(), g.vec()
 		VMOVUPS(at(r, 0), v[i].AsX())
-		if g.lanes == 16 {
+		if g.isa.Lanes == 16 {
 			VINSERTI32X4(U8(1), Mem{Base: r, Index: r4, Scale: 1}, v[i], v[i])
 			VINSERTI32X4(U8(2), Mem{Base: r, Index: r4, Scale: 2}, v[i], v[i])
 			VINSERTI32X4(U8(3), Mem{Base: r, Index: r12, Scale: 1}, v[i], v[i])
@@ -164,14 +162,14 @@ func (g *vectorGenerator) words(rows [4]reg.Register, r4, r12 reg.Register) (wor
 
 // multiply has tiles of 8 (AVX-512), 4, 2 and 1 rows by two vectors of columns. Each element is one
 // chain of fused multiply-adds over the depth.
-func (g *vectorGenerator) multiply() {
-	const operands = "c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool"
-	const doc = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
-	g.text("multiply", "func("+operands+")", doc+".")
+func (g *generator) multiply(base.Func) {
 	g.bands(nil)
-	leave()
-	g.text("multiplyAhead", "func("+operands+", next *byte)", doc+"; meanwhile it fetches lines: next points to an aheadLines.")
-	l := &lines{next: GP64(), last: AllocLocal(8), bytes: 4 * g.lanes}
+	end()
+}
+
+// multiplyAhead is multiply that fetches lines along with the steps of the depth.
+func (g *generator) multiplyAhead(base.Func) {
+	l := &lines{next: GP64(), last: AllocLocal(8), bytes: 4 * g.isa.Lanes}
 	place, last := Load(Param("next"), GP64()), GP64()
 	MOVQ(at(place, 0), l.next)
 	MOVQ(at(place, 8), last)
@@ -179,7 +177,7 @@ func (g *vectorGenerator) multiply() {
 	g.bands(l)
 	place = Load(Param("next"), GP64())
 	MOVQ(l.next, at(place, 0))
-	leave()
+	end()
 }
 
 // lines are cache lines that are fetched along with the steps of the depth, so that they come while
@@ -201,14 +199,14 @@ func (l *lines) step() {
 }
 
 // bands writes the loops of multiply.
-func (g *vectorGenerator) bands(l *lines) {
+func (g *generator) bands(l *lines) {
 	rows, left := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
 	MOVQ(Load(Param("rows"), GP64()), rows)
-	a, c := base("a"), base("c")
+	a, c := start("a"), start("c")
 	as, bs := Load(Param("aStride"), GP64()), Load(Param("bStride"), GP64())
 	SHLQ(U8(2), as)
 	SHLQ(U8(2), bs)
-	for n := g.lanes / 2; n > 0; n /= 2 {
+	for n := g.isa.Lanes / 2; n > 0; n /= 2 {
 		Label(fmt.Sprintf("rows%d", n))
 		CMPQ(rows, U32(uint32(n)))
 		JB(LabelRef(fmt.Sprintf("below%d", n)))
@@ -235,26 +233,26 @@ type b struct {
 }
 
 // band is n rows and all columns.
-func (g *vectorGenerator) band(n int, a reg.Register, s b, c reg.Register) {
+func (g *generator) band(n int, a reg.Register, s b, c reg.Register) {
 	left := s.left
 	MOVQ(Load(Param("columns"), GP64()), left)
-	bc, cc := base("b"), GP64()
+	bc, cc := start("b"), GP64()
 	MOVQ(c, cc)
 	name := func(part string) string { return fmt.Sprintf("band%d_%s", n, part) }
-	CMPQ(left, U32(uint32(2*g.lanes)))
+	CMPQ(left, U32(uint32(2*g.isa.Lanes)))
 	JB(LabelRef(name("tail")))
 	Label(name("columns"))
 	g.tile(name("whole"), n, a, bc, cc, s, [2]*tail{})
-	ADDQ(U32(uint32(8*g.lanes)), bc)
-	ADDQ(U32(uint32(8*g.lanes)), cc)
-	SUBQ(U32(uint32(2*g.lanes)), left)
-	CMPQ(left, U32(uint32(2*g.lanes)))
+	ADDQ(U32(uint32(8*g.isa.Lanes)), bc)
+	ADDQ(U32(uint32(8*g.isa.Lanes)), cc)
+	SUBQ(U32(uint32(2*g.isa.Lanes)), left)
+	CMPQ(left, U32(uint32(2*g.isa.Lanes)))
 	JAE(LabelRef(name("columns")))
 	Label(name("tail"))
 	CMPQ(left, U8(0))
 	JE(LabelRef(name("done")))
 	first, second, lanes := GP64(), GP64(), GP64()
-	MOVQ(U32(uint32(g.lanes)), lanes)
+	MOVQ(U32(uint32(g.isa.Lanes)), lanes)
 	MOVQ(left, first)
 	CMPQ(first, lanes)
 	CMOVQHI(lanes, first)
@@ -291,13 +289,13 @@ func strided(p, stride reg.Register, n int) []Mem {
 	return places
 }
 
-func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*tail) {
+func (g *generator) tile(name string, n int, a, bc, cc reg.Register, s b, t [2]*tail) {
 	acc := make([][2]reg.VecVirtual, n)
 	for i := range acc {
-		acc[i] = [2]reg.VecVirtual{g.zeros(), g.zeros()}
+		acc[i] = [2]reg.VecVirtual{g.zero(), g.zero()}
 	}
 	next := func(m Mem) Mem {
-		m.Disp = 4 * g.lanes
+		m.Disp = 4 * g.isa.Lanes
 		return m
 	}
 	sum := GP8()
@@ -311,7 +309,7 @@ func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, 
 			switch {
 			case t[j] == nil:
 				VMOVUPS(place, acc[i][j])
-			case g.lanes == 16:
+			case g.isa.Lanes == 16:
 				VMOVUPS_Z(place, t[j].mask, acc[i][j])
 			default:
 				VMASKMOVPS(place, t[j].mask, acc[i][j])
@@ -325,7 +323,7 @@ func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, 
 	places := strided(ap, s.as, n)
 	Label(name + "_depth")
 	b0 := g.loadVec(at(bp, 0), t[0])
-	b1 := g.loadVec(at(bp, 4*g.lanes), t[1])
+	b1 := g.loadVec(at(bp, 4*g.isa.Lanes), t[1])
 	for i, m := range places {
 		v := g.broadcast(m)
 		VFMADD231PS(b0, v, acc[i][0])
@@ -347,27 +345,22 @@ func (g *vectorGenerator) tile(name string, n int, a, bc, cc reg.Register, s b, 
 	}
 }
 
-// softmaxPositions is how many scores a block has.
-const softmaxPositions = 64
-
-func (g *vectorGenerator) softmax() {
-	g.text("softmax", "func(scores, stats, acc []float32, dim int)",
-		"turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.")
+func (g *generator) softmax(base.Func) {
 	g.useExp()
-	scores, stats, acc, rows := base("scores"), base("stats"), base("acc"), length("stats")
+	scores, stats, acc, rows := start("scores"), start("stats"), start("acc"), length("stats")
 	SHRQ(U8(1), rows)
 	dim := Load(Param("dim"), GP64())
-	n := softmaxPositions / g.lanes
+	n := base.SoftmaxPositions / g.isa.Lanes
 	Label("rows")
 	top := g.vec()
 	for i := range n {
 		if i == 0 {
 			VMOVUPS(at(scores, 0), top)
 		} else {
-			VMAXPS(at(scores, 4*i*g.lanes), top, top)
+			VMAXPS(at(scores, 4*i*g.isa.Lanes), top, top)
 		}
 	}
-	high := g.fold(top, VMAXPS4)
+	high := g.lanes0(top, VMAXPS4)
 	before := XMM()
 	VMOVSS(at(stats, 0), before)
 	VMAXSS(before, high, high)
@@ -394,22 +387,27 @@ func (g *vectorGenerator) softmax() {
 	Label("same")
 	topAll := g.vec()
 	VBROADCASTSS(at(stats, 0), topAll)
-	sums := []reg.VecVirtual{g.zeros(), g.zeros()}
-	for i := range n {
-		v := g.loadVec(at(scores, 4*i*g.lanes), nil)
+	sums := []reg.VecVirtual{g.zero(), g.zero()}
+	pairs := GP64()
+	MOVQ(U32(uint32(n/len(sums))), pairs)
+	Label("weights")
+	for i, sum := range sums {
+		v := g.loadVec(at(scores, 4*i*g.isa.Lanes), nil)
 		VSUBPS(topAll, v, v)
 		e := g.exp(v)
-		g.storeVec(e, at(scores, 4*i*g.lanes), nil)
-		VADDPS(e, sums[i%2], sums[i%2])
+		g.storeVec(e, at(scores, 4*i*g.isa.Lanes), nil)
+		VADDPS(e, sum, sum)
 	}
+	ADDQ(U32(uint32(4*len(sums)*g.isa.Lanes)), scores)
+	DECQ(pairs)
+	JNZ(LabelRef("weights"))
 	VADDPS(sums[1], sums[0], sums[0])
-	sum := g.fold(sums[0], VADDPS4)
+	sum := g.lanes0(sums[0], VADDPS4)
 	VADDSS(at(stats, 4), sum, sum)
 	VMOVSS(sum, at(stats, 4))
-	ADDQ(U32(4*softmaxPositions), scores)
 	ADDQ(U8(8), stats)
 	LEAQ(Mem{Base: acc, Index: dim, Scale: 4}, acc)
 	DECQ(rows)
 	JNZ(LabelRef("rows"))
-	leave()
+	end()
 }

@@ -2,17 +2,21 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // deltaRule are the registers of the scan over rows of the gated delta rule.
 type deltaRule struct {
 	keys, gates, v, y reg.Register
 	width             reg.Register // bytes of a row of state
-	deltas            Mem          // of the row before: [2, rows of a half]
+	deltas            Mem          // of the row before: [rows of both halves]
+	state, half       Mem          // the half under way: its state, and bytes of the numbers before its own
 	labels            int
 }
 
@@ -20,21 +24,16 @@ type deltaRule struct {
 // are added up the other half's products keep the multipliers busy. A pass brings a half's state up
 // to date with the row of input before and takes its products with the row's key and query, so that
 // each is read and written once a row.
-func (g *vectorGenerator) delta() {
-	g.text("delta", "func(state, keys, gates, v, y []float32, vStride, yStride int)",
-		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", g.lanes))
-	half := g.lanes / 2
-	d := &deltaRule{keys: base("keys"), gates: base("gates"), v: base("v"), y: base("y"), width: GP64()}
-	d.deltas = AllocLocal(4 * g.lanes)
+func (g *generator) delta(base.Func) {
+	d := &deltaRule{keys: start("keys"), gates: start("gates"), v: start("v"), y: start("y"), width: GP64()}
+	d.deltas, d.state, d.half = AllocLocal(4*g.isa.Lanes), AllocLocal(8), AllocLocal(8)
 	MOVQ(address(Param("state").Len()), d.width)
-	SHRQ(U8(uint8(map[int]int{16: 4, 8: 3}[g.lanes])), d.width)
+	SHRQ(U8(uint8(map[int]int{16: 4, 8: 3}[g.isa.Lanes])), d.width)
 	SHLQ(U8(2), d.width)
 	count, left := length("gates"), AllocLocal(8)
 	SHRQ(U8(2), count)
 	MOVQ(count, left)
-	for h := range 2 {
-		g.deltaPass(d, h*half, false, true)
-	}
+	g.deltaPass(d, false, true)
 	Label("rows")
 	DECQ(left)
 	JZ(LabelRef("last"))
@@ -47,27 +46,24 @@ func (g *vectorGenerator) delta() {
 		s := Load(Param(p.stride), GP64())
 		LEAQ(Mem{Base: p.r, Index: s, Scale: 4}, p.r)
 	}
-	for h := range 2 {
-		g.deltaPass(d, h*half, true, true)
-	}
+	g.deltaPass(d, true, true)
 	JMP(LabelRef("rows"))
 	Label("last")
 	LEAQ(Mem{Base: d.keys, Index: d.width, Scale: 2}, d.keys)
 	ADDQ(U8(16), d.gates)
-	for h := range 2 {
-		g.deltaPass(d, h*half, true, false)
-	}
-	leave()
+	g.deltaPass(d, true, false)
+	end()
 }
 
-// deltaPass goes over half the rows, from row first on.
-func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) {
-	half := g.lanes / 2
+// deltaPass goes over all rows of state, half of them after the other.
+func (g *generator) deltaPass(d *deltaRule, update, dots bool) {
+	half := g.isa.Lanes / 2
 	d.labels++
+	MOVQ(start("state"), d.state)
+	MOVQ(U32(0), d.half)
+	Label(fmt.Sprintf("half%d", d.labels))
 	p := GP64()
-	MOVQ(d.width, p)
-	IMUL3Q(U32(uint32(first)), p, p)
-	ADDQ(address(Param("state").Base()), p)
+	MOVQ(d.state, p)
 	rows := strided(p, d.width, half)
 	key, count := GP64(), GP64()
 	MOVQ(d.keys, key)
@@ -80,16 +76,15 @@ func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) 
 		SUBQ(d.width, before)
 		SUBQ(d.width, before)
 		decay = g.broadcast(at(d.gates, -16))
+		place := d.delta()
 		for r := range half {
-			m := d.deltas
-			m.Disp += 4 * (first + r)
-			deltas = append(deltas, g.broadcast(m))
+			deltas = append(deltas, g.broadcast(at(place, 4*r)))
 		}
 	}
-	sums := make([]reg.VecVirtual, 0, g.lanes) // products with the key, then with the query
+	sums := make([]reg.VecVirtual, 0, g.isa.Lanes) // products with the key, then with the query
 	if dots {
-		for range g.lanes {
-			sums = append(sums, g.zeros())
+		for range g.isa.Lanes {
+			sums = append(sums, g.zero())
 		}
 	}
 	label := fmt.Sprintf("pass%d", d.labels)
@@ -100,7 +95,7 @@ func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) 
 	}
 	if update {
 		kb = at(before, 0)
-		if g.lanes == 16 {
+		if g.isa.Lanes == 16 {
 			kb = g.loadVec(at(before, 0), nil)
 		}
 	}
@@ -129,24 +124,39 @@ func (g *vectorGenerator) deltaPass(d *deltaRule, first int, update, dots bool) 
 		moving = append(moving, before)
 	}
 	for _, m := range moving {
-		ADDQ(U32(uint32(4*g.lanes)), m)
+		ADDQ(U32(uint32(4*g.isa.Lanes)), m)
 	}
-	SUBQ(U32(uint32(4*g.lanes)), count)
+	SUBQ(U32(uint32(4*g.isa.Lanes)), count)
 	JNZ(LabelRef(label))
 	if dots {
-		g.deltaRow(d, first, g.addUp(sums))
+		g.deltaRow(d, g.addUp(sums))
 	}
+	next := GP64()
+	MOVQ(d.width, next)
+	SHLQ(U8(bits.TrailingZeros(uint(half))), next)
+	ADDQ(next, d.state)
+	ADDQ(U8(4*half), d.half)
+	CMPQ(d.half, U8(8*half))
+	JB(LabelRef(fmt.Sprintf("half%d", d.labels)))
+}
+
+// delta returns where the half under way keeps what its state takes over.
+func (d *deltaRule) delta() reg.Register {
+	place := GP64()
+	LEAQ(d.deltas, place)
+	ADDQ(d.half, place)
+	return place
 }
 
 // deltaRow makes the outputs of a half and what its state takes over, from S·k in the lower half of
 // sums and S·q in the upper.
-func (g *vectorGenerator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual) {
+func (g *generator) deltaRow(d *deltaRule, sums reg.VecVirtual) {
 	newVec, a := YMM, sums.AsY()
-	if g.lanes == 8 {
+	if g.isa.Lanes == 8 {
 		newVec, a = XMM, sums.AsX()
 	}
 	c := newVec()
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		VEXTRACTF64X4(U8(1), sums, c)
 	} else {
 		VEXTRACTF128(U8(1), sums, c)
@@ -157,20 +167,20 @@ func (g *vectorGenerator) deltaRow(d *deltaRule, first int, sums reg.VecVirtual)
 		return v
 	}
 	decay, delta := gate(0), newVec()
-	VMOVUPS(at(d.v, 4*first), delta)
+	first := GP64()
+	MOVQ(d.half, first)
+	VMOVUPS(Mem{Base: d.v, Index: first, Scale: 1}, delta)
 	VFNMADD231PS(a, decay, delta)
 	VMULPS(gate(1), delta, delta)
-	place := d.deltas
-	place.Disp += 4 * first
-	VMOVUPS(delta, place)
+	VMOVUPS(delta, at(d.delta(), 0))
 	VMULPS(decay, c, c)
 	VFMADD231PS(gate(2), delta, c)
-	VMOVUPS(c, at(d.y, 4*first))
+	VMOVUPS(c, Mem{Base: d.y, Index: first, Scale: 1})
 }
 
 // addUp adds the lanes of as many vectors as there are lanes: lane i of the result is the sum of
 // vector i's.
-func (g *vectorGenerator) addUp(v []reg.VecVirtual) reg.VecVirtual {
+func (g *generator) addUp(v []reg.VecVirtual) reg.VecVirtual {
 	pairs := func(v []reg.VecVirtual, low, high func(a, b, to reg.VecVirtual)) []reg.VecVirtual {
 		var out []reg.VecVirtual
 		for i := 0; i < len(v); i += 2 {
@@ -184,7 +194,7 @@ func (g *vectorGenerator) addUp(v []reg.VecVirtual) reg.VecVirtual {
 	}
 	v = pairs(v, func(a, b, to reg.VecVirtual) { VUNPCKLPS(a, b, to) }, func(a, b, to reg.VecVirtual) { VUNPCKHPS(a, b, to) })
 	v = pairs(v, func(a, b, to reg.VecVirtual) { VUNPCKLPD(a, b, to) }, func(a, b, to reg.VecVirtual) { VUNPCKHPD(a, b, to) })
-	if g.lanes == 8 {
+	if g.isa.Lanes == 8 {
 		v = pairs(v, func(a, b, to reg.VecVirtual) { VPERM2F128(U8(0x20), a, b, to) }, func(a, b, to reg.VecVirtual) { VPERM2F128(U8(0x31), a, b, to) })
 		return v[0]
 	}

@@ -7,17 +7,19 @@ import (
 	"github.com/mmcloughlin/avo/gotypes"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 type gotypesComponent = gotypes.Component
 
 // elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f
 // makes one of y.
-func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
+func (g *generator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
 	n := length(y)
-	pointers := []reg.Register{base(y)}
+	pointers := []reg.Register{start(y)}
 	for _, o := range operands {
-		pointers = append(pointers, base(o))
+		pointers = append(pointers, start(o))
 	}
 	g.each("each", n, pointers, func(t *tail) {
 		var places []Mem
@@ -26,21 +28,20 @@ func (g *vectorGenerator) elementwise(y string, operands []string, f func(t *tai
 		}
 		g.storeVec(f(t, places), at(pointers[0], 0), t)
 	})
-	leave()
+	end()
 }
 
 // dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
 // the first takes the rest.
-func (g *vectorGenerator) dot() {
-	g.text("dot", "func(x, y []float32) (sum float32)", "returns Σ x·y.")
-	n, x, y := length("x"), base("x"), base("y")
-	sums := []reg.VecVirtual{g.zeros(), g.zeros(), g.zeros(), g.zeros()}
-	step := 4 * g.lanes
+func (g *generator) dot(base.Func) {
+	n, x, y := length("x"), start("x"), start("y")
+	sums := []reg.VecVirtual{g.zero(), g.zero(), g.zero(), g.zero()}
+	step := 4 * g.isa.Lanes
 	CMPQ(n, U32(uint32(step)))
 	JB(LabelRef("rest"))
 	Label("loop")
 	for i, s := range sums {
-		VFMADD231PS(at(y, 4*i*g.lanes), g.loadVec(at(x, 4*i*g.lanes), nil), s)
+		VFMADD231PS(at(y, 4*i*g.isa.Lanes), g.loadVec(at(x, 4*i*g.isa.Lanes), nil), s)
 	}
 	ADDQ(U32(uint32(4*step)), x)
 	ADDQ(U32(uint32(4*step)), y)
@@ -54,7 +55,7 @@ func (g *vectorGenerator) dot() {
 	VADDPS(sums[1], sums[0], sums[0])
 	VADDPS(sums[3], sums[2], sums[2])
 	VADDPS(sums[2], sums[0], sums[0])
-	sum := g.fold(sums[0], VADDPS4)
+	sum := g.lanes0(sums[0], VADDPS4)
 	VZEROUPPER()
 	Store(sum, Return("sum"))
 	RET()
@@ -64,10 +65,9 @@ func (g *vectorGenerator) dot() {
 func VADDPS4(a, b, c Op) { VADDPS(a, b, c) }
 func VMAXPS4(a, b, c Op) { VMAXPS(a, b, c) }
 
-func (g *vectorGenerator) norm() {
-	g.text("norm", "func(y, x, w []float32, r float32)", "writes w·(x·r) to y, or x·r if w is empty.")
+func (g *generator) norm(base.Func) {
 	r := g.broadcast(address(Param("r")))
-	n, y, x, w := length("y"), base("y"), base("x"), base("w")
+	n, y, x, w := length("y"), start("y"), start("x"), start("w")
 	TESTQ(w, w)
 	JZ(LabelRef("bare"))
 	g.each("each", n, []reg.Register{y, x, w}, func(t *tail) {
@@ -76,18 +76,17 @@ func (g *vectorGenerator) norm() {
 		VMULPS(g.loadVec(at(w, 0), t), v, v)
 		g.storeVec(v, at(y, 0), t)
 	})
-	leave()
+	end()
 	Label("bare")
 	g.each("bare", n, []reg.Register{y, x}, func(t *tail) {
 		v := g.loadVec(at(x, 0), t)
 		VMULPS(r, v, v)
 		g.storeVec(v, at(y, 0), t)
 	})
-	leave()
+	end()
 }
 
-func (g *vectorGenerator) gatedNorm() {
-	g.text("gatedNorm", "func(y, x, w, z []float32, r float32)", "writes w·(x·r)·silu(z) to y.")
+func (g *generator) gatedNorm(base.Func) {
 	g.useExp()
 	r := g.broadcast(address(Param("r")))
 	g.elementwise("y", []string{"x", "w", "z"}, func(t *tail, m []Mem) reg.VecVirtual {
@@ -102,8 +101,7 @@ func (g *vectorGenerator) gatedNorm() {
 	})
 }
 
-func (g *vectorGenerator) add() {
-	g.text("add", "func(y, a, b []float32)", "writes a + b to y.")
+func (g *generator) add(base.Func) {
 	g.elementwise("y", []string{"a", "b"}, func(t *tail, m []Mem) reg.VecVirtual {
 		v := g.loadVec(m[0], t)
 		VADDPS(g.loadVec(m[1], t), v, v)
@@ -111,8 +109,7 @@ func (g *vectorGenerator) add() {
 	})
 }
 
-func (g *vectorGenerator) axpy() {
-	g.text("axpy", "func(y, x []float32, f float32)", "adds f·x to y.")
+func (g *generator) axpy(base.Func) {
 	f := g.broadcast(address(Param("f")))
 	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
 		v := g.loadVec(m[0], t)
@@ -121,8 +118,7 @@ func (g *vectorGenerator) axpy() {
 	})
 }
 
-func (g *vectorGenerator) merge() {
-	g.text("merge", "func(y, x []float32, f, h float32)", "writes f·y + h·x to y.")
+func (g *generator) merge(base.Func) {
 	f, h := g.broadcast(address(Param("f"))), g.broadcast(address(Param("h")))
 	g.elementwise("y", []string{"y", "x"}, func(t *tail, m []Mem) reg.VecVirtual {
 		v := g.loadVec(m[0], t)
@@ -132,8 +128,7 @@ func (g *vectorGenerator) merge() {
 	})
 }
 
-func (g *vectorGenerator) swiglu() {
-	g.text("swiglu", "func(y, gate, up []float32)", "writes silu(gate)·up to y.")
+func (g *generator) swiglu(base.Func) {
 	g.useExp()
 	g.elementwise("y", []string{"gate", "up"}, func(t *tail, m []Mem) reg.VecVirtual {
 		x := g.loadVec(m[0], t)
@@ -144,8 +139,7 @@ func (g *vectorGenerator) swiglu() {
 	})
 }
 
-func (g *vectorGenerator) gate() {
-	g.text("gate", "func(x, gate []float32)", "multiplies x by σ(gate).")
+func (g *generator) gate(base.Func) {
 	g.useExp()
 	g.elementwise("x", []string{"x", "gate"}, func(t *tail, m []Mem) reg.VecVirtual {
 		s := g.sigmoid(g.loadVec(m[1], t))
@@ -154,18 +148,16 @@ func (g *vectorGenerator) gate() {
 	})
 }
 
-func (g *vectorGenerator) combine() {
-	g.text("combine", "func(y, residual, routed, weights, shared []float32, scale float32)",
-		"writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.")
+func (g *generator) combine(base.Func) {
 	n, stride := length("y"), length("y")
 	SHLQ(U8(2), stride)
-	y, residual, routed, shared, weights := base("y"), base("residual"), base("routed"), base("shared"), base("weights")
+	y, residual, routed, shared, weights := start("y"), start("residual"), start("routed"), start("shared"), start("weights")
 	scale := g.broadcast(address(Param("scale")))
 	i := 0
 	g.each("each", n, []reg.Register{y, residual, routed}, func(t *tail) {
 		i++
 		label := func(s string) string { return fmt.Sprintf("%s%d", s, i) }
-		acc := g.zeros()
+		acc := g.zero()
 		row, w, count := GP64(), GP64(), length("weights")
 		MOVQ(routed, row)
 		MOVQ(weights, w)
@@ -178,21 +170,20 @@ func (g *vectorGenerator) combine() {
 		TESTQ(shared, shared)
 		JZ(LabelRef(label("own")))
 		VFMADD231PS(g.loadVec(at(shared, 0), t), scale, acc)
-		ADDQ(U32(uint32(4*g.lanes)), shared)
+		ADDQ(U32(uint32(4*g.isa.Lanes)), shared)
 		Label(label("own"))
 		VADDPS(g.loadVec(at(residual, 0), t), acc, acc)
 		g.storeVec(acc, at(y, 0), t)
 	})
-	leave()
+	end()
 }
 
-func (g *vectorGenerator) conv() {
-	g.text("conv", "func(y, w, x0, x1, x2, x3 []float32)", "writes silu(Σ w[j]·xj) to y [n], w being [4, n].")
+func (g *generator) conv(base.Func) {
 	g.useExp()
 	n, stride := length("y"), length("y")
 	SHLQ(U8(2), stride)
-	y, w := base("y"), base("w")
-	xs := []reg.Register{base("x0"), base("x1"), base("x2"), base("x3")}
+	y, w := start("y"), start("w")
+	xs := []reg.Register{start("x0"), start("x1"), start("x2"), start("x3")}
 	g.each("each", n, append([]reg.Register{y, w}, xs...), func(t *tail) {
 		acc := g.loadVec(at(xs[0], 0), t)
 		VMULPS(g.loadVec(at(w, 0), t), acc, acc)
@@ -206,22 +197,21 @@ func (g *vectorGenerator) conv() {
 		VMULPS(acc, s, s)
 		g.storeVec(s, at(y, 0), t)
 	})
-	leave()
+	end()
 }
 
 // rope takes whole vectors of pairs.
-func (g *vectorGenerator) rope() {
-	g.text("rope", "func(x, table []float32, heads, stride int)", "rotates channels i and i+n/2 of heads whose first n lie stride floats apart.")
+func (g *generator) rope(base.Func) {
 	g.use("even", "odd")
-	table, n := base("table"), length("table")
+	table, n := start("table"), length("table")
 	half := GP64()
 	LEAQ(Mem{Base: n, Index: n, Scale: 1}, half) // bytes of n/2 floats
 	stride := Load(Param("stride"), GP64())
 	SHLQ(U8(2), stride)
-	x := base("x")
+	x := start("x")
 	Label("pairs")
 	cos, sin := g.vec(), g.vec()
-	if g.lanes == 16 {
+	if g.isa.Lanes == 16 {
 		first, last := g.loadVec(at(table, 0), nil), g.loadVec(at(table, 64), nil)
 		VMOVUPS(g.c("even"), cos)
 		VMOVUPS(g.c("odd"), sin)
@@ -248,19 +238,18 @@ func (g *vectorGenerator) rope() {
 	ADDQ(stride, head)
 	DECQ(heads)
 	JNZ(LabelRef("heads"))
-	ADDQ(U32(uint32(8*g.lanes)), table)
-	ADDQ(U32(uint32(4*g.lanes)), x)
-	SUBQ(U32(uint32(2*g.lanes)), n)
+	ADDQ(U32(uint32(8*g.isa.Lanes)), table)
+	ADDQ(U32(uint32(4*g.isa.Lanes)), x)
+	SUBQ(U32(uint32(2*g.isa.Lanes)), n)
 	JNZ(LabelRef("pairs"))
-	leave()
+	end()
 }
 
-func (g *vectorGenerator) ropePairs() {
-	g.text("ropePairs", "func(x, table []float32, heads, stride int)", "rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart.")
-	table, n := base("table"), length("table")
+func (g *generator) ropePairs(base.Func) {
+	table, n := start("table"), length("table")
 	stride := Load(Param("stride"), GP64())
 	SHLQ(U8(2), stride)
-	x := base("x")
+	x := start("x")
 	Label("pairs")
 	cos, sin := g.vec(), g.vec()
 	VMOVSLDUP(at(table, 0), cos)
@@ -276,18 +265,17 @@ func (g *vectorGenerator) ropePairs() {
 	ADDQ(stride, head)
 	DECQ(heads)
 	JNZ(LabelRef("heads"))
-	ADDQ(U32(uint32(4*g.lanes)), table)
-	ADDQ(U32(uint32(4*g.lanes)), x)
-	SUBQ(U32(uint32(g.lanes)), n)
+	ADDQ(U32(uint32(4*g.isa.Lanes)), table)
+	ADDQ(U32(uint32(4*g.isa.Lanes)), x)
+	SUBQ(U32(uint32(g.isa.Lanes)), n)
 	JNZ(LabelRef("pairs"))
-	leave()
+	end()
 }
 
 // dequantise takes eight lanes in both instruction sets, as many as a word of 4-bit codes has.
-func (g *vectorGenerator) dequantise(bits int) {
-	g.text(fmt.Sprintf("dequantise%d", bits), "func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)",
-		"writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.")
-	n, dst, words, scales, biases, shifts := length("dst"), base("dst"), base("words"), base("scales"), base("biases"), base("shifts")
+func (g *generator) dequantise(f base.Func) {
+	bits := f.Bits
+	n, dst, words, scales, biases, shifts := length("dst"), start("dst"), start("words"), start("scales"), start("biases"), start("shifts")
 	wordStride, groupStride := Load(Param("wordStride"), GP64()), Load(Param("groupStride"), GP64())
 	newVec := YMM
 	if bits == 8 {
@@ -296,7 +284,7 @@ func (g *vectorGenerator) dequantise(bits int) {
 	perWord := 32 / bits
 	parts := max(1, perWord/8)
 	mask := newVec()
-	VMOVUPS(g.data[fmt.Sprintf("mask%d", bits)], mask)
+	VMOVUPS(g.table(fmt.Sprintf("vectormask%d", bits), 8, func(int) Constant { return U32(1<<bits - 1) }), mask)
 	var shift []reg.VecVirtual
 	for i := range parts {
 		v := newVec()
@@ -330,30 +318,27 @@ func (g *vectorGenerator) dequantise(bits int) {
 	ADDQ(groupStride, biases)
 	TESTQ(n, n)
 	JNZ(LabelRef("groups"))
-	leave()
+	end()
 }
 
 // widen takes whole vectors.
-func (g *vectorGenerator) widen() {
-	g.text("widen", "func(dst []float32, row []byte)", "writes bf16 as float32; len(dst) is a multiple of the lanes.")
-	n, dst, row := length("dst"), base("dst"), base("row")
+func (g *generator) widen(base.Func) {
+	n, dst, row := length("dst"), start("dst"), start("row")
 	Label("loop")
 	v := g.vec()
 	VPMOVZXWD(at(row, 0), v)
 	VPSLLD(U8(16), v, v)
 	VMOVUPS(v, at(dst, 0))
-	ADDQ(U32(uint32(4*g.lanes)), dst)
-	ADDQ(U32(uint32(2*g.lanes)), row)
-	SUBQ(U32(uint32(g.lanes)), n)
+	ADDQ(U32(uint32(4*g.isa.Lanes)), dst)
+	ADDQ(U32(uint32(2*g.isa.Lanes)), row)
+	SUBQ(U32(uint32(g.isa.Lanes)), n)
 	JNZ(LabelRef("loop"))
-	leave()
+	end()
 }
 
 // widen8 reads whole vectors of codes, of which it takes those of the group.
-func (g *vectorGenerator) widen8() {
-	g.text("widen8", "func(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)",
-		"writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales; reads up to 16 codes beyond.")
-	dst, codes, scales, n := base("dst"), base("codes"), base("scales"), length("dst")
+func (g *generator) widen8(base.Func) {
+	dst, codes, scales, n := start("dst"), start("codes"), start("scales"), length("dst")
 	codeStride, scaleStride := Load(Param("codeStride"), GP64()), Load(Param("scaleStride"), GP64())
 	SHLQ(U8(2), scaleStride)
 	ahead := GP64() // bytes of the rows that are on their way meanwhile
@@ -377,7 +362,7 @@ func (g *vectorGenerator) widen8() {
 		VMULPS(scale, v, v)
 		g.storeVec(v, at(dst, 0), t)
 	}
-	step := uint32(g.lanes)
+	step := uint32(g.isa.Lanes)
 	CMPQ(left, U32(step))
 	JB(LabelRef("tail"))
 	Label("loop")
@@ -402,13 +387,12 @@ func (g *vectorGenerator) widen8() {
 	ADDQ(codeStride, codes)
 	TESTQ(n, n)
 	JNZ(LabelRef("rows"))
-	leave()
+	end()
 }
 
 // touch loads: more comes at a time than with prefetches, of which many at once are lost.
-func (g *vectorGenerator) touch() {
-	g.text("touch", "func(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
-	row, stride, rows := base("mem"), Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
+func (g *generator) touch(base.Func) {
+	row, stride, rows := start("mem"), Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
 	Label("rows")
 	p, end := GP64(), Load(Param("width"), GP64())
 	MOVQ(row, p)

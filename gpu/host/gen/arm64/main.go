@@ -1,7 +1,7 @@
 // Command arm64 writes the assembly of package host for arm64, from the Advanced SIMD instructions
 // with the dot product of bytes (ARMv8.2):
 //
-//	go run ./arm64 -out ../neon_arm64.s -stubs ../neon_arm64.go
+//	go run ./arm64 -out ../neon_arm64.s -stubs ../neon_arm64.go -tables ../tables_neon_arm64.go
 //
 // Go's assembler lacks most vector instructions, so they are written as words, each with its name
 // as a comment; loads, stores and everything scalar is written as Go's assembler wants it.
@@ -12,6 +12,8 @@ import (
 	"log"
 	"os"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 func main() {
@@ -19,9 +21,10 @@ func main() {
 	log.SetPrefix("arm64: ")
 	out := flag.String("out", "", "file of the assembly")
 	stubs := flag.String("stubs", "", "file of the declarations")
+	tables := flag.String("tables", "", "file of the tables of products")
 	flag.Parse()
-	if *out == "" || *stubs == "" || flag.NArg() > 0 {
-		log.Fatal("want -out FILE -stubs FILE")
+	if *out == "" || *stubs == "" || *tables == "" || flag.NArg() > 0 {
+		log.Fatal("usage: arm64 -out FILE -stubs FILE -tables FILE")
 	}
 	a := newAssembly("go run ./arm64 " + strings.Join(os.Args[1:], " "))
 	generate(a)
@@ -30,23 +33,30 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	base.WriteTables(base.NEON, *tables)
 }
 
+// generate writes all functions.
 func generate(a *assembly) {
-	for _, bits := range []int{2, 4, 8} {
-		for n := 1; n <= maxTile; n++ {
-			mulInt8(a, bits, n)
-			mulFloat(a, bits, n)
+	exponential(a)
+	writers := map[string]func(f base.Func){}
+	for kind, write := range map[string]func(a *assembly, f base.Func){
+		"product": product, "quantise": quantise, "arrange": arrange, "arrangeScales": arrangeScales,
+		"unpack16": unpack, "plain": plain,
+		"dot": dot, "norm": norm, "combine": combine, "conv": conv, "rope": rope, "ropePairs": ropePairs, "dequantise": dequantise,
+		"widen": widenAll, "widen8": widen8, "transpose8": transpose8, "transpose": transpose, "multiply": multiply, "softmax": softmax,
+		"delta": delta, "touch": touch,
+	} {
+		writers[kind] = func(f base.Func) {
+			a.text(f)
+			write(a, f)
 		}
 	}
-	quantise(a)
-	for _, bits := range []int{2, 4, 8} {
-		arrange(a, bits)
+	for kind, e := range elementwises {
+		writers[kind] = func(f base.Func) {
+			a.text(f)
+			e.write(a)
+		}
 	}
-	arrangeScales(a)
-	unpack(a)
-	plain(a, "oneBF16NEON", "returns row·x for a row of bf16 and blocks of 64 inputs, at least 1.", true, 1)
-	plain(a, "lastNEON", "returns q·x for blocks of 64 inputs, at least 1.", false, 1)
-	plain(a, "twoNEON", "is lastNEON for two rows of X.", false, 2)
-	vectors(a)
+	base.Write(base.NEON, "", writers)
 }

@@ -1,9 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
 
-// maxTile is how many rows of X a kernel takes at most: their sums fill half of the registers.
-const maxTile = 4
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+)
 
 // Registers of the products of a panel; the sums are V16 to V31.
 const (
@@ -30,7 +31,7 @@ func field(name string, i int) string {
 
 // beginPanel loads the arguments of a product with n rows of X and clears Y.
 func beginPanel(a *assembly, n int) {
-	a.ins("MOVD", arg("a", 0), args)
+	a.ins("MOVD", a.arg("a"), args)
 	a.ins("MOVD", field("w", 0), codes)
 	a.ins("MOVD", field("scales", 0), scales)
 	a.ins("MOVD", field("biases", 0), biases)
@@ -62,13 +63,19 @@ func widen(a *assembly, from gen, to vec) {
 	a.word(shll2.two(to+3, to+3))
 }
 
+func product(a *assembly, f base.Func) {
+	if f.Int8 {
+		mulInt8(a, f.Bits, f.Rows)
+	} else {
+		mulFloat(a, f.Bits, f.Rows)
+	}
+}
+
 // mulInt8 multiplies a panel of codes with n rows of int8. The 16 rows of W are lanes of four
 // vectors; one instruction adds the products of four inputs in each lane. It takes codes as signed
 // numbers: those of 8 bits less 128, and 128 times the sum of the group's inputs is added. The sums
 // are exact, so they may be split among registers as the latency wants.
 func mulInt8(a *assembly, bits, n int) {
-	a.text(fmt.Sprintf("mulInt8Q%dN%dNEON", bits, n), "(a *byte)", 8,
-		fmt.Sprintf("multiplies a panel of %d-bit codes by %d rows of X, int8. a points to a panelArgs.", bits, n))
 	// x, raw and code are four each; whole is one a row
 	const x, raw, code, whole, mask, ones vec = 0, 4, 8, 8, 12, 13
 	split := max(1, 4/n)
@@ -184,8 +191,6 @@ func scaleInt8(a *assembly, r int, sum vec) {
 // rounded once; the products of a group's inputs are added in their order, each rounded once, and
 // the groups' sums then.
 func mulFloat(a *assembly, bits, n int) {
-	a.text(fmt.Sprintf("mulF32Q%dN%dNEON", bits, n), "(a *byte)", 8,
-		fmt.Sprintf("multiplies a panel of %d-bit codes by %d rows of X, float32. a points to a panelArgs.", bits, n))
 	// x, scale and bias are four each
 	const x, raw, mask, code, weight, scale, bias vec = 0, 4, 5, 6, 7, 8, 12
 	sum := func(r int, v vec) vec { return firstSum + vec(4*r) + v }

@@ -1,44 +1,35 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
 
-// blockInputs is how many inputs an iteration of the products of plain rows takes.
-const (
-	blockInputs  = 64
-	unpackInputs = 32 // where bf16 is widened
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // plain is the loop over blocks of a row without scales for one or two rows of X. Each row of X has
 // eight accumulators of four lanes: vector j of a block adds to accumulator j%8. In the end they
 // are added up in pairs, then the lanes in pairs.
-func plain(a *assembly, name, doc string, bf16 bool, columns int) {
-	row, element := "q", "float32"
-	if bf16 {
-		row, element = "row", "byte"
-	}
+func plain(a *assembly, f base.Func) {
 	xs, results := []string{"x"}, []string{"y"}
-	signature := fmt.Sprintf("(%s *%s, x *float32, blocks int) (y float32)", row, element)
-	if columns == 2 {
+	if f.Rows == 2 {
 		xs, results = []string{"x0", "x1"}, []string{"y0", "y1"}
-		signature = fmt.Sprintf("(%s *%s, x0, x1 *float32, blocks int) (y0, y1 float32)", row, element)
 	}
-	a.text(name, signature, 8*(2+columns)+4*columns, doc)
 	const w, count gen = 0, 1
-	a.ins("MOVD", arg(row, 0), w)
+	a.ins("MOVD", a.arg("row"), w)
 	for c, x := range xs {
-		a.ins("MOVD", arg(x, 8+8*c), gen(2+c))
+		a.ins("MOVD", a.arg(x), gen(2+c))
 	}
-	a.ins("MOVD", arg("blocks", 8+8*columns), count)
+	a.ins("MOVD", a.arg("blocks"), count)
 	sum := func(c, j int) vec { return vec(16 + 8*c + j%8) }
-	for c := range columns {
+	for c := range f.Rows {
 		for j := range 8 {
 			a.zero(sum(c, j))
 		}
 	}
 	a.loop(count, func() {
 		// four vectors of weights in V0 to V3, of inputs in V4 to V7
-		for j := 0; j < blockInputs/4; j += 4 {
-			if bf16 {
+		for j := 0; j < base.BlockInputs/4; j += 4 {
+			if f.BF16 {
 				a.take(w, 4, 5)
 				a.word(shll.two(0, 4))
 				a.word(shll2.two(1, 4))
@@ -47,7 +38,7 @@ func plain(a *assembly, name, doc string, bf16 bool, columns int) {
 			} else {
 				a.take(w, 0, 1, 2, 3)
 			}
-			for c := range columns {
+			for c := range f.Rows {
 				a.take(gen(2+c), 4, 5, 6, 7)
 				for i := range 4 {
 					a.word(fmla.three(sum(c, j+i), vec(4+i), vec(i)))
@@ -63,22 +54,20 @@ func plain(a *assembly, name, doc string, bf16 bool, columns int) {
 		}
 		a.word(faddp.three(sum(c, 0), sum(c, 0), sum(c, 0)))
 		a.word(faddv.two(sum(c, 0), sum(c, 0)))
-		a.ins("FMOVS", fmt.Sprintf("F%d", sum(c, 0)), arg(y, 8*(2+columns)+4*c))
+		a.ins("FMOVS", fmt.Sprintf("F%d", sum(c, 0)), a.arg(y))
 	}
 	a.ret()
 }
 
 // unpack widens bf16.
-func unpack(a *assembly) {
-	a.text("unpack16NEON", "(dst *float32, row *byte, blocks int)", 24,
-		fmt.Sprintf("writes blocks of %d bf16, at least 1, to dst.", unpackInputs))
+func unpack(a *assembly, _ base.Func) {
 	const dst, row, count gen = 0, 1, 2
-	a.ins("MOVD", arg("dst", 0), dst)
-	a.ins("MOVD", arg("row", 8), row)
-	a.ins("MOVD", arg("blocks", 16), count)
+	a.ins("MOVD", a.arg("dst"), dst)
+	a.ins("MOVD", a.arg("row"), row)
+	a.ins("MOVD", a.arg("blocks"), count)
 	a.loop(count, func() {
 		a.take(row, 8, 9, 10, 11)
-		for i := range vec(unpackInputs / 8) {
+		for i := range vec(base.UnpackInputs / 8) {
 			a.word(shll.two(2*i, 8+i))
 			a.word(shll2.two(2*i+1, 8+i))
 		}

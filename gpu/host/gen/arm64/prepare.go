@@ -1,32 +1,26 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
 
-// Bits of |x| below which a group counts as zeros, and from which on it is not finite.
-const (
-	leastBits    = 0x03fe0000 // 127·2^-126: below it the scale is not a normal number
-	infiniteBits = 0x7f800000
-	notANumber   = 0x7fc00000
-	float127     = 0x42fe0000
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
 // quantise rounds a row of X to codes, scales and sums.
-func quantise(a *assembly) {
-	a.text("quantiseNEON", "(q *int8, scales, x *float32, group, groups int)", 40,
-		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, one beside the other.")
+func quantise(a *assembly, _ base.Func) {
 	const (
 		q, out, x, size, count, left, again, bits, spare gen = 0, 1, 2, 3, 4, 5, 6, 7, 8
 		v                                                vec = 0 // to V3
 		most, scale, sum, by127, abs                     vec = 16, 17, 18, 19, 20
 	)
-	a.ins("MOVD", arg("q", 0), q)
-	a.ins("MOVD", arg("scales", 8), out)
-	a.ins("MOVD", arg("x", 16), x)
-	a.ins("MOVD", arg("group", 24), size)
-	a.ins("MOVD", arg("groups", 32), count)
-	a.ins("MOVD", imm(float127), spare)
+	a.ins("MOVD", a.arg("q"), q)
+	a.ins("MOVD", a.arg("scales"), out)
+	a.ins("MOVD", a.arg("x"), x)
+	a.ins("MOVD", a.arg("group"), size)
+	a.ins("MOVD", a.arg("groups"), count)
+	a.ins("MOVD", imm(base.Bits127), spare)
 	a.word(dupRegister(by127, spare))
-	a.ins("MOVD", imm(1<<31-1), spare)
+	a.ins("MOVD", imm(base.AbsMask), spare)
 	a.word(dupRegister(abs, spare))
 	a.loop(count, func() {
 		odd, zeros, write, done := a.newLabel(), a.newLabel(), a.newLabel(), a.newLabel()
@@ -44,10 +38,10 @@ func quantise(a *assembly) {
 		a.word(umaxv.two(most, most))
 		a.ins("VMOV", most.String()+".S[0]", bits)
 		a.ins("LSR", imm(4), size, left)
-		a.ins("MOVD", imm(leastBits), spare)
+		a.ins("MOVD", imm(base.LeastBits), spare)
 		a.ins("CMPW", spare, bits)
 		a.ins("BLO", zeros)
-		a.ins("MOVD", imm(infiniteBits), spare)
+		a.ins("MOVD", imm(base.InfiniteBits), spare)
 		a.ins("CMPW", spare, bits)
 		a.ins("BHS", odd)
 
@@ -75,7 +69,7 @@ func quantise(a *assembly) {
 
 		// All zeros, or NaN in the scale: the codes are zero.
 		a.place(odd)
-		a.ins("MOVD", imm(notANumber), spare)
+		a.ins("MOVD", imm(base.NaNBits), spare)
 		a.ins("B", write)
 		a.place(zeros)
 		a.ins("MOVD", imm(0), spare)
@@ -90,16 +84,6 @@ func quantise(a *assembly) {
 	a.ret()
 }
 
-// swaps bring the codes of a word into a panel's order: bits of mask change places with those shift
-// above. The word is a square or an oblong of codes, transposed.
-var swaps = map[int][]struct {
-	shift int
-	mask  int
-}{
-	2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}},
-	4: {{8, 0x0000ff00}, {4, 0x00f000f0}},
-}
-
 // Registers of what brings rows into panels.
 const (
 	dst    gen = 0
@@ -111,10 +95,10 @@ const (
 )
 
 func beginArrange(a *assembly) {
-	a.ins("MOVD", arg("dst", 0), dst)
-	a.ins("MOVD", arg("src", 8), src)
-	a.ins("MOVD", arg("stride", 16), stride)
-	a.ins("MOVD", arg("blocks", 24), blocks)
+	a.ins("MOVD", a.arg("dst"), dst)
+	a.ins("MOVD", a.arg("src"), src)
+	a.ins("MOVD", a.arg("stride"), stride)
+	a.ins("MOVD", a.arg("blocks"), blocks)
 }
 
 // transposed reads four words of each of the next four rows and makes vectors of words, one of each
@@ -135,12 +119,10 @@ func transposed(a *assembly, to vec) {
 }
 
 // arrange brings rows of codes into a panel.
-func arrange(a *assembly, bits int) {
-	a.text(fmt.Sprintf("arrange%dNEON", bits), "(dst, src *byte, stride, blocks int)", 32, fmt.Sprintf(
-		"brings 16 rows of %d-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.", bits))
+func arrange(a *assembly, f base.Func) {
 	beginArrange(a)
-	for i, s := range swaps[bits] {
-		a.ins("MOVD", imm(s.mask), spare)
+	for i, s := range base.Swaps[f.Bits] {
+		a.ins("MOVD", imm(s.Mask), spare)
 		a.word(dupRegister(8+vec(i), spare))
 	}
 	a.loop(blocks, func() {
@@ -151,11 +133,11 @@ func arrange(a *assembly, bits int) {
 		for word := range vec(4) {
 			for quarter := range vec(4) {
 				v := 16 + 4*word + quarter
-				for i, s := range swaps[bits] {
-					a.word(ushrWords.shift(0, v, s.shift))
+				for i, s := range base.Swaps[f.Bits] {
+					a.word(ushrWords.shift(0, v, s.Shift))
 					a.word(eor.three(0, 0, v))
 					a.word(and.three(0, 0, 8+vec(i)))
-					a.word(shlWords.shift(1, 0, s.shift))
+					a.word(shlWords.shift(1, 0, s.Shift))
 					a.word(eor.three(v, v, 0))
 					a.word(eor.three(v, v, 1))
 				}
@@ -169,9 +151,7 @@ func arrange(a *assembly, bits int) {
 }
 
 // arrangeScales brings rows of scales or biases into a panel.
-func arrangeScales(a *assembly) {
-	a.text("arrangeScalesNEON", "(dst, src *byte, stride, blocks int)", 32,
-		"brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.")
+func arrangeScales(a *assembly, _ base.Func) {
 	beginArrange(a)
 	a.loop(blocks, func() {
 		a.ins("MOVD", src, next)

@@ -2,41 +2,21 @@ package main
 
 import (
 	"fmt"
-	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// vectors writes the primitives of package host's table vectors, whose comments say what each
-// computes. What is left over of a vector is computed float by float with the same instructions: an
-// element's bits do not depend on its place.
-func vectors(a *assembly) {
-	a.floats("neonExponential", exponential)
-	dot(a)
-	norm(a)
-	for _, e := range elementwises {
-		e.write(a)
-	}
-	combine(a)
-	conv(a)
-	rope(a)
-	ropePairs(a)
-	for _, bits := range []int{2, 4, 8} {
-		dequantise(a, bits)
-	}
-	widenAll(a)
-	widen8(a)
-	transpose8(a)
-	transpose(a)
-	multiply(a)
-	softmax(a)
-	delta(a)
-	touch(a)
-}
+// The primitives of package host's table vectors compute what is left over of a vector float by
+// float with the same instructions: an element's bits do not depend on its place.
 
-// The exponential: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))), the polynomial being the
-// one of least relative error, 3e-9, over |r| <= ln 2/2. Beyond the first number a result is zero,
-// beyond the second infinite. They live in the registers from low on.
-var exponential = []float32{-104, 89, math.Log2E, 0.693359375, -2.12194440e-4, 1,
-	0.499999934478, 0.166665206317, 0.0416683880453, 0.00836871687973, 0.00138145986467, 0}
+// exponential are the constants of e^x. They live in the registers from low on.
+func exponential(a *assembly) {
+	var list []float32
+	for _, c := range base.Exponential {
+		list = append(list, c.Value)
+	}
+	a.floats("neonExponential", append(list, 0)) // three vectors
+}
 
 const (
 	low     vec = 20
@@ -97,15 +77,9 @@ func sigmoid(a *assembly, y, x, n, p, t vec) {
 // move copies a register.
 func move(d, n vec) (uint32, string) { return orr.three(d, n, n) }
 
-// The place and the length of the slice whose header is the argument at off.
-func (a *assembly) base(name string, off int, p gen) { a.ins("MOVD", arg(name+"_base", off), p) }
-func (a *assembly) length(name string, off int, n gen) {
-	a.ins("MOVD", arg(name+"_len", off+8), n)
-}
-
-// float loads the float32 argument at off to all lanes.
-func (a *assembly) float(name string, off int, v vec) {
-	a.ins("FMOVS", arg(name, off), fmt.Sprintf("F%d", v))
+// float loads a float32 argument to all lanes.
+func (a *assembly) float(name string, v vec) {
+	a.ins("FMOVS", a.arg(name), fmt.Sprintf("F%d", v))
 	a.word(dupWord(v, v, 0))
 }
 

@@ -1,24 +1,26 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+)
 
 // dequantise takes a word of codes at a time.
-func dequantise(a *assembly, bits int) {
-	a.text(fmt.Sprintf("dequantise%dNEON", bits),
-		"(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)", 144,
-		"writes q·scale + bias, each step rounded; words, and scales and biases, lie the strides apart in bytes.")
+func dequantise(a *assembly, f base.Func) {
+	bits := f.Bits
 	const dst, words, scales, biases, n, group, wordStride, groupStride, left, t gen = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	const mask, scale, bias, word, shift vec = 16, 17, 18, 19, 20 // shifts to V23
 	vectors := 32 / bits / 4
-	a.base("dst", 0, dst)
-	a.length("dst", 0, n)
-	a.base("words", 24, words)
-	a.base("scales", 48, scales)
-	a.base("biases", 72, biases)
-	a.base("shifts", 96, t)
-	a.ins("MOVD", arg("group", 120), group)
-	a.ins("MOVD", arg("wordStride", 128), wordStride)
-	a.ins("MOVD", arg("groupStride", 136), groupStride)
+	a.base("dst", dst)
+	a.length("dst", n)
+	a.base("words", words)
+	a.base("scales", scales)
+	a.base("biases", biases)
+	a.base("shifts", t)
+	a.ins("MOVD", a.arg("group"), group)
+	a.ins("MOVD", a.arg("wordStride"), wordStride)
+	a.ins("MOVD", a.arg("groupStride"), groupStride)
 	for i := range vec(vectors) {
 		a.take(t, shift+i)
 		a.word(neg.two(shift+i, shift+i))
@@ -26,14 +28,14 @@ func dequantise(a *assembly, bits int) {
 	a.ins("MOVD", imm(1<<bits-1), t)
 	a.word(dupRegister(mask, t))
 	groups := a.label()
-	for _, f := range []struct {
+	for _, s := range []struct {
 		from gen
 		to   vec
 	}{{scales, scale}, {biases, bias}} {
-		a.ins("MOVHU", at(f.from, 0), t)
+		a.ins("MOVHU", at(s.from, 0), t)
 		a.ins("LSL", imm(16), t)
-		a.word(dupRegister(f.to, t))
-		a.ins("ADD", groupStride, f.from)
+		a.word(dupRegister(s.to, t))
+		a.ins("ADD", groupStride, s.from)
 	}
 	a.ins("MOVD", group, left)
 	wordsLoop := a.label()
@@ -56,12 +58,11 @@ func dequantise(a *assembly, bits int) {
 }
 
 // widenAll takes whole vectors.
-func widenAll(a *assembly) {
-	a.text("widenNEON", "(dst []float32, row []byte)", 48, "writes bf16 as float32; len(dst) is a multiple of 4.")
+func widenAll(a *assembly, _ base.Func) {
 	const dst, row, n gen = 0, 1, 2
-	a.base("dst", 0, dst)
-	a.length("dst", 0, n)
-	a.base("row", 24, row)
+	a.base("dst", dst)
+	a.length("dst", n)
+	a.base("row", row)
 	a.ins("LSR", imm(2), n)
 	a.loop(n, func() {
 		a.ins("FMOVD.P", at(row, 8), "F0")
@@ -72,17 +73,15 @@ func widenAll(a *assembly) {
 }
 
 // widen8 takes sixteen codes of a group as long as there are so many, then single ones.
-func widen8(a *assembly) {
-	a.text("widen8NEON", "(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)", 104,
-		"writes code·scale to rows of dst [rows, width]; rows of codes lie the stride apart, groups of scales.")
+func widen8(a *assembly, _ base.Func) {
 	const dst, codes, scales, n, group, width, codeStride, scaleStride gen = 0, 1, 2, 3, 4, 5, 6, 7
 	const q, s, some, left, spare gen = 8, 9, 10, 11, 12
-	a.base("dst", 0, dst)
-	a.length("dst", 0, n)
-	a.base("codes", 24, codes)
-	a.base("scales", 48, scales)
+	a.base("dst", dst)
+	a.length("dst", n)
+	a.base("codes", codes)
+	a.base("scales", scales)
 	for i, r := range []gen{group, width, codeStride, scaleStride} {
-		a.ins("MOVD", arg([]string{"group", "width", "codeStride", "scaleStride"}[i], 72+8*i), r)
+		a.ins("MOVD", a.arg([]string{"group", "width", "codeStride", "scaleStride"}[i]), r)
 	}
 	a.ins("LSL", imm(2), scaleStride)
 	rows := a.label()
@@ -133,16 +132,14 @@ func widen8(a *assembly) {
 
 // transpose8 takes four rows of sixteen codes: of four words each, which are transposed, and whose
 // bytes are spread.
-func transpose8(a *assembly) {
-	a.text("transpose8NEON", "(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)", 120,
-		"writes code·scale to dst, rows as columns; rows is a multiple of 4, group of 16.")
+func transpose8(a *assembly, _ base.Func) {
 	const dsts, codes, scales, rows, group, width, dstStride, scaleStride gen = 6, 7, 8, 9, 10, 11, 12, 13
 	const dst, column, s, some, left gen = 14, 15, 19, 20, 21
-	a.base("dst", 0, dsts)
-	a.base("codes", 24, codes)
-	a.base("scales", 48, scales)
+	a.base("dst", dsts)
+	a.base("codes", codes)
+	a.base("scales", scales)
 	for i, r := range []gen{group, width, dstStride, stride, scaleStride, rows} {
-		a.ins("MOVD", arg([]string{"group", "width", "dstStride", "codeStride", "scaleStride", "rows"}[i], 72+8*i), r)
+		a.ins("MOVD", a.arg([]string{"group", "width", "dstStride", "codeStride", "scaleStride", "rows"}[i]), r)
 	}
 	a.ins("LSL", imm(2), dstStride)
 	a.ins("LSL", imm(2), scaleStride)
@@ -185,17 +182,15 @@ func transpose8(a *assembly) {
 }
 
 // transpose takes squares of four by four.
-func transpose(a *assembly) {
-	a.text("transposeNEON", "(dst, src []float32, dstStride, srcStride, rows, columns int)", 80,
-		"writes rows of src to dst as columns; rows and columns are multiples of 4.")
+func transpose(a *assembly, _ base.Func) {
 	// four rows from R8 on
 	const dst, src, dstStride, srcStride, rows, columns, to, row, left gen = 0, 1, 2, 3, 4, 5, 6, 8, 12
-	a.base("dst", 0, dst)
-	a.base("src", 24, src)
-	a.ins("MOVD", arg("dstStride", 48), dstStride)
-	a.ins("MOVD", arg("srcStride", 56), srcStride)
-	a.ins("MOVD", arg("rows", 64), rows)
-	a.ins("MOVD", arg("columns", 72), columns)
+	a.base("dst", dst)
+	a.base("src", src)
+	a.ins("MOVD", a.arg("dstStride"), dstStride)
+	a.ins("MOVD", a.arg("srcStride"), srcStride)
+	a.ins("MOVD", a.arg("rows"), rows)
+	a.ins("MOVD", a.arg("columns"), columns)
 	a.ins("LSL", imm(2), dstStride)
 	a.ins("LSL", imm(2), srcStride)
 	a.ins("LSR", imm(2), rows)
@@ -252,17 +247,15 @@ const (
 
 // multiply has tiles of 4 and 1 rows by 16, 4 and 1 columns. Each element is one chain of fused
 // multiply-adds over the depth.
-func multiply(a *assembly) {
-	a.text("multiplyNEON", "(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)", 121,
-		"writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns].")
-	a.base("c", 0, mulC)
-	a.base("a", 24, mulA)
-	a.ins("MOVD", arg("cStride", 72), mulCStride)
-	a.ins("MOVD", arg("aStride", 80), mulAStride)
-	a.ins("MOVD", arg("bStride", 88), mulBStride)
-	a.ins("MOVD", arg("rows", 96), mulRows)
-	a.ins("MOVD", arg("depth", 104), mulDepth)
-	a.ins("MOVBU", arg("sum", 120), mulSum)
+func multiply(a *assembly, _ base.Func) {
+	a.base("c", mulC)
+	a.base("a", mulA)
+	a.ins("MOVD", a.arg("cStride"), mulCStride)
+	a.ins("MOVD", a.arg("aStride"), mulAStride)
+	a.ins("MOVD", a.arg("bStride"), mulBStride)
+	a.ins("MOVD", a.arg("rows"), mulRows)
+	a.ins("MOVD", a.arg("depth"), mulDepth)
+	a.ins("MOVBU", a.arg("sum"), mulSum)
 	for _, s := range []gen{mulCStride, mulAStride, mulBStride} {
 		a.ins("LSL", imm(2), s)
 	}
@@ -271,9 +264,9 @@ func multiply(a *assembly) {
 		band := a.label()
 		a.ins("CMP", imm(rows), mulRows)
 		a.ins("BLT", below)
-		a.base("b", 48, mulBC)
+		a.base("b", mulBC)
 		a.ins("MOVD", mulC, mulCC)
-		a.ins("MOVD", arg("columns", 112), mulLeft)
+		a.ins("MOVD", a.arg("columns"), mulLeft)
 		for _, columns := range []int{16, 4, 1} {
 			fewer := a.newLabel()
 			more := a.label()
@@ -351,28 +344,23 @@ func tile(a *assembly, rows, columns int) {
 	eachSum(func(at string, v vec) { a.ins(w.move(""), fmt.Sprintf("F%d", v), at) })
 }
 
-// softmaxPositions is how many scores a block has.
-const softmaxPositions = 64
-
-func softmax(a *assembly) {
-	a.text("softmaxNEON", "(scores, stats, acc []float32, dim int)", 80,
-		"turns each row of 64 scores to weights e^(score-max), updates the row's max and sum and scales its acc when max grew.")
+func softmax(a *assembly, _ base.Func) {
 	const scores, stats, acc, rows, dim, p, left gen = 0, 1, 2, 3, 4, 5, 6
 	const top, before, f, sum vec = 16, 17, 18, 7
 	useExp(a, p)
-	a.base("scores", 0, scores)
-	a.base("stats", 24, stats)
-	a.length("stats", 24, rows)
+	a.base("scores", scores)
+	a.base("stats", stats)
+	a.length("stats", rows)
 	a.ins("LSR", imm(1), rows)
-	a.base("acc", 48, acc)
-	a.ins("MOVD", arg("dim", 72), dim)
+	a.base("acc", acc)
+	a.ins("MOVD", a.arg("dim"), dim)
 	a.loop(rows, func() {
 		same := a.newLabel()
 		a.ins("FMOVS", at(stats, 0), fmt.Sprintf("F%d", before))
 		a.word(dupWord(before, before, 0))
 		a.word(move(top, before))
 		a.ins("MOVD", scores, p)
-		for range softmaxPositions / 16 {
+		for range base.SoftmaxPositions / 16 {
 			a.take(p, 0, 1, 2, 3)
 			for i := range vec(4) {
 				a.word(fmax.three(top, top, i))
@@ -398,7 +386,7 @@ func softmax(a *assembly) {
 		})
 		a.place(same)
 		a.zero(sum)
-		a.ins("MOVD", imm(softmaxPositions/4), left)
+		a.ins("MOVD", imm(base.SoftmaxPositions/4), left)
 		a.loop(left, func() {
 			vector.get(a, scores, 3)
 			a.word(fsub.three(3, 3, top))

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+
 // Registers of delta; strides and widths are in bytes.
 const (
 	deltaState   gen = 0
@@ -26,19 +28,17 @@ const (
 // delta takes four rows of state through all rows of input. A pass brings them up to date with the
 // row of input before and takes their products with the row's key and query, so that each is read
 // and written once a row.
-func delta(a *assembly) {
-	a.text("deltaNEON", "(state, keys, gates, v, y []float32, vStride, yStride int)", 136,
-		"takes 4 rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].")
-	a.base("state", 0, deltaState)
-	a.length("state", 0, deltaWidth) // a fourth of the floats, times four bytes
-	a.base("keys", 24, deltaKeys)
-	a.base("gates", 48, deltaGates)
-	a.length("gates", 48, deltaLeft)
+func delta(a *assembly, _ base.Func) {
+	a.base("state", deltaState)
+	a.length("state", deltaWidth) // a fourth of the floats, times four bytes
+	a.base("keys", deltaKeys)
+	a.base("gates", deltaGates)
+	a.length("gates", deltaLeft)
 	a.ins("LSR", imm(2), deltaLeft)
-	a.base("v", 72, deltaV)
-	a.base("y", 96, deltaY)
-	a.ins("MOVD", arg("vStride", 120), deltaVStride)
-	a.ins("MOVD", arg("yStride", 128), deltaYStride)
+	a.base("v", deltaV)
+	a.base("y", deltaY)
+	a.ins("MOVD", a.arg("vStride"), deltaVStride)
+	a.ins("MOVD", a.arg("yStride"), deltaYStride)
 	a.ins("LSL", imm(2), deltaVStride)
 	a.ins("LSL", imm(2), deltaYStride)
 

@@ -1,25 +1,23 @@
 package main
 
-// elementwise is a primitive whose arguments are slices of one length, the first being the result,
-// and then numbers. f makes the result, in V16, of the operands in V0, V1, …; the numbers are in
-// V17, V18. It may use the registers up to V15 and V19, and those of the exponential if exp.
+import "github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+
+// elementwise is a primitive whose arguments are slices of one length and then numbers. f makes the
+// result, in V16, of the operands in V0, V1, …; the numbers are in V17, V18. It may use the
+// registers up to V15 and V19, and those of the exponential if exp.
 type elementwise struct {
-	name, signature, doc string
-	result               string
-	operands             []string // the result among them if it is read
-	offsets              []int    // of the operands
-	numbers              []string
-	size                 int // of the arguments
-	exp                  bool
-	f                    func(a *assembly)
+	result   string
+	operands []string // the result among them if it is read
+	numbers  []string
+	exp      bool
+	f        func(a *assembly)
 }
 
 // y is where an elementwise makes its result.
 const y, number, number2 vec = 16, 17, 18
 
-var elementwises = []elementwise{
-	{name: "gatedNormNEON", signature: "(y, x, w, z []float32, r float32)", doc: "writes w·(x·r)·silu(z) to y.",
-		result: "y", operands: []string{"x", "w", "z"}, offsets: []int{24, 48, 72}, numbers: []string{"r"}, size: 96, exp: true,
+var elementwises = map[string]elementwise{
+	"gatedNorm": {result: "y", operands: []string{"x", "w", "z"}, numbers: []string{"r"}, exp: true,
 		f: func(a *assembly) {
 			a.word(fmul.three(0, 0, number))
 			a.word(fmul.three(0, 0, 1))
@@ -27,30 +25,25 @@ var elementwises = []elementwise{
 			a.word(fmul.three(y, y, 2))
 			a.word(fmul.three(y, y, 0))
 		}},
-	{name: "addNEON", signature: "(y, a, b []float32)", doc: "writes a + b to y.",
-		result: "y", operands: []string{"a", "b"}, offsets: []int{24, 48}, size: 72,
+	"add": {result: "y", operands: []string{"a", "b"},
 		f: func(a *assembly) { a.word(fadd.three(y, 0, 1)) }},
-	{name: "axpyNEON", signature: "(y, x []float32, f float32)", doc: "adds f·x to y.",
-		result: "y", operands: []string{"y", "x"}, offsets: []int{0, 24}, numbers: []string{"f"}, size: 48,
+	"axpy": {result: "y", operands: []string{"y", "x"}, numbers: []string{"f"},
 		f: func(a *assembly) {
 			a.word(move(y, 0))
 			a.word(fmla.three(y, 1, number))
 		}},
-	{name: "mergeNEON", signature: "(y, x []float32, f, h float32)", doc: "writes f·y + h·x to y.",
-		result: "y", operands: []string{"y", "x"}, offsets: []int{0, 24}, numbers: []string{"f", "h"}, size: 48,
+	"merge": {result: "y", operands: []string{"y", "x"}, numbers: []string{"f", "h"},
 		f: func(a *assembly) {
 			a.word(fmul.three(y, 0, number))
 			a.word(fmla.three(y, 1, number2))
 		}},
-	{name: "swigluNEON", signature: "(y, gate, up []float32)", doc: "writes silu(gate)·up to y.",
-		result: "y", operands: []string{"gate", "up"}, offsets: []int{24, 48}, size: 72, exp: true,
+	"swiglu": {result: "y", operands: []string{"gate", "up"}, exp: true,
 		f: func(a *assembly) {
 			sigmoid(a, y, 0, 3, 4, 5)
 			a.word(fmul.three(y, y, 0))
 			a.word(fmul.three(y, y, 1))
 		}},
-	{name: "gateNEON", signature: "(x, gate []float32)", doc: "multiplies x by σ(gate).",
-		result: "x", operands: []string{"x", "gate"}, offsets: []int{0, 24}, size: 48, exp: true,
+	"gate": {result: "x", operands: []string{"x", "gate"}, exp: true,
 		f: func(a *assembly) {
 			sigmoid(a, y, 1, 3, 4, 5)
 			a.word(fmul.three(y, y, 0))
@@ -58,18 +51,17 @@ var elementwises = []elementwise{
 }
 
 func (e elementwise) write(a *assembly) {
-	a.text(e.name, e.signature, e.size+4*len(e.numbers), e.doc)
 	const out, first, n, t gen = 0, 1, 20, 21
 	if e.exp {
 		useExp(a, t)
 	}
-	a.base(e.result, 0, out)
-	a.length(e.result, 0, n)
+	a.base(e.result, out)
+	a.length(e.result, n)
 	for i, o := range e.operands {
-		a.base(o, e.offsets[i], first+gen(i))
+		a.base(o, first+gen(i))
 	}
 	for i, x := range e.numbers {
-		a.float(x, e.size+4*i, number+vec(i))
+		a.float(x, number+vec(i))
 	}
 	each(a, n, func(w width) {
 		for i := range e.operands {
@@ -83,12 +75,11 @@ func (e elementwise) write(a *assembly) {
 
 // dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
 // the first takes the rest.
-func dot(a *assembly) {
-	a.text("dotNEON", "(x, y []float32) (sum float32)", 52, "returns Σ x·y.")
+func dot(a *assembly, _ base.Func) {
 	const x, y, n gen = 0, 1, 2
-	a.base("x", 0, x)
-	a.base("y", 24, y)
-	a.length("x", 0, n)
+	a.base("x", x)
+	a.base("y", y)
+	a.length("x", n)
 	a.zero(16, 17, 18, 19)
 	rest := a.newLabel()
 	a.ins("CMP", imm(16), n)
@@ -112,19 +103,18 @@ func dot(a *assembly) {
 	a.word(fadd.three(18, 18, 19))
 	a.word(fadd.three(16, 16, 18))
 	addLanes(a, 16)
-	a.ins("FMOVS", "F16", arg("sum", 48))
+	a.ins("FMOVS", "F16", a.arg("sum"))
 	a.ret()
 }
 
-func norm(a *assembly) {
-	a.text("normNEON", "(y, x, w []float32, r float32)", 76, "writes w·(x·r) to y, or x·r if w is empty.")
+func norm(a *assembly, _ base.Func) {
 	const y, x, w, n, weights gen = 0, 1, 2, 3, 4
-	a.base("y", 0, y)
-	a.length("y", 0, n)
-	a.base("x", 24, x)
-	a.base("w", 48, w)
-	a.length("w", 48, weights)
-	a.float("r", 72, number)
+	a.base("y", y)
+	a.length("y", n)
+	a.base("x", x)
+	a.base("w", w)
+	a.length("w", weights)
+	a.float("r", number)
 	bare := a.newLabel()
 	a.ins("CBZ", weights, bare)
 	each(a, n, func(s width) {
@@ -144,21 +134,19 @@ func norm(a *assembly) {
 	a.ret()
 }
 
-func combine(a *assembly) {
-	a.text("combineNEON", "(y, residual, routed, weights, shared []float32, scale float32)", 124,
-		"writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.")
+func combine(a *assembly, _ base.Func) {
 	const out, residual, routed, shared, picks, stride, n, row, weight, left gen = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	const weights, some gen = 10, 11
-	a.base("y", 0, out)
-	a.length("y", 0, n)
+	a.base("y", out)
+	a.length("y", n)
 	a.ins("LSL", imm(2), n, stride)
-	a.base("residual", 24, residual)
-	a.base("routed", 48, routed)
-	a.base("weights", 72, weights)
-	a.length("weights", 72, picks)
-	a.base("shared", 96, shared)
-	a.length("shared", 96, some)
-	a.float("scale", 120, number)
+	a.base("residual", residual)
+	a.base("routed", routed)
+	a.base("weights", weights)
+	a.length("weights", picks)
+	a.base("shared", shared)
+	a.length("shared", some)
+	a.float("scale", number)
 	each(a, n, func(w width) {
 		a.zero(y)
 		a.ins("MOVD", routed, row)
@@ -183,15 +171,14 @@ func combine(a *assembly) {
 	a.ret()
 }
 
-func conv(a *assembly) {
-	a.text("convNEON", "(y, w, x0, x1, x2, x3 []float32)", 144, "writes silu(Σ w[j]·xj) to y [n], w being [4, n].")
+func conv(a *assembly, _ base.Func) {
 	const out, tap, x, n, t gen = 0, 1, 5, 20, 21 // taps are in R1 to R4, inputs in R5 to R8
 	useExp(a, t)
-	a.base("y", 0, out)
-	a.length("y", 0, n)
-	a.base("w", 24, tap)
+	a.base("y", out)
+	a.length("y", n)
+	a.base("w", tap)
 	for j, name := range []string{"x0", "x1", "x2", "x3"} {
-		a.base(name, 48+24*j, x+gen(j))
+		a.base(name, x+gen(j))
 		if j > 0 {
 			a.ins("ADD", n.String()+"<<2", tap+gen(j-1), tap+gen(j))
 		}
@@ -227,12 +214,12 @@ const (
 )
 
 func beginRope(a *assembly) {
-	a.base("x", 0, ropeX)
-	a.base("table", 24, ropeTable)
-	a.length("table", 24, ropeLeft)
+	a.base("x", ropeX)
+	a.base("table", ropeTable)
+	a.length("table", ropeLeft)
 	a.ins("LSL", imm(1), ropeLeft, ropeHalf) // bytes of half the channels
-	a.ins("MOVD", arg("heads", 48), ropeHeads)
-	a.ins("MOVD", arg("stride", 56), ropeStride)
+	a.ins("MOVD", a.arg("heads"), ropeHeads)
+	a.ins("MOVD", a.arg("stride"), ropeStride)
 	a.ins("LSL", imm(2), ropeStride)
 }
 
@@ -247,9 +234,7 @@ func ropeEach(a *assembly, body func()) {
 	a.ins("ADD", imm(16), ropeX)
 }
 
-func rope(a *assembly) {
-	a.text("ropeNEON", "(x, table []float32, heads, stride int)", 64,
-		"rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of 8.")
+func rope(a *assembly, _ base.Func) {
 	beginRope(a)
 	a.ins("LSR", imm(3), ropeLeft)
 	a.loop(ropeLeft, func() {
@@ -271,9 +256,7 @@ func rope(a *assembly) {
 	a.ret()
 }
 
-func ropePairs(a *assembly) {
-	a.text("ropePairsNEON", "(x, table []float32, heads, stride int)", 64,
-		"rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of 4.")
+func ropePairs(a *assembly, _ base.Func) {
 	beginRope(a)
 	a.ins("LSR", imm(2), ropeLeft)
 	a.loop(ropeLeft, func() {
@@ -294,13 +277,12 @@ func ropePairs(a *assembly) {
 }
 
 // touch loads, as the other instruction sets do.
-func touch(a *assembly) {
-	a.text("touchNEON", "(mem []byte, width, stride, rows int)", 48, "reads a byte of each line of rows of width bytes, stride bytes apart.")
+func touch(a *assembly, _ base.Func) {
 	const row, width, stride, rows, p, end, line gen = 0, 1, 2, 3, 4, 5, 6
-	a.base("mem", 0, row)
-	a.ins("MOVD", arg("width", 24), width)
-	a.ins("MOVD", arg("stride", 32), stride)
-	a.ins("MOVD", arg("rows", 40), rows)
+	a.base("mem", row)
+	a.ins("MOVD", a.arg("width"), width)
+	a.ins("MOVD", a.arg("stride"), stride)
+	a.ins("MOVD", a.arg("rows"), rows)
 	a.loop(rows, func() {
 		a.ins("AND", imm(-64), row, p)
 		a.ins("ADD", width, row, end)

@@ -1,0 +1,214 @@
+// Package base lists the functions of package host that are written in assembly, and the numbers
+// that all instruction sets share. The generators write their bodies: package main for AVX-512 and
+// AVX2, package arm64 for NEON.
+package base
+
+import (
+	"fmt"
+	"log"
+	"math"
+	"slices"
+)
+
+// ISA is an instruction set.
+type ISA struct {
+	Name   string // as in the names of files and of variants
+	Suffix string // of functions
+	Arch   string
+	Lanes  int // float32 in a vector
+	// Heights are the numbers of rows of X that products of panels take, ascending, from 1 on. A
+	// missing number is one that gains too little over the others: docs/experiments.md.
+	Heights []int
+	Ahead   bool // has multiplyAhead
+	Peak    bool // has dotPeak
+}
+
+// The instruction sets.
+var (
+	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Ahead: true, Peak: true}
+	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Ahead: true}
+	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}}
+)
+
+// Widths are the bits of codes.
+var Widths = []int{2, 4, 8}
+
+const (
+	BlockInputs      = 64 // that an iteration of the products of rows without scales takes
+	UnpackInputs     = 32 // the same, where bf16 is widened
+	SoftmaxPositions = 64 // scores in a block
+)
+
+// Bits of float32 numbers. A group of inputs whose largest |x| is below LeastBits counts as zeros:
+// its scale would not be a normal number. From InfiniteBits on it is not finite.
+const (
+	LeastBits    = 0x03fe0000 // 127·2^-126
+	InfiniteBits = 0x7f800000
+	NaNBits      = 0x7fc00000
+	Bits127      = 0x42fe0000
+	AbsMask      = 1<<31 - 1
+)
+
+// Swap exchanges bits within a word: those of Mask with those Shift above.
+type Swap struct {
+	Shift int
+	Mask  uint32
+}
+
+// Swaps bring the codes of a word into a panel's order, by their bits: the word is a square or an
+// oblong of codes, which is transposed.
+var Swaps = map[int][]Swap{
+	2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}},
+	4: {{8, 0x0000ff00}, {4, 0x00f000f0}},
+}
+
+// Constant is a number with a name.
+type Constant struct {
+	Name  string
+	Value float32
+}
+
+// Exponential are the constants of e^x: x = n·ln 2 + r, e^r = 1 + r·(1 + r·(c0 + r·(c1 + …))). The
+// polynomial has the least relative error, 3e-9, over |r| <= ln 2/2. Below low a result is zero,
+// above high it is infinite.
+var Exponential = []Constant{
+	{"low", -104}, {"high", 89}, {"log2e", math.Log2E}, {"ln2high", 0.693359375}, {"ln2low", -2.12194440e-4}, {"one", 1},
+	{"c0", 0.499999934478}, {"c1", 0.166665206317}, {"c2", 0.0416683880453}, {"c3", 0.00836871687973}, {"c4", 0.00138145986467},
+}
+
+// Func is a function to write. Kind names what writes it; Bits, Rows, Int8 and BF16 tell apart
+// functions of one kind.
+type Func struct {
+	Kind, Family   string
+	Name           string
+	Signature, Doc string // of its declaration; Doc follows the name
+	Bits           int    // of a code
+	Rows           int    // of X
+	Int8, BF16     bool   // rows of X, of W
+}
+
+const (
+	panel      = "(a *byte)"
+	arrange    = "(dst, src *byte, stride, blocks int)"
+	dequantise = "(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)"
+	multiply   = "c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool"
+)
+
+// Functions returns all functions of an instruction set.
+func Functions(isa ISA) []Func {
+	var all []Func
+	add := func(family, kind, signature, doc string) *Func {
+		all = append(all, Func{Kind: kind, Family: family, Name: kind + isa.Suffix, Signature: signature, Doc: doc})
+		return &all[len(all)-1]
+	}
+	for _, bits := range Widths {
+		for _, rows := range isa.Heights {
+			for _, int8s := range []bool{true, false} {
+				panels, held := "a panel", "float32"
+				if isa.Name == "avx512" && rows > 1 {
+					panels = "two panels"
+				}
+				if int8s {
+					held = "int8"
+				}
+				f := add("panels", "product", panel, fmt.Sprintf("multiplies %s of %d-bit codes with %d rows of X, %s. a points to a panelArgs.", panels, bits, rows, held))
+				f.Name, f.Bits, f.Rows, f.Int8 = Product(isa, bits, rows, int8s), bits, rows, int8s
+			}
+		}
+	}
+	add("panels", "quantise", "(q *int8, scales, x *float32, group, groups int)",
+		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.")
+	for _, bits := range Widths {
+		f := add("panels", "arrange", arrange,
+			fmt.Sprintf("brings 16 rows of %d-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.", bits))
+		f.Name, f.Bits = fmt.Sprintf("arrange%d%s", bits, isa.Suffix), bits
+	}
+	add("panels", "arrangeScales", arrange,
+		"brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.")
+	if isa.Peak {
+		add("panels", "dotPeak", "(turns int)", "does turns times 24 products of 64 pairs of bytes, at least once.")
+	}
+
+	add("plain", "unpack16", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d bf16, at least 1, to dst.", UnpackInputs))
+	plain := func(name, signature string, rows int, bf16 bool) {
+		f := add("plain", "plain", signature, fmt.Sprintf("returns the products of a row of W with %d of X, for blocks of %d inputs, at least 1.", rows, BlockInputs))
+		f.Name, f.Rows, f.BF16 = name+isa.Suffix, rows, bf16
+	}
+	plain("oneBF16", "(row *byte, x *float32, blocks int) (y float32)", 1, true)
+	plain("last", "(row, x *float32, blocks int) (y float32)", 1, false)
+	plain("two", "(row, x0, x1 *float32, blocks int) (y0, y1 float32)", 2, false)
+
+	vectors := func(kind, signature, doc string) *Func { return add("vectors", kind, signature, doc) }
+	vectors("dot", "(x, y []float32) (sum float32)", "returns Σ x·y.")
+	vectors("norm", "(y, x, w []float32, r float32)", "writes w·(x·r) to y, or x·r if w is empty.")
+	vectors("gatedNorm", "(y, x, w, z []float32, r float32)", "writes w·(x·r)·silu(z) to y.")
+	vectors("add", "(y, a, b []float32)", "writes a + b to y.")
+	vectors("axpy", "(y, x []float32, f float32)", "adds f·x to y.")
+	vectors("merge", "(y, x []float32, f, h float32)", "writes f·y + h·x to y.")
+	vectors("swiglu", "(y, gate, up []float32)", "writes silu(gate)·up to y.")
+	vectors("gate", "(x, gate []float32)", "multiplies x by σ(gate).")
+	vectors("combine", "(y, residual, routed, weights, shared []float32, scale float32)",
+		"writes residual + (Σ weights[k]·routed[k] + scale·shared) to y; shared may be empty.")
+	vectors("conv", "(y, w, x0, x1, x2, x3 []float32)", "writes silu(Σ w[j]·xj) to y [n], w being [4, n].")
+	vectors("rope", "(x, table []float32, heads, stride int)",
+		fmt.Sprintf("rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of %d.", 2*isa.Lanes))
+	vectors("ropePairs", "(x, table []float32, heads, stride int)",
+		fmt.Sprintf("rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of %d.", isa.Lanes))
+	for _, bits := range Widths {
+		f := vectors("dequantise", dequantise, "writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.")
+		f.Name, f.Bits = fmt.Sprintf("dequantise%d%s", bits, isa.Suffix), bits
+	}
+	vectors("widen", "(dst []float32, row []byte)", fmt.Sprintf("writes bf16 as float32; len(dst) is a multiple of %d.", isa.Lanes))
+	vectors("widen8", "(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)",
+		"writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.")
+	vectors("transpose8", "(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)",
+		fmt.Sprintf("writes code·scale to dst, rows as columns; rows is a multiple of %d, group of 16.", isa.Lanes))
+	vectors("transpose", "(dst, src []float32, dstStride, srcStride, rows, columns int)",
+		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", isa.Lanes))
+	const product = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
+	vectors("multiply", "("+multiply+")", product+".")
+	if isa.Ahead {
+		vectors("multiplyAhead", "("+multiply+", next *byte)", product+". Meanwhile it fetches lines: next points to an aheadLines.")
+	}
+	vectors("softmax", "(scores, stats, acc []float32, dim int)",
+		fmt.Sprintf("turns each row of %d scores to weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.", SoftmaxPositions))
+	vectors("delta", "(state, keys, gates, v, y []float32, vStride, yStride int)",
+		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", isa.Lanes))
+	vectors("touch", "(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
+	return all
+}
+
+// Product is the name of a product of panels.
+func Product(isa ISA, bits, rows int, int8s bool) string {
+	kind := "F32"
+	if int8s {
+		kind = "Int8"
+	}
+	return fmt.Sprintf("mul%sQ%dN%d%s", kind, bits, rows, isa.Suffix)
+}
+
+// Write writes the functions of a family, all of them if it is empty, each by the writer of its
+// kind.
+func Write(isa ISA, family string, writers map[string]func(f Func)) {
+	for _, f := range Functions(isa) {
+		if family != "" && f.Family != family {
+			continue
+		}
+		write, ok := writers[f.Kind]
+		if !ok {
+			log.Fatalf("gen: nothing writes %s", f.Name)
+		}
+		write(f)
+	}
+}
+
+// Families returns the names of the families.
+func Families() []string {
+	var names []string
+	for _, f := range Functions(AVX512) {
+		if !slices.Contains(names, f.Family) {
+			names = append(names, f.Family)
+		}
+	}
+	return names
+}
