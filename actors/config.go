@@ -141,15 +141,19 @@ type Config struct {
 	// its head (of 64 channels of a compressed vector): a context takes about a quarter of the
 	// memory, and attention to a long one less time. It changes results.
 	KV KVFormat
-	// StateMemory is the bytes for key-value pages of all sequences. 0 means a quarter of the
-	// memory that is free at Open.
+	// StateMemory is the most bytes for the states of all sequences: key-value pages, and the
+	// recurrent state that each sequence of some models has from the first moment, as has each Save
+	// and Load while it runs. 0 means a quarter of the memory that is free at Open. Too small makes
+	// NewSequence, evaluation, Save and Load fail with a *stages.StateMemoryError.
 	StateMemory int64
-	// Checkpoints is how many checkpoints a sequence keeps, besides the newest and the one at
-	// position 0. 0 means 4.
+	// Checkpoints is how many checkpoints a sequence keeps, unless Sequence.SetMaxCheckpoints says
+	// otherwise. The newest and that at position 0 count, but are kept in any case. 0 means 4;
+	// negative means none but these two.
 	Checkpoints int
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts:
-	// recurrent states, and pages that no sequence holds. 0 means a sixteenth of what is free at
-	// Open. Too small costs reading again.
+	// recurrent states, and pages that no sequence holds. A checkpoint that is being made may be
+	// beyond it until it stands, for only then what it takes the place of is given up. 0 means a
+	// sixteenth of what is free at Open. Too small costs reading again.
 	CheckpointMemory int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It
 	// changes results.
@@ -227,7 +231,6 @@ func (c Config) Validate() error {
 		bad(true, "keys and values in %q, want f32 or int8", c.KV)
 	}
 	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
-	bad(c.Checkpoints < 0, "%d checkpoints", c.Checkpoints)
 	bad(c.CheckpointMemory < 0, "checkpoint memory of %d bytes", c.CheckpointMemory)
 	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
 	return errors.Join(errs...)

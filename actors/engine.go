@@ -133,7 +133,7 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 		return nil, stages.ErrClosed
 	case <-ctx.Done():
 	}
-	cause := fmt.Errorf("moeflux: evaluation cancelled: %w", context.Cause(ctx))
+	cause := fmt.Errorf("evaluation cancelled: %w", context.Cause(ctx))
 	e.sendTo(stages.Sequencer, &stages.CancelEval{Seq: seq, Request: request, Cause: cause})
 	late := time.NewTimer(cancelPatience)
 	defer late.Stop()

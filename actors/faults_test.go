@@ -446,7 +446,7 @@ func TestImpossibleSettings(t *testing.T) {
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 100}, "raise --expert-memory"},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 17, WaveSlots: 8}, "raise --expert-memory"},
 		{actors.Config{Model: dir, Device: dev, Context: 1 << 30}, "lower --ctx"},
-		{actors.Config{Model: dir, Device: dev, Context: 4096, StateMemory: 1 << 16}, "lower --ctx"},
+		{actors.Config{Model: dir, Device: dev, Context: 4096, StateMemory: 1 << 16}, "lower Config.Context"},
 		{actors.Config{Model: dir, Device: dev, ExpertsPerToken: 3}, "trained with 2"},
 	} {
 		e, err := actors.Open(context.Background(), tc.cfg)

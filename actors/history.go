@@ -30,10 +30,12 @@ func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stage
 
 // note takes from an answer where the sequence stands.
 func (s *Sequence) note(d *stages.SequenceDone) {
-	if d.Kind == stages.Checkpointed || d.Kind == stages.Forgotten {
+	switch d.Kind {
+	case stages.Checkpointed, stages.Forgotten, stages.Capped:
 		return // these change nothing; the sequence may have gone on since they were asked for
 	}
-	if errors.Is(d.Err, stages.ErrBusy) { // whoever keeps it busy gets a newer answer
+	// Whoever keeps it busy, or has adopted the draft that is not there any more, gets a newer answer.
+	if errors.Is(d.Err, stages.ErrBusy) || errors.Is(d.Err, stages.ErrUnknownState) {
 		return
 	}
 	s.mu.Lock()
@@ -72,9 +74,10 @@ func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error)
 }
 
 // Checkpoint keeps the present state under its position, which pos must be, in place of what was
-// kept of that position. Of more than Config.Checkpoints the one that was kept first goes, but
-// neither position 0 nor the newest. If there is no room within Config.CheckpointMemory the error
-// is a *stages.CheckpointMemoryError and nothing is kept.
+// kept of that position. When it stands, older checkpoints go: what it takes the place of, the
+// oldest beyond SetMaxCheckpoints, and what Config.CheckpointMemory has no room for any more. Each
+// sequence's newest stays, and so does that at position 0. If there would be no room the error is a
+// *stages.CheckpointMemoryError. After any error all checkpoints are as before.
 func (s *Sequence) Checkpoint(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.KeepCheckpoint{Seq: s.id, Pos: pos, Caller: to} })
 	return err
@@ -87,6 +90,14 @@ func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.RestoreCheckpoint{Seq: s.id, Pos: pos, Caller: to}
 	})
+	return err
+}
+
+// SetMaxCheckpoints sets how many checkpoints the sequence keeps, where Config.Checkpoints says it for
+// all. It takes effect at the next Checkpoint. The newest and that at position 0 count, but are kept
+// in any case; with 0 there are no others.
+func (s *Sequence) SetMaxCheckpoints(ctx context.Context, n int) error {
+	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.CapCheckpoints{Seq: s.id, Max: n, Caller: to} })
 	return err
 }
 

@@ -46,10 +46,7 @@ func TestKVPool(t *testing.T) {
 				if ample.Info().KV != kv {
 					t.Fatalf("keys and values in %s, want %s", ample.Info().KV, kv)
 				}
-				e := open(t, actors.Config{Model: dir, Device: dev, KV: kv, StateMemory: per*page*most + per, Context: 4 * page})
-				if _, got := pages(t, e); got != most {
-					t.Fatalf("%d pages in %d positions' memory, want %d", got, page*most+1, most)
-				}
+				e := open(t, actors.Config{Model: dir, Device: dev, KV: kv, StateMemory: per*page*most + per + 3*ample.Info().StateBytes, Context: 4 * page})
 				text := func(seed uint64, n int) []int32 { return prompt(seed, n, vocab) }
 				alone := func(tokens ...[]int32) (logits []float32) {
 					s := sequence(t, ample)
@@ -58,9 +55,12 @@ func TestKVPool(t *testing.T) {
 					}
 					return logits
 				}
-				refused := func(s *actors.Sequence, tokens []int32, want stages.StateMemoryError) {
+				refused := func(s *actors.Sequence, tokens []int32, pages, used, states int) {
 					t.Helper()
 					_, err := s.Eval(context.Background(), tokens)
+					want := stages.StateMemoryError{
+						Pages: pages, Need: int64(pages) * page * per, Used: int64(used)*page*per + int64(states)*e.Info().StateBytes, Max: e.Info().StateMemory,
+					}
 					var full *stages.StateMemoryError
 					if !errors.As(err, &full) || *full != want {
 						t.Fatalf("got %v, want %v", err, &want)
@@ -69,9 +69,9 @@ func TestKVPool(t *testing.T) {
 				a, b, c := sequence(t, e), sequence(t, e), sequence(t, e)
 				eval(t, a, text(1, 3*page)...)
 				eval(t, b, text(2, 2*page+1)...)
-				refused(c, text(3, page+1), stages.StateMemoryError{Pages: 2, Used: 6, Max: most})
+				refused(c, text(3, page+1), 2, 6, 3)
 				eval(t, c, text(3, page)...)
-				refused(a, text(4, 1), stages.StateMemoryError{Pages: 1, Used: 7, Max: most})
+				refused(a, text(4, 1), 1, 7, 3)
 
 				// Who has room in his last page goes on, with the bits of an engine without limits;
 				// so does who was refused, once there is room.
@@ -93,7 +93,7 @@ func TestKVPool(t *testing.T) {
 				if used, _ := pages(t, e); used != most {
 					t.Errorf("%d pages are in use, want %d", used, most)
 				}
-				refused(sequence(t, e), text(7, 1), stages.StateMemoryError{Pages: 1, Used: 7, Max: most})
+				refused(sequence(t, e), text(7, 1), 1, 7, 3)
 				for _, s := range []*actors.Sequence{a, b} {
 					if err := s.Close(); err != nil {
 						t.Fatal(err)

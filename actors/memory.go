@@ -36,6 +36,21 @@ func (e *MemoryError) Error() string {
 		mib(e.Reserve), e.Available>>20)
 }
 
+// ContextMemoryError reports that the memory for states does not hold one sequence of the context.
+type ContextMemoryError struct {
+	Context         int   // positions
+	Need, Available int64 // bytes
+	Int8            bool  // keys and values in 8 bits would take less
+}
+
+func (e *ContextMemoryError) Error() string {
+	advice := "lower Config.Context or raise Config.StateMemory"
+	if e.Int8 {
+		advice += ", or keep keys and values in 8 bits with Config.KV"
+	}
+	return fmt.Sprintf("a context of %d positions needs %d bytes, and %d are there; %s", e.Context, e.Need, e.Available, advice)
+}
+
 // stride returns the bytes from slot to slot.
 func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign }
 

@@ -86,7 +86,9 @@ func (e *Engine) waitFor(ctx context.Context, r *reply, late func(stages.Message
 }
 
 // endOf returns the error of a call whose ctx has ended.
-func endOf(ctx context.Context) error { return fmt.Errorf("moeflux: %w", context.Cause(ctx)) }
+func endOf(ctx context.Context) error {
+	return fmt.Errorf("the call was given up: %w", context.Cause(ctx))
+}
 
 // giveBack sends the sequencer a message that returns something nobody wants any more. A closed
 // engine returns everything anyway.

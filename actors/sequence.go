@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"unsafe"
 
@@ -23,6 +22,12 @@ const (
 	AllLogits  = stages.AllLogits
 	BestLogits = stages.BestLogits
 )
+
+// Pos is a position that a Chunk may assert. The zero value asserts none.
+type Pos = stages.Pos
+
+// At asserts a position.
+func At(pos int) Pos { return stages.At(pos) }
 
 // Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It
 // evaluates one chunk at a time; different sequences of an engine share its pipeline and may be
@@ -47,7 +52,10 @@ type Sequence struct {
 
 // Chunk is tokens to be evaluated together, and what is wanted of them.
 type Chunk struct {
-	Tokens  []int32
+	Tokens []int32
+	// Pos asserts where the chunk begins: At(n) makes the chunk fail with a *stages.PosError, and
+	// change nothing, unless n positions have been evaluated. The zero value asserts nothing.
+	Pos     Pos
 	Logits  LogitsWanted
 	Hidden  bool // the hidden state of every row before each layer and after the last
 	Routing bool // the experts picked in every layer
@@ -168,7 +176,7 @@ type call struct {
 // eval is EvalChunk with the answer as it comes. The caller may hand the answer to done.
 func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("moeflux: %w", context.Cause(ctx))
+		return nil, endOf(ctx)
 	}
 	k, err := s.begin()
 	if err != nil {
@@ -177,7 +185,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	k.tokens = append(k.tokens[:0], c.Tokens...)
 	request := s.e.lastRequest.Add(1)
 	k.msg = stages.EvalChunk{
-		Seq: s.id, Pos: -1, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
+		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}
 	if err := s.e.post(&k.msg); err != nil {

@@ -60,7 +60,9 @@ type Info struct {
 	StateBytes    int64 // fixed, per sequence
 	KV            KVFormat
 	KVBytesPerPos int64 // per position of a sequence
-	Checkpoints   int   // of a sequence
+	// StateMemory is the most bytes for key-value pages and for the fixed states of sequences.
+	StateMemory int64
+	Checkpoints int // most of a sequence
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
 	CheckpointMemory int64
 	Available        int64 // bytes of memory that could be had at Open
@@ -90,7 +92,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
 		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 512),
 		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		Checkpoints: or(cfg.Checkpoints, 4), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
+		Checkpoints: max(or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
@@ -210,27 +212,26 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 	if cfg.Context > m.MaxPositionEmbeddings {
 		return fmt.Errorf("actors: a context of %d positions, but the model was trained for %d; lower --ctx", cfg.Context, m.MaxPositionEmbeddings)
 	}
+	i.StateMemory = or(cfg.StateMemory, mem.Available/4)
 	page := int64(dispatch.PageBytes(m, cfg.kv(), pageRows))
 	if page == 0 {
-		i.kvPages = 1 << 30
+		i.kvPages = math.MaxInt32
+		if i.StateMemory < i.StateBytes {
+			return &ContextMemoryError{Context: i.Context, Need: i.StateBytes, Available: i.StateMemory}
+		}
 		return nil
 	}
-	budget := cfg.StateMemory
-	if budget == 0 {
-		budget = mem.Available / 4
+	i.kvPages = int(min(i.StateMemory/page, math.MaxInt32))
+	need := i.StateBytes + int64((i.Context+pageRows-1)/pageRows)*page
+	if need <= i.StateMemory {
+		return nil
 	}
-	i.kvPages = int(min(budget/page, 1<<30))
-	if i.kvPages*pageRows < i.Context {
-		if cfg.Context > 0 || i.kvPages == 0 {
-			advice := "lower --ctx"
-			if i.KV == KVF32 {
-				advice += ", or keep keys and values in 8 bits with --kv int8"
-			}
-			return fmt.Errorf("actors: a context of %d positions needs %d bytes, %d are there; %s",
-				i.Context, int64((i.Context+pageRows-1)/pageRows)*page, budget, advice)
-		}
-		i.Context = i.kvPages * pageRows
+	// Room is left for a copy of the recurrent state, which saving needs.
+	pages := (i.StateMemory - 2*i.StateBytes) / page
+	if cfg.Context > 0 || pages <= 0 {
+		return &ContextMemoryError{Context: i.Context, Need: need, Available: i.StateMemory, Int8: i.KV == KVF32}
 	}
+	i.Context = min(i.Context, int(pages)*pageRows)
 	return nil
 }
 

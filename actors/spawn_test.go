@@ -43,10 +43,10 @@ func TestSpawn(t *testing.T) {
 	if a := ask(&stages.OpenSequence{Seq: 42}).(*stages.SequenceDone); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if a := ask(&stages.EvalChunk{Seq: 42, Pos: -1, Tokens: tokens}).(*stages.ChunkEvaluated); a.Err != nil || !slices.Equal(a.Logits, want) {
+	if a := ask(&stages.EvalChunk{Seq: 42, Tokens: tokens}).(*stages.ChunkEvaluated); a.Err != nil || !slices.Equal(a.Logits, want) {
 		t.Errorf("by message: error %v, or other logits than by method", a.Err)
 	}
-	if a := ask(&stages.EvalChunk{Seq: 42, Pos: 1, Tokens: tokens}).(*stages.ChunkEvaluated); a.Err == nil {
+	if a := ask(&stages.EvalChunk{Seq: 42, Pos: stages.At(1), Tokens: tokens}).(*stages.ChunkEvaluated); a.Err == nil {
 		t.Error("a chunk at position 1 of a sequence with 3 is taken")
 	}
 	if a := ask(&stages.CloseSequence{Seq: 42}).(*stages.SequenceDone); a.Err != nil {

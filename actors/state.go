@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -27,6 +28,11 @@ type LoadOptions struct {
 	Accept snapshot.Accept // how much a file must prove
 	// AnyModel takes a state of another model of the same shape, or of another quantization.
 	AnyModel bool
+	// InPlace gives the sequence's own state up first where Config.StateMemory has no room for both.
+	// The file is read and verified as a whole before that. Should the loading fail then, for example
+	// because the file cannot be read again, the sequence is poisoned (stages.ErrGivenUp); its
+	// checkpoints stay.
+	InPlace bool
 }
 
 // Shape returns what a state of the model is made of.
@@ -90,52 +96,76 @@ func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
 	return snapshot.Size(s.e.Shape(), w)
 }
 
-// Save writes the sequence's state to w and returns how many bytes. What is written is the state of
-// the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and values are
-// read where they lie; of the recurrent state there is a copy until Save returns. After an error
-// what was written is no snapshot. It must not be called by two goroutines for one w.
-func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (int64, error) {
+// Save writes the sequence's state to w and returns the number of bytes. What is written is the state
+// of the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and values
+// are read where they lie; until Save returns there is a copy of the recurrent state, which counts
+// against Config.StateMemory. After an error what was written is not a snapshot. It must not be
+// called by two goroutines for one w.
+func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (n int64, err error) {
+	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
+		n, err = snapshot.Write(w, s.e.Shape(), src, how)
+		return err
+	})
+	return n, err
+}
+
+// SaveTo is Save to the beginning of buf. If buf is too small nothing is written, and the error is a
+// *snapshot.Error of kind snapshot.ErrBufferTooSmall, whose Got is the size of buf and whose Want is
+// the size that is needed.
+func (s *Sequence) SaveTo(ctx context.Context, buf []byte, o SaveOptions) (n int, err error) {
+	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
+		n, err = snapshot.Encode(buf, s.e.Shape(), src, how)
+		return err
+	})
+	return n, err
+}
+
+// reading freezes the sequence's state for as long as write reads it.
+func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(snapshot.Source, snapshot.WriteOptions) error) error {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer end()
 	if s.isClosed() {
-		return 0, stages.ErrClosed
+		return stages.ErrClosed
 	}
 	state, err := s.e.askState(ctx, func(to stages.Caller) stages.Message { return &stages.FreezeSequence{Seq: s.id, Caller: to} })
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer s.e.sendTo(stages.Sequencer, &stages.ReleaseState{State: state.State})
 	how, err := s.e.writing(state.Tokens, o)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return snapshot.Write(w, s.e.Shape(), s.e.rowsOf(ctx, state), how)
+	return write(s.e.rowsOf(ctx, state), how)
 }
 
-// Load makes the sequence's state that of a snapshot of size bytes. The file is checked whole,
-// against the model and its seal, before anything is made of it, and put in the old state's place
-// only when all of it is here; after an error the sequence is as before. It heals a poisoned
-// sequence, and forgets checkpoints of other texts. The errors are *snapshot.Error,
-// *stages.StateMemoryError, or those of r.
+// Load makes the sequence's state that of a snapshot of size bytes. If the sequence is busy, it says
+// so before it reads anything; then the sequence is busy with the loading. The file's form and seal
+// are checked against the model before anything is made of it, and the new state takes the old one's
+// place only when all of it is here: after an error the sequence is as before, unless
+// LoadOptions.InPlace allows otherwise. Load heals a poisoned sequence, and forgets checkpoints of
+// other texts. The errors are *snapshot.Error, *stages.StateMemoryError, or those of r.
 func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
+	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
+	switch {
+	case err != nil:
+		return err
+	case d.Busy:
+		return stages.ErrBusy
+	}
 	file, err := s.e.openState(r, size, o)
 	if err != nil {
 		return err
 	}
-	if s.isClosed() {
-		return stages.ErrClosed
-	}
-	draft, err := s.e.askState(ctx, func(to stages.Caller) stages.Message {
-		return &stages.DraftState{Positions: file.Positions(), Caller: to}
-	})
+	draft, err := s.draft(ctx, file, o)
 	if err != nil {
 		return err
 	}
@@ -144,10 +174,34 @@ func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOp
 			return &stages.AdoptState{Seq: s.id, State: draft.State, Tokens: tokensOf(file), Caller: to}
 		})
 	}
-	if err != nil { // the draft is ours still; if it was taken, nobody knows its name any more
-		s.e.sendTo(stages.Sequencer, &stages.ReleaseState{State: draft.State})
+	if err != nil { // the draft is still ours; if it was adopted after all, its name means nothing
+		_, _ = s.change(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
+			return &stages.ReleaseState{State: draft.State, Caller: to}
+		})
 	}
 	return err
+}
+
+// draft asks for a state to be filled from a file.
+func (s *Sequence) draft(ctx context.Context, file *snapshot.File, o LoadOptions) (*stages.StateReady, error) {
+	ask := func(inPlace bool) (*stages.StateReady, error) {
+		return s.e.askState(ctx, func(to stages.Caller) stages.Message {
+			return &stages.DraftState{Seq: s.id, Positions: file.Positions(), InPlace: inPlace, Caller: to}
+		})
+	}
+	draft, err := ask(false)
+	if _, full := errors.AsType[*stages.StateMemoryError](err); !full || !o.InPlace {
+		return draft, err
+	}
+	if err := file.Verify(); err != nil && !(errors.Is(err, snapshot.ErrUnsealed) && o.Accept != snapshot.Sealed) {
+		return nil, err
+	}
+	if draft, err = ask(true); err != nil { // perhaps with the old state gone
+		_, _ = s.change(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
+			return &stages.DescribeSequence{Seq: s.id, Caller: to}
+		})
+	}
+	return draft, err
 }
 
 // openState checks a file.

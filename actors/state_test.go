@@ -244,8 +244,9 @@ func handmade(m *model.Config, positions int) []byte {
 func TestLoadRefused(t *testing.T) {
 	ctx := context.Background()
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
-	page := open(t, actors.Config{Model: dir}).Info().KVBytesPerPos * 64
-	e := open(t, actors.Config{Model: dir, Context: 128, StateMemory: 5 * page})
+	info := open(t, actors.Config{Model: dir}).Info()
+	page := info.KVBytesPerPos * 64
+	e := open(t, actors.Config{Model: dir, Context: 128, StateMemory: 5*page + 3*info.StateBytes})
 	s, other := sequence(t, e), sequence(t, e)
 	text := prompt(5, 100, 512)
 	eval(t, s, text...)
@@ -272,7 +273,7 @@ func TestLoadRefused(t *testing.T) {
 		"a body with a flipped bit": {func() error { return load(other, bad(len(raw)/2), actors.LoadOptions{}) }, snapshot.ErrChecksum},
 		"cut short":                 {func() error { return load(other, raw[:len(raw)-1], actors.LoadOptions{}) }, snapshot.ErrTruncated},
 		"a reader that fails": {func() error {
-			return other.Load(ctx, &failingReader{bytes.NewReader(raw), int64(len(raw)) / 2, broken}, int64(len(raw)), actors.LoadOptions{})
+			return other.Load(ctx, &failingReader{Reader: bytes.NewReader(raw), from: int64(len(raw)) / 2, err: broken}, int64(len(raw)), actors.LoadOptions{})
 		}, broken},
 		"a caller that has gone": {func() error { return other.Load(gone, bytes.NewReader(raw), int64(len(raw)), actors.LoadOptions{}) }, context.Canceled},
 		"a writer that fails":    {func() error { _, err := s.Save(ctx, failingWriter{broken}, actors.SaveOptions{}); return err }, broken},
@@ -290,11 +291,22 @@ func TestLoadRefused(t *testing.T) {
 		t.Errorf("with pages: %v, or other logits", err)
 	}
 	var full *stages.StateMemoryError
-	if err := load(s, raw, actors.LoadOptions{}); !errors.As(err, &full) || full.Pages != 2 || full.Used != 4 || full.Max != 5 {
+	if err := load(s, raw, actors.LoadOptions{}); !errors.As(err, &full) || full.Pages != 2 || full.States != 1 || full.Used != 4*page+2*info.StateBytes {
 		t.Errorf("no pages for a draft: %v", err)
 	}
 	if s.Len() != 101 {
 		t.Errorf("%d positions", s.Len())
+	}
+	// In place there is room; a file that is damaged is found out before the old state goes.
+	if err := load(s, bad(len(raw)/2), actors.LoadOptions{InPlace: true}); !errors.Is(err, snapshot.ErrChecksum) || s.Len() != 101 || s.Err() != nil {
+		t.Errorf("a damaged file in place: %v, %d positions, %v", err, s.Len(), s.Err())
+	}
+	once := &failingReader{Reader: bytes.NewReader(raw), from: int64(len(raw)) / 2, err: broken, after: 1}
+	if err := s.Load(ctx, once, int64(len(raw)), actors.LoadOptions{InPlace: true}); !errors.Is(err, broken) || !errors.Is(s.Err(), stages.ErrGivenUp) {
+		t.Errorf("a reader that fails the second time: %v, then %v", err, s.Err())
+	}
+	if err := load(s, raw, actors.LoadOptions{InPlace: true}); err != nil || s.Err() != nil || !slices.Equal(eval(t, s, 7), next) {
+		t.Errorf("in place: %v, %v, or other logits", err, s.Err())
 	}
 	if err := errors.Join(s.Close(), other.Close()); err != nil {
 		t.Fatal(err)
@@ -311,15 +323,19 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
+// failingReader fails to read the byte at from, but for the first times.
 type failingReader struct {
 	*bytes.Reader
-	from int64
-	err  error
+	from  int64
+	err   error
+	after int
 }
 
 func (r *failingReader) ReadAt(p []byte, at int64) (int, error) {
 	if at <= r.from && at+int64(len(p)) > r.from {
-		return 0, r.err
+		if r.after--; r.after < 0 {
+			return 0, r.err
+		}
 	}
 	return r.Reader.ReadAt(p, at)
 }

@@ -12,12 +12,14 @@ var (
 	ErrVersion        = errors.New("a version that cannot be read here")
 	ErrTruncated      = errors.New("ends too soon")
 	ErrShape          = errors.New("the state of a model of another shape")
-	ErrLen            = errors.New("an impossible number of positions")
-	ErrTooLong        = errors.New("more positions than fit here")
-	ErrTrailing       = errors.New("bytes behind the end")
+	ErrNegativeLen    = errors.New("a negative number of positions")
+	ErrLenOverflow    = errors.New("more positions than the format allows")
+	ErrUnequalLen     = errors.New("another number of positions than in the layers before")
+	ErrTooLong        = errors.New("more positions than there is room for")
+	ErrTrailing       = errors.New("bytes after the end")
 	ErrUnsealed       = errors.New("no seal, so damage would not be noticed; to load another program's file, accept unsealed ones")
 	ErrSeal           = errors.New("a damaged seal")
-	ErrChecksum       = errors.New("damaged: the checksum is another one")
+	ErrChecksum       = errors.New("damaged: the checksum does not match")
 	ErrFingerprint    = errors.New("the state of another model, or of the same in another quantization")
 	ErrUnsupported    = errors.New("a state that this form of file cannot hold")
 	ErrBufferTooSmall = errors.New("the buffer is too small")
@@ -31,7 +33,8 @@ type Error struct {
 	Field string
 	Layer int // where, -1 if it is no layer's
 	// Got and Want are what the file has and what is asked for: bytes of ErrTruncated, ErrTrailing
-	// and ErrBufferTooSmall, else the field's values.
+	// and ErrBufferTooSmall, the most that is accepted as Want of ErrTooLong and ErrLenOverflow, 0 as
+	// that of ErrNegativeLen, else the field's values.
 	Got, Want int64
 	Detail    string // more, for people; may be empty
 	Err       error  // cause, nil if there is none
@@ -45,11 +48,17 @@ func (e *Error) Error() string {
 	}
 	fmt.Fprintf(&b, "%s: %v", e.Field, e.Kind)
 	switch {
+	case e.Kind == ErrNegativeLen:
+		fmt.Fprintf(&b, ": %d", e.Got)
 	case e.Got == e.Want: // not a matter of numbers
+	case e.Kind == ErrTooLong || e.Kind == ErrLenOverflow:
+		fmt.Fprintf(&b, ": %d, at most %d", e.Got, e.Want)
 	case e.Kind == ErrNotSnapshot || e.Kind == ErrChecksum:
-		fmt.Fprintf(&b, ": %#x, want %#x", uint64(e.Got), uint64(e.Want)) // bits, not amounts
+		fmt.Fprintf(&b, ": %#x, expected %#x", uint64(e.Got), uint64(e.Want)) // bits, not amounts
+	case e.Kind == ErrTruncated || e.Kind == ErrBufferTooSmall:
+		fmt.Fprintf(&b, ": %d bytes, %d needed", e.Got, e.Want)
 	default:
-		fmt.Fprintf(&b, ": %d, want %d", e.Got, e.Want)
+		fmt.Fprintf(&b, ": %d, expected %d", e.Got, e.Want)
 	}
 	if e.Detail != "" {
 		fmt.Fprintf(&b, " (%s)", e.Detail)

@@ -6,14 +6,22 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The header. Its first word is the letters MFLX, first letter highest, so that the file begins
-// with XLFM.
+// The words that a file begins with, and the sizes of its header. Magic is the letters MFLX, first
+// letter highest, so that the file begins with XLFM.
 const (
-	magic       = 0x4D464C58
-	words1      = 8  // of version 1
-	words2      = 10 // of version 2
-	headerBase  = 2  // words before the fields: magic, version
-	lenBytes    = 4  // of the number of positions before a growing layer's rows
+	Magic    = 0x4D464C58
+	Version1 = 1 // full attention and linear attention
+	Version2 = 2 // latent attention too
+
+	HeaderBytes1 = 32 // of version 1
+	HeaderBytes2 = 40 // of version 2
+)
+
+const (
+	magic       = Magic
+	words2      = HeaderBytes2 / 4
+	headerBase  = 2 // words before the fields: magic, version
+	lenBytes    = 4 // of the number of positions before a growing layer's rows
 	maxLen      = 1 << 20
 	lenField    = "len"
 	headerField = "header"
@@ -31,10 +39,10 @@ var fieldNames = [words2 - headerBase]string{
 type fields [words2 - headerBase]uint32
 
 func headerBytes(version int) int64 {
-	if version == 1 {
-		return words1 * 4
+	if version == Version1 {
+		return HeaderBytes1
 	}
-	return words2 * 4
+	return HeaderBytes2
 }
 
 // fields returns the header's fields of a valid shape.

@@ -138,7 +138,7 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	t.Logf("%d refused, %d were what was saved", refused, loaded)
-	for _, kind := range []error{ErrNotSnapshot, ErrVersion, ErrTruncated, ErrShape, ErrLen, ErrTrailing, ErrUnsealed, ErrSeal, ErrChecksum} {
+	for _, kind := range []error{ErrNotSnapshot, ErrVersion, ErrTruncated, ErrShape, ErrNegativeLen, ErrLenOverflow, ErrTrailing, ErrUnsealed, ErrSeal, ErrChecksum} {
 		if kinds[kind] == 0 {
 			t.Errorf("no file was refused as %q", kind)
 		}

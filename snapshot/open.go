@@ -126,8 +126,8 @@ func (f *File) walk() error {
 			continue
 		}
 		if f.positions >= 0 && n != f.positions {
-			return &Error{Kind: ErrLen, Field: lenField, Layer: layer, Got: int64(n), Want: int64(f.positions),
-				Detail: "layers stand at different positions, as after a step that failed midway"}
+			return &Error{Kind: ErrUnequalLen, Field: lenField, Layer: layer, Got: int64(n), Want: int64(f.positions),
+				Detail: "as after a step that failed midway"}
 		}
 		f.positions = n
 	}
@@ -142,13 +142,21 @@ func (in *input) readLen(at int64, layer int) (int, error) {
 		return 0, err
 	}
 	n := int32(binary.LittleEndian.Uint32(raw[:]))
-	if n < 0 {
-		return 0, &Error{Kind: ErrLen, Field: lenField, Layer: layer, Got: int64(n), Want: 0}
-	}
-	if n > maxLen {
-		return 0, &Error{Kind: ErrLen, Field: lenField, Layer: layer, Got: int64(n), Want: maxLen}
+	if err := checkLen(int64(n), lenField, layer); err != nil {
+		return 0, err
 	}
 	return int(n), nil
+}
+
+// checkLen checks a number of positions against the bounds of the format.
+func checkLen(n int64, field string, layer int) error {
+	switch {
+	case n < 0:
+		return &Error{Kind: ErrNegativeLen, Field: field, Layer: layer, Got: n}
+	case n > maxLen:
+		return &Error{Kind: ErrLenOverflow, Field: field, Layer: layer, Got: n, Want: maxLen}
+	}
+	return nil
 }
 
 // readEnd reads what is behind the body: a seal, nothing, or what Padded lets pass.
@@ -199,7 +207,7 @@ func (f *File) readSeal() error {
 // check holds the file against what the caller can take.
 func (f *File) check(o ReadOptions) error {
 	if o.Fingerprint != (Fingerprint{}) && f.seal != nil && f.seal.Fingerprint != o.Fingerprint {
-		return &Error{Kind: ErrFingerprint, Field: "fingerprint", Layer: -1, Detail: fmt.Sprintf("%v, want %v", f.seal.Fingerprint, o.Fingerprint)}
+		return &Error{Kind: ErrFingerprint, Field: "fingerprint", Layer: -1, Detail: fmt.Sprintf("%v, the open one is %v", f.seal.Fingerprint, o.Fingerprint)}
 	}
 	if o.MaxPositions > 0 && f.positions > o.MaxPositions {
 		return wrong(ErrTooLong, lenField, int64(f.positions), int64(o.MaxPositions))

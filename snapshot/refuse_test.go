@@ -61,14 +61,14 @@ func TestRefusesPlain(t *testing.T) {
 		{"ends in the recurrence", v1[:155], s1, ErrTruncated, "convolution and recurrence", 0},
 		{"ends before len", v1[:156], s1, ErrTruncated, "len", 1},
 		{"ends in len", v1[:159], s1, ErrTruncated, "len", 1},
-		{"len -1", put(v1, 156, ^uint32(0)), s1, ErrLen, "len", 1},
-		{"len 2^20 + 1", put(v1, 156, maxLen+1), s1, ErrLen, "len", 1},
+		{"len -1", put(v1, 156, ^uint32(0)), s1, ErrNegativeLen, "len", 1},
+		{"len 2^20 + 1", put(v1, 156, maxLen+1), s1, ErrLenOverflow, "len", 1},
 		{"len 2^20", put(v1, 156, maxLen), s1, ErrTruncated, keys, 1},
 		{"len 3", put(v1, 156, 3), s1, ErrTruncated, keys, 1},
 		{"ends in the values", v1[:255], s1, ErrTruncated, keys, 1},
 		{"ends in the rotated keys", v2[:167], s2, ErrTruncated, latents, 1},
-		{"layers at different positions", append(put(v2, 104, 2), 0)[:148], s2, ErrLen, "len", 1},
-		{"a later layer at more positions", append(put(v2, 104, 4), make([]byte, 20)...), s2, ErrLen, "len", 1},
+		{"layers at different positions", append(put(v2, 104, 2), 0)[:148], s2, ErrUnequalLen, "len", 1},
+		{"a later layer at more positions", append(put(v2, 104, 4), make([]byte, 20)...), s2, ErrUnequalLen, "len", 1},
 		{"len 1: bytes remain", put(v1, 156, 1), s1, ErrTrailing, "file", -1},
 		{"a byte behind", append(slices.Clone(v1), 0), s1, ErrTrailing, "file", -1},
 		{"zeros behind", append(slices.Clone(v1), make([]byte, 500)...), s1, ErrTrailing, "file", -1},
@@ -154,8 +154,8 @@ func TestRefusesToWrite(t *testing.T) {
 	}{
 		{"version 3", "hybrid", WriteOptions{Version: 3}, ErrVersion, "version"},
 		{"version 1 of latent attention", "latent", WriteOptions{Version: 1}, ErrUnsupported, "version"},
-		{"positions below 0", "hybrid", WriteOptions{Positions: -1}, ErrLen, "len"},
-		{"too many positions", "hybrid", WriteOptions{Positions: MaxPositions + 1}, ErrTooLong, "len"},
+		{"positions below 0", "hybrid", WriteOptions{Positions: -1}, ErrNegativeLen, "len"},
+		{"too many positions", "hybrid", WriteOptions{Positions: MaxPositions + 1}, ErrLenOverflow, "len"},
 		{"tokens of other positions", "hybrid", WriteOptions{Positions: 1, Seal: &Seal{Tokens: tokens(2)}}, ErrSeal, "seal tokens"},
 		{"no place for positions", "recurrent", WriteOptions{}, ErrUnsupported, "len"},
 		{"no interval", "irregular", WriteOptions{}, ErrUnsupported, "full_attn_interval"},
@@ -270,9 +270,9 @@ func TestLiesCostNothing(t *testing.T) {
 func TestMessages(t *testing.T) {
 	v1, s, _ := version1()
 	for file, want := range map[string]string{
-		string(put(v1, 20, 6)):     "snapshot: head_dim: the state of a model of another shape: 6, want 3",
-		string(put(v1, 156, 3)):    "snapshot: layer 1: keys and values: ends too soon: 96, want 144",
-		string(put(v1, 0, 0x4D46)): "snapshot: magic: not a snapshot: 0x4d46, want 0x4d464c58",
+		string(put(v1, 20, 6)):     "snapshot: head_dim: the state of a model of another shape: 6, expected 3",
+		string(put(v1, 156, 3)):    "snapshot: layer 1: keys and values: ends too soon: 96 bytes, 144 needed",
+		string(put(v1, 0, 0x4D46)): "snapshot: magic: not a snapshot: 0x4d46, expected 0x4d464c58",
 		string(v1):                 "snapshot: seal: no seal, so damage would not be noticed; to load another program's file, accept unsealed ones",
 	} {
 		_, err := Open(bytes.NewReader([]byte(file)), int64(len(file)), s, ReadOptions{})

@@ -165,8 +165,8 @@ func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	}
 	s := &sealed{body: int64(le.Uint64(raw[sealAtBody:])), sums: readSums(raw[sealAtSums:]), positions: int64(le.Uint64(raw[sealAtPositions:]))}
 	s.Fingerprint = Fingerprint(raw[sealAtFingerprint:])
-	if s.positions < 0 || s.positions > maxLen {
-		return nil, wrong(ErrLen, "seal positions", s.positions, maxLen)
+	if err := checkLen(s.positions, "seal positions", -1); err != nil {
+		return nil, err
 	}
 	if tokens != 0 && int64(tokens) != s.positions {
 		return nil, wrong(ErrSeal, "seal tokens", int64(tokens), s.positions)

@@ -32,16 +32,14 @@ func (o *WriteOptions) check(s *Shape) error {
 		o.Version = least
 	}
 	switch {
-	case o.Version != 1 && o.Version != 2:
+	case o.Version != Version1 && o.Version != Version2:
 		return wrong(ErrVersion, "version", int64(o.Version), int64(least))
 	case o.Version < least:
 		e := wrong(ErrUnsupported, "version", int64(o.Version), int64(least))
 		e.Detail = "version 1 has no latent attention"
 		return e
-	case o.Positions < 0:
-		return wrong(ErrLen, lenField, int64(o.Positions), 0)
-	case o.Positions > maxLen:
-		return wrong(ErrTooLong, lenField, int64(o.Positions), maxLen)
+	case o.Positions < 0 || o.Positions > maxLen:
+		return checkLen(int64(o.Positions), lenField, -1)
 	case o.Seal != nil && len(o.Seal.Tokens) != 0 && len(o.Seal.Tokens) != o.Positions:
 		return wrong(ErrSeal, "seal tokens", int64(len(o.Seal.Tokens)), int64(o.Positions))
 	case o.Seal != nil && len(o.Seal.Note) > MaxNote:

@@ -195,6 +195,7 @@
 //	KeepCheckpoint     caller -> sequencer     keeps the present state
 //	RestoreCheckpoint  caller -> sequencer     back to a checkpoint
 //	ForgetCheckpoint   caller -> sequencer     gives up a checkpoint
+//	CapCheckpoints     caller -> sequencer     sets how many checkpoints a sequence keeps
 //	ResumeSequence     caller -> sequencer     as much of a text as any state holds; Tokens pass on
 //	ForgetTexts        caller -> sequencer     gives up all that is remembered
 //	DescribeSequence   caller -> sequencer     asks where a sequence stands

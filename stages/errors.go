@@ -6,32 +6,35 @@ import (
 )
 
 var (
-	// ErrClosed is the answer to whoever asks something of a closed engine or sequence.
-	ErrClosed = errors.New("moeflux: closed")
-	// ErrBusy is the answer to a chunk for a sequence that is evaluating one already.
-	ErrBusy = errors.New("moeflux: the sequence is evaluating another chunk")
-	// ErrEmptyChunk is the answer to a chunk without tokens.
-	ErrEmptyChunk = errors.New("moeflux: no tokens to evaluate")
-	// ErrUnknownSequence is the answer to a message that names a sequence which is not open.
-	ErrUnknownSequence = errors.New("moeflux: no such sequence")
-	// ErrUnknownState is the answer to a message that names a draft which there is not, or one of
-	// another size.
-	ErrUnknownState = errors.New("moeflux: no such draft of a state")
+	// ErrClosed answers a request to a closed engine or sequence.
+	ErrClosed = errors.New("closed")
+	// ErrBusy answers a request for a sequence on which another one has not ended.
+	ErrBusy = errors.New("the sequence is busy with another request")
+	// ErrEmptyChunk answers a chunk without tokens.
+	ErrEmptyChunk = errors.New("no tokens to evaluate")
+	// ErrUnknownSequence answers a message for a sequence that is not open.
+	ErrUnknownSequence = errors.New("no such sequence")
+	// ErrUnknownState answers a message for a state that does not exist, or for a draft of another
+	// sequence or size.
+	ErrUnknownState = errors.New("no such state")
+	// ErrGivenUp is why a sequence is poisoned that gave its state up for one that was then not
+	// loaded.
+	ErrGivenUp = errors.New("its state was given up for another one, which was not loaded")
 	// ErrExpertsMapped is the answer to ForgetExperts where experts are mapped or loaded at Open:
 	// the engine has no slots to empty.
-	ErrExpertsMapped = errors.New("moeflux: all experts are mapped or loaded, none can be forgotten")
+	ErrExpertsMapped = errors.New("all experts are mapped or loaded, none can be forgotten")
 )
 
-// PoisonedError reports a sequence whose last step failed half-way: its layers may stand at
-// different lengths. Only what replaces the whole state is possible: reset, load, restore, resume,
-// and close.
+// PoisonedError reports a sequence whose state is unusable, as after a step that failed midway and
+// left layers at different lengths. It takes only what replaces the whole state: reset, load,
+// restore, resume, and close.
 type PoisonedError struct {
 	Seq SeqID
 	Err error // what failed
 }
 
 func (e *PoisonedError) Error() string {
-	return fmt.Sprintf("moeflux: sequence %d is unusable after a failed step; reset, restore, load or close it: %v", e.Seq, e.Err)
+	return fmt.Sprintf("sequence %d is unusable: %v; reset, restore, load or close it", e.Seq, e.Err)
 }
 func (e *PoisonedError) Unwrap() error { return e.Err }
 
@@ -43,7 +46,7 @@ type StepError struct {
 }
 
 func (e *StepError) Error() string {
-	return fmt.Sprintf("moeflux: %s, layer %d: %v", e.Stage, e.Layer, e.Err)
+	return fmt.Sprintf("%s, layer %d: %v", e.Stage, e.Layer, e.Err)
 }
 func (e *StepError) Unwrap() error { return e.Err }
 
@@ -55,17 +58,18 @@ type TokenError struct {
 }
 
 func (e *TokenError) Error() string {
-	return fmt.Sprintf("moeflux: token %d at index %d is outside the vocabulary of %d", e.Token, e.Index, e.Vocab)
+	return fmt.Sprintf("token %d at index %d is outside the vocabulary of %d", e.Token, e.Index, e.Vocab)
 }
 
 // PosError reports a chunk that does not begin where its sequence ends.
 type PosError struct {
-	Seq       SeqID
-	Pos, Want int
+	Seq SeqID
+	Pos Pos // that the chunk asserts
+	Len int // of the sequence
 }
 
 func (e *PosError) Error() string {
-	return fmt.Sprintf("moeflux: sequence %d has %d positions, the chunk begins at %d", e.Seq, e.Want, e.Pos)
+	return fmt.Sprintf("sequence %d has %d positions, the chunk begins at %s", e.Seq, e.Len, e.Pos)
 }
 
 // ContextError reports a chunk that does not fit into the positions a sequence may have.
@@ -74,18 +78,20 @@ type ContextError struct {
 }
 
 func (e *ContextError) Error() string {
-	return fmt.Sprintf("moeflux: %d tokens after %d positions exceed the context of %d; raise --ctx or shorten the prompt",
+	return fmt.Sprintf("%d tokens after %d positions exceed the context of %d; raise Config.Context or shorten the text",
 		e.Tokens, e.Len, e.Max)
 }
 
-// StateMemoryError reports that the pool of key-value pages is used up.
+// StateMemoryError reports that the memory for states is used up, by pages of keys and values and by
+// the recurrent states of sequences. What is only remembered of texts does not count: it gives way.
 type StateMemoryError struct {
-	Pages, Used, Max int
+	Pages, States   int   // that are needed
+	Need, Used, Max int64 // bytes
 }
 
 func (e *StateMemoryError) Error() string {
-	return fmt.Sprintf("moeflux: %d more key-value pages are needed, %d of %d are in use; close a sequence, forget checkpoints or lower --ctx",
-		e.Pages, e.Used, e.Max)
+	return fmt.Sprintf("states need %d more bytes, and %d of %d are in use; close a sequence, forget checkpoints or raise Config.StateMemory",
+		e.Need, e.Used, e.Max)
 }
 
 // ScoreError reports a router output that is not a finite number.
@@ -94,41 +100,40 @@ type ScoreError struct {
 }
 
 func (e *ScoreError) Error() string {
-	return fmt.Sprintf("router score of expert %d in row %d is no finite number; the weights or the sequence's state are damaged", e.Expert, e.Row)
+	return fmt.Sprintf("router score of expert %d in row %d is not a finite number; the weights or the sequence's state are damaged", e.Expert, e.Row)
 }
 
-// CannotTruncateLinear reports a truncation in the midst of a sequence with recurrent state, which
-// cannot be unwound. Nothing was changed.
+// CannotTruncateLinear reports a truncation in the middle of a sequence with recurrent state, which
+// cannot be undone. Nothing was changed.
 type CannotTruncateLinear struct {
-	Pos, PosMax int // that was asked for, and that the sequence has
-	Nearest     int // the highest position up to Pos that can be restored; 0 is the empty sequence
+	Pos     int // that was asked for
+	PosMax  int // where the sequence stands
+	Nearest int // the highest position up to Pos that can be restored; 0 is the empty sequence
 }
 
 func (e *CannotTruncateLinear) Error() string {
-	return fmt.Sprintf("moeflux: a sequence of %d positions cannot be cut to %d, for its model has recurrent state; it can go back to %d, by a checkpoint",
+	return fmt.Sprintf("a sequence of %d positions cannot be cut to %d because its model has recurrent state; a checkpoint can take it back to %d",
 		e.PosMax, e.Pos, e.Nearest)
 }
 
-// NoCheckpointError reports a position of which the sequence has no checkpoint. Nothing was
-// changed.
+// NoCheckpointError reports a position at which the sequence has no checkpoint. Nothing was changed.
 type NoCheckpointError struct {
 	Seq SeqID
 	Pos int
 }
 
 func (e *NoCheckpointError) Error() string {
-	return fmt.Sprintf("moeflux: sequence %d has no checkpoint at %d", e.Seq, e.Pos)
+	return fmt.Sprintf("sequence %d has no checkpoint at %d", e.Seq, e.Pos)
 }
 
-// CheckpointPosError reports a checkpoint that was to be made elsewhere than where the sequence
-// stands.
+// CheckpointPosError reports a request for a checkpoint at a position other than the sequence's own.
 type CheckpointPosError struct {
 	Seq      SeqID
 	Pos, Len int
 }
 
 func (e *CheckpointPosError) Error() string {
-	return fmt.Sprintf("moeflux: a checkpoint at %d of sequence %d, which stands at %d", e.Pos, e.Seq, e.Len)
+	return fmt.Sprintf("no checkpoint can be made at %d: sequence %d stands at %d", e.Pos, e.Seq, e.Len)
 }
 
 // CheckpointMemoryError reports a checkpoint that does not fit beside those that are protected:
@@ -138,5 +143,5 @@ type CheckpointMemoryError struct {
 }
 
 func (e *CheckpointMemoryError) Error() string {
-	return fmt.Sprintf("moeflux: a checkpoint takes %d bytes, %d of %d are in use; forget some or raise the memory for checkpoints", e.Need, e.Used, e.Max)
+	return fmt.Sprintf("a checkpoint takes %d bytes, and %d of %d are in use; forget some or raise Config.CheckpointMemory", e.Need, e.Used, e.Max)
 }

@@ -33,7 +33,7 @@ func BestOf(vocab int) int { return min(Best, vocab) }
 type EvalChunk struct {
 	Outside
 	Seq     SeqID
-	Pos     int     // must be the sequence's length, or -1
+	Pos     Pos     // must be the sequence's length if it asserts any
 	Tokens  []int32 // passes to the sequencer
 	Logits  LogitsWanted
 	Hidden  bool // answer with the hidden states

@@ -70,6 +70,15 @@ type ForgetCheckpoint struct {
 	Caller Caller
 }
 
+// CapCheckpoints sets how many checkpoints a sequence keeps from its next one on. The newest and
+// that at position 0 count, but are kept in any case. Caller to sequencer; answered by SequenceDone.
+type CapCheckpoints struct {
+	Outside
+	Seq    SeqID
+	Max    int // below 0 means 0
+	Caller Caller
+}
+
 // ResumeSequence makes a sequence hold as much of the beginning of a text as there is anywhere in
 // the engine: in itself, in another sequence, in a checkpoint, in a state that was remembered. At
 // least one token is left to be evaluated. It heals a poisoned sequence. Caller to sequencer;
@@ -106,6 +115,7 @@ type SequenceDone struct {
 	// of DescribeSequence: token ids of the positions, below 0 where they are not known; shared,
 	// read-only
 	Tokens []int32
+	Busy   bool // of DescribeSequence: something is being done to the sequence
 	Err    error
 	Poison error // why the sequence is unusable from now on, or nil
 }
@@ -125,6 +135,8 @@ const (
 	Resumed
 	Described
 	Adopted
+	Capped
+	Released
 )
 
 // FreezeSequence makes a frozen state of a sequence, to be read. The sequence may go on. Caller to
@@ -135,12 +147,16 @@ type FreezeSequence struct {
 	Caller Caller
 }
 
-// DraftState makes room for a state of so many positions, to be filled. Caller to sequencer;
-// answered by StateReady.
+// DraftState makes room for a state that is to be filled and to take the place of a sequence's. The
+// sequence is busy until then. Caller to sequencer; answered by StateReady.
 type DraftState struct {
 	Outside
+	Seq       SeqID
 	Positions int
-	Caller    Caller
+	// InPlace gives the sequence's own state up where there is no room for both. Should the draft
+	// not be adopted, the sequence is poisoned with ErrGivenUp.
+	InPlace bool
+	Caller  Caller
 }
 
 // StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or,
@@ -153,9 +169,9 @@ type StateReady struct {
 	Err    error
 }
 
-// AdoptState puts a draft, which has been filled, in the place of a sequence's state, forgets its
-// checkpoints of other texts, and heals a poisoned sequence. Caller to sequencer; answered by
-// SequenceDone. After an error nothing is changed and the draft is the caller's still.
+// AdoptState puts a draft, which has been filled, in the place of its sequence's state, forgets the
+// sequence's checkpoints of other texts, and heals it if it is poisoned. Caller to sequencer;
+// answered by SequenceDone. After an error the draft is still the caller's to release.
 type AdoptState struct {
 	Outside
 	Seq    SeqID
@@ -164,10 +180,12 @@ type AdoptState struct {
 	Caller Caller
 }
 
-// ReleaseState gives a frozen state or a draft back. Caller to sequencer; there is no answer.
+// ReleaseState gives a frozen state or a draft back. Caller to sequencer; answered by SequenceDone,
+// which tells where the draft's sequence stands, and of another state nothing.
 type ReleaseState struct {
 	Outside
-	State StateID
+	State  StateID
+	Caller Caller
 }
 
 // CopyState makes a state of another one's recurrent state: a new state, or one that is replaced.

@@ -15,6 +15,25 @@ func (s SeqID) State() StateID { return StateID(s) }
 // the empty state, which takes no memory.
 type StateID int64
 
+// Pos is a position that a caller may assert. The zero value asserts none; At makes the others.
+type Pos struct {
+	at       int
+	asserted bool
+}
+
+// At asserts a position.
+func At(pos int) Pos { return Pos{pos, true} }
+
+// Holds reports whether n is the position that is asserted, or none is.
+func (p Pos) Holds(n int) bool { return !p.asserted || p.at == n }
+
+func (p Pos) String() string {
+	if !p.asserted {
+		return "any"
+	}
+	return fmt.Sprint(p.at)
+}
+
 // PageID names a page: room for the keys and values of so many positions. The sequencer says which
 // state has which pages, dispatch where they lie.
 type PageID int32

@@ -74,7 +74,7 @@ func (c *stateLoadCmd) load(ctx context.Context, seq *actors.Sequence, f *os.Fil
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file, want a snapshot", c.Path)
 	}
-	err = seq.Load(ctx, f, info.Size(), actors.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
+	err = seq.Load(ctx, f, info.Size(), actors.LoadOptions{Accept: accept, AnyModel: c.AnyModel, InPlace: true})
 	advice := ""
 	switch {
 	case err == nil:

@@ -82,7 +82,7 @@ func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) e
 	if !k.goesOn() {
 		return nil
 	}
-	err := seq.Load(ctx, k.file, k.file.Bytes, actors.LoadOptions{})
+	err := seq.Load(ctx, k.file, k.file.Bytes, actors.LoadOptions{InPlace: true})
 	switch {
 	case errors.Is(err, snapshot.ErrFingerprint), errors.Is(err, snapshot.ErrShape):
 		return fmt.Errorf("session %q was made with another model, %s; give that one with --model, choose another name, or remove %s", k.name, k.note.Model, k.sessions.Path(k.name))

@@ -6,42 +6,99 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// keepCheckpoint keeps where a sequence stands, in place of what was kept of that position.
+// keepCheckpoint keeps where a sequence stands, in place of what was kept of that position. Nothing
+// is given up for it before it stands: until then the copy is beyond CheckpointBytes.
 func (c *Core) keepCheckpoint(m *stages.KeepCheckpoint, out *stages.Outbox) {
 	s, err := c.healthy(m.Seq)
 	switch {
 	case err != nil:
 	case m.Pos != s.len:
 		err = &stages.CheckpointPosError{Seq: m.Seq, Pos: m.Pos, Len: s.len}
-	case !c.fit(c.recurrentBytes(s.len), out):
-		err = &stages.CheckpointMemoryError{Need: c.recurrentBytes(s.len), Used: c.keptBytes(), Max: c.cfg.CheckpointBytes}
+	default:
+		err = c.roomForCheckpoint(s)
 	}
 	if err != nil {
 		c.refuse(m.Caller, m.Seq, stages.Checkpointed, err, out)
 		return
 	}
-	if old := c.checkpoint(s.id, m.Pos); old != nil {
-		c.forget(old, out)
-	}
 	c.keep(s, s.id, m.Caller, out)
-	for c.countCheckpoints(s.id) > c.cfg.Checkpoints {
-		old := slices.IndexFunc(c.kept, func(f *frozen) bool { return f.owner == s.id && !c.protected(f) })
-		if old < 0 {
-			break
-		}
-		c.forget(c.kept[old], out)
+}
+
+// roomForCheckpoint reports whether a checkpoint fits in once what it takes the place of, and all
+// that is not protected, is gone.
+func (c *Core) roomForCheckpoint(s *sequence) error {
+	need := c.recurrentBytes(s.len)
+	if c.keptBytes()+need <= c.cfg.CheckpointBytes {
+		return nil
 	}
+	t := c.tally()
+	used := c.keptBytes()
+	for _, f := range c.kept {
+		if f.owner == s.id && f.pos() == s.len {
+			t.change(f, -1)
+		}
+	}
+	for _, f := range c.victims() {
+		if f.owner != s.id || f.pos() != s.len {
+			t.change(f, -1)
+		}
+	}
+	if c.fits(need)(t) {
+		return nil
+	}
+	return &stages.CheckpointMemoryError{Need: need, Used: used, Max: c.cfg.CheckpointBytes}
 }
 
 // keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not
-// wait until the device has copied its recurrent state: whatever it does next comes behind.
+// wait until the device has copied its recurrent state: the device does in order what it is asked.
 func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *stages.Outbox) {
 	f := c.list(s, owner, out)
 	if f.ready {
+		c.stands(f, out)
 		c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Checkpointed, Pos: s.len}, out)
 		return
 	}
 	c.copyState(&operation{kind: stages.Checkpointed, of: s.id, frozen: f, caller: caller}, stages.CopyState{From: s.id.State(), To: f.id}, out)
+}
+
+// stands retires what a checkpoint that is ready takes the place of, what is beyond its sequence's
+// cap, and what there is no room for any more.
+func (c *Core) stands(f *frozen, out *stages.Outbox) {
+	if f.owner == 0 {
+		return
+	}
+	for _, g := range slices.Clone(c.kept) {
+		if g == f {
+			break
+		}
+		if g.owner == f.owner && g.pos() == f.pos() {
+			c.forget(g, out)
+		}
+	}
+	over := -c.seqs[f.owner].checkpoints
+	for _, g := range c.kept {
+		if g.owner == f.owner && g.ready {
+			over++
+		}
+	}
+	for _, g := range c.victims() {
+		if over > 0 && g.owner == f.owner {
+			c.forget(g, out)
+			over--
+		}
+	}
+	c.settle(out)
+}
+
+// capCheckpoints changes how many checkpoints a sequence keeps from its next one on.
+func (c *Core) capCheckpoints(m *stages.CapCheckpoints, out *stages.Outbox) {
+	s := c.seqs[m.Seq]
+	if s == nil {
+		c.refuse(m.Caller, m.Seq, stages.Capped, stages.ErrUnknownSequence, out)
+		return
+	}
+	s.checkpoints = max(m.Max, 0)
+	c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Capped, Pos: s.len, Poison: s.poison}, out)
 }
 
 // list adds where a sequence stands to what is kept; what is remembered and serves nobody any more
@@ -84,41 +141,31 @@ func (c *Core) use(f *frozen) {
 
 // checkpointed ends the making of a frozen state that is kept.
 func (c *Core) checkpointed(o *operation, err error, out *stages.Outbox) {
-	o.frozen.ready = true
-	if err != nil && !o.frozen.gone {
-		c.forget(o.frozen, out)
+	f := o.frozen
+	f.ready = true
+	switch {
+	case f.gone:
+	case err != nil:
+		c.forget(f, out)
+	default:
+		c.stands(f, out)
 	}
-	c.answer(o.caller, &stages.SequenceDone{Seq: o.of, Kind: o.kind, Pos: o.frozen.pos(), Err: err}, out)
+	c.answer(o.caller, &stages.SequenceDone{Seq: o.of, Kind: o.kind, Pos: f.pos(), Err: err}, out)
 }
 
-// checkpoint returns a sequence's checkpoint at a position, or nil.
-func (c *Core) checkpoint(id stages.SeqID, pos int) *frozen {
+// checkpoint returns a sequence's newest checkpoint at a position that is ready, or nil.
+func (c *Core) checkpoint(id stages.SeqID, pos int) (newest *frozen) {
 	for _, f := range c.kept {
-		if f.owner == id && f.pos() == pos {
-			return f
+		if f.owner == id && f.pos() == pos && f.ready {
+			newest = f
 		}
 	}
-	return nil
+	return newest
 }
 
-func (c *Core) countCheckpoints(id stages.SeqID) (n int) {
-	for _, f := range c.kept {
-		if f.owner == id {
-			n++
-		}
-	}
-	return n
-}
-
-// protected reports whether a checkpoint is at position 0, or its sequence's newest.
-func (c *Core) protected(f *frozen) bool {
-	newest := f
-	for _, g := range c.kept {
-		if g.owner == f.owner {
-			newest = g
-		}
-	}
-	return f.pos() == 0 || newest == f
+// beingReplaced reports whether another checkpoint is being made in the place of one.
+func (c *Core) beingReplaced(f *frozen) bool {
+	return slices.ContainsFunc(c.kept, func(g *frozen) bool { return g.owner == f.owner && g.pos() == f.pos() && !g.ready })
 }
 
 // forget gives up a frozen state that is kept.
@@ -154,69 +201,12 @@ func (c *Core) forgetCheckpoint(m *stages.ForgetCheckpoint, out *stages.Outbox) 
 		c.refuse(m.Caller, m.Seq, stages.Forgotten, stages.ErrUnknownSequence, out)
 		return
 	}
-	if f := c.checkpoint(s.id, m.Pos); f != nil {
-		c.forget(f, out)
+	for _, f := range slices.Clone(c.kept) {
+		if f.owner == s.id && f.pos() == m.Pos {
+			c.forget(f, out)
+		}
 	}
 	c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Forgotten, Pos: s.len, Poison: s.poison}, out)
-}
-
-// recurrentBytes returns what a frozen state of so many positions takes beside pages.
-func (c *Core) recurrentBytes(positions int) int64 {
-	if positions == 0 {
-		return 0
-	}
-	return c.cfg.RecurrentBytes
-}
-
-// keptBytes returns what all that is kept takes: recurrent states, and pages that nobody else
-// holds.
-func (c *Core) keptBytes() int64 {
-	return int64(c.recurrent)*c.cfg.RecurrentBytes + int64(c.pages.only)*c.cfg.PageBytes
-}
-
-// fit makes what is kept, and so many bytes more, fit into its budget: first what is remembered
-// goes, what was used longest ago before the rest, then checkpoints that are not protected, the
-// oldest first. It reports false if that does not suffice.
-func (c *Core) fit(need int64, out *stages.Outbox) bool {
-	for c.keptBytes()+need > c.cfg.CheckpointBytes {
-		f := c.oldestRemembered()
-		if f == nil {
-			if i := slices.IndexFunc(c.kept, func(f *frozen) bool { return !c.protected(f) }); i >= 0 {
-				f = c.kept[i]
-			}
-		}
-		if f == nil {
-			return false
-		}
-		c.evict(f, out)
-	}
-	return true
-}
-
-// room makes so many pages free, at the expense of what is remembered if need be.
-func (c *Core) room(pages int, out *stages.Outbox) error {
-	for pages > c.pages.max-c.pages.used() {
-		f := c.oldestRemembered()
-		if f == nil {
-			return &stages.StateMemoryError{Pages: pages, Used: c.pages.used(), Max: c.pages.max}
-		}
-		c.evict(f, out)
-	}
-	return nil
-}
-
-func (c *Core) evict(f *frozen, out *stages.Outbox) {
-	c.evicted++
-	c.forget(f, out)
-}
-
-func (c *Core) oldestRemembered() (oldest *frozen) {
-	for _, f := range c.kept {
-		if f.owner == 0 && (oldest == nil || f.used < oldest.used) {
-			oldest = f
-		}
-	}
-	return oldest
 }
 
 // common returns how many tokens two texts have in common at their beginnings.

@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -18,7 +19,6 @@ type Config struct {
 	StepsInFlight int // most steps in the pipeline
 	MaxPositions  int // most positions of one sequence
 	PageRows      int // positions of one key-value page
-	MaxPages      int // pages of all states together
 	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
 	// several layers begin together, and each step's end is read.
 	Resident bool
@@ -28,8 +28,14 @@ type Config struct {
 	// a sequence's length are written anew.
 	RecurrentBytes int64
 	PageBytes      int64
-	Checkpoints    int // most of one sequence, but for those that are protected
-	// most for all that is kept: recurrent states, and pages that nobody else holds
+	// StateBytes is the most for all pages in use, and for the recurrent states of sequences, of
+	// drafts, and of states that callers read.
+	StateBytes int64
+	// Checkpoints is the most of one sequence, as long as nobody says otherwise. Its newest and that
+	// at position 0 count, but are kept in any case.
+	Checkpoints int
+	// CheckpointBytes is the most for all that is kept: recurrent states, and pages that nobody else
+	// holds.
 	CheckpointBytes int64
 }
 
@@ -49,6 +55,7 @@ type Core struct {
 	kept      []*frozen
 	exchanged map[stages.StateID]*frozen // states that callers read or fill
 	recurrent int                        // of kept, those with a recurrent state
+	lent      int                        // of exchanged, drafts in the place of their sequence's state
 	uses      uint64                     // of kept states so far
 
 	ops         map[uint64]*operation // that dispatch is at
@@ -76,7 +83,7 @@ var _ stages.Core = (*Core)(nil)
 // New returns the stage with no sequence.
 func New(cfg Config) *Core {
 	return &Core{
-		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows, max: cfg.MaxPages},
+		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows},
 		exchanged: make(map[stages.StateID]*frozen), ops: make(map[uint64]*operation),
 	}
 }
@@ -112,6 +119,8 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 		c.restoreCheckpoint(m, out)
 	case *stages.ForgetCheckpoint:
 		c.forgetCheckpoint(m, out)
+	case *stages.CapCheckpoints:
+		c.capCheckpoints(m, out)
 	case *stages.ResumeSequence:
 		c.resumeSequence(m, out)
 	case *stages.ForgetTexts:
@@ -154,12 +163,17 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s := m.Stats
 	s.Steps, s.Rows, s.FailedSteps = c.steps, c.rows, c.failed
-	s.PagesUsed, s.PagesMax = c.pages.used(), c.pages.max
+	s.PagesUsed, s.PagesMax = c.pages.used(), c.mostPages()
 	s.States = stages.StateStats{
 		Kept: len(c.kept), KeptBytes: c.keptBytes(), KeptMax: c.cfg.CheckpointBytes, Remembered: c.remembered, Evicted: c.evicted,
 		Resumed: c.resumed, Reused: c.reused,
 	}
 	out.Send(stages.Router, m)
+}
+
+// mostPages returns how many pages StateBytes has room for without any recurrent state.
+func (c *Core) mostPages() int {
+	return int(min(c.cfg.StateBytes/max(c.cfg.PageBytes, 1), math.MaxInt32))
 }
 
 // startDrain refuses new work and cancels what runs.

@@ -1,7 +1,6 @@
 package sequencer
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -11,8 +10,7 @@ import (
 // drafts, and states that are being read; kept ones are checkpoints and what is remembered, which
 // have a budget of their own.
 type ledger struct {
-	rows  int // positions of a page
-	max   int
+	rows  int       // positions of a page
 	pages []holders // of all pages that were ever in use
 	free  []stages.PageID
 	only  int // pages that are kept and not live
@@ -108,8 +106,6 @@ func (l *ledger) check(want map[stages.PageID]holders) error {
 		return fmt.Errorf("sequencer: %d pages were in use, %d are held and %d free", len(l.pages), len(want), len(free))
 	case only != l.only:
 		return fmt.Errorf("sequencer: %d pages are counted as kept alone, there are %d", l.only, only)
-	case len(l.pages) > l.max:
-		return errors.New("sequencer: more pages were given out than there are")
 	}
 	return nil
 }

@@ -49,6 +49,15 @@ func (c *Core) AtRest() error {
 			expected++
 		}
 	}
+	lent := 0
+	for _, f := range c.exchanged {
+		if f.inPlace {
+			lent++
+		}
+	}
+	if used := c.stateBytes(c.pages.used(), c.states()); lent != c.lent || used > c.cfg.StateBytes {
+		return fmt.Errorf("sequencer: states take %d of %d bytes; %d drafts in place are counted, there are %d", used, c.cfg.StateBytes, c.lent, lent)
+	}
 	if expected != c.expected || recurrent != c.recurrent {
 		return fmt.Errorf("sequencer: %d sequences expected back and %d kept recurrent states are counted, there are %d and %d",
 			c.expected, c.recurrent, expected, recurrent)

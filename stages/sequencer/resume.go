@@ -140,7 +140,7 @@ func (c *Core) remember(r *request, out *stages.Outbox) {
 	r.border = c.nextBorder(r)
 	// the next step writes to a page that is kept now: to a copy
 	onTheWay := r.left() > 0 && s.len%c.pages.rows != 0
-	if !c.worthIt(s, out) || onTheWay && c.room(1, out) != nil {
+	if !c.worthIt(s, out) || onTheWay && c.room(c.tally(), func(*tally) int { return 1 }, 0, out) != nil {
 		return
 	}
 	c.keep(s, 0, nil, out)

@@ -94,9 +94,9 @@ func (c *Core) describeSequence(m *stages.DescribeSequence, out *stages.Outbox) 
 		c.refuse(m.Caller, m.Seq, stages.Described, stages.ErrUnknownSequence, out)
 		return
 	}
-	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.len, Tokens: s.tokens[:s.len:s.len], Poison: s.poison}
+	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.len, Tokens: s.tokens[:s.len:s.len], Busy: s.busy(), Poison: s.poison}
 	for _, f := range c.kept {
-		if f.owner == s.id {
+		if f.owner == s.id && f.ready && c.checkpoint(s.id, f.pos()) == f {
 			done.Checkpoints = append(done.Checkpoints, f.pos())
 		}
 	}

@@ -12,13 +12,15 @@ type sequence struct {
 	len   int             // positions evaluated
 	pages []stages.PageID // of len positions; while req is there, of all that it will reach
 	// [len], below 0 where they are not known; never overwritten, for frozen states share it
-	tokens    []int32
-	poison    error // why it is unusable, or nil
-	req       *request
-	remembers bool                  // its caller has given texts to be remembered
-	expected  bool                  // counted in Core.expected
-	op        *operation            // that dispatch is at, or nil
-	closing   *stages.CloseSequence // wants to be closed once req or op has ended
+	tokens      []int32
+	poison      error // why it is unusable, or nil
+	checkpoints int   // most that it keeps, those that are protected included
+	req         *request
+	remembers   bool                  // its caller has given texts to be remembered
+	expected    bool                  // counted in Core.expected
+	op          *operation            // that dispatch is at, or nil
+	draft       *frozen               // that is to be filled and to take its state's place, or nil
+	closing     *stages.CloseSequence // wants to be closed once req or op has ended
 }
 
 // request is one EvalChunk on its way.
@@ -123,7 +125,7 @@ func (c *Core) admit(m *stages.EvalChunk, out *stages.Outbox) (*sequence, error)
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.op != nil:
+	case s.op != nil || s.draft != nil:
 		return nil, stages.ErrBusy
 	case s.poison != nil:
 		return nil, s.poison
@@ -131,19 +133,15 @@ func (c *Core) admit(m *stages.EvalChunk, out *stages.Outbox) (*sequence, error)
 		return nil, stages.ErrBusy
 	case len(m.Tokens) == 0:
 		return nil, stages.ErrEmptyChunk
-	case m.Pos >= 0 && m.Pos != s.len:
-		return nil, &stages.PosError{Seq: s.id, Pos: m.Pos, Want: s.len}
+	case !m.Pos.Holds(s.len):
+		return nil, &stages.PosError{Seq: s.id, Pos: m.Pos, Len: s.len}
 	case len(m.Tokens) > c.cfg.MaxPositions-s.len:
 		return nil, &stages.ContextError{Len: s.len, Tokens: len(m.Tokens), Max: c.cfg.MaxPositions}
 	}
 	if err := c.checkTokens(m.Tokens); err != nil {
 		return nil, err
 	}
-	need := c.pages.count(s.len+len(m.Tokens)) - len(s.pages)
-	if c.sharesTail(s) {
-		need++
-	}
-	return s, c.room(need, out)
+	return s, c.roomToGrow(s, s.len+len(m.Tokens), out)
 }
 
 func (c *Core) checkTokens(tokens []int32) error {
@@ -266,20 +264,26 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	case c.draining:
 		err = stages.ErrClosed
 	case c.seqs[m.Seq] != nil:
-		err = fmt.Errorf("moeflux: sequence %d is open already", m.Seq)
+		err = fmt.Errorf("sequence %d is already open", m.Seq)
 	case m.From != 0:
 		from, err = c.healthy(m.From)
+	}
+	if err == nil {
+		err = c.room(c.tally(), func(*tally) int { return 0 }, 1, out)
 	}
 	if err != nil {
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
 		return
 	}
-	s := &sequence{id: m.Seq}
+	s := &sequence{id: m.Seq, checkpoints: c.cfg.Checkpoints}
 	c.seqs[m.Seq] = s
 	c.place(s, from.pages, from.tokens, from.len)
 	o := &operation{kind: stages.Opened, seq: s, caller: m.Caller}
 	c.copyState(o, stages.CopyState{From: from.id.State(), To: s.id.State()}, out)
 }
+
+// busy reports whether something is being done to the sequence.
+func (s *sequence) busy() bool { return s.req != nil || s.op != nil || s.draft != nil }
 
 // idle returns the sequence if nothing is being done to it.
 func (c *Core) idle(id stages.SeqID) (*sequence, error) {
@@ -289,7 +293,7 @@ func (c *Core) idle(id stages.SeqID) (*sequence, error) {
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.req != nil || s.op != nil:
+	case s.busy():
 		return nil, stages.ErrBusy
 	}
 	return s, nil
@@ -330,11 +334,14 @@ func (c *Core) closed(s *sequence, out *stages.Outbox) {
 // answer: whatever comes next comes behind.
 func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
+	if s.draft != nil { // whoever fills it finds the sequence gone
+		c.endDraft(s.draft)
+	}
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
 	c.leave(s, out)
 	c.forgetAll(s.id, out)
 	c.empty(s)
 	delete(c.seqs, s.id)
-	c.fit(0, out)
+	c.settle(out)
 	c.closed(s, out)
 }

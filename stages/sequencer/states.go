@@ -18,6 +18,9 @@ type frozen struct {
 	ready  bool // dispatch has made it
 	gone   bool // nobody wants it any more
 
+	draft   *sequence // that it is a draft for, or nil
+	inPlace bool      // of a draft: the sequence has given its own state up for it
+
 	// of what is kept: whose checkpoint it is; 0 if it is remembered for whoever has use for it
 	owner stages.SeqID
 	used  uint64 // of what is kept: when it was kept or used last, of Core.uses
@@ -126,7 +129,7 @@ func (c *Core) moved(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
 	c.forgetOthers(s, out)
-	c.fit(0, out)
+	c.settle(out)
 }
 
 // freeze returns a frozen state of what a sequence holds, by a holder of its pages, without a

@@ -8,13 +8,14 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N.
+// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10 bytes
+// of memory=.
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		c := sequencer.New(sequencer.Config{
 			Layers: a.Int("layers", 1), MoELayers: a.Int("layers", 1), Hidden: a.Int("hidden", 1), Vocab: a.Int("vocab", 10), TopK: a.Int("topk", 1),
 			Resident: a.Bool("resident"), ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
-			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), MaxPages: a.Int("pages", 100),
+			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), StateBytes: int64(a.Int("memory", 1000)),
 			RecurrentBytes: int64(a.Int("recurrent", 0)), PageBytes: 10, Checkpoints: a.Int("checkpoints", 4), CheckpointBytes: int64(a.Int("budget", 1000)),
 		})
 		for id := range stages.SeqID(a.Int("open", 0)) {

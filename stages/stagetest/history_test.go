@@ -151,6 +151,10 @@ func (e *editor) open(from stages.SeqID) {
 		case d.Err == nil:
 			e.tokens = nil
 			return e.next()
+		case errors.As(d.Err, new(*stages.StateMemoryError)):
+			e.x.counts["no room for a sequence"]++
+			e.open(0)
+			return nil
 		case errors.Is(d.Err, errDevice) || from != 0: // busy, poisoned or closed meanwhile
 			e.open(0)
 			return nil
@@ -181,7 +185,7 @@ func (e *editor) next() error {
 	}
 	do := r.IntN(20)
 	if e.poison { // only what heals
-		do = []int{9, 11, 14, 16, 18}[r.IntN(5)]
+		do = []int{9, 11, 14, 16, 18}[r.IntN(5)] // 11 and 18: truncate and reset
 	}
 	switch {
 	case do < 7:
@@ -190,14 +194,16 @@ func (e *editor) next() error {
 		e.change("checkpoint", &stages.KeepCheckpoint{Seq: e.id, Pos: len(e.tokens), Caller: e}, nil)
 	case do < 11:
 		e.change("restore", &stages.RestoreCheckpoint{Seq: e.id, Pos: e.somewhere(), Caller: e}, nil)
-	case do < 13:
+	case do < 12:
 		e.change("truncate", &stages.TruncateSequence{Seq: e.id, Pos: e.somewhere(), Nearest: r.IntN(3) > 0 || e.poison, Caller: e}, nil)
+	case (do == 12 || do == 16) && len(x.files) > 0:
+		e.makeDraft()
 	case do < 16:
 		e.resume()
-	case do == 16 && len(x.files) > 0:
-		e.makeDraft()
 	case do == 17:
 		e.freeze()
+	case do == 18 && !e.poison:
+		e.change("cap", &stages.CapCheckpoints{Seq: e.id, Max: r.IntN(6) - 1, Caller: e}, nil)
 	case do == 19:
 		return e.fork()
 	default:
@@ -264,7 +270,7 @@ func (e *editor) eval(tokens []int32, before int) {
 		e.change("reset", &stages.ResetSequence{Seq: e.id, Caller: e}, nil)
 		return
 	}
-	m := &stages.EvalChunk{Seq: e.id, Pos: len(e.tokens), Tokens: slices.Clone(tokens), Before: before, Remember: e.x.r.IntN(2) == 0, Caller: e}
+	m := &stages.EvalChunk{Seq: e.id, Pos: stages.At(len(e.tokens)), Tokens: slices.Clone(tokens), Before: before, Remember: e.x.r.IntN(2) == 0, Caller: e}
 	e.ask(m, func(a stages.Message) error {
 		d := a.(*stages.ChunkEvaluated)
 		var full *stages.StateMemoryError
@@ -301,7 +307,7 @@ func (e *editor) freeze() {
 			return fmt.Errorf("the state of %v is that of %v", e.tokens, d.Tokens)
 		case d.Err == nil:
 			e.x.frozen = append(e.x.frozen, d)
-		case errors.Is(d.Err, errDevice):
+		case errors.Is(d.Err, errDevice) || errors.As(d.Err, new(*stages.StateMemoryError)):
 			e.x.counts["states that were not to be had"]++
 		default:
 			return d.Err
@@ -310,10 +316,32 @@ func (e *editor) freeze() {
 	})
 }
 
+// look asks where the sequence stands, and goes on from there.
+func (e *editor) look() {
+	e.ask(&stages.DescribeSequence{Seq: e.id, Caller: e}, func(a stages.Message) error {
+		d := a.(*stages.SequenceDone)
+		e.stand(d)
+		if d.Err != nil {
+			return d.Err
+		}
+		return e.next()
+	})
+}
+
+// stand takes over where the sequence stands: it is as before, or poisoned because it has given its
+// state up.
+func (e *editor) stand(d *stages.SequenceDone) {
+	if errors.Is(d.Poison, stages.ErrGivenUp) {
+		e.x.counts["given up"]++
+		e.tokens = nil
+	}
+	e.poison = d.Poison != nil
+}
+
 // makeDraft asks for a draft, which is filled later.
 func (e *editor) makeDraft() {
 	e.fill = e.x.files[e.x.r.IntN(len(e.x.files))]
-	e.ask(&stages.DraftState{Positions: len(e.fill.tokens), Caller: e}, func(a stages.Message) error {
+	e.ask(&stages.DraftState{Seq: e.id, Positions: len(e.fill.tokens), InPlace: e.x.r.IntN(4) > 0, Caller: e}, func(a stages.Message) error {
 		d := a.(*stages.StateReady)
 		var full *stages.StateMemoryError
 		switch {
@@ -322,7 +350,8 @@ func (e *editor) makeDraft() {
 			return nil
 		case errors.Is(d.Err, errDevice) || errors.As(d.Err, &full):
 			e.x.counts["states that were not to be had"]++
-			return e.next()
+			e.look()
+			return nil
 		}
 		return d.Err
 	})
@@ -339,9 +368,15 @@ func (e *editor) load() error {
 	if err != nil {
 		return err
 	}
-	if e.x.r.IntN(4) == 0 { // changed its mind
-		e.x.Post(&stages.ReleaseState{State: draft.State})
-		return e.next()
+	if e.x.r.IntN(3) == 0 { // changed its mind
+		e.ask(&stages.ReleaseState{State: draft.State, Caller: e}, func(a stages.Message) error {
+			d := a.(*stages.SequenceDone)
+			if e.stand(d); d.Err != nil || d.Pos != len(e.tokens) && !e.poison {
+				return fmt.Errorf("a draft is released: %d positions, %w", d.Pos, d.Err)
+			}
+			return e.next()
+		})
+		return nil
 	}
 	e.ask(&stages.AdoptState{Seq: e.id, State: draft.State, Tokens: slices.Clone(text), Caller: e}, func(a stages.Message) error {
 		d := a.(*stages.SequenceDone)
@@ -413,8 +448,13 @@ func testEditors(t *testing.T, name string) {
 			break
 		}
 	}
-	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "no pages", "poison"} {
+	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "no pages", "poison", "cap"} {
 		if counts[what] == 0 {
+			t.Errorf("%s: none, the test shows nothing of it", what)
+		}
+	}
+	for _, what := range []string{"given up", "no room for a sequence"} {
+		if counts[what] == 0 && name == "qwen3_5_moe/bf16" {
 			t.Errorf("%s: none, the test shows nothing of it", what)
 		}
 	}
@@ -428,7 +468,7 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 	}
 	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
 	tu.resident = x.r.IntN(4) == 0
-	tu.kept, tu.pages = x.r.IntN(8), 64
+	tu.kept, tu.pages, tu.states = x.r.IntN(8), 64, 2+x.r.IntN(4)
 	if x.r.IntN(2) == 0 {
 		tu.pages = 10
 	}

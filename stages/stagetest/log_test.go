@@ -30,7 +30,7 @@ func TestMessageLog(t *testing.T) {
 			s.Log(func(from, to string, m stages.Message) { lines = append(lines, stagetest.LogLine(from, to, m)) })
 			eval := func(tokens []int32) *stages.ChunkEvaluated {
 				s.Answers = nil
-				s.Post(&stages.EvalChunk{Seq: 1, Pos: -1, Tokens: tokens, Caller: 0})
+				s.Post(&stages.EvalChunk{Seq: 1, Tokens: tokens, Caller: 0})
 				if err := s.Run(nil); err != nil {
 					t.Fatal(err)
 				}

@@ -175,7 +175,7 @@ func (x *rough) close(t *talker) {
 func (x *rough) ask(t *talker, tokens []int32) {
 	x.lastRequest++
 	t.chunk, t.request = tokens, x.lastRequest
-	x.Post(&stages.EvalChunk{Seq: t.id, Pos: -1, Tokens: slices.Clone(tokens), Logits: t.script.want, Request: t.request, Caller: t})
+	x.Post(&stages.EvalChunk{Seq: t.id, Tokens: slices.Clone(tokens), Logits: t.script.want, Request: t.request, Caller: t})
 }
 
 func (x *rough) answer(a stages.Answer) error {

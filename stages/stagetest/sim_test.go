@@ -1,6 +1,7 @@
 package stagetest_test
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -77,8 +78,9 @@ type tuning struct {
 	// use
 	resident bool
 	// recurrent states that the budget of checkpoints holds
-	kept  int
-	pages int // key-value pages; 0 means 64
+	kept   int
+	pages  int // key-value pages for which there is memory; 0 means 64
+	states int // recurrent states for which there is memory besides; 0 means 16
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -89,12 +91,12 @@ func (tu tuning) gates() int {
 	return 0
 }
 
-func (tu tuning) maxPages() int {
-	if tu.pages == 0 {
-		return 64
-	}
-	return tu.pages
+// stateBytes is the memory for states.
+func (tu tuning) stateBytes(m *model.Config) int64 {
+	return int64(cmp.Or(tu.pages, 64))*pageBytes(m) + int64(cmp.Or(tu.states, 16))*int64(dispatch.RecurrentBytes(m))
 }
+
+func pageBytes(m *model.Config) int64 { return int64(dispatch.PageBytes(m, gpu.KVF32, 4)) }
 
 // slotBuffer is slot memory in one buffer.
 type slotBuffer struct {
@@ -154,7 +156,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: tu.maxPages(), Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
 		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
@@ -179,8 +181,8 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
-			StepsInFlight: tu.steps, Resident: tu.resident, MaxPositions: 256, PageRows: 4, MaxPages: tu.maxPages(),
-			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: int64(dispatch.PageBytes(p.cfg, gpu.KVF32, 4)), Checkpoints: 4,
+			StepsInFlight: tu.steps, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
+			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
 			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)),
 		}),
 		stages.Router: router.New(router.Config{
@@ -270,7 +272,7 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 	}
 	s.Answers = nil
 	for i, sc := range scripts {
-		s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: sc.prompt, Logits: sc.want, Caller: i})
+		s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Tokens: sc.prompt, Logits: sc.want, Caller: i})
 	}
 	seen := 0
 	for {
@@ -303,7 +305,7 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 			}
 			logits[i] = append(logits[i], e.Logits)
 			if n := len(logits[i]); n <= scripts[i].decode {
-				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: []int32{scripts[i].next(e.Logits)}, Logits: scripts[i].want, Caller: i})
+				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Tokens: []int32{scripts[i].next(e.Logits)}, Logits: scripts[i].want, Caller: i})
 			}
 		}
 	}
@@ -484,7 +486,7 @@ func (s *simulation) countSpeculation(r *rand.Rand, all []script, sum *stages.La
 			if round > 0 {
 				tokens = sc.prompt[:1]
 			}
-			s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Pos: -1, Tokens: slices.Clone(tokens), Caller: i})
+			s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Tokens: slices.Clone(tokens), Caller: i})
 		}
 		until := s.Events + r.IntN(400)
 		if err := s.Run(func() bool { return s.Events >= until }); err != nil {

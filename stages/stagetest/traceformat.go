@@ -45,6 +45,8 @@ func formatValue(v reflect.Value) string {
 		return strconv.Quote(x.Error())
 	case stages.Ticket:
 		return ticketName(x)
+	case stages.Pos:
+		return x.String()
 	case *stages.RoutePlan:
 		return formatPlan(x)
 	case stages.TraceContext:

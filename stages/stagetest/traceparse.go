@@ -15,7 +15,7 @@ var messages = func() map[string]reflect.Type {
 	all := make(map[string]reflect.Type)
 	for _, m := range []stages.Message{
 		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
-		new(stages.CloseSequence), new(stages.TruncateSequence), new(stages.KeepCheckpoint), new(stages.RestoreCheckpoint), new(stages.ForgetCheckpoint),
+		new(stages.CloseSequence), new(stages.TruncateSequence), new(stages.KeepCheckpoint), new(stages.RestoreCheckpoint), new(stages.ForgetCheckpoint), new(stages.CapCheckpoints),
 		new(stages.ResumeSequence), new(stages.ForgetTexts), new(stages.DescribeSequence), new(stages.FreezeSequence), new(stages.DraftState), new(stages.StateReady),
 		new(stages.AdoptState), new(stages.ReleaseState), new(stages.CopyState), new(stages.StateCopied), new(stages.DropState), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
 		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
@@ -34,7 +34,7 @@ var messages = func() map[string]reflect.Type {
 // names are the words for values of small types, by value.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all", "best"},
-	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted"},
+	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted", "capped", "released"},
 	reflect.TypeFor[stages.StageID]():      {"sequencer", "router", "expert-io", "dispatch", "combine"},
 }
 
@@ -66,6 +66,10 @@ func (s *scenario) set(v reflect.Value, text string) error {
 	case reflect.TypeFor[stages.Caller]():
 		v.Set(reflect.ValueOf(text))
 		return nil
+	case reflect.TypeFor[stages.Pos]():
+		n, err := strconv.Atoi(text)
+		v.Set(reflect.ValueOf(stages.At(n)))
+		return err
 	case reflect.TypeFor[error]():
 		v.Set(reflect.ValueOf(errors.New(text)))
 		return nil
