@@ -14,7 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // emulator makes a device that runs the kernels of GPUs on the processor, as long as the test
@@ -27,7 +27,7 @@ func emulator(tb testing.TB) gpu.Device {
 	}
 	d, err := emu.New(emu.Config{Cache: cache})
 	if errors.Is(err, emu.ErrNoCompiler) {
-		testtool.Missing(tb, err.Error())
+		testenv.Missing(tb, err.Error())
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestForgetExperts decodes with slots for all experts, so that nothing is missed any more, has them
-// forgotten, and wants the next token to miss every expert and to say the same.
+// TestForgetExperts decodes with slots for all experts, so that nothing is missed any more, has
+// them forgotten, and wants the next token to miss every expert and to say the same.
 func TestForgetExperts(t *testing.T) {
 	ctx := context.Background()
 	for _, prefetch := range []actors.Prefetch{actors.PrefetchOff, actors.PrefetchBoth} {
@@ -71,8 +71,8 @@ func TestForgetExpertsMapped(t *testing.T) {
 	}
 }
 
-// TestForgetExpertsWaits forgets while a warm start's read hangs: the answer waits for it, no longer
-// than the caller's context, and then nothing is left in the slots.
+// TestForgetExpertsWaits forgets while a warm start's read hangs: the answer waits for it, no
+// longer than the caller's context, and then nothing is left in the slots.
 func TestForgetExpertsWaits(t *testing.T) {
 	release := make(chan struct{})
 	var faulty *readpool.Faulty

@@ -9,8 +9,8 @@ import (
 )
 
 // change asks something of the sequencer and notes where the sequence stands then. When ctx ends
-// before the answer comes, what was asked is done all the same and noted when it is done; until then
-// the sequence is busy, unless it was only to be kept, forgotten or described.
+// before the answer comes, what was asked is done all the same and noted when it is done; until
+// then the sequence is busy, unless it was only to be kept, forgotten or described.
 func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.SequenceDone, error) {
 	if s.isClosed() {
 		return nil, stages.ErrClosed

@@ -13,7 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // noting is a back end that notes which kernels are launched.
@@ -58,7 +58,7 @@ func TestLaunches(t *testing.T) {
 	}
 	b, err := emu.Open(emu.Config{Cache: cache})
 	if errors.Is(err, emu.ErrNoCompiler) {
-		testtool.Missing(t, err.Error())
+		testenv.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -147,7 +147,8 @@ func TestPatience(t *testing.T) {
 	if err := donor.Close(); err != nil {
 		t.Error(err)
 	}
-	// What was given back late has been by now: the sequencer gets it before it is asked for figures.
+	// What was given back late has been by now: the sequencer gets it before it is asked for
+	// figures.
 	if st, err := e.Stats(ctx); err != nil || st.PagesUsed != 0 || st.States.Kept != 0 {
 		t.Errorf("%d pages are used by nobody, %+v is kept, %v", st.PagesUsed, st.States, err)
 	}
@@ -169,7 +170,8 @@ func TestCloseHung(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // the others wait for the next step by then, or the test shows less
+	// the others wait for the next step by then, or the test shows less
+	time.Sleep(20 * time.Millisecond)
 	began := time.Now()
 	for _, s := range []*actors.Sequence{first, closing} {
 		if err := s.Close(); err != nil {

@@ -36,8 +36,8 @@ func At(pos int) Pos { return stages.At(pos) }
 // A method whose ctx ends returns ctx's error at once. Evaluation is stopped (EvalChunk). Whatever
 // else was asked for (Reset, Resume, Checkpoint, and so on) is done all the same, as soon as the
 // device gets to it: until then what replaces the state keeps the sequence busy, afterwards Len and
-// Describe tell where it stands. A sequence or a frozen state that nobody waits for any more is given
-// back.
+// Describe tell where it stands. A sequence or a frozen state that nobody waits for any more is
+// given back.
 type Sequence struct {
 	e  *Engine
 	id stages.SeqID
@@ -242,7 +242,8 @@ func traceContext(ctx context.Context) stages.TraceContext {
 
 // Close gives the sequence's state back. A chunk under way ends with ErrClosed first, and Close
 // waits for it for a second at most: where a disk or a device does not answer, it lets go, and the
-// engine gives the state back when the answer comes. Closing again, or after the engine, is a no-op.
+// engine gives the state back when the answer comes. Closing again, or after the engine, is a
+// no-op.
 func (s *Sequence) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -264,7 +265,8 @@ func (s *Sequence) Close() error {
 	if err == nil {
 		err = a.(*stages.SequenceDone).Err
 	}
-	if errors.Is(err, stages.ErrClosed) || impatient && errors.Is(err, stages.ErrUnknownSequence) { // closed meanwhile
+	// closed meanwhile
+	if errors.Is(err, stages.ErrClosed) || impatient && errors.Is(err, stages.ErrUnknownSequence) {
 		return nil
 	}
 	return err

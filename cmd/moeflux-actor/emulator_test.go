@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // --device emu evaluates the demo model with the kernels of GPUs.
 func TestEmulatorDevice(t *testing.T) {
-	testtool.Find(t, "g++", "g++", "clang++", "c++")
+	testenv.Find(t, "g++", "g++", "clang++", "c++")
 	var r inspectResult
 	o := mustCall(t, "", "inspect", "--json", "--device", "emu", "--threads", "2")
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.Device != "emulator (2 threads)" || r.Here.Activations != "f32" {

@@ -13,7 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // backend opens the emulator itself.
@@ -21,7 +21,7 @@ func backend(t testing.TB, order Order) *Backend {
 	t.Helper()
 	b, err := Open(Config{Order: order, Threads: 1, Cache: cache(t)})
 	if errors.Is(err, ErrNoCompiler) {
-		testtool.Missing(t, err.Error())
+		testenv.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

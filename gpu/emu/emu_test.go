@@ -12,7 +12,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +31,7 @@ func open(t testing.TB, order Order) gpu.Device {
 	t.Helper()
 	d, err := New(Config{Order: order, Cache: cache(t)})
 	if errors.Is(err, ErrNoCompiler) {
-		testtool.Missing(t, err.Error())
+		testenv.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu/msl"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/shaders"
 )
 
@@ -74,7 +74,7 @@ func sampleVariants(t *testing.T, name string) (all []string) {
 // TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that
 // Metal does not have.
 func TestAddressSpaces(t *testing.T) {
-	compiler := testtool.Clang(t)
+	compiler := testenv.Clang(t)
 	modules, err := Modules()
 	if err != nil {
 		t.Fatal(err)

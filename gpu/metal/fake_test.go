@@ -21,7 +21,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +50,7 @@ var built struct {
 // openLibrary returns the library, which takes a C compiler to build.
 func openLibrary(t testing.TB) *library {
 	t.Helper()
-	compiler := testtool.CCompiler(t)
+	compiler := testenv.CCompiler(t)
 	built.Do(func() { built.l, built.err = buildLibrary(compiler) })
 	if built.err != nil {
 		t.Fatal(built.err)
@@ -187,7 +187,7 @@ func newFake(t testing.TB, emulate bool) *fakeSystem {
 		}
 		var err error
 		if s.emu, err = emu.Open(emu.Config{Order: emu.Shuffled, Cache: cache}); errors.Is(err, emu.ErrNoCompiler) {
-			testtool.Missing(t, err.Error())
+			testenv.Missing(t, err.Error())
 		} else if err != nil {
 			t.Fatal(err)
 		}

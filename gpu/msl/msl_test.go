@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 func parseText(src string) (*Module, error) {
@@ -163,7 +163,7 @@ func lintText(t *testing.T, compiler, src string) string {
 // TestAddressSpaces asks clang to find pointers of another address space, and what Metal does not
 // have.
 func TestAddressSpaces(t *testing.T) {
-	compiler := testtool.Clang(t)
+	compiler := testenv.Clang(t)
 	if out := lintText(t, compiler, good); strings.Contains(out, "error") {
 		t.Fatal(out)
 	}

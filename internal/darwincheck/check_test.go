@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/moeflux/moeflux-actor/internal/testtool"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // file is what faults are planted in: the only one of the project that no compiler sees on Linux.
@@ -32,7 +32,7 @@ const root = "../.."
 // check checks gpu/metal, with one piece of that file replaced.
 func check(t *testing.T, from, to string) *Result {
 	t.Helper()
-	k, err := load(testtool.CCompiler(t))
+	k, err := load(testenv.CCompiler(t))
 	if err != nil {
 		t.Fatal(err)
 	}

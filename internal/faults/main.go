@@ -1,10 +1,13 @@
-// Command faults breaks what is below the program while it runs, on a synthetic model whose every
-// token is known, and holds that it goes on, or says in time and by name what is wrong:
+// Command faults breaks what lies below the program while it runs. Every token of its synthetic
+// model is known, so it sees whether the program carries on correctly, or says in time and by name
+// what is wrong:
 //
-//   - memory: the limit of its cgroup is lowered while it decodes; it gives expert slots up, goes on with the same tokens and is not killed.
-//   - stall: its disk does not answer for seconds; it waits and goes on with the same tokens.
-//   - dead: its disk does not answer for longer than --read-timeout; it ends with an error that says so, in time, though the disk is still silent.
-//   - cancel: it is interrupted while its disk does not answer; it stops at once.
+//   - memory: the limit of its cgroup drops while it decodes. It gives up expert slots, goes on
+//     with the same tokens, and is not killed.
+//   - stall: its disk does not answer for seconds. It waits and goes on with the same tokens.
+//   - dead: its disk does not answer for longer than --read-timeout. It ends in time with an error
+//     that says so, although the disk is still silent.
+//   - cancel: it is interrupted while its disk does not answer. It stops at once.
 //   - two: two of them read one model at once.
 //
 // The disk is silenced for the program alone, by throttling its cgroup to a byte a second.

@@ -1,9 +1,9 @@
-// Package testtool finds the programs that tests run beside Go: compilers and emulators.
+// Package testenv finds the programs that tests run beside Go: compilers and emulators.
 //
 // A machine without them still passes go test ./...: such a test skips itself and says what is
 // missing. Where MOEFLUX_REQUIRE_TOOLS is 1, as in .ci/run, a missing tool is a failure instead, so
 // that no test is left out unnoticed.
-package testtool
+package testenv
 
 import (
 	"os"
