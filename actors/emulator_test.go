@@ -27,7 +27,7 @@ func emulator(tb testing.TB) gpu.Device {
 	}
 	d, err := emu.New(emu.Config{Cache: cache})
 	if errors.Is(err, emu.ErrNoCompiler) {
-		testenv.Missing(tb, err.Error())
+		testenv.Missing(tb, err.Error(), testenv.CXXCompilers...)
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -23,10 +24,7 @@ import (
 // positions and checkpoints are those of the model, and in the end no page is in use.
 // MOEFLUX_HISTORIES says how many histories of each model; MOEFLUX_SEED tries one.
 func TestHistories(t *testing.T) {
-	n := 12
-	if testing.Short() {
-		n = 3
-	}
+	n := testenv.Rounds(3, 12, 100)
 	if v := os.Getenv("MOEFLUX_HISTORIES"); v != "" {
 		n, _ = strconv.Atoi(v)
 	}

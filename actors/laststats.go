@@ -6,9 +6,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// keepStats collects the last figures. The actors have stopped, and so have reads and device, so the
-// cores belong to the caller. A core that has failed may be in any state; if it panics again there
-// are no figures.
+// keepStats collects the last figures. The actors have stopped, and so have reads and device, so
+// the cores belong to the caller. A core that has failed may be in any state; if it panics again
+// there are no figures.
 func (e *Engine) keepStats() {
 	defer func() {
 		if r := recover(); r != nil {

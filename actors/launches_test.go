@@ -58,7 +58,7 @@ func TestLaunches(t *testing.T) {
 	}
 	b, err := emu.Open(emu.Config{Cache: cache})
 	if errors.Is(err, emu.ErrNoCompiler) {
-		testenv.Missing(t, err.Error())
+		testenv.Missing(t, err.Error(), testenv.CXXCompilers...)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/refmodel"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/internal/testmodel"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/model"
@@ -20,10 +21,7 @@ import (
 // and 4-bit, and wants what a float64 forward pass written from the formulas gives.
 func TestRandomModels(t *testing.T) {
 	dev := device(t, 2)
-	n := 12
-	if testing.Short() {
-		n = 3
-	}
+	n := testenv.Rounds(3, 12, 60)
 	for _, arch := range testmodel.Archs() {
 		t.Run(string(arch), func(t *testing.T) {
 			loosest := 0.0

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // interesting are characters of each class that the expressions tell apart, and the neighbours of
@@ -35,10 +37,7 @@ func randomText(rng *rand.Rand, maxRunes int) string {
 
 // The cutters are the expressions: random texts fall into the same pieces.
 func TestCuttersFollowPatterns(t *testing.T) {
-	rounds := 20000
-	if testing.Short() {
-		rounds = 2000
-	}
+	rounds := testenv.Rounds(2000, 20000, 200_000)
 	for pattern, cut := range knownPatterns {
 		t.Run(excerpt(pattern), func(t *testing.T) {
 			// The reference takes a long s for an s here, regexp2 does not.

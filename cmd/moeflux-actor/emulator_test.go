@@ -12,7 +12,7 @@ import (
 
 // --device emu evaluates the demo model with the kernels of GPUs.
 func TestEmulatorDevice(t *testing.T) {
-	testenv.Find(t, "g++", "g++", "clang++", "c++")
+	testenv.Find(t, "g++", testenv.CXXCompilers...)
 	var r inspectResult
 	o := mustCall(t, "", "inspect", "--json", "--device", "emu", "--threads", "2")
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Here.Device != "emulator (2 threads)" || r.Here.Activations != "f32" {

@@ -21,7 +21,7 @@ func backend(t testing.TB, order Order) *Backend {
 	t.Helper()
 	b, err := Open(Config{Order: order, Threads: 1, Cache: cache(t)})
 	if errors.Is(err, ErrNoCompiler) {
-		testenv.Missing(t, err.Error())
+		testenv.Missing(t, err.Error(), testenv.CXXCompilers...)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -187,7 +187,7 @@ func newFake(t testing.TB, emulate bool) *fakeSystem {
 		}
 		var err error
 		if s.emu, err = emu.Open(emu.Config{Order: emu.Shuffled, Cache: cache}); errors.Is(err, emu.ErrNoCompiler) {
-			testenv.Missing(t, err.Error())
+			testenv.Missing(t, err.Error(), testenv.CXXCompilers...)
 		} else if err != nil {
 			t.Fatal(err)
 		}

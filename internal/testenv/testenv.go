@@ -1,19 +1,27 @@
-// Package testenv finds the programs that tests run beside Go: compilers and emulators.
+// Package testenv is what tests learn from the machine: which programs it has beside Go, and how
+// much time there is.
 //
-// A machine without them still passes go test ./...: such a test skips itself and says what is
-// missing. Where MOEFLUX_REQUIRE_TOOLS is 1, as in .ci/run, a missing tool is a failure instead, so
-// that no test is left out unnoticed.
+// A machine without compilers still passes go test ./...: a test that needs one skips itself and
+// says what is missing. Where MOEFLUX_REQUIRE_TOOLS is 1, as in .ci/run, a missing tool is a
+// failure instead, so that no test is left out unnoticed.
 package testenv
 
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Required is the environment variable that turns a missing tool into a failure.
-const Required = "MOEFLUX_REQUIRE_TOOLS"
+// Environment variables that tests read.
+const (
+	// Required is 1 where a missing tool is a failure, or names the tools of which that is true:
+	// "gcc,g++".
+	Required = "MOEFLUX_REQUIRE_TOOLS"
+	// Thorough is 1 where tests that try many cases try many more, for minutes.
+	Thorough = "MOEFLUX_THOROUGH"
+)
 
 // The programs that tests look for, in order of preference.
 var (
@@ -30,7 +38,7 @@ func Find(t testing.TB, packages string, names ...string) string {
 			return path
 		}
 	}
-	Missing(t, "no "+strings.Join(names, ", ")+" in PATH (Debian, Ubuntu: apt-get install "+packages+")")
+	Missing(t, "no "+strings.Join(names, ", ")+" in PATH (Debian, Ubuntu: apt-get install "+packages+")", names...)
 	return ""
 }
 
@@ -46,12 +54,30 @@ func Clang(t testing.TB) string {
 	return Find(t, "clang", clangs...)
 }
 
-// Missing ends a test that lacks a tool: it skips it, or fails it under Required.
-func Missing(t testing.TB, what string) {
+// CXXCompilers are the names of compilers that build kernels for the emulator.
+var CXXCompilers = []string{"g++", "clang++", "c++"}
+
+// Missing ends a test that lacks all the tools of these names: it skips it, or fails it under
+// Required.
+func Missing(t testing.TB, what string, names ...string) {
 	t.Helper()
 	what = strings.Join(strings.Fields(what), " ") // one line
-	if os.Getenv(Required) == "1" {
-		t.Fatalf("%s=1 and %s", Required, what)
+	required := os.Getenv(Required)
+	for _, r := range strings.Split(required, ",") {
+		if r == "1" || slices.Contains(names, r) {
+			t.Fatalf("%s=%s and %s", Required, required, what)
+		}
 	}
 	t.Skip(what)
+}
+
+// Rounds returns how many cases a test tries: few under -short, many under Thorough.
+func Rounds(few, usual, many int) int {
+	switch {
+	case os.Getenv(Thorough) == "1":
+		return many
+	case testing.Short():
+		return few
+	}
+	return usual
 }

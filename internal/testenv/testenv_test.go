@@ -52,6 +52,14 @@ func TestFind(t *testing.T) {
 	if got, want := ending(find), "fail: "+Required+"=1 and no alpha, beta in PATH"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	t.Setenv(Required, "gamma,beta")
+	if got, want := ending(find), "fail: "+Required+"=gamma,beta and no alpha, beta"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv(Required, "gamma")
+	if got := ending(find); !strings.HasPrefix(got, "skip: ") {
+		t.Errorf("got %q, want it skipped", got)
+	}
 	path := filepath.Join(dir, "beta")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // writerVariable makes this binary a writer: folder, number of the writer, first generation, seed,
@@ -137,10 +139,8 @@ func (w *writer) kill(t *testing.T) {
 // time the store opens, and each session is exactly the last version that one of the writers told
 // to be done, or one that it had begun since.
 func TestKill(t *testing.T) {
-	rounds, most := 150, 20*time.Second
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := testenv.Rounds(10, 150, 1500)
+	most := time.Duration(testenv.Rounds(10, 10, 100)) * time.Second
 	for _, c := range []struct {
 		name string
 		max  int64
@@ -152,12 +152,13 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.folder, k.store = folder, mustOpen(t, folder, Options{MaxBytes: c.max})
-			for start := time.Now(); k.rounds < rounds && time.Since(start) < most/2 && !t.Failed(); k.rounds++ {
+			lacking := func() bool { return k.left == 0 || k.puts == 0 || k.read == 0 }
+			for start := time.Now(); k.rounds < rounds && (lacking() || time.Since(start) < most) && !t.Failed(); k.rounds++ {
 				k.round(t)
 			}
 			t.Logf("%d processes killed in %d rounds; %d versions were done, %d leftovers cleaned, %d sessions read meanwhile; after a kill %d sessions were versions done, %d begun only, %d not there",
 				2*k.rounds, k.rounds, k.puts, k.left, k.read, k.wereDone, k.wereBegun, k.gone)
-			if !testing.Short() && (k.left == 0 || k.puts == 0 || k.read == 0) {
+			if !testing.Short() && lacking() {
 				t.Error("too few of one kind")
 			}
 		})

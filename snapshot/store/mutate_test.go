@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
@@ -111,10 +112,7 @@ func (v *vandal) strike() {
 // eyes of an open store. What a store gives out then is to the last byte what was once put, all
 // that was left alone is there, and it goes on.
 func TestMutations(t *testing.T) {
-	rounds := 100_000
-	if testing.Short() {
-		rounds = 5_000
-	}
+	rounds := testenv.Rounds(5_000, 100_000, 500_000)
 	const seed1, seed2 = 21, 22
 	rng := rand.New(rand.NewPCG(seed1, seed2))
 	put := map[string][]byte{} // by content

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -427,10 +428,7 @@ func TestEditors(t *testing.T) {
 
 func testEditors(t *testing.T, name string) {
 	p := openPack(t, name)
-	n := *orders / 3
-	if testing.Short() {
-		n = 60
-	}
+	n := testenv.Rounds(60, *orders/3, 10**orders/3)
 	counts, known := make(map[string]int), make(map[string][]float32)
 	for i := range n {
 		sd := uint64(i) + 1

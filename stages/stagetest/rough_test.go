@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
@@ -314,10 +315,7 @@ func TestRough(t *testing.T) {
 func runRough(t *testing.T, p *pack) {
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
-	n := *orders / 4
-	if testing.Short() {
-		n = 50
-	}
+	n := testenv.Rounds(50, *orders/4, 10**orders/4)
 	counts := make(map[string]int)
 	for i := range n {
 		sd := uint64(i) + 1

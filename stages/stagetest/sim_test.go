@@ -15,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
@@ -380,10 +381,7 @@ func TestOrders(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
-	n := *orders
-	if testing.Short() {
-		n = 100
-	}
+	n := testenv.Rounds(100, *orders, 10**orders)
 	events := 0
 	for i := range n {
 		sd := uint64(i) + 1
@@ -443,10 +441,7 @@ func sameBits(got, want [][][]float32) error {
 func TestSpeculation(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
-	n := *orders / 5
-	if testing.Short() {
-		n = 50
-	}
+	n := testenv.Rounds(50, *orders/5, 10**orders/5)
 	var sum stages.LayerStats
 	for sd := range uint64(n) {
 		r := rand.New(rand.NewPCG(sd, 5))
@@ -528,10 +523,7 @@ func TestFailingReads(t *testing.T) {
 	all := scripts(p.cfg.VocabSize)
 	broken := errors.New("the disk is broken")
 	hit, whole, spared := 0, 0, 0
-	n := *orders / 5
-	if testing.Short() {
-		n = 50
-	}
+	n := testenv.Rounds(50, *orders/5, 10**orders/5)
 	for sd := range uint64(n) {
 		r := rand.New(rand.NewPCG(sd, 3))
 		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
