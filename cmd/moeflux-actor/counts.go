@@ -70,27 +70,20 @@ func (t *timeCounts) add(u timeCounts) {
 
 // layersBetween returns what each layer counted between two moments; a nil before means since the
 // engine was opened.
-func layersBetween(before, after *actors.Stats) []layerCounts {
-	out := make([]layerCounts, len(after.Layers))
-	for i, l := range after.Layers {
-		if before != nil {
-			b := before.Layers[i]
-			l.Hits, l.Misses, l.BytesRead, l.Times = l.Hits-b.Hits, l.Misses-b.Misses, l.BytesRead-b.BytesRead, l.Times.Since(b.Times)
-			l.BytesAhead, l.BytesWarm = l.BytesAhead-b.BytesAhead, l.BytesWarm-b.BytesWarm
-			l.PrefetchHit, l.PrefetchLate = l.PrefetchHit-b.PrefetchHit, l.PrefetchLate-b.PrefetchLate
-			l.PrefetchWasted, l.PrefetchDropped = l.PrefetchWasted-b.PrefetchWasted, l.PrefetchDropped-b.PrefetchDropped
-			l.PrefetchIssued, l.PrefetchDeclined = l.PrefetchIssued-b.PrefetchIssued, l.PrefetchDeclined-b.PrefetchDeclined
-			l.PrefetchSkipped, l.PrefetchPauses = l.PrefetchSkipped-b.PrefetchSkipped, l.PrefetchPauses-b.PrefetchPauses
-		}
+func layersBetween(before, after *actors.Stats) []layerCounts { return layersOf(after.Since(before)) }
+
+func layersOf(s *actors.Stats) []layerCounts {
+	out := make([]layerCounts, len(s.Layers))
+	for i, l := range s.Layers {
 		paused := int64(0)
 		if l.PrefetchPaused {
 			paused = 1
 		}
 		out[i] = layerCounts{i, engineCounts{
 			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
-			PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate,
-			PrefetchWasted: l.PrefetchWasted, PrefetchDropped: l.PrefetchDropped, PrefetchIssued: l.PrefetchIssued, PrefetchDeclined: l.PrefetchDeclined,
-			PrefetchSkipped: l.PrefetchSkipped, PrefetchPauses: l.PrefetchPauses, PrefetchHeld: l.PrefetchHeld, PrefetchPaused: paused,
+			PrefetchIssued: l.PrefetchIssued, PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate, PrefetchWasted: l.PrefetchWasted,
+			PrefetchDropped: l.PrefetchDropped, PrefetchDeclined: l.PrefetchDeclined, PrefetchSkipped: l.PrefetchSkipped,
+			PrefetchPauses: l.PrefetchPauses, PrefetchHeld: l.PrefetchHeld, PrefetchPaused: paused,
 			timeCounts: timesOf(l.Times),
 		}}
 		out[i].setRate()

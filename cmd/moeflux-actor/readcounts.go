@@ -33,13 +33,9 @@ type readCounts struct {
 // countsBetween returns what was counted between two moments; a nil before means since the engine
 // was opened.
 func countsBetween(before, after *actors.Stats) totalCounts {
-	c := totalCounts{engineCounts{timeCounts: timesOf(after.Times)}, readsOf(after)}
-	if before != nil {
-		c.timeCounts = timesOf(after.Times.Since(before.Times))
-		b := readsOf(before)
-		c.readCounts.addReads(&b, -1)
-	}
-	for _, l := range layersBetween(before, after) {
+	s := after.Since(before)
+	c := totalCounts{engineCounts{timeCounts: timesOf(s.Times)}, readsOf(s)}
+	for _, l := range layersOf(s) {
 		c.addCounts(&l.engineCounts)
 	}
 	c.setRate()
@@ -59,22 +55,21 @@ func (c *totalCounts) add(d *totalCounts) {
 	c.addCounts(&d.engineCounts)
 	c.PrefetchHeld, c.PrefetchPaused = d.PrefetchHeld, d.PrefetchPaused
 	c.timeCounts.add(d.timeCounts)
-	c.addReads(&d.readCounts, 1)
+	c.addReads(&d.readCounts)
 }
 
-// addReads adds d the given number of times.
-func (c *readCounts) addReads(d *readCounts, times int64) {
-	c.Reads += times * d.Reads
-	c.ReadsSpeculative += times * d.ReadsSpeculative
-	c.ReadsHurried += times * d.ReadsHurried
-	c.ReadsRetried += times * d.ReadsRetried
-	c.ReadsFailed += times * d.ReadsFailed
-	c.ReadsOverdue += times * d.ReadsOverdue
-	c.ReadBytes += times * d.ReadBytes
-	c.FromHost += times * d.FromHost
-	c.Uploaded += times * d.Uploaded
-	c.ReadWork += float64(times) * d.ReadWork
-	c.MajorFaults += times * d.MajorFaults
+func (c *readCounts) addReads(d *readCounts) {
+	c.Reads += d.Reads
+	c.ReadsSpeculative += d.ReadsSpeculative
+	c.ReadsHurried += d.ReadsHurried
+	c.ReadsRetried += d.ReadsRetried
+	c.ReadsFailed += d.ReadsFailed
+	c.ReadsOverdue += d.ReadsOverdue
+	c.ReadBytes += d.ReadBytes
+	c.FromHost += d.FromHost
+	c.Uploaded += d.Uploaded
+	c.ReadWork += d.ReadWork
+	c.MajorFaults += d.MajorFaults
 }
 
 // text describes the reads; "" if there were none.
