@@ -186,7 +186,7 @@
 //	Drained            sequencer -> engine     no step is left
 //	LingerOver         shell -> sequencer      a timer that Outbox.Linger asked for
 //
-// States of sequences. Every request but ReleaseState has an answer:
+// States of sequences. Every request has an answer:
 //
 //	OpenSequence       caller -> sequencer     a new sequence, empty or like another
 //	ResetSequence      caller -> sequencer     empties one
@@ -199,11 +199,11 @@
 //	ResumeSequence     caller -> sequencer     as much of a text as any state holds; Tokens pass on
 //	ForgetTexts        caller -> sequencer     gives up all that is remembered
 //	DescribeSequence   caller -> sequencer     asks where a sequence stands
-//	SequenceDone       sequencer -> caller     answers all of these, and AdoptState
+//	SequenceDone       sequencer -> caller     answers all of these, AdoptState and ReleaseState
 //	FreezeSequence     caller -> sequencer     a frozen state, to be read
-//	DraftState         caller -> sequencer     a draft, to be filled
+//	DraftState         caller -> sequencer     a draft for a sequence, to be filled
 //	StateReady         sequencer -> caller     answers both; the right to read or fill passes on
-//	AdoptState         caller -> sequencer     puts a draft in a sequence's place; Tokens pass on
+//	AdoptState         caller -> sequencer     puts a draft in its sequence's place; Tokens pass on
 //	ReleaseState       caller -> sequencer     a frozen state or a draft is not needed any more
 //	CopyState          sequencer -> dispatch   which recurrent state becomes which
 //	StateCopied        dispatch -> sequencer   the device has done so
