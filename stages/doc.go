@@ -208,7 +208,7 @@
 //	CopyState          sequencer -> dispatch   which recurrent state becomes which
 //	StateCopied        dispatch -> sequencer   the device has done so
 //	DropState          sequencer -> dispatch   a recurrent state is not needed any more
-//	ForgetSequence     sequencer -> router     drop what a sequence's past foretells
+//	ForgetSequence     sequencer -> router     drop the predictions for a sequence
 //
 // Package dispatch has one more, Exchange, by which a caller reads or fills a state that lies in a
 // device's own memory.

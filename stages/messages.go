@@ -3,15 +3,15 @@ package stages
 // Message is what stages exchange. Messages about a step embed Step; those of a caller name the
 // sequence instead and have a nil Head.
 //
-// A message is its receiver's until it has been handled; then its memory may become that of another
-// (Spent). A stage that wants to remember something of it copies that.
+// A message belongs to its receiver until it has been handled. Then its memory may become another
+// message's (Spent), so a stage that needs something of it later makes a copy.
 type Message interface{ Head() *Step }
 
-// Caller is where an answer goes: something the shell understands (a channel, a PID). Stages pass
-// it on.
+// Caller is where an answer goes: something that the shell understands (a channel, a PID). Stages
+// only pass it on.
 type Caller any
 
-// LogitsWanted says of which rows a chunk's caller wants logits.
+// LogitsWanted says which rows of a chunk its caller wants logits of.
 type LogitsWanted uint8
 
 // The choices.
@@ -19,13 +19,13 @@ const (
 	LastLogits LogitsWanted = iota // of the chunk's last token
 	NoLogits
 	AllLogits
-	BestLogits // of the chunk's last token the largest alone
+	BestLogits // only the largest ones of the chunk's last token
 )
 
-// Best is how many logits BestLogits are, of a vocabulary that has so many.
+// Best is how many logits BestLogits asks for. A smaller vocabulary has fewer.
 const Best = 64
 
-// BestOf returns how many they are of a vocabulary.
+// BestOf returns how many those are for a vocabulary.
 func BestOf(vocab int) int { return min(Best, vocab) }
 
 // EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to
@@ -39,29 +39,29 @@ type EvalChunk struct {
 	Hidden  bool // answer with the hidden states
 	Routing bool // answer with the routing
 	Trace   TraceContext
-	Request uint64 // names this request in CancelEval
+	Request uint64 // identifies this request in CancelEval
 	Caller  Caller
 	// Before is how many positions before the first token belong to the same text and were not read
-	// again (SequenceDone.Pos of a ResumeSequence): the form in which the tokens are computed is
-	// that of the whole text.
+	// again (SequenceDone.Pos of a ResumeSequence). The tokens are computed in the form that the
+	// whole text would be.
 	Before int
-	// Remember makes the sequencer keep states of this text for others that begin alike: some on
-	// the way, one at the end.
+	// Remember makes the sequencer keep states of this text, some on the way and one at the end,
+	// for other texts that begin alike.
 	Remember bool
-	// Spare is nil, or an earlier answer whose memory, Logits included, passes back for another
-	// one.
+	// Spare is nil, or an earlier answer whose memory, Logits included, passes back to be used
+	// again.
 	Spare *ChunkEvaluated
 }
 
 // ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an
-// error Rows tells how many tokens were evaluated and kept before it.
+// error Rows says how many tokens were evaluated and kept before it.
 type ChunkEvaluated struct {
 	Outside
 	Seq  SeqID
 	Pos  int // of the first token
 	Rows int
-	// [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest, in order, and the bits
-	// of their tokens
+	// [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest in descending order,
+	// then the bits of their tokens
 	Logits []float32
 	// [layers+1, rows, hidden]; index i is before layer i, the last after all layers
 	Hidden  []float32
@@ -69,57 +69,56 @@ type ChunkEvaluated struct {
 	Weights []float32 // likewise
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
-	// Unfinished means that the chunk was cancelled while its step goes on: the EvalChunk and its
-	// Tokens stay the sequencer's.
+	// Unfinished means that the chunk was cancelled while its step goes on. The EvalChunk and its
+	// Tokens stay with the sequencer.
 	Unfinished bool
 }
 
-// CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once;
-// one that is ends at the next border between steps, or, when all its step's chunks are cancelled,
-// between layers: its rows are taken back then, or, if the sequence has recurrent state, it is
-// poisoned. The chunk's caller gets the answer, with Cause.
+// CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once.
+// One that is being computed ends between steps or, when all chunks of its step are cancelled,
+// between layers. Its rows are taken back then; a sequence with recurrent state is poisoned
+// instead. The chunk's caller gets the answer, with Cause.
 type CancelEval struct {
 	Outside
 	Seq     SeqID
 	Request uint64
 	Cause   error
-	// Now gives the chunk up whatever its step still waits for: the caller gets the answer at once,
-	// with Unfinished, and what the step makes of the chunk's rows is not kept. The sequence is
+	// Now gives up the chunk whatever its step still waits for. The caller gets the answer at once,
+	// with Unfinished, and what the step makes of the chunk's rows is not kept. The sequence stays
 	// busy until the step ends.
 	Now bool
 }
 
-// ForgetSequence tells the router to drop what it predicted from a sequence's past. Sequencer to
-// router.
+// ForgetSequence tells the router to drop its predictions for a sequence. Sequencer to router.
 type ForgetSequence struct {
 	Outside
 	Seq SeqID
 }
 
-// CollectStats gathers figures. It travels sequencer, router, expert-IO, dispatch, combine; each
-// adds its own, and combine's shell answers the caller with it. Stats passes along with the
-// message.
+// CollectStats gathers figures. It travels from the sequencer to router, expert-IO, dispatch and
+// combine. Each adds its own, and combine's shell answers the caller with it. Stats passes along
+// with the message.
 type CollectStats struct {
 	Outside
 	Stats  *Stats
 	Caller Caller
 }
 
-// ResizeSlots asks for another number of expert slots: at least those of one wave, and at most
-// those that the engine was opened with. Fewer are reached as experts can be spared, and the memory
-// of slots that are given up goes back to the system; more come back empty. Anybody to expert-IO.
-// The answer is a SlotsResized.
+// ResizeSlots asks for another number of expert slots: at least as many as one wave needs, and at
+// most as many as the engine was opened with. Slots are given up as experts can be spared, and
+// their memory goes back to the system. Slots that come back are empty. Anyone to expert-IO. The
+// answer is a SlotsResized.
 type ResizeSlots struct {
 	Outside
 	Slots  int
 	Caller Caller
 }
 
-// SlotsResized answers ResizeSlots when there are no more slots than were asked for, or another
-// ResizeSlots has come. Expert-IO to caller.
+// SlotsResized answers ResizeSlots, when there are no more slots than were asked for or when
+// another ResizeSlots has come. Expert-IO to caller.
 type SlotsResized struct {
 	Outside
-	Slots int // that there are now
+	Slots int // the number of slots now
 }
 
 // ForgetExperts drops what is predicted and every expert that no step uses, so that the next picks
@@ -163,14 +162,14 @@ type LingerOver struct {
 // to dispatch and, where the router chooses the experts, to it, which may predict.
 type BeginLayer struct {
 	Step
-	More int // layers behind it that begin with it
+	More int // following layers that begin with it
 }
 
 // PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A
 // layer may get several, the later ones with more to go by.
 type PrefetchExperts struct {
-	// Layer is the layer that will need them: of this step, or of its sequences' next one if it
-	// lies behind
+	// Layer is the layer that will need them: of this step or, if the step is past it, of the next
+	// step of its sequences
 	Step
 	Ahead   int     // layers from the one that the step has come to
 	Experts []int32 // the likeliest first, of equal ones the lower; without repeats
@@ -185,9 +184,9 @@ type PicksReady struct {
 	Weights []float32 // likewise
 }
 
-// ScoresAhead carries the routers of the next layers applied to a layer's router input, to foretell
-// what these layers will pick. Dispatch to router, before the next layer's PicksReady; left out
-// where that would come first.
+// ScoresAhead carries what the routers of the next layers make of this layer's router input, to
+// predict what those layers will pick. Dispatch to router, before the next layer's PicksReady; it
+// is left out if that would come first.
 type ScoresAhead struct {
 	Step
 	Scores []float32 // [layers ahead, rows, experts]; passes to the router
@@ -199,8 +198,8 @@ type LayerRouted struct {
 	Plan *RoutePlan // shared, read-only
 }
 
-// ExpertsRead tells that reads have ended: each as soon as it has, so that its expert need not wait
-// for the others of its group. Read pool to expert-IO. The slots' bytes pass back.
+// ExpertsRead reports reads that have ended: each as soon as it has, so that its expert need not
+// wait for the others of its group. Read pool to expert-IO. The slots' bytes pass back.
 type ExpertsRead struct {
 	Step        // as given in ReadGroup
 	Results     []ReadResult
@@ -214,8 +213,8 @@ type ReadResult struct {
 	Err  error
 }
 
-// ReadOverdue tells that a read has not ended in time. The slot's bytes stay with the reader, who
-// tells again if it takes longer still; ExpertsRead comes when it has ended. Read pool to
+// ReadOverdue reports a read that has not ended in time. The slot's bytes stay with the reader, who
+// reports again if it takes longer still. ExpertsRead comes when it has ended. Read pool to
 // expert-IO.
 type ReadOverdue struct {
 	Outside
@@ -232,11 +231,12 @@ type WaveResident struct {
 	Plan    *RoutePlan // shared, read-only
 	Wave    int        // counts the waves of the layer from 0
 	Last    bool       // no further wave of this layer
-	Settled bool       // every expert of the model is in memory: nothing need be foretold
-	// indices into Plan.Uses, ascending; none in a last wave behind which only lost uses were left
+	Settled bool       // every expert of the model is in memory: nothing need be predicted
+	// indices into Plan.Uses, ascending; none if only lost uses were left for the last wave
 	Uses  []int32
 	Slots []SlotID // [len(Uses)]
-	// Losses, with Last, is whose rows the layer could not be computed for. Shared, read-only.
+	// Losses, with Last, names the sequences whose rows the layer could not be computed for.
+	// Shared, read-only.
 	Losses []Loss
 }
 
@@ -247,31 +247,31 @@ type WaveSubmitted struct {
 	Wave   int
 	Last   bool
 	Ticket Ticket
-	After  Ticket // nil, or of earlier commands that the wave's build on
+	After  Ticket // nil, or the ticket of earlier commands that the wave's build on
 	Slots  []SlotID
 	// with Last, unless the layer is dense or routed on the device: the plan passes on, to be given
 	// back when the wave is done
 	Plan *RoutePlan
-	More int // layers behind it whose commands these are, too
+	More int // following layers whose commands these are too
 }
 
-// LayerSubmitted tells that all commands of a layer are with the device. Dispatch to sequencer.
+// LayerSubmitted says that all commands of a layer are with the device. Dispatch to sequencer.
 type LayerSubmitted struct {
 	Step
-	More   int    // layers behind it that are, too
-	Losses []Loss // whose rows the layer could not be computed for; shared, read-only
+	More   int    // following layers whose commands are too
+	Losses []Loss // sequences whose rows it could not be computed for; shared, read-only
 }
 
-// Loss is a sequence of a step for whose rows a layer could not be computed, though the step goes
-// on for the others: an expert that only those rows want could not be read, or their router scores
-// are no numbers. What is computed for them from there on means nothing. A step that has lost all
-// its sequences has failed.
+// Loss is a sequence of a step for whose rows a layer could not be computed, while the step goes on
+// for the others: an expert that only those rows want could not be read, or their router scores are
+// not finite. What is computed for them from there on means nothing. A step that has lost all its
+// sequences has failed.
 type Loss struct {
 	Seq SeqID
 	Err *StepError
 }
 
-// TicketDone tells that the device has finished submitted commands. Device to the stage that
+// TicketDone says that the device has finished submitted commands. Device to the stage that
 // awaited it.
 type TicketDone struct {
 	Step            // as given in Await
@@ -288,18 +288,17 @@ type SlotsReleased struct {
 	Slots []SlotID
 }
 
-// LayerRetired tells that the device has finished a layer. Combine to sequencer.
+// LayerRetired says that the device has finished a layer. Combine to sequencer.
 type LayerRetired struct {
 	Step
-	More int // layers behind it that it has finished with it
+	More int // following layers that it has finished too
 }
 
-// StepRouted tells what the device has routed by itself in a step. Dispatch to router, which counts
-// it.
+// StepRouted carries what the device has routed by itself in a step. Dispatch to router, which
+// counts it.
 type StepRouted struct {
 	Step
-	// [layers with routed experts, rows, TopK]; negative ones are of rows whose scores were no
-	// numbers
+	// [layers with routed experts, rows, TopK]; negative in rows whose scores were not finite
 	Picks []int32
 }
 
@@ -310,16 +309,17 @@ type ReadLogits struct{ Step }
 // LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
 type LogitsReady struct {
 	Step
-	// [rows with Logits set, Row.Width], one behind the other; see ChunkEvaluated.Logits
+	// [rows with Logits set, Row.Width], one after the other; see ChunkEvaluated.Logits
 	Logits  []float32
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
 	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32
-	// whose rows could not be computed, where that is found at the step's end. Shared, read-only.
+	// sequences whose rows could not be computed, where that is found at the step's end; shared,
+	// read-only
 	Losses []Loss
 }
 
-// StepFailed tells that a step cannot go on for any of its sequences. Any stage to sequencer; Layer
+// StepFailed says that a step cannot go on for any of its sequences. Any stage to sequencer. Layer
 // is where it failed.
 type StepFailed struct {
 	Step
@@ -329,14 +329,15 @@ type StepFailed struct {
 	Untouched bool
 }
 
-// DrainStep empties the pipeline of a failed step. It travels sequencer, dispatch, router,
-// expert-IO, dispatch, combine, behind everything that those sent before, and ends as StepDrained.
+// DrainStep empties the pipeline of a failed step. It travels from the sequencer to dispatch,
+// router, expert-IO, dispatch and combine, after everything that they sent before, and ends as
+// StepDrained.
 type DrainStep struct {
 	Step
 	Hop int // 0 on the way to dispatch first, 1 when it comes there again
 }
 
-// StepDrained tells that nothing of a failed step is in flight any more. Combine to sequencer.
+// StepDrained says that nothing of a failed step is in flight any more. Combine to sequencer.
 type StepDrained struct{ Step }
 
 // Outside heads the messages that belong to no step.

@@ -9,7 +9,7 @@ type RoutePlan struct {
 	Weights []float32   // [rows, TopK], what multiplies each pick's output
 	Uses    []ExpertUse // ascending by expert
 	Pairs   []int32     // what the uses' Pairs are slices of
-	// sequences whose rows could not be routed; their picks are any, with weights of 0
+	// sequences whose rows could not be routed; their picks are arbitrary, with weights of 0
 	Losses []Loss
 }
 

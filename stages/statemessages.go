@@ -30,12 +30,12 @@ type CloseSequence struct {
 	Caller Caller
 }
 
-// TruncateSequence takes a sequence back to a position; checkpoints behind it are forgotten. Caller
+// TruncateSequence takes a sequence back to a position; checkpoints past it are forgotten. Caller
 // to sequencer; answered by SequenceDone.
 type TruncateSequence struct {
 	Outside
 	Seq SeqID
-	Pos int // below 0 means 0; at or behind the end nothing changes
+	Pos int // below 0 means 0; at or past the end nothing changes
 	// Nearest takes the highest position up to Pos that can be reached, if need be by a checkpoint
 	// or by emptying the sequence. It heals a poisoned sequence. Without it a position that cannot
 	// be reached is a CannotTruncateLinear.
@@ -52,7 +52,7 @@ type KeepCheckpoint struct {
 	Caller Caller
 }
 
-// RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those behind it are
+// RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those past it are
 // forgotten. It heals a poisoned sequence. Caller to sequencer; answered by SequenceDone.
 type RestoreCheckpoint struct {
 	Outside
@@ -61,7 +61,7 @@ type RestoreCheckpoint struct {
 	Caller Caller
 }
 
-// ForgetCheckpoint gives a checkpoint back; that there is none is fine. Caller to sequencer;
+// ForgetCheckpoint gives a checkpoint back. It is no error if there is none. Caller to sequencer;
 // answered by SequenceDone.
 type ForgetCheckpoint struct {
 	Outside
@@ -71,7 +71,8 @@ type ForgetCheckpoint struct {
 }
 
 // CapCheckpoints sets how many checkpoints a sequence keeps from its next one on. The newest and
-// that at position 0 count, but are kept in any case. Caller to sequencer; answered by SequenceDone.
+// that at position 0 count, but are kept in any case. Caller to sequencer; answered by
+// SequenceDone.
 type CapCheckpoints struct {
 	Outside
 	Seq    SeqID
@@ -110,7 +111,7 @@ type SequenceDone struct {
 	Seq  SeqID
 	Kind SequenceOp
 	Pos  int // positions of the sequence now
-	// of DescribeSequence: positions, the one that was stored first before the others
+	// of DescribeSequence: positions, in the order in which they were stored
 	Checkpoints []int
 	// of DescribeSequence: token ids of the positions, below 0 where they are not known; shared,
 	// read-only
@@ -165,7 +166,7 @@ type StateReady struct {
 	Outside
 	State  StateID
 	Tokens []int32 // of a frozen sequence: as of SequenceDone; shared, read-only
-	Memory any     // where it lies, as dispatch has it
+	Memory any     // where it lies, in the form that dispatch uses
 	Err    error
 }
 
@@ -189,7 +190,7 @@ type ReleaseState struct {
 }
 
 // CopyState makes a state of another one's recurrent state: a new state, or one that is replaced.
-// Sequencer to dispatch; answered by StateCopied when the device has done so. What is sent behind
+// Sequencer to dispatch; answered by StateCopied when the device has done so. What is sent after
 // it finds the copy.
 type CopyState struct {
 	Outside

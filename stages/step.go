@@ -34,8 +34,8 @@ func (p Pos) String() string {
 	return fmt.Sprint(p.at)
 }
 
-// PageID names a page: room for the keys and values of so many positions. The sequencer says which
-// state has which pages, dispatch where they lie.
+// PageID names a page: room for the keys and values of a fixed number of positions. The sequencer
+// says which state has which pages, dispatch where they lie.
 type PageID int32
 
 // PageCopy asks for a page to be copied before a step writes to it: others share the original. From
@@ -76,7 +76,7 @@ type Row struct {
 	Pos    int32
 	Token  int32
 	Logits bool // the caller wants this row's logits
-	Best   bool // of these the largest alone
+	Best   bool // with Logits: only the largest ones
 }
 
 // Width returns how many numbers a row's logits are.
@@ -98,7 +98,7 @@ type Segment struct {
 	// The caller's chunk that the rows are part of: where it begins, and all its rows.
 	ChunkPos, ChunkRows int
 	Pages               []PageID // page p holds positions p·PageRows…, up to the last row's
-	Copy                PageCopy // to be done first: Pages has To
+	Copy                PageCopy // to be done first; Pages has To already
 }
 
 // SegmentOf returns the index of the segment that has a row.

@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10 bytes
-// of memory=.
+// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10
+// bytes of memory=.
 func TestTraces(t *testing.T) {
 	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
 		c := sequencer.New(sequencer.Config{
