@@ -127,6 +127,11 @@ func TestPatience(t *testing.T) {
 				t.Errorf("another operation meanwhile: %v, though it takes other work: %v", err, c.free)
 			}
 			dev.release()
+			for late := time.Now().Add(10 * time.Second); s.Len() != c.len; time.Sleep(time.Millisecond) {
+				if time.Now().After(late) {
+					t.Fatalf("it thinks it stands at %d, want %d", s.Len(), c.len)
+				}
+			}
 			for d, err := s.Describe(ctx); ; d, err = s.Describe(ctx) {
 				if err != nil {
 					t.Fatal(err)
