@@ -20,6 +20,8 @@ inline uint take_best(threadgroup uint* keys, uint n, uint lane) {
   }
   const uint most = simd_max(best);
   const uint first = simd_min(best == most ? at : n);
+  // With one key a compiler lets all lanes read it: none may read after the write below.
+  simdgroup_barrier(mem_flags::mem_threadgroup);
   if (first < n && (first & 31u) == lane) keys[first] = 0u;
   return first;
 }
