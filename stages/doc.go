@@ -15,7 +15,9 @@
 //
 // # Glossary
 //
-// Each word has one meaning in the pipeline, its comments, its logs and the documentation.
+// Each word has one meaning in the pipeline, its comments, its logs and the documentation. (GPU
+// kernels for attention cut positions into chunks and spans of their own; see shaders/cache.metal.)
+// docs/figures.md defines the figures that the program prints.
 //
 // What is computed:
 //
