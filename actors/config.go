@@ -176,7 +176,10 @@ type Config struct {
 
 	memory      memoryMeter   // nil means the system's
 	memoryEvery time.Duration // how often the governor looks; 0 means governEvery
-	wrapCore    wrapCore      // nil means the stages as they are; tests break them with it
+	// how long Close waits for span processors; 0 means exporterPatience
+	spanPatience time.Duration
+	ringRecords  int      // of each stage, see tracing.NewRing
+	wrapCore     wrapCore // nil means the stages as they are; tests break them with it
 }
 
 // wrapCore puts something before a stage.

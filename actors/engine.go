@@ -56,6 +56,7 @@ type Engine struct {
 	parent    *parent
 	pids      [stages.NumStages]*actor.PID
 	tracer    *actor.PID
+	spans     *spanWriter // nil without a tracer
 
 	lastSeq     atomic.Uint64
 	lastRequest atomic.Uint64
@@ -99,6 +100,10 @@ func (e *Engine) postTo(to stages.StageID, m stages.Message) error {
 	case <-e.broken:
 		return e.reason
 	default:
+	}
+	if e.system.IsStopped() {
+		e.systemStopped()
+		return e.reason
 	}
 	e.sendTo(to, m)
 	return nil
@@ -213,10 +218,18 @@ func (e *Engine) breakDown(err error) {
 	})
 }
 
-// Close ends the engine: no new work is taken, running chunks end with ErrClosed between layers,
-// reads and device are waited for, then all memory, mappings and files are given back. It returns
-// when nothing is left, and may be called again. The error is that of an engine that had stopped by
-// itself, or of giving resources back.
+// systemStopped ends an engine whose actor system was shut down. That stops no actor by itself.
+func (e *Engine) systemStopped() {
+	e.breakDown(&StoppedError{})
+	e.system.Root.Stop(e.top)
+}
+
+// Close ends the engine. It takes no new work, ends running chunks with ErrClosed between two
+// layers, waits for reads and the device, and then gives back all memory, mappings and files. It
+// returns when nothing is left, and may be called again. Spans that the caller's exporter does not
+// take within five seconds are left behind, with a line in the log and the goroutine that waits for
+// the exporter. The error is why the engine had stopped before, if it had, or that of giving
+// resources back.
 func (e *Engine) Close() error {
 	e.closing.Do(func() { e.closeErr = e.shutDown() })
 	return e.closeErr
@@ -258,6 +271,13 @@ func (e *Engine) release() error {
 	if e.governor != nil {
 		e.governor.close()
 	}
+	if e.top != nil {
+		select {
+		case <-e.broken: // what still runs must not meet a closed device
+			e.stopActors()
+		default:
+		}
+	}
 	if e.pool != nil {
 		e.pool.Close()
 	}
@@ -270,9 +290,8 @@ func (e *Engine) release() error {
 	e.linger.wait()
 	if e.top != nil {
 		e.flushSpans()
-		e.parent.stopping.Store(true)
-		e.system.Root.Poison(e.top)
-		<-e.parent.stopped
+		e.stopActors()
+		e.spans.close()
 		e.keepStats()
 	}
 	if e.dispatch != nil {
@@ -293,10 +312,26 @@ func (e *Engine) release() error {
 	return first
 }
 
-// flushSpans waits until the spans of all steps are made, unless the engine has broken down.
+// stopActors returns when all actors have stopped.
+func (e *Engine) stopActors() {
+	e.parent.stopping.Store(true)
+	select {
+	case <-e.parent.stopped:
+	default:
+		e.system.Root.Stop(e.top)
+		<-e.parent.stopped
+	}
+}
+
+// flushSpans waits until the tracer has the records of all steps, unless the engine has broken down.
 func (e *Engine) flushSpans() {
 	if e.tracer == nil {
 		return
+	}
+	select {
+	case <-e.broken:
+		return
+	default:
 	}
 	b := &barrier{done: make(chan struct{})}
 	for _, pid := range e.pids {

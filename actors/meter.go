@@ -134,12 +134,15 @@ func (m *meter) index(layer int) int {
 	return layer
 }
 
-// of returns the times of a layer until now.
-func (m *meter) of(layer int) stages.Times {
+// of returns the times of a layer, and of more that follow it, until now.
+func (m *meter) of(layer, more int) (t stages.Times) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
-	return m.layers[m.index(layer)]
+	for i := range 1 + more {
+		t.Add(m.layers[m.index(layer+i)])
+	}
+	return t
 }
 
 // report fills in the times until now.

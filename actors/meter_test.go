@@ -83,7 +83,7 @@ func TestMeter(t *testing.T) {
 		{"layer 0", s.Layers[0].Times, stages.Times{ComputeNS: 55, OverlapNS: 45, DiskWaitNS: 50}},
 		{"layer 1", s.Layers[1].Times, stages.Times{ComputeNS: 40, OverlapNS: 15}},
 		{"all", s.Times, stages.Times{ComputeNS: 145, OverlapNS: 60, DiskWaitNS: 50, ReadNS: 5 + 20 + 30 + 40 + 15}},
-		{"of", m.of(2), stages.Times{ComputeNS: 50}},
+		{"of", m.of(2, 0), stages.Times{ComputeNS: 50}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, c.got, c.want)
@@ -108,7 +108,7 @@ func TestMeterGivenUp(t *testing.T) {
 	clock += 10
 	m.after(stages.ExpertIO, &stages.ExpertsRead{Results: make([]stages.ReadResult, 1)}, &stages.Outbox{})
 	clock += 10
-	if got, want := m.of(0), (stages.Times{DiskWaitNS: 10}); got != want {
+	if got, want := m.of(0, 0), (stages.Times{DiskWaitNS: 10}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if m.readNS != 20 || m.reads != 0 || len(m.waits) != 0 {

@@ -251,15 +251,17 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 		s := &shell{e: e, id: stages.StageID(id), core: core}
 		s.out.Share(spent)
 		if cfg.Tracer != nil {
-			s.ring = tracing.NewRing(0)
+			s.ring, s.hintOf = tracing.NewRing(cfg.ringRecords), make(map[uint64]int32)
 		}
 		e.parent.children = append(e.parent.children, child{name: s.id.String(), actor: s, pid: &e.pids[id], mailbox: stageBox})
 	}
 	if cfg.Tracer != nil {
-		t := &tracer{e: e, replayer: tracing.NewReplayer(cfg.Tracer, e.epoch), steps: make(map[stages.StepID]*gathered)}
+		replayer := tracing.NewReplayer(cfg.Tracer, e.epoch)
 		for _, l := range e.model.Layers {
-			t.replayer.LayerKinds = append(t.replayer.LayerKinds, l.Mixer.String())
+			replayer.LayerKinds = append(replayer.LayerKinds, l.Mixer.String())
 		}
+		e.spans = newSpanWriter(&cfg, replayer)
+		t := &tracer{e: e, spans: e.spans, steps: make(map[stages.StepID]*gathered)}
 		e.parent.children = append(e.parent.children, child{name: "tracer", actor: t, pid: &e.tracer, mailbox: actor.Unbounded()})
 	}
 	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))

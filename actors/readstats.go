@@ -31,6 +31,7 @@ func (e *Engine) addReads(s *stages.Stats) {
 	s.Memory = stages.MemoryStats{
 		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),
 	}
+	e.spans.addTo(s)
 	if e.slots.staging != nil {
 		e.slots.staging.add(s)
 	}

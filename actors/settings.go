@@ -266,7 +266,7 @@ func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 	return a
 }
 
-func or[T int | int64](v, otherwise T) T {
+func or[T int | int64 | time.Duration](v, otherwise T) T {
 	if v == 0 {
 		return otherwise
 	}

@@ -17,6 +17,9 @@ type shell struct {
 	core stages.Core
 	out  stages.Outbox
 	ring *tracing.Ring // nil: no tracing
+
+	hints  int32            // hints that were recorded
+	hintOf map[uint64]int32 // of the speculative reads under way that were recorded, by readTag
 }
 
 // stageError is what a core returned: a broken invariant.
@@ -28,64 +31,36 @@ type stageError struct {
 func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.err) }
 func (e *stageError) Unwrap() error { return e.err }
 
-// Receive handles one message of the mailbox.
+// Receive handles one message of the mailbox. Stages and callbacks send without a sender; a message
+// that has one is a request of somebody else.
 func (s *shell) Receive(ctx actor.Context) {
+	if s.id == stages.Sequencer && s.e.system.IsStopped() {
+		s.e.systemStopped()
+		if ctx.Sender() != nil {
+			ctx.Respond(s.e.reason)
+		}
+		return
+	}
 	switch m := ctx.Message().(type) {
 	case stages.Message:
-		if sender := ctx.Sender(); sender != nil {
-			setCaller(m, sender)
+		if ctx.Sender() == nil {
+			s.handle(m)
+			return
 		}
-		s.handle(m)
+		switch to, ok := s.request(m, ctx.Sender()); {
+		case !ok:
+			s.e.unknown(ctx, s.id.String())
+		case to != s.id:
+			s.e.sendTo(to, m)
+		default:
+			s.handle(m)
+		}
 	case *flushRecords:
 		s.flush(m)
 	case *barrier:
 		s.e.system.Root.Send(s.e.tracer, m)
-	}
-}
-
-// setCaller makes the sender of a request its Caller, unless it names one.
-func setCaller(m stages.Message, sender *actor.PID) {
-	var caller *stages.Caller
-	switch m := m.(type) {
-	case *stages.EvalChunk:
-		caller = &m.Caller
-	case *stages.OpenSequence:
-		caller = &m.Caller
-	case *stages.ResetSequence:
-		caller = &m.Caller
-	case *stages.CloseSequence:
-		caller = &m.Caller
-	case *stages.TruncateSequence:
-		caller = &m.Caller
-	case *stages.KeepCheckpoint:
-		caller = &m.Caller
-	case *stages.RestoreCheckpoint:
-		caller = &m.Caller
-	case *stages.ForgetCheckpoint:
-		caller = &m.Caller
-	case *stages.ResumeSequence:
-		caller = &m.Caller
-	case *stages.ForgetTexts:
-		caller = &m.Caller
-	case *stages.DescribeSequence:
-		caller = &m.Caller
-	case *stages.FreezeSequence:
-		caller = &m.Caller
-	case *stages.DraftState:
-		caller = &m.Caller
-	case *stages.AdoptState:
-		caller = &m.Caller
-	case *stages.CollectStats:
-		caller = &m.Caller
-	case *stages.ResizeSlots:
-		caller = &m.Caller
-	case *stages.ForgetExperts:
-		caller = &m.Caller
 	default:
-		return
-	}
-	if *caller == nil {
-		*caller = sender
+		s.e.unknown(ctx, s.id.String())
 	}
 }
 
@@ -95,8 +70,9 @@ func (s *shell) handle(m stages.Message) {
 	head := m.Head()
 	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
 	var began int64
+	var at stages.Step
 	if traced {
-		began = s.e.now()
+		began, at = s.e.now(), *head
 	}
 	s.e.meter.before(s.id, head)
 	if err := s.core.Step(m, &s.out); err != nil {
@@ -105,7 +81,11 @@ func (s *shell) handle(m stages.Message) {
 	s.e.meter.after(s.id, m, &s.out)
 	var rec tracing.Record
 	if traced {
-		rec = s.record(m, head, began)
+		rec = s.record(m, &at, began)
+	}
+	if s.ring != nil {
+		s.recordMatched(m, s.e.now())
+		s.endHint(m)
 	}
 	s.perform()
 	if traced {

@@ -70,6 +70,8 @@ func (p *parent) Receive(ctx actor.Context) {
 		}
 	case *actor.Stopped:
 		close(p.stopped)
+	default:
+		p.e.unknown(ctx, "supervisor")
 	}
 }
 

@@ -17,13 +17,15 @@ type flushRecords struct{ ended stages.Ended }
 type recordsFlushed struct {
 	ended   stages.Ended
 	records []tracing.Record
+	lost    int64 // that did not fit into the stage's ring
 }
 
-// barrier runs behind all records to the tracer, through each stage, and closes done when the last
-// has come. Close waits for it, so that the spans of the last step are made.
+// barrier follows all records to the tracer, through each stage, and closes done when the last has
+// come. Close waits for it, so that the spans of the last step are made.
 type barrier struct{ done chan struct{} }
 
-// record notes what the core made of a message. The outbox is still full.
+// record notes what the core made of a message. The outbox is still full. head is a copy, made before
+// the core had the message: a core may have taken back a message's memory.
 func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing.Record {
 	r := tracing.Record{
 		Step: head.ID, Layer: int32(head.Layer), Stage: s.id, Kind: tracing.KindOf(m), QueuedNS: head.SentNS, BeganNS: began,
@@ -31,31 +33,26 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	switch m := m.(type) {
 	case *stages.BeginLayer:
 		if s.id == stages.Dispatch {
-			r.Times = s.e.meter.of(head.Layer)
+			r.Times, r.Count = s.e.meter.of(head.Layer, m.More), int32(m.More)
 		}
-	case *stages.LayerRetired, *stages.ReadLogits, *stages.LogitsReady:
-		r.Times = s.e.meter.of(head.Layer)
+	case *stages.LayerRetired:
+		r.Times, r.Count = s.e.meter.of(head.Layer, m.More), int32(m.More)
+	case *stages.ReadLogits, *stages.LogitsReady:
+		r.Times = s.e.meter.of(head.Layer, 0)
 	case *stages.PrefetchExperts:
-		r.Count = int32(s.reads(head.ID, true))
-		r.Miss = int32(len(m.Experts)) - r.Count
+		h := &s.out.Hint
+		r.Count, r.Miss, r.Declined, r.Skipped = int32(h.Issued), int32(h.Dropped), int32(h.Declined), int32(h.Skipped)
+		r.Wave, r.Bytes, r.Hint = int32(m.Ahead), int64(h.Issued)*int64(s.e.info.SlotBytes), s.hint(head.ID)
 	case *stages.PicksReady:
 		for _, send := range s.out.Sends {
 			if routed, ok := send.Msg.(*stages.LayerRouted); ok {
 				r.Count = int32(len(routed.Plan.Uses))
 			}
 		}
-	case *stages.StepRouted:
-		r.Count = int32(routedHits(m, s.e.info.TopK))
-	case *stages.LayerRouted:
-		missed := s.reads(head.ID, false)
-		r.Count, r.Miss = int32(len(m.Plan.Uses)-missed), int32(missed)
-		r.Bytes = int64(missed) * int64(s.e.info.SlotBytes)
 	case *stages.ExpertsRead:
 		r.Count = int32(len(m.Results))
-		if m.Speculative {
-			r.Wave = aheadReads
-		}
 		for _, res := range m.Results {
+			r.Hint = max(r.Hint, s.hintOf[readTag(res.Slot, res.Gen)])
 			if res.Err != nil {
 				r.Miss++
 			} else {
@@ -80,27 +77,65 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	return r
 }
 
-// routedHits counts the different experts of each layer of what the device has routed by itself.
-func routedHits(m *stages.StepRouted, topK int) int {
-	type use struct{ layer, expert int32 }
-	uses := make(map[use]bool)
-	for i, e := range m.Picks {
-		if e >= 0 {
-			uses[use{int32(i / (topK * len(m.Batch.Rows))), e}] = true
+// hint numbers a hint, and notes which reads it has started for a step.
+func (s *shell) hint(step stages.StepID) int32 {
+	s.hints++
+	for _, g := range s.out.Reads {
+		if g.Step.ID != step || !g.Speculative {
+			continue
+		}
+		for _, r := range g.Reads {
+			s.hintOf[readTag(r.Slot, r.Gen)] = s.hints
 		}
 	}
-	return len(uses)
+	return s.hints
 }
 
-// reads counts the reads that the outbox asks for on behalf of a step.
-func (s *shell) reads(step stages.StepID, speculative bool) int {
-	n := 0
-	for _, g := range s.out.Reads {
-		if g.Step.ID == step && g.Speculative == speculative {
-			n += len(g.Reads)
+// endHint forgets which hints the reads belonged to that have ended, of whatever step.
+func (s *shell) endHint(m stages.Message) {
+	if m, ok := m.(*stages.ExpertsRead); ok {
+		for _, res := range m.Results {
+			delete(s.hintOf, readTag(res.Slot, res.Gen))
 		}
 	}
-	return n
+}
+
+// recordMatched notes the uses that were given slots, of whatever steps. On a device that routes by
+// itself all uses are hits.
+func (s *shell) recordMatched(m stages.Message, now int64) {
+	for _, t := range s.out.Matched {
+		s.addMatched(&t.Step, t.Segment, t.Hits, t.Misses, now)
+	}
+	r, ok := m.(*stages.StepRouted)
+	if !ok || r.Batch == nil || !r.Batch.Traced {
+		return
+	}
+	k := s.e.info.TopK
+	for segment, g := range r.Batch.Segments {
+		hits := 0
+		for at := 0; at < len(r.Picks); at += k * len(r.Batch.Rows) {
+			hits += countDistinct(r.Picks[at+k*g.Row : at+k*(g.Row+g.Rows)])
+		}
+		s.addMatched(&r.Step, segment, hits, 0, now)
+	}
+}
+
+func (s *shell) addMatched(step *stages.Step, segment, hits, misses int, now int64) {
+	s.ring.Add(tracing.Record{
+		Step: step.ID, Layer: int32(step.Layer), Wave: int32(segment), Stage: s.id, Kind: tracing.KindMatched, BeganNS: now, EndedNS: now,
+		Count: int32(hits), Miss: int32(misses), Bytes: int64(misses) * int64(s.e.info.SlotBytes),
+	})
+}
+
+// countDistinct counts the different experts among picks. Negative ones are none.
+func countDistinct(picks []int32) int {
+	seen := make(map[int32]bool)
+	for _, e := range picks {
+		if e >= 0 {
+			seen[e] = true
+		}
+	}
+	return len(seen)
 }
 
 // endTraced asks all stages for the records of steps that ended with this message.
@@ -116,20 +151,24 @@ func (s *shell) endTraced() {
 }
 
 func (s *shell) flush(m *flushRecords) {
-	s.e.system.Root.Send(s.e.tracer, &recordsFlushed{m.ended, s.ring.Take(m.ended.Step.ID, nil)})
+	step := m.ended.Step.ID
+	s.e.system.Root.Send(s.e.tracer, &recordsFlushed{m.ended, s.ring.Take(step, nil), s.ring.TakeLost(step)})
 }
 
-// tracer is the actor that makes spans of the records of ended steps.
+// tracer is the actor that gathers the records of ended steps. It hands them to a spanWriter, which
+// may be slow.
 type tracer struct {
 	e        *Engine
-	replayer *tracing.Replayer
+	spans    *spanWriter
 	steps    map[stages.StepID]*gathered
 	barriers int // stages whose barrier has come
 }
 
 // gathered is what the stages have sent of one step.
 type gathered struct {
+	ended   stages.Ended
 	records []tracing.Record
+	lost    int64
 	stages  int
 }
 
@@ -142,48 +181,24 @@ func (t *tracer) Receive(ctx actor.Context) {
 		if t.barriers++; t.barriers == stages.NumStages {
 			close(m.done)
 		}
+	default:
+		t.e.unknown(ctx, "tracer")
 	}
 }
 
-// gather emits a step's spans when all stages have sent their records.
+// gather passes a step on when all stages have sent their records.
 func (t *tracer) gather(m *recordsFlushed) {
 	id := m.ended.Step.ID
 	g := t.steps[id]
 	if g == nil {
-		g = new(gathered)
+		g = &gathered{ended: m.ended}
 		t.steps[id] = g
 	}
 	g.records = append(g.records, m.records...)
+	g.lost += m.lost
 	if g.stages++; g.stages < stages.NumStages {
 		return
 	}
 	delete(t.steps, id)
-	t.emit(m.ended, g.records)
-}
-
-// emit makes one tree of spans for each caller of the step that traces.
-func (t *tracer) emit(ended stages.Ended, records []tracing.Record) {
-	if len(records) == 0 {
-		return
-	}
-	records = gatherParts(records)
-	c := tracing.Chunk{Step: ended.Step.ID, Err: ended.Err, BeganNS: records[0].BeganNS}
-	for i := range records {
-		r := &records[i]
-		if r.QueuedNS > 0 {
-			c.BeganNS = min(c.BeganNS, r.QueuedNS)
-		}
-		c.EndedNS = max(c.EndedNS, r.EndedNS)
-		if r.Kind == tracing.KindLayerRouted || r.Kind == tracing.KindStepRouted {
-			c.Hits += int64(r.Count)
-			c.Misses += int64(r.Miss)
-			c.BytesRead += r.Bytes
-		}
-	}
-	for i, g := range ended.Step.Batch.Segments {
-		if tc := ended.Step.Batch.Traces[i]; tc.Sampled() {
-			c.Trace, c.Seq, c.Pos, c.Rows = tc, g.Seq, g.Pos, g.Rows
-			t.replayer.Emit(c, records)
-		}
-	}
+	t.spans.offer(g)
 }

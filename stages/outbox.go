@@ -19,8 +19,10 @@ type Outbox struct {
 	Sends   []Send
 	Answers []Answer
 	Ended   []Ended // traced steps that are over
-	Notes   []Note  // to be logged at debug level
-	Linger  uint64  // if not 0, send LingerOver with this Round after the linger time
+	Matched []Matched
+	Hint    HintOutcome // of a PrefetchExperts
+	Notes   []Note      // to be logged at debug level
+	Linger  uint64      // if not 0, send LingerOver with this Round after the linger time
 	spent   *Spent
 }
 
@@ -29,6 +31,16 @@ type Ended struct {
 	Step Step
 	Err  error
 }
+
+// Matched counts, for a traced step, the uses of a layer that were just given a slot.
+type Matched struct {
+	Step         Step
+	Segment      int // of Step.Batch: uses that its rows picked; -1 for all uses
+	Hits, Misses int
+}
+
+// HintOutcome says what became of the experts of a hint that were not in memory: see LayerStats.
+type HintOutcome struct{ Issued, Dropped, Declined, Skipped int }
 
 // Note is something rare that helps whoever looks for the reason of a speed: a text and keys with
 // values, as for a slog.Logger.
@@ -103,10 +115,12 @@ func (o *Outbox) Reset() {
 	clear(o.Sends)
 	clear(o.Answers)
 	clear(o.Ended)
+	clear(o.Matched)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
 	o.Hurries = o.Hurries[:0]
 	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
+	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
 	o.Linger = 0
 }
 

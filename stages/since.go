@@ -17,6 +17,9 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.WavesSubmitted -= earlier.WavesSubmitted
 	d.States = s.States.since(&earlier.States)
 	d.Reads = s.Reads.since(&earlier.Reads)
+	d.Tracing.Steps -= earlier.Tracing.Steps
+	d.Tracing.StepsLost -= earlier.Tracing.StepsLost
+	d.Tracing.RecordsLost -= earlier.Tracing.RecordsLost
 	d.Memory.Shrunk -= earlier.Memory.Shrunk
 	d.Memory.Grown -= earlier.Memory.Grown
 	d.Times = s.Times.Since(earlier.Times)

@@ -16,6 +16,7 @@ type Stats struct {
 	States                   StateStats
 	Reads                    ReadStats
 	Memory                   MemoryStats
+	Tracing                  TracingStats
 
 	Times // of all layers, of the head, and of what belongs to no layer
 }
@@ -97,4 +98,11 @@ type MemoryStats struct {
 	SlotsHeld     int64 // memory that the slots take up
 	HostHeld      int64 // memory of the host that holds experts beside a device's own
 	Shrunk, Grown int64 // times that slots were given up, and came back
+}
+
+// TracingStats counts what became of traced steps, and what of their traces is missing.
+type TracingStats struct {
+	Steps       int64 // whose spans were made
+	StepsLost   int64 // without spans: the exporter did not keep up, or panicked
+	RecordsLost int64 // of steps too long to be recorded whole; their spans say how many are missing
 }

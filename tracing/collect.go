@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -19,19 +21,20 @@ type stepRecords struct {
 	readLogits, logitsReady *Record
 	dispatchDone            []*Record // dispatch's TicketDone, by time
 	released                []*Record // expert-IO's SlotsReleased, by time
+	hints                   []*Record // expert-IO's PrefetchExperts, by time
+	hintReads               []*Record // the ends of the hints' reads, one record a hint
 }
 
 // layerRecords is the records of one layer; nil is one that is missing.
 type layerRecords struct {
-	begin    *Record // dispatch's BeginLayer
-	scores   *Record // the router's PicksReady
-	prefetch *Record // expert-IO's PrefetchExperts
-	routed   *Record // expert-IO's LayerRouted
-	retired  *Record // the sequencer's LayerRetired
+	begin   *Record // dispatch's BeginLayer
+	scores  *Record // the router's PicksReady
+	routed  *Record // expert-IO's LayerRouted
+	retired *Record // the sequencer's LayerRetired
 
-	reads     []*Record // expert-IO's ExpertsRead, by time
-	residents []*Record // dispatch's WaveResident, by time, which is by wave
-	tickets   []*Record // combine's TicketDone, by time
+	span      trace.SpanContext // of the layer, when it is made
+	residents []*Record         // dispatch's WaveResident, by time, which is by wave
+	tickets   []*Record         // combine's TicketDone, by time
 }
 
 // collect sorts the records of a step. Records of other steps, and kinds that begin or end no span,
@@ -55,9 +58,9 @@ func (s *stepRecords) collect(step stages.StepID, records []Record) {
 	}
 	byTime(s.dispatchDone)
 	byTime(s.released)
+	byTime(s.hints)
 	for i := range s.layers[:s.n] {
 		l := &s.layers[i]
-		byTime(l.reads)
 		byTime(l.residents)
 		byTime(l.tickets)
 	}
@@ -76,13 +79,13 @@ func (s *stepRecords) add(rec *Record) {
 	case rec.Kind == KindPicksReady:
 		l.scores = rec
 	case rec.Kind == KindPrefetchExperts:
-		l.prefetch = rec
+		s.hints = append(s.hints, rec)
 	case rec.Kind == KindLayerRouted:
 		l.routed = rec
 	case rec.Kind == KindLayerRetired:
 		l.retired = rec
-	case rec.Kind == KindExpertsRead:
-		l.reads = append(l.reads, rec)
+	case rec.Kind == KindExpertsRead && rec.Hint != 0:
+		s.hintReads = append(s.hintReads, rec)
 	case rec.Kind == KindWaveResident:
 		l.residents = append(l.residents, rec)
 	case rec.Kind == KindTicketDone && rec.Stage == stages.Combine:
@@ -98,28 +101,30 @@ func (s *stepRecords) add(rec *Record) {
 func (s *stepRecords) reset() {
 	for i := range s.layers[:s.n] {
 		l := &s.layers[i]
-		clear(l.reads)
 		clear(l.residents)
 		clear(l.tickets)
-		*l = layerRecords{reads: l.reads[:0], residents: l.residents[:0], tickets: l.tickets[:0]}
+		*l = layerRecords{residents: l.residents[:0], tickets: l.tickets[:0]}
 	}
 	s.n, s.readLogits, s.logitsReady = 0, nil, nil
 	clear(s.dispatchDone)
 	clear(s.released)
-	s.dispatchDone, s.released = s.dispatchDone[:0], s.released[:0]
+	clear(s.hints)
+	clear(s.hintReads)
+	s.dispatchDone, s.released, s.hints, s.hintReads = s.dispatchDone[:0], s.released[:0], s.hints[:0], s.hintReads[:0]
 }
 
 // times returns the times of all layers and of the head, or false if a record of them is missing.
 func (s *stepRecords) times() (t stages.Times, ok bool) {
-	for i := range s.layers[:s.n] {
+	for i := 0; i < s.n; i++ {
 		l := &s.layers[i]
 		if s.readLogits != nil && i == int(s.readLogits.Layer) { // not a layer, but the head
 			continue
 		}
-		if l.begin == nil || l.retired == nil {
+		if l.begin == nil || l.retired == nil || l.begin.Count != l.retired.Count {
 			return t, false
 		}
 		t.Add(l.retired.Times.Since(l.begin.Times))
+		i += int(max(0, l.begin.Count)) // layers that began and retired with it
 	}
 	switch {
 	case s.readLogits != nil && s.logitsReady != nil:
@@ -154,12 +159,10 @@ func (l *layerRecords) lastWave() *Record {
 	return l.residents[n-1]
 }
 
-// prefetchRead returns the end of the reads that a prefetch started, or nil if its record is
-// missing. A layer's demand reads end in records of the same kind; the number of reads tells them
-// apart, and where it does not, the speculative ones were started first.
-func (l *layerRecords) prefetchRead() *Record {
-	for _, rec := range l.reads {
-		if rec.BeganNS >= l.prefetch.BeganNS && rec.Count == l.prefetch.Count {
+// readOf returns the end of the reads that a hint started, or nil if none has ended.
+func (s *stepRecords) readOf(hint *Record) *Record {
+	for _, rec := range s.hintReads {
+		if rec.Hint == hint.Hint {
 			return rec
 		}
 	}

@@ -12,10 +12,15 @@
 //	        moeflux.expert_io  expert-IO handles LayerRouted  -> it sends the last WaveResident
 //	        moeflux.experts    dispatch handled WaveResident  -> combine handles TicketDone; one a wave
 //	        moeflux.retire     combine handles TicketDone     -> it sends SlotsReleased; one a wave
-//	    moeflux.prefetch     expert-IO handles PrefetchExperts -> it handles the ExpertsRead; linked to its layer
+//	    moeflux.prefetch     expert-IO handles PrefetchExperts -> it handles the hint's last ExpertsRead;
+//	                         one a hint, linked to the layer that the hint is for
 //	    moeflux.head         dispatch handles ReadLogits    -> it sends LogitsReady
 //
-// A span whose records are incomplete is left out. Nothing is guessed.
+// A span whose records are incomplete is left out. Nothing is guessed, and the eval says how many
+// records did not fit into the rings.
+//
+// What an eval counts is its caller's: the experts that the rows of this caller picked. The spans
+// below it describe the whole step, which may have rows of other callers too.
 //
 // Names of spans are in replay.go, keys of attributes in keys.go. The package knows the
 // OpenTelemetry API only. Exporting the spans is up to the provider, which tracing/export makes.

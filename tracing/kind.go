@@ -9,7 +9,7 @@ import (
 // Kind says what message a stage handled.
 type Kind uint8
 
-// The kinds, one a message type. KindOther is any message that is not about a step.
+// The kinds, one for each message type. KindOther is any message that is not about a step.
 const (
 	KindOther Kind = iota
 	KindBeginLayer
@@ -29,13 +29,14 @@ const (
 	KindDrainStep
 	KindStepDrained
 	KindStepRouted
+	KindMatched // not a message: expert-IO gave uses of a step their slots, whatever it handled
 	numKinds
 )
 
 var kindNames = [numKinds]string{
 	"other", "BeginLayer", "PrefetchExperts", "PicksReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
 	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
-	"StepDrained", "StepRouted",
+	"StepDrained", "StepRouted", "Matched",
 }
 
 func (k Kind) String() string {

@@ -34,8 +34,11 @@ type Chunk struct {
 	Pos   int // of the first row
 	Rows  int
 
+	StepRows                int   // of all callers
 	BeganNS, EndedNS        int64 // request and answer
-	Hits, Misses, BytesRead int64
+	Hits, Misses, BytesRead int64 // for the caller's rows, see KeyHits
+	BytesAhead              int64
+	RecordsLost             int64
 	Err                     error // nil if it went well
 }
 
@@ -71,7 +74,7 @@ func (r *Replayer) Emit(c Chunk, records []Record) {
 	}
 	ctx, root := r.tracer.Start(ctx, SpanEval, trace.WithTimestamp(r.at(c.BeganNS)), trace.WithAttributes(
 		KeyStep.Int64(int64(c.Step)), KeySeq.Int64(int64(c.Seq)), KeyPos.Int(c.Pos), KeyRows.Int(c.Rows),
-		KeyHits.Int64(c.Hits), KeyMisses.Int64(c.Misses), KeyBytesRead.Int64(c.BytesRead)))
+		KeyStepRows.Int(c.StepRows), KeyHits.Int64(c.Hits), KeyMisses.Int64(c.Misses), KeyBytesRead.Int64(c.BytesRead), KeyBytesAhead.Int64(c.BytesAhead)))
 	end := trace.WithTimestamp(r.at(c.EndedNS))
 	defer root.End(end)
 	if !root.IsRecording() {
@@ -81,6 +84,9 @@ func (r *Replayer) Emit(c Chunk, records []Record) {
 		root.RecordError(c.Err, trace.WithTimestamp(r.at(c.EndedNS)))
 		root.SetStatus(codes.Error, c.Err.Error())
 	}
+	if c.RecordsLost > 0 {
+		root.SetAttributes(KeyRecordsLost.Int64(c.RecordsLost))
+	}
 	r.recs.collect(c.Step, records)
 	defer r.recs.reset()
 	if t, ok := r.recs.times(); ok {
@@ -89,6 +95,9 @@ func (r *Replayer) Emit(c Chunk, records []Record) {
 	for i := range r.recs.layers[:r.recs.n] {
 		r.layer(ctx, int32(i))
 	}
+	for _, h := range r.recs.hints {
+		r.prefetch(ctx, h, &c)
+	}
 	r.head(ctx)
 }
 
@@ -96,23 +105,22 @@ func (r *Replayer) Emit(c Chunk, records []Record) {
 func (r *Replayer) layer(ctx context.Context, layer int32) {
 	l := &r.recs.layers[layer]
 	parent := ctx
-	var links []trace.Link
 	if b := l.begin; b != nil && b.QueuedNS != 0 && l.retired != nil {
 		attrs := r.start(b, KeyLayer.Int(int(layer)))
 		if int(layer) < len(r.LayerKinds) {
 			attrs = append(attrs, KeyLayerKind.String(r.LayerKinds[layer]))
+		}
+		if b.Count > 0 {
+			attrs = append(attrs, KeyMoreLayers.Int(int(b.Count)))
 		}
 		attrs = append(attrs, timesOf(l.retired.Times.Since(b.Times))...)
 		began, ended := r.times(b.QueuedNS, l.retired.BeganNS)
 		var span trace.Span
 		parent, span = r.tracer.Start(ctx, SpanLayer, trace.WithTimestamp(began), trace.WithAttributes(attrs...))
 		defer span.End(trace.WithTimestamp(ended))
-		links = []trace.Link{{SpanContext: span.SpanContext()}}
+		l.span = span.SpanContext()
 	}
 	at := KeyLayer.Int(int(layer))
-	if p := l.prefetch; p != nil {
-		r.prefetch(ctx, l, links)
-	}
 	if b, s := l.begin, l.scores; b != nil && s != nil && s.QueuedNS != 0 {
 		attrs := r.start(b, at)
 		if t := r.recs.dispatched(b.BeganNS, s.QueuedNS); t != nil {
@@ -153,19 +161,32 @@ func (r *Replayer) wave(ctx context.Context, w, done *Record) {
 	r.span(ctx, SpanRetire, done.BeganNS, ended, attrs)
 }
 
-// prefetch emits the span of a layer's prefetch. It hangs under the chunk, since it may begin
-// before its layer does, and is linked to the layer.
-func (r *Replayer) prefetch(ctx context.Context, l *layerRecords, links []trace.Link) {
-	p := l.prefetch
-	read := l.prefetchRead()
-	if read == nil {
-		return
+// prefetch emits the span of a hint. It hangs under the chunk, since it may begin before its layer
+// does, and is linked to the layer if the hint is for this step.
+func (r *Replayer) prefetch(ctx context.Context, p *Record, c *Chunk) {
+	attrs := r.start(p, KeyLayer.Int(int(p.Layer)), KeyLayersAhead.Int(int(p.Wave)), KeyPrefetchIssued.Int(int(p.Count)),
+		KeyPrefetchDropped.Int(int(p.Miss)), KeyPrefetchDeclined.Int(int(p.Declined)), KeyPrefetchSkipped.Int(int(p.Skipped)))
+	ended, pending := p.EndedNS, p.Count
+	if read := r.recs.readOf(p); read != nil {
+		ended, pending = read.BeganNS, p.Count-read.Count
 	}
-	attrs := r.start(p, KeyLayer.Int(int(p.Layer)), KeyPrefetchIssued.Int(int(p.Count)), KeyPrefetchDropped.Int(int(p.Miss)))
-	if l.routed != nil {
-		attrs = append(attrs, KeyPrefetchLate.Bool(read.BeganNS > l.routed.BeganNS))
+	if pending > 0 {
+		if c.RecordsLost > 0 {
+			return // perhaps the ends are lost
+		}
+		ended = c.EndedNS
+		attrs = append(attrs, KeyPrefetchPending.Int(int(pending)))
 	}
-	r.span(ctx, SpanPrefetch, p.BeganNS, read.BeganNS, attrs, links...)
+	var links []trace.Link
+	if l := &r.recs.layers[p.Layer]; p.Wave <= p.Layer {
+		if l.span.IsValid() {
+			links = []trace.Link{{SpanContext: l.span}}
+		}
+		if l.routed != nil && p.Count > 0 {
+			attrs = append(attrs, KeyPrefetchLate.Bool(ended > l.routed.BeganNS))
+		}
+	}
+	r.span(ctx, SpanPrefetch, p.BeganNS, ended, attrs, links...)
 }
 
 // head emits the span of the step's end. ctx holds the chunk's span.

@@ -20,6 +20,19 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
 var caller = stages.TraceContext{TraceID: [16]byte{1, 2, 3}, SpanID: [8]byte{4, 5}, Flags: 1}
 
+func rec(step stages.StepID, layer, wave int32, stage stages.StageID, kind Kind, queued, began, ended int64, count, miss int32, bytes, device int64, times stages.Times) Record {
+	return Record{
+		Step: step, Layer: layer, Wave: wave, Stage: stage, Kind: kind, QueuedNS: queued, BeganNS: began, EndedNS: ended,
+		Count: count, Miss: miss, Bytes: bytes, DeviceNS: device, Times: times,
+	}
+}
+
+// hinted is a record about a hint.
+func hinted(hint int32, r Record) Record {
+	r.Hint = hint
+	return r
+}
+
 // token is what the five stages record of step 7, one decoded token of two layers; layer 1 has a
 // prefetch and two waves, of which the second waits for the slots of the first.
 func token() []Record {
@@ -28,48 +41,48 @@ func token() []Record {
 	)
 	var no stages.Times
 	return []Record{
-		{7, 0, 0, seq, KindLayerSubmitted, 200, 201, 205, 0, 0, 0, 0, no},
-		{7, 0, 0, seq, KindLayerRetired, 250, 251, 252, 0, 0, 0, 0, stages.Times{ComputeNS: 1048, OverlapNS: 530, DiskWaitNS: 204}},
-		{7, 1, 0, seq, KindLayerRetired, 570, 571, 572, 0, 0, 0, 0, stages.Times{ComputeNS: 2161, OverlapNS: 80, DiskWaitNS: 21}},
-		{7, 2, 0, seq, KindLogitsReady, 650, 652, 660, 0, 0, 0, 0, stages.Times{ComputeNS: 107}},
+		rec(7, 0, 0, seq, KindLayerSubmitted, 200, 201, 205, 0, 0, 0, 0, no),
+		rec(7, 0, 0, seq, KindLayerRetired, 250, 251, 252, 0, 0, 0, 0, stages.Times{ComputeNS: 1048, OverlapNS: 530, DiskWaitNS: 204}),
+		rec(7, 1, 0, seq, KindLayerRetired, 570, 571, 572, 0, 0, 0, 0, stages.Times{ComputeNS: 2161, OverlapNS: 80, DiskWaitNS: 21}),
+		rec(7, 2, 0, seq, KindLogitsReady, 650, 652, 660, 0, 0, 0, 0, stages.Times{ComputeNS: 107}),
 
-		{7, 0, 0, router, KindBeginLayer, 100, 103, 104, 0, 0, 0, 0, no},
-		{7, 0, 0, router, KindPicksReady, 130, 132, 140, 4, 1, 0, 0, no},
-		{7, 1, 0, router, KindBeginLayer, 202, 203, 204, 0, 0, 0, 0, no},
-		{7, 1, 0, router, KindPicksReady, 330, 333, 344, 6, 2, 0, 0, no},
+		rec(7, 0, 0, router, KindBeginLayer, 100, 103, 104, 0, 0, 0, 0, no),
+		rec(7, 0, 0, router, KindPicksReady, 130, 132, 140, 4, 1, 0, 0, no),
+		rec(7, 1, 0, router, KindBeginLayer, 202, 203, 204, 0, 0, 0, 0, no),
+		rec(7, 1, 0, router, KindPicksReady, 330, 333, 344, 6, 2, 0, 0, no),
 
-		{7, 0, 0, io, KindLayerRouted, 138, 141, 150, 3, 1, 4096, 0, no},
-		{7, 0, 0, io, KindExpertsRead, 170, 172, 180, 1, 0, 4096, 0, no},
-		{7, 1, 0, io, KindPrefetchExperts, 190, 192, 196, 2, 1, 0, 0, no},
-		{7, 0, 0, io, KindSlotsReleased, 248, 255, 256, 4, 0, 0, 0, no},
-		{7, 1, 0, io, KindLayerRouted, 343, 345, 350, 2, 4, 16384, 0, no},
-		{7, 1, 0, io, KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no}, // the demand reads
-		{7, 1, 0, io, KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no},  // the prefetch
-		{7, 1, 0, io, KindSlotsReleased, 465, 470, 480, 4, 0, 0, 0, no},
-		{7, 1, 1, io, KindSlotsReleased, 569, 580, 581, 2, 0, 0, 0, no},
+		rec(7, 0, 0, io, KindLayerRouted, 138, 141, 150, 3, 1, 4096, 0, no),
+		rec(7, 0, 0, io, KindExpertsRead, 170, 172, 180, 1, 0, 4096, 0, no),
+		hinted(1, rec(7, 1, 1, io, KindPrefetchExperts, 190, 192, 196, 2, 1, 0, 0, no)),
+		rec(7, 0, 0, io, KindSlotsReleased, 248, 255, 256, 4, 0, 0, 0, no),
+		rec(7, 1, 0, io, KindLayerRouted, 343, 345, 350, 2, 4, 16384, 0, no),
+		rec(7, 1, 0, io, KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no),           // the demand reads
+		hinted(1, rec(7, 1, 0, io, KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no)), // the prefetch
+		rec(7, 1, 0, io, KindSlotsReleased, 465, 470, 480, 4, 0, 0, 0, no),
+		rec(7, 1, 1, io, KindSlotsReleased, 569, 580, 581, 2, 0, 0, 0, no),
 
-		{7, 0, 0, dispatch, KindBeginLayer, 101, 102, 110, 0, 0, 0, 0, stages.Times{ComputeNS: 1000, OverlapNS: 500, DiskWaitNS: 200}},
-		{7, 0, 0, dispatch, KindTicketDone, 125, 127, 131, 0, 0, 0, 15, no},
-		{7, 0, 0, dispatch, KindWaveResident, 178, 181, 199, 4, 0, 0, 0, no},
-		{7, 1, 0, dispatch, KindBeginLayer, 203, 206, 216, 0, 0, 0, 0, stages.Times{ComputeNS: 2000}},
-		{7, 1, 0, dispatch, KindTicketDone, 320, 322, 331, 0, 0, 0, 95, no},
-		{7, 1, 0, dispatch, KindWaveResident, 408, 412, 430, 4, 0, 0, 0, no},
-		{7, 1, 1, dispatch, KindWaveResident, 478, 481, 500, 2, 0, 0, 0, no},
-		{7, 2, 0, dispatch, KindReadLogits, 510, 520, 530, 0, 0, 0, 0, stages.Times{ComputeNS: 7}},
-		{7, 2, 0, dispatch, KindTicketDone, 640, 645, 651, 0, 0, 0, 100, no},
+		rec(7, 0, 0, dispatch, KindBeginLayer, 101, 102, 110, 0, 0, 0, 0, stages.Times{ComputeNS: 1000, OverlapNS: 500, DiskWaitNS: 200}),
+		rec(7, 0, 0, dispatch, KindTicketDone, 125, 127, 131, 0, 0, 0, 15, no),
+		rec(7, 0, 0, dispatch, KindWaveResident, 178, 181, 199, 4, 0, 0, 0, no),
+		rec(7, 1, 0, dispatch, KindBeginLayer, 203, 206, 216, 0, 0, 0, 0, stages.Times{ComputeNS: 2000}),
+		rec(7, 1, 0, dispatch, KindTicketDone, 320, 322, 331, 0, 0, 0, 95, no),
+		rec(7, 1, 0, dispatch, KindWaveResident, 408, 412, 430, 4, 0, 0, 0, no),
+		rec(7, 1, 1, dispatch, KindWaveResident, 478, 481, 500, 2, 0, 0, 0, no),
+		rec(7, 2, 0, dispatch, KindReadLogits, 510, 520, 530, 0, 0, 0, 0, stages.Times{ComputeNS: 7}),
+		rec(7, 2, 0, dispatch, KindTicketDone, 640, 645, 651, 0, 0, 0, 100, no),
 
-		{7, 0, 0, combine, KindWaveSubmitted, 198, 199, 200, 0, 0, 0, 0, no},
-		{7, 0, 0, combine, KindTicketDone, 240, 245, 249, 1, 0, 0, 33, no},
-		{7, 1, 0, combine, KindTicketDone, 455, 460, 466, 2, 0, 0, 22, no},
-		{7, 1, 1, combine, KindTicketDone, 560, 565, 570, 1, 0, 0, 44, no},
+		rec(7, 0, 0, combine, KindWaveSubmitted, 198, 199, 200, 0, 0, 0, 0, no),
+		rec(7, 0, 0, combine, KindTicketDone, 240, 245, 249, 1, 0, 0, 33, no),
+		rec(7, 1, 0, combine, KindTicketDone, 455, 460, 466, 2, 0, 0, 22, no),
+		rec(7, 1, 1, combine, KindTicketDone, 560, 565, 570, 1, 0, 0, 44, no),
 
-		{6, 0, 0, combine, KindTicketDone, 1, 2, 3, 0, 0, 0, 0, no}, // another step
+		rec(6, 0, 0, combine, KindTicketDone, 1, 2, 3, 0, 0, 0, 0, no), // another step
 	}
 }
 
 // wantToken is the tree of token, as tree prints it.
 const wantToken = `
-moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 hits=5 misses=5 bytes_read=20480 compute_ns=309 overlap_ns=110 disk_wait_ns=25
+moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 step_rows=2 hits=5 misses=5 bytes_read=20480 bytes_ahead=8192 compute_ns=309 overlap_ns=110 disk_wait_ns=25
   moeflux.head 520-650 queue_ns=10 compute_ns=100 overlap_ns=0 disk_wait_ns=0 device_ns=100
   moeflux.layer 101-251 layer=0 queue_ns=1 layer_kind=linear compute_ns=48 overlap_ns=30 disk_wait_ns=4
     moeflux.mix 102-130 layer=0 queue_ns=1 device_ns=15
@@ -85,11 +98,11 @@ moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 hits=5 misses=5 bytes_read=20480 
     moeflux.experts 500-565 layer=1 wave=1 experts=2 device_ns=44 queue_ns=3
     moeflux.retire 460-465 layer=1 wave=0 queue_ns=5 ring_length=2
     moeflux.retire 565-569 layer=1 wave=1 queue_ns=5 ring_length=1
-  moeflux.prefetch 192-421 layer=1 prefetch_issued=2 prefetch_dropped=1 queue_ns=2 prefetch_late=true -> moeflux.layer 203-571
+  moeflux.prefetch 192-421 layer=1 layers_ahead=1 prefetch_issued=2 prefetch_dropped=1 prefetch_declined=0 prefetch_skipped=0 queue_ns=2 prefetch_late=true -> moeflux.layer 203-571
 `
 
 func chunk() Chunk {
-	return Chunk{Trace: caller, Step: 7, Seq: 3, Pos: 11, Rows: 1, BeganNS: 90, EndedNS: 700, Hits: 5, Misses: 5, BytesRead: 20480}
+	return Chunk{Trace: caller, Step: 7, Seq: 3, Pos: 11, Rows: 1, StepRows: 2, BeganNS: 90, EndedNS: 700, Hits: 5, Misses: 5, BytesRead: 20480, BytesAhead: 8192}
 }
 
 // replay emits a chunk to a recorder.
@@ -206,8 +219,8 @@ func TestMissingRecords(t *testing.T) {
 		{"ticket", stages.Combine, KindTicketDone, 1, 0, []string{SpanExperts, SpanRetire}},
 		{"mix ticket", stages.Dispatch, KindTicketDone, 1, 0, nil},
 		{"retired", stages.Sequencer, KindLayerRetired, 1, 0, []string{SpanLayer}},
-		{"prefetch", stages.ExpertIO, KindPrefetchExperts, 1, 0, []string{SpanPrefetch}},
-		{"reads", stages.ExpertIO, KindExpertsRead, 1, 0, []string{SpanPrefetch}},
+		{"prefetch", stages.ExpertIO, KindPrefetchExperts, 1, 1, []string{SpanPrefetch}},
+		{"reads", stages.ExpertIO, KindExpertsRead, 1, 0, nil},
 		{"released", stages.ExpertIO, KindSlotsReleased, 1, 1, nil},
 		{"logits", stages.Sequencer, KindLogitsReady, 2, 0, []string{SpanHead}},
 		{"read logits", stages.Dispatch, KindReadLogits, 2, 0, []string{SpanHead}},
@@ -231,6 +244,10 @@ func TestMissingRecords(t *testing.T) {
 				}
 				if slices.Contains(tc.gone, SpanHead) { // the chunk's sums would lack the head
 					line = strings.Replace(line, " compute_ns=309 overlap_ns=110 disk_wait_ns=25", "", 1)
+				}
+				if tc.name == "reads" && strings.HasPrefix(line, SpanPrefetch) { // they may go on
+					line = strings.Replace(line, "192-421", "192-700", 1)
+					line = strings.Replace(line, "queue_ns=2", "queue_ns=2 prefetch_pending=2", 1)
 				}
 				if tc.name == "mix ticket" {
 					line = strings.Replace(line, " device_ns=95", "", 1)
@@ -304,11 +321,11 @@ func TestUnknownQueuedTimes(t *testing.T) {
 // A wave that was done before dispatch had stamped its record has no length.
 func TestCrossedTimes(t *testing.T) {
 	records := []Record{
-		{7, 0, 0, stages.Dispatch, KindWaveResident, 10, 11, 50, 1, 0, 0, 0, stages.Times{}},
-		{7, 0, 0, stages.Combine, KindTicketDone, 29, 30, 31, 0, 0, 0, 5, stages.Times{}},
+		rec(7, 0, 0, stages.Dispatch, KindWaveResident, 10, 11, 50, 1, 0, 0, 0, stages.Times{}),
+		rec(7, 0, 0, stages.Combine, KindTicketDone, 29, 30, 31, 0, 0, 0, 5, stages.Times{}),
 	}
 	want := `
-moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 hits=5 misses=5 bytes_read=20480
+moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 step_rows=2 hits=5 misses=5 bytes_read=20480 bytes_ahead=8192
   moeflux.experts 30-30 layer=0 wave=0 experts=1 device_ns=5 queue_ns=1
   moeflux.retire 30-31 layer=0 wave=0 queue_ns=1
 `

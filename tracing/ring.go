@@ -17,61 +17,104 @@ type Record struct {
 
 	// Count and Miss depend on the kind, Bytes and DeviceNS are 0 for the others:
 	//
-	//	PrefetchExperts  experts being read for it / dropped
+	//	PrefetchExperts  reads issued / experts dropped, with Declined, Skipped, Hint, and Wave for layers ahead
 	//	PicksReady      experts in the plan / waves
-	//	LayerRouted      experts hit / missed; Bytes to be read
-	//	ExpertsRead      reads / reads that failed; Bytes read
+	//	LayerRouted      experts hit / missed; Bytes of the reads for the misses
+	//	Matched          likewise, as far as they were given slots at once; Wave is the segment, -1 for all
+	//	ExpertsRead      reads / reads that failed; Bytes read; Hint, 0 if read on demand
+	//	BeginLayer       further layers that begin with it; likewise LayerRetired
 	//	WaveResident     experts of the wave
 	//	TicketDone       waves in the deferred ring, at combine; DeviceNS
-	Count, Miss int32
-	Bytes       int64
-	DeviceNS    int64
+	Count, Miss       int32
+	Declined, Skipped int32
+	Hint              int32 // numbers the hints of an engine from 1
+	Bytes             int64
+	DeviceNS          int64
 
 	// Times are those of the layer, or of the head, until then: of dispatch's BeginLayer and
 	// ReadLogits, of the sequencer's LayerRetired and LogitsReady.
 	Times stages.Times
 }
 
-// DefaultRingRecords is the capacity of a ring that was asked for none: 4,096 records, 416 KiB,
-// hold what expert-IO does in ten tokens of 61 layers.
-const DefaultRingRecords = 4096
+// A ring that was given no capacity begins with DefaultRingRecords, what expert-IO does in ten
+// tokens of 61 layers, and doubles when it is full, up to MaxRingRecords: 16 MiB, what it does in a
+// cold prompt of 61 layers of 1,000 experts.
+const (
+	DefaultRingRecords = 1 << 12
+	MaxRingRecords     = 1 << 17
+)
 
-// staleSteps is how far behind the step being taken a record must be to have missed its own Take:
-// messages that a stage handled after the step was answered. Far fewer steps are ever in flight.
+// staleSteps is how many steps older than the step being taken a record must be to have missed its
+// own Take: a stage handled its message after the step was answered. Far fewer steps are ever in
+// flight.
 const staleSteps = 64
 
 // Ring keeps the last records of one stage. It belongs to one goroutine.
 type Ring struct {
-	recs []Record // [capacity]
-	next int      // where Add writes
-	n    int      // records held, ending before next
-	lost int64
+	recs   []Record // [capacity]
+	next   int      // where Add writes
+	n      int      // records held, ending before next
+	most   int      // that capacity may become
+	lost   int64
+	lostOf map[stages.StepID]int64 // nil while nothing is lost
 }
 
-// NewRing makes a ring of that many records; less than 1 means DefaultRingRecords. Too few lose
-// records of long steps and with them spans; each costs 104 bytes.
+// NewRing makes a ring of that many records. Less than 1 makes one that grows as it needs to, from
+// DefaultRingRecords to MaxRingRecords. Too few lose records of long steps and with them spans;
+// each costs 128 bytes.
 func NewRing(capacity int) *Ring {
 	if capacity < 1 {
-		capacity = DefaultRingRecords
+		return &Ring{recs: make([]Record, DefaultRingRecords), most: MaxRingRecords}
 	}
-	return &Ring{recs: make([]Record, capacity)}
+	return &Ring{recs: make([]Record, capacity), most: capacity}
 }
 
-// Add writes a record, over the oldest one if the ring is full.
+// Add writes a record. In a full ring that may not grow it takes the place of the oldest one.
 func (r *Ring) Add(rec Record) {
+	if r.n == len(r.recs) {
+		if !r.grow() {
+			r.lose(r.recs[r.next].Step)
+			r.n--
+		}
+	}
 	r.recs[r.next] = rec
-	if r.next++; r.next == len(r.recs) {
-		r.next = 0
+	r.next = r.after(r.next)
+	r.n++
+}
+
+// grow doubles a full ring, unless it may not grow.
+func (r *Ring) grow() bool {
+	if len(r.recs) >= r.most {
+		return false
 	}
-	if r.n < len(r.recs) {
-		r.n++
-	} else {
-		r.lost++
+	recs := make([]Record, min(2*len(r.recs), r.most))
+	n := copy(recs, r.recs[r.next:]) // the oldest first
+	copy(recs[n:], r.recs[:r.next])
+	r.recs, r.next = recs, r.n
+	return true
+}
+
+func (r *Ring) lose(step stages.StepID) {
+	if r.lostOf == nil {
+		r.lostOf = make(map[stages.StepID]int64)
 	}
+	r.lost++
+	r.lostOf[step]++
 }
 
 // Lost returns how many records were overwritten before they were taken.
 func (r *Ring) Lost() int64 { return r.lost }
+
+// TakeLost returns how many records of a step were overwritten, and forgets it.
+func (r *Ring) TakeLost(step stages.StepID) int64 {
+	n := r.lostOf[step]
+	for s := range r.lostOf {
+		if s == step || s+staleSteps < step {
+			delete(r.lostOf, s)
+		}
+	}
+	return n
+}
 
 // Len returns how many records the ring holds.
 func (r *Ring) Len() int { return r.n }
@@ -100,7 +143,7 @@ func (r *Ring) Take(step stages.StepID, dst []Record) []Record {
 	return dst
 }
 
-// after returns the index behind i.
+// after returns the index that follows i.
 func (r *Ring) after(i int) int {
 	if i++; i == len(r.recs) {
 		return 0

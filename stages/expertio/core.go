@@ -41,6 +41,7 @@ type Core struct {
 	pace   pace
 	pauses []pause // [layers]
 
+	tally      tally
 	reads      []stages.Read // memory of the present step's groups of reads
 	spareLoads []*load
 	spareSlots [][]stages.SlotID

@@ -114,12 +114,15 @@ func (c *Core) assign(out *stages.Outbox) {
 // anything is evicted; the others are read in the order in which they lie in the file.
 func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 	st := &c.layers[l.step.Layer]
+	c.tally.begin(l)
+	defer c.tally.end(out)
 	for i := range l.uses {
 		if !l.uses[i].open() {
 			continue
 		}
 		if id, ok := c.slots.find(c.keyOf(l, i)); ok {
 			c.countHit(id, st)
+			c.tally.add(l, i, 1, 0)
 			c.hurry(id, out)
 			c.hold(l, i, id)
 		}
@@ -138,6 +141,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		}
 		c.countWasted(evicted)
 		st.Misses++
+		c.tally.add(l, i, 0, 1)
 		c.hold(l, i, id)
 		c.reads = append(c.reads, c.readInto(id))
 	}

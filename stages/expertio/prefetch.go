@@ -38,23 +38,28 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 		switch {
 		case c.pauses[m.Layer].on():
 			st.PrefetchSkipped++
+			out.Hint.Skipped++
 			continue
 		case c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
 			st.PrefetchDropped++
+			out.Hint.Dropped++
 			continue
 		case chance*saved <= (1-chance)*cost:
 			st.PrefetchDeclined++
+			out.Hint.Declined++
 			continue
 		}
 		id, evicted, ok := c.slots.take(key)
 		if !ok {
 			st.PrefetchDropped++
+			out.Hint.Dropped++
 			continue
 		}
 		c.countWasted(evicted)
 		s := c.slots.at(id)
 		s.foretold, s.speculative = true, true
 		st.PrefetchIssued++
+		out.Hint.Issued++
 		c.reads = append(c.reads, c.readInto(id))
 	}
 	c.group(out, m.Step, first, true)

@@ -1,0 +1,94 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// MessageError answers a request that an actor of an engine does not take. The engine goes on.
+type MessageError struct {
+	Actor   string // that was asked
+	Message string // the type of the message
+}
+
+func (e *MessageError) Error() string {
+	return fmt.Sprintf("moeflux: the %s actor takes no request of type %s; send the sequencer (Engine.PID) what package stages says a caller sends it", e.Actor, e.Message)
+}
+
+// unknown refuses a message that no actor takes: by an answer to who asks for one, and else by a
+// line in the log.
+func (e *Engine) unknown(ctx actor.Context, name string) {
+	switch ctx.Message().(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+		return // the actor system's own
+	}
+	err := &MessageError{Actor: name, Message: fmt.Sprintf("%T", ctx.Message())}
+	if ctx.Sender() != nil {
+		ctx.Respond(err)
+		return
+	}
+	e.log.Warn("a message was ignored", "actor", err.Actor, "message", err.Message)
+}
+
+// request makes the sender of a request its Caller, unless the request names one, and returns which
+// stage it is for. ok is false if callers do not send it, or not to this stage: a stage that got it
+// would take it for a broken invariant.
+func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID, ok bool) {
+	if s.id != stages.Sequencer {
+		return s.id, false
+	}
+	to = stages.Sequencer
+	var caller *stages.Caller
+	switch m := m.(type) {
+	case *stages.EvalChunk:
+		caller = &m.Caller
+	case *stages.OpenSequence:
+		caller = &m.Caller
+	case *stages.ResetSequence:
+		caller = &m.Caller
+	case *stages.CloseSequence:
+		caller = &m.Caller
+	case *stages.TruncateSequence:
+		caller = &m.Caller
+	case *stages.KeepCheckpoint:
+		caller = &m.Caller
+	case *stages.RestoreCheckpoint:
+		caller = &m.Caller
+	case *stages.ForgetCheckpoint:
+		caller = &m.Caller
+	case *stages.ResumeSequence:
+		caller = &m.Caller
+	case *stages.ForgetTexts:
+		caller = &m.Caller
+	case *stages.DescribeSequence:
+		caller = &m.Caller
+	case *stages.FreezeSequence:
+		caller = &m.Caller
+	case *stages.DraftState:
+		caller = &m.Caller
+	case *stages.AdoptState:
+		caller = &m.Caller
+	case *stages.Drain:
+		caller = &m.Caller
+	case *stages.CollectStats:
+		caller = &m.Caller
+		if m.Stats == nil {
+			m.Stats = new(Stats)
+		}
+	case *stages.ResizeSlots:
+		caller, to = &m.Caller, stages.ExpertIO
+	case *stages.ForgetExperts:
+		caller, to = &m.Caller, stages.Router
+	case *stages.CancelEval, *stages.ReleaseState: // without an answer
+		return to, true
+	default:
+		return to, false
+	}
+	if *caller == nil {
+		*caller = sender
+	}
+	return to, true
+}
