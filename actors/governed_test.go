@@ -97,4 +97,26 @@ func TestLimitLowered(t *testing.T) {
 	})
 	mem.set(1 << 24)
 	until("raised", func(st *Stats) bool { return st.Slots == slots && st.Memory.Grown > 1 })
+
+	// a caller's bound stays, whatever memory allows, until the caller lifts it
+	const bound = 10
+	resize := func(ask, want int) {
+		t.Helper()
+		if n, err := e.ResizeSlots(context.Background(), ask); n != want || err != nil {
+			t.Fatalf("%d slots asked for: %d, %v, want %d", ask, n, err, want)
+		}
+	}
+	resize(bound, bound)
+	mem.set(1 << 19)
+	until("bounded and lowered", func(st *Stats) bool { return st.Slots == wave })
+	resize(bound, wave)
+	mem.set(1 << 24)
+	until("bounded and raised", func(st *Stats) bool {
+		if st.Slots > bound {
+			t.Fatalf("%d slots, more than the caller's bound of %d", st.Slots, bound)
+		}
+		return st.Memory.SlotsAsked == slots
+	})
+	until("bounded", func(st *Stats) bool { return st.Slots == bound })
+	resize(slots, slots)
 }

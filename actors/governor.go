@@ -46,7 +46,7 @@ type governor struct {
 	need    int64
 	reserve int64
 
-	slots   int   // asked for
+	slots   int   // that memory allows; a caller may have fewer, see stages.ResizeSlots
 	extra   int64 // reserve that pressure has added
 	calm    int   // ticks since the last shortage
 	stalled time.Duration
@@ -196,7 +196,7 @@ func (e *Engine) govern(cfg Config) {
 		g.held = e.slots.held
 		g.resize = func(slots int) {
 			// nobody need hear of the end
-			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Caller: make(chan stages.Message, 1)})
+			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Memory: true, Caller: make(chan stages.Message, 1)})
 		}
 	}
 	every := cfg.memoryEvery

@@ -79,6 +79,7 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 			m.Stats = new(Stats)
 		}
 	case *stages.ResizeSlots:
+		m.Memory = false
 		caller, to = &m.Caller, stages.ExpertIO
 	case *stages.ForgetExperts:
 		caller, to = &m.Caller, stages.Router

@@ -2,31 +2,24 @@ package actors
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// ResizeSlots changes the number of expert slots while the engine runs, and returns how many there
-// are then: at least those of one wave, at most Info's. Fewer give their memory back to the system
-// as experts can be spared, which takes some layers' time; more come back empty. Results stay the
-// same. Mapped experts have no slots to give: their number stays.
+// ResizeSlots bounds the number of expert slots while the engine runs, and returns how many there
+// are then: at least those of one wave, at most Info's, and no more than memory allows. The bound
+// holds until the next call; slots of Info.Slots or more lift it. The engine never has more slots
+// than that, but fewer while memory is short. Slots that are given up return their memory to the
+// system as experts can be spared, which takes some layers' time; slots that come back are empty.
+// Results stay the same. Mapped experts have no slots to give: their number stays.
+//
+// When ctx ends first the bound holds all the same.
 func (e *Engine) ResizeSlots(ctx context.Context, slots int) (int, error) {
-	if e.closed.Load() {
-		return 0, stages.ErrClosed
+	a, err := e.requestTo(ctx, stages.ExpertIO, func(to stages.Caller) stages.Message { return &stages.ResizeSlots{Slots: slots, Caller: to} }, nil)
+	if err != nil {
+		return 0, err
 	}
-	reply := make(chan stages.Message, 1)
-	e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Caller: reply})
-	select {
-	case a := <-reply:
-		return a.(*stages.SlotsResized).Slots, nil
-	case <-ctx.Done():
-		return 0, fmt.Errorf("moeflux: waiting for %d expert slots: %w", slots, context.Cause(ctx))
-	case <-e.broken:
-		return 0, e.reason
-	case <-e.gone:
-		return 0, stages.ErrClosed
-	}
+	return a.(*stages.SlotsResized).Slots, nil
 }
 
 // resized tells the operator of another number of slots.

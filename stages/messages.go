@@ -104,18 +104,21 @@ type CollectStats struct {
 	Caller Caller
 }
 
-// ResizeSlots asks for another number of expert slots: at least as many as one wave needs, and at
-// most as many as the engine was opened with. Slots are given up as experts can be spared, and
-// their memory goes back to the system. Slots that come back are empty. Anyone to expert-IO. The
-// answer is a SlotsResized.
+// ResizeSlots bounds the number of expert slots. There are two bounds, the caller's and the memory's
+// (the governor's), and as many slots as both allow: at least those of one wave, at most those that
+// the engine was opened with. A bound holds until another ResizeSlots of its kind; one of all slots
+// or more lifts it. Fewer slots are reached as experts can be spared, and the memory of slots that
+// are given up goes back to the system; more come back empty. Anybody to expert-IO. The answer is a
+// SlotsResized.
 type ResizeSlots struct {
 	Outside
 	Slots  int
+	Memory bool // the bound is the memory's; only the governor sets it
 	Caller Caller
 }
 
-// SlotsResized answers ResizeSlots, when there are no more slots than were asked for or when
-// another ResizeSlots has come. Expert-IO to caller.
+// SlotsResized answers ResizeSlots when there are no more slots than both bounds allow, or another
+// ResizeSlots of the same kind has come. Expert-IO to caller.
 type SlotsResized struct {
 	Outside
 	Slots int // the number of slots now

@@ -64,7 +64,7 @@ func New(cfg Config) (*Core, error) {
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
-	c.resize.limit = cfg.Slots
+	c.resize.bounds = [2]int{cfg.Slots, cfg.Slots}
 	if !cfg.Mapped {
 		c.seed()
 	}

@@ -1,6 +1,10 @@
 package expertio
 
-import "github.com/moeflux/moeflux-actor/stages"
+import (
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
 
 // shrinkAtOnce is how many slots one message gives up: giving memory back takes the system some 100
 // µs a slot, in which no stage works.
@@ -8,24 +12,37 @@ const shrinkAtOnce = 8
 
 // resize is the way to another number of slots.
 type resize struct {
-	limit   int             // the slots that are wanted
-	callers []stages.Caller // who wait for that
-	going   bool            // a shrinkOn is under way
+	bounds  [2]int    // of the caller, of the memory
+	waiting []resizer // for the smaller of them
+	going   bool      // a shrinkOn is under way
 }
+
+// resizer waits for the answer to a ResizeSlots.
+type resizer struct {
+	caller stages.Caller
+	bound  int // which it set
+}
+
+// limit returns how many slots there should be.
+func (r *resize) limit() int { return min(r.bounds[0], r.bounds[1]) }
 
 // shrinkOn makes the stage go on giving up slots. It sends it to itself, behind what others want of
 // it.
 type shrinkOn struct{ stages.Outside }
 
-// resizeSlots sets the number of slots. Callers who still wait for an earlier number are answered
-// with what there is.
+// resizeSlots sets a bound of the number of slots. Callers who still wait for an earlier one of the
+// same kind are answered with what there is.
 func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
-	c.answerResized(out)
-	if !c.cfg.Mapped {
-		c.resize.limit = max(c.cfg.WaveSlots, min(m.Slots, len(c.slots.all)))
+	bound := 0
+	if m.Memory {
+		bound = 1
 	}
-	c.resize.callers = append(c.resize.callers, m.Caller)
-	for c.slots.live() < c.resize.limit {
+	c.answerResized(func(r resizer) bool { return r.bound == bound }, out)
+	if !c.cfg.Mapped {
+		c.resize.bounds[bound] = max(c.cfg.WaveSlots, min(m.Slots, len(c.slots.all)))
+	}
+	c.resize.waiting = append(c.resize.waiting, resizer{m.Caller, bound})
+	for c.slots.live() < c.resize.limit() {
 		c.slots.comeBack()
 	}
 }
@@ -33,7 +50,7 @@ func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
 // shrink gives up slots that are too many: empty ones, then those of the experts that should leave
 // first. Slots in use are given up when they come home.
 func (c *Core) shrink(out *stages.Outbox) {
-	for n := 0; c.slots.live() > c.resize.limit; n++ {
+	for n := 0; c.slots.live() > c.resize.limit(); n++ {
 		if n == shrinkAtOnce {
 			if !c.resize.going {
 				c.resize.going = true
@@ -48,13 +65,16 @@ func (c *Core) shrink(out *stages.Outbox) {
 		c.countWasted(evicted)
 		out.Frees = append(out.Frees, id)
 	}
-	c.answerResized(out)
+	c.answerResized(func(resizer) bool { return true }, out)
 }
 
-func (c *Core) answerResized(out *stages.Outbox) {
-	for _, to := range c.resize.callers {
-		out.Answer(to, &stages.SlotsResized{Slots: c.slots.live()})
-	}
-	clear(c.resize.callers)
-	c.resize.callers = c.resize.callers[:0]
+// answerResized answers those who wait and are meant.
+func (c *Core) answerResized(meant func(resizer) bool, out *stages.Outbox) {
+	c.resize.waiting = slices.DeleteFunc(c.resize.waiting, func(r resizer) bool {
+		if !meant(r) {
+			return false
+		}
+		out.Answer(r.caller, &stages.SlotsResized{Slots: c.slots.live()})
+		return true
+	})
 }

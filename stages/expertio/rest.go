@@ -15,8 +15,8 @@ func (c *Core) AtRest() error {
 	if c.pace.reads != 0 || c.pace.demand != 0 {
 		return fmt.Errorf("expertio: %d reads are timed as under way, %d of them on demand", c.pace.reads, c.pace.demand)
 	}
-	if n := c.slots.live(); n != c.resize.limit || len(c.resize.callers) != 0 {
-		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit, len(c.resize.callers))
+	if n := c.slots.live(); n != c.resize.limit() || len(c.resize.waiting) != 0 {
+		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit(), len(c.resize.waiting))
 	}
 	if n := len(c.forgets); n != 0 {
 		return fmt.Errorf("expertio: %d callers wait for experts to be forgotten", n)

@@ -226,7 +226,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 func (s *simulation) meddle() {
 	if s.tu.resize && s.r.IntN(40) == 0 {
 		s.asked++
-		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Caller: "resize"})
+		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Memory: s.r.IntN(2) == 0, Caller: "resize"})
 	}
 	if s.tu.resize && s.r.IntN(60) == 0 {
 		s.asked++
