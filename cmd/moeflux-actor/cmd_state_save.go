@@ -7,14 +7,16 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 type stateSaveCmd struct {
 	Path string `arg:"" name:"FILE" help:"The snapshot to write. A file that is there is replaced, once all is written."`
 	promptFlags
-	Plain bool `help:"Leave the seal out, as other programs write such files: then nothing tells the model, the tokens, or damage."`
-	JSON  bool `name:"json" help:"Print one JSON object: file, positions, bytes."`
+	Plain   bool `help:"Leave the seal out, as other programs write such files: then nothing tells the model, the tokens, or damage."`
+	Version int  `placeholder:"N" help:"The version of the format: 1, or 2, which has latent attention too. Default: 1 where that will do, since more programs read it."`
+	JSON    bool `name:"json" help:"Print one JSON object: file, positions, bytes."`
 
 	engineFlags `group:"Engine:"`
 }
@@ -40,6 +42,9 @@ type stateSaved struct {
 func (c *stateSaveCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.Version < 0 || c.Version > snapshot.Version2 {
+		return usagef("--version %d is unknown; available: %d, %d", c.Version, snapshot.Version1, snapshot.Version2)
 	}
 	if err := checkOutput(c.Path); err != nil {
 		return err
@@ -69,7 +74,7 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, to
 	}
 	r := stateSaved{File: c.Path, Positions: seq.Len()}
 	err = durable.Replace(c.Path, func(w io.Writer) (err error) {
-		r.Bytes, err = seq.Save(ctx, w, actors.SaveOptions{Plain: c.Plain})
+		r.Bytes, err = seq.Save(ctx, w, actors.SaveOptions{Plain: c.Plain, Version: c.Version})
 		return err
 	})
 	if err != nil {

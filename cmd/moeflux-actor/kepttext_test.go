@@ -215,6 +215,17 @@ func TestState(t *testing.T) {
 	if err != nil || result.File != sealed || result.Bytes != info.Size() || result.Positions == 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
+	for _, version := range []string{"1", "2"} {
+		other := filepath.Join(dir, "version"+version)
+		mustCall(t, "", "state", "save", other, "-p", "package main\n\n", "--version", version)
+		if raw, err := os.ReadFile(other); err != nil || raw[4] != version[0]-'0' {
+			t.Errorf("version %s: % x, %v", version, raw[:8], err)
+		}
+		mustCall(t, "", "state", "load", other)
+	}
+	if o := call(t, "", "state", "save", filepath.Join(dir, "x"), "-p", "x", "--version", "3"); o.code != exitUsage || !strings.Contains(o.stderr, "--version 3 is unknown; available: 1, 2") {
+		t.Errorf("version 3: exit %d, %s", o.code, o.stderr)
+	}
 	raw, err := os.ReadFile(plain)
 	if err != nil {
 		t.Fatal(err)
