@@ -151,9 +151,9 @@ type Config struct {
 	// negative means none but these two.
 	Checkpoints int
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered of texts:
-	// recurrent states, and pages that no sequence holds. A checkpoint that is being made may be
-	// beyond it until it stands, for only then what it takes the place of is given up. 0 means a
-	// sixteenth of what is free at Open. Too small costs reading again.
+	// recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is
+	// being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what
+	// is free at Open. Too small costs reading again.
 	CheckpointMemory int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It
 	// changes results.
