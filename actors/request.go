@@ -81,6 +81,8 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 	case *stages.ResizeSlots:
 		m.Memory = false
 		caller, to = &m.Caller, stages.ExpertIO
+	case *stages.DescribePredictions:
+		caller, to = &m.Caller, stages.Router
 	case *stages.ForgetExperts:
 		caller, to = &m.Caller, stages.Router
 	case *stages.CancelEval, *stages.ReleaseState: // without an answer

@@ -36,6 +36,8 @@ const checkpointShare = 16
 
 // Info is what an engine really uses, after defaults and limits.
 type Info struct {
+	Name     string     // the model directory's, without its path
+	Arch     model.Arch // the model's
 	Device   string
 	ExpertIO ExpertIO // mmap, direct or buffered
 	Resident bool     // the device routes by itself
@@ -89,7 +91,7 @@ func (f *files) all(m *model.Config) int { return f.moeLayers * m.NumExperts }
 // settle turns the wishes of a Config into figures.
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
-		Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
+		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
 		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 512),
 		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
 		Checkpoints: max(or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),

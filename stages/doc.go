@@ -221,6 +221,8 @@
 //	                                           each stage adds its figures; Stats pass along
 //	ResizeSlots        anyone -> expert-IO     another number of slots
 //	SlotsResized       expert-IO -> caller     how many there are now
+//	DescribePredictions  caller -> router      what does the next row of a sequence pick?
+//	PredictionsDescribed router -> caller      the experts, with chances
 //	ForgetExperts      anyone -> router -> expert-IO
 //	                                           drop predictions and experts, to force misses
 //	ExpertsForgotten   expert-IO -> caller     it is done

@@ -50,6 +50,16 @@ func (e *StepError) Error() string {
 }
 func (e *StepError) Unwrap() error { return e.Err }
 
+// LayerError reports a layer that has no router.
+type LayerError struct {
+	Layer         int
+	First, Layers int // the layers from First on, of so many, have one
+}
+
+func (e *LayerError) Error() string {
+	return fmt.Sprintf("moeflux: layer %d has no router; layers %d to %d have one", e.Layer, e.First, e.Layers-1)
+}
+
 // TokenError reports a token id outside the vocabulary.
 type TokenError struct {
 	Index int // in the chunk

@@ -139,6 +139,30 @@ type ExpertsForgotten struct {
 	Err error // ErrExpertsMapped, or nil
 }
 
+// DescribePredictions asks what the router knows of the next row of a sequence before that row is
+// computed. Caller to router. The answer is a PredictionsDescribed.
+type DescribePredictions struct {
+	Outside
+	Seq    SeqID
+	Layer  int
+	Caller Caller
+}
+
+// PredictionsDescribed answers DescribePredictions. Router to caller.
+type PredictionsDescribed struct {
+	Outside
+	// the picks of the row before, heaviest first; none before the first row, or after ForgetSequence
+	// or ForgetExperts
+	Predictions []Prediction
+	Err         error // a layer without a router
+}
+
+// Prediction is an expert that a row may pick.
+type Prediction struct {
+	Expert int32
+	Chance float32 // by experience in this layer, 0 to 1
+}
+
 // WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the
 // experts that earlier runs used most, and if there are slots for all, with all. Shell to
 // expert-IO, once.

@@ -85,6 +85,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		return c.stepRouted(m)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
+	case *stages.DescribePredictions:
+		c.describe(m, out)
 	case *stages.ForgetExperts:
 		clear(c.past)
 		out.Send(stages.ExpertIO, m)

@@ -147,6 +147,20 @@ func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	}
 }
 
+// describe answers what is known of a sequence's next row.
+func (c *Core) describe(m *stages.DescribePredictions, out *stages.Outbox) {
+	a := new(stages.PredictionsDescribed)
+	if m.Layer < c.cfg.First || m.Layer >= c.cfg.Layers {
+		a.Err = &stages.LayerError{Layer: m.Layer, First: c.cfg.First, Layers: c.cfg.Layers}
+	} else if p := c.past[m.Seq]; p != nil {
+		c.guesses = c.last.foretell(c.guesses[:0], sight{layer: m.Layer, past: p.picks[m.Layer]})
+		for _, g := range c.guesses {
+			a.Predictions = append(a.Predictions, stages.Prediction{Expert: g.expert, Chance: g.chance})
+		}
+	}
+	out.Answer(m.Caller, a)
+}
+
 // foretold is what scores ahead foretold for one layer of a step, kept until that layer is routed.
 type foretold struct {
 	step    stages.StepID

@@ -19,7 +19,7 @@ var messages = func() map[string]reflect.Type {
 		new(stages.ResumeSequence), new(stages.ForgetTexts), new(stages.DescribeSequence), new(stages.FreezeSequence), new(stages.DraftState), new(stages.StateReady),
 		new(stages.AdoptState), new(stages.ReleaseState), new(stages.CopyState), new(stages.StateCopied), new(stages.DropState), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
 		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
-		new(stages.ForgetExperts), new(stages.ExpertsForgotten),
+		new(stages.ForgetExperts), new(stages.ExpertsForgotten), new(stages.DescribePredictions), new(stages.PredictionsDescribed),
 		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.PicksReady), new(stages.ScoresAhead),
 		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
 		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
