@@ -7,5 +7,5 @@
 // Sim.Log reports every message. The logs of a decoded token that package stages points to, in
 // testdata, are made that way.
 //
-// RunTraces runs one stage alone by text files: messages in, what the stage answers out.
+// RunScripts runs one stage alone by text files: messages in, what the stage answers out.
 package stagetest

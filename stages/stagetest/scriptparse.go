@@ -158,10 +158,10 @@ func (s *scenario) setLoss(l *stages.Loss, text string) error {
 		s.set(reflect.ValueOf(&l.Err.Layer).Elem(), parts[2]))
 }
 
-// In traces a page has tracePageRows positions, and sequence s those from (s-1)·tracePages on.
+// In scripts a page has scriptPageRows positions, and sequence s those from (s-1)·scriptPages on.
 const (
-	tracePageRows = 4
-	tracePages    = 4
+	scriptPageRows = 4
+	scriptPages    = 4
 )
 
 // declareStep parses "step 3 lane=1 rows=1@0:7,1@1:8*,2@5:9*"; without rows= the step has no batch.
@@ -191,8 +191,8 @@ func (s *scenario) declareStep(a *Args) error {
 	}
 	for i := range b.Segments {
 		g := &b.Segments[i]
-		for p := range (g.Pos + g.Rows + tracePageRows - 1) / tracePageRows {
-			g.Pages = append(g.Pages, stages.PageID((int(g.Seq)-1)*tracePages+p))
+		for p := range (g.Pos + g.Rows + scriptPageRows - 1) / scriptPageRows {
+			g.Pages = append(g.Pages, stages.PageID((int(g.Seq)-1)*scriptPages+p))
 		}
 	}
 	b.Traces = make([]stages.TraceContext, len(b.Segments))

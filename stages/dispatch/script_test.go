@@ -8,11 +8,11 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata. A line "submit tN: ..." names the operations that were handed to the
+// TestScripts runs testdata. A line "submit tN: ..." names the operations that were handed to the
 // device; "refuse N" lets the N-th submission from now fail, "finish N" takes back all commands up
 // to tN, as a finished ticket does.
-func TestTraces(t *testing.T) {
-	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+func TestScripts(t *testing.T) {
+	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		b, err := open(t, dispatch.Config{
 			ChunkRows: a.Int("chunk", 4), Lanes: a.Int("lanes", 2), PageRows: 4, MaxPages: a.Int("pages", 8), Ahead: a.Int("ahead", 0), AheadRows: a.Int("aheadrows", 4),
 			AheadAlways: a.Bool("always"),
@@ -42,6 +42,6 @@ func TestTraces(t *testing.T) {
 			b.queue.lines = nil
 			return lines
 		}
-		return stagetest.Traced{Core: b, Do: do, Also: also}
+		return stagetest.Scripted{Core: b, Do: do, Also: also}
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-var update = flag.Bool("update", false, "write what the stages answer into the trace files; read the difference")
+var update = flag.Bool("update", false, "write what the stages answer into the scripts; read the difference")
 
-// Traced is a core under trace.
-type Traced struct {
+// Scripted is a core that scripts run.
+type Scripted struct {
 	Core stages.Core
 	// Do, if set, obeys commands that are no messages; it returns lines to show.
 	Do func(command string, a *Args) ([]string, error)
@@ -26,7 +26,7 @@ type Traced struct {
 	Also func() []string
 }
 
-// RunTraces runs every trace file that matches glob: messages in, what the core answers out.
+// RunScripts runs every script that matches glob: messages in, what the core answers out.
 //
 //	# a comment
 //	== name of a scenario
@@ -41,21 +41,21 @@ type Traced struct {
 // in the order in which a shell performs it, and an error as "error:". "itself" is the message that
 // the core sent to itself last. Three commands describe what messages share: "step ID lane= rows="
 // a batch (a row is seq@pos:token, with * if its logits are wanted, *^ the largest alone), "plan
-// NAME topk= picks= weights= uses=" a RoutePlan (a use is expert:pair+pair), and whatever Traced.Do
+// NAME topk= picks= weights= uses=" a RoutePlan (a use is expert:pair+pair), and whatever Scripted.Do
 // knows. With -update answers are written into the files.
-func RunTraces(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Traced) {
+func RunScripts(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Scripted) {
 	t.Helper()
 	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no trace file matches %s (error %v)", glob, err)
+		t.Fatalf("no script matches %s (error %v)", glob, err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runTrace(t, file, open) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file, open) })
 	}
 }
 
-// runTrace runs the scenarios of one file.
-func runTrace(t *testing.T, file string, open func(*testing.T, *Args) Traced) {
+// runScript runs the scenarios of one file.
+func runScript(t *testing.T, file string, open func(*testing.T, *Args) Scripted) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -91,12 +91,12 @@ func runTrace(t *testing.T, file string, open func(*testing.T, *Args) Traced) {
 // scenario is one life of a core.
 type scenario struct {
 	t       *testing.T
-	open    func(*testing.T, *Args) Traced
+	open    func(*testing.T, *Args) Scripted
 	file    string
-	traced  Traced
+	core    Scripted
 	out     stages.Outbox
 	batches map[stages.StepID]*stages.Batch
-	shown   map[stages.StepID]bool // steps whose batch stands in the trace
+	shown   map[stages.StepID]bool // steps whose batch stands in the script
 	plans   map[string]*stages.RoutePlan
 	own     stages.Message // what the core sent itself last
 }
@@ -139,8 +139,8 @@ func (s *scenario) obey(line string) (got []string, err error) {
 	}
 	switch {
 	case name == "config":
-		s.traced = s.open(s.t, a)
-	case s.traced.Core == nil:
+		s.core = s.open(s.t, a)
+	case s.core.Core == nil:
 		return nil, errors.New("a scenario begins with a config line")
 	case name == "step":
 		err = s.declareStep(a)
@@ -155,8 +155,8 @@ func (s *scenario) obey(line string) (got []string, err error) {
 		if m, err = s.message(name, a); err == nil {
 			got = s.step(m)
 		}
-	case s.traced.Do != nil:
-		got, err = s.traced.Do(name, a)
+	case s.core.Do != nil:
+		got, err = s.core.Do(name, a)
 	default:
 		return nil, errors.New("no such command")
 	}
@@ -174,9 +174,9 @@ func (s *scenario) step(m stages.Message) (got []string) {
 		}
 	}()
 	s.out.Reset()
-	err := s.traced.Core.Step(m, &s.out)
-	if s.traced.Also != nil {
-		got = append(got, s.traced.Also()...)
+	err := s.core.Core.Step(m, &s.out)
+	if s.core.Also != nil {
+		got = append(got, s.core.Also()...)
 	}
 	got = append(got, s.box()...)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata.
-func TestTraces(t *testing.T) {
-	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+// TestScripts runs testdata.
+func TestScripts(t *testing.T) {
+	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c := new(combine.Core)
 		// rest shows whether the core holds anything of a step that is over.
 		rest := func(command string, _ *stagetest.Args) ([]string, error) {
@@ -18,6 +18,6 @@ func TestTraces(t *testing.T) {
 			}
 			return []string{command + ": nothing is held"}, nil
 		}
-		return stagetest.Traced{Core: c, Do: rest}
+		return stagetest.Scripted{Core: c, Do: rest}
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10
+// TestScripts runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10
 // bytes of memory=.
-func TestTraces(t *testing.T) {
-	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+func TestScripts(t *testing.T) {
+	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c := sequencer.New(sequencer.Config{
 			Layers: a.Int("layers", 1), MoELayers: a.Int("layers", 1), Hidden: a.Int("hidden", 1), Vocab: a.Int("vocab", 10), TopK: a.Int("topk", 1),
 			Resident: a.Bool("resident"), ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
@@ -33,6 +33,6 @@ func TestTraces(t *testing.T) {
 			}
 			return []string{command + ": nothing is held"}, nil
 		}
-		return stagetest.Traced{Core: c, Do: rest}
+		return stagetest.Scripted{Core: c, Do: rest}
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata.
-func TestTraces(t *testing.T) {
-	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+// TestScripts runs testdata.
+func TestScripts(t *testing.T) {
+	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c := router.New(router.Config{
 			Layers: a.Int("layers", 2), Experts: a.Int("experts", 4), TopK: a.Int("topk", 2), Rule: router.Rule{Rule: route.Rule{NormTopK: a.Bool("norm")}},
 			LastToken: a.Bool("lasttoken"), NextGate: a.Bool("nextgate"), First: a.Int("first", 0),
@@ -23,6 +23,6 @@ func TestTraces(t *testing.T) {
 			}
 			return []string{command + ": nothing is held"}, nil
 		}
-		return stagetest.Traced{Core: c, Do: rest}
+		return stagetest.Scripted{Core: c, Do: rest}
 	})
 }

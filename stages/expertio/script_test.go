@@ -9,9 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestTraces runs testdata.
-func TestTraces(t *testing.T) {
-	stagetest.RunTraces(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Traced {
+// TestScripts runs testdata.
+func TestScripts(t *testing.T) {
+	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c, err := expertio.New(expertio.Config{
 			Layers: a.Int("layers", 2), Experts: a.Int("experts", 8), First: a.Int("first", 0), ExpertBytes: 100, Slots: a.Int("slots", 4),
 			WaveSlots: a.Int("wave", 2), RingDepth: a.Int("depth", 2), Mapped: a.Bool("mapped"),
@@ -27,7 +27,7 @@ func TestTraces(t *testing.T) {
 			}
 			return []string{command + ": nothing is held"}, nil
 		}
-		return stagetest.Traced{Core: c, Do: rest}
+		return stagetest.Scripted{Core: c, Do: rest}
 	})
 }
 
