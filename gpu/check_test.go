@@ -41,7 +41,7 @@ func matrix(rows, cols int, f quant.Format) Matrix {
 func pages(n, rows, dim int) KV {
 	kv := KV{PageRows: rows, Dim: dim, VOffset: 4 * rows * dim}
 	for range n {
-		kv.Pages = append(kv.Pages, floats(2*rows*dim))
+		kv.Pages = kv.Pages.Append(floats(2 * rows * dim))
 	}
 	return kv
 }
@@ -73,6 +73,30 @@ func view[T any](name string, align int, at func(o *T) *View) []bad[T] {
 		}, "no multiple"})
 	}
 	return list
+}
+
+// pageView damages page i of a cache.
+func pageView[T any](name string, at func(o *T) *KV, i int) (list []bad[T]) {
+	for _, d := range view(name, 4, func(v *View) *View { return v }) {
+		list = append(list, bad[T]{d.name, func(o *T) {
+			kv := at(o)
+			var views []View
+			for p := range kv.Pages.Len() {
+				views = append(views, kv.Pages.At(p))
+			}
+			d.damage(&views[i])
+			kv.Pages = PagesOf(views...)
+		}, d.why})
+	}
+	return list
+}
+
+// rooms returns n pages of size bytes.
+func rooms(n, size int) (p Pages) {
+	for range n {
+		p = p.Append(room(size))
+	}
+	return p
 }
 
 // size damages a size: zero, negative, and so large that products overflow.
@@ -320,7 +344,7 @@ func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
 		size("segment rows", func(o *T) *int { return &second(o).Rows }),
 		size("page rows", func(o *T) *int { return &second(o).KV.PageRows }),
 		size("cache dim", func(o *T) *int { return &second(o).KV.Dim }),
-		view("page", 4, func(o *T) *View { return &second(o).KV.Pages[2] }),
+		pageView("page", func(o *T) *KV { return &second(o).KV }, 2),
 		[]bad[T]{
 			{"row negative", func(o *T) { second(o).Row = -1 }, "segment 1: row -1"},
 			{"row outside", func(o *T) { second(o).Row = 4 }, "do not fit"},
@@ -328,13 +352,15 @@ func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
 			{"position negative", func(o *T) { second(o).Pos = -1 }, "position -1"},
 			{"position beyond the table", func(o *T) { second(o).Pos = 12 }, "3 pages of 4 rows are too few for the positions 12 to 12"},
 			{"position huge", func(o *T) { second(o).Pos = math.MaxInt }, "too few"},
-			{"short table", func(o *T) { second(o).KV.Pages = second(o).KV.Pages[:2] }, "too few"},
+			{"short table", func(o *T) { second(o).KV.Pages = second(o).KV.Pages.First(2) }, "too few"},
 			{"same rows", func(o *T) { second(o).Row = 2 }, "overlap rows 0 to 2 of segment 0"},
 			{"rows around", func(o *T) { segs(o)[0].Row = 1; second(o).Row = 0; second(o).Rows = 2 }, "overlap"},
 			{"other width", func(o *T) { second(o).KV.Dim = 5 }, "channels"},
 			{"key offset", func(o *T) { second(o).KV.KOffset = 2 }, "multiples of 4"},
 			{"value offset", func(o *T) { second(o).KV.VOffset = -4 }, "multiples of 4"},
-			{"value offset outside", func(o *T) { second(o).KV.VOffset += 4 }, "do not fit"},
+			{"value offset outside", func(o *T) { at(0)(o).KV.VOffset += 4; second(o).KV.VOffset += 4 }, "do not fit"},
+			{"other key offset", func(o *T) { second(o).KV.KOffset = 4 }, "those of segment 0"},
+			{"other value offset", func(o *T) { second(o).KV.VOffset += 4 }, "those of segment 0"},
 		})
 }
 
@@ -349,9 +375,7 @@ func int8Segments() []KVSegment {
 		kv := &segs[i].KV
 		kv.Format, kv.Group = KVInt8, 3
 		kv.VOffset = kv.PartBytes()
-		for p := range kv.Pages {
-			kv.Pages[p] = room(2 * kv.PartBytes())
-		}
+		kv.Pages = rooms(kv.Pages.Len(), 2*kv.PartBytes())
 	}
 	return segs
 }
@@ -381,7 +405,7 @@ func TestCheckInt8Cache(t *testing.T) {
 		[]bad[AppendKV]{
 			{"two formats", func(o *AppendKV) { o.Segments[1].KV.Format, o.Segments[1].KV.Group = KVF32, 0 }, "segment 0 int8 in groups of 3"},
 			{"two groups", func(o *AppendKV) { o.Segments[1].KV.Group = 2 }, "groups of 2"},
-			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset -= 4 }, "overlap"},
+			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset -= 4; o.Segments[1].KV.VOffset -= 4 }, "overlap"},
 		}))
 	check(t, func() Attention {
 		return Attention{Q: floats(48), Y: floats(48), QRowStride: 12, QHeadStride: 3, Heads: 4, KVHeads: 2, HeadDim: 3, Scale: 1, Segments: int8Segments()}
@@ -414,7 +438,7 @@ func TestCheckCache(t *testing.T) {
 			{"no segments", func(o *AppendKV) { o.Segments = nil }, "want at least"},
 			{"K stride", func(o *AppendKV) { o.KStride = 5 }, "stride 5"},
 			{"V stride", func(o *AppendKV) { o.VStride = 5 }, "stride 5"},
-			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset = 92 }, "overlap"},
+			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset, o.Segments[1].KV.VOffset = 92, 92 }, "overlap"},
 		}))
 	attention := func() Attention {
 		return Attention{Q: floats(3*40 + 3*9 + 3), Y: floats(4 * 12), QRowStride: 40, QHeadStride: 9, Heads: 4, KVHeads: 2,
@@ -423,7 +447,7 @@ func TestCheckCache(t *testing.T) {
 	check(t, attention, join(
 		view("Q", 4, func(o *Attention) *View { return &o.Q }),
 		view("Y", 4, func(o *Attention) *View { return &o.Y }),
-		view("first page", 4, func(o *Attention) *View { return &o.Segments[1].KV.Pages[0] }),
+		pageView("first page", func(o *Attention) *KV { return &o.Segments[1].KV }, 0),
 		size("Heads", func(o *Attention) *int { return &o.Heads }),
 		size("KVHeads", func(o *Attention) *int { return &o.KVHeads }),
 		size("HeadDim", func(o *Attention) *int { return &o.HeadDim }),
@@ -781,9 +805,7 @@ func TestCheckLatent(t *testing.T) {
 		segs := kvSegments()
 		for i := range segs {
 			segs[i].KV.VOffset = segs[i].KV.KOffset
-			for p := range segs[i].KV.Pages {
-				segs[i].KV.Pages[p] = floats(4 * 6)
-			}
+			segs[i].KV.Pages = rooms(segs[i].KV.Pages.Len(), 4*4*6)
 		}
 		return segs
 	}

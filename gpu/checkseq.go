@@ -1,6 +1,9 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 func (o *AppendKV) Check() error {
 	c := checker{op: o.Name()}
@@ -142,13 +145,17 @@ func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 				c.fail("pages of %d rows of %d channels", kv.PageRows, kv.Dim)
 			case kv.KOffset < 0 || kv.VOffset < 0 || kv.KOffset%4 != 0 || kv.VOffset%4 != 0:
 				c.fail("key offset %d and value offset %d, want multiples of 4", kv.KOffset, kv.VOffset)
-			case product(len(kv.Pages), kv.PageRows) < sum(s.Pos, s.Rows):
+			case kv.KOffset != segs[0].KV.KOffset || kv.VOffset != segs[0].KV.VOffset:
+				c.fail("key offset %d and value offset %d, those of segment 0 %d and %d", kv.KOffset, kv.VOffset, segs[0].KV.KOffset, segs[0].KV.VOffset)
+			case product(kv.Pages.Len(), kv.PageRows) < sum(s.Pos, s.Rows):
 				c.fail("%d pages of %d rows are too few for the positions %d to %d",
-					len(kv.Pages), kv.PageRows, s.Pos, sum(s.Pos, s.Rows-1))
+					kv.Pages.Len(), kv.PageRows, s.Pos, sum(s.Pos, s.Rows-1))
 			}
 		}
-		for j := range segs[:i] {
-			c.rowsApart(j, segs[j].Row, segs[j].Rows, s.Row, s.Rows)
+		if s.Row < rows { // rows mostly ascend
+			for j := range segs[:i] {
+				c.rowsApart(j, segs[j].Row, segs[j].Rows, s.Row, s.Rows)
+			}
 		}
 		c.within("segment", i)
 		rows = max(rows, sum(s.Row, s.Rows))
@@ -156,10 +163,24 @@ func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 	return rows
 }
 
+// stateEnds finds out whether states that lie apart do so without comparing each with each: the
+// end of the last state in each buffer. The pool holds memory and nothing else.
+type stateEnds map[Buffer]int
+
+var stateEndsPool = sync.Pool{New: func() any { return stateEnds{} }}
+
+// fewStates is how many states are compared each with each.
+const fewStates = 8
+
 // stateSegments wants at least one segment, none sharing a row or a state with another, each with a
 // state of stateFloats float32. It returns how many rows the operands have.
 func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int) {
 	c.positive("number of Segments", len(segs))
+	var ends stateEnds
+	if len(segs) > fewStates && stateFloats > 0 {
+		ends = stateEndsPool.Get().(stateEnds)
+		defer func() { clear(ends); stateEndsPool.Put(ends) }()
+	}
 	for i := range segs {
 		if !c.ok() {
 			return rows
@@ -171,6 +192,17 @@ func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int)
 		}
 		if stateFloats > 0 {
 			c.floats("State", s.State, stateFloats)
+		}
+		apart := stateFloats == 0
+		if ends != nil && c.ok() {
+			end, known := ends[s.State.Buf]
+			apart = !known || s.State.Offset >= end
+			ends[s.State.Buf] = max(end, s.State.Offset+4*stateFloats)
+		}
+		if apart && s.Row >= rows {
+			rows = sum(s.Row, s.Rows)
+			c.within("segment", i)
+			continue
 		}
 		for j := range segs[:i] {
 			c.rowsApart(j, segs[j].Row, segs[j].Rows, s.Row, s.Rows)
@@ -209,8 +241,11 @@ func (c *checker) pages(kv *KV, first, end int) {
 	}
 	n := sum(max(kv.KOffset, kv.VOffset), kv.PartBytes())
 	last := (end - 1) / kv.PageRows
+	if last-first > 1 && kv.Pages.fit(last+1, n) {
+		return
+	}
 	for p := first; p <= last; p++ {
-		c.bytes("page", kv.Pages[p], n, 4)
+		c.bytes("page", kv.Pages.At(p), n, 4)
 		c.within("page table entry", p)
 		if c.err != nil {
 			return

@@ -139,9 +139,9 @@ type Rope struct {
 }
 
 // KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
-// … of this layer: keys [PageRows, Dim] from KOffset bytes of Pages[p] on, values likewise from
-// VOffset on. Dim is key-value heads times head dimension. Pages is shared, read-only until the
-// ticket is done.
+// … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values likewise from
+// VOffset on. Dim is key-value heads times head dimension. An operation's segments have the same
+// offsets.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
 // bytes behind these on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
@@ -154,7 +154,7 @@ type Rope struct {
 // float32 and come back. A group whose channels all are below 127·2^-126 has the scale 0 and codes
 // 0, one with a channel that is not finite has the scale NaN and codes 0.
 type KV struct {
-	Pages            []View
+	Pages            Pages
 	PageRows, Dim    int
 	KOffset, VOffset int // bytes
 	Format           KVFormat

@@ -22,7 +22,7 @@
 
 // A chunk's quads of keys of this thread's lane and position. Positions past the last are the last one again.
 inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread Quad* k) {
-  device const uchar* part = pages[at / page_rows].k;
+  device const uchar* part = pages[at / page_rows].at + p.keys;
   const uint slot = at % page_rows;
 #pragma unroll
   for (uint i = 0; i < KEYS; i++) {
@@ -40,7 +40,7 @@ inline void load_values(device const Page* pages, constant AttentionParams& p, u
     for (uint i = 0; i < BROUGHT; i++) {
       const uint item = i * THREADS + tid, at = min(first + piece * PIECE + item / VALUE_QUADS, last), c = channel + 4u * (item % VALUE_QUADS);
       if (item < PIECE * VALUE_QUADS) {
-        v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].v, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
+        v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].at + p.values, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
       }
     }
   }

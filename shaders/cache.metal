@@ -23,8 +23,7 @@
 #define LOWEST (-1e30f)
 
 struct Page {
-  device const uchar* k;
-  device const uchar* v;
+  device const uchar* at;  // of all layers' keys and values
 };
 struct AttentionRow {
   uint row;
@@ -44,6 +43,8 @@ struct AttentionParams {
   uint parts;  // most that a row of the launch has
   uint shared_values;  // 1: the one value head is the beginning of the row
   float scale;
+  ulong keys;    // bytes from a page's beginning
+  ulong values;
 };
 
 // 4 channels of keys or values as they were loaded: nothing waits for a load before they are widened.

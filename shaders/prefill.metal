@@ -102,7 +102,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       for (uint i = 0; i < PIECE * BLOCK / TILE_THREADS; i++) {
         const uint at = (i * TILE_THREADS + tid) / PIECE;
         const uint2 place = position_of(b, at);
-        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].k, place.y, page_rows, channel + 4u * quad, channel + HEAD_DIM, p));
+        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].at + p.keys, place.y, page_rows, channel + 4u * quad, channel + HEAD_DIM, p));
       }
 #pragma unroll
       for (uint i = 0; i < PIECE * QUERIES / TILE_THREADS; i++) {
@@ -177,7 +177,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
           const uint item = i * TILE_THREADS + tid;
           const uint2 place = position_of(b, j0 + item / VALUE_QUADS);
           ks[item] =
-            widen(load_quad(table[place.x].v, place.y, page_rows, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
+            widen(load_quad(table[place.x].at + p.values, place.y, page_rows, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll

@@ -200,7 +200,7 @@ func (x *opBench) cached(positions, dim int, f gpu.KVFormat, group int) gpu.KV {
 		if x.at+n > benchWeights {
 			x.at = 0
 		}
-		kv.Pages = append(kv.Pages, gpu.View{Buf: x.weights, Offset: x.at})
+		kv.Pages = kv.Pages.Append(gpu.View{Buf: x.weights, Offset: x.at})
 		x.at += (n + 255) &^ 255
 	}
 	return kv

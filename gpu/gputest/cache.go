@@ -49,7 +49,7 @@ func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
 		}
 		o := s.place(fmt.Sprintf("%s page %d", name, p), page, 4)
 		c.pages, c.before = append(c.pages, o), append(c.before, page)
-		c.kv.Pages = append(c.kv.Pages, o.view())
+		c.kv.Pages = c.kv.Pages.Append(o.view())
 	}
 	return c
 }

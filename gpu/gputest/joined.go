@@ -235,7 +235,7 @@ func headSequence(group int) sequence {
 		racing: [][2]int{{6, 1}, {6, 2}},
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
 			kv := kv
-			kv.Pages = []gpu.View{at(6)}
+			kv.Pages = gpu.PagesOf(at(6))
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
 					c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows * heads, Dim: dim, Eps: eps})
@@ -267,7 +267,7 @@ func latentSequence() sequence {
 		sizes:  []int{rows * kept, rows * heads * width, rank, rows * rotary, pageRows * kept, rows * heads * kept},
 		racing: [][2]int{{4, 0}},
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
-			kv := gpu.KV{PageRows: pageRows, Dim: kept, Pages: []gpu.View{at(4)}}
+			kv := gpu.KV{PageRows: pageRows, Dim: kept, Pages: gpu.PagesOf(at(4))}
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
 					c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept, Eps: eps})

@@ -63,7 +63,7 @@ func (r *ahead) line() bool {
 	for r.lines.next == r.lines.last && r.p < r.end {
 		kv, row := r.kv, r.p%r.kv.PageRows
 		n := min(r.end-r.p, kv.PageRows-row)
-		part := bytesAt(kv.Pages[r.p/kv.PageRows].At(r.offset), kv.PartBytes())
+		part := bytesAt(kv.Pages.At(r.p/kv.PageRows).At(r.offset), kv.PartBytes())
 		rowBytes := 4 * kv.Dim
 		if kv.Format != gpu.KVF32 {
 			rowBytes = kv.Dim

@@ -26,7 +26,7 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 	c.EncodeSigmoidGate(gpu.SigmoidGate{X: y, G: x, Rows: rows, Heads: heads, Dim: dim / heads, GRowStride: dim, GHeadStride: dim / heads})
 	c.EncodeSwiGLU(gpu.SwiGLU{Gate: x, Up: x, Y: y, Rows: rows, Dim: dim})
 	c.EncodeRope(gpu.Rope{X: y, Table: f(rows * 32), Rows: rows, Heads: heads, Rotary: 32, RowStride: dim, HeadStride: dim / heads})
-	kv := gpu.KV{PageRows: rows, Dim: dim, VOffset: rows * dim * 4, Pages: []gpu.View{f(2 * rows * dim)}}
+	kv := gpu.KV{PageRows: rows, Dim: dim, VOffset: rows * dim * 4, Pages: gpu.PagesOf(f(2 * rows * dim))}
 	segments := []gpu.KVSegment{{Rows: rows, KV: kv}}
 	c.EncodeAppendKV(gpu.AppendKV{K: x, V: x, Segments: segments})
 	c.EncodeAttention(gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,

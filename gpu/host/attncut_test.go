@@ -123,7 +123,7 @@ func TestFewRows(t *testing.T) {
 					kv := gpu.KV{PageRows: pageRows, Dim: kvHeads * dim}
 					kv.VOffset = kv.PartBytes()
 					for p := 0; p < most; p += pageRows {
-						kv.Pages = append(kv.Pages, benchFloats(t, d, kv.PartBytes()/2))
+						kv.Pages = kv.Pages.Append(benchFloats(t, d, kv.PartBytes()/2))
 					}
 					run := func(c *gpu.Commands) {
 						if err := d.Run(c); err != nil {

@@ -30,7 +30,7 @@ func benchCache(b *testing.B, d *Device, n, dim, group int) gpu.KV {
 	}
 	kv.VOffset = kv.PartBytes()
 	for p := 0; p < n; p += kv.PageRows {
-		kv.Pages = append(kv.Pages, benchFloats(b, d, kv.PartBytes()/2))
+		kv.Pages = kv.Pages.Append(benchFloats(b, d, kv.PartBytes()/2))
 	}
 	return kv
 }
@@ -216,7 +216,7 @@ func layeredCaches(b *testing.B, d *Device, layers, n, dim, group int, latent bo
 		page := benchFloats(b, d, layers*size/4)
 		for i := range caches {
 			c := &caches[i]
-			c.Pages = append(c.Pages, page)
+			c.Pages = c.Pages.Append(page)
 			c.KOffset, c.VOffset = i*size, i*size+size-part
 		}
 	}

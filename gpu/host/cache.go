@@ -4,18 +4,18 @@ import "github.com/moeflux/moeflux-actor/gpu"
 
 // keys and values return the page's memory, float32 [PageRows, Dim].
 func keys(kv *gpu.KV, page int) []float32 {
-	return floatsAt(kv.Pages[page].At(kv.KOffset), kv.PageRows*kv.Dim)
+	return floatsAt(kv.Pages.At(page).At(kv.KOffset), kv.PageRows*kv.Dim)
 }
 
 func values(kv *gpu.KV, page int) []float32 {
-	return floatsAt(kv.Pages[page].At(kv.VOffset), kv.PageRows*kv.Dim)
+	return floatsAt(kv.Pages.At(page).At(kv.VOffset), kv.PageRows*kv.Dim)
 }
 
 // codes returns the codes and scales, [PageRows, Dim] and [Dim/Group, PageRows], of a page's keys
 // or values, which begin at offset. Behind the codes are bytes enough for a vector that ends beyond
 // them.
 func codes(kv *gpu.KV, page, offset int) (codes []byte, scales []float32) {
-	v := kv.Pages[page].At(offset)
+	v := kv.Pages.At(page).At(offset)
 	return bytesAt(v, kv.PartBytes()), floatsAt(v.At(kv.ScalesAt()), kv.PageRows*kv.Groups())
 }
 
@@ -23,7 +23,7 @@ func codes(kv *gpu.KV, page, offset int) (codes []byte, scales []float32) {
 func keep(kv *gpu.KV, offset, position int, x []float32) {
 	page, row := position/kv.PageRows, position%kv.PageRows
 	if kv.Format == gpu.KVF32 {
-		copy(floatsAt(kv.Pages[page].At(offset), kv.PageRows*kv.Dim)[row*kv.Dim:], x)
+		copy(floatsAt(kv.Pages.At(page).At(offset), kv.PageRows*kv.Dim)[row*kv.Dim:], x)
 		return
 	}
 	q, scales := codes(kv, page, offset)
@@ -41,7 +41,7 @@ func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) 
 		row := p % kv.PageRows
 		run := min(n, kv.PageRows-row)
 		if kv.Format == gpu.KVF32 {
-			from := floatsAt(kv.Pages[p/kv.PageRows].At(offset), kv.PageRows*kv.Dim)[row*kv.Dim+at:]
+			from := floatsAt(kv.Pages.At(p/kv.PageRows).At(offset), kv.PageRows*kv.Dim)[row*kv.Dim+at:]
 			for i := range run {
 				copy(dst[i*width:(i+1)*width], from[i*kv.Dim:])
 			}
@@ -60,7 +60,7 @@ func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 	for n > 0 {
 		row := p % kv.PageRows
 		run := min(n, kv.PageRows-row)
-		part := bytesAt(kv.Pages[p/kv.PageRows].At(offset), kv.PartBytes())
+		part := bytesAt(kv.Pages.At(p/kv.PageRows).At(offset), kv.PartBytes())
 		if kv.Format == gpu.KVF32 {
 			v.touch(part[4*(row*kv.Dim+at):], 4*width, 4*kv.Dim, run)
 		} else {

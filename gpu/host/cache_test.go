@@ -78,9 +78,9 @@ func asFloats(t *testing.T, d *Device, kv *gpu.KV) gpu.KV {
 	if kv.VOffset == kv.KOffset {
 		f.VOffset = 0
 	}
-	for page := range kv.Pages {
+	for page := range kv.Pages.Len() {
 		v := benchFloats(t, d, 2*kv.PageRows*kv.Dim)
-		f.Pages = append(f.Pages, v)
+		f.Pages = f.Pages.Append(v)
 		for _, part := range [][2]int{{kv.KOffset, f.KOffset}, {kv.VOffset, f.VOffset}} {
 			to := floatsAt(v.At(part[1]), kv.PageRows*kv.Dim)
 			q, scales := codes(kv, page, part[0])
@@ -100,7 +100,7 @@ func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 		kv.VOffset = 0
 	}
 	for p := 0; p < n; p += kv.PageRows {
-		kv.Pages = append(kv.Pages, benchFloats(t, d, kv.PartBytes()/2))
+		kv.Pages = kv.Pages.Append(benchFloats(t, d, kv.PartBytes()/2))
 	}
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(kv.Dim)))
 	place := func() gpu.View {
@@ -134,8 +134,8 @@ func TestInt8Cache(t *testing.T) {
 				d := openConfig(t, cfg)
 				kv := int8Cache(t, d, gpu.KV{PageRows: c.pageRows, Dim: c.kvHeads * c.dim, Group: c.group}, c.pos+c.rows)
 				var pages [][]byte
-				for _, p := range kv.Pages {
-					pages = append(pages, bytesAt(p, 2*kv.PartBytes()))
+				for i := range kv.Pages.Len() {
+					pages = append(pages, bytesAt(kv.Pages.At(i), 2*kv.PartBytes()))
 				}
 				if first == nil {
 					for _, p := range pages {

@@ -163,7 +163,7 @@ func (b deviceBuffer) Release()      {}
 // attentionOver is work for all threads that reads pages.
 func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
 	const heads, dim, rows = 4, 64, 64
-	kv := gpu.KV{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4, Pages: []gpu.View{page}}
+	kv := gpu.KV{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4, Pages: gpu.PagesOf(page)}
 	c := new(gpu.Commands)
 	c.EncodeFill(gpu.Fill{Dst: benchFloats(t, d, 4), Bytes: 4})
 	c.EncodeAttention(gpu.Attention{Q: benchFloats(t, d, rows*heads*dim), Y: benchFloats(t, d, rows*heads*dim), QRowStride: heads * dim,

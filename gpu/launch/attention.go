@@ -6,8 +6,6 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-type page struct{ k, v uint64 }
-
 type attentionRow struct{ row, pos, pages, pageRows uint32 }
 
 // tile is some rows of a sequence that follow one another.
@@ -16,6 +14,7 @@ type tile struct{ entry, rows uint32 }
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
 	scale                                                                       float32
+	keys, values                                                                uint64 // bytes from a page's beginning
 }
 
 // Positions are added in chunks, and chunks in spans: see cache.metal.
@@ -47,9 +46,10 @@ func (x *encoder) attention(o *gpu.Attention) {
 func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	_, latent := op.(*gpu.LatentAttention)
 	valueDim := or(o.ValueDim, o.HeadDim)
-	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, wide: widePages(o, valueDim), format: cacheFormat(o)}
-	few, many := x.attentionTables(o.Segments, latent, a.tileable())
-	a.pages = table(x, x.lists.pages)
+	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, format: cacheFormat(o), keysOnly: latent}
+	a.set, a.pages = x.pages.find(o.Segments)
+	a.wide = widePages(o, valueDim, a.set)
+	few, many := a.rows()
 	a.few(few)
 	a.many(many)
 }
@@ -63,8 +63,10 @@ type attending struct {
 	at       int // scratch memory below is in use
 	valueDim int
 	wide     bool
-	format   int // KV8
-	pages    int // the table
+	format   int  // KV8
+	keysOnly bool // keys are the values, too
+	set      *pageSet
+	pages    int // its index
 }
 
 // cacheFormat is the KV8 of the kernels.
@@ -89,8 +91,12 @@ func (a *attending) tileable() bool {
 func (a *attending) params(heads, per, parts int) attentionParams {
 	kv := &a.Segments[0].KV // all are of one width and format
 	group := a.Heads / a.KVHeads
+	keys, values := uint64(kv.KOffset), uint64(kv.VOffset)
+	if a.keysOnly {
+		values = keys
+	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
-		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale}
+		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale, keys, values}
 }
 
 // blockHeads is how many query heads of a key-value head a threadgroup takes: as many as there are,
@@ -153,7 +159,7 @@ func (a *attending) few(rows []attentionRow) {
 		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format)
 		a.places(a.q)
 		a.tableAt(list)
-		a.tableAt(a.pages)
+		a.pageTable(a.pages)
 		a.places(a.y, sums, ml)
 		constants(a.encoder, p)
 		a.end(attentionThreads, n*parts, a.KVHeads*int(p.blocks))
@@ -183,7 +189,7 @@ func (a *attending) many(rows []attentionRow) {
 		a.begin(a.op, "attention_tiles", a.HeadDim, heads, a.format)
 		a.places(a.q)
 		a.tableAt(list)
-		a.tableAt(a.pages)
+		a.pageTable(a.pages)
 		a.tableAt(tiles)
 		a.places(a.y, sums, ml)
 		constants(a.encoder, p)
@@ -227,59 +233,48 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	a.end(threads, a.Heads*ceil(a.valueDim, mergedChannels), n)
 }
 
-// attentionTables puts the sequences' pages into lists.pages and the rows of all segments into
-// lists.rows: first those of segments that have few rows, then, if tiles are to be had, those of
-// the others. keys says that keys are the values, too.
-func (x *encoder) attentionTables(segments []gpu.KVSegment, keys, tiles bool) (few, many []attentionRow) {
-	l := &x.lists
-	l.rows, l.pages = l.rows[:0], l.pages[:0]
-	rows := func(i int, pages int) {
-		s := &segments[i]
+// pageTable binds a page set.
+func (x *encoder) pageTable(set int) {
+	x.args = append(x.args, argument{source: fromPages, offset: set})
+}
+
+// rows lists the rows of all segments: first those of segments that have few rows, then, if tiles
+// are to be had, those of the others.
+func (a *attending) rows() (few, many []attentionRow) {
+	l := &a.lists
+	l.rows = l.rows[:0]
+	tiles := a.tileable()
+	add := func(i int) {
+		s := &a.Segments[i]
+		first := uint32(a.set.sequences[i].first)
 		for r := range s.Rows {
-			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(s.Pos + r), pages: uint32(pages), pageRows: uint32(s.KV.PageRows)})
+			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(s.Pos + r), pages: first, pageRows: uint32(s.KV.PageRows)})
 		}
 	}
-	for i := range segments {
-		s := &segments[i]
-		first := len(l.pages)
-		for _, v := range s.KV.Pages[:(s.Pos+s.Rows-1)/s.KV.PageRows+1] {
-			a := address(v)
-			p := page{a + uint64(s.KV.KOffset), a + uint64(s.KV.VOffset)}
-			if keys {
-				p.v = p.k
-			}
-			l.pages = append(l.pages, p)
-		}
-		if !tiles || s.Rows < leastTiled {
-			rows(i, first)
+	for i := range a.Segments {
+		if !tiles || a.Segments[i].Rows < leastTiled {
+			add(i)
 		}
 	}
 	n := len(l.rows)
-	for i, first := 0, 0; i < len(segments); i++ {
-		s := &segments[i]
-		if tiles && s.Rows >= leastTiled {
-			rows(i, first)
+	for i := range a.Segments {
+		if tiles && a.Segments[i].Rows >= leastTiled {
+			add(i)
 		}
-		first += (s.Pos+s.Rows-1)/s.KV.PageRows + 1
 	}
 	return l.rows[:n], l.rows[n:]
 }
 
 // widePages reports whether 4 channels of the cache can be loaded at once.
-func widePages(o *gpu.Attention, valueDim int) bool {
+func widePages(o *gpu.Attention, valueDim int, set *pageSet) bool {
 	if o.HeadDim%4 != 0 || valueDim%4 != 0 {
 		return false
 	}
 	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 { // 4 bytes, which pages are aligned to
 		return kv.Group%4 == 0
 	}
-	for i := range o.Segments {
-		kv := &o.Segments[i].KV
-		if kv.KOffset%16 != 0 || kv.VOffset%16 != 0 || !aligned(16, kv.Pages...) {
-			return false
-		}
-	}
-	return true
+	kv := &o.Segments[0].KV
+	return kv.KOffset%16 == 0 && kv.VOffset%16 == 0 && set.offsets%16 == 0
 }
 
 type appendRow struct {
@@ -300,7 +295,7 @@ func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 		s := &segments[i]
 		for r := range s.Rows {
 			pos := s.Pos + r
-			a := address(s.KV.Pages[pos/s.KV.PageRows])
+			a := address(s.KV.Pages.At(pos / s.KV.PageRows))
 			l.appends = append(l.appends, appendRow{k: a + uint64(s.KV.KOffset), v: a + uint64(s.KV.VOffset), row: uint32(s.Row + r),
 				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
 		}

@@ -63,7 +63,6 @@ func (x *encoder) encode(op gpu.Op) error {
 // lists are what operations build their tables in.
 type lists struct {
 	rows    []attentionRow
-	pages   []page
 	tiles   []tile
 	appends []appendRow
 	conv    []convRow

@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -42,6 +43,7 @@ type encoder struct {
 	tableMemory   region
 	scratch       region
 	jobMemory     region // of the experts of the operation under way
+	pages         pageSets
 	kernels       map[variant]Kernel
 	pipelines     map[Kernel]Pipeline
 	bound         []Arg
@@ -50,7 +52,8 @@ type encoder struct {
 	scratchWanted int
 	lastSplit     lastSplit
 	jobsWanted    int
-	routed        *gpu.Route // of one row, if the lists of its picks are there
+	routed        *gpu.Route  // of one row, if the lists of its picks are there
+	failed        atomic.Bool // a Submit of this encoder, since the last run
 }
 
 // region is memory of the encoder's own that grows. Smaller ones from before are kept: work in
@@ -93,6 +96,7 @@ func (x *encoder) release() {
 	x.tableMemory.release()
 	x.scratch.release()
 	x.jobMemory.release()
+	x.pages.release()
 }
 
 // source tells where an argument comes from.
@@ -104,13 +108,14 @@ const (
 	fromTables
 	fromScratch
 	fromJobs
+	fromPages
 )
 
 // argument is an Arg before the places of tables and scratch memory are known.
 type argument struct {
 	source    source
 	memory    Memory
-	offset, n int // bytes; of constants in encoder.constants
+	offset, n int // bytes; of constants in encoder.constants; of pages the set's index
 }
 
 // step is a launch or one of the transfers.
@@ -129,6 +134,10 @@ type step struct {
 func (x *encoder) run(t *ticket) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
 	x.scratchWanted, x.jobsWanted, x.routed = 0, 0, nil
+	x.pages.clock++
+	if x.failed.Swap(false) {
+		x.pages.forget()
+	}
 	ops := t.commands.Ops()
 	for x.at = 0; x.at < len(ops); {
 		if n := x.join(ops[x.at:]); n > 0 {
@@ -154,6 +163,9 @@ func (x *encoder) run(t *ticket) error {
 		if err := x.stream.CopyIn(x.tableMemory.memory, 0, x.tables); err != nil {
 			return err
 		}
+	}
+	if err := x.writePages(t); err != nil {
+		return err
 	}
 	for i := range x.steps {
 		s := &x.steps[i]
@@ -187,6 +199,8 @@ func (x *encoder) do(s *step) error {
 			x.bound = append(x.bound, Arg{Memory: x.tableMemory.memory, Offset: a.offset})
 		case fromScratch:
 			x.bound = append(x.bound, Arg{Memory: x.scratch.memory, Offset: a.offset})
+		case fromPages:
+			x.bound = append(x.bound, Arg{Memory: x.pages.sets[a.offset].memory.memory})
 		case fromJobs:
 			x.bound = append(x.bound, Arg{Memory: x.jobMemory.memory, Offset: a.offset})
 		}
@@ -314,6 +328,11 @@ func more[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
+// bytesOf returns the memory of items, which has at least one, as bytes.
+func bytesOf[T any](items []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*int(unsafe.Sizeof(items[0])))
+}
+
 // leastTable is the room in bytes that a table takes, a power of two.
 const leastTable = 64
 
@@ -323,7 +342,7 @@ const leastTable = 64
 func table[T any](x *encoder, items []T) int {
 	at, room := len(x.tables), leastTable
 	if len(items) > 0 {
-		x.tables = append(x.tables, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(items))), len(items)*int(unsafe.Sizeof(items[0])))...)
+		x.tables = append(x.tables, bytesOf(items)...)
 	}
 	for at+room < len(x.tables) {
 		room *= 2

@@ -168,7 +168,7 @@ func (s *fakeStream) Close() error {
 	return nil
 }
 
-func openFake(t *testing.T, f *fake) *Device {
+func openFake(t testing.TB, f *fake) *Device {
 	t.Helper()
 	d, err := New(f)
 	if err != nil {
@@ -185,7 +185,7 @@ func openFake(t *testing.T, f *fake) *Device {
 	return d
 }
 
-func newBuffer(t *testing.T, d gpu.Device, n int) gpu.View {
+func newBuffer(t testing.TB, d gpu.Device, n int) gpu.View {
 	t.Helper()
 	b, err := d.NewBuffer(n)
 	if err != nil {
@@ -196,7 +196,7 @@ func newBuffer(t *testing.T, d gpu.Device, n int) gpu.View {
 }
 
 // newQueue makes a queue that is closed before buffers are released.
-func newQueue(t *testing.T, d gpu.Device) gpu.Queue {
+func newQueue(t testing.TB, d gpu.Device) gpu.Queue {
 	t.Helper()
 	q, err := d.NewQueue()
 	if err != nil {
@@ -274,7 +274,7 @@ func TestNoScratch(t *testing.T) {
 	x, page, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	c := new(gpu.Commands)
 	c.EncodeAttention(gpu.Attention{Q: x, Y: x.At(1 << 16), Heads: heads, KVHeads: 1, HeadDim: dim, QRowStride: heads * dim, QHeadStride: dim, Scale: 1,
-		Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, KV: gpu.KV{Pages: []gpu.View{page}, PageRows: 1000, Dim: dim, VOffset: 1 << 19}}}})
+		Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, KV: gpu.KV{Pages: gpu.PagesOf(page), PageRows: 1000, Dim: dim, VOffset: 1 << 19}}}})
 	f.refuse = 1<<16 + 1 // what tables take there is
 	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), "between launches") {
 		t.Errorf("error %v, want ErrOutOfMemory of what operations need between launches", err)
@@ -377,7 +377,7 @@ func TestNoAllocations(t *testing.T) {
 	d := openFake(t, f)
 	v, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	at := func(i int) gpu.View { return v.At(i << 16) }
-	kv := gpu.KV{Pages: []gpu.View{state}, PageRows: 64, Dim: 64, KOffset: 0, VOffset: 1 << 15}
+	kv := gpu.KV{Pages: gpu.PagesOf(state), PageRows: 64, Dim: 64, KOffset: 0, VOffset: 1 << 15}
 	segments := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
 	states := []gpu.StateSegment{{Rows: 2, State: state}}
 	w := gpu.Matrix{Rows: 32, Cols: 64, Weight: at(2)}

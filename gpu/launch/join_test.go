@@ -33,7 +33,7 @@ func affine(rows, cols int, at gpu.View) gpu.Matrix {
 // headOps is the way of queries, keys and values of 2 rows to attention.
 func headOps(c *gpu.Commands, at func(i int) gpu.View, format gpu.KVFormat) {
 	const rows, heads, kvHeads, dim = 2, 4, 2, 32
-	kv := gpu.KV{Pages: []gpu.View{at(5)}, PageRows: 8, Dim: kvHeads * dim, VOffset: 4096, Format: format}
+	kv := gpu.KV{Pages: gpu.PagesOf(at(5)), PageRows: 8, Dim: kvHeads * dim, VOffset: 4096, Format: format}
 	if format == gpu.KVInt8 {
 		kv.Group = dim
 	}
@@ -114,7 +114,7 @@ func TestJoins(t *testing.T) {
 		{"latents", func(c *gpu.Commands, at func(int) gpu.View) {
 			const heads, rank, nope, rotary = 2, 32, 16, 8
 			const kept, width = rank + rotary, nope + rotary
-			kv := gpu.KV{Pages: []gpu.View{at(4)}, PageRows: 8, Dim: kept}
+			kv := gpu.KV{Pages: gpu.PagesOf(at(4)), PageRows: 8, Dim: kept}
 			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept})
 			c.EncodeRope(gpu.Rope{X: at(0).Floats(rank), Table: at(2), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary})
 			c.EncodeRope(gpu.Rope{X: at(1).Floats(nope), Table: at(2), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width})

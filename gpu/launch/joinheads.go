@@ -278,7 +278,7 @@ func apartFromCache(o *gpu.AppendKV, all ...extent) bool {
 		kv := &s.KV
 		for p := s.Pos / kv.PageRows; p <= (s.Pos+s.Rows-1)/kv.PageRows; p++ {
 			first := min(kv.KOffset, kv.VOffset)
-			if !extentOf(kv.Pages[p].At(first), max(kv.KOffset, kv.VOffset)-first+kv.PartBytes()).apart(all...) {
+			if !extentOf(kv.Pages.At(p).At(first), max(kv.KOffset, kv.VOffset)-first+kv.PartBytes()).apart(all...) {
 				return false
 			}
 		}

@@ -186,12 +186,16 @@ func (q *queue) run(x *encoder, t *ticket) {
 		watch(true)
 	}
 	q.watching.Unlock()
+	t.x = x
 	t.failed = x.run(t)
 	x.stream.Commit(t.complete)
 }
 
 // complete ends t: the back end's word of what was committed with it.
 func (q *queue) complete(t *ticket, ns int64, err error) {
+	if err != nil || t.failed != nil {
+		t.x.failed.Store(true)
+	}
 	q.watching.Lock()
 	q.mu.Lock()
 	q.inFlight--
@@ -211,8 +215,10 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 type ticket struct {
 	q        *queue
 	commands *gpu.Commands
-	tables   []byte // of the operations, until it is done
-	failed   error  // while encoding
+	x        *encoder // that encoded it
+	tables   []byte   // of the operations, until it is done
+	pages    []uint64 // likewise
+	failed   error    // while encoding
 	complete func(ns int64, err error)
 	ns       atomic.Int64
 

@@ -80,9 +80,6 @@ func keep(c *gpu.Commands) (list []gpu.Op) {
 		case *gpu.AppendKV:
 			k := *o
 			k.Segments = append([]gpu.KVSegment(nil), o.Segments...)
-			for i := range k.Segments {
-				k.Segments[i].KV.Pages = append([]gpu.View(nil), o.Segments[i].KV.Pages...)
-			}
 			list = append(list, &k)
 		case *gpu.DeltaRule:
 			k := *o

@@ -67,7 +67,7 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 		return s, fmt.Errorf("dispatch: layer %d of %d", layer, len(m.Layers))
 	}
 	l := m.Layers[layer]
-	full, latent := x.layout.fullKV(l.MixerIndex, nil), x.layout.latentKV(l.MixerIndex, nil)
+	full, latent := x.layout.fullKV(l.MixerIndex, gpu.Pages{}), x.layout.latentKV(l.MixerIndex, gpu.Pages{})
 	conv, head := m.LinearConvDim()*4, m.LinearValueHeadDim*m.LinearKeyHeadDim*4
 	switch {
 	case l.Mixer == model.FullAttention && p == snapshot.Keys:

@@ -38,14 +38,14 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 }
 
 // fullKV returns what a page table means to the i-th full attention layer.
-func (l *kvLayout) fullKV(i int, pages []gpu.View) gpu.KV {
+func (l *kvLayout) fullKV(i int, pages gpu.Pages) gpu.KV {
 	kv, at := l.full, i*2*l.full.PartBytes()
 	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
 	return kv
 }
 
 // latentKV returns what a page table means to the i-th latent attention layer.
-func (l *kvLayout) latentKV(i int, pages []gpu.View) gpu.KV {
+func (l *kvLayout) latentKV(i int, pages gpu.Pages) gpu.KV {
 	kv, at := l.latent, i*l.latent.PartBytes()
 	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
 	return kv

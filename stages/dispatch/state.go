@@ -34,7 +34,7 @@ type state struct {
 	// Of a sequence: its pages in its last step, by name and where they lie. They only change while
 	// no step of it is in flight.
 	ids   []stages.PageID
-	pages []gpu.View
+	pages gpu.Pages
 }
 
 func newStates(cfg Config, dev gpu.Device) *states {
@@ -92,13 +92,13 @@ func (s *states) turn(st *state, ids []stages.PageID) error {
 	for n < len(st.ids) && n < len(ids) && st.ids[n] == ids[n] {
 		n++
 	}
-	st.ids, st.pages = st.ids[:n], st.pages[:n]
+	st.ids, st.pages = st.ids[:n], st.pages.First(n)
 	for _, id := range ids[n:] {
 		v, err := s.page(id)
 		if err != nil {
 			return err
 		}
-		st.ids, st.pages = append(st.ids, id), append(st.pages, v)
+		st.ids, st.pages = append(st.ids, id), st.pages.Append(v)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (s *states) take(from, to stages.StateID) {
 	s.drop(to)
 	st := s.all[from]
 	delete(s.all, from)
-	st.ids, st.pages = nil, nil
+	st.ids, st.pages = nil, gpu.Pages{}
 	s.all[to] = st
 }
 

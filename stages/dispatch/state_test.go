@@ -66,7 +66,7 @@ func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segme
 				if s.Row != segments[i].Row || s.Rows != segments[i].Rows || s.Pos != segments[i].Pos {
 					t.Errorf("segment %d is %+v, want %+v", i, s, segments[i])
 				}
-				pages = append(pages, s.KV.Pages)
+				pages = append(pages, views(s.KV.Pages))
 			}
 		}
 	}
@@ -108,6 +108,13 @@ func TestPages(t *testing.T) {
 	if want := 2 * 4 * b.cfg.NumKeyValueHeads * b.cfg.HeadDim * 4; page != want {
 		t.Errorf("a page has %d bytes, want %d", page, want)
 	}
+}
+
+func views(pages gpu.Pages) (list []gpu.View) {
+	for i := range pages.Len() {
+		list = append(list, pages.At(i))
+	}
+	return list
 }
 
 func ids(list ...stages.PageID) []stages.PageID { return list }
