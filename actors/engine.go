@@ -139,14 +139,14 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 	case <-ctx.Done():
 	}
 	cause := fmt.Errorf("evaluation cancelled: %w", context.Cause(ctx))
-	e.sendTo(stages.Sequencer, &stages.CancelEval{Seq: seq, Request: request, Cause: cause})
+	_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause}) // wait tells of an engine that is closed
 	late := time.NewTimer(cancelPatience)
 	defer late.Stop()
 	select {
 	case a := <-reply:
 		return a, nil
 	case <-late.C:
-		e.sendTo(stages.Sequencer, &stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
+		_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
 	case <-e.broken: // wait tells
 	case <-e.gone:
 	}

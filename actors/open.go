@@ -43,7 +43,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 // Spawn opens a model in the host service's actor system. ctx bounds the opening only.
+// A system that was shut down gives a *StoppedError.
 func Spawn(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Engine, error) {
+	if system.IsStopped() {
+		return nil, &StoppedError{}
+	}
 	return open(ctx, system, cfg)
 }
 

@@ -54,6 +54,13 @@ func TestMessagesFromOutside(t *testing.T) {
 	if n := strings.Count(log.String(), "a message was ignored"); n != 1 {
 		t.Errorf("%d messages were logged as ignored, want 1: %s", n, log.String())
 	}
+	// callers that cannot take an answer hold nobody up
+	system.Root.Send(e.PID(), &stages.DescribeSequence{Seq: 1, Caller: make(chan stages.Message)})
+	system.Root.Send(e.PID(), &stages.DescribeSequence{Seq: 1, Caller: "me"})
+	eval(t, sequence(t, e), 1, 2, 3)
+	if n := strings.Count(log.String(), "an answer was dropped"); n != 2 {
+		t.Errorf("%d answers were logged as dropped, want 2: %s", n, log.String())
+	}
 	if a, ok := ask(&stages.Drain{}).(*stages.Drained); !ok {
 		t.Errorf("Drain is answered by %+v", a)
 	}
@@ -108,6 +115,8 @@ func TestSystemShutdown(t *testing.T) {
 		_, err = e.ResizeSlots(ctx, 7)
 		stopped("slots", err)
 		stopped("Close", e.Close())
+		_, err = actors.Spawn(ctx, system, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: dev})
+		stopped("Spawn", err)
 		if after := mappings(t); after != before {
 			t.Errorf("%s after Close, %s before Open", after, before)
 		}

@@ -155,11 +155,18 @@ func (e *Engine) answer(to stages.Caller, m stages.Message) {
 	}
 	switch c := to.(type) {
 	case chan stages.Message:
-		c <- m // has a place for its only answer
+		select {
+		case c <- m: // the engine's own have a place for their only answer
+		default:
+			e.log.Warn("an answer was dropped: its channel has no room", "answer", fmt.Sprintf("%T", m))
+		}
 	case *reply:
 		c.deliver(m)
 	case *actor.PID:
 		e.system.Root.Send(c, m)
+	case nil: // nobody asked for one
+	default:
+		e.log.Warn("an answer was dropped: its caller is neither a channel of stages.Message nor a PID", "answer", fmt.Sprintf("%T", m), "caller", fmt.Sprintf("%T", c))
 	}
 }
 

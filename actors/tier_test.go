@@ -170,6 +170,13 @@ func TestTier(t *testing.T) {
 					case k == 9 && rng.IntN(10) == 0:
 						limit = rng.IntN(experts * layers)
 						h.resize(limit)
+					case k == 9 && rng.IntN(5) == 0:
+						h.forgetAll()
+						for key, rec := range h.at {
+							if rec != nil && rec.users == 0 {
+								t.Fatalf("expert %d was not forgotten", key)
+							}
+						}
 					}
 					r.settle()
 					for len(r.reading)+len(r.upload) > 12 {

@@ -221,8 +221,10 @@
 //	                                           each stage adds its figures; Stats pass along
 //	ResizeSlots        anyone -> expert-IO     another number of slots
 //	SlotsResized       expert-IO -> caller     how many there are now
-//	DescribePredictions  caller -> router      what does the next row of a sequence pick?
-//	PredictionsDescribed router -> caller      the experts, with chances
+//	DescribePredictions
+//	                   caller -> router        which experts is a sequence's next row expected to pick?
+//	PredictionsDescribed
+//	                   router -> caller        the experts, each with a chance
 //	ForgetExperts      anyone -> router -> expert-IO
 //	                                           drop predictions and experts, to force misses
 //	ExpertsForgotten   expert-IO -> caller     it is done
@@ -230,6 +232,6 @@
 //
 // To add a message: declare it in messages.go, with sender, receiver and ownership in its comment;
 // add a line here; handle it in the receiver's Step; add it to stagetest's list, so that scripts
-// can use it; and, if it has a Caller, add it to setCaller in package actors. If it is sent for
+// can use it; and, if it has a Caller, add it to request in package actors. If it is sent for
 // every token, take its memory from Spent.
 package stages
