@@ -92,8 +92,9 @@ func (e *ContextError) Error() string {
 		e.Tokens, e.Len, e.Max)
 }
 
-// StateMemoryError reports that the memory for states is used up, by pages of keys and values and by
-// the recurrent states of sequences. What is only remembered of texts does not count: it gives way.
+// StateMemoryError reports that the memory for states is used up, by pages of keys and values and
+// by the recurrent states of sequences. What is only remembered of texts does not count: it gives
+// way.
 type StateMemoryError struct {
 	Pages, States   int   // that are needed
 	Need, Used, Max int64 // bytes
@@ -126,7 +127,8 @@ func (e *CannotTruncateLinear) Error() string {
 		e.PosMax, e.Pos, e.Nearest)
 }
 
-// NoCheckpointError reports a position at which the sequence has no checkpoint. Nothing was changed.
+// NoCheckpointError reports a position at which the sequence has no checkpoint. Nothing was
+// changed.
 type NoCheckpointError struct {
 	Seq SeqID
 	Pos int
@@ -136,7 +138,8 @@ func (e *NoCheckpointError) Error() string {
 	return fmt.Sprintf("sequence %d has no checkpoint at %d", e.Seq, e.Pos)
 }
 
-// CheckpointPosError reports a request for a checkpoint at a position other than the sequence's own.
+// CheckpointPosError reports a request for a checkpoint at a position other than the sequence's
+// own.
 type CheckpointPosError struct {
 	Seq      SeqID
 	Pos, Len int

@@ -104,12 +104,12 @@ type CollectStats struct {
 	Caller Caller
 }
 
-// ResizeSlots bounds the number of expert slots. There are two bounds, the caller's and the memory's
-// (the governor's), and as many slots as both allow: at least those of one wave, at most those that
-// the engine was opened with. A bound holds until another ResizeSlots of its kind; one of all slots
-// or more lifts it. Fewer slots are reached as experts can be spared, and the memory of slots that
-// are given up goes back to the system; more come back empty. Anybody to expert-IO. The answer is a
-// SlotsResized.
+// ResizeSlots bounds the number of expert slots. There are two bounds, the caller's and the
+// memory's (the governor's), and as many slots as both allow: at least those of one wave, at most
+// those that the engine was opened with. A bound holds until another ResizeSlots of its kind; one
+// of all slots or more lifts it. Fewer slots are reached as experts can be spared, and the memory
+// of slots that are given up goes back to the system; more come back empty. Anybody to expert-IO.
+// The answer is a SlotsResized.
 type ResizeSlots struct {
 	Outside
 	Slots  int
@@ -151,8 +151,8 @@ type DescribePredictions struct {
 // PredictionsDescribed answers DescribePredictions. Router to caller.
 type PredictionsDescribed struct {
 	Outside
-	// the picks of the row before, heaviest first; none before the first row, or after ForgetSequence
-	// or ForgetExperts
+	// the picks of the row before, heaviest first; none before the first row, or after
+	// ForgetSequence or ForgetExperts
 	Predictions []Prediction
 	Err         error // a layer without a router
 }

@@ -2,17 +2,18 @@ package stages
 
 // Ticket is the completion of work given to a device, as the pipeline sees it.
 type Ticket interface {
-	// OnDone calls f once when the work is complete, and ends with it; see gpu.Ticket.
+	// OnDone calls f once, when the work is complete, with the error it ended with; see
+	// gpu.Ticket.
 	OnDone(f func(error))
 	// DeviceNS returns how long the device worked on it, in nanoseconds; 0 before it is done. It
 	// may be asked until OnDone's f has returned.
 	DeviceNS() int64
 }
 
-// Outbox is what a stage wants to happen after one message. The shell does it in the order of the
-// fields and empties the box; slices keep their memory.
+// Outbox is what a stage wants done after one message. The shell does it in the order of the fields
+// and empties the box. Slices keep their memory.
 type Outbox struct {
-	Frees   []SlotID // slots whose memory may go back to the system until they are read into again
+	Frees   []SlotID // slots whose memory may go back to the system until the next read into them
 	Reads   []ReadGroup
 	Hurries []Hurry
 	Awaits  []Await
@@ -42,8 +43,8 @@ type Matched struct {
 // HintOutcome says what became of the experts of a hint that were not in memory: see LayerStats.
 type HintOutcome struct{ Issued, Dropped, Declined, Skipped int }
 
-// Note is something rare that helps whoever looks for the reason of a speed: a text and keys with
-// values, as for a slog.Logger.
+// Note is a rare event that helps to explain a speed: a text, and keys with values as for a
+// slog.Logger.
 type Note struct {
 	Text string
 	Args []any
@@ -66,7 +67,7 @@ type Await struct {
 	Step   Step
 	ID     uint64
 	Ticket Ticket
-	After  Ticket // nil, or of earlier commands that must be done too, and whose error goes first
+	After  Ticket // nil, or of earlier commands that must be done too; their error goes first
 }
 
 // ReadGroup asks for reads, each of which is answered by an ExpertsRead of its own.

@@ -2,13 +2,13 @@ package stages
 
 import "time"
 
-// Stats is what the stages counted since the engine was opened.
+// Stats is what the stages have counted since the engine was opened.
 type Stats struct {
 	Steps, Rows, FailedSteps int64
 	Layers                   []LayerStats // [layers]
-	Slots                    int          // expert slots that there are now
-	SlotsUsed                int          // of these hold an expert, or are being read into
-	SlotsMost                int          // expert slots at Open, which there can be again
+	Slots                    int          // expert slots now
+	SlotsUsed                int          // those that hold an expert or are being read into
+	SlotsMost                int          // expert slots at Open, the most there can be
 	ReadErrors               int64
 	WavesSubmitted           int64
 	RingHighWater            int // most waves submitted and not retired at once
@@ -31,26 +31,26 @@ type LayerStats struct {
 	Evictions    int64 // experts that lost their slots
 
 	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended),
-	// Late (used while still being read) and Wasted (thrown out unused, or failed before anybody
-	// wanted it); PrefetchHeld are those that may still become one of them, read or being read and
-	// not used yet. So Issued = Hit + Late + Wasted + Held.
+	// Late (used while still being read) or Wasted (evicted unused, or failed before anybody wanted
+	// it). PrefetchHeld are those that may still become one of these: read or being read, and not
+	// used yet. So Issued = Hit + Late + Wasted + Held.
 	PrefetchIssued, PrefetchHit, PrefetchLate, PrefetchWasted, PrefetchHeld int64
-	// What was foretold, not in memory, and not read: Dropped because no slot was spare, Declined
-	// because time or chance spoke against it, Skipped because the layer's speculation was paused.
-	// An expert counts each time that it is foretold.
+	// What was predicted, not in memory, and not read: Dropped because no slot was spare, Declined
+	// because it was too unlikely or too late, Skipped because the layer's speculation was paused.
+	// An expert counts each time that it is predicted.
 	PrefetchDropped, PrefetchDeclined, PrefetchSkipped int64
-	// how often speculation was paused because it cost more than it saved
+	// times that speculation was paused because it cost more than it saved
 	PrefetchPauses int64
 	PrefetchPaused bool // it is now
 
 	Uses []int64 // [experts] picks of each
 
-	// Picks counts the picks of rows whose sequence had a row before, SamePicks those of them whose
-	// expert that row had picked in this layer too.
+	// Picks counts the picks of rows whose sequence had a row before. SamePicks counts those whose
+	// expert that earlier row had picked in this layer too.
 	Picks, SamePicks int64
-	// AheadPicks counts picks that this layer's router, applied to the previous layer's router
-	// input, was asked to foretell, AheadHits those it did; TwoAheadPicks and TwoAheadHits are of
-	// the input before that.
+	// AheadPicks counts picks that this layer's router was asked to predict from the previous
+	// layer's router input, AheadHits those that it did predict. TwoAheadPicks and TwoAheadHits
+	// count the same for the input of the layer before that.
 	AheadPicks, AheadHits       int64
 	TwoAheadPicks, TwoAheadHits int64
 
@@ -59,50 +59,50 @@ type LayerStats struct {
 
 // ReadStats is what the engine's reads of experts cost.
 type ReadStats struct {
-	Source      string // direct, buffered, or mmap: nothing is read then, but MajorFaults
+	Source      string // direct, buffered or mmap; with mmap only MajorFaults counts
 	Ended       int64  // reads, with or without an error
 	Speculative int64  // of these, asked for on a guess
 	Hurried     int64  // of these, wanted before they had begun
 	Bytes       int64  // read without an error
-	// experts that were not read, since the host's memory had them, where slots lie in a device's
-	// own
+	// experts that came from the host's memory and not from the disk, where slots lie in a device's
+	// own memory
 	FromHost int64
-	Uploaded int64 // bytes brought to such slots
+	Uploaded int64 // bytes uploaded to such slots
 	Failed   int64 // reads that failed for good
 	Retried  int64 // reads that were tried a second time
-	Overdue  int64 // times that a read was reported as late
-	// times that a read brought other bytes than were packed; 0 where reads are not verified
+	Overdue  int64 // reports of late reads
+	// reads that brought other bytes than were packed; 0 where reads are not verified
 	Corrupt     int64
 	WorkerTime  time.Duration // in reads, summed over workers
 	BusyTime    time.Duration // during which at least one read was under way
 	QueuedHigh  int           // the most reads that waited for a worker
 	RunningHigh int           // the most reads under way
-	// of the whole process: mapped memory that had to be read from the disk
+	// of the whole process: page faults that read from the disk
 	MajorFaults int64
 }
 
-// StateStats is what the engine keeps of states, and what that was good for.
+// StateStats says which states the engine keeps, and what that was good for.
 type StateStats struct {
 	Kept               int   // checkpoints, and what is remembered of texts
-	KeptBytes, KeptMax int64 // their recurrent states, and pages that nobody else holds
-	Remembered         int64 // states that were remembered of texts
-	Evicted            int64 // of all that was kept, given up for want of memory
-	Resumed            int64 // texts that were to be resumed
-	Reused             int64 // tokens of them that were not read again
+	KeptBytes, KeptMax int64 // for recurrent states, and pages that nobody else holds
+	Remembered         int64 // states of texts that were remembered
+	Evicted            int64 // kept states that were given up for lack of memory
+	Resumed            int64 // calls to resume a text
+	Reused             int64 // tokens of those texts that were not read again
 }
 
-// MemoryStats is what the engine knows about memory, in bytes.
+// MemoryStats is what the engine knows about memory. Sizes are in bytes.
 type MemoryStats struct {
-	Available     int64 // when the engine looked last; 0 before it has
+	Available     int64 // when the engine looked last; 0 before it has looked
 	SlotsAsked    int   // expert slots that memory allows, of those at Open; 0 with mapped experts
 	SlotsHeld     int64 // memory that the slots take up
-	HostHeld      int64 // memory of the host that holds experts beside a device's own
-	Shrunk, Grown int64 // times that slots were given up, and came back
+	HostHeld      int64 // host memory that holds experts for a device with its own memory
+	Shrunk, Grown int64 // times that slots were given up, and that they came back
 }
 
-// TracingStats counts what became of traced steps, and what of their traces is missing.
+// TracingStats counts what became of traced steps, and which parts of their traces are missing.
 type TracingStats struct {
-	Steps       int64 // whose spans were made
-	StepsLost   int64 // without spans: the exporter did not keep up, or panicked
-	RecordsLost int64 // of steps too long to be recorded whole; their spans say how many are missing
+	Steps       int64 // steps whose spans were made
+	StepsLost   int64 // steps without spans, since the exporter did not keep up, or panicked
+	RecordsLost int64 // records of steps that were too long; their spans say how many are missing
 }
