@@ -6,33 +6,33 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// ahead brings keys or values of a block to the caches: lines of whole rows are fetched along with
-// products, and what is left of them then is read in one go, which memory delivers fastest; parts
-// of rows are read in one go at once.
+// ahead brings the keys or values of a block to the caches. Lines of whole rows are prefetched
+// while products are computed; what is left of them afterwards is read in one go, which memory
+// delivers fastest. Parts of rows are read in one go at once.
 type ahead struct {
 	lines aheadLines // of the run of rows under way
 
 	v         *vectors
 	kv        *gpu.KV
-	at, width int  // channels
-	whole     bool // all there are
-	offset    int  // of the part of pages
-	p, end    int  // positions to come
+	at, width int  // first channel and how many
+	whole     bool // width is all channels
+	offset    int  // of the keys or values in a page
+	p, end    int  // positions still to fetch
 }
 
-// aheadLines are lines to fetch: multiplyAhead takes them from next on, which stays at last when
-// there are no more.
+// aheadLines are cache lines to fetch. multiplyAhead advances next, which stays at last when there
+// are no more.
 type aheadLines struct{ next, last unsafe.Pointer }
 
-// aheadBytes is what last leaves to be read: more than multiplyAhead takes in a step.
+// aheadBytes is how many bytes follow last: more than multiplyAhead takes in a step.
 const aheadBytes = 128
 
 func (r *ahead) set(v *vectors, kv *gpu.KV, at, width int) {
 	*r = ahead{v: v, kv: kv, at: at, width: width, whole: width == kv.Dim && v.multiplyAhead != nil}
 }
 
-// begin ends what was under way and goes on with n positions from p on, of what begins at offset in
-// a page.
+// begin finishes what was under way and starts n positions from p on, of the keys or values that
+// begin at offset in a page.
 func (r *ahead) begin(offset, p, n int) {
 	r.rest()
 	r.offset, r.p, r.end = offset, p, p+n
@@ -55,7 +55,7 @@ func (r *ahead) rest() {
 	}
 }
 
-// line makes sure of lines to fetch with a product, and reports whether there are any.
+// line prepares lines to fetch during a product, and reports whether there are any.
 func (r *ahead) line() bool {
 	if !r.whole {
 		return false
@@ -80,7 +80,7 @@ func (r *ahead) line() bool {
 	return r.lines.next != r.lines.last
 }
 
-// product is multiply; with few queries, what comes next is fetched along.
+// product is multiply. With few queries it also fetches what comes next.
 func (a *queries) product(c, x, b []float32, cs, as, bs, rows, depth, cols int, sum bool) {
 	if a.next != nil && a.next.line() {
 		a.multiplyAhead(c, x, b, cs, as, bs, rows, depth, cols, sum, (*byte)(unsafe.Pointer(&a.next.lines)))

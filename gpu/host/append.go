@@ -4,7 +4,7 @@ import "github.com/moeflux/moeflux-actor/gpu"
 
 // appendTask writes rows to caches; a chunk is some rows of a segment.
 type appendTask struct {
-	k, v             []float32 // v is nil if values are a part of the keys
+	k, v             []float32 // v is nil if values are part of the keys
 	kStride, vStride int
 	dim              int
 	segments         []gpu.KVSegment
@@ -28,7 +28,7 @@ func (t *appendTask) do(_ *scratch, chunk int) {
 	}
 }
 
-// roundNS is how many nanoseconds a channel takes that is rounded, in Go.
+// roundNS is how many nanoseconds it takes Go to round a channel.
 const roundNS = 2
 
 func (x *executor) runAppendKV(o *gpu.AppendKV) {

@@ -2,18 +2,19 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// attnPhase is what an attention task's chunks are.
+// attnPhase says what the chunks of an attention task are.
 type attnPhase uint8
 
 const (
 	attnWhole attnPhase = iota // tiles
 	attnSpans                  // spans of tiles: few rows that look far back
-	attnMerge                  // key-value heads of tiles, whose spans are done
+	attnMerge                  // key-value heads of tiles whose spans are done
 )
 
 // attnTask is attention. A tile is some rows of a segment and some query heads of one key-value
-// head, which share the reading of keys and values; or few rows and all heads: it reads whole rows
-// of pages, one after the other, which memory delivers twice as fast as a head's parts of them.
+// head, which share the reading of keys and values. With few rows a tile has all heads: it then
+// reads whole rows of pages in order, which memory delivers twice as fast as one head's parts of
+// rows.
 type attnTask struct {
 	*vectors
 	q, y                    []float32
@@ -21,7 +22,7 @@ type attnTask struct {
 	heads, kvHeads          int
 	dim, valueDim           int
 	perKV                   int // key-value heads in a tile: one or all
-	// query heads of a key-value head in a tile, such parts of a key-value head's
+	// query heads of each key-value head in a tile, and how many tiles they take
 	perHead, parts int
 	perRow         int // rows in a tile
 	tiles          int
@@ -42,7 +43,7 @@ func (t *attnTask) part(tile, span, n int) (stats, acc []float32) {
 	return p[:2*n], p[2*n:][:n*t.valueDim]
 }
 
-// attnTile is a tile, or what a chunk takes of it.
+// attnTile is a tile, or the part of it that a chunk takes.
 type attnTile struct {
 	seg       *gpu.KVSegment
 	row, rows int // of the operation
@@ -139,8 +140,8 @@ func (t *attnTask) doMerge(chunk int) {
 	t.write(&a, &tile, g)
 }
 
-// attend takes positions from first, where a span begins, to end. Those before until are this
-// thread's as well.
+// attend takes the positions from first, where a span begins, to end. Those up to until follow on
+// this thread.
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
 	kv, at := &tile.seg.KV, tile.kvHead*t.dim
 	if a.rows*a.heads < packedValues {
@@ -168,9 +169,9 @@ func (t *attnTask) spanEnds(p, end int) bool {
 	return t.phase == attnWhole && ((p+attnBlock)%attnSpan == 0 || p+attnBlock >= end)
 }
 
-// attendFew is attend for queries that are done with keys and values sooner than memory delivers
-// them: while the block's keys are taken its values are brought, and meanwhile the next block's
-// keys.
+// attendFew is attend for so few queries that memory is slower than the computation: while it uses
+// a block's keys it fetches the block's values, and while it uses the values it fetches the next
+// block's keys.
 func (t *attnTask) attendFew(a *queries, kv *gpu.KV, at, first, end, until int) {
 	rows := 0
 	next := a.next

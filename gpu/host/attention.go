@@ -2,27 +2,27 @@ package host
 
 import "math"
 
-// Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions, both
-// counted from position 0: what is summed together depends on a row's position alone.
+// Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions. Both are
+// counted from position 0, so what is summed together depends on a row's position alone.
 const (
 	attnBlock   = 64
 	attnSpan    = 256
 	lowestScore = -math.MaxFloat32
 )
 
-// Sizes of a tile: what it keeps besides a block of keys and values should stay in the second
+// Sizes of a tile. What it keeps besides a block of keys and values should stay in the second-level
 // cache.
 const (
 	tileFloats = 1 << 16
-	// queries from which on values are copied together, which makes them quicker to read
+	// with this many queries or more, values are copied together, which makes them quicker to read
 	packedValues = 32
 )
 
-// queries are some vectors that attend to the positions of some key-value heads: heads vectors of
-// each of them for each of some rows, the first of which is at position pos. Scores are sums over
-// the channels, ascending; weighted values are summed over a block's positions, ascending, and over
-// the blocks of a span, ascending, scaled to the largest score so far; so are spans. Each query is
-// computed as if alone.
+// queries are vectors that attend to the positions of some key-value heads: heads vectors for each
+// head and each row, the first row being at position pos. Scores are summed over the channels in
+// ascending order. Weighted values are summed over a block's positions, then over the blocks of a
+// span, then over spans, each in ascending order and scaled to the largest score so far. Each query
+// gives the bits it would give alone.
 type queries struct {
 	*vectors
 	kvHeads, rows, heads, pos int
@@ -30,10 +30,10 @@ type queries struct {
 	kt                        []float32 // a head's keys of the block [dim, attnBlock]
 	packed                    []float32 // its values of the block [attnBlock, valueDim]
 	pad                       []float32 // [lanes, dim]
-	next                      *ahead    // what is read meanwhile; nil with many queries
+	next                      *ahead    // what is fetched meanwhile; nil with many queries
 
 	all         headQueries // of all key-value heads, one after the other
-	headQueries             // of the one under way
+	headQueries             // of the current one
 }
 
 // headQueries are the queries of a key-value head and what becomes of them.
@@ -51,7 +51,7 @@ func (a *queries) floats() int {
 		2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
 }
 
-// lay divides mem. The first head is under way then.
+// lay divides mem among the fields and selects the first head.
 func (a *queries) lay(mem []float32) {
 	n := a.kvHeads * a.rows * a.heads
 	mem = aligned(mem)
@@ -62,7 +62,7 @@ func (a *queries) lay(mem []float32) {
 	a.head(0)
 }
 
-// head makes key-value head g the one under way.
+// head selects key-value head g.
 func (a *queries) head(g int) {
 	n, all := a.rows*a.heads, &a.all
 	part := func(x []float32, width int) []float32 {
@@ -89,7 +89,7 @@ func (a *queries) span(p int) (first int) {
 	return max(0, p-a.pos)
 }
 
-// sums are what the span of position p is summed in: the first one's are the totals.
+// sums returns what the span of position p is summed in. The first span sums into the totals.
 func (a *queries) sums(p int) (stats, acc []float32) {
 	if p < attnSpan {
 		return a.stats, a.acc
@@ -118,22 +118,21 @@ func (a *queries) addSpan(first int) {
 	}
 }
 
-// weigh takes the block of n positions from p on, whose keys are in kt and whose values value
-// returns.
+// weigh takes the block of n positions from p on. Its keys are in kt; value returns its values.
 func (a *queries) weigh(p, n int, value *valueRows) {
 	a.score(p, n)
 	a.soften(p, n)
 	a.addValues(p, n, value)
 }
 
-// score multiplies the queries with the keys of n positions from p on.
+// score multiplies the queries by the keys of n positions from p on.
 func (a *queries) score(p, n int) {
 	h, first := a.heads, max(0, p-a.pos)
 	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
 }
 
-// band returns the rows after r that attend to as many of the block's n positions as r does, and
-// how many these are.
+// band returns the end of the rows from r on that attend to as many of the block's n positions as r
+// does, and how many positions that is.
 func (a *queries) band(r, p, n int) (end, m int) {
 	if m := a.pos + r + 1 - p; m < n {
 		return r + 1, m
@@ -141,7 +140,7 @@ func (a *queries) band(r, p, n int) (end, m int) {
 	return a.rows, n
 }
 
-// soften makes weights of scores.
+// soften turns scores into weights.
 func (a *queries) soften(p, n int) {
 	stats, acc := a.sums(p)
 	h, vd := a.heads, a.valueDim

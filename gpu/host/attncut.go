@@ -2,14 +2,14 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// spanCut divides the spans of tiles into chunks. Of one tile, which has all key-value heads, each
-// thread takes as many spans as the others, one after the other, and what is left then goes head by
-// head.
+// spanCut divides the spans of tiles into chunks. If there is one tile, which has all key-value
+// heads, each thread takes the same number of successive spans, and what is left over is divided
+// head by head.
 type spanCut struct {
 	count   int // spans of a tile, at most
 	heads   int // key-value heads of a tile
 	threads int
-	apart   bool // one tile, with heads and spans in chunks of their own
+	apart   bool // one tile, divided into spans and heads
 	each    int  // spans of each thread, if apart
 	chunks  int
 }
@@ -17,19 +17,19 @@ type spanCut struct {
 // spanChunk is a span of a tile: all its key-value heads, or one of them.
 type spanChunk struct {
 	tile, span int
-	until      int // the thread goes on to here, in spans
+	until      int // the span before which the thread stops
 	alone      bool
 	head       int
 }
 
-// cutSpans divides tiles of so many key-value heads, of which the longest looks at last positions.
+// cutSpans divides tiles of heads key-value heads, the longest of which looks at last positions.
 func cutSpans(tiles, heads, last, threads int) spanCut {
 	c := spanCut{count: chunks(last, attnSpan), heads: heads, threads: threads}
 	c.chunks = tiles * c.count
 	if tiles == 1 && heads > 1 {
 		c.apart, c.each = true, last/attnSpan/threads
-		// Or all, the last one not whole, if that takes no longer: a head's parts of rows take half
-		// as long again.
+		// Or the threads take all spans, the last one short, if that takes no longer: reading one
+		// head's parts of rows takes half as long again.
 		all, whole := c.count/threads, c.each*threads*attnSpan
 		if c.count%threads == 0 && 2*all*threads*attnSpan <= 2*whole+3*(last-whole) {
 			c.each = all
@@ -39,7 +39,7 @@ func cutSpans(tiles, heads, last, threads int) spanCut {
 	return c
 }
 
-// chunk returns the i-th. The pool gives thread k those from k·chunks/threads on.
+// chunk returns the i-th chunk. The pool gives thread k those from k·chunks/threads on.
 func (c *spanCut) chunk(i int) spanChunk {
 	if !c.apart {
 		return spanChunk{tile: i / c.count, span: i % c.count, until: c.count}
@@ -83,14 +83,14 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	*t = attnTask{}
 }
 
-// mergeNS is about what adding spans takes.
+// mergeNS is about how long it takes to add up spans.
 func (t *attnTask) mergeNS() int {
 	const exponential = 10
 	return t.tiles * t.spans.count * t.perKV * t.perRow * t.perHead * (exponential + t.moving(2*t.valueDim))
 }
 
-// cutWide chooses tiles of all heads, if segments have few rows, the longest so many, and that
-// leaves enough for all threads.
+// cutWide chooses tiles with all heads if segments have few rows, the longest having longest of
+// them, and if that leaves enough work for all threads.
 func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	threads, group := len(x.pool.workers)+1, t.heads/t.kvHeads
 	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim {
@@ -110,8 +110,8 @@ func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	return true
 }
 
-// cut chooses tiles for work that takes ns: as large as the cache holds, more of them where threads
-// would go short.
+// cut chooses tiles for work that takes ns nanoseconds: as large as the cache holds, or smaller
+// where some threads would get none.
 func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	group := t.heads / t.kvHeads
 	most := max(8, tileFloats/(t.dim+2*t.valueDim))

@@ -11,15 +11,15 @@ func values(kv *gpu.KV, page int) []float32 {
 	return floatsAt(kv.Pages.At(page).At(kv.VOffset), kv.PageRows*kv.Dim)
 }
 
-// codes returns the codes and scales, [PageRows, Dim] and [Dim/Group, PageRows], of a page's keys
-// or values, which begin at offset. Behind the codes are bytes enough for a vector that ends beyond
-// them.
+// codes returns the codes [PageRows, Dim] and scales [Dim/Group, PageRows] of a page's keys or
+// values, which begin at offset. Enough bytes follow the codes for a vector that reads past their
+// end.
 func codes(kv *gpu.KV, page, offset int) (codes []byte, scales []float32) {
 	v := kv.Pages.At(page).At(offset)
 	return bytesAt(v, kv.PartBytes()), floatsAt(v.At(kv.ScalesAt()), kv.PageRows*kv.Groups())
 }
 
-// keep writes a row of keys or values, which begin at offset in a page, at a position.
+// keep writes a row of keys or values at a position; they begin at offset in a page.
 func keep(kv *gpu.KV, offset, position int, x []float32) {
 	page, row := position/kv.PageRows, position%kv.PageRows
 	if kv.Format == gpu.KVF32 {
@@ -34,8 +34,8 @@ func keep(kv *gpu.KV, offset, position int, x []float32) {
 	}
 }
 
-// fetch writes width channels from channel at on of n positions from p on, of keys or values which
-// begin at offset in a page, to dst [n, width].
+// fetch copies width channels from channel at on, of n positions from p on, to dst [n, width]. The
+// keys or values begin at offset in a page.
 func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) {
 	for n > 0 {
 		row := p % kv.PageRows
@@ -53,9 +53,8 @@ func (v *vectors) fetch(dst []float32, kv *gpu.KV, offset, at, width, p, n int) 
 	}
 }
 
-// bring touches width channels from channel at on of n positions from p on, of keys or values which
-// begin at offset in a page: a head's rows lie far apart, and kernels that compute with them wait
-// for a few lines at a time.
+// bring reads into the caches what fetch would copy. A head's rows lie far apart, and kernels that
+// compute with them would wait for a few lines at a time.
 func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 	for n > 0 {
 		row := p % kv.PageRows
@@ -71,11 +70,11 @@ func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 	}
 }
 
-// codeColumns divides the groups that transpose8 takes. Of float32 the group is 0.
+// codeColumns divides the groups that transpose8 takes. The group of float32 caches is 0.
 const codeColumns = 16
 
-// transposeKeys writes channels from at on of n positions from p on, p a multiple of attnBlock, to
-// dst [dim, attnBlock]. pad is [lanes, dim].
+// transposeKeys writes the channels from at on, of n positions from p on, to dst [dim, attnBlock].
+// p is a multiple of attnBlock; pad is [lanes, dim].
 func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
 	for j := 0; j < n; {
 		row := (p + j) % kv.PageRows
@@ -90,13 +89,13 @@ func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n in
 			j += whole
 			continue
 		}
-		// Groups of few codes, or fewer rows than a vector has before the page or the block ends:
-		// the next page's first ones come along.
+		// Groups are small, or fewer rows than a vector has lanes are left in the page or block:
+		// the next page's first rows are taken as well.
 		m := min(v.lanes, n-j)
 		v.fetch(pad, kv, kv.KOffset, at, dim, p+j, m)
 		rows := m
 		if j+v.lanes <= attnBlock {
-			rows = v.lanes // whatever lies after the last is not looked at, or overwritten
+			rows = v.lanes // rows after the last are ignored, or overwritten later
 		}
 		v.transposeAll(dst[j:], pad, attnBlock, dim, rows, dim)
 		j += m
@@ -113,8 +112,8 @@ type valueRows struct {
 	width int
 }
 
-// at returns the values from position p on, the floats between them, and how many of n there are
-// together.
+// at returns the values from position p on, the floats between their beginnings, and how many of n
+// lie in one run.
 func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
 	if v.block != nil {
 		return v.block[(p-v.first)*v.width:], v.width, n

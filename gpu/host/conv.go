@@ -2,7 +2,7 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// convTaps is the kernel size that the primitive serves.
+// convTaps is the kernel size that the primitive handles.
 const convTaps = 4
 
 // convTask is the causal convolution; a chunk is some channels of one segment.

@@ -14,11 +14,11 @@ type deltaTask struct {
 	segments                               []gpu.StateSegment
 }
 
-// deltaRowNS is the time that a row's gates and lengths take for a head.
+// deltaRowNS is the time that the gates and norms of a row take for one head.
 const deltaRowNS = 150
 
-// deltaRows is how many rows of input are prepared at a time: what a head's rows of state are then
-// taken through should stay in the second cache.
+// deltaRows is how many rows of input are prepared at a time. They should stay in the second-level
+// cache while a head's state passes through them.
 const deltaRows = 64
 
 func (t *deltaTask) do(s *scratch, chunk int) {
@@ -34,8 +34,8 @@ func (t *deltaTask) do(s *scratch, chunk int) {
 			dots[r] = t.keysOf(keys[r*2*t.keyDim:(r+1)*2*t.keyDim], first+r, key)
 		}
 		for h := key * group; h < (key+1)*group; h++ {
-			// Values are copied together, and outputs take their place: rows are a power of two
-			// apart, which no cache likes.
+			// Values are copied together, and outputs take their place: rows a power of two apart
+			// would share few lines of a cache.
 			for r := range rows {
 				t.gatesOf(gates[r*4:(r+1)*4], first+r, h, dots[r])
 				copy(values[r*t.valueDim:(r+1)*t.valueDim], t.qkv[(first+r)*t.width()+2*t.keyHeads*t.keyDim+h*t.valueDim:])
@@ -48,7 +48,7 @@ func (t *deltaTask) do(s *scratch, chunk int) {
 	}
 }
 
-// width is that of a row of qkv.
+// width returns the width of a row of qkv.
 func (t *deltaTask) width() int { return 2*t.keyHeads*t.keyDim + t.valueHeads*t.valueDim }
 
 // keysOf writes row r's normalised key and query of a key head to dst [2, keyDim] and returns their
@@ -64,7 +64,7 @@ func (t *deltaTask) keysOf(dst []float32, r, key int) float32 {
 // gatesOf writes row r's decay, β and key·query of value head h.
 func (t *deltaTask) gatesOf(gates []float32, r, h int, kq float32) {
 	decay := -math.Exp(float64(t.aLog[h]))
-	// The sum in float32, as the definition's operands are.
+	// The sum is float32, as the definition's operands are.
 	gates[0] = float32(math.Exp(decay * softplus(float64(t.alpha[r*t.valueHeads+h]+t.dtBias[h]))))
 	gates[1] = sigmoid(t.beta[r*t.valueHeads+h])
 	gates[2], gates[3] = kq, 0
@@ -76,9 +76,9 @@ func (t *deltaTask) normalise(y, x []float32, scale float64) {
 	t.norm(y, x, nil, float32(scale/math.Sqrt(float64(t.dot(x, x))+1e-6)))
 }
 
-// scan takes a head's state through rows that are prepared: in the variant's way as far as there
-// are whole vectors of keys and of values, the rest in the portable one. The outputs replace the
-// values [rows, valueDim].
+// scan takes a head's state through prepared rows. Whole vectors of keys and of values go through
+// the variant's primitive, the rest through the portable one. The outputs replace the values [rows,
+// valueDim].
 func (t *deltaTask) scan(state, keys, gates, values []float32) {
 	whole := 0
 	if t.keyDim%t.lanes == 0 {

@@ -30,22 +30,22 @@ func (a Activations) String() string {
 	return fmt.Sprintf("activations(%d)", uint8(a))
 }
 
-// maxThreads bounds Config.Threads: more is a mistake, not a machine.
+// maxThreads bounds Config.Threads: a larger number is a mistake.
 const maxThreads = 1024
 
 // Config says how a Device computes. The zero value is ready for use.
 type Config struct {
-	// Threads is how many goroutines compute at once, the one that runs the operations included. 0
-	// means the cores this process may use: GOMAXPROCS, the affinity mask and a container's quota
-	// are counted. Fewer leave cores to others; more than there are cores make the workers wait for
-	// each other.
+	// Threads is how many goroutines compute at once, including the one that runs the operations. 0
+	// means all cores that this process may use by GOMAXPROCS, its affinity mask and its
+	// container's quota. Fewer leave cores to other programs; with more threads than cores they
+	// wait for each other.
 	Threads int
 	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8
-	// is several times quicker where many rows travel together and rounds each input to 1/254 of
-	// the largest of its quantisation group.
+	// is several times faster where many rows travel together. It rounds each input by up to 1/254
+	// of the largest in its quantisation group.
 	Activations Activations
-	// Variant names the inner loops, one of Variants; "" means the best. Variants add in
-	// different orders and differ in the last bits; all are exact to the rounding of float32.
+	// Variant names the inner loops, one of Variants; "" means the best. Variants add in different
+	// orders and so differ in the last bits.
 	Variant string
 }
 
@@ -53,10 +53,10 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if c.Threads < 0 || c.Threads > maxThreads {
-		errs = append(errs, fmt.Errorf("host: %d threads, want 0 (all cores) to %d", c.Threads, maxThreads))
+		errs = append(errs, fmt.Errorf("host: %d threads: Config.Threads must be from 0 (all cores) to %d", c.Threads, maxThreads))
 	}
 	if c.Activations > Int8 {
-		errs = append(errs, fmt.Errorf("host: %v, want %v or %v", c.Activations, F32, Int8))
+		errs = append(errs, fmt.Errorf("host: %v: Config.Activations must be %v or %v", c.Activations, F32, Int8))
 	}
 	if variant(c.Variant) == nil {
 		errs = append(errs, fmt.Errorf("host: variant %q: this program has %s on this processor",
@@ -65,11 +65,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Device computes on the processor. Its methods may be called from many goroutines; work of several
-// queues shares the worker threads, one operation at a time.
+// Device computes on the processor. Its methods may be called from many goroutines. Queues share
+// the worker threads, one operation at a time.
 type Device struct {
 	threads int
-	rounds  bool // inputs of products to 8 bits
+	rounds  bool // inputs of products are rounded to 8 bits
 	kernels *kernels
 	pool    *pool
 
@@ -77,7 +77,7 @@ type Device struct {
 	closed  bool
 	queues  int                  // open
 	runs    int                  // under way
-	buffers int                  // not released, wrapped ones left out
+	buffers int                  // not released, wrapped ones not counted
 	wrapped map[*buffer]struct{} // not released
 	slab    *slab
 	idle    []*executor
@@ -92,8 +92,8 @@ func New(cfg Config) (*Device, error) {
 	}
 	threads := cfg.Threads
 	if threads == 0 {
-		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota; where
-		// somebody set it by hand it may be more than there is.
+		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota. If it was
+		// set by hand it may exceed the number of cores.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
 	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
@@ -115,10 +115,11 @@ func (d *Device) Name() string {
 // Threads returns how many goroutines compute at once.
 func (d *Device) Threads() int { return d.threads }
 
-// NewBuffer returns n zeroed bytes outside the Go heap, aligned to 64. Large ones begin a page.
+// NewBuffer returns n zeroed bytes outside the Go heap, aligned to 64 bytes. Large buffers begin at
+// a page.
 func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
 	if n <= 0 {
-		return nil, fmt.Errorf("host: a buffer of %d bytes, want at least 1", n)
+		return nil, fmt.Errorf("host: a buffer of %d bytes: it must have at least 1", n)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +140,7 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 		return nil, errors.New("host: wrapping no bytes")
 	}
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); at%4 != 0 {
-		return nil, fmt.Errorf("host: wrapping memory at %#x, want a multiple of 4", at)
+		return nil, fmt.Errorf("host: wrapping memory at %#x: it must begin at a multiple of 4", at)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +155,7 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 	return b, nil
 }
 
-// Run checks c and runs it in the caller's goroutine, with the worker threads. It is for tests and
+// Run checks c and runs it in the caller's goroutine and the worker threads. It is for tests and
 // the simulator; an engine uses a queue.
 func (d *Device) Run(c *gpu.Commands) error {
 	if err := c.Check(); err != nil {
@@ -188,9 +189,8 @@ func (d *Device) executorLocked() *executor {
 	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
-// Close ends the worker threads and gives the memory back. While queues are open, buffers not
-// released or a Run is under way it is an error and the device stays open. Closing twice is a
-// no-op.
+// Close ends the worker threads and releases the memory. It fails, and the device stays open, while
+// queues are open, buffers are not released or a Run is under way. Closing twice is a no-op.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,7 +2,7 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// lineFloats is the unit in which elementwise work is cut: one cache line.
+// lineFloats is the unit in which elementwise work is divided: one cache line.
 const lineFloats = 16
 
 type addTask struct {

@@ -31,27 +31,26 @@ func (e *KernelError) Unwrap() error {
 	return err
 }
 
-// inlineNS is the work, in estimated nanoseconds, below which an operation is not spread over
-// threads: handing it over costs a microsecond when the workers are awake and ten when they are
-// parked.
+// inlineNS is the work, in estimated nanoseconds, below which an operation runs on one thread:
+// handing it over costs a microsecond when the workers are awake and ten when they are parked.
 const inlineNS = 20_000
 
-// executor runs operations one after the other. It keeps the memory they need and the tasks they
-// become, so that in the steady state nothing is allocated.
+// executor runs operations one after the other. It keeps the memory and the tasks they need, so
+// that nothing is allocated in the steady state.
 type executor struct {
 	d       *Device
 	kernels *kernels
 	vectors *vectors
 	pool    *pool
 	scratch scratch // of the calling goroutine
-	rounds  bool    // inputs of products to 8 bits
+	rounds  bool    // inputs of products are rounded to 8 bits
 	inputs  rounded // of X
 	hiddens rounded // of what an expert's Down multiplies
 	pairs   []int32 // of all experts of an operation, expert after expert
-	counts  []int32 // of them, of each expert
+	counts  []int32 // pairs of each expert
 	uses    []expertUse
 	partial []float32 // of attention's spans
-	at      int       // operation under way
+	at      int       // the current operation
 
 	embed    embedTask
 	norm     normTask
@@ -75,7 +74,7 @@ type executor struct {
 	topK     topKTask
 }
 
-// run runs the operations of c in order, which have been checked. It stops at the first that
+// run runs the operations of c, which have been checked, in order. It stops at the first that
 // panics.
 func (x *executor) run(c *gpu.Commands) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -102,7 +101,7 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 	return nil
 }
 
-// do runs the first of ops, and those after it that share its job; it returns how many.
+// do runs the first of ops and those after it that share its job, and returns how many.
 func (x *executor) do(ops []gpu.Op) int {
 	switch o := ops[0].(type) {
 	case *gpu.Upload:
@@ -158,7 +157,7 @@ func (x *executor) do(ops []gpu.Op) int {
 	return 1
 }
 
-// parallel runs all chunks of t, which take about ns nanoseconds together, on the pool if that
+// parallel runs all chunks of t, which take about ns nanoseconds together. It uses the pool if that
 // pays.
 func (x *executor) parallel(t task, chunks, ns int) {
 	if len(x.pool.workers) == 0 || chunks == 1 || ns < inlineNS {
@@ -170,11 +169,11 @@ func (x *executor) parallel(t task, chunks, ns int) {
 	x.pool.run(&x.scratch, t, chunks)
 }
 
-// spread is how many chunks a task should have: several a thread, so that threads which others slow
-// down take fewer.
+// spread is how many chunks a task should have: several for each thread, so that a thread that
+// other work slows down takes fewer.
 func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
 
-// width returns how many of n items a chunk takes, a multiple of unit, for the task to spread.
+// width returns how many of n items a chunk takes, a multiple of unit, so that the task spreads.
 func (x *executor) width(n, unit int) int {
 	w := chunks(n, x.spread())
 	return (w + unit - 1) / unit * unit
@@ -195,7 +194,7 @@ func bytesAt(v gpu.View, n int) []byte {
 // floatsAt returns n float32 at v.
 func floatsAt(v gpu.View, n int) []float32 { return gpu.Floats(bytesAt(v, 4*n), n) }
 
-// or returns n, or what 0 stands for.
+// or returns n, or zero if n is 0.
 func or(n, zero int) int {
 	if n == 0 {
 		return zero

@@ -8,8 +8,8 @@ import (
 )
 
 // expertTask runs all experts of one operation in two phases, over chunks of rows of each expert's
-// matrices. In Scratch a pair has the gate's results, which become silu(gate)·up, then the up
-// projection's.
+// matrices. Scratch holds two rows for each pair: the gate's results, which become silu(gate)·up,
+// and the up projection's.
 type expertTask struct {
 	kernels    *kernels
 	vectors    *vectors
@@ -25,7 +25,7 @@ type expertTask struct {
 	down       bool // the phase
 }
 
-// expertUse is an expert and who wants it.
+// expertUse is an expert and the pairs that use it.
 type expertUse struct {
 	*gpu.Expert
 	pairs []int32 // row·TopK + pick, ascending
@@ -63,7 +63,7 @@ func (t *expertTask) do(s *scratch, chunk int) {
 	}
 }
 
-// input returns the rows that w multiplies: as they are, or rounded.
+// input returns the rows that w multiplies: exact or rounded.
 func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 	if t.rounds && w.affine() {
 		return r.rows(w.format.Group)
@@ -71,8 +71,8 @@ func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 	return *exact
 }
 
-// phase cuts the matrices of a phase into chunks; it returns their number and the time they take in
-// nanoseconds.
+// phase divides the matrices of a phase into chunks. It returns their number and how many
+// nanoseconds they take.
 func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	t.down, t.cuts = down, t.cuts[:0]
 	cost := func(e *expertUse) (w matrix, ns int) {
@@ -96,14 +96,14 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	return count, total
 }
 
-// wanted adds the groups that m's inputs are rounded in.
+// wanted marks the size of the groups in which m's inputs are rounded.
 func (t *expertTask) wanted(groups *[3]bool, m *gpu.Matrix) {
 	if g := m.Format.Group; t.rounds && m.Format.ScaleBytes(1, m.Cols) > 0 {
 		groups[groupAt(g)] = true
 	}
 }
 
-// usesOf groups the pairs of n experts by expert. Pairs of no expert of the table are left out.
+// usesOf groups pairs by expert. It leaves out pairs whose expert is not in the table.
 func (x *executor) usesOf(table []gpu.Expert, picks []int32) []expertUse {
 	x.counts = slices.Grow(x.counts[:0], len(table))[:len(table)]
 	clear(x.counts)
@@ -146,7 +146,7 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	t.y = floatRows(o.Y, pairs, dim, dim)
 
 	var in, hidden [3]bool
-	first := t.uses[0] // all have its formats
+	first := t.uses[0] // all have the same formats
 	t.wanted(&in, &first.Gate)
 	t.wanted(&in, &first.Up)
 	t.wanted(&hidden, &first.Down)

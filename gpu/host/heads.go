@@ -2,8 +2,7 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// headMatTask multiplies each head's vectors by that head's block of one matrix; a chunk is one
-// head.
+// headMatTask multiplies each head's vectors by its block of one matrix; a chunk is one head.
 type headMatTask struct {
 	*vectors
 	w                        matrix
@@ -31,7 +30,7 @@ func (t *headMatTask) do(s *scratch, h int) {
 	}
 }
 
-// transposeHead adds up the rows of the block, ascending, each times its input.
+// transposeHead adds up the rows of the block in ascending order, each times its input.
 func (t *headMatTask) transposeHead(s *scratch, h int) {
 	w := grow(&s.a, headRows*t.w.cols)
 	for i := 0; i < t.in; i += headRows {

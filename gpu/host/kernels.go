@@ -13,24 +13,25 @@ import (
 type kernels struct {
 	name  string
 	plain plainKernels
-	// int8s and floats multiply panels of affine codes with rows of X held as int8 or float32, by
-	// bits (see bitsAt) and number of rows of X less 1; nil where others take so many together. A
-	// kernel of one row takes one panel, one of more takes pair of them.
+	// int8s and floats multiply panels of affine codes by rows of X held as int8 or float32. They
+	// are indexed by bits (see bitsAt) and by the number of rows of X less 1; nil means that no
+	// kernel takes that many. A kernel of one row takes one panel, the others take pair panels.
 	int8s, floats [3][]panelKernel
 	pair          int
 	// quantise rounds a row of X to 8 bits, see quantiseGo.
 	quantise func(q *int8, scales, x *float32, group, groups int)
-	// arrange brings 16 rows of codes, arrangeScales of scales or biases, into a panel: blocks of
-	// 16 bytes a row, which are stride bytes apart. Without them Go does it.
+	// arrange arranges 16 rows of codes as a panel, arrangeScales 16 rows of scales or biases:
+	// blocks of 16 bytes of each row, rows being stride bytes apart. nil means that Go code does
+	// it.
 	arrange       [3]func(dst, src *byte, stride, blocks int)
 	arrangeScales func(dst, src *byte, stride, blocks int)
-	// rate is about how many products a nanosecond one thread does, for an estimate of an
+	// rate is about how many products one thread computes in a nanosecond. It serves to estimate an
 	// operation's time.
 	rate int
 }
 
-// plainKernels multiply rows of bf16 and float32. All functions of one variant add in one order: a
-// row of X gets the same bits from one, two and last.
+// plainKernels multiply rows of bf16 and float32. All functions of a variant add in the same order:
+// a row of X gets the same bits from one, two and last.
 type plainKernels struct {
 	// one returns row·x for a row as it is stored. x is [cols].
 	one func(row []byte, kind quant.Kind, x []float32) float32
@@ -49,11 +50,11 @@ var portable = kernels{
 	floats: portableKernels(portableFloats),
 }
 
-// bitsAt returns the place of a width of codes in tables.
+// bitsAt returns the index in tables of codes of n bits.
 func bitsAt(n int) int { return bits.TrailingZeros(uint(n)) - 1 }
 
-// Variants returns the names of the variants that this processor runs, the best first; "portable"
-// is always there.
+// Variants returns the names of the variants that this processor runs, the best first. "portable"
+// is always among them.
 func Variants() []string {
 	var names []string
 	for _, k := range available() {
@@ -62,7 +63,8 @@ func Variants() []string {
 	return names
 }
 
-// variant returns the kernels of a name, the best for "", nil if this processor does not run them.
+// variant returns the kernels with a name, or the best for "". It returns nil if this processor
+// does not run them.
 func variant(name string) *kernels {
 	for _, k := range available() {
 		if name == "" || name == k.name {
@@ -128,8 +130,7 @@ func portableTwo(q, x0, x1 []float32) (y0, y1 float32) {
 	return y0, y1
 }
 
-// dotTwo is dot for two rows at once. Arrays instead of slices that shrink: it is half as quick
-// again.
+// dotTwo is dot for two rows at once. Arrays make it half as fast again as slices that shrink.
 func dotTwo(q, x, y []float32) (float32, float32) {
 	var a, b, c, d, e, f, g, h float32
 	i := 0

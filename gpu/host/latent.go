@@ -2,7 +2,7 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// latentRows is how many rows of a segment attend to an expanded block at a time.
+// latentRows is how many rows of a segment attend to an expanded block together.
 const latentRows = 512
 
 // latentTask is attention over expanded latents; a chunk is one head.
@@ -13,7 +13,7 @@ type latentTask struct {
 	keys, values matrix
 }
 
-// latentHead is one head's weights and the block that they expand.
+// latentHead is the weights of one head and the block that they expand.
 type latentHead struct {
 	keys    []float32 // [Nope, Rank]
 	values  []float32 // [Rank, ValueDim]
@@ -59,8 +59,8 @@ func (t *latentTask) load(s *scratch, h int) latentHead {
 	return b
 }
 
-// loadTransposed writes n rows of m, of cols elements, from row first on to dst [cols, n]. row is
-// [lanes, cols].
+// loadTransposed writes n rows of m from row first on, of cols elements each, to dst [cols, n]. row
+// is [lanes, cols].
 func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, cols int) {
 	for r := 0; r < n; r += t.lanes {
 		some := min(t.lanes, n-r)
@@ -71,7 +71,7 @@ func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, col
 	}
 }
 
-// attend takes rows of a segment, from its row r on, through all they look back to.
+// attend takes rows of a segment, from its row r on, through all positions that they attend to.
 func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r, rows int) {
 	o := t.op
 	a := queries{vectors: t.vectors, kvHeads: 1, rows: rows, heads: 1, pos: seg.Pos + r, dim: o.Nope + o.Rope, valueDim: o.ValueDim}
@@ -99,7 +99,7 @@ func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r,
 	}
 }
 
-// expand computes keys and values of the n positions from p on.
+// expand computes the keys and values of n positions from p on.
 func (t *latentTask) expand(b *latentHead, kv *gpu.KV, p, n int) {
 	o := t.op
 	t.transposeKeys(b.latents, b.pad, kv, 0, o.Rank+o.Rope, p, n)

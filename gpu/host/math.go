@@ -11,7 +11,7 @@ func silu(x float32) float32 { return float32(float64(x) / (1 + math.Exp(-float6
 // softplus returns ln(1+e^x) without overflow.
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// dot returns Σ q[i]·x[i] in four lanes, see the package comment; len(x) >= len(q).
+// dot returns Σ q[i]·x[i], summed in four lanes: see the package comment. len(x) >= len(q).
 func dot(q, x []float32) float32 {
 	var a, b, c, d float32
 	x = x[:len(q)]
@@ -33,8 +33,8 @@ func dot(q, x []float32) float32 {
 	return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
-// blockInputs is how many elements are summed in lanes before the lanes are added up, where no
-// quantisation group says so. Short blocks keep the rounding of long sums small.
+// blockInputs is how many elements are summed in lanes before the lanes are added up, where there
+// are no quantisation groups. Short blocks keep the rounding of long sums small.
 const blockInputs = 64
 
 // dotBlocks returns Σ q[i]·x[i], in blocks of blockInputs.

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// plain rows of W widened at a time: two rows of X stay in the first cache meanwhile
+	// plain rows of W widened at a time: two rows of X stay in the first-level cache meanwhile
 	tileRows  = 4
-	splitRows = 24 // rows of X in a chunk, at least, where W has too few rows for all threads
+	splitRows = 24 // least rows of X in a chunk, where W has too few rows for all threads
 	maxJoined = 8  // matrices in one job
 )
 
@@ -18,9 +18,9 @@ type rowList struct {
 	mem    []byte
 	stride int     // bytes from a row to the next
 	width  int     // bytes of a row
-	int8s  bool    // rows of a rounded
+	int8s  bool    // whether the rows are rounded, see rounded
 	list   []int32 // rows taken; nil means 0, 1, …
-	div    int     // if not 0, list holds div times the row, plus something
+	div    int     // if not 0, list holds numbers from div·row to div·row+div-1
 }
 
 // floatRows returns rows of width float32 in memory, stride apart.
@@ -47,8 +47,8 @@ func (l *rowList) bytes(i int) []byte {
 
 func (l *rowList) floats(i int) []float32 { return gpu.Floats(l.bytes(i), l.width/4) }
 
-// multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W, o0 at
-// the beginning of a panel.
+// multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W. A panel
+// begins at o0.
 func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	if w.affine() {
 		k.mulPanels(&s.panels, w, o0/panelRows, chunks(o1, panelRows), in, out, i0, i1)
@@ -57,8 +57,8 @@ func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 	k.mulPlain(s, w, o0, o1, in, out, i0, i1)
 }
 
-// mulPlain is multiply for bf16 and float32. A single row of X meets rows of W as they are stored;
-// for more of them a few rows of W are widened once for all.
+// mulPlain is multiply for bf16 and float32. A single row of X is multiplied by rows of W as they
+// are stored. For more, a few rows of W at a time are widened once for all rows of X.
 func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	kind := w.format.Kind
 	if i1-i0 == 1 {
@@ -90,9 +90,9 @@ func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 	}
 }
 
-// cut is how the rows of a matrix are divided into chunks.
+// cut says how the rows of a matrix are divided into chunks.
 type cut struct {
-	first int // chunk of the job
+	first int // index of its first chunk in the job
 	per   int // rows in a chunk, whole panels
 	count int
 }
@@ -101,13 +101,13 @@ type cut struct {
 func cutRows(w *matrix, want, first, xBytes int) cut {
 	const unit = 2 * panelRows
 	per := chunks(chunks(w.rows, max(want, 1)), unit) * unit
-	if xBytes > blockX { // W passes more than once
+	if xBytes > blockX { // W is read more than once
 		per = min(per, max(unit, chunkW/w.rowBytes/unit*unit))
 	}
 	return cut{first: first, per: per, count: chunks(w.rows, per)}
 }
 
-// nanoseconds estimates the time of a product with rows of X on one thread.
+// nanoseconds estimates how long one thread takes to multiply w by rows of X.
 func (k *kernels) nanoseconds(w *matrix, rows int) int {
 	const bytesNS = 40
 	return max(rows*w.rows*w.cols/k.rate, w.rows*w.rowBytes/bytesNS)
@@ -119,10 +119,10 @@ type product struct {
 	w       matrix
 	in, out rowList
 	bias    []float32 // [rows of W], or nil
-	perX    int       // rows of X in a chunk; count chunks of W for each
+	perX    int       // rows of X in a chunk; there are count chunks for each such block
 }
 
-// matTask is matrix products with the same rows of X; a chunk is some rows of one W times some rows
+// matTask is matrix products with the same rows of X. A chunk is some rows of one W times some rows
 // of X.
 type matTask struct {
 	kernels  *kernels
@@ -152,8 +152,8 @@ func (t *matTask) do(s *scratch, chunk int) {
 	}
 }
 
-// runMatMuls runs the product that ops begin with and those next to it that may share a job, and
-// returns their number.
+// runMatMuls runs the product that ops begin with and the products after it that may share a job.
+// It returns how many it ran.
 func (x *executor) runMatMuls(ops []gpu.Op) int {
 	t := &x.mat
 	t.kernels, t.products = x.kernels, t.products[:0]
@@ -196,7 +196,7 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 	return n
 }
 
-// cutProducts divides the job, which takes total nanoseconds, into chunks and returns their number.
+// cutProducts divides the job, which takes total nanoseconds, into chunks. It returns their number.
 func (x *executor) cutProducts(total int) int {
 	t, n := &x.mat, 0
 	for i := range t.products {
@@ -227,8 +227,8 @@ func sameX(a, b *gpu.MatMul) bool {
 	return a.X == b.X && a.Rows == b.Rows && a.W.Cols == b.W.Cols && or(a.XStride, a.W.Cols) == or(b.XStride, b.W.Cols)
 }
 
-// apart reports whether p may run at the same time as those before it: it must neither read nor
-// write what they write, nor write what they read.
+// apart reports whether p may run at the same time as the products before it: it must neither read
+// nor write what they write, nor write what they read.
 func (p *product) apart(before []product) bool {
 	for i := range before {
 		b := &before[i]

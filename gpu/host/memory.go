@@ -13,25 +13,25 @@ const (
 	slabBytes  = 1 << 20
 	smallBytes = slabBytes / 16 // buffers up to here share slabs
 	alignBytes = 64
-	// mappings from here on are worth large pages: expert slots, key-value pages, scratch
+	// mappings of this size or more are worth large pages: expert slots, key-value pages, scratch
 	hugeBytes = 4 << 20
 )
 
-// slab is a mapping that small buffers share. It hands memory out from its beginning to its end and
-// starts again when all of them are released.
+// slab is a mapping that small buffers share. It hands out memory from beginning to end, and starts
+// again when all its buffers are released.
 type slab struct {
 	mem   []byte
 	used  int
-	live  int  // buffers in it
-	dirty bool // memory from used on may have been written
+	live  int  // buffers not released
+	dirty bool // memory after used may have been written
 }
 
-// buffer is memory of the device, or wrapped memory of somebody else.
+// buffer is memory of the device, or wrapped memory of another owner.
 type buffer struct {
 	mem     []byte
 	d       *Device
 	slab    *slab // nil if it has a mapping of its own
-	wrapped bool  // its memory is somebody else's
+	wrapped bool  // another owner has its memory
 }
 
 var _ gpu.Buffer = (*buffer)(nil)
@@ -42,7 +42,7 @@ func (b *buffer) Len() int { return len(b.mem) }
 // Bytes returns the memory; nil after Release.
 func (b *buffer) Bytes() []byte { return b.mem }
 
-// Release gives the memory back. It must not run while submitted work uses the buffer.
+// Release frees the memory. It must not run while submitted work uses the buffer.
 func (b *buffer) Release() {
 	d := b.d
 	d.mu.Lock()
@@ -89,8 +89,8 @@ func (d *Device) allocate(n int) (*buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The old slab lives on with its buffers; the last one unmaps it. One without buffers is
-		// never left behind: it starts again at 0, where every small buffer fits.
+		// The old slab lives as long as its buffers; releasing the last one unmaps it. A slab
+		// without buffers is never replaced: it starts again at 0, where every small buffer fits.
 		s = &slab{mem: mem}
 		d.slab = s
 	}
@@ -115,7 +115,7 @@ func (d *Device) isWrapped(addr uintptr) bool {
 	return false
 }
 
-// dropSlab unmaps the current slab, which has no buffer left. d.mu is held.
+// dropSlab unmaps the current slab, which has no buffers left. d.mu is held.
 func (d *Device) dropSlab() error {
 	if d.slab == nil {
 		return nil
@@ -128,7 +128,7 @@ func (d *Device) dropSlab() error {
 func mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("host: %w: %d bytes asked: %w", gpu.ErrOutOfMemory, n, err)
+		return nil, fmt.Errorf("host: %w: asked for %d bytes: %w", gpu.ErrOutOfMemory, n, err)
 	}
 	if n >= hugeBytes {
 		adviseHuge(mem)
@@ -136,7 +136,7 @@ func mapMemory(n int) ([]byte, error) {
 	return mem, nil
 }
 
-// unmap gives a mapping of ours back. It fails only for memory that is none.
+// unmap releases a mapping. It fails only for memory that is not a mapping.
 func unmap(mem []byte) {
 	if err := unix.Munmap(mem); err != nil {
 		panic(fmt.Sprintf("host: unmapping %d bytes: %v", len(mem), err))

@@ -2,5 +2,5 @@
 
 package host
 
-// adviseHuge does nothing: the system chooses the size of pages itself.
+// adviseHuge does nothing: the system chooses the page size.
 func adviseHuge([]byte) {}

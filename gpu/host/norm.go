@@ -2,7 +2,7 @@ package host
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// rootNS is the time that a vector's root and calls take.
+// rootNS is the time that the square root and the calls take for a vector.
 const rootNS = 20
 
 type normTask struct {

@@ -8,47 +8,47 @@ import (
 
 const (
 	panelRows = quant.PanelRows
-	maxTile   = 6  // rows of X that a kernel takes at most
-	lineBytes = 64 // of the caches
-	// bytes of X that stay in the second cache beside the panels they meet
+	maxTile   = 6  // most rows of X that a kernel takes
+	lineBytes = 64 // of a cache line
+	// bytes of X that stay in the second-level cache beside the panels that multiply them
 	blockX = 256 << 10
-	chunkW = 3 * blockX / 2 // bytes of W in a chunk at most, where X comes in several blocks
+	chunkW = 3 * blockX / 2 // most bytes of W in a chunk, where X comes in several blocks
 )
 
 // panelArgs is what a panelKernel computes:
 //
 //	y[r][o] = Σ_g Σ_i w[o, i]·x[r][i]   over the groups g of inputs i, for the 16 rows o of each of its panels
 //
-// The generator knows the places of the fields.
+// The generator knows the offsets of the fields.
 type panelArgs struct {
 	w              unsafe.Pointer // codes of the first panel
 	wStep          int            // bytes to those of the second
 	scales, biases unsafe.Pointer // of the first panel
-	sStep          int            // bytes to the second's, both
+	sStep          int            // bytes to those of the second, both
 	cols           int            // inputs
 	group          int            // inputs that share a scale
 	groupBytes     int            // of a group's codes in a panel
 	yStep          int            // bytes from the first panel's outputs to the second's
-	rows           int            // of X; what the kernel is for
-	// x are rows of X. A row is float32 [cols]; or int8 [cols] and then for each group float32 s,
-	// the scale, and S, s times the sum of the group's int8.
+	rows           int            // of X, as many as the kernel takes
+	// x are rows of X. A row is float32 [cols]; or it is int8 [cols], followed for each group by
+	// float32 s, the scale, and S, s times the sum of the group's int8.
 	x [maxTile]unsafe.Pointer
 	y [maxTile]unsafe.Pointer // float32 [16], and again at yStep
 }
 
-// panelKernel multiplies panels with rows of X. a points to a panelArgs.
+// panelKernel multiplies panels by rows of X. a points to a panelArgs.
 type panelKernel func(a *byte)
 
-// panelScratch is memory of one thread for products of panels.
+// panelScratch is one thread's memory for products of panels.
 type panelScratch struct {
 	args                  panelArgs
-	codes, scales, biases []byte // of two panels that were not panels in memory
+	codes, scales, biases []byte // of two panels arranged from rows
 	filled                matrix // see fill
 	rows                  [3][]byte
 	y                     [maxTile][2 * panelRows]float32
 }
 
-// growBytes is grow for bytes; they begin at a multiple of lineBytes.
+// growBytes is grow for bytes. They begin at a multiple of lineBytes.
 func growBytes(b *[]byte, n int) []byte {
 	if cap(*b) < n {
 		mem := make([]byte, max(n, 2*cap(*b))+lineBytes)
@@ -58,8 +58,8 @@ func growBytes(b *[]byte, n int) []byte {
 	return (*b)[:n]
 }
 
-// fill returns a matrix of the rows of w from panel p on, of which there are too few for a panel,
-// and of zeros: whole panels are arranged many times faster.
+// fill returns a matrix of the rows of w from panel p on, which are too few for a panel, filled up
+// with rows of zeros: assembly arranges whole panels many times faster than Go.
 func (s *panelScratch) fill(w *matrix, p int) *matrix {
 	first := p * panelRows
 	part := func(mem *[]byte, from []byte, rowBytes int) []byte {
@@ -75,12 +75,13 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 }
 
 // mulPanels computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and the rows o of W in panels
-// p0 ≤ p < p1. Rows of X go in blocks, so that one stays in the cache while all panels pass.
+// p0 ≤ p < p1. It takes rows of X in blocks, so that a block stays in the cache while all panels
+// pass.
 func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *rowList, i0, i1 int) {
 	a := &s.args
 	a.cols, a.group, a.groupBytes = w.cols, w.format.Group, w.format.WeightBytes(panelRows, w.format.Group)
 	per := i1 - i0
-	if w.format.Layout == quant.Panels { // others are arranged once for all rows
+	if w.format.Layout == quant.Panels { // other layouts are arranged once for all rows
 		blocks := chunks(per, max(maxTile, blockX/in.width))
 		per = chunks(per, blocks)
 	}
@@ -120,13 +121,13 @@ func (k *kernels) loadPanels(s *panelScratch, w *matrix, p, n int) {
 	codes, scales, biases = codes[p*bytes:(p+n)*bytes], scales[p*scaleBytes:(p+n)*scaleBytes], biases[p*scaleBytes:(p+n)*scaleBytes]
 	a.w, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0])
 	a.wStep, a.sStep, a.yStep = bytes, scaleBytes, 4*panelRows
-	if n == 1 { // a kernel for two does the one twice
+	if n == 1 { // a kernel for two computes the one twice
 		a.wStep, a.sStep, a.yStep = 0, 0, 0
 	}
 }
 
-// height returns how many of n rows of X the next kernel takes. None is left alone where that row's
-// kernel takes fewer panels than the others.
+// height returns how many of n rows of X the next kernel takes. It leaves no single row where the
+// kernel of one row takes fewer panels than the others.
 func (k *kernels) height(table []panelKernel, n int) int {
 	h := min(n, len(table))
 	for table[h-1] == nil || n > h && n-h < k.pair {
@@ -135,7 +136,8 @@ func (k *kernels) height(table []panelKernel, n int) int {
 	return h
 }
 
-// mulTiles multiplies the panels that are loaded, from panel p of w on, with rows i0 ≤ i < i1 of X.
+// mulTiles multiplies the loaded panels, which are those of w from panel p on, by rows i0 ≤ i < i1
+// of X.
 func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
 	a := &s.args
 	first := p * panelRows

@@ -8,7 +8,7 @@ import (
 // maxGroup is the largest quantisation group.
 const maxGroup = 128
 
-// portableKernels makes the table of a kind of kernel.
+// portableKernels returns the table of one kind of kernel.
 func portableKernels(kernel func(a *panelArgs, bits int)) (table [3][]panelKernel) {
 	for i, bits := range []int{2, 4, 8} {
 		for range maxTile {
@@ -36,7 +36,7 @@ func (a *panelArgs) panel() (p goPanel) {
 	return p
 }
 
-// unpackLane writes the codes of one row of a group.
+// unpackLane writes a group's codes of one row to dst.
 func unpackLane(dst []uint8, codes []byte, lane, bits int) {
 	for at := 4 * lane; at < len(codes); at += 4 * panelRows {
 		word := binary.LittleEndian.Uint32(codes[at:])
@@ -55,12 +55,12 @@ func unpackLane(dst []uint8, codes []byte, lane, bits int) {
 	}
 }
 
-// portableFloats dequantises a group and adds its dots to each row's total.
+// portableFloats dequantises a group and adds its dot products to each row's total.
 func portableFloats(a *panelArgs, bits int) {
 	p := a.panel()
 	var codes [maxGroup]uint8
 	var weights [maxGroup]float32
-	var values [256]float32 // of the codes, in a row and group
+	var values [256]float32 // weights by code, in a row and group
 	for g := range a.cols / a.group {
 		group := p.codes[g*a.groupBytes : (g+1)*a.groupBytes]
 		for lane := range panelRows {
@@ -107,7 +107,7 @@ func portableInt8s(a *panelArgs, bits int) {
 	}
 }
 
-// dotInt8s returns Σ q[i]·x[i]; both are as long, a multiple of 4.
+// dotInt8s returns Σ q[i]·x[i]. Both have the same length, a multiple of 4.
 func dotInt8s(q []uint8, x []int8) int32 {
 	var a, b, c, d int32
 	for len(q) >= 4 && len(x) >= 4 {
@@ -120,16 +120,16 @@ func dotInt8s(q []uint8, x []int8) int32 {
 	return a + b + c + d
 }
 
-// swap is an exchange of bits within a word: those of mask with those shift above.
+// swap exchanges bits within a word: those of mask with those shift above.
 type swap struct {
 	shift int
 	mask  uint32
 }
 
-// swaps bring the codes of a word into a panel's order, by bitsAt.
+// swaps bring the codes of a word into a panel's order. They are indexed by bitsAt.
 var swaps = [3][]swap{{{6, 0x00cc00cc}, {12, 0x0000f0f0}}, {{8, 0x0000ff00}, {4, 0x00f000f0}}, nil}
 
-// arrangePanel writes panel p, which is whole, of a matrix that is stored in rows.
+// arrangePanel writes panel p of a matrix that is stored in rows. All rows of the panel exist.
 func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
 	first := p * panelRows
 	b := bitsAt(w.format.Bits)
@@ -154,7 +154,7 @@ func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
 	k.arrangeNumbers(biases, w.biases, w, first)
 }
 
-// arrangeNumbers writes a panel's scales or biases, of rows of w from first on.
+// arrangeNumbers writes a panel's scales or biases. Its rows are those of w from first on.
 func (k *kernels) arrangeNumbers(dst, src []byte, w *matrix, first int) {
 	groups := w.cols / w.format.Group
 	const block = 8 // groups

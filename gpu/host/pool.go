@@ -10,13 +10,13 @@ import (
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
-// task is work that is cut into chunks. Chunks run in any order and at the same time, each once; a
-// chunk computes its part of the output whole, so that the cut does not show in the result.
+// task is work that is divided into chunks. Chunks run concurrently in any order, each once. A
+// chunk computes its part of the output alone, so the division does not affect the result.
 type task interface {
 	do(s *scratch, chunk int)
 }
 
-// scratch is memory of one thread, kept from operation to operation.
+// scratch is one thread's memory, kept from operation to operation.
 type scratch struct {
 	a, b    []float32
 	panels  panelScratch
@@ -24,8 +24,8 @@ type scratch struct {
 	next    ahead
 }
 
-// grow returns n floats kept in *f, their contents undefined. It doubles, for lengths that grow by
-// one a token.
+// grow returns n floats kept in *f, whose contents are undefined. It doubles the capacity, because
+// some lengths grow by one each token.
 func grow[T any](f *[]T, n int) []T {
 	if cap(*f) < n {
 		*f = make([]T, max(n, 2*cap(*f)))
@@ -33,16 +33,16 @@ func grow[T any](f *[]T, n int) []T {
 	return (*f)[:n]
 }
 
-// How long a thread that has nothing to do looks for work before it parks: longer than the stages
-// take between two layers and the small operations between two large ones, so that no thread has to
-// be woken inside a token. Every microsecond it lets others run, who lose nothing by it. An idle
-// device costs nothing.
+// spinFor is how long an idle thread looks for work before it parks: longer than the stages take
+// between two layers, and than the small operations between two large ones, so that no thread has
+// to be woken within a token. It yields to other goroutines about every half microsecond. A device
+// that stays idle uses no processor time.
 const (
 	spinFor   = 100 * time.Microsecond
 	spinLoads = 500 // about half a microsecond
 )
 
-// spin waits for done for a while and reports whether it came.
+// spin waits a while for done and reports whether it became true.
 func spin(done func() bool) bool {
 	for began := time.Now(); ; {
 		for range spinLoads {
@@ -62,8 +62,8 @@ const (
 	gateWaiting = 1 << 33 // the job's caller is parked until the last worker has left
 )
 
-// pool runs one task at a time on its workers and the calling goroutine. A worker that comes late
-// finds the gate closed and is not waited for.
+// pool runs one task at a time on its workers and the calling goroutine. It does not wait for a
+// worker that comes late and finds the gate closed.
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
@@ -77,9 +77,9 @@ type pool struct {
 	ended   sync.WaitGroup
 }
 
-// part is a run of chunks, low in the lower half of the word and high, which is not in it, in the
-// upper one. The thread whose part it is takes from the front, so that it walks through memory in
-// order; others that have nothing left take from the back. A part has a cache line of its own.
+// part is the chunks from low to before high: low is the lower half of the word, high the upper.
+// The thread that owns the part takes chunks from the front, so that it walks through memory in
+// order; threads that have nothing left take them from the back. A part has a cache line to itself.
 type part struct {
 	span atomic.Uint64
 	_    [56]byte
@@ -122,7 +122,7 @@ type worker struct {
 	wake    chan struct{}
 }
 
-// chunkPanic is what a chunk panicked with, and where.
+// chunkPanic says what a chunk panicked with, and where.
 type chunkPanic struct {
 	value any
 	stack []byte
@@ -140,15 +140,15 @@ func newPool(n int) *pool {
 	return p
 }
 
-// close ends the workers. No job is running.
+// close ends the workers. No job may be running.
 func (p *pool) close() {
 	p.quit.Store(true)
 	p.signal(len(p.workers))
 	p.ended.Wait()
 }
 
-// run runs all chunks of t and returns when they are done. s is the calling goroutine's. A chunk's
-// panic is raised again here, as a *chunkPanic, after every thread has left the task.
+// run runs all chunks of t and returns when they are done. s belongs to the calling goroutine. If a
+// chunk panics, run panics with a *chunkPanic after every thread has left the task.
 func (p *pool) run(s *scratch, t task, chunks int) {
 	p.mu.Lock()
 	p.task = t
@@ -177,7 +177,7 @@ func (p *pool) signal(n int) {
 			return
 		}
 		if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
-			w.wake <- struct{}{} // has room: one is sent for each time it parks
+			w.wake <- struct{}{} // has room: one is sent each time it parks
 		}
 		n--
 	}
@@ -202,7 +202,7 @@ func (p *pool) shut() {
 	}
 }
 
-// join enters the job, if it still takes workers.
+// join enters the job if it still takes workers.
 func (p *pool) join() bool {
 	for {
 		in := p.gate.Load()
@@ -221,7 +221,7 @@ func (p *pool) leave() {
 	}
 }
 
-// work takes chunks until none is left. id is the part it begins with.
+// work runs chunks until none is left. It begins with part id.
 func (p *pool) work(s *scratch, id int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -257,7 +257,7 @@ func (p *pool) serve(w *worker) {
 	}
 }
 
-// await returns the epoch when it is no longer seen.
+// await waits until the epoch differs from seen, and returns it.
 func (p *pool) await(w *worker, seen uint64) uint64 {
 	if spin(func() bool { return p.epoch.Load() != seen }) {
 		return p.epoch.Load()

@@ -5,17 +5,17 @@ import (
 	"unsafe"
 )
 
-// Bits of |x| below which a group counts as zeros, its scale being no normal number, and from which
-// on it is not finite.
+// A group whose largest |x| has bits below leastBits counts as zeros, because its scale would not
+// be a normal number. From infiniteBits on it is not finite.
 const (
 	leastBits    = 0x03fe0000 // 127·2^-126
 	infiniteBits = 0x7f800000
 )
 
-// quantiseGo rounds groups of inputs to 8 bits: q [groups, group] is the nearest whole number to
-// x/s, ties to even, with s = max|x|/127 over the group. scales is [groups, 2]: s, and s times the
-// sum of the group's q. A group with an infinite number or none gets NaN for both, one whose
-// numbers all are below 127·2^-126 counts as zeros.
+// quantiseGo rounds groups of inputs to 8 bits. q [groups, group] is the integer nearest to x/s,
+// ties to even, with s = max|x|/127 over the group. scales is [groups, 2]: s, and s times the sum
+// of the group's q. Both are NaN for a group that contains an infinity or NaN. A group whose inputs
+// are all below 127·2^-126 counts as zeros.
 func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 	codes, inputs := unsafe.Slice(q, group*groups), unsafe.Slice(x, group*groups)
 	numbers := unsafe.Slice(scales, 2*groups)
@@ -42,28 +42,30 @@ func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 	}
 }
 
-// wholeNumber returns the nearest whole number, ties to even, of |v| below 2^22: float32 has no
-// room for fractions in the sum.
+// wholeNumber returns the integer nearest to v, ties to even, for |v| below 2^22: the float32 sum
+// has no room for a fraction.
 func wholeNumber(v float32) int32 {
 	const shift = 3 << 22
 	return int32(math.Float32bits(float32(v+shift))) - 0x4b400000
 }
 
-// groupAt returns the place of a group's size in tables.
+// groupAt returns the index in tables of groups of n.
 func groupAt(n int) int { return bitsAt(n) - 4 }
 
-// rounded is rows of X as int8 kernels take them, by the size of the groups they are rounded in.
+// rounded is rows of X as int8 kernels take them, for each size of the groups in which they are
+// rounded.
 type rounded struct {
 	cols int
 	mem  [3][]byte // see groupAt; kept
 }
 
-// recordBytes returns the bytes of a row: int8 [cols], scales and sums, and room to the next line.
+// recordBytes returns the bytes of a row: int8 [cols], scales and sums, padded to whole cache
+// lines.
 func recordBytes(cols, group int) int {
 	return (cols + 8*(cols/group) + lineBytes - 1) &^ (lineBytes - 1)
 }
 
-// rows returns the rows in groups of a size.
+// rows returns the rows that are rounded in groups of one size.
 func (r *rounded) rows(group int) rowList {
 	n := recordBytes(r.cols, group)
 	return rowList{mem: r.mem[groupAt(group)], stride: n, width: n, int8s: true}
@@ -95,8 +97,8 @@ func (t *roundTask) do(_ *scratch, chunk int) {
 	}
 }
 
-// round fills out with count rows of in's list, among rows of cols inputs, in the sizes of groups
-// that are wanted.
+// round fills out with count rows of in's list, rounded in each size of groups that is wanted. Rows
+// have cols inputs.
 func (x *executor) round(out *rounded, in *rowList, count, rows, cols int, groups [3]bool) {
 	out.cols = cols
 	for g, wanted := range groups {

@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// queue runs Commands one after the other in a goroutine of its own. It has no bound: Submit never
+// queue runs Commands one after the other in its own goroutine. It is unbounded: Submit never
 // waits.
 type queue struct {
 	d *Device
@@ -16,11 +16,11 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting []*ticket
-	first   int // of waiting
+	first   int // index of the oldest in waiting
 	closed  bool
 	spare   []*ticket     // whose callbacks have returned
 	watch   func(bool)    // or nil; see gpu.Watched
-	wake    chan struct{} // one token says: look at waiting or closed
+	wake    chan struct{} // a value means: look at waiting and closed
 	ended   chan struct{}
 }
 
@@ -42,7 +42,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	return q, nil
 }
 
-// Watch makes the queue tell when it works, see gpu.Watched.
+// Watch makes the queue report when it works, see gpu.Watched.
 func (q *queue) Watch(f func(working bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +67,8 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return t, nil
 }
 
-// ticketLocked returns a ticket in the memory of one that nobody asks any more. q.mu is held.
+// ticketLocked returns a ticket, reusing one that nobody holds any more if there is one. q.mu is
+// held.
 func (q *queue) ticketLocked() *ticket {
 	if n := len(q.spare) - 1; n >= 0 {
 		t := q.spare[n]
@@ -77,7 +78,7 @@ func (q *queue) ticketLocked() *ticket {
 	return &ticket{q: q}
 }
 
-// recycle takes a ticket back whose callback has returned.
+// recycle takes back a ticket whose callback has returned.
 func (q *queue) recycle(t *ticket) {
 	t.mu.Lock()
 	t.done, t.err, t.f = false, nil, nil
@@ -95,7 +96,7 @@ func (q *queue) poke() {
 	}
 }
 
-// Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing
+// Close waits for the submitted work and the callbacks of its tickets, then ends the queue. Closing
 // twice is a no-op.
 func (q *queue) Close() error {
 	q.mu.Lock()
@@ -138,7 +139,7 @@ func (q *queue) serve() {
 	}
 }
 
-// take returns the oldest ticket and who watches, or nil and whether there will be no more.
+// take returns the oldest ticket and the watcher, or nil and whether there will be no more.
 func (q *queue) take() (t *ticket, watch func(bool), closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +153,7 @@ func (q *queue) take() (t *ticket, watch func(bool), closed bool) {
 	case q.first == len(q.waiting):
 		q.waiting, q.first = q.waiting[:0], 0
 	case q.first >= 64 && 2*q.first >= len(q.waiting):
-		// A queue that never runs empty must not keep the places of all it has done.
+		// A queue that never runs empty must not keep the entries of all that it has done.
 		n := copy(q.waiting, q.waiting[q.first:])
 		clear(q.waiting[n:])
 		q.waiting, q.first = q.waiting[:n], 0
@@ -192,7 +193,7 @@ func (t *ticket) OnDone(f func(error)) {
 func (t *ticket) DeviceNS() int64 { return t.ns.Load() }
 
 func (t *ticket) complete(err error, took time.Duration) {
-	t.commands = nil // the caller's again
+	t.commands = nil // they belong to the caller again
 	t.ns.Store(max(1, int64(took)))
 	t.mu.Lock()
 	t.done, t.err = true, err

@@ -27,7 +27,7 @@ func (t *routeTask) do(s *scratch, chunk int) {
 	}
 }
 
-// routeNS is about what a row takes for each of its experts, in nanoseconds.
+// routeNS is about how many nanoseconds a row takes for each of its experts.
 const routeNS = 10
 
 func (x *executor) runRoute(o *gpu.Route) {

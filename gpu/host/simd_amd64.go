@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// available returns the variants that this processor runs, the best first. Processors with AVX-512
-// but without its products of bytes run AVX2.
+// available returns the variants that this processor runs, the best first. Processors that have
+// AVX-512 but not its products of bytes (VNNI) run AVX2.
 func available() []*kernels {
 	var all []*kernels
 	x := &cpu.X86

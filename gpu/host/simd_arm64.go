@@ -16,8 +16,8 @@ var neon = kernels{
 	arrangeScales: arrangeScalesNEON,
 }
 
-// available returns the variants that this processor runs, the best first. The variant needs the
-// products of bytes of ARMv8.2. All processors of Macs have them; older systems of theirs do not
+// available returns the variants that this processor runs, the best first. NEON needs the products
+// of bytes of ARMv8.2. All Macs with ARM processors have them, but older versions of macOS do not
 // say so.
 func available() []*kernels {
 	if cpu.ARM64.HasASIMDDP || runtime.GOOS == "darwin" {

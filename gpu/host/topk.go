@@ -6,11 +6,10 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// topKPart is how many logits a chunk takes: the sums of a row are added by parts of so many, in
-// order.
+// topKPart is how many logits a chunk takes. The sums of a row's parts are added in order.
 const topKPart = 8192
 
-// choice is a logit and where it stands.
+// choice is a logit and its index.
 type choice struct {
 	value float32
 	index int32
@@ -24,10 +23,10 @@ func (a choice) before(b choice) bool {
 	return a.value > b.value || a.value == b.value && a.index < b.index
 }
 
-// choices are the largest found, in order, at most cap of them.
+// choices are the largest found so far, in order, at most cap of them.
 type choices []choice
 
-// take puts c where it belongs.
+// take inserts c where it belongs.
 func (l choices) take(c choice) choices {
 	i := len(l)
 	switch {
@@ -45,15 +44,15 @@ func (l choices) take(c choice) choices {
 	return l
 }
 
-// topKTask is the largest logits of rows; a chunk is topKPart of one row.
+// topKTask finds the largest logits of rows; a chunk is topKPart logits of one row.
 type topKTask struct {
 	*vectors
 	logits   []float32
 	vocab, k int
 	parts    int       // of a row
 	best     []choice  // [rows, parts, k]
-	n        []int     // [rows, parts]: how many there are
-	stats    []float32 // [rows, parts, 2]: the largest, and the sum of the exponentials against it
+	n        []int     // [rows, parts]: how many in best
+	stats    []float32 // [rows, parts, 2]: the largest, and the sum of e^(logit - largest)
 	merged   []choice  // [k]
 }
 
@@ -103,8 +102,8 @@ func (x *executor) runTopK(o *gpu.TopK) {
 	t.logits = nil
 }
 
-// merge puts a row's largest into t.merged and returns the largest, and the sum of the exponentials
-// against it.
+// merge puts a row's largest logits into t.merged. It returns the largest, and the sum of e^(logit
+// - largest).
 func (t *topKTask) merge(row int) (top float32, sum float64) {
 	list := choices(grow(&t.merged, t.k)[:0:t.k])
 	top = lowestScore

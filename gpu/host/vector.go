@@ -8,18 +8,18 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// vectors are the primitives of all operations but the products with weights, in one variant.
-// Slices of one length are as long as the first of them; lengths are the caller's to get right, and
-// never zero. No result depends on what else is computed, nor on where in memory it is. The
-// portable forms below are the definitions; the assembly fuses products with sums, has lanes sums
-// where a sum is over neighbours, and e^x to 2 units in the last place.
+// vectors are one variant's primitives for all operations except products with weights. Slices that
+// must have the same length are taken to be as long as the first; the caller gets lengths right,
+// and none is zero. No result depends on what else is computed or on where operands lie in memory.
+// The portable forms are the definitions. The assembly fuses products with sums, sums neighbours in
+// lanes partial sums, and computes e^x to 2 units in the last place.
 type vectors struct {
-	// lanes is how many float32 a vector has: what rope, ropePairs and widen take a multiple of,
-	// transpose rows of, and the rows of state that delta takes if they have a multiple of lanes
-	// too.
+	// lanes is how many float32 a vector has. rope, ropePairs and widen take a multiple of it,
+	// transpose takes a multiple of it as rows, and delta takes that many rows of state, whose
+	// length is a multiple of it too.
 	lanes int
-	// How many multiply-adds, elements that are moved, and exponentials one thread does in a
-	// nanosecond, times 16, for the choice between one thread and all.
+	// How many multiply-adds, moved elements and exponentials one thread manages in a nanosecond,
+	// times 16. They decide between one thread and all.
 	multiplyRate, moveRate, expRate int
 
 	dot func(x, y []float32) float32 // Σ x·y
@@ -51,8 +51,8 @@ type vectors struct {
 	delta func(state, keys, gates, v, y []float32, vStride, yStride int)
 	// c = a·b, or c += a·b if sum, with strides; depth ascending
 	multiply func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool)
-	// multiplyAhead is multiply that reads lines meanwhile: next points to an aheadLines. nil where
-	// that does not pay.
+	// multiplyAhead is multiply that also fetches cache lines: next points to an aheadLines. It is
+	// nil where that does not pay.
 	multiplyAhead func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool, next *byte)
 	// dst = q·scale + bias, each step rounded, of
 	codes [3]func(dst []float32, words, scales, biases []byte, shifts []uint32,
@@ -63,9 +63,9 @@ type vectors struct {
 	// the same, rows as columns, see portableTranspose8
 	transpose8 func(dst []float32, codes []byte, scales []float32,
 		group, width, dstStride, codeStride, scaleStride, rows int)
-	// touch reads a byte of each line of rows of width bytes, stride bytes apart, from the first
-	// byte of mem on, so that they are in the caches when a kernel comes that would wait for a few
-	// lines at a time. The portable form, which no memory keeps waiting, does nothing.
+	// touch reads a byte of each cache line of rows of width bytes that begin stride bytes apart,
+	// the first at the beginning of mem. A kernel that uses them afterwards would wait for a few
+	// lines at a time. The portable form does nothing: it is slower than memory anyway.
 	touch func(mem []byte, width, stride, rows int)
 }
 
@@ -81,7 +81,7 @@ var portableVectors = vectors{
 		portableCodes2, portableCodes4, portableCodes8},
 }
 
-// multiplying, moving and computing exponentials are estimates in nanoseconds of one thread.
+// multiplying, moving and exponentials estimate how many nanoseconds one thread takes for n.
 func (v *vectors) multiplying(n int) int { return n * 16 / v.multiplyRate }
 func (v *vectors) moving(n int) int      { return n * 16 / v.moveRate }
 func (v *vectors) exponentials(n int) int {
@@ -94,7 +94,8 @@ func (v *vectors) inverseRMS(x []float32, eps float32) float32 {
 	return float32(1 / math.Sqrt(float64(mean+eps)))
 }
 
-// transposeAll is transpose of any number of rows and columns. The rest of either goes one by one.
+// transposeAll is transpose for any number of rows and columns. It moves those left over one
+// element at a time.
 func (v *vectors) transposeAll(dst, src []float32, dstStride, srcStride, rows, columns int) {
 	whole, fours := rows/v.lanes*v.lanes, columns&^3
 	if whole > 0 && fours > 0 {
@@ -138,8 +139,8 @@ func (v *vectors) row(dst []float32, m *matrix, o int) {
 	v.codes[i](dst, m.weight[word:], m.scales[group:], m.biases[group:], codeShifts[order][i][:], f.Group, wordStride, groupStride)
 }
 
-// codeShifts are the first bits of a word's codes in the layouts of rows and of panels, for 2, 4
-// and 8 bits.
+// codeShifts are the positions of the codes in a word, in the layouts of rows and of panels, for 2,
+// 4 and 8 bits.
 var codeShifts = makeCodeShifts()
 
 func makeCodeShifts() (t [2][3][16]uint32) {
@@ -152,7 +153,7 @@ func makeCodeShifts() (t [2][3][16]uint32) {
 	return t
 }
 
-// floats returns n float32 of mem and the rest of it.
+// floats cuts n float32 off the beginning of *mem.
 func floats(mem *[]float32, n int) []float32 {
 	part := (*mem)[:n:n]
 	*mem = (*mem)[n:]
@@ -162,7 +163,7 @@ func floats(mem *[]float32, n int) []float32 {
 // lineUp returns n rounded up to whole cache lines of float32.
 func lineUp(n int) int { return (n + lineFloats - 1) / lineFloats * lineFloats }
 
-// aligned returns a part of mem that begins a cache line; mem has lineFloats to spare.
+// aligned returns mem from its first cache line on. mem has lineFloats to spare.
 func aligned(mem []float32) []float32 {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	return mem[(-at&63)/4:]

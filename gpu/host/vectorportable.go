@@ -75,7 +75,7 @@ func portableConv(y, w, x0, x1, x2, x3 []float32) {
 	}
 }
 
-// rotateHeads rotates the first len(table) channels of heads that lie stride floats apart.
+// rotateHeads rotates the first len(table) channels of each head; heads lie stride floats apart.
 func rotateHeads(x, table []float32, heads, stride int, pairs bool) {
 	for h := range heads {
 		a := x[h*stride:][:len(table)]
@@ -87,7 +87,7 @@ func rotateHeads(x, table []float32, heads, stride int, pairs bool) {
 	}
 }
 
-// rotate turns the pairs (a[i·step], b[i·step]) by the angles whose cosine and sine table holds.
+// rotate turns the pairs (a[i·step], b[i·step]) by the angles whose cosines and sines are in table.
 func rotate(a, b []float32, step int, table []float32) {
 	for i := 0; 2*i < len(table); i++ {
 		cos, sin := table[2*i], table[2*i+1]
@@ -103,9 +103,9 @@ func portableWiden(dst []float32, row []byte) {
 	}
 }
 
-// portableWiden8 writes code·scale, which is exact, to rows of dst [rows, width]: rows of codes lie
-// codeStride apart; scales, one for each group of width beside that of the row before, groups
-// scaleStride apart. Behind the last code are 16 bytes or more that may be read.
+// portableWiden8 writes code·scale, each rounded once, to rows of dst [rows, width]. Rows of codes
+// lie codeStride apart. The scales of a group lie side by side, one for each row; groups lie
+// scaleStride apart. At least 16 bytes after the last code may be read.
 func portableWiden8(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int) {
 	for r := range len(dst) / width {
 		for g := range width / group {
@@ -115,9 +115,8 @@ func portableWiden8(dst []float32, codes []byte, scales []float32, group, width,
 	}
 }
 
-// portableTranspose8 writes code·scale to dst, rows as columns: dst[c, r], columns dstStride apart,
-// for codes and scales as portableWiden8 takes them; rows is a multiple of lanes, group of
-// codeColumns.
+// portableTranspose8 writes code·scale to dst[c, r], rows as columns dstStride apart. Codes and
+// scales are laid out as for portableWiden8. rows is a multiple of lanes, group of codeColumns.
 func portableTranspose8(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int) {
 	for r := range rows {
 		for c, q := range codes[r*codeStride:][:width] {
@@ -134,10 +133,10 @@ func portableTranspose(dst, src []float32, dstStride, srcStride, rows, columns i
 	}
 }
 
-// portableSoftmax takes a block of scores [rows, attnBlock] to each row's weighted sum so far:
-// stats holds the largest score and the sum of the weights, acc [rows, dim] the weighted values.
-// Scores become weights e^(score-max); where max grows, sum and acc are scaled. Scores of -Inf
-// weigh nothing; at first max is lowestScore, and sum and acc are zero.
+// portableSoftmax adds a block of scores [rows, attnBlock] to each row's sums: stats holds the
+// largest score and the sum of the weights, acc [rows, dim] the weighted values. Scores become
+// weights e^(score-max). Where max grows, sum and acc are scaled. Scores of -Inf weigh nothing. In
+// the beginning max is lowestScore, and sum and acc are zero.
 func portableSoftmax(scores, stats, acc []float32, dim int) {
 	for r := range len(stats) / 2 {
 		s, a := scores[r*attnBlock:(r+1)*attnBlock], acc[r*dim:(r+1)*dim]
@@ -187,8 +186,9 @@ func portableMultiply(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum 
 }
 
 // portableDelta takes rows of state [channels, n] through rows of keys and queries [rows, 2, n] and
-// of decay g, β and k·q [rows, 4], the fourth unused. With a = S·k and c = S·q of the old state: δ
-// = β·(v - g·a), y = g·c + δ·(k·q), S ← g·S + δ·kᵀ. Dot products are sums of four lanes.
+// of gates [rows, 4]: decay g, β, k·q, and one unused. With a = S·k and c = S·q of the old state S
+// it computes δ = β·(v - g·a), y = g·c + δ·(k·q) and S ← g·S + δ·kᵀ. Dot products are summed in
+// four lanes.
 func portableDelta(state, keys, gates, v, y []float32, vStride, yStride int) {
 	rows := len(gates) / 4
 	n := len(keys) / rows / 2
