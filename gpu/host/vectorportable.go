@@ -103,7 +103,7 @@ func portableWiden(dst []float32, row []byte) {
 	}
 }
 
-// portableWiden8 writes code·scale, each rounded once, to rows of dst [rows, width]. Rows of codes
+// portableWiden8 writes code·scale, an exact product, to rows of dst [rows, width]. Rows of codes
 // lie codeStride apart. The scales of a group lie side by side, one for each row; groups lie
 // scaleStride apart. At least 16 bytes after the last code may be read.
 func portableWiden8(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int) {

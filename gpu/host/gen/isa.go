@@ -13,7 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// generator is what differs between instruction sets.
+// generator writes the functions of one instruction set, AVX-512 or AVX2.
 type generator struct {
 	isa  base.ISA
 	data map[string]Mem
@@ -37,8 +37,8 @@ func (g *generator) vecs(n int) []reg.VecVirtual {
 	return v
 }
 
-// clear sets v to zero. The assembler does not know that VPXORD then reads nothing, and would keep
-// v alive before.
+// clear sets v to zero. avo does not know that VPXORD of a register with itself reads nothing, and
+// would keep v alive before it.
 func (g *generator) clear(v reg.VecVirtual) {
 	if !g.wide() {
 		VPXOR(v, v, v)
@@ -77,7 +77,7 @@ func (g *generator) xor(a, b, dst reg.VecVirtual) {
 
 func (g *generator) load(from Op, v reg.VecVirtual) { VMOVUPS(from, v) }
 
-// table returns n 32-bit constants in memory, made once.
+// table returns n 32-bit constants in memory. It makes each table once.
 func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
 	if m, ok := g.data[name]; ok {
 		return m
@@ -128,7 +128,7 @@ func (g *generator) write(family string) {
 
 func pointer(name string) reg.Register { return Load(Param(name), GP64()) }
 
-// loop repeats body as often as n says, at least once; n ends at 0.
+// loop repeats body n times, at least once; n ends at 0.
 func loop(name string, n reg.Register, body func()) {
 	Label(name)
 	body()
@@ -136,7 +136,7 @@ func loop(name string, n reg.Register, body func()) {
 	JNZ(LabelRef(name))
 }
 
-// end returns from a function that used vectors.
+// end returns from a function that used vector registers.
 func end() {
 	VZEROUPPER()
 	RET()

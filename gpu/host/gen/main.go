@@ -1,10 +1,9 @@
-// Command gen writes the assembly of package host, one family of loops for one instruction set a
-// run:
+// Command gen writes the assembly of package host. Each run writes one family of functions for one
+// instruction set:
 //
 //	go run . -family panels -isa avx512 -pkg host -out ../panels_avx512_amd64.s -stubs ../panels_avx512_amd64.go
 //
-// It is a module of its own, so that the engine does not depend on the assembler it is written
-// with.
+// It is a module of its own, so that the engine does not depend on avo.
 package main
 
 import (

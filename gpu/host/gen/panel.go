@@ -10,7 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// Offsets of package host's panelArgs. Its test holds them against the struct.
+// Offsets of package host's panelArgs. A test there compares them with the struct.
 const (
 	argW          = 0
 	argWStep      = 8
@@ -25,14 +25,14 @@ const (
 	argY          = 128
 )
 
-// aheadBytes is how far before their use codes are asked for, aheadScales scales and biases.
+// aheadBytes is how far ahead of their use codes are prefetched, aheadScales the same for scales
+// and biases.
 const (
 	aheadBytes  = 4096
 	aheadScales = 512
 )
 
-// peak writes a loop of nothing but integer products, which benchmarks take for the processor's
-// peak.
+// peak writes a loop of integer products only, which benchmarks take as the processor's peak.
 func (g *generator) peak(f base.Func) {
 	x, sums := g.zero(), g.vecs(24)
 	for _, s := range sums {
@@ -46,8 +46,7 @@ func (g *generator) peak(f base.Func) {
 	end()
 }
 
-// product is a function under way: the sums of a tile, which is as many vectors of outputs times n
-// rows of X.
+// product is the function being written. It computes a tile: vectors of outputs times n rows of X.
 type product struct {
 	*generator
 	name    string
@@ -120,7 +119,7 @@ func (p *product) begin(int8s bool) {
 // panelsApart reports whether the vectors belong to different panels.
 func (p *product) panelsApart() bool { return p.wide() && p.vectors == 2 }
 
-// codes returns the address of vector v of the chunk that is chunk chunks ahead.
+// codes returns the address of vector v of the chunk that follows chunk chunks later.
 func (p *product) codes(v, chunk int) Mem { return p.part(p.w, p.wStep, v, 64*chunk, 32) }
 
 func (p *product) part(base, step reg.Register, v, disp, half int) Mem {
@@ -135,10 +134,10 @@ func (p *product) part(base, step reg.Register, v, disp, half int) Mem {
 	return m
 }
 
-// perWord returns the inputs of a chunk.
+// perWord returns how many inputs a chunk has.
 func (p *product) perWord() int { return 32 / p.bits }
 
-// widened returns vector v of a group's bf16 numbers.
+// widened returns vector v of a group's bf16 numbers as float32.
 func (p *product) widened(base reg.Register, v int) reg.VecVirtual {
 	s := p.vec()
 	VPMOVZXWD(p.part(base, p.sStep, v, 0, 16), s)
@@ -192,7 +191,7 @@ func (p *product) groups(body func()) {
 	end()
 }
 
-// chunks repeats body for the chunks of a group, unroll of them at a time.
+// chunks repeats body for the chunks of a group, unroll of them in each iteration.
 func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	Label(p.name + label)
 	for c := range unroll {
@@ -204,8 +203,8 @@ func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	JB(LabelRef(p.name + label))
 }
 
-// ahead asks for codes of later use. Where two panels go together the first one's place in the next
-// pair is fetched whole, the other streams.
+// ahead prefetches codes. Where two panels go together, it prefetches the same part of the next
+// pair's first panel, and the second panel as a stream.
 func (p *product) ahead(chunk int) {
 	m := p.codes(p.vectors-1, chunk)
 	if !p.panelsApart() {
@@ -217,7 +216,7 @@ func (p *product) ahead(chunk int) {
 	PREFETCHT0(m)
 }
 
-// int8s is the product with rows of whole numbers.
+// int8s is the product with rows of int8.
 func (p *product) int8s() {
 	split := 1 // sums of a vector and row: enough for the latency of the products
 	if p.wide() {
@@ -298,8 +297,8 @@ func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
 	}
 }
 
-// dots2 is dots512 by pairs of 16 bits: codes of 2 and 4 bits add up there, 15·127·2·2 being the
-// most, and those of 8 are cut in two.
+// dots2 is dots512 for AVX2, through sums of 16 bits. Those of 2- and 4-bit codes fit, being at
+// most 15·127·2·2; 8-bit codes are split in two.
 func (p *product) dots2(chunk int, sums [][][]reg.VecVirtual) {
 	ones, sixteens, mask := p.same("pair", 0x00010001), p.same("pair", 0x00100010), p.maskOf(p.bits)
 	parts, width := 8/p.bits, p.bits
@@ -365,8 +364,9 @@ func (p *product) scaled(r, v int, sums []reg.VecVirtual) {
 	p.addTo(v, r, dot)
 }
 
-// floats is the product with rows of float32. In a group the inputs whose places are equal modulo
-// 4, a byte of each word, are summed apart; as many of the four at once as there are registers for.
+// floats is the product with rows of float32. A group has four sums, one for the inputs of each
+// place modulo 4, which are one byte of each word. As many of them are computed at once as there
+// are registers for.
 func (p *product) floats() {
 	together := 1
 	switch {
@@ -394,13 +394,13 @@ func (p *product) floats() {
 	})
 }
 
-// table16 holds float32 values of codes: a look-up takes the low four bits, of which the upper ones
-// belong to other codes.
+// table16 holds the float32 values of codes. A look-up takes the low four bits; those above the
+// code belong to others.
 func (p *product) table16() Mem {
 	return p.generator.table(fmt.Sprintf("values%d", p.bits), 16, func(i int) Constant { return F32(float32(i % (1 << p.bits))) })
 }
 
-// residues adds a group's inputs of the places first to first+together modulo 4.
+// residues adds up a group's inputs at the places first to first+together-1 modulo 4.
 func (p *product) residues(first, together int) {
 	sums := make([][][]reg.VecVirtual, together)
 	for j := range sums {
@@ -451,7 +451,7 @@ func (p *product) residues(first, together int) {
 	}
 }
 
-// weight sets dst to code·scale + bias of the codes from bit shift on.
+// weight sets dst to code·scale + bias for the codes that begin at bit shift.
 func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
 	from := p.codes(v, chunk)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// load makes a vector of float32 from inputs i to i+lanes of what p points to.
+// load makes a vector of float32 of the lanes inputs from i on that p points to.
 type load func(p reg.Register, i int) reg.VecVirtual
 
 func (g *generator) unpacked(p reg.Register, i int) reg.VecVirtual {
@@ -69,7 +69,7 @@ func (g *generator) plain(f base.Func) {
 	RET()
 }
 
-// reduce adds v's lanes up, in lane 0 of the result.
+// reduce adds up v's lanes, in lane 0 of the result.
 func (g *generator) reduce(v reg.VecVirtual) reg.VecVirtual {
 	y := v
 	if g.wide() {

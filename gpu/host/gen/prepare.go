@@ -57,7 +57,7 @@ func (g *generator) quantise(f base.Func) {
 	end()
 }
 
-// most returns max |x| of a group in lane 0, by the numbers' bits: not-a-numbers are the greatest.
+// most returns max |x| of a group in lane 0. It compares bits, by which NaNs are greatest.
 func (g *generator) most(name string, x, group reg.Register) reg.VecVirtual {
 	abs, m, n := g.keep(g.same("abs", base.AbsMask)), g.zero(), GP64()
 	XORQ(n, n)
@@ -124,7 +124,7 @@ func (g *generator) codes(name string, q, x, group reg.Register, s reg.VecVirtua
 	return sum.AsX().(reg.VecVirtual)
 }
 
-// arrange brings rows of codes into a panel.
+// arrange arranges rows of codes as a panel.
 func (g *generator) arrange(f base.Func) {
 	dst, src, stride := pointer("dst"), pointer("src"), pointer("stride")
 	var masks []reg.VecVirtual
@@ -150,8 +150,8 @@ func (g *generator) arrange(f base.Func) {
 	end()
 }
 
-// transposed reads four words of each of 16 rows and passes vectors of words on, one of each row;
-// AVX2 in halves.
+// transposed reads four words of each of 16 rows and calls use with vectors that have one word of
+// each row. AVX2 does this in halves.
 func (g *generator) transposed(src, stride reg.Register, use func(word, half int, v reg.VecVirtual)) {
 	quarter := GP64() // four rows on
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, quarter)
@@ -195,7 +195,7 @@ func (g *generator) transposed(src, stride reg.Register, use func(word, half int
 	}
 }
 
-// arrangeScales brings rows of scales into a panel.
+// arrangeScales arranges rows of scales as a panel.
 func (g *generator) arrangeScales(f base.Func) {
 	dst, src, stride := pointer("dst"), pointer("src"), pointer("stride")
 	mask := g.keep(g.same("low", 0xffff))

@@ -19,7 +19,7 @@ func exponential() []string {
 	return names
 }
 
-// constant returns a constant in memory, as many times as there are lanes.
+// constant returns a constant in memory, repeated for every lane.
 func (g *generator) constant(name string) Mem {
 	all := func(c Constant) Mem { return g.table("vector"+name, g.isa.Lanes, func(int) Constant { return c }) }
 	switch name {
@@ -39,7 +39,7 @@ func (g *generator) constant(name string) Mem {
 	return Mem{}
 }
 
-// use loads constants into registers, where there are enough of them.
+// use loads constants into registers if there are enough registers.
 func (g *generator) use(names ...string) {
 	g.kept = map[string]reg.VecVirtual{}
 	if !g.wide() {
@@ -54,7 +54,7 @@ func (g *generator) useExp() {
 	g.use(exponential()...)
 }
 
-// c returns a constant, from memory if use did not load it.
+// c returns a constant, in memory if use did not load it.
 func (g *generator) c(name string) Op {
 	if v, ok := g.kept[name]; ok {
 		return v
@@ -127,7 +127,7 @@ func (g *generator) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	return one
 }
 
-// tail is a part of a vector; nil is a whole one.
+// tail is part of a vector; nil means a whole one.
 type tail struct{ mask reg.Register }
 
 // tail returns the mask of the first n lanes, 0 <= n <= lanes.
@@ -149,7 +149,7 @@ func (g *generator) tail(n reg.Register) *tail {
 	return &tail{v}
 }
 
-// load returns the floats at m, zeros beyond t.
+// loadVec returns the floats at m, and zeros outside t.
 func (g *generator) loadVec(m Mem, t *tail) reg.VecVirtual {
 	v := g.vec()
 	switch {
@@ -179,7 +179,7 @@ func at(p reg.Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
 func start(name string) reg.Register  { return Load(Param(name).Base(), GP64()) }
 func length(name string) reg.Register { return Load(Param(name).Len(), GP64()) }
 
-// address is a parameter's place, for instructions that read memory.
+// address returns a parameter as a memory operand.
 func address(c gotypesComponent) Mem {
 	b, err := c.Resolve()
 	if err != nil {
@@ -194,7 +194,7 @@ func (g *generator) broadcast(m Mem) reg.VecVirtual {
 	return v
 }
 
-// each runs body over n floats, vector by vector; the pointers move along.
+// each runs body over n floats, vector by vector, and advances the pointers.
 func (g *generator) each(name string, n reg.Register, pointers []reg.Register, body func(t *tail)) {
 	CMPQ(n, U32(uint32(g.isa.Lanes)))
 	JB(LabelRef(name + "_tail"))
@@ -213,8 +213,8 @@ func (g *generator) each(name string, n reg.Register, pointers []reg.Register, b
 	Label(name + "_done")
 }
 
-// lanes0 adds (or takes the larger of) the lanes of v, in lane 0 of the result: halves, then halves
-// of these.
+// lanes0 adds up the lanes of v, or takes their maximum, in lane 0 of the result: it combines
+// halves, then halves of these.
 func (g *generator) lanes0(v reg.VecVirtual, op func(a, b, c Op)) reg.VecVirtual {
 	y := v
 	if g.isa.Lanes == 16 {

@@ -10,8 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// transpose takes as many rows as there are lanes and four columns at a time: lane block i of
-// register r holds row 4i+r, and four such registers are transposed within their blocks.
+// transpose takes as many rows as there are lanes, and four columns, at a time: block i of register
+// r holds row 4i+r, and four such registers are transposed within their blocks of four lanes.
 func (g *generator) transpose(base.Func) {
 	dsts, src := start("dst"), start("src")
 	ds, ss, ss3 := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64()), GP64()
@@ -73,9 +73,9 @@ func (g *generator) transpose(base.Func) {
 	end()
 }
 
-// transpose8 takes as many rows as there are lanes and sixteen codes of each, four words: lane
-// block i of register r holds row 4i+r. The words are transposed within their blocks, and their
-// bytes are spread.
+// transpose8 takes as many rows as there are lanes, and sixteen codes of each, which are four
+// words: block i of register r holds row 4i+r. The words are transposed within their blocks of four
+// lanes, and their bytes are widened.
 func (g *generator) transpose8(base.Func) {
 	left, width := AllocLocal(8), AllocLocal(8) // counters in memory: registers are short
 	MOVQ(Load(Param("rows"), GP64()), left)
@@ -133,8 +133,8 @@ func (g *generator) transpose8(base.Func) {
 	end()
 }
 
-// words reads sixteen bytes of each row and returns the rows' first words, their second ones, and
-// so on; rows move along. r4 and r12 are bytes of four and of twelve rows.
+// words reads sixteen bytes of each row. It returns the rows' first words, their second words, and
+// so on, and advances rows. r4 and r12 are the bytes of four and of twelve rows.
 func (g *generator) words(rows [4]reg.Register, r4, r12 reg.Register) (words [4]reg.VecVirtual) {
 	var v, t [4]reg.VecVirtual
 	for i, r := range rows {
@@ -167,7 +167,7 @@ func (g *generator) multiply(base.Func) {
 	end()
 }
 
-// multiplyAhead is multiply that fetches lines along with the steps of the depth.
+// multiplyAhead is multiply that also prefetches lines.
 func (g *generator) multiplyAhead(base.Func) {
 	l := &lines{next: GP64(), last: AllocLocal(8), bytes: 4 * g.isa.Lanes}
 	place, last := Load(Param("next"), GP64()), GP64()
@@ -180,7 +180,7 @@ func (g *generator) multiplyAhead(base.Func) {
 	end()
 }
 
-// lines are cache lines that are fetched along with the steps of the depth, so that they come while
+// lines are cache lines to prefetch in the iterations over the depth, so that they arrive while
 // products are computed.
 type lines struct {
 	next  reg.Register
@@ -225,7 +225,7 @@ func (g *generator) bands(l *lines) {
 	}
 }
 
-// b are the strides of a and b, in bytes, the columns left to do, and what is fetched along.
+// b holds the strides of a and b in bytes, the columns left to do, and the lines to prefetch.
 type b struct {
 	as, bs reg.Register
 	left   Mem
@@ -262,7 +262,7 @@ func (g *generator) band(n int, a reg.Register, s b, c reg.Register) {
 	Label(name("done"))
 }
 
-// strided returns the places of n rows, in groups of four.
+// strided returns the addresses of n rows. Groups of four share a base.
 func strided(p, stride reg.Register, n int) []Mem {
 	var places []Mem
 	var triple reg.Register

@@ -11,19 +11,20 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// deltaRule are the registers of the scan over rows of the gated delta rule.
+// deltaRule holds the registers of the gated delta rule's scan over rows.
 type deltaRule struct {
 	keys, gates, v, y reg.Register
 	width             reg.Register // bytes of a row of state
 	deltas            Mem          // of the row before: [rows of both halves]
-	state, half       Mem          // the half under way: its state, and bytes of the numbers before its own
-	labels            int
+	// the half under way: its state, and bytes of the numbers before its own
+	state, half Mem
+	labels      int
 }
 
 // delta takes lanes rows of state through all rows of input, in two halves: while one half's sums
-// are added up the other half's products keep the multipliers busy. A pass brings a half's state up
-// to date with the row of input before and takes its products with the row's key and query, so that
-// each is read and written once a row.
+// are added up, the other half's products keep the multipliers busy. A pass updates a half's state
+// with the previous row of input and multiplies it by the current row's key and query, so that the
+// state is read and written once a row.
 func (g *generator) delta(base.Func) {
 	d := &deltaRule{keys: start("keys"), gates: start("gates"), v: start("v"), y: start("y"), width: GP64()}
 	d.deltas, d.state, d.half = AllocLocal(4*g.isa.Lanes), AllocLocal(8), AllocLocal(8)
@@ -55,7 +56,7 @@ func (g *generator) delta(base.Func) {
 	end()
 }
 
-// deltaPass goes over all rows of state, half of them after the other.
+// deltaPass goes over all rows of state, one half after the other.
 func (g *generator) deltaPass(d *deltaRule, update, dots bool) {
 	half := g.isa.Lanes / 2
 	d.labels++
@@ -140,7 +141,7 @@ func (g *generator) deltaPass(d *deltaRule, update, dots bool) {
 	JB(LabelRef(fmt.Sprintf("half%d", d.labels)))
 }
 
-// delta returns where the half under way keeps what its state takes over.
+// delta returns where the current half keeps its δ.
 func (d *deltaRule) delta() reg.Register {
 	place := GP64()
 	LEAQ(d.deltas, place)
@@ -148,8 +149,8 @@ func (d *deltaRule) delta() reg.Register {
 	return place
 }
 
-// deltaRow makes the outputs of a half and what its state takes over, from S·k in the lower half of
-// sums and S·q in the upper.
+// deltaRow computes the outputs of a half and its δ from S·k, the lower half of sums, and S·q, the
+// upper.
 func (g *generator) deltaRow(d *deltaRule, sums reg.VecVirtual) {
 	newVec, a := YMM, sums.AsY()
 	if g.isa.Lanes == 8 {
@@ -178,8 +179,8 @@ func (g *generator) deltaRow(d *deltaRule, sums reg.VecVirtual) {
 	VMOVUPS(c, Mem{Base: d.y, Index: first, Scale: 1})
 }
 
-// addUp adds the lanes of as many vectors as there are lanes: lane i of the result is the sum of
-// vector i's.
+// addUp adds up the lanes of as many vectors as there are lanes: lane i of the result is the sum of
+// vector i.
 func (g *generator) addUp(v []reg.VecVirtual) reg.VecVirtual {
 	pairs := func(v []reg.VecVirtual, low, high func(a, b, to reg.VecVirtual)) []reg.VecVirtual {
 		var out []reg.VecVirtual

@@ -13,8 +13,8 @@ import (
 
 type gotypesComponent = gotypes.Component
 
-// elementwise is a primitive of y [n] and operands of the same length, each of whose vectors f
-// makes one of y.
+// elementwise writes a primitive of y [n] and operands of the same length. f computes a vector of y
+// from the operands' vectors.
 func (g *generator) elementwise(y string, operands []string, f func(t *tail, at []Mem) reg.VecVirtual) {
 	n := length(y)
 	pointers := []reg.Register{start(y)}
@@ -31,8 +31,8 @@ func (g *generator) elementwise(y string, operands []string, f func(t *tail, at 
 	end()
 }
 
-// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
-// the first takes the rest.
+// dot sums in four vectors, which take vectors of inputs in turn while four are left. The first
+// takes the rest.
 func (g *generator) dot(base.Func) {
 	n, x, y := length("x"), start("x"), start("y")
 	sums := []reg.VecVirtual{g.zero(), g.zero(), g.zero(), g.zero()}
@@ -61,7 +61,7 @@ func (g *generator) dot(base.Func) {
 	RET()
 }
 
-// VADDPS4 and VMAXPS4 are the instructions without masks.
+// VADDPS4 and VMAXPS4 are the instructions as functions of one type.
 func VADDPS4(a, b, c Op) { VADDPS(a, b, c) }
 func VMAXPS4(a, b, c Op) { VMAXPS(a, b, c) }
 
@@ -336,7 +336,7 @@ func (g *generator) widen(base.Func) {
 	end()
 }
 
-// widen8 reads whole vectors of codes, of which it takes those of the group.
+// widen8 reads whole vectors of codes and uses those that belong to the group.
 func (g *generator) widen8(base.Func) {
 	dst, codes, scales, n := start("dst"), start("codes"), start("scales"), length("dst")
 	codeStride, scaleStride := Load(Param("codeStride"), GP64()), Load(Param("scaleStride"), GP64())
@@ -390,7 +390,7 @@ func (g *generator) widen8(base.Func) {
 	end()
 }
 
-// touch loads: more comes at a time than with prefetches, of which many at once are lost.
+// touch uses loads: of many prefetches at once, some are dropped.
 func (g *generator) touch(base.Func) {
 	row, stride, rows := start("mem"), Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
 	Label("rows")

@@ -9,7 +9,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// assembly is a file of functions in the making, and the file that declares them.
+// assembly is a file of functions being written, and the file of their declarations.
 type assembly struct {
 	code, stubs bytes.Buffer
 	labels      int
@@ -32,7 +32,7 @@ func (a *assembly) text(f base.Func) {
 	fmt.Fprintf(&a.stubs, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", f.Name, f.Doc, f.Name, f.Signature)
 }
 
-// floats writes constants, a multiple of two.
+// floats writes constants. Their number is even.
 func (a *assembly) floats(name string, list []float32) {
 	a.code.WriteByte('\n')
 	for i := 0; i < len(list); i += 2 {
@@ -51,14 +51,14 @@ func (a *assembly) ins(name string, operands ...any) {
 	fmt.Fprintf(&a.code, "\t%s %s\n", name, strings.Join(parts, ", "))
 }
 
-// word writes one that it does not know.
+// word writes an instruction that it does not know.
 func (a *assembly) word(w uint32, text string) {
 	fmt.Fprintf(&a.code, "\tWORD $%#08x // %s\n", w, text)
 }
 
 func (a *assembly) ret() { a.code.WriteString("\tRET\n") }
 
-// label starts a place to jump to and returns its name.
+// label places a new label here and returns its name.
 func (a *assembly) label() string {
 	l := a.newLabel()
 	a.place(l)
@@ -72,7 +72,7 @@ func (a *assembly) newLabel() string {
 
 func (a *assembly) place(l string) { fmt.Fprintf(&a.code, "%s:\n", l) }
 
-// loop repeats body n times, at least once; n is used up.
+// loop repeats body n times, at least once; n ends at 0.
 func (a *assembly) loop(n gen, body func()) {
 	l := a.label()
 	body()
@@ -85,7 +85,7 @@ type imm int
 
 func (i imm) String() string { return fmt.Sprintf("$%d", int(i)) }
 
-// at is memory off bytes beyond what p points to.
+// at is the memory off bytes after what p points to.
 func at(p gen, off int) string { return fmt.Sprintf("%d(%v)", off, p) }
 
 // arg is an argument or result of the function.
@@ -93,7 +93,7 @@ func (a *assembly) arg(name string) string {
 	return fmt.Sprintf("%s+%d(FP)", name, a.args.Offset(name))
 }
 
-// base loads the place of a slice, length how many elements it has.
+// base loads the address of a slice, length its length.
 func (a *assembly) base(name string, p gen) {
 	a.ins("MOVD", fmt.Sprintf("%s_base+%d(FP)", name, a.args.Offset(name)), p)
 }
@@ -102,7 +102,7 @@ func (a *assembly) length(name string, n gen) {
 	a.ins("MOVD", fmt.Sprintf("%s_len+%d(FP)", name, a.args.Offset(name)+8), n)
 }
 
-// list is registers as the operand of a load of several.
+// list is the operand of a load or store of several registers.
 func list(vs ...vec) string {
 	parts := make([]string, len(vs))
 	for i, v := range vs {
@@ -111,13 +111,13 @@ func list(vs ...vec) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// load fills one to four registers, each the next of the one before, from p on.
+// load fills one to four successive registers from memory at p.
 func (a *assembly) load(p gen, vs ...vec) { a.ins("VLD1", "("+p.String()+")", list(vs...)) }
 
-// take is load and moves p behind what was loaded.
+// take is load that advances p.
 func (a *assembly) take(p gen, vs ...vec) { a.ins("VLD1.P", at(p, 16*len(vs)), list(vs...)) }
 
-// store writes one to four registers from p on; put moves p as well.
+// store writes one to four registers to memory at p; put also advances p.
 func (a *assembly) store(p gen, vs ...vec) { a.ins("VST1", list(vs...), "("+p.String()+")") }
 func (a *assembly) put(p gen, vs ...vec)   { a.ins("VST1.P", list(vs...), at(p, 16*len(vs))) }
 

@@ -11,9 +11,9 @@ type (
 func (v vec) String() string { return fmt.Sprintf("V%d", uint32(v)) }
 func (g gen) String() string { return fmt.Sprintf("R%d", uint32(g)) }
 
-// op is a vector instruction that Go's assembler lacks, or knows in part: the word with all
-// operands zero, and the arrangement in which each register is written. m is empty where there are
-// two operands; n too where there is an immediate instead.
+// op is a vector instruction that Go's assembler lacks or supports in part: its word with all
+// operands zero, and the arrangement of each register. m is empty if there are two operands, n too
+// if an immediate takes its place.
 type op struct {
 	name    string
 	word    uint32
@@ -109,7 +109,8 @@ func named(v vec, arrangement string) string {
 	return fmt.Sprintf("v%d.%s", v, arrangement)
 }
 
-// three encodes o of three vectors, two of two. The text is what GNU's assembler calls it.
+// three encodes o with three vectors, two with two. The text is the instruction as GNU's assembler
+// writes it.
 func (o op) three(d, n, m vec) (uint32, string) {
 	return o.word | uint32(m)<<16 | uint32(n)<<5 | uint32(d),
 		fmt.Sprintf("%s %s, %s, %s", o.name, named(d, o.d), named(n, o.n), named(m, o.m))

@@ -1,10 +1,10 @@
-// Command arm64 writes the assembly of package host for arm64, from the Advanced SIMD instructions
+// Command arm64 writes the assembly of package host for arm64. It uses Advanced SIMD instructions
 // with the dot product of bytes (ARMv8.2):
 //
 //	go run ./arm64 -out ../neon_arm64.s -stubs ../neon_arm64.go -tables ../tables_neon_arm64.go
 //
-// Go's assembler lacks most vector instructions, so they are written as words, each with its name
-// as a comment; loads, stores and everything scalar is written as Go's assembler wants it.
+// Go's assembler lacks most vector instructions, so they are written as words with their names as
+// comments. Loads, stores and scalar instructions are written for Go's assembler.
 package main
 
 import (

@@ -54,7 +54,7 @@ func eachGroup(a *assembly, body func()) {
 	a.ret()
 }
 
-// widen makes float32 in V(to) to V(to+3) from a group's scales or biases.
+// widen writes a group's scales or biases to V(to) to V(to+3) as float32.
 func widen(a *assembly, from gen, to vec) {
 	a.take(from, to+2, to+3)
 	a.word(shll.two(to, to+2))
@@ -71,10 +71,10 @@ func product(a *assembly, f base.Func) {
 	}
 }
 
-// mulInt8 multiplies a panel of codes with n rows of int8. The 16 rows of W are lanes of four
+// mulInt8 multiplies a panel of codes by n rows of int8. The 16 rows of W are lanes of four
 // vectors; one instruction adds the products of four inputs in each lane. It takes codes as signed
-// numbers: those of 8 bits less 128, and 128 times the sum of the group's inputs is added. The sums
-// are exact, so they may be split among registers as the latency wants.
+// numbers, so 128 is subtracted from 8-bit codes and 128 times the sum of the group's inputs is
+// added. The sums are exact, so they may be split among registers to hide latency.
 func mulInt8(a *assembly, bits, n int) {
 	// x, raw and code are four each; whole is one a row
 	const x, raw, code, whole, mask, ones vec = 0, 4, 8, 8, 12, 13
@@ -137,8 +137,8 @@ func mulInt8(a *assembly, bits, n int) {
 	})
 }
 
-// signed makes the codes of four inputs in bytes, from part of a chunk in four registers from raw
-// on, and returns the first register that has them.
+// signed writes the codes of four inputs as bytes, from part of a chunk in four registers from raw
+// on. It returns the first register that has them.
 func signed(a *assembly, bits, part int, raw, code, mask vec) vec {
 	for v := range vec(4) {
 		switch {
@@ -187,9 +187,9 @@ func scaleInt8(a *assembly, r int, sum vec) {
 	}
 }
 
-// mulFloat multiplies a panel of codes with n rows of float32. Weights are code·scale + bias,
-// rounded once; the products of a group's inputs are added in their order, each rounded once, and
-// the groups' sums then.
+// mulFloat multiplies a panel of codes by n rows of float32. Weights are code·scale + bias, rounded
+// once. The products of a group's inputs are added in order, each fused with its sum, then the
+// groups' sums are added.
 func mulFloat(a *assembly, bits, n int) {
 	// x, scale and bias are four each
 	const x, raw, mask, code, weight, scale, bias vec = 0, 4, 5, 6, 7, 8, 12

@@ -27,7 +27,7 @@ func quantise(a *assembly, _ base.Func) {
 		a.ins("MOVD", x, again)
 		a.ins("LSR", imm(4), size, left)
 		a.zero(most)
-		// the largest |x|, by the numbers' bits: not-a-numbers are the greatest
+		// the largest |x|, by the numbers' bits: NaNs are greatest
 		a.loop(left, func() {
 			a.take(again, v, v+1, v+2, v+3)
 			for i := range vec(4) {
@@ -84,7 +84,7 @@ func quantise(a *assembly, _ base.Func) {
 	a.ret()
 }
 
-// Registers of what brings rows into panels.
+// Registers of the functions that arrange rows as panels.
 const (
 	dst    gen = 0
 	src    gen = 1
@@ -101,8 +101,8 @@ func beginArrange(a *assembly) {
 	a.ins("MOVD", a.arg("blocks"), blocks)
 }
 
-// transposed reads four words of each of the next four rows and makes vectors of words, one of each
-// row, in V(to), V(to+4), ….
+// transposed reads four words of each of the next four rows. It writes vectors with one word of
+// each row to V(to), V(to+4), ….
 func transposed(a *assembly, to vec) {
 	for i := range vec(4) {
 		a.load(next, i)
@@ -118,7 +118,7 @@ func transposed(a *assembly, to vec) {
 	a.word(zip2d.three(to+12, 5, 7))
 }
 
-// arrange brings rows of codes into a panel.
+// arrange arranges rows of codes as a panel.
 func arrange(a *assembly, f base.Func) {
 	beginArrange(a)
 	for i, s := range base.Swaps[f.Bits] {
@@ -150,7 +150,7 @@ func arrange(a *assembly, f base.Func) {
 	a.ret()
 }
 
-// arrangeScales brings rows of scales or biases into a panel.
+// arrangeScales arranges rows of scales or biases as a panel.
 func arrangeScales(a *assembly, _ base.Func) {
 	beginArrange(a)
 	a.loop(blocks, func() {

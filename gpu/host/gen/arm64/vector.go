@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
 
-// The primitives of package host's table vectors compute what is left over of a vector float by
-// float with the same instructions: an element's bits do not depend on its place.
+// Primitives compute the elements after the last whole vector one by one with the same
+// instructions: the bits of an element do not depend on its place.
 
 // exponential are the constants of e^x. They live in the registers from low on.
 func exponential(a *assembly) {
@@ -28,7 +28,7 @@ const (
 	c0      vec = 26 // to V30
 )
 
-// useExp loads the constants; t is a register to spare.
+// useExp loads the constants. It overwrites t.
 func useExp(a *assembly, t gen) {
 	a.ins("MOVD", "$neonExponential<>(SB)", t)
 	a.load(t, 0, 1, 2)
@@ -37,7 +37,7 @@ func useExp(a *assembly, t gen) {
 	}
 }
 
-// exp replaces x by e^x, NaN stays NaN; three more registers are written.
+// exp replaces x by e^x; NaN stays NaN. It overwrites three more registers.
 func exp(a *assembly, x, n, p, t vec) {
 	a.word(fmax.three(x, x, low))
 	a.word(fmin.three(x, x, high))
@@ -83,7 +83,7 @@ func (a *assembly) float(name string, v vec) {
 	a.word(dupWord(v, v, 0))
 }
 
-// width is what a step of each takes: a vector or a float.
+// width is what an iteration of each takes: a vector or a float.
 type width int
 
 const (
@@ -91,14 +91,13 @@ const (
 	float  width = 4
 )
 
-// get loads what p points to, with zeros in the lanes that it does not fill; p stays. next moves p
-// as well.
+// get loads what p points to and zeroes the other lanes. next also advances p.
 func (w width) get(a *assembly, p gen, v vec) { a.ins(w.move(""), at(p, 0), fmt.Sprintf("F%d", v)) }
 func (w width) next(a *assembly, p gen, v vec) {
 	a.ins(w.move(".P"), at(p, int(w)), fmt.Sprintf("F%d", v))
 }
 
-// set stores to where p points, put moves p as well.
+// set stores to where p points. put also advances p.
 func (w width) set(a *assembly, p gen, v vec) { a.ins(w.move(""), fmt.Sprintf("F%d", v), at(p, 0)) }
 func (w width) put(a *assembly, p gen, v vec) {
 	a.ins(w.move(".P"), fmt.Sprintf("F%d", v), at(p, int(w)))
@@ -111,7 +110,7 @@ func (w width) move(suffix string) string {
 	return "FMOVS" + suffix
 }
 
-// each runs body over n floats, n being used up: vectors, then single floats.
+// each runs body over n floats: vectors, then single floats. n ends at 0.
 func each(a *assembly, n gen, body func(w width)) {
 	tail, done := a.newLabel(), a.newLabel()
 	a.ins("CMP", imm(4), n)
@@ -127,7 +126,7 @@ func each(a *assembly, n gen, body func(w width)) {
 	a.place(done)
 }
 
-// addLanes adds v's lanes up, in pairs, in lane 0 of v.
+// addLanes adds up v's lanes in pairs, in lane 0 of v.
 func addLanes(a *assembly, v vec) {
 	a.word(faddp.three(v, v, v))
 	a.word(faddv.two(v, v))

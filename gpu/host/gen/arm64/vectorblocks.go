@@ -72,7 +72,7 @@ func widenAll(a *assembly, _ base.Func) {
 	a.ret()
 }
 
-// widen8 takes sixteen codes of a group as long as there are so many, then single ones.
+// widen8 takes sixteen codes of a group while that many are left, then single ones.
 func widen8(a *assembly, _ base.Func) {
 	const dst, codes, scales, n, group, width, codeStride, scaleStride gen = 0, 1, 2, 3, 4, 5, 6, 7
 	const q, s, some, left, spare gen = 8, 9, 10, 11, 12
@@ -130,8 +130,8 @@ func widen8(a *assembly, _ base.Func) {
 	a.ret()
 }
 
-// transpose8 takes four rows of sixteen codes: of four words each, which are transposed, and whose
-// bytes are spread.
+// transpose8 takes four rows of sixteen codes, which are four words each. The words are transposed
+// and their bytes widened.
 func transpose8(a *assembly, _ base.Func) {
 	const dsts, codes, scales, rows, group, width, dstStride, scaleStride gen = 6, 7, 8, 9, 10, 11, 12, 13
 	const dst, column, s, some, left gen = 14, 15, 19, 20, 21
@@ -370,7 +370,7 @@ func softmax(a *assembly, _ base.Func) {
 		a.word(dupWord(top, top, 0))
 		a.ins("FCMPS", fmt.Sprintf("F%d", before), fmt.Sprintf("F%d", top))
 		a.ins("BEQ", same)
-		// What there is is scaled by e^(before - top).
+		// The sums so far are scaled by e^(before - top).
 		a.word(fsub.three(f, before, top))
 		exp(a, f, 0, 1, 2)
 		a.ins("FMOVS", at(stats, 4), "F0")

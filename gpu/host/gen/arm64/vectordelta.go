@@ -25,8 +25,8 @@ const (
 	deltaDecay   vec = 25 // its gates
 )
 
-// delta takes four rows of state through all rows of input. A pass brings them up to date with the
-// row of input before and takes their products with the row's key and query, so that each is read
+// delta takes four rows of state through all rows of input. A pass updates them with the previous
+// row of input and multiplies them by the current row's key and query, so that the state is read
 // and written once a row.
 func delta(a *assembly, _ base.Func) {
 	a.base("state", deltaState)
@@ -105,8 +105,8 @@ func deltaPass(a *assembly, update, dots bool) {
 	}
 }
 
-// deltaOutputs makes the outputs of a row of input and what the state takes over: with a = S·k and
-// c = S·q, δ = β·(v - g·a) and y = g·c + δ·(k·q).
+// deltaOutputs computes the outputs of a row of input and its δ: with a = S·k and c = S·q, δ = β·(v
+// - g·a) and y = g·c + δ·(k·q).
 func deltaOutputs(a *assembly) {
 	for _, v := range []vec{deltaDots, deltaQueries} {
 		a.word(faddp.three(v, v, v+1))

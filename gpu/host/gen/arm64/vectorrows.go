@@ -2,9 +2,9 @@ package main
 
 import "github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 
-// elementwise is a primitive whose arguments are slices of one length and then numbers. f makes the
-// result, in V16, of the operands in V0, V1, …; the numbers are in V17, V18. It may use the
-// registers up to V15 and V19, and those of the exponential if exp.
+// elementwise is a primitive whose arguments are slices of one length, then numbers. f computes the
+// result in V16 from operands in V0, V1, … and numbers in V17, V18. It may use the registers up to
+// V15, and V19, and with exp the constants of the exponential.
 type elementwise struct {
 	result   string
 	operands []string // the result among them if it is read
@@ -13,7 +13,7 @@ type elementwise struct {
 	f        func(a *assembly)
 }
 
-// y is where an elementwise makes its result.
+// y is where an elementwise leaves its result.
 const y, number, number2 vec = 16, 17, 18
 
 var elementwises = map[string]elementwise{
@@ -73,8 +73,8 @@ func (e elementwise) write(a *assembly) {
 	a.ret()
 }
 
-// dot has four vectors of lanes, which take vectors of inputs in turn, as long as there are four;
-// the first takes the rest.
+// dot sums in four vectors, which take vectors of inputs in turn while four are left. The first
+// takes the rest.
 func dot(a *assembly, _ base.Func) {
 	const x, y, n gen = 0, 1, 2
 	a.base("x", x)
@@ -200,7 +200,7 @@ func conv(a *assembly, _ base.Func) {
 	a.ret()
 }
 
-// beginRope loads the arguments of rope and ropePairs.
+// Registers of rope and ropePairs.
 const (
 	ropeX      gen = 0
 	ropeTable  gen = 1
@@ -276,7 +276,7 @@ func ropePairs(a *assembly, _ base.Func) {
 	a.ret()
 }
 
-// touch loads, as the other instruction sets do.
+// touch uses loads, as the other instruction sets do.
 func touch(a *assembly, _ base.Func) {
 	const row, width, stride, rows, p, end, line gen = 0, 1, 2, 3, 4, 5, 6
 	a.base("mem", row)

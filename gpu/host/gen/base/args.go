@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// sizes are the bytes of the types that have no words of their own kind.
+// sizes are the bytes of types other than slices and pointers.
 var sizes = map[string]int{"bool": 1, "float32": 4, "int": 8}
 
-// Args are the places of a function's arguments and results, as Go's assembler knows them.
+// Args are the offsets of a function's arguments and results from its frame pointer.
 type Args struct {
 	Size    int // of all
 	offsets map[string]int
 }
 
-// Args returns the places of f's arguments and results.
+// Args returns the offsets of f's arguments and results.
 func (f *Func) Args() Args {
 	a := Args{offsets: map[string]int{}}
 	args, results, _ := strings.Cut(strings.Trim(f.Signature, "()"), ") (")
@@ -59,7 +59,7 @@ func size(kind string) (size, align int) {
 	return n, n
 }
 
-// Offset returns the place of an argument or result.
+// Offset returns the offset of an argument or result.
 func (a *Args) Offset(name string) int {
 	at, ok := a.offsets[name]
 	if !ok {

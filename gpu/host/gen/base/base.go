@@ -16,8 +16,8 @@ type ISA struct {
 	Suffix string // of functions
 	Arch   string
 	Lanes  int // float32 in a vector
-	// Heights are the numbers of rows of X that products of panels take, ascending, from 1 on. A
-	// missing number is one that gains too little over the others: docs/experiments.md.
+	// Heights are the numbers of rows of X that products of panels take, ascending from 1. A number
+	// is missing if its gain over the others was not shown: see docs/experiments.md.
 	Heights []int
 	Ahead   bool // has multiplyAhead
 	Peak    bool // has dotPeak
@@ -39,8 +39,8 @@ const (
 	SoftmaxPositions = 64 // scores in a block
 )
 
-// Bits of float32 numbers. A group of inputs whose largest |x| is below LeastBits counts as zeros:
-// its scale would not be a normal number. From InfiniteBits on it is not finite.
+// Bits of float32 numbers. A group of inputs whose largest |x| has bits below LeastBits counts as
+// zeros: its scale would not be a normal number. From InfiniteBits on it is not finite.
 const (
 	LeastBits    = 0x03fe0000 // 127·2^-126
 	InfiniteBits = 0x7f800000
@@ -76,8 +76,8 @@ var Exponential = []Constant{
 	{"c0", 0.499999934478}, {"c1", 0.166665206317}, {"c2", 0.0416683880453}, {"c3", 0.00836871687973}, {"c4", 0.00138145986467},
 }
 
-// Func is a function to write. Kind names what writes it; Bits, Rows, Int8 and BF16 tell apart
-// functions of one kind.
+// Func is a function to write. Kind names what writes it. Bits, Rows, Int8 and BF16 tell functions
+// of one kind apart.
 type Func struct {
 	Kind, Family   string
 	Name           string
