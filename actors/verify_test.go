@@ -79,7 +79,7 @@ func TestWithoutSums(t *testing.T) {
 		log    string
 	}{
 		{"missing", os.Remove, "the model has no checksums"},
-		{"damaged", flip, "its own checksum is another one"},
+		{"damaged", flip, "its own checksum does not match"},
 	} {
 		dir := copyModel(t, fixtures.Qwen35MoEBF16)
 		if err := tc.damage(filepath.Join(dir, "packed_experts", expertfile.SumsName)); err != nil {

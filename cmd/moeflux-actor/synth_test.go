@@ -42,12 +42,12 @@ func TestSynthMakesAndChecks(t *testing.T) {
 
 	overwrite(t, dir, "model.layers.0.mlp.gate.scales")
 	o = call(t, "", "synth", "--check", dir, "--tokens", "12")
-	if o.code != exitFailed || !strings.Contains(o.stdout, "layer 0: got experts [0 1 2 3 4 5 6 7]") || !strings.Contains(o.stderr, "differences in 12 tokens") {
+	if o.code != exitFailed || !strings.Contains(o.stdout, "layer 0: found experts [0 1 2 3 4 5 6 7]") || !strings.Contains(o.stderr, "differences in 12 tokens") {
 		t.Errorf("with a router of zeros: exit %d, stdout %q, stderr %q", o.code, o.stdout, o.stderr)
 	}
 	overwrite(t, dir, "lm_head.scales")
 	o = call(t, "", "synth", "--check", dir, "--tokens", "30")
-	if lines := strings.Count(o.stdout, "\n"); o.code != exitFailed || !strings.Contains(o.stdout, "position 0: ") || !strings.Contains(o.stdout, "got token") || lines != synthShown+1 {
+	if lines := strings.Count(o.stdout, "\n"); o.code != exitFailed || !strings.Contains(o.stdout, "position 0: ") || !strings.Contains(o.stdout, "found token") || lines != synthShown+1 {
 		t.Errorf("with a head of zeros too: exit %d, %d lines %q", o.code, lines, o.stdout)
 	}
 }
@@ -112,7 +112,7 @@ func TestSynthUsage(t *testing.T) {
 		{[]string{"--shape", "gpt-2", "x"}, `unknown shape "gpt-2"; known: deepseek-v3`},
 		{synthArgs("--route", "wild", "x")[1:], `route "wild"`},
 		{synthArgs("--layers", "-1", "x")[1:], "cannot be negative"},
-		{synthArgs("--experts", "2000", "x")[1:], "2000 experts, want at most 1016"},
+		{synthArgs("--experts", "2000", "x")[1:], "2000 experts: must be at most 1016"},
 		{synthArgs("--simulate", "1")[1:], "--simulate 1"},
 		{synthArgs("--routing", "f", "x")[1:], "--routing goes with --simulate"},
 		{synthArgs("--chain", "-1", "x")[1:], "--chain -1"},
@@ -139,8 +139,8 @@ func TestSynthFailures(t *testing.T) {
 		want string
 	}{
 		{synthArgs(empty), "exists and is not empty"},
-		{[]string{"synth", "--check", empty}, "is no synthetic model"},
-		{[]string{"synth", "--check", filepath.Join(empty, "missing")}, "is no synthetic model"},
+		{[]string{"synth", "--check", empty}, "is not a synthetic model"},
+		{[]string{"synth", "--check", filepath.Join(empty, "missing")}, "is not a synthetic model"},
 		{synthArgs("--simulate", "5", "--routing", filepath.Join(empty, "missing", "file")), "no such file"},
 	} {
 		o := call(t, "", c.args...)

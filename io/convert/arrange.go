@@ -6,22 +6,21 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// arranger passes on one array of a matrix in panels, of which it gets the rows in order, in pieces
-// of any size.
+// arranger writes one array of a matrix in panels. It is given the rows in order, in pieces of any
+// size.
 type arranger struct {
 	w      io.Writer
 	format quant.Format
 	cols   int
-	codes  bool   // the array: else scales or biases
-	part   []byte // of the next panel; less than a whole one between calls
+	codes  bool   // the array is codes, not scales or biases
+	part   []byte // of the next panel; never a whole one between calls
 	out    []byte
 }
 
-// arrangedBytes is about how much is arranged before it is written.
+// arrangedBytes is about how many bytes are arranged before they are written.
 const arrangedBytes = 1 << 20
 
-// begin makes ready for another array, of rows of so many inputs. What is left of memory is used
-// again.
+// begin prepares for the array that b describes. It reuses memory.
 func (a *arranger) begin(w io.Writer, b block) {
 	a.w, a.format, a.cols, a.codes, a.part = w, b.format, b.src.m.cols, b.array == weightArray, a.part[:0]
 }
@@ -34,7 +33,7 @@ func (a *arranger) panelBytes() int {
 	return a.format.ScaleBytes(quant.PanelRows, a.cols)
 }
 
-// Write arranges all panels that are whole with p.
+// Write arranges all panels that p completes.
 func (a *arranger) Write(p []byte) (int, error) {
 	panel, total := a.panelBytes(), len(p)
 	if len(a.part) > 0 {
@@ -60,7 +59,7 @@ func (a *arranger) Write(p []byte) (int, error) {
 	return total, nil
 }
 
-// write writes n panels, each made by whichever processor is free.
+// write writes n panels, arranged on all processors.
 func (a *arranger) write(rows []byte, n int) error {
 	if cap(a.out) < len(rows) {
 		a.out = make([]byte, len(rows))

@@ -13,7 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// op is how a block's bytes are made from the source's.
+// op is how a block's bytes are computed from the source's.
 type op uint8
 
 const (
@@ -27,14 +27,14 @@ const (
 	quantBiases
 )
 
-// block is one array of the target and how to make it: nothing is read before write.
+// block is one array of the target and how to compute it. Nothing is read before write.
 type block struct {
 	name   string
 	dtype  safetensors.DType
 	shape  []int
 	bytes  int64
 	op     op
-	array  array        // what it is of the matrix; for copies also of the source
+	array  array        // which array of the matrix; for copies also of the source
 	format quant.Format // of the target, for codes
 	src    *numbers     // shared by the blocks of one matrix
 }
@@ -49,31 +49,31 @@ func newBlock(b block) (block, error) {
 	return b, nil
 }
 
-// chunkElements is how many numbers are converted at a time; a multiple of every group size.
+// chunkElements is how many numbers are converted at a time. It is a multiple of every group size.
 const chunkElements = 1 << 20
 
-// emitter writes blocks. It belongs to one goroutine and is used for one after the other.
+// emitter writes blocks, one after the other. It belongs to one goroutine.
 type emitter struct {
 	w      io.Writer
-	drop   func([]byte) // tells that a part of the source was read for the last time
+	drop   func([]byte) // is told which part of the source will not be read again
 	floats []float32    // [chunkElements]
 	out    []byte       // [4*chunkElements]
 	panels arranger
-	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; good if made is
-	// that matrix.
+	// scales and biases of the matrix whose codes were written last, [maxGroups*2]; valid if made
+	// is that matrix.
 	scales, biases []byte
 	made           *numbers
 }
 
 // maxGroups bounds the scales and biases that are kept while codes are written. Those of a larger
-// matrix, over 2^28 numbers, are made again from its numbers.
+// matrix, with over 2^28 numbers, are computed again.
 const maxGroups = 1 << 22
 
 func newEmitter(drop func([]byte)) *emitter {
 	return &emitter{drop: drop, floats: make([]float32, chunkElements), out: make([]byte, 4*chunkElements)}
 }
 
-// write makes a block's bytes, piece after piece.
+// write computes a block's bytes piece by piece.
 func (e *emitter) write(b block) error {
 	if b.format.Layout != quant.Panels {
 		return e.rows(e.w, b)
@@ -121,7 +121,7 @@ func (e *emitter) rows(w io.Writer, b block) error {
 	return nil
 }
 
-// keep makes room for scales and biases of the matrix whose codes are about to be made.
+// keep makes room for the scales and biases of the matrix whose codes come next.
 func (e *emitter) keep(b block) {
 	e.made = nil
 	groups := b.src.count() / b.format.Group
@@ -132,8 +132,7 @@ func (e *emitter) keep(b block) {
 	e.scales, e.biases = slices.Grow(e.scales[:0], 2*groups)[:2*groups], slices.Grow(e.biases[:0], 2*groups)[:2*groups]
 }
 
-// kept returns the bytes of scales or biases that were made with the codes before them, nil if they
-// were not.
+// kept returns the bytes of scales or biases that were computed along with their codes, or nil.
 func (e *emitter) kept(b block) []byte {
 	if e.made != b.src {
 		return nil
@@ -160,7 +159,7 @@ func (e *emitter) copy(w io.Writer, data []byte) error {
 	return nil
 }
 
-// minusEight writes scales times -8, which a bf16 number holds exactly unless it is among the
+// minusEight writes scales times -8. The product is exact in bf16 unless the scale is among the
 // largest.
 func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	for _, data := range scales {
@@ -180,11 +179,10 @@ func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	return nil
 }
 
-// convert returns the target's bytes of n elements from first on. They are good until the next
+// convert returns the target's bytes of n elements from first on. They are valid until the next
 // call.
 func (e *emitter) convert(b block, first, n int) ([]byte, error) {
-	// What a work item is made of: a whole number of groups, so that codes and scales split at
-	// bytes.
+	// A work item is whole groups, so that codes and scales split at bytes.
 	const grain = 128
 	var out []byte
 	switch b.op {
@@ -243,8 +241,8 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	return out, err
 }
 
-// parallel cuts 0..n into one range a processor and runs fn on them; so many items are worth a
-// goroutine. The first error in the order of the ranges wins.
+// parallel divides 0..n into a range for each processor and runs fn on them. A goroutine is worth
+// at least worth items. It returns the error of the first range that fails.
 func parallel(n, worth int, fn func(lo, hi int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), n/worth+1)
 	if workers <= 1 {

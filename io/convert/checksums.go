@@ -15,7 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// ChecksumsName is the file that holds the checksums of all others.
+// ChecksumsName is the file that holds the checksums of all other files.
 const ChecksumsName = "checksums.json"
 
 // packFormat is the value of Checksums.Format.
@@ -27,9 +27,9 @@ type Checksums struct {
 	Files  map[string]fileSum `json:"files"` // by path in the model directory, with slashes
 }
 
-// Verify reads a packed model directory in full and holds every file against checksums.json. The
+// Verify reads a whole packed model directory and compares every file with checksums.json. The
 // error joins a *ChecksumError or *MissingError for each file at fault, or says that there are no
-// checksums to go by.
+// checksums.
 func Verify(ctx context.Context, dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, ChecksumsName))
 	if err != nil {
@@ -55,15 +55,14 @@ func Verify(ctx context.Context, dir string) error {
 	return errors.Join(errs...)
 }
 
-// parseChecksums reads checksums.json. It must account for the files without which there is no
-// model.
+// parseChecksums reads checksums.json, which must list the files that every model has.
 func parseChecksums(raw []byte) (*Checksums, error) {
 	var c Checksums
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, fmt.Errorf("convert: %s: %w", ChecksumsName, err)
 	}
 	if c.Format != packFormat {
-		return nil, fmt.Errorf("convert: %s: format %q, want %q", ChecksumsName, c.Format, packFormat)
+		return nil, fmt.Errorf("convert: %s: format %q is unknown, expected %q", ChecksumsName, c.Format, packFormat)
 	}
 	for name := range c.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -72,7 +71,7 @@ func parseChecksums(raw []byte) (*Checksums, error) {
 	}
 	for _, name := range []string{weights.DataName, weights.ManifestName, configName} {
 		if _, ok := c.Files[name]; !ok {
-			return nil, fmt.Errorf("convert: %s: does not account for %s", ChecksumsName, name)
+			return nil, fmt.Errorf("convert: %s: does not list %s", ChecksumsName, name)
 		}
 	}
 	return &c, nil

@@ -14,30 +14,30 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Options says how to convert. The zero value keeps every number as it is.
+// Options says how to convert. The zero value keeps every number unchanged.
 type Options struct {
-	// Bits quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them
-	// (BF16 and F32 as they are, F16 as F32, for which there are kernels). Router gates and shared
-	// gates always become 8-bit then. Matrices whose inputs do not divide into groups are kept.
-	// Fewer bits are smaller, faster and less exact.
+	// Bits quantises matrices that are not quantised yet to 4 or 8 bits, in groups of 64. 0 keeps
+	// BF16 and F32 as they are and widens F16 to F32, because there are no kernels for F16. With
+	// Bits set, router gates and shared gates always get 8 bits. Matrices whose inputs do not
+	// divide into groups are kept. Fewer bits are smaller, faster and less exact.
 	Bits int
-	// ExpertBits is Bits for the routed experts: 2, 4 or 8; 0 means as Bits says. Unlike Bits it
-	// also quantises again what is quantised with more bits, in the same groups. Two bits halve
-	// what is read from disk once more and cost much exactness: of normally distributed numbers the
-	// mean square error is 0.16 of their variance, with four bits 0.01. (The smallest and greatest
-	// number of a group as the ends of its four values, which is how flash-moe does it, would make
-	// it 0.20.)
+	// ExpertBits is Bits for the routed experts: 2, 4 or 8; 0 means the same as Bits. Unlike Bits
+	// it also requantises matrices that have more bits, in the same groups. Two bits read half as
+	// much from disk as four and cost much exactness: for normally distributed numbers the mean
+	// square error is 0.16 of their variance, against 0.01 with four bits. (flash-moe makes the
+	// smallest and largest number of a group the ends of its four values, which would make it
+	// 0.20.)
 	ExpertBits int
 	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is
-	// panels of 16 rows (package quant) for quantised matrices that divide into them, which kernels
-	// of processors read fastest; matrices that are multiplied head by head stay in rows.
+	// panels of 16 rows (package quant) for quantised matrices that divide into them, which the
+	// kernels for processors read fastest. Matrices that are multiplied head by head stay in rows.
 	RowOrder bool
-	// Progress, if not nil, is called often, from the goroutine that called Convert.
+	// Progress, if not nil, is called often by the goroutine that called Convert.
 	Progress func(Progress)
-	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.
+	// FreeSpace returns how many bytes may be written under dir. nil asks the file system.
 	FreeSpace func(dir string) (uint64, error)
 
-	// create opens a file for writing; nil is os.Create. Tests put failing files here.
+	// create opens a file for writing; nil means os.Create. Tests put failing files here.
 	create func(path string) (outFile, error)
 }
 
@@ -59,39 +59,39 @@ func (o Options) layout() quant.Layout {
 
 // Progress is how far a conversion is.
 type Progress struct {
-	Step        string // what is being written, for people
+	Step        string // what is being written, for display
 	Done, Total int64  // bytes of the target; Done never exceeds Total
-	Warning     string // something that was left out, and why; "" nearly always
+	Warning     string // what was left out, and why; "" nearly always
 }
 
 // Convert writes the packed form of the checkpoint directory src to the directory dst. src may also
-// be a packed directory that is to have the other layout: what comes of it is, byte for byte, what
-// its checkpoint would have given. dst must not exist, or be empty: a conversion never replaces
-// anything. It is prepared in dst.partial, so that dst is whole from the moment it exists. After an
-// interruption, by ctx, a full disk or a crash, the same call goes on after the last finished file;
-// a changed source or other options start afresh. Memory stays below some tens of MiB whatever the
-// size of the model.
+// be a packed directory, to be written in the other layout: the result is, byte for byte, what its
+// checkpoint would have given. dst must not exist, or must be empty: a conversion never replaces
+// anything. The files are written to dst.partial, so dst is complete from the moment it exists.
+// After an interruption by ctx, a full disk or a crash, the same call continues after the last
+// finished file; if the source or the options have changed it starts over. It uses some tens of MiB
+// of memory, whatever the size of the model.
 //
 // Errors: *BitsError, *ChecksumError, *expertfile.ReadError with *expertfile.SumError (a damaged
 // record) and *expertfile.SumsError (of a packed source), *ExistsError, *SpaceError, *WriteError,
 // *SourceError and *model.ConfigError (several joined), *model.UnknownArchError,
-// *safetensors.FormatError, ErrBusy, or what ctx says.
+// *safetensors.FormatError, ErrBusy, or the cause of ctx's end.
 func Convert(ctx context.Context, src, dst string, o Options) error {
 	return guard(func() error { return convert(ctx, src, dst, o) })
 }
 
 func convert(ctx context.Context, src, dst string, o Options) error {
 	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
-		return fmt.Errorf("convert: %d bits, want 0, 4 or 8", o.Bits)
+		return fmt.Errorf("convert: Options.Bits is %d: it must be 0, 4 or 8", o.Bits)
 	}
 	if b := o.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return fmt.Errorf("convert: %d bits for experts, want 0, 2, 4 or 8", b)
+		return fmt.Errorf("convert: Options.ExpertBits is %d: it must be 0, 2, 4 or 8", b)
 	}
 	dst, err := filepath.Abs(dst)
 	if err != nil {
 		return fmt.Errorf("convert: %w", err)
 	}
-	// A link to an empty directory on another disk means that disk.
+	// A link to an empty directory on another disk selects that disk.
 	if target, err := filepath.EvalSymlinks(dst); err == nil {
 		dst = target
 	}
@@ -130,7 +130,7 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 	return out.finish()
 }
 
-// refuseExisting reports a target that is there already, unless it is an empty directory.
+// refuseExisting reports a target that already exists, unless it is an empty directory.
 func refuseExisting(dst string) error {
 	entries, err := os.ReadDir(dst)
 	switch {
@@ -148,7 +148,7 @@ func refuseExisting(dst string) error {
 	return &ExistsError{Path: dst, Why: why}
 }
 
-// input is an opened source and what will be made of it.
+// input is an opened source and the plan of its conversion.
 type input struct {
 	dir         string
 	config      []byte // config.json
@@ -159,7 +159,7 @@ type input struct {
 	fingerprint string
 }
 
-// openInput opens and checks all of a source. The caller closes the checkpoint.
+// openInput opens and checks a source. The caller closes the checkpoint.
 func openInput(src string, o Options) (*input, error) {
 	in := &input{dir: src}
 	var err error

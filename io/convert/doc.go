@@ -9,17 +9,17 @@
 //	checksums.json   size and SHA-256 of each of these
 //
 // The layout of a source follows from its tensors. Quantised matrices are repacked without loss,
-// unless experts are to have fewer bits, but their rows are arranged in panels by default; fp8
-// becomes bf16, or codes of what it stands for. Tensors keep the names that the checkpoint has for
-// them, with two exceptions: qwen3_next's interleaved projections become the four that qwen3_5_moe
-// has, row by row, and minimax_m2's mixture of experts takes the names of all others. Per-head
-// stacks lie in the pack as one matrix. A checkpoint of any size streams through a few buffers of
-// some MiB. Everything is written to DST.partial, which becomes DST in one rename when it is whole;
-// until then an interrupted conversion goes on where its last finished file ends.
+// unless experts are to have fewer bits. By default their rows are arranged in panels. fp8 becomes
+// bf16, or codes of its values. Tensors keep their names in the checkpoint, with two exceptions:
+// qwen3_next's interleaved projections become the four that qwen3_5_moe has, and minimax_m2's
+// mixture of experts takes the names that all other families use. Per-head stacks become one
+// matrix. A checkpoint of any size streams through a few buffers of some MiB. Everything is written
+// to DST.partial, which is renamed to DST when it is complete. Until then an interrupted conversion
+// can continue after its last finished file.
 //
-// A source may also be packed already, by this package or another program: then its files are
-// written in the other layout, without a change of any number, and compared with its checksums, of
-// records and of files, on the way.
+// A source may also be packed already, by this package or another program. Then its files are
+// written in the other layout, with no number changed, and compared on the way with its checksums
+// of records and of files.
 //
 // The package also verifies a packed directory against its checksums.
 package convert

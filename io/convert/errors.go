@@ -9,11 +9,11 @@ import (
 var ErrBusy = errors.New("another conversion to this directory is running")
 
 // SourceError reports a tensor of the source that is missing, unknown, or not what the architecture
-// wants.
+// needs.
 type SourceError struct {
-	// as named in the source, or as it would be after the usual prefixes are taken off
+	// as named in the source, or as it would be named without the usual prefixes
 	Tensor    string
-	Want, Got string // "" where there is nothing to say
+	Want, Got string // either may be ""
 }
 
 func (e *SourceError) Error() string {
@@ -21,11 +21,11 @@ func (e *SourceError) Error() string {
 	case e.Want == "":
 		return fmt.Sprintf("convert: tensor %q: %s", e.Tensor, e.Got)
 	default:
-		return fmt.Sprintf("convert: tensor %q: got %s, want %s", e.Tensor, e.Got, e.Want)
+		return fmt.Sprintf("convert: tensor %q: found %s, expected %s", e.Tensor, e.Got, e.Want)
 	}
 }
 
-// BitsError reports a packed directory whose codes have other bits than were wished for.
+// BitsError reports a packed directory whose codes do not have the number of bits asked for.
 type BitsError struct {
 	Dir        string
 	What       string // which matrices
@@ -37,8 +37,8 @@ func (e *BitsError) Error() string {
 	if e.Have == 0 {
 		have = "are not quantised"
 	}
-	return fmt.Sprintf("convert: %s is packed already and its %s %s: %d bits would not be those that the checkpoint gives; "+
-		"leave the bits out to change the layout alone, or convert the checkpoint", e.Dir, e.What, have, e.Want)
+	return fmt.Sprintf("convert: %s is packed already and its %s %s: requantising to %d bits would differ from converting the checkpoint; "+
+		"leave out the bits to change only the layout, or convert the checkpoint", e.Dir, e.What, have, e.Want)
 }
 
 // SpaceError reports that the target's file system is too small, before anything was written.
@@ -48,7 +48,7 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("convert: %s has %s free, the conversion needs %s: free %s more or choose another directory",
+	return fmt.Sprintf("convert: %s has %s free, but the conversion needs %s: free another %s or choose another directory",
 		e.Dir, mib(e.Free), mib(e.Need), mib(e.Need-e.Free))
 }
 
@@ -58,8 +58,8 @@ func mib(n uint64) string {
 	return fmt.Sprintf("%d MiB", n/m+min(n%m, 1))
 }
 
-// WriteError reports a file of the target that could not be written. What was finished before it is
-// kept: run the conversion again to go on from there. Err wraps syscall.ENOSPC where the disk is
+// WriteError reports a file of the target that could not be written. Files finished before it are
+// kept: running the conversion again continues from there. Err wraps syscall.ENOSPC if the disk is
 // full.
 type WriteError struct {
 	Path string
@@ -68,15 +68,14 @@ type WriteError struct {
 
 func (e *WriteError) Error() string {
 	if diskFull(e.Err) {
-		return fmt.Sprintf("convert: disk full while writing %s: make room and convert again, finished files are kept: %v", e.Path, e.Err)
+		return fmt.Sprintf("convert: the disk is full while writing %s: make room and convert again, finished files are kept: %v", e.Path, e.Err)
 	}
 	return fmt.Sprintf("convert: write %s: %v", e.Path, e.Err)
 }
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// ExistsError reports a target, or a directory where it is prepared, that the conversion will not
-// touch.
+// ExistsError reports that the target, or the directory where it is prepared, already exists.
 type ExistsError struct {
 	Path string
 	Why  string
@@ -84,17 +83,17 @@ type ExistsError struct {
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("convert: %s: %s", e.Path, e.Why) }
 
-// ChecksumError reports a file whose content is not what the checksum manifest says.
+// ChecksumError reports a file whose content does not match its checksum.
 type ChecksumError struct {
 	File      string // relative to the model directory
-	Want, Got string // SHA-256 in hex, or sizes such as "1024 bytes" where these differ already
+	Want, Got string // SHA-256 in hex, or sizes such as "1024 bytes" if these differ
 }
 
 func (e *ChecksumError) Error() string {
-	return fmt.Sprintf("convert: %s: got %s, want %s: the file was changed or damaged", e.File, e.Got, e.Want)
+	return fmt.Sprintf("convert: %s was changed or damaged: found %s, expected %s", e.File, e.Got, e.Want)
 }
 
-// MissingError reports a file that the checksum manifest names and that cannot be opened.
+// MissingError reports a file that is listed in checksums.json and cannot be opened.
 type MissingError struct {
 	File string // relative to the model directory
 	Err  error

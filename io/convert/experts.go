@@ -7,7 +7,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// layerExperts is where the routed experts of one layer are in the source.
+// layerExperts says where the routed experts of one layer lie in the source.
 type layerExperts struct {
 	layer          int
 	gate, up, down projection
@@ -16,11 +16,11 @@ type layerExperts struct {
 // projection is one matrix of every expert of a layer.
 type projection struct {
 	format quant.Format // of the target
-	// expert returns the rows that are one expert's.
+	// expert returns the rows of one expert.
 	expert func(e int) *numbers
 }
 
-// layout returns the record that the layer's experts become.
+// layout returns the layout of the records that the layer's experts become.
 func (l *layerExperts) layout(cfg *model.Config) model.ExpertLayout {
 	return model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, l.gate.format, l.up.format, l.down.format)
 }
@@ -38,10 +38,10 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 	return out, nil
 }
 
-// findExperts finds a layer's experts in whichever of three forms the source has: stacked by
-// projection (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
-// (mlp.experts.gate_up_proj [E, 2I, H], gate first), or one matrix an expert
-// (mlp.experts.0.gate_proj [I, H]). Those that can have the layout get it.
+// findExperts finds a layer's experts in any of three forms: stacked by projection
+// (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
+// (mlp.experts.gate_up_proj [E, 2I, H], gate first), or one matrix for each expert
+// (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get it.
 func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
 	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
@@ -71,7 +71,7 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant
 	return l, nil
 }
 
-// expertFinder takes experts of one layer and keeps the first error.
+// expertFinder takes the experts of one layer and keeps the first error.
 type expertFinder struct {
 	src  *source
 	n    int // experts
@@ -85,8 +85,8 @@ func (x *expertFinder) note(err error) {
 	}
 }
 
-// cut returns the projection whose rows, of each expert, are n from first on among the perExpert
-// rows that m has of it.
+// cut returns the projection that has n rows of each expert, from first on among the expert's
+// perExpert rows of m.
 func (x *expertFinder) cut(m *found, perExpert, first, n int) projection {
 	if m == nil {
 		return projection{}
@@ -96,15 +96,15 @@ func (x *expertFinder) cut(m *found, perExpert, first, n int) projection {
 	}}
 }
 
-// stacked takes a matrix whose first axis counts the experts.
+// stacked takes a matrix whose first axis is the expert.
 func (x *expertFinder) stacked(name string, rows, cols int) projection {
 	m, err := takeMatrix(x.src, name, []int{x.n}, rows, cols, x.wish)
 	x.note(err)
 	return x.cut(m, rows, 0, rows)
 }
 
-// bare takes a stacked matrix whose name does not end in ".weight", which is how fused experts
-// come; nil with an error noted.
+// bare takes a stacked matrix whose name does not end in ".weight", as in checkpoints with fused
+// experts. It returns nil after noting an error.
 func (x *expertFinder) bare(name string, rows, cols int) *found {
 	t, err := x.src.takeFloat(name, x.n, rows, cols)
 	if err != nil {
@@ -116,7 +116,7 @@ func (x *expertFinder) bare(name string, rows, cols int) *found {
 	return m
 }
 
-// single takes one matrix an expert, all of one type.
+// single takes one matrix for each expert, all of one type.
 func (x *expertFinder) single(prefix, name string, rows, cols int) projection {
 	all := make([]*found, x.n)
 	for e := range all {

@@ -333,7 +333,7 @@ func TestConvertExpertBitsApart(t *testing.T) {
 			t.Errorf("%+v: dense %v, experts %v and %v", c.o, f, l.Gate.Format, l.Down.Format)
 		}
 	}
-	if err := convert.Convert(context.Background(), src, filepath.Join(t.TempDir(), "x"), convert.Options{ExpertBits: 3}); err == nil || !strings.Contains(err.Error(), "3 bits for experts") {
+	if err := convert.Convert(context.Background(), src, filepath.Join(t.TempDir(), "x"), convert.Options{ExpertBits: 3}); err == nil || !strings.Contains(err.Error(), "Options.ExpertBits is 3") {
 		t.Errorf("3 bits: got %v", err)
 	}
 }

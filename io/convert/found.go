@@ -12,17 +12,17 @@ type encoding uint8
 
 const (
 	plain  encoding = iota // BF16, F16 or F32
-	affine                 // codes, and a scale and a bias a group: MLX
-	// codes and a scale a group, whose bias is -8 scales: compressed-tensors, 4 bits
+	affine                 // codes, with a scale and a bias for each group: MLX
+	// 4-bit codes with a scale for each group, whose bias is -8 scales: compressed-tensors
 	centred
-	tiled // 8-bit floats and a scale a tile of fp8Tile rows and columns
+	tiled // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
 )
 
 // fp8Tile is the side of the tiles that share a scale.
 const fp8Tile = 128
 
-// found is a matrix found in the source, and what it becomes. A stack of matrices is one with the
-// rows of all, a vector one with a single row.
+// found is a matrix found in the source, and what it becomes. A stack of matrices counts as one
+// matrix with the rows of all, a vector as a matrix with one row.
 type found struct {
 	enc                    encoding
 	rows, cols             int
@@ -43,7 +43,7 @@ func (m *found) fill(dst []float32, at int) error {
 	}
 }
 
-// fillCodes is fill for codes: exact products, one rounded sum.
+// fillCodes is fill for codes. Products are exact, the sum is rounded.
 func (m *found) fillCodes(dst []float32, at int) error {
 	perByte, mask := 8/m.codes.Bits, byte(1<<m.codes.Bits-1)
 	var scale, bias [1]float32
@@ -66,7 +66,7 @@ func (m *found) fillCodes(dst []float32, at int) error {
 	return nil
 }
 
-// fillTiles is fill for 8-bit floats: one rounded product.
+// fillTiles is fill for 8-bit floats. The product is rounded.
 func (m *found) fillTiles(dst []float32, at int) error {
 	across := (m.cols + fp8Tile - 1) / fp8Tile
 	var scale [1]float32
@@ -87,7 +87,7 @@ func (m *found) fillTiles(dst []float32, at int) error {
 // rowRange is n rows of a matrix from first on.
 type rowRange struct{ first, n int }
 
-// numbers is rows of a matrix, one range after the other: what becomes one matrix of the target.
+// numbers is ranges of rows of a matrix, one after the other, that become one matrix of the target.
 type numbers struct {
 	m    *found
 	rows []rowRange
@@ -108,8 +108,8 @@ func (x *numbers) rowCount() int {
 // count returns how many elements there are.
 func (x *numbers) count() int { return x.rowCount() * x.m.cols }
 
-// split calls fn for each stretch of the elements first to first+n that is contiguous in the
-// matrix: it begins at element at there, and at off from first.
+// split calls fn for each run of the elements first to first+n that is contiguous in the matrix.
+// The run begins at element at of the matrix, and off elements after first.
 func (x *numbers) split(first, n int, fn func(at, off, n int) error) error {
 	off := 0
 	for _, r := range x.rows {
@@ -124,7 +124,7 @@ func (x *numbers) split(first, n int, fn func(at, off, n int) error) error {
 		first -= size
 	}
 	if n > 0 {
-		return fmt.Errorf("convert: tensor %q: %d elements more than there are", x.m.weight.Name, n)
+		return fmt.Errorf("convert: tensor %q: read %d elements past its end", x.m.weight.Name, n)
 	}
 	return nil
 }
@@ -163,10 +163,10 @@ func (x *numbers) bytes(a array) [][]byte {
 	return out
 }
 
-// drop tells fn the bytes of the source that the elements first to first+n were made from.
+// drop calls fn with the bytes of the source that the elements first to first+n were made from.
 func (x *numbers) drop(first, n int, fn func([]byte)) {
 	total := x.m.rows * x.m.cols
-	// Tiles cover several rows: their scales are few, and stay.
+	// Tiles cover several rows. Their scales are few and stay.
 	arrays := [][]byte{x.m.weight.Data}
 	if x.m.enc != tiled {
 		arrays = append(arrays, x.m.scales.Data, x.m.biases.Data)

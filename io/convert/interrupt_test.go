@@ -139,7 +139,7 @@ func TestConvertDiskFull(t *testing.T) {
 		d := &disk{left: room}
 		err := convert.Convert(context.Background(), src, dst, convert.Options{}.WithCreate(d.create))
 		var bad *convert.WriteError
-		if !errors.As(err, &bad) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") || bad.Path == "" {
+		if !errors.As(err, &bad) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk is full") || bad.Path == "" {
 			t.Fatalf("room for %d bytes: got %v, want a *WriteError of ENOSPC", room, err)
 		}
 		notWhole(t, dst)

@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// job writes all files of one conversion, in an order in which the manifest of the weights, without
-// which nothing opens the directory, comes last but for the checksums.
+// job writes all files of one conversion. The manifest of the weights, without which nothing opens
+// the directory, comes last but for the checksums.
 type job struct {
 	in   *input
 	out  *output
@@ -21,7 +21,7 @@ type job struct {
 	sums *recordSums
 }
 
-// files returns the files that are worth counting, and their size.
+// files returns the large files, which count for progress, and their sizes.
 func (j *job) files() (names []string, total int64) {
 	names, total = []string{weights.DataName}, j.in.plan.denseSize
 	for _, l := range j.in.plan.layers {
@@ -37,7 +37,7 @@ func (j *job) files() (names []string, total int64) {
 
 func layerFile(layer int) string { return expertfile.DirName + "/" + expertfile.LayerName(layer) }
 
-// checkSpace holds what is still to be written of files of so many bytes against what is free.
+// checkSpace compares what is still to be written of the files with the free space.
 func (o *output) checkSpace(free func(string) (uint64, error), names []string, total int64) error {
 	const slack = 8 << 20 // manifests, vocab.bin, the file system's own
 	need := total + slack
@@ -96,7 +96,7 @@ func (j *job) run(ctx context.Context) error {
 	return j.out.checksums(ctx)
 }
 
-// checksums writes those of all other files.
+// checksums writes the checksums of all other files.
 func (o *output) checksums(ctx context.Context) error {
 	sums := Checksums{Format: packFormat, Files: map[string]fileSum{}}
 	for name, s := range o.state.Files {
@@ -183,8 +183,8 @@ func (j *job) manifest() (*weights.Manifest, error) {
 	return m, nil
 }
 
-// modelName is the last part of the source's path: the whole of it would tell where on this machine
-// it was.
+// modelName is the last part of the source's path. The whole path would reveal where it was on this
+// machine.
 func modelName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

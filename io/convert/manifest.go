@@ -23,7 +23,8 @@ func manifestConfig(in *input) (map[string]any, error) {
 	return out, nil
 }
 
-// sourceConfig copies the text part of config.json, without what says how the source was stored.
+// sourceConfig copies the text part of config.json, without the keys that say how the source was
+// stored.
 func sourceConfig(in *input, out map[string]any) error {
 	var top, text map[string]json.RawMessage
 	if err := json.Unmarshal(in.config, &top); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// wish is how matrices are to be quantised.
+// wish says how matrices are to be quantised.
 type wish struct {
-	bits  int  // 0: not at all
-	again bool // codes of more bits are quantised again
+	bits  int  // 0 means not at all
+	again bool // matrices with more bits are requantised
 }
 
-// takeMatrix takes the matrix called name (without ".weight"), with further axes before its two
-// given by stack. Where it is not quantised yet and bits are wished for, it will be, if groups
-// divide its inputs: as mlx-lm chooses.
+// takeMatrix takes the matrix called name (without ".weight"); stack gives the axes before its two.
+// If the matrix is not quantised and w asks for bits, it will be if groups divide its inputs, as
+// mlx-lm does.
 func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (*found, error) {
 	m, err := takeEncoded(src, name, stack, rows, cols)
 	if err != nil {
@@ -27,7 +27,7 @@ func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (
 	return m, nil
 }
 
-// takeEncoded takes a matrix in whichever encoding it has.
+// takeEncoded takes a matrix in any encoding.
 func takeEncoded(src *source, name string, stack []int, rows, cols int) (*found, error) {
 	full := name + ".weight"
 	shape := append(slices.Clone(stack), rows, cols)
@@ -121,9 +121,9 @@ func lastAxis(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-// takeCentred takes a matrix of compressed-tensors: name.weight_packed I32, eight 4-bit codes a
-// word, lowest first, name.weight_scale, and name.weight_shape, which says rows and columns once
-// more. Its code q stands for (q-8)·scale.
+// takeCentred takes a matrix of compressed-tensors: name.weight_packed, I32 words of eight 4-bit
+// codes, lowest first; name.weight_scale; and name.weight_shape, which repeats rows and columns. A
+// code q stands for (q-8)·scale.
 func takeCentred(src *source, name string, stack []int, rows, cols int) (*found, error) {
 	packed, _ := src.peek(name + ".weight_packed")
 	scales, ok := src.peek(name + ".weight_scale")
@@ -143,7 +143,7 @@ func takeCentred(src *source, name string, stack []int, rows, cols int) (*found,
 	return m, checkShape(src, name+".weight_shape", rows, cols)
 }
 
-// checkShape holds a tensor of two whole numbers against rows and columns.
+// checkShape checks that a tensor of two integers holds rows and columns.
 func checkShape(src *source, name string, rows, cols int) error {
 	t, err := src.take(name, 2)
 	if err != nil {
@@ -167,7 +167,7 @@ func checkShape(src *source, name string, rows, cols int) error {
 }
 
 // takeTiles takes a matrix of 8-bit floats: name.weight, and name.weight_scale_inv with one number
-// a tile, by which, whatever the name says, its elements are multiplied.
+// for each tile. In spite of its name, elements are multiplied by that number.
 func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	weight, err := src.take(name+".weight", rows, cols)
 	if err != nil {
@@ -180,8 +180,8 @@ func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
 }
 
-// blocks returns how rows of a matrix are written under name (without ".weight"): one array, or
-// codes, scales and biases, in the layout if they can have it.
+// blocks returns how rows of a matrix are written under name (without ".weight"): as one array, or
+// as codes, scales and biases, in the layout l if they can have it.
 func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 	m, rows := x.m, x.rowCount()
 	f := m.format.In(layout, rows)

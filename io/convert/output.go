@@ -19,7 +19,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
-// stateName is the file that says how far an interrupted conversion came.
+// stateName is the file that records how far an interrupted conversion got.
 const stateName = ".convert-state.json"
 
 // fileSum is the size and content of one finished file.
@@ -28,14 +28,14 @@ type fileSum struct {
 	SHA256 string `json:"sha256"` // hex
 }
 
-// state is what stateName holds.
+// state is the content of stateName.
 type state struct {
 	Version     int                `json:"version"`
 	Fingerprint string             `json:"fingerprint"` // of source and options
 	Files       map[string]fileSum `json:"files"`       // finished, by name with slashes
 }
 
-// stateVersion changes whenever the same source and options would give other bytes.
+// stateVersion changes whenever the same source and options would give different bytes.
 const stateVersion = 3
 
 // outFile is a file being written.
@@ -45,7 +45,7 @@ type outFile interface {
 	Close() error
 }
 
-// output is the directory in which the target is prepared. It is locked against other processes.
+// output is the directory where the target is prepared. It is locked against other processes.
 type output struct {
 	dir    string // DST.partial
 	dst    string
@@ -55,8 +55,8 @@ type output struct {
 	create func(path string) (outFile, error)
 }
 
-// openOutput makes or reopens DST.partial. Files finished by an earlier conversion of the same
-// source with the same options are kept, others are removed.
+// openOutput creates or reopens DST.partial. It keeps files that an earlier conversion of the same
+// source with the same options finished, and removes others.
 func openOutput(dst, fingerprint string, create func(string) (outFile, error)) (*output, error) {
 	o := &output{dir: dst + ".partial", dst: dst, create: create}
 	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
@@ -77,7 +77,7 @@ func openOutput(dst, fingerprint string, create func(string) (outFile, error)) (
 	return o, nil
 }
 
-// lockDir takes the lock of a directory, which ends with the process or when the file is closed.
+// lockDir locks a directory until the returned file is closed or the process ends.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// resume reads the state of an earlier conversion, or starts afresh.
+// resume reads the state of an earlier conversion, or starts over.
 func (o *output) resume(fingerprint string, fresh bool) error {
 	raw, err := os.ReadFile(filepath.Join(o.dir, stateName))
 	switch {
@@ -104,12 +104,12 @@ func (o *output) resume(fingerprint string, fresh bool) error {
 			return fmt.Errorf("convert: %w", err)
 		}
 		if !fresh && len(entries) > 0 {
-			return &ExistsError{Path: o.dir, Why: "is not the work of an earlier conversion: move it away or choose another target"}
+			return &ExistsError{Path: o.dir, Why: "was not written by an earlier conversion: move it away or choose another target"}
 		}
 	case err != nil:
 		return fmt.Errorf("convert: %w", err)
 	default:
-		// A state that cannot be read is as good as one of another source: all is done again.
+		// A state that cannot be read counts as that of another source: everything is done again.
 		if json.Unmarshal(raw, &o.state) == nil && o.state.Version == stateVersion && o.state.Fingerprint == fingerprint {
 			return o.sweep()
 		}
@@ -121,7 +121,7 @@ func (o *output) resume(fingerprint string, fresh bool) error {
 	return o.saveState()
 }
 
-// sweep forgets files that are not of their recorded size and removes everything that is not
+// sweep forgets files whose size is not the recorded one, and removes everything that is not
 // recorded.
 func (o *output) sweep() error {
 	for name, sum := range o.state.Files {
@@ -153,10 +153,10 @@ func (o *output) sweep() error {
 
 func (o *output) path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
 
-// kept returns the size of a file that an earlier conversion finished, 0 if it did not.
+// kept returns the size of a file that an earlier conversion finished, or 0.
 func (o *output) kept(name string) int64 { return o.state.Files[name].Size }
 
-// saveState records the finished files, so that they survive whatever comes next.
+// saveState records the finished files on disk.
 func (o *output) saveState() error {
 	raw, err := json.MarshalIndent(&o.state, "", " ")
 	if err != nil {
@@ -169,8 +169,8 @@ func (o *output) saveState() error {
 	return nil
 }
 
-// write makes one file of the target by fill, unless it is finished already. It appears under its
-// name only when it is whole and on disk.
+// write writes one file of the target by fill, unless it is finished already. The file appears
+// under its name only when it is complete and on disk.
 func (o *output) write(ctx context.Context, name string, fill func(io.Writer) error) error {
 	if size := o.kept(name); size > 0 {
 		if err := o.meter.add(ctx, size); err != nil {
@@ -183,7 +183,7 @@ func (o *output) write(ctx context.Context, name string, fill func(io.Writer) er
 		return &WriteError{Path: path, Err: err}
 	}
 	sum := &summer{ctx: ctx, hash: sha256.New(), meter: o.meter}
-	var source error // what fill says, which is not the target's fault unless it comes from a write
+	var source error // fill's error, which is not the target's fault unless a write failed
 	err := o.putFile(path, func(w io.Writer) error {
 		sum.w = w
 		source = guard(func() error { return fill(sum) })
@@ -203,7 +203,7 @@ func (o *output) write(ctx context.Context, name string, fill func(io.Writer) er
 }
 
 func interrupted(err error) error {
-	return fmt.Errorf("convert: interrupted, the files finished so far are kept: %w", err)
+	return fmt.Errorf("convert: interrupted; the files finished so far are kept: %w", err)
 }
 
 // putFile writes a file beside its final name, flushes it to the disk and renames it.
@@ -228,8 +228,8 @@ func (o *output) putFile(path string, fill func(io.Writer) error) error {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
-		// Half a file is of no use and takes the room that something else may need. An error here
-		// changes nothing: the next run sweeps.
+		// Half a file is useless and takes up space. An error here does not matter: the next run
+		// sweeps.
 		_ = os.Remove(tmp)
 	}
 	return err
@@ -242,15 +242,15 @@ func (o *output) finish() error {
 			return &WriteError{Path: dir, Err: err}
 		}
 	}
-	// An empty directory may stand in the way; anything else makes Remove or Rename fail.
+	// An empty directory may be in the way. Anything else makes Remove or Rename fail.
 	if err := os.Remove(o.dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &ExistsError{Path: o.dst, Why: "appeared while the conversion was running; the result is in " + o.dir}
 	}
 	if err := os.Rename(o.dir, o.dst); err != nil {
 		return &WriteError{Path: o.dst, Err: err}
 	}
-	// From here on the target is whole. The state is removed last, since without it the prepared
-	// directory could not be told from a stranger's.
+	// From here on the target is complete. The state is removed last: without it the prepared
+	// directory would not be recognised as ours.
 	if err := os.Remove(filepath.Join(o.dst, stateName)); err != nil {
 		return &WriteError{Path: o.dst, Err: err}
 	}
@@ -265,13 +265,13 @@ func (o *output) finish() error {
 // discard removes the prepared directory if it holds nothing but its state.
 func (o *output) discard() {
 	if len(o.state.Files) == 0 && os.Remove(o.path(stateName)) == nil {
-		_ = os.Remove(o.dir) // an empty directory that stays does no harm
+		_ = os.Remove(o.dir) // an empty directory left behind does no harm
 	}
 }
 
 func (o *output) close() { o.lock.Close() }
 
-// summer passes bytes on, hashes and counts them, and ends at once when the context does.
+// summer passes bytes on, hashes and counts them, and stops when the context ends.
 type summer struct {
 	ctx   context.Context
 	w     io.Writer
@@ -302,7 +302,7 @@ type meter struct {
 	done, total int64
 }
 
-// add counts bytes and says whether to go on.
+// add counts bytes and reports whether to go on.
 func (m *meter) add(ctx context.Context, n int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

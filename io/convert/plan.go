@@ -12,21 +12,22 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// groupSize is what matrices are quantised in, as mlx-lm does by default.
+// groupSize is the size of the groups in which matrices are quantised, mlx-lm's default.
 const groupSize = 64
 
 // align is the boundary that each tensor of model_weights.bin begins at.
 const align = 64
 
-// plan is all that a conversion will write of the tensors, checked against the source before
-// anything is written.
+// plan is everything that a conversion will write of the tensors. It is checked against the source
+// before anything is written.
 type plan struct {
 	cfg       *model.Config
 	dense     []placed // in the order of the file
 	denseSize int64
 	layers    []*layerExperts
 	layout    model.ExpertLayout
-	// of the matrices outside experts but gates, for the manifest; zero if they are not quantised
+	// of the matrices other than experts and gates, for the manifest; zero if they are not
+	// quantised
 	codes quant.Format
 }
 
@@ -36,7 +37,7 @@ type placed struct {
 	offset int64
 }
 
-// makePlan accounts for every tensor of the source. All that is wrong is reported together.
+// makePlan accounts for every tensor of the source. It reports all errors together.
 func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	f, err := findFamily(cfg.Arch)
 	if err != nil {
@@ -64,7 +65,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 		}
 	}
 	if cfg.TieWordEmbeddings {
-		// The head is the embedding: a copy of it in the source is not written again.
+		// The head is the embedding: a copy of it in the source is not written.
 		for _, part := range []string{"weight", "scales", "biases"} {
 			src.skip("lm_head." + part)
 		}
@@ -85,18 +86,18 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	return p, p.sameLayout()
 }
 
-// joinSome joins errors, but not thousands of them.
+// joinSome joins errors, and counts those beyond a few.
 func joinSome(errs []error) error {
 	const most = 3
 	if len(errs) > most {
 		rest := len(errs) - most
-		errs = append(errs[:most:most], fmt.Errorf("convert: and %d errors more", rest))
+		errs = append(errs[:most:most], fmt.Errorf("convert: and %d more", rest))
 	}
 	return errors.Join(errs...)
 }
 
-// place orders the dense blocks by name, a matrix's scales and biases behind its codes, and gives
-// them their offsets.
+// place orders the dense blocks by name, with scales and biases after their codes, and assigns
+// offsets.
 func (p *plan) place() {
 	matrix := func(b placed) string {
 		return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(b.name, ".weight"), ".scales"), ".biases")
@@ -111,14 +112,14 @@ func (p *plan) place() {
 	p.denseSize = at
 }
 
-// sameLayout sets the experts' layout, which one File of io/expertfile has for all layers.
+// sameLayout sets the experts' layout, which must be the same in all layers.
 func (p *plan) sameLayout() error {
 	for i, l := range p.layers {
 		got := l.layout(p.cfg)
 		if i == 0 {
 			p.layout = got
 		} else if got != p.layout {
-			return fmt.Errorf("convert: experts of layer %d are stored as %v, %v, %v, those of layer %d as %v, %v, %v: one format for all layers is needed",
+			return fmt.Errorf("convert: experts of layer %d are stored as %v, %v, %v, those of layer %d as %v, %v, %v: all layers must have the same formats",
 				l.layer, got.Gate.Format, got.Up.Format, got.Down.Format,
 				p.layers[0].layer, p.layout.Gate.Format, p.layout.Up.Format, p.layout.Down.Format)
 		}
@@ -164,7 +165,7 @@ func denseBlocks(src *source, f *family, s spec, o Options) ([]block, error) {
 	}
 }
 
-// find takes a matrix, or the rows of one that it consists of.
+// find takes a matrix, or the rows of another matrix of which it consists.
 func (s spec) find(src *source, w wish) (*numbers, error) {
 	if s.from != nil {
 		m, err := takeMatrix(src, s.from.name, nil, s.from.rows, s.cols, w)
@@ -185,7 +186,7 @@ func (s spec) find(src *source, w wish) (*numbers, error) {
 	return m.all(), nil
 }
 
-// takeConv takes a convolution in either shape; the taps of a channel are contiguous in both.
+// takeConv takes a convolution in either shape. The taps of a channel are contiguous in both.
 func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 	if src.raw {
 		return src.takeFloat(s.name, s.rows, 1, s.cols)
@@ -193,8 +194,8 @@ func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 	return src.takeFloat(s.name, s.rows, s.cols, 1)
 }
 
-// floatBlock keeps numbers as they are, except that F16, for which there is no kernel, becomes F32,
-// and what is changed by one is kept exactly.
+// floatBlock keeps numbers as they are, with two exceptions: F16, for which there are no kernels,
+// becomes F32, and so do numbers to which 1 is added, to keep them exact.
 func floatBlock(name string, t safetensors.Tensor, shape []int, shift, wide bool) ([]block, error) {
 	b := block{name: name, dtype: t.DType, shape: shape, src: (&found{rows: 1, cols: t.Elements(), weight: t}).all()}
 	switch {

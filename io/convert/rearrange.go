@@ -16,18 +16,18 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// denseArray is one tensor of a packed model_weights.bin. If it is part of a matrix of codes, its
-// layout may change.
+// denseArray is one tensor of a packed model_weights.bin. Its layout may change if it belongs to a
+// quantised matrix.
 type denseArray struct {
 	name     string
 	desc     weights.Descriptor
-	from, to quant.Format // equal where nothing changes
+	from, to quant.Format // equal if nothing changes
 	rows     int
-	codes    bool // else scales or biases
+	codes    bool // codes, not scales or biases
 }
 
-// planDense finds out what becomes of every tensor, in the order of their places. What no part of
-// the architecture asks for stays as it is.
+// planDense decides what becomes of every tensor, in the order of their offsets. Tensors that no
+// part of the architecture uses stay as they are.
 func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]denseArray, error) {
 	f, err := findFamily(cfg.Arch)
 	if err != nil {
@@ -73,7 +73,7 @@ func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]dense
 	return inPlace(arrays)
 }
 
-// inPlace lists arrays by their places.
+// inPlace lists arrays by their offsets.
 func inPlace(arrays map[string]denseArray) ([]denseArray, error) {
 	var out []denseArray
 	for _, a := range arrays {
@@ -85,7 +85,7 @@ func inPlace(arrays map[string]denseArray) ([]denseArray, error) {
 	var errs []error
 	for i := 1; i < len(out); i++ {
 		if before := &out[i-1]; out[i].desc.Offset < before.desc.Offset+before.desc.Size {
-			errs = append(errs, &SourceError{Tensor: out[i].name, Got: fmt.Sprintf("begins at byte %d, within %q", out[i].desc.Offset, before.name)})
+			errs = append(errs, &SourceError{Tensor: out[i].name, Got: fmt.Sprintf("begins at byte %d, inside %q", out[i].desc.Offset, before.name)})
 		}
 	}
 	return out, joinSome(errs)
@@ -98,7 +98,7 @@ func (r *repacking) denseFile(w io.Writer, h hash.Hash) error {
 	x := rearranger{w: w, h: h}
 	for _, a := range r.dense {
 		end := a.desc.Offset + a.desc.Size
-		if err := x.copy(all[at:a.desc.Offset]); err != nil { // what lies between two tensors
+		if err := x.copy(all[at:a.desc.Offset]); err != nil { // the gap between two tensors
 			return err
 		}
 		if err := x.array(all[a.desc.Offset:end], a.from, a.to, a.rows, a.codes); err != nil {
@@ -110,17 +110,16 @@ func (r *repacking) denseFile(w io.Writer, h hash.Hash) error {
 	return x.copy(all[at:])
 }
 
-// forget tells the system that a part of a mapped file will not be read again soon, so that walking
+// forget tells the system that part of a mapped file will not be read again soon, so that reading
 // through it does not fill memory.
 func forget(mapping []byte, from, to int64) {
 	page := int64(os.Getpagesize())
 	if from, to = from/page*page, to/page*page; from < to {
-		_ = unix.Madvise(mapping[from:to], unix.MADV_DONTNEED) // advice alone
+		_ = unix.Madvise(mapping[from:to], unix.MADV_DONTNEED) // only advice
 	}
 }
 
-// experts writes the file of one layer. A record that is not what its checksum says is not taken
-// over.
+// experts writes the file of one layer. It fails at a record that does not match its checksum.
 func (r *repacking) experts(w io.Writer, h hash.Hash, layer int) error {
 	was := r.x.Layout()
 	record := make([]byte, was.Bytes)
@@ -144,13 +143,13 @@ func (r *repacking) experts(w io.Writer, h hash.Hash, layer int) error {
 			}
 		}
 		if at != len(record) {
-			return errors.New("convert: records have more than the nine blocks that are known")
+			return errors.New("convert: a record has more than the nine known blocks")
 		}
 	}
 	return nil
 }
 
-// rearranger writes arrays in another layout, and gives what they were to a hash.
+// rearranger writes arrays in another layout, and hashes their original bytes.
 type rearranger struct {
 	w   io.Writer
 	h   hash.Hash
@@ -170,7 +169,7 @@ func (x *rearranger) copy(src []byte) error {
 	return nil
 }
 
-// array writes codes, or scales or biases, of so many rows.
+// array writes the codes, scales or biases of rows rows.
 func (x *rearranger) array(src []byte, from, to quant.Format, rows int, codes bool) error {
 	if from == to || len(src) == 0 {
 		return x.copy(src)
@@ -192,8 +191,7 @@ func (x *rearranger) array(src []byte, from, to quant.Format, rows int, codes bo
 	return nil
 }
 
-// panels arranges whole panels, each by whichever processor is free. The result is good until the
-// next call.
+// panels arranges whole panels on all processors. The result is valid until the next call.
 func (x *rearranger) panels(src []byte, from, to quant.Format, panel int, codes bool) ([]byte, error) {
 	if cap(x.out) < len(src) {
 		x.out = make([]byte, len(src))

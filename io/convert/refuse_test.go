@@ -158,7 +158,7 @@ func TestConvertRefusesMixtures(t *testing.T) {
 
 	c = newCheckpoint(safetensors.BF16)
 	c.add("model.layers.1.mlp.experts.down_proj", safetensors.F32, cpExperts, cpHidden, cpInter)
-	if err := convert.Convert(context.Background(), c.write(t), filepath.Join(t.TempDir(), "pack"), convert.Options{}); err == nil || !strings.Contains(err.Error(), "one format") {
+	if err := convert.Convert(context.Background(), c.write(t), filepath.Join(t.TempDir(), "pack"), convert.Options{}); err == nil || !strings.Contains(err.Error(), "the same formats") {
 		t.Errorf("two formats of experts: got %v", err)
 	}
 }

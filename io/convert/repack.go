@@ -18,15 +18,15 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Of directories that others pack: where they keep the checkpoint's own files, and what synth
+// Where other programs' packed directories keep the checkpoint's own files, and the file that synth
 // writes.
 const (
 	checkpointDir = "mlx"
 	synthName     = "synth.json"
 )
 
-// isPacked reports whether a directory holds a packed model and no checkpoint, which would be the
-// better source.
+// isPacked reports whether a directory holds a packed model and no checkpoint. A checkpoint would
+// be the better source.
 func isPacked(dir string) bool {
 	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -36,9 +36,8 @@ func isPacked(dir string) bool {
 	return weights.IsPacked(dir)
 }
 
-// repacking is a conversion of what is packed already: the same numbers in another layout. Every
-// file keeps its size and every array its place, so that the result is what the checkpoint would
-// have given.
+// repacking writes a packed model in another layout. Every file keeps its size and every array its
+// offset, so the result is what the checkpoint would have given.
 type repacking struct {
 	src    string // directory
 	small  []smallFile
@@ -46,12 +45,12 @@ type repacking struct {
 	cfg    *model.Config
 	w      *weights.File
 	x      *expertfile.File
-	sums   *Checksums // of the source; nil if it has none
+	sums   *Checksums // of the source, or nil
 	dense  []denseArray
 	layout model.ExpertLayout // of the target
 
 	checked bool        // the source has checksums of its records
-	records *recordSums // of the target, whose records have other bytes
+	records *recordSums // of the target's records
 	out     *output
 }
 
@@ -92,10 +91,10 @@ func (r *repacking) close() {
 	}
 }
 
-// open opens and checks all of the source, and plans what becomes of it.
+// open opens and checks the source, and plans the target.
 func (r *repacking) open(o Options) (err error) {
 	if _, err := os.Stat(filepath.Join(r.src, synthName)); err == nil {
-		return fmt.Errorf("convert: %s holds a synthetic model, whose %s says how it was made: make it again with another --layout", r.src, synthName)
+		return fmt.Errorf("convert: %s holds a synthetic model: write it again in the other layout, with the options in its %s", r.src, synthName)
 	}
 	r.text = r.src
 	if _, err := os.Stat(filepath.Join(r.src, configName)); errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +104,7 @@ func (r *repacking) open(o Options) (err error) {
 		return err
 	}
 	if len(r.small) == 0 || r.small[0].name != configName {
-		return fmt.Errorf("convert: %s is a packed model without %s: put that of its checkpoint there", r.src, configName)
+		return fmt.Errorf("convert: %s is a packed model without %s: copy the checkpoint's there", r.src, configName)
 	}
 	if r.cfg, err = weights.ReadConfig(r.src); err != nil {
 		return fmt.Errorf("convert: %w", err)
@@ -119,8 +118,8 @@ func (r *repacking) open(o Options) (err error) {
 	if r.x, err = expertfile.Open(r.src, r.cfg); err != nil {
 		return fmt.Errorf("convert: %w", err)
 	}
-	// Records are held against their checksums as they are read. What others packed, or was packed
-	// before there were any, has none.
+	// Records are compared with their checksums as they are read. Directories of other programs or
+	// earlier versions have none.
 	err = r.x.LoadSums()
 	if r.checked = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("convert: %w: remove it to convert without it", err)
@@ -154,8 +153,8 @@ func (r *repacking) readSums() error {
 	return err
 }
 
-// checkBits refuses numbers of bits that the source has not: codes of other bits are not the
-// numbers that the checkpoint had.
+// checkBits refuses a number of bits other than the source's: requantised codes would differ from
+// those made from the checkpoint.
 func (r *repacking) checkBits(o Options) error {
 	var config struct {
 		Bits int `json:"default_bits"`
@@ -181,7 +180,7 @@ func (r *repacking) checkBits(o Options) error {
 	return nil
 }
 
-// fingerprint identifies source and layout for a conversion that is taken up again.
+// fingerprint identifies source and layout, so that an interrupted conversion can continue.
 func (r *repacking) fingerprint(o Options) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "packed, layout %s\n", o.layout())
@@ -189,7 +188,7 @@ func (r *repacking) fingerprint(o Options) (string, error) {
 	for _, layer := range r.x.Layers() {
 		paths = append(paths, r.x.Path(layer))
 	}
-	if r.checked { // layers that were written before there were checksums have not been checked
+	if r.checked { // layers written before the source had checksums were not checked
 		paths = append(paths, filepath.Join(filepath.Dir(paths[1]), expertfile.SumsName))
 	}
 	for _, path := range paths {
@@ -211,7 +210,7 @@ func (r *repacking) fingerprint(o Options) (string, error) {
 	return smallPrint(h, r.small)
 }
 
-// files returns the files that are worth counting, and their size.
+// files returns the large files, which count for progress, and their sizes.
 func (r *repacking) files() (names []string, total int64) {
 	names, total = []string{weights.DataName}, int64(len(r.w.Mapping()))
 	for _, layer := range r.x.Layers() {
@@ -225,7 +224,8 @@ func (r *repacking) files() (names []string, total int64) {
 	return names, total
 }
 
-// run writes every file that is not finished yet, in the order of a conversion from the checkpoint.
+// run writes every file that is not finished yet, in the same order as a conversion from the
+// checkpoint.
 func (r *repacking) run(ctx context.Context) error {
 	m := r.out.meter
 	if r.sums == nil {
@@ -233,7 +233,7 @@ func (r *repacking) run(ctx context.Context) error {
 		if r.checked {
 			but = ", but for experts,"
 		}
-		m.say(fmt.Sprintf("%s has no %s: what is damaged there%s stays so", r.src, ChecksumsName, but))
+		m.say(fmt.Sprintf("%s has no %s: damage there%s goes unnoticed", r.src, ChecksumsName, but))
 	}
 	for i, layer := range r.x.Layers() {
 		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", layer, i+1, len(r.x.Layers()))
@@ -271,8 +271,8 @@ func (r *repacking) run(ctx context.Context) error {
 	return r.out.checksums(ctx)
 }
 
-// write makes a file of the target out of one of the source, whose bytes fill also gives to a hash.
-// A file of the source that is not what its checksum says is not taken over.
+// write writes a file of the target from one of the source. fill also hashes the source's bytes;
+// write fails if they do not match the source's checksum.
 func (r *repacking) write(ctx context.Context, name string, fill func(io.Writer, hash.Hash) error) error {
 	return r.out.write(ctx, name, func(w io.Writer) error {
 		h := sha256.New()

@@ -159,7 +159,7 @@ func TestRepackStopsAndResumes(t *testing.T) {
 		dst := filepath.Join(t.TempDir(), "pack")
 		d := &disk{left: room}
 		err := convert.Convert(context.Background(), src, dst, o.WithCreate(d.create))
-		if !is[*convert.WriteError](err) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") {
+		if !is[*convert.WriteError](err) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk is full") {
 			t.Fatalf("room for %d bytes: got %v, want a *WriteError of ENOSPC", room, err)
 		}
 		notWhole(t, dst)
@@ -247,7 +247,7 @@ func TestRepackMakesRecordSums(t *testing.T) {
 			warnings = append(warnings, p.Warning)
 		}
 	}}), want)
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "what is damaged there, but for experts, stays so") {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "damage there, but for experts, goes unnoticed") {
 		t.Errorf("warnings %q, want one of all but experts", warnings)
 	}
 }
@@ -292,7 +292,7 @@ func TestRepackRefuses(t *testing.T) {
 		harm func(dir string)
 		want string
 	}{
-		"synthetic": {func(dir string) { writeFile(t, filepath.Join(dir, "synth.json"), []byte("{}")) }, "another --layout"},
+		"synthetic": {func(dir string) { writeFile(t, filepath.Join(dir, "synth.json"), []byte("{}")) }, "in the other layout"},
 		"tensors that lie in each other": {func(dir string) {
 			path := filepath.Join(dir, weights.ManifestName)
 			var m weights.Manifest
@@ -303,7 +303,7 @@ func TestRepackRefuses(t *testing.T) {
 			raw, err := json.Marshal(m)
 			check(t, err)
 			writeFile(t, path, raw)
-		}, "within"},
+		}, "inside"},
 		"a matrix that is missing": {func(dir string) {
 			path := filepath.Join(dir, weights.ManifestName)
 			var m weights.Manifest

@@ -18,7 +18,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// The names of small files that the converter itself reads or writes.
+// The names of small files that the converter reads or writes itself.
 const (
 	configName     = "config.json"
 	generationName = "generation_config.json"
@@ -26,7 +26,7 @@ const (
 	vocabName      = "vocab.bin"
 )
 
-// smallNames are copied where the source has them.
+// smallNames are copied if the source has them.
 var smallNames = []string{
 	configName, generationName, tokenizerName, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 	"vocab.json", "merges.txt", "tokenizer.model", "chat_template.jinja", "chat_template.json",
@@ -70,8 +70,8 @@ func (s smallFile) copy(w io.Writer) error {
 	return nil
 }
 
-// fingerprint identifies source and options for a conversion that is taken up again: names, sizes
-// and times of the tensor files with their headers, the whole of the small files.
+// fingerprint identifies source and options, so that an interrupted conversion can continue. It
+// covers names, sizes, times and headers of the tensor files, and the small files in full.
 func fingerprint(in *input, o Options) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "bits %d, of experts %d, layout %s\n", o.Bits, o.ExpertBits, o.layout())
@@ -85,7 +85,7 @@ func fingerprint(in *input, o Options) (string, error) {
 	return smallPrint(h, in.small)
 }
 
-// smallPrint ends a fingerprint with the small files.
+// smallPrint adds the small files and returns the fingerprint.
 func smallPrint(h hash.Hash, small []smallFile) (string, error) {
 	for _, s := range small {
 		one := sha256.New()
@@ -97,8 +97,8 @@ func smallPrint(h hash.Hash, small []smallFile) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// vocab writes vocab.bin for the tokenizer in a directory. One that cannot be read is a warning:
-// the weights are of use without it, to those who bring their own.
+// vocab writes vocab.bin for the tokenizer in a directory. If the tokenizer cannot be read it only
+// warns: the weights are useful with another tokenizer.
 func (o *output) vocab(ctx context.Context, dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, tokenizerName))
 	if err != nil {
@@ -116,8 +116,8 @@ func (o *output) vocab(ctx context.Context, dir string) error {
 	})
 }
 
-// vocabTable returns vocab.bin for a tokenizer.json: u32 entries, u32 greatest id, then per id u16
-// length and bytes; unused ids have length 0. All little-endian.
+// vocabTable returns vocab.bin for a tokenizer.json: u32 number of entries, u32 largest id, then
+// for each id a u16 length and the bytes. Unused ids have length 0. Numbers are little-endian.
 func vocabTable(raw []byte) ([]byte, error) {
 	t, err := tokenizer.Parse(raw)
 	if err != nil {
@@ -133,7 +133,7 @@ func vocabTable(raw []byte) ([]byte, error) {
 	for id := range int32(n) {
 		token, _ := t.TokenBytes(id) // empty for an unused id
 		if len(token) > math.MaxUint16 {
-			return nil, fmt.Errorf("token %d has %d bytes, at most %d fit", id, len(token), math.MaxUint16)
+			return nil, fmt.Errorf("token %d has %d bytes, more than %d", id, len(token), math.MaxUint16)
 		}
 		b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(token))))
 		b.Write(token)

@@ -9,22 +9,22 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// source is the tensors of a checkpoint under the names that the pack gives them.
+// source is the tensors of a checkpoint under their names in the pack.
 type source struct {
 	ckpt  *safetensors.Checkpoint
 	names map[string]string // pack name to the checkpoint's
 	used  map[string]bool   // pack names that were taken
-	// raw: the checkpoint is as it was trained, not as mlx-lm converts it.
+	// raw means that the checkpoint is as it was trained, not converted by mlx-lm.
 	raw bool
 }
 
-// skipped are beginnings of names that a text model does not need: extra heads that predict further
-// tokens, and what sees.
+// skipped are prefixes of tensors that a text model does not need: extra heads that predict further
+// tokens, and vision.
 var skipped = []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower.",
 	"mm_projector.", "model.mm_projector.", "multi_modal_projector.", "model.multi_modal_projector."}
 
-// packName returns the name that a checkpoint's tensor has in the pack; ok is false for tensors
-// that a text model does not need.
+// packName returns the name of a checkpoint's tensor in the pack. ok is false for tensors that a
+// text model does not need.
 func packName(name string) (pack string, ok bool) {
 	switch {
 	case strings.HasPrefix(name, "model.language_model."):
@@ -40,7 +40,8 @@ func packName(name string) (pack string, ok bool) {
 	return sparseName(pack), !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
 }
 
-// sparseNames are what minimax_m2 calls parts of its mixture of experts, and what all others do.
+// sparseNames are minimax_m2's names for parts of its mixture of experts, and those of all other
+// families.
 var sparseNames = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
 	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
 
@@ -68,9 +69,8 @@ func openSource(ckpt *safetensors.Checkpoint, cfg *model.Config) (*source, error
 	return s, nil
 }
 
-// dropNextLayers forgets the layers that DeepSeek's kin put after the last, to predict further
-// tokens. They are known by the matrix that joins hidden state and embedding, which no other layer
-// has.
+// dropNextLayers removes the layers that DeepSeek's family puts after the last to predict further
+// tokens. Only they have a matrix that joins hidden state and embedding.
 func (s *source) dropNextLayers(first int) {
 	for i := first; ; i++ {
 		prefix := fmt.Sprintf("model.layers.%d.", i)
@@ -87,7 +87,7 @@ func (s *source) dropNextLayers(first int) {
 
 // detectRaw sets raw from the shape of the convolutions among specs: [channels, 1, taps] as
 // trained, [channels, taps, 1] as converted by mlx-lm. Nothing else tells the two apart: names and
-// element types may be the same in both.
+// element types may be the same.
 func (s *source) detectRaw(specs []spec) error {
 	var raw, converted string
 	for _, sp := range specs {
@@ -108,9 +108,9 @@ func (s *source) detectRaw(specs []spec) error {
 	}
 	switch {
 	case raw != "" && converted != "":
-		return &SourceError{Tensor: raw, Got: fmt.Sprintf("has its taps last, but %q has not: the checkpoint mixes two layouts", converted)}
+		return &SourceError{Tensor: raw, Got: fmt.Sprintf("has its taps last, but %q does not: the checkpoint mixes two layouts", converted)}
 	case raw == "" && converted == "":
-		return fmt.Errorf("convert: the checkpoint has no convolution, whose shape would tell whether its norms are zero-centred")
+		return fmt.Errorf("convert: the checkpoint has no convolution whose shape would tell whether its norms are zero-centred")
 	}
 	s.raw = raw != ""
 	return nil
@@ -125,7 +125,7 @@ func (s *source) peek(pack string) (safetensors.Tensor, bool) {
 	return s.ckpt.Tensor(name)
 }
 
-// has reports whether there is a tensor of this pack name.
+// has reports whether there is a tensor with this pack name.
 func (s *source) has(pack string) bool {
 	_, ok := s.names[pack]
 	return ok
@@ -134,7 +134,7 @@ func (s *source) has(pack string) bool {
 // skip marks a tensor as known and not needed.
 func (s *source) skip(pack string) { s.used[pack] = true }
 
-// take returns a tensor of the wanted shape, which the plan now accounts for.
+// take returns a tensor, which must have the given shape, and marks it as used.
 func (s *source) take(pack string, shape ...int) (safetensors.Tensor, error) {
 	s.used[pack] = true
 	t, ok := s.peek(pack)
@@ -160,8 +160,8 @@ func isFloat(d safetensors.DType) bool {
 	return d == safetensors.BF16 || d == safetensors.F16 || d == safetensors.F32
 }
 
-// leftover reports the tensors that no part of the plan took: the model has something that would be
-// left out of the computation.
+// leftover reports the tensors that nothing took: the computation would leave out part of the
+// model.
 func (s *source) leftover() []error {
 	var names []string
 	for pack, name := range s.names {
@@ -173,7 +173,7 @@ func (s *source) leftover() []error {
 	var errs []error
 	for i, name := range names {
 		if i == 10 {
-			errs = append(errs, fmt.Errorf("convert: and %d unknown tensors more", len(names)-i))
+			errs = append(errs, fmt.Errorf("convert: and %d more unknown tensors", len(names)-i))
 			break
 		}
 		errs = append(errs, &SourceError{Tensor: name, Got: "not known in this architecture"})

@@ -6,31 +6,32 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// role is what a tensor of the model is for, which says how it is stored.
+// role is what a tensor of the model is for. It decides how the tensor is stored.
 type role uint8
 
 const (
-	matrix     role = iota // [rows, cols]; quantised if asked for
-	gateMatrix             // as matrix, but with 8-bit codes: routing decides on small differences
-	// as matrix, but never quantised here: what is trained as numbers is routed by as numbers
+	matrix role = iota // [rows, cols]; quantised if asked for
+	// like matrix, but with 8-bit codes: routing depends on small differences
+	gateMatrix
+	// like matrix, but never quantised: these routers work on the numbers as trained
 	floatMatrix
-	// [rows] that scales a normalised vector; zero-centred in a raw checkpoint of some families
+	// [rows] that scales a normalised vector; zero-centred in raw checkpoints of some families
 	norm
-	vector    // [rows], kept
+	vector    // [rows], kept as it is
 	vectorF32 // [rows], stored as F32
-	// [rows, cols taps], with an axis of one behind or, in a raw checkpoint, between
+	// [rows, cols] with cols taps, and an axis of 1 after them or, in raw checkpoints, between
 	conv
 )
 
-// spec is one tensor, or for a matrix up to three, that the architecture needs outside the routed
-// experts.
+// spec is a vector or matrix that the architecture needs besides the routed experts. A matrix is up
+// to three tensors.
 type spec struct {
-	name       string // as in the pack; of a matrix without ".weight"
+	name       string // as in the pack; for a matrix without ".weight"
 	role       role
 	rows, cols int
 	byHead     bool  // each head multiplies by rows of its own, so the rows stay in order
-	stack      int   // above 0: the source has the rows in a stack of this many matrices
-	from       *part // not nil: the rows are those of another matrix in the source
+	stack      int   // if above 0, the source has the rows in a stack of this many matrices
+	from       *part // if not nil, the rows are part of another matrix in the source
 }
 
 // part is rows of a matrix in the source.
@@ -47,10 +48,10 @@ type family struct {
 	mixer func(c *model.Config, src *source, prefix string, m model.Mixer) []spec
 	// router is the role of mlp.gate.
 	router role
-	// zeroCentred: a raw checkpoint holds norms as w of 1+w. Raw checkpoints are known by the shape
-	// of their convolutions.
+	// zeroCentred means that raw checkpoints store norms as w of 1+w. Raw checkpoints are
+	// recognised by the shape of their convolutions.
 	zeroCentred bool
-	// shared is what the shared experts are called, if there can be any.
+	// shared is the name of the shared experts, if the family has any.
 	shared string
 }
 
@@ -73,7 +74,7 @@ func findFamily(a model.Arch) (*family, error) {
 	return nil, fmt.Errorf("convert: no rule for architecture %q", a)
 }
 
-// dense lists everything but the routed experts, one layer after the other.
+// dense lists everything but the routed experts, layer by layer.
 func (f *family) dense(c *model.Config, src *source) []spec {
 	h := c.HiddenSize
 	out := []spec{
@@ -158,8 +159,9 @@ func projectionSpecs(c *model.Config, p string) []spec {
 }
 
 // regroup makes the four projections parts of the two that qwen3_next is trained with, whose rows
-// are interleaved by key head: of each, in_proj_qkvz has its query, its key, and values and output
-// gates of the value heads that share it; in_proj_ba has b, then a, of these value heads.
+// are interleaved by key head. For each key head, in_proj_qkvz has its query, its key, and the
+// values and output gates of the value heads that share it; in_proj_ba has b, then a, of these
+// value heads.
 func regroup(c *model.Config, p string, projections []spec) {
 	dk, dv, heads := c.LinearKeyHeadDim, c.LinearValueHeadDim, c.LinearNumKeyHeads
 	each := c.LinearNumValueHeads / heads // value heads of a key head
@@ -181,8 +183,8 @@ func regroup(c *model.Config, p string, projections []spec) {
 	}
 }
 
-// attentionSpecs lists softmax attention. Where its output is gated, the query projection makes per
-// head the query and then the gate.
+// attentionSpecs lists softmax attention. If its output is gated, the query projection has for each
+// head the query, then the gate.
 func attentionSpecs(c *model.Config, p string) []spec {
 	h, q := c.HiddenSize, c.NumAttentionHeads*c.HeadDim
 	queries := q
@@ -213,9 +215,9 @@ func attentionSpecs(c *model.Config, p string) []spec {
 		spec{name: p + "k_norm.weight", role: norm, rows: kn})
 }
 
-// latentMixer lists latent attention. The matrix that makes keys and values of the latent vector
-// comes whole, or as mlx-lm splits it: embed_q, a head's key part transposed, and unembed_out, its
-// value part.
+// latentMixer lists latent attention. The matrix that computes keys and values from the latent
+// vector comes whole, or as mlx-lm splits it: embed_q, each head's key part transposed, and
+// unembed_out, the value part.
 func latentMixer(c *model.Config, src *source, p string, _ model.Mixer) []spec {
 	h, heads := c.HiddenSize, c.NumAttentionHeads
 	p += "self_attn."

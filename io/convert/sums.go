@@ -18,7 +18,7 @@ func newRecordSums(record int, layers []int) *recordSums {
 	return &recordSums{record: record, layers: layers, done: expertfile.Sums{}}
 }
 
-// fill lets fill write all records of a layer to w and sums them.
+// fill calls fill to write all records of a layer to w, and computes their checksums.
 func (s *recordSums) fill(w io.Writer, layer int, fill func(io.Writer) error) error {
 	sums := &expertfile.SumWriter{W: w, Record: s.record}
 	if err := fill(sums); err != nil {
@@ -28,8 +28,7 @@ func (s *recordSums) fill(w io.Writer, layer int, fill func(io.Writer) error) er
 	return nil
 }
 
-// write writes the file of them all. Layers that an earlier conversion finished are read for
-// theirs.
+// write writes the file of all checksums. It reads the layers that an earlier conversion finished.
 func (s *recordSums) write(ctx context.Context, o *output) error {
 	return o.write(ctx, expertfile.DirName+"/"+expertfile.SumsName, func(w io.Writer) error {
 		all := expertfile.Sums{}

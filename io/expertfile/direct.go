@@ -6,14 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DirectAlign is what direct reads go by: where they begin in the file, how long they are and where
-// they are put are multiples of it. It is a page, and no disk or file system in use asks for more.
+// DirectAlign is the alignment of direct reads: their offset in the file, their length and their
+// address in memory are multiples of it. It is the size of a page; no common disk or file system
+// asks for more.
 const DirectAlign = 4096
 
-// DirectError says why a model's files cannot be read past the page cache. Reads through it still
-// work.
+// DirectError says why reads of a model's files cannot bypass the page cache. Reads through it
+// still work.
 type DirectError struct {
-	Path string // "" if no file is at fault but the model
+	Path string // "" if the model is at fault, not a file
 	Why  string
 	Err  error // cause, if another error is one
 }
@@ -27,13 +28,13 @@ func (e *DirectError) Error() string {
 
 func (e *DirectError) Unwrap() error { return e.Err }
 
-// UseDirect makes ReadExpert read past the page cache from now on, for memory that begins at a
-// multiple of DirectAlign; other memory gets an error. It must be called before the first
-// ReadExpert. The error is a *DirectError, where records are no multiples of DirectAlign long or a
-// file system refuses; reads go through the page cache then, as before.
+// UseDirect makes ReadExpert bypass the page cache from now on. ReadExpert then fails for memory
+// that does not begin at a multiple of DirectAlign. UseDirect must be called before the first
+// ReadExpert. The error is a *DirectError if the length of records is not a multiple of
+// DirectAlign, or if a file system refuses; reads then go through the page cache, as before.
 func (f *File) UseDirect() error {
 	if f.layout.Bytes%DirectAlign != 0 {
-		return &DirectError{Why: fmt.Sprintf("records are %d bytes long, which is no multiple of %d", f.layout.Bytes, DirectAlign)}
+		return &DirectError{Why: fmt.Sprintf("records are %d bytes long, which is not a multiple of %d", f.layout.Bytes, DirectAlign)}
 	}
 	for i, layer := range f.layers {
 		l := f.files[layer]
@@ -53,11 +54,11 @@ func (f *File) UseDirect() error {
 	return nil
 }
 
-// Direct reports whether reads go past the page cache.
+// Direct reports whether reads bypass the page cache.
 func (f *File) Direct() bool { return f.direct }
 
-// setDirect makes reads of the open file go past the page cache or through it. The descriptor stays
-// the same, so that a file which has been replaced since Open is not mixed with its successor.
+// setDirect makes reads of the open file bypass the page cache or go through it. The descriptor
+// stays the same, so that a file that was replaced since Open is not mixed with its successor.
 func (l *layerFile) setDirect(on bool) (err error) {
 	cerr := l.control(func(fd uintptr) { err = setDirect(fd, on) })
 	if cerr != nil {
@@ -66,7 +67,7 @@ func (l *layerFile) setDirect(on bool) (err error) {
 	return err
 }
 
-// tryDirect reads one record: some file systems take the flag and refuse the reads.
+// tryDirect reads one record: some file systems accept the flag and refuse the reads.
 func (l *layerFile) tryDirect(record int) error {
 	mem, err := unix.Mmap(-1, 0, record, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package expertfile reads the routed experts of a packed model directory: one file per layer,
-// records of one size, expert e at byte e·size. It knows the records' layout and reads or maps
-// them; what is cached, where and for how long is the caller's.
+// Package expertfile reads the routed experts of a packed model directory: one file for each layer,
+// with records of one size, expert e at byte e·size. It knows the layout of records and reads or
+// maps them. The caller decides what is cached, where and for how long.
 package expertfile

@@ -22,8 +22,7 @@ func (e *ReadError) Error() string {
 
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// SizeError reports a layer file whose size is not the number of experts times the size of a
-// record.
+// SizeError reports a layer file whose size is not that of its experts.
 type SizeError struct {
 	Path      string
 	Layer     int
@@ -32,13 +31,13 @@ type SizeError struct {
 
 func (e *SizeError) Error() string {
 	if e.Want == 0 {
-		return fmt.Sprintf("expertfile: %s: %d bytes, which no known format of this model's experts takes; without %s the format is told from the size",
+		return fmt.Sprintf("expertfile: %s: %d bytes fit no known format of this model's experts; without %s the format follows from the size",
 			e.Path, e.Got, LayoutName)
 	}
-	return fmt.Sprintf("expertfile: %s: %d bytes, want %d", e.Path, e.Got, e.Want)
+	return fmt.Sprintf("expertfile: %s: %d bytes, expected %d", e.Path, e.Got, e.Want)
 }
 
-// MissingError reports the file of a layer that is not there.
+// MissingError reports that the file of a layer does not exist.
 type MissingError struct {
 	Path  string
 	Layer int
@@ -51,7 +50,7 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// LayoutError reports a layout.json that cannot be read, contradicts itself, or is of another
+// LayoutError reports a layout.json that cannot be read, contradicts itself, or belongs to another
 // model.
 type LayoutError struct {
 	Path      string

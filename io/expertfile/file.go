@@ -17,14 +17,14 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// File is the opened experts of a packed model. All methods but Close may be called from many
+// File is the opened experts of a packed model. All methods except Close may be called from many
 // goroutines.
 type File struct {
 	layout  model.ExpertLayout
 	experts int
 	layers  []int // that have experts, ascending
 	files   map[int]*layerFile
-	direct  bool // reads go past the page cache
+	direct  bool // reads bypass the page cache
 	calls   preads
 	sums    Sums // nil if records are not checked
 }
@@ -35,7 +35,7 @@ type layerFile struct {
 	file *os.File
 	read io.ReaderAt // the file; tests put a failing one in front
 	raw  syscall.RawConn
-	// calls are those of all files together.
+	// calls is shared by all files.
 	calls *preads
 
 	mu      sync.Mutex
@@ -43,10 +43,10 @@ type layerFile struct {
 	mapping []byte
 }
 
-// Open opens the expert files of every layer that has experts, in dir/packed_experts; in
-// packed_experts_2bit beside it, if only that is there; or in dir/root, where moeflux puts both.
-// Where layout.json is beside them, it says the layout of the records and must agree with the
-// model; else the format follows from the size of the files. The error joins a *MissingError or
+// Open opens the expert files of every layer that has experts: in dir/packed_experts; in
+// packed_experts_2bit beside it, if only that exists; or in dir/root, where moeflux puts both. If
+// there is a layout.json beside them, it gives the layout of records and must agree with the model;
+// otherwise the format follows from the size of the files. The error joins a *MissingError or
 // *SizeError for every file at fault, or is a *LayoutError.
 func Open(dir string, cfg *model.Config) (*File, error) {
 	packed := findDir(dir, cfg)
@@ -86,8 +86,8 @@ func Open(dir string, cfg *model.Config) (*File, error) {
 	return f, nil
 }
 
-// findDir returns the directory of the layer files: the first of the known ones that has that of
-// the first layer with experts.
+// findDir returns the first of the known directories that has the file of the first layer with
+// experts.
 func findDir(dir string, cfg *model.Config) string {
 	usual := filepath.Join(dir, DirName)
 	layers := cfg.MoELayers()
@@ -130,8 +130,8 @@ func (f *File) open(layer int, path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// ReadAt reads once. Unlike the standard library's it does not go on after a short read: past the
-// page cache the next read would begin where none may.
+// ReadAt reads once. Unlike os.File's it does not continue after a short read: a direct read could
+// not begin there.
 func (l *layerFile) ReadAt(p []byte, at int64) (n int, err error) {
 	c := l.calls.take()
 	c.p, c.at = p, at
@@ -159,8 +159,8 @@ type pread struct {
 	run func(fd uintptr) // do
 }
 
-// preads keeps calls of pread, as many as were ever under way at once, so that a read allocates
-// nothing. A sync.Pool would lose them, and its own lists, with every garbage collection.
+// preads keeps calls of pread, as many as were ever in progress at once, so that a read allocates
+// nothing. A sync.Pool would lose them, and its own lists, at garbage collections.
 type preads struct {
 	mu   sync.Mutex
 	free []*pread
@@ -187,10 +187,10 @@ func (f *preads) put(c *pread) {
 
 func (c *pread) do(fd uintptr) { c.n, c.err = unix.Pread(int(fd), c.p, c.at) }
 
-// control runs f with the file's descriptor, which stays open meanwhile.
+// control runs f with the file's descriptor and keeps it open meanwhile.
 func (l *layerFile) control(f func(fd uintptr)) error {
 	if l.raw.Control(f) != nil {
-		return os.ErrClosed // the only error there is
+		return os.ErrClosed // the only possible error
 	}
 	return nil
 }
@@ -202,13 +202,13 @@ func (f *File) Layout() model.ExpertLayout { return f.layout }
 // read-only.
 func (f *File) Layers() []int { return f.layers }
 
-// Experts returns the number of experts in each of these layers.
+// Experts returns the number of experts in each of the layers.
 func (f *File) Experts() int { return f.experts }
 
 var (
 	errNoLayer  = errors.New("the layer has no experts")
 	errNoExpert = errors.New("no such expert")
-	errLength   = errors.New("the buffer is not of the size of a record")
+	errLength   = errors.New("the buffer does not have the size of a record")
 	errAlign    = errors.New("the buffer is not aligned for direct reads")
 )
 
@@ -247,18 +247,17 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	return nil
 }
 
-// readFull reads until dst is full; every read begins at a multiple of unit from at. A signal that
-// interrupts a read, and a read that returns less than was asked for, are not errors as long as
-// bytes come; the end of the file is.
+// readFull reads until dst is full. Every read begins at a multiple of unit after at. An
+// interrupted or short read is not an error as long as bytes arrive; the end of the file is.
 func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 	got, idle := 0, 0
 	for got < len(dst) {
-		from := got / unit * unit // what came of the last unit is read again
+		from := got / unit * unit // an incomplete unit is read again
 		n, err := r.ReadAt(dst[from:], at+int64(from))
 		n, got = from+n-got, max(got, from+n)
 		switch {
 		case got == len(dst):
-			return got, nil // whatever came with the last bytes does not matter
+			return got, nil // an error along with the last bytes does not matter
 		case errors.Is(err, io.EOF):
 			return got, io.ErrUnexpectedEOF
 		case err != nil && !errors.Is(err, unix.EINTR):
@@ -266,7 +265,7 @@ func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 		}
 		if n > 0 {
 			idle = 0
-		} else if err == nil && got%unit != 0 { // only the end of a file cuts a unit
+		} else if err == nil && got%unit != 0 { // only the end of a file cuts off a unit
 			return got, io.ErrUnexpectedEOF
 		} else if idle++; idle == 100 {
 			return got, io.ErrNoProgress
@@ -276,8 +275,8 @@ func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 }
 
 // Map returns a read-only mapping of a layer's file: Experts() records of Layout().Bytes. It is
-// good until Close, and the same on every call. A file that is cut short meanwhile makes reads of
-// the lost part fault.
+// valid until Close, and the same on every call. If the file is truncated meanwhile, reads of the
+// lost part fault.
 func (f *File) Map(layer int) ([]byte, error) {
 	l := f.files[layer]
 	if l == nil {
@@ -315,8 +314,8 @@ func (f *File) Lost(err error) error {
 	return nil
 }
 
-// Close unmaps and closes all files. Reads in progress end with an error or in full; mappings must
-// not be in use. A second Close does nothing.
+// Close unmaps and closes all files. Reads in progress complete or fail; mappings must not be in
+// use. A second Close does nothing.
 func (f *File) Close() error {
 	var errs []error
 	for _, layer := range f.layers {

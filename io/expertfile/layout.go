@@ -24,14 +24,14 @@ const (
 // LayerName returns the file name of a layer's experts.
 func LayerName(layer int) string { return fmt.Sprintf("layer_%02d.bin", layer) }
 
-// Layout is what layout.json holds: the record of one expert, block by block. In the file, blocks
-// that are not in row order are listed by themselves under "arranged_components": a reader that
-// knows of no other order misses them.
+// Layout is the content of layout.json: the record of one expert, block by block. The file lists
+// blocks that are not in row order separately, under "arranged_components", so that a reader that
+// knows no other order reports them missing.
 type Layout struct {
 	ExpertSize int         // bytes of a record
 	NumLayers  int         // of the model
 	NumExperts int         // records in a file
-	MoELayers  []int       // nil if the file does not say
+	MoELayers  []int       // nil if the file does not list them
 	Components []Component // of every layout
 }
 
@@ -64,8 +64,8 @@ type Component struct {
 	Offset int    `json:"offset"` // bytes from the start of the record
 	Size   int    `json:"size"`   // bytes
 	DType  string `json:"dtype"`  // U32 for codes, BF16 or F32
-	Shape  []int  `json:"shape"`  // as it would be in rows
-	// Layout is the order of codes, and alike of their scales and biases.
+	Shape  []int  `json:"shape"`  // as in row order
+	// Layout is the order of codes and of their scales and biases.
 	Layout quant.Layout `json:"layout,omitempty"`
 }
 
@@ -98,7 +98,7 @@ func Describe(cfg *model.Config, l model.ExpertLayout) Layout {
 	return out
 }
 
-// readLayout reads layout.json; ok is false where there is none.
+// readLayout reads layout.json; ok is false if there is none.
 func readLayout(path string, cfg *model.Config) (l model.ExpertLayout, ok bool, err error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func readLayout(path string, cfg *model.Config) (l model.ExpertLayout, ok bool, 
 	return l, err == nil, err
 }
 
-// parseLayout derives the layout from the components' types and shapes, and holds every offset and
+// parseLayout derives the layout from the components' types and shapes, and checks every offset and
 // size against it.
 func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout, error) {
 	fail := func(component, format string, args ...any) (model.ExpertLayout, error) {
@@ -197,14 +197,14 @@ func componentFormat(byName map[string]Component, projection string, rows, cols 
 		return quant.Format{Kind: quant.F32}, nil
 	case "U32":
 	default:
-		return quant.Format{}, fmt.Errorf("dtype %q, want U32, BF16 or F32", w.DType)
+		return quant.Format{}, fmt.Errorf("dtype %q is not U32, BF16 or F32", w.DType)
 	}
 	s, ok := byName[projection+".scales"]
 	if !ok {
 		return quant.Format{}, errors.New("codes without scales")
 	}
 	if len(w.Shape) != 2 || len(s.Shape) != 2 {
-		return quant.Format{}, fmt.Errorf("shapes %v and %v, want two axes each", w.Shape, s.Shape)
+		return quant.Format{}, fmt.Errorf("shapes %v and %v do not have two axes each", w.Shape, s.Shape)
 	}
 	f, err := quant.FromShapes(cols, w.Shape[1], s.Shape[1])
 	f.Layout = w.Layout
@@ -214,8 +214,8 @@ func componentFormat(byName map[string]Component, projection string, rows, cols 
 	return f, err
 }
 
-// guessLayout returns the layout, of rows, whose records, one an expert, make a file of the given
-// size. All known formats take different sizes.
+// guessLayout returns the layout in rows whose records make a file of the given size. All known
+// formats have different sizes.
 func guessLayout(cfg *model.Config, fileBytes int64) (model.ExpertLayout, bool) {
 	candidates := []quant.Format{{Kind: quant.BF16}, {Kind: quant.F32}}
 	for _, bits := range []int{4, 8, 2} {

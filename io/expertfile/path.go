@@ -1,7 +1,7 @@
 package expertfile
 
-// Path returns where the file of a layer lies, "" for a layer without experts. Records follow each
-// other in it without gaps, from its beginning on.
+// Path returns the path of a layer's file, "" for a layer without experts. The file consists of
+// records without gaps.
 func (f *File) Path(layer int) string {
 	if l := f.files[layer]; l != nil {
 		return l.path

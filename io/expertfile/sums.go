@@ -17,21 +17,21 @@ const SumsName = "records.crc32c"
 // sumsMagic begins that file; the last byte is the version.
 const sumsMagic = "MFXCRCS1"
 
-// maxSumsBytes bounds what is read of it: more than any model has.
+// maxSumsBytes bounds how much of it is read. No model needs as much.
 const maxSumsBytes = 64 << 20
 
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sums is the checksums of all records of a model: CRC32C, by layer, of each expert. All layers
-// have as many.
+// Sums is the CRC32C of all records of a model, by layer and expert. All layers have the same
+// number.
 type Sums map[int][]uint32
 
-// SumError reports a record whose bytes are not those that were packed.
+// SumError reports a record whose bytes differ from those that were packed.
 type SumError struct{ Want, Got uint32 }
 
 func (e *SumError) Error() string {
-	return fmt.Sprintf("the bytes are not those that were packed (CRC32C %#08x, want %#08x): disk, bus or memory is failing, or the file was changed",
+	return fmt.Sprintf("the bytes differ from those that were packed (CRC32C %#08x, expected %#08x): disk, bus or memory is failing, or the file was changed",
 		e.Got, e.Want)
 }
 
@@ -45,17 +45,17 @@ type SumsError struct {
 func (e *SumsError) Error() string { return fmt.Sprintf("expertfile: %s: %s", e.Path, e.Why) }
 func (e *SumsError) Unwrap() error { return e.Err }
 
-// SumWriter passes bytes on and sums records of one size.
+// SumWriter passes bytes on and computes checksums of records of one size.
 type SumWriter struct {
 	W      io.Writer // nil passes nothing on
 	Record int       // bytes of a record
-	Sums   []uint32  // of the records that are whole
+	Sums   []uint32  // of the complete records
 
 	crc uint32
 	at  int // in the record
 }
 
-// Write takes the next bytes, of any number of records and parts of them.
+// Write takes the next bytes, which may be parts of records.
 func (s *SumWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := min(len(rest), s.Record-s.at)
@@ -84,7 +84,7 @@ func SumRecords(path string, record int) ([]uint32, error) {
 		return nil, fmt.Errorf("expertfile: %w", err)
 	}
 	if s.at != 0 {
-		return nil, fmt.Errorf("expertfile: %s: %d bytes behind the last record of %d", path, s.at, record)
+		return nil, fmt.Errorf("expertfile: %s: %d bytes after the last record of %d", path, s.at, record)
 	}
 	return s.Sums, nil
 }
@@ -110,31 +110,31 @@ func (s Sums) Encode(recordBytes int) []byte {
 	return binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
 }
 
-// sumsHead is the bytes before the first layer: magic, size of a record, experts of a layer,
-// layers.
+// sumsHead is how many bytes come before the first layer: magic, size of a record, experts of a
+// layer, layers.
 const sumsHead = len(sumsMagic) + 3*4
 
-// parseSums reads the content of the file, which must be about the model that f holds.
+// parseSums reads the content of the file, which must belong to the model in f.
 func (f *File) parseSums(raw []byte) (Sums, error) {
 	word := func(at int) int { return int(binary.LittleEndian.Uint32(raw[at:])) }
 	want := sumsHead + len(f.layers)*4*(1+f.experts) + 4
 	if len(raw) < sumsHead+4 || string(raw[:len(sumsMagic)]) != sumsMagic {
-		return nil, errors.New("does not begin as checksums of records do")
+		return nil, errors.New("does not begin like checksums of records")
 	}
 	body := raw[:len(raw)-4]
 	if got := crc32.Checksum(body, castagnoli); int(got) != word(len(body)) {
-		return nil, errors.New("is damaged: its own checksum is another one")
+		return nil, errors.New("is damaged: its own checksum does not match")
 	}
 	record, experts, layers := word(len(sumsMagic)), word(len(sumsMagic)+4), word(len(sumsMagic)+8)
 	if record != f.layout.Bytes || experts != f.experts || layers != len(f.layers) || len(raw) != want {
-		return nil, fmt.Errorf("is of another model: %d layers of %d records of %d bytes, want %d of %d of %d",
+		return nil, fmt.Errorf("belongs to another model: %d layers of %d records of %d bytes, expected %d of %d of %d",
 			layers, experts, record, len(f.layers), f.experts, f.layout.Bytes)
 	}
 	sums := Sums{}
 	for at, i := sumsHead, 0; i < layers; i++ {
 		layer := word(at)
 		if layer != f.layers[i] {
-			return nil, fmt.Errorf("is of another model: it speaks of layer %d, want %d", layer, f.layers[i])
+			return nil, fmt.Errorf("belongs to another model: it has layer %d, expected %d", layer, f.layers[i])
 		}
 		at += 4
 		for range experts {
@@ -145,9 +145,8 @@ func (f *File) parseSums(raw []byte) (Sums, error) {
 	return sums, nil
 }
 
-// LoadSums reads the checksums of the records, by which CheckRecord goes from then on. The error is
-// a *SumsError; it wraps fs.ErrNotExist for a model without them. It must be called before the
-// first CheckRecord.
+// LoadSums reads the checksums of the records for CheckRecord. It must be called before the first
+// CheckRecord. The error is a *SumsError, which wraps fs.ErrNotExist if the model has no checksums.
 func (f *File) LoadSums() error {
 	if len(f.layers) == 0 {
 		return &SumsError{Why: "the model has no layer with experts"}
@@ -177,9 +176,8 @@ func readBounded(path string) ([]byte, error) {
 	return raw, err
 }
 
-// CheckRecord holds the bytes that were read of a record against its checksum. It may be called
-// from many goroutines. The error is a *ReadError with a *SumError; without checksums there is
-// none.
+// CheckRecord compares the bytes of a record with its checksum. It may be called from many
+// goroutines. The error is a *ReadError with a *SumError. Without checksums it returns nil.
 func (f *File) CheckRecord(layer, expert int, record []byte) error {
 	sums := f.sums[layer]
 	if expert < 0 || expert >= len(sums) {

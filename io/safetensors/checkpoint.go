@@ -24,8 +24,8 @@ type Checkpoint struct {
 }
 
 // OpenDir opens the checkpoint in dir: the shards that model.safetensors.index.json names, or
-// model.safetensors where there is no index. Tensors of a shard that the index does not name are
-// left out. All shards and tensors that are missing are reported together, as *FormatErrors.
+// model.safetensors if there is no index. It ignores tensors that the index does not name. It
+// reports all missing shards and tensors together, as *FormatErrors.
 func OpenDir(dir string) (*Checkpoint, error) {
 	index := filepath.Join(dir, indexName)
 	raw, err := os.ReadFile(index)
@@ -70,7 +70,7 @@ func parseIndex(path string, raw []byte) (map[string]string, error) {
 	}
 	for tensor, file := range index.WeightMap {
 		if file == "" || file == "." || file == ".." || strings.ContainsAny(file, "/\\\x00") {
-			return nil, &FormatError{Path: path, Tensor: tensor, Why: fmt.Sprintf("shard %q is not the name of a file in the same directory", file)}
+			return nil, &FormatError{Path: path, Tensor: tensor, Why: fmt.Sprintf("shard %q is not a file name in the same directory", file)}
 		}
 	}
 	return index.WeightMap, nil
@@ -112,7 +112,7 @@ func openShards(dir, index string, weightMap map[string]string) (*Checkpoint, er
 	for _, name := range slices.Compact(names) {
 		slices.Sort(missing[name])
 		for _, tensor := range missing[name] {
-			errs = append(errs, &FormatError{Path: opened[name].path, Tensor: tensor, Why: "named in " + indexName + ", but not in this shard"})
+			errs = append(errs, &FormatError{Path: opened[name].path, Tensor: tensor, Why: "listed in " + indexName + ", but not in this shard"})
 		}
 	}
 	if len(errs) > 0 {
@@ -144,14 +144,14 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// Drop is File.Drop on whichever file the view belongs to.
+// Drop is File.Drop on the file that the view belongs to.
 func (c *Checkpoint) Drop(data []byte) {
 	for _, f := range c.files {
 		f.Drop(data)
 	}
 }
 
-// Close unmaps all files. No view of them may be used afterwards.
+// Close unmaps all files. Their views must not be used afterwards.
 func (c *Checkpoint) Close() error {
 	var errs []error
 	for _, f := range c.files {

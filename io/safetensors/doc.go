@@ -1,9 +1,8 @@
 // Package safetensors reads and writes the safetensors format: eight bytes of header length, a JSON
-// header that names each tensor with its element type, shape and span, then the data. A file is
-// mapped read-only and every claim of its header is checked before a tensor is handed out. A
-// checkpoint directory is one file or several with an index.
+// header that gives each tensor's name, element type, shape and byte range, then the data. A file
+// is mapped read-only, and every claim of its header is checked before a tensor is returned. A
+// checkpoint directory has one file, or several with an index.
 //
-// Views into a mapping are good until Close. A file that another process cuts short while it is
-// mapped makes reads of the lost part fault; debug.SetPanicOnFault turns that into a panic that can
-// be recovered.
+// Views of a mapping are valid until Close. If another process truncates a mapped file, reads of
+// the lost part fault; debug.SetPanicOnFault turns that into a panic that can be recovered.
 package safetensors

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an opened safetensors file, mapped read-only. It may be read from many goroutines; Close
-// ends that.
+// File is an opened safetensors file, mapped read-only. It may be used from many goroutines until
+// Close.
 type File struct {
 	path     string
 	mapping  []byte // whole file; nil after Close
@@ -21,8 +21,8 @@ type File struct {
 	metadata map[string]string
 }
 
-// Open maps a file and checks its header. The error is a *FormatError for a file that is not what
-// it claims to be, else what the operating system says.
+// Open maps a file and checks its header. The error is a *FormatError if the file is invalid, or
+// comes from the operating system.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func Open(path string) (*File, error) {
 		return nil, &FormatError{Path: path, Why: "not a regular file"}
 	}
 	if info.Size() < 8 {
-		return nil, &FormatError{Path: path, Why: fmt.Sprintf("%d bytes, too short for the length of a header", info.Size())}
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("%d bytes are too few for the length of the header", info.Size())}
 	}
 	mapping, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
@@ -77,11 +77,11 @@ func (f *File) parse() error {
 // Path returns the path that the file was opened by.
 func (f *File) Path() string { return f.path }
 
-// Header returns the bytes of the JSON header: names, types, shapes and spans of everything in the
-// file.
+// Header returns the bytes of the JSON header: the names, types, shapes and byte ranges of all
+// tensors.
 func (f *File) Header() []byte { return f.header }
 
-// Metadata returns the header's __metadata__; nil if it has none.
+// Metadata returns the header's __metadata__, or nil.
 func (f *File) Metadata() map[string]string { return f.metadata }
 
 // Names returns the names of all tensors in the order of their data.
@@ -93,14 +93,14 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return t, ok
 }
 
-// dropMargin is how far around a view its pages are dropped too: a fault maps neighbours along with
-// the page it is for, and those before a chunk, dropped already, would else come back and stay, a
-// few percent of the file.
+// dropMargin is how many bytes around a view are dropped too. A fault maps neighbouring pages as
+// well, so pages before a chunk that were dropped already would come back and stay, a few percent
+// of the file.
 const dropMargin = 1 << 20
 
 // Drop tells the operating system that the pages under a view of this file, and some around it,
-// will not be read again soon, so that walking through a large file does not fill memory. All views
-// stay good. Data that is not of this file is left alone.
+// will not be read again soon, so that reading through a large file does not fill memory. All views
+// stay valid. Drop ignores data that is not from this file.
 func (f *File) Drop(data []byte) {
 	if len(data) == 0 || len(f.mapping) == 0 {
 		return
@@ -113,11 +113,11 @@ func (f *File) Drop(data []byte) {
 	page := os.Getpagesize()
 	from := max(int(at-base)-dropMargin, 0) / page * page
 	to := min(int(at-base)+len(data)+dropMargin, len(f.mapping))
-	// Advice alone: on failure the pages stay until memory is short.
+	// Only advice: if it fails, the pages stay until memory is short.
 	_ = unix.Madvise(f.mapping[from:to], unix.MADV_DONTNEED)
 }
 
-// Close unmaps the file. No view of it may be used afterwards. A second Close does nothing.
+// Close unmaps the file. Its views must not be used afterwards. A second Close does nothing.
 func (f *File) Close() error {
 	if f.mapping == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// maxHeader bounds the JSON header, as the format's own reader does.
+// maxHeader bounds the JSON header, as the reference implementation does.
 const maxHeader = 100_000_000
 
 // entry is a tensor as the header describes it.
@@ -21,11 +21,11 @@ type entry struct {
 	begin, end int // in the data part
 }
 
-// metadataKey is the one key of a header that is no tensor.
+// metadataKey is the only key of a header that is not a tensor.
 const metadataKey = "__metadata__"
 
-// parseHeader reads the JSON header of a file whose data part has dataLen bytes. Entries come in
-// the order of their data; they cover the data part without gap or overlap.
+// parseHeader reads the JSON header of a file whose data part has dataLen bytes. It returns entries
+// in the order of their data. They cover the data part without gaps or overlaps.
 func parseHeader(path string, header []byte, dataLen int) ([]entry, map[string]string, error) {
 	p := headerParser{path: path, dataLen: dataLen, seen: map[string]bool{}}
 	if err := p.parse(header); err != nil {
@@ -62,7 +62,7 @@ func (p *headerParser) fail(tensor, format string, args ...any) error {
 	return &FormatError{Path: p.path, Tensor: tensor, Why: fmt.Sprintf(format, args...)}
 }
 
-// parse walks the top-level object key by key, since a map would hide names that occur twice.
+// parse reads the top-level object key by key, because a map would hide duplicate names.
 func (p *headerParser) parse(header []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(header))
 	broken := func(err error) error {

@@ -12,7 +12,7 @@ import (
 // DType is an element type, spelled as in the header.
 type DType string
 
-// The element types that the project computes with. Others are read and copied all the same.
+// The element types that the project computes with. Other types can be read and copied too.
 const (
 	F32  DType = "F32"
 	F16  DType = "F16"
@@ -24,7 +24,7 @@ const (
 	F8E4M3 DType = "F8_E4M3"
 )
 
-// elementBits are the sizes of all element types of the format.
+// elementBits are the sizes of the format's element types.
 var elementBits = map[DType]int{
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E5M2FNUZ": 8, "F8_E4M3FNUZ": 8,
 	"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
@@ -33,8 +33,8 @@ var elementBits = map[DType]int{
 	"I64": 64, "U64": 64, "F64": 64, "C64": 64,
 }
 
-// Bytes returns the bytes of an array of this type and shape, outermost axis first; the error says
-// which of the two is impossible. No axis is an array of one element.
+// Bytes returns the bytes of an array of this type and shape, outermost axis first. An array
+// without axes has one element. The error says what is wrong with the type or the shape.
 func (d DType) Bytes(shape []int) (int, error) {
 	width, ok := elementBits[d]
 	if !ok {
@@ -65,12 +65,12 @@ func (d DType) Bytes(shape []int) (int, error) {
 	return int(n / 8), nil
 }
 
-// Tensor is one named array, row-major. Data of an opened file is a view of its read-only mapping,
-// not aligned in any way.
+// Tensor is a named array in row-major order. The Data of an opened file is a view of its read-only
+// mapping, with no particular alignment.
 type Tensor struct {
 	Name  string
 	DType DType
-	Shape []int // outermost first; not to be changed
+	Shape []int // outermost first; must not be changed
 	Data  []byte
 }
 
@@ -82,8 +82,8 @@ func (t Tensor) Elements() int {
 	return 0
 }
 
-// Floats widens elements first, first+1, … to dst, exactly. The error says that the type is none of
-// F32, BF16 and F16 or that the tensor has too few elements.
+// Floats widens elements first, first+1, … to dst. It is exact. It fails if the type is not F32,
+// BF16 or F16, or if the tensor has too few elements.
 func (t Tensor) Floats(dst []float32, first int) error {
 	if n := t.Elements(); first < 0 || len(dst) > n-first {
 		return fmt.Errorf("safetensors: tensor %q: elements %d to %d of %d", t.Name, first, first+len(dst), n)
@@ -110,7 +110,7 @@ func (t Tensor) Floats(dst []float32, first int) error {
 	return nil
 }
 
-// FormatError reports a file that is not what it claims to be.
+// FormatError reports an invalid file.
 type FormatError struct {
 	Path   string
 	Tensor string // "" if no single tensor is at fault

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile writes tensors, their data in the order given, and metadata (nil for none) to path. It
-// appears there whole or not at all. The error is a *FormatError for tensors that a file cannot
-// hold.
+// WriteFile writes tensors, in the order given, and metadata (nil for none) to path. The file
+// appears complete or not at all. The error is a *FormatError for tensors that a file cannot hold.
 func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err error) {
 	header, err := buildHeader(path, tensors, metadata)
 	if err != nil {
@@ -125,7 +124,7 @@ func buildHeader(path string, tensors []Tensor, metadata map[string]string) ([]b
 		b.WriteByte(' ')
 	}
 	if b.Len() > maxHeader {
-		return nil, &FormatError{Path: path, Why: fmt.Sprintf("header of %d bytes, at most %d", b.Len(), maxHeader)}
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("a header of %d bytes exceeds the limit of %d", b.Len(), maxHeader)}
 	}
 	return b.Bytes(), nil
 }

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Difference reports where an engine left the laws.
+// Difference reports where an engine departs from the laws.
 type Difference struct {
-	Token     int32 // that was fed
-	Layer     int   // in the model, of wrong picks; -1 for a wrong next token
+	Token     int32 // the input
+	Layer     int   // in the model, for wrong picks; -1 for a wrong next token
 	Got, Want []int32
 }
 
 func (d *Difference) Error() string {
 	if d.Layer < 0 {
-		return fmt.Sprintf("synth: after token %d: got token %d, want %d", d.Token, d.Got, d.Want)
+		return fmt.Sprintf("synth: after token %d: found token %d, expected %d", d.Token, d.Got, d.Want)
 	}
-	return fmt.Sprintf("synth: token %d, layer %d: got experts %v, want %v", d.Token, d.Layer, d.Got, d.Want)
+	return fmt.Sprintf("synth: token %d, layer %d: found experts %v, expected %v", d.Token, d.Layer, d.Got, d.Want)
 }
 
-// Compare holds what an engine did with one token of the chain against the laws: the token of the
-// largest logit that followed, and the picks of each layer with experts, [layers with experts][K],
-// as sets. A nil picks is not looked at. K may be smaller than the model's. It returns what
-// differs, and how many layers were too close to tell.
+// Compare compares what an engine did with one token of the chain with the laws: the token with the
+// largest logit, and the picks of each layer with experts, [layers with experts][K], as sets. It
+// ignores nil picks. K may be smaller than the model's. It returns the differences, and how many
+// layers were too close to tell.
 func (m *Model) Compare(token, next int32, picks [][]int32) (diffs []*Difference, unsure int) {
 	if want, ok := m.Next(token); ok && want != next {
 		diffs = append(diffs, &Difference{Token: token, Layer: -1, Got: []int32{next}, Want: []int32{want}})

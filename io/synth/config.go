@@ -9,7 +9,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// object is a JSON object whose values are kept as they are unless they are changed.
+// object is a JSON object that keeps the spelling of the values that are not changed.
 type object = map[string]any
 
 // decodeObject reads a JSON object and keeps the spelling of its numbers.
@@ -26,7 +26,7 @@ func decodeObject(what string, raw []byte) (object, error) {
 	return o, nil
 }
 
-// intOf returns a whole number of an object, 0 if there is none.
+// intOf returns an integer of an object, 0 if there is none.
 func intOf(o object, k string) int {
 	n, _ := o[k].(json.Number)
 	i, err := n.Int64()
@@ -36,8 +36,8 @@ func intOf(o object, k string) int {
 	return int(i)
 }
 
-// build makes config.json and generation_config.json of the wanted size and says how matrices are
-// quantised. Both come out the same when they are built again.
+// build makes config.json and generation_config.json of the wanted size, with how matrices are
+// quantised. Building from the result again gives the same.
 func (o *Options) build() (config, generation []byte, cfg *model.Config, err error) {
 	top, err := decodeObject("the shape's config.json", o.Shape.Config)
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *Options) build() (config, generation []byte, cfg *model.Config, err err
 	for _, place := range []object{top, text, gen} {
 		fitTokens(place, vocab)
 	}
-	// The first reading is for the layers that the quantisation names.
+	// The first parse finds the layers that the quantisation names.
 	if _, _, cfg, err = o.encode(top, gen); err != nil {
 		return nil, nil, nil, err
 	}
@@ -90,7 +90,7 @@ func (o *Options) resize(text object) {
 		set("num_hidden_layers", o.Layers)
 	}
 	layers := intOf(text, "num_hidden_layers")
-	// Fewer layers than the model has dense ones would leave none with experts.
+	// With no more layers than the model has dense ones, none would have experts.
 	if dense := intOf(text, "first_k_dense_replace"); dense > 0 {
 		set("first_k_dense_replace", min(dense, max(0, layers-1)))
 	}
@@ -110,8 +110,8 @@ func (o *Options) resize(text object) {
 	}
 }
 
-// layerTypes returns the kinds of so many layers: by the interval of full attention, or by going on
-// as the shape's own list does; nil where the shape has neither a list nor a place for one.
+// layerTypes returns the kinds of n layers, by the interval of full attention or by continuing the
+// shape's own list. It returns nil if the shape has neither.
 func layerTypes(text object, layers int) []any {
 	listed, _ := text["layer_types"].([]any)
 	every := intOf(text, "full_attention_interval")
@@ -133,8 +133,8 @@ func layerTypes(text object, layers int) []any {
 	return out
 }
 
-// fitTokens moves token ids that a smaller vocabulary has no longer to its end, each to a place of
-// its own as far as there are some.
+// fitTokens moves token ids that a smaller vocabulary lacks to its end, each to its own id as far
+// as there are enough.
 func fitTokens(o object, vocab int) {
 	fit := func(v any, i int) any {
 		n, ok := v.(json.Number)
@@ -155,8 +155,8 @@ func fitTokens(o object, vocab int) {
 	}
 }
 
-// quantization is the entry that says how matrices are stored: 4 bits, and 8 where mlx-lm leaves
-// them.
+// quantization is the entry that says how matrices are stored: with 4 bits, or 8 where mlx-lm uses
+// 8.
 func quantization(cfg *model.Config, prefix string) object {
 	q := object{"group_size": groupSize, "bits": 4, "mode": "affine"}
 	for _, layer := range cfg.MoELayers() {
@@ -167,8 +167,8 @@ func quantization(cfg *model.Config, prefix string) object {
 	return q
 }
 
-// gates8 names the matrices of a layer that are stored in 8 bits: of models with sigmoid scores
-// none, whose router is no linear layer and stays BF16.
+// gates8 names the matrices of a layer that are stored with 8 bits. Models with sigmoid scores have
+// none: their router is not a linear layer and stays BF16.
 func gates8(cfg *model.Config) []string {
 	switch {
 	case cfg.Scoring == model.SigmoidScores:
@@ -180,7 +180,7 @@ func gates8(cfg *model.Config) []string {
 	}
 }
 
-// specialTokens returns the ids that the chain leaves out: those that begin or end a text.
+// specialTokens returns the ids that begin or end a text. The chain leaves them out.
 func specialTokens(cfg *model.Config) []int32 {
 	out := slices.Clone(cfg.EOSTokenIDs)
 	if cfg.BOSTokenID >= 0 && !slices.Contains(out, cfg.BOSTokenID) {

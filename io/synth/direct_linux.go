@@ -10,7 +10,7 @@ import (
 // directFlag opens files past the page cache.
 const directFlag = unix.O_DIRECT
 
-// clearDirect takes directFlag off an open file.
+// clearDirect clears directFlag of an open file.
 func clearDirect(f *os.File) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {
@@ -20,8 +20,7 @@ func clearDirect(f *os.File) error {
 	return err
 }
 
-// reserve gives a new file its size, and its room on the disk in one piece where the file system
-// can.
+// reserve gives a new file its size, and its space on disk in one piece if the file system can.
 func reserve(f *os.File, size int64) error {
 	if size == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// UnknownShapeError reports a name that no published shape has.
+// UnknownShapeError reports a name that is not one of the published shapes.
 type UnknownShapeError struct {
 	Name  string
 	Known []string
@@ -15,16 +15,16 @@ func (e *UnknownShapeError) Error() string {
 	return fmt.Sprintf("synth: unknown shape %q; known: %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// OptionError reports an option, or a size in the shape's configuration, that the laws cannot
-// serve.
+// OptionError reports an option, or a size in the shape's configuration, that the laws do not
+// cover.
 type OptionError struct {
 	What string // e.g. "hidden_size 200"
 	Want string
 }
 
-func (e *OptionError) Error() string { return fmt.Sprintf("synth: %s, want %s", e.What, e.Want) }
+func (e *OptionError) Error() string { return fmt.Sprintf("synth: %s: must be %s", e.What, e.Want) }
 
-// ExistsError reports a target, or the directory where it is prepared, that is there already.
+// ExistsError reports that the target, or the directory where it is prepared, already exists.
 // Nothing is ever replaced.
 type ExistsError struct {
 	Path string
@@ -40,12 +40,12 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("synth: %s has %d MB free, the model takes %d MB: make room, choose another directory, or write fewer layers",
+	return fmt.Sprintf("synth: %s has %d MB free, but the model takes %d MB: make room, choose another directory, or write fewer layers",
 		e.Dir, e.Free/1e6, e.Need/1e6)
 }
 
-// FormatError reports a directory that does not hold a model of this package's making, or one of
-// another version.
+// FormatError reports a directory that does not hold a model written by this version of the
+// package.
 type FormatError struct {
 	Path string
 	Why  string

@@ -22,14 +22,14 @@ type piece struct {
 	fill     func(dst []byte, block, i int)
 }
 
-// image is the content of a file that can be made from any byte on: blocks of equal size, each of
-// the same pieces, in order, with zeros between them.
+// image is the content of a file, which can be computed from any byte on. It consists of blocks of
+// equal size with the same pieces in order and zeros between them.
 type image struct {
 	name   string // path in the model directory, with slashes
 	block  int64  // bytes
 	blocks int
 	pieces []piece
-	sums   *recordSums // of the blocks; nil if nobody wants them
+	sums   *recordSums // of the blocks, or nil
 }
 
 func (f *image) size() int64 { return f.block * int64(f.blocks) }
@@ -44,8 +44,8 @@ func (f *image) render(dst []byte, offset int64) {
 	}
 }
 
-// part fills the beginning of dst, which lies within one block from at on, and returns how much it
-// filled: at least a byte.
+// part fills the beginning of dst with the block's bytes from at on. It returns how many bytes it
+// filled, at least one.
 func (f *image) part(dst []byte, block int, at int64) int {
 	// The first piece that ends after at.
 	i := sort.Search(len(f.pieces), func(i int) bool { p := &f.pieces[i]; return p.at+p.unit*int64(p.n) > at })
@@ -68,7 +68,7 @@ func (f *image) part(dst []byte, block int, at int64) int {
 		if rest := dst[done:]; within == 0 && int64(len(rest)) >= p.unit {
 			p.fill(rest[:p.unit], block, u)
 			n = int(p.unit)
-		} else { // a unit that the range cuts
+		} else { // a unit that the range covers in part
 			whole := make([]byte, p.unit)
 			p.fill(whole, block, u)
 			n = copy(rest, whole[within:])
@@ -79,8 +79,8 @@ func (f *image) part(dst []byte, block int, at int64) int {
 	return done
 }
 
-// matrixPieces returns the codes, scales and biases of a matrix; the offsets are those of the
-// parts. f is what it is stored as.
+// matrixPieces returns the codes, scales and biases of a matrix at the given offsets. f is its
+// format.
 func matrixPieces(x *matrix, f quant.Format, weight, scales, biases int64) []piece {
 	width := f.WeightBytes(1, x.cols)
 	if f.Kind != quant.Affine {
@@ -103,7 +103,7 @@ func matrixPieces(x *matrix, f quant.Format, weight, scales, biases int64) []pie
 	return out
 }
 
-// panels returns the piece of the same rows, one an item, in panels.
+// panels returns the same rows as a piece in panels.
 func (p piece) panels(f quant.Format, cols int, codes bool) piece {
 	rows := p
 	p.unit, p.n = rows.unit*quant.PanelRows, rows.n/quant.PanelRows
@@ -190,8 +190,7 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 	return f, tensors
 }
 
-// Size returns the bytes of the two kinds of large files: all weights but the routed experts, and
-// the experts.
+// Size returns the bytes of all weights but the routed experts, and of the experts.
 func (m *Model) Size() (resident, experts int64) {
 	f, _ := m.weightsImage()
 	return f.size(), int64(m.layout.Bytes) * int64(m.cfg.NumExperts) * int64(len(m.routers))

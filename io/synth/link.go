@@ -11,8 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// checkExpertsOf holds the model in ExpertsOf against this one: what makes the bytes of experts
-// must be the same.
+// checkExpertsOf checks that everything that decides the bytes of experts is the same in the model
+// in ExpertsOf.
 func (m *Model) checkExpertsOf(files []*image) error {
 	dir := m.o.ExpertsOf
 	other, err := Load(dir)
@@ -33,7 +33,7 @@ func (m *Model) checkExpertsOf(files []*image) error {
 			return fmt.Errorf("synth: %w", err)
 		}
 		if info.Size() != f.size() {
-			return &FormatError{Path: filepath.Join(dir, f.name), Why: fmt.Sprintf("has %d bytes, want %d", info.Size(), f.size())}
+			return &FormatError{Path: filepath.Join(dir, f.name), Why: fmt.Sprintf("has %d bytes, expected %d", info.Size(), f.size())}
 		}
 	}
 	return nil
@@ -42,12 +42,12 @@ func (m *Model) checkExpertsOf(files []*image) error {
 // sumsName is the file of the records' checksums.
 var sumsName = filepath.Join(expertfile.DirName, expertfile.SumsName)
 
-// linkExperts gives the expert files of the model in ExpertsOf a second name in dir, and so their
-// checksums, if it has them.
+// linkExperts creates hard links in dir to the expert files of the model in ExpertsOf, and to their
+// checksums if it has them.
 func (m *Model) linkExperts(dir string, files []*image) error {
 	for _, f := range files {
 		if err := os.Link(filepath.Join(m.o.ExpertsOf, f.name), filepath.Join(dir, f.name)); err != nil {
-			return fmt.Errorf("synth: both models must be on one file system that has hard links: %w", err)
+			return fmt.Errorf("synth: both models must be on one file system that supports hard links: %w", err)
 		}
 	}
 	if len(files) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// The wire: what the first channels of the hidden state carry. Groups of 64 channels are groups of
-// quantisation.
+// The wire is what the first channels of the hidden state carry. Groups of 64 channels are
+// quantisation groups.
 const (
 	tokenAt, tokenBits = 0, 64
 	commonAt, commonN  = 64, 8
@@ -20,11 +20,11 @@ const (
 
 	// wireValue is the magnitude on the wire, 7 steps of 1/8.
 	wireValue = 0.875
-	// maxExperts is how many numbers the channels that break ties can hold apart, 127 each.
+	// maxExperts is how many different numbers the channels that break ties can hold, 127 each.
 	maxExperts = 127 * tieN
 
-	// ballastValue is the value of each ballast channel, 7 steps of 4096: squares of all others
-	// together change a norm by some 1e-7. A half-precision float can hold it.
+	// ballastValue is the value of each ballast channel, 7 steps of 4096. The squares of all other
+	// channels together change a norm by some 1e-7. It is exact in half precision.
 	ballastStep  = 4096
 	ballastValue = 7 * ballastStep
 )
@@ -37,27 +37,27 @@ func wireChannels(c *model.Config) int {
 	return ballastAt
 }
 
-// Model is a synthetic model before it is written: its configuration and its laws. It is not
-// changed after New and may be used from many goroutines.
+// Model is the configuration and the laws of a synthetic model. It does not change after New and
+// may be used from many goroutines.
 type Model struct {
 	o                  Options
-	config, generation []byte // the files' content; generation nil for none
+	config, generation []byte // the content of the files; generation may be nil
 	cfg                *model.Config
 
 	order []int32 // the chain
-	place []int32 // [vocab]: of each token in the chain, -1 outside
+	place []int32 // [vocab]: index of each token in the chain, -1 outside it
 	// routers are those of the layers with experts.
 	routers []router
 	layout  model.ExpertLayout
 
-	// normWeight is what the norms of the hidden state multiply by on average, and factor what
-	// becomes of a channel's value in them: factor is 0 where it depends on all channels.
+	// normWeight is the mean weight of the norms of the hidden state. factor is what they multiply
+	// a channel's value by, 0 if that depends on all channels.
 	normWeight float32
 	factor     float64
 }
 
 // New returns the model that the options describe. Errors are *OptionError, *model.ConfigError,
-// *model.UnknownArchError or of JSON.
+// *model.UnknownArchError or JSON errors.
 func New(o Options) (*Model, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -76,7 +76,7 @@ func New(o Options) (*Model, error) {
 	m.layout = model.NewExpertLayout(h, i, narrow, narrow, wide)
 	if m.cfg.Scoring == model.SigmoidScores {
 		rms := ballastValue * math.Sqrt(float64(ballastN)/float64(m.cfg.HiddenSize))
-		// The weight takes the ballast out again and lifts the wire to ±1.
+		// The weight cancels the ballast and scales the wire to ±1.
 		m.normWeight = quant.BF16ToF32(quant.F32ToBF16(float32(rms / wireValue)))
 		m.factor = float64(m.normWeight) / rms
 	}
@@ -85,7 +85,7 @@ func New(o Options) (*Model, error) {
 	return m, nil
 }
 
-// Config returns the configuration that the model has; it is not to be changed.
+// Config returns the model's configuration. The caller must not change it.
 func (m *Model) Config() *model.Config { return m.cfg }
 
 // Options returns the options in use, after defaults.
@@ -93,15 +93,15 @@ func (m *Model) Options() Options { return m.o }
 
 func (m *Model) key(name string) key { return newKey(m.o.Seed, name) }
 
-// tokenCode and topicCode are what a token puts on the wire, one bit a channel.
+// tokenCode and topicCode are what a token writes to the wire, one bit for each channel.
 func (m *Model) tokenCode(token int32) uint64 { return mix(uint64(m.key("token")) + uint64(token)) }
 
 func (m *Model) topicCode(topic int) uint64 { return mix(uint64(m.key("topic")) + uint64(topic)) }
 
 func (m *Model) topic(token int32) int { return int(token) % m.o.Topics }
 
-// layChain lays out every token but the special ones: runs of one topic each, the runs in a random
-// order.
+// layChain orders all tokens but the special ones in runs of one topic each. The runs come in
+// random order.
 func (m *Model) layChain() {
 	special := specialTokens(m.cfg)
 	byTopic := make([][]int32, m.o.Topics)
@@ -129,7 +129,7 @@ func (m *Model) layChain() {
 	}
 }
 
-// before returns the token that t follows, -1 if t is not in the chain.
+// before returns the token before t in the chain, -1 if t is not in the chain.
 func (m *Model) before(t int32) int32 {
 	p := int(m.place[t])
 	if p < 0 {
@@ -138,8 +138,8 @@ func (m *Model) before(t int32) int32 {
 	return m.order[(p+len(m.order)-1)%len(m.order)]
 }
 
-// Chain returns n tokens from the chain's start: greedy decoding after the first emits the others.
-// The chain holds every token that neither begins nor ends a text once, and begins anew after the
+// Chain returns the first n tokens of the chain: greedy decoding after the first emits the others.
+// The chain holds every token that neither begins nor ends a text once, and starts again after the
 // last.
 func (m *Model) Chain(n int) []int32 {
 	out := make([]int32, max(0, n))
@@ -149,8 +149,8 @@ func (m *Model) Chain(n int) []int32 {
 	return out
 }
 
-// Next returns the token that greedy decoding emits after t, whatever came before; false for tokens
-// outside the chain, after which nothing is foretold.
+// Next returns the token that greedy decoding emits after t, whatever came before. It returns false
+// for tokens outside the chain, whose successors are undefined.
 func (m *Model) Next(t int32) (int32, bool) {
 	if t < 0 || int(t) >= len(m.place) || m.place[t] < 0 {
 		return 0, false

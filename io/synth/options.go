@@ -11,14 +11,14 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// groupSize is the inputs that share a scale.
+// groupSize is how many inputs share a scale.
 const groupSize = 64
 
 // Route names a law of routing.
 type Route string
 
-// The laws. Mild is what published models do, about: consecutive tokens share a third of their
-// experts. Uniform is the floor for anything that caches experts.
+// The laws. Mild is about what published models do: consecutive tokens share a third of their
+// experts. Uniform is the worst case for anything that caches experts.
 const (
 	Uniform Route = "uniform" // all experts alike, tokens independent
 	Skew    Route = "skew"    // some experts are popular; tokens independent
@@ -26,7 +26,7 @@ const (
 	Strong  Route = "strong"  // as mild, more of both
 )
 
-// law is the standard deviation of the parts of a router's logits, before the norm's factor.
+// law holds the standard deviations of the parts of a router's logits, before the norm's factor.
 type law struct {
 	zipf  float64 // popularity: an expert of rank r has -zipf·ln r
 	topic float64
@@ -50,42 +50,41 @@ func Routes() []string {
 	return out
 }
 
-// Options says what model to make. Shape must be set; the zero value of every other field is ready
-// for use. The same Shape, sizes, Seed, Route, Topics, Run and RowOrder give the same bytes on
-// every machine.
+// Options says what model to write. Shape must be set; every other field may be zero. The same
+// Shape, sizes, Seed, Route, Topics, Run and RowOrder give the same bytes on every machine.
 type Options struct {
 	Shape Shape
-	// Layers, Vocab and Experts make a smaller or larger model than the shape's. 0 keeps the
-	// shape's own. Of a shape with dense layers first at least one layer with experts stays.
+	// Layers, Vocab and Experts change the size of the shape. 0 keeps the shape's own. If the shape
+	// begins with dense layers, at least one layer with experts stays.
 	Layers, Vocab, Experts int
-	// Seed chooses among models of the same laws.
+	// Seed selects one of the models with the same laws.
 	Seed uint64
 	// Route is the law of routing. "" means mild.
 	Route Route
-	// Topics is how many kinds of tokens there are; those of a kind share part of their experts. 0
+	// Topics is how many topics tokens have. Tokens of one topic share part of their experts. 0
 	// means 64.
 	Topics int
 	// Run is how many tokens of one topic follow each other in the chain. 0 means 64. Shorter runs
 	// share fewer experts.
 	Run int
 	// RowOrder writes every matrix row after row, as moeflux and flash-moe read it. The default is
-	// panels of 16 rows (package quant) for matrices that divide into them, but for those that are
+	// panels of 16 rows (package quant) for matrices that divide into them, except those that are
 	// multiplied head by head. The numbers are the same.
 	RowOrder bool
 
-	// ExpertsOf is the directory of a model that Write made with the same options but for Route,
-	// Topics and Run. The bytes of experts are the same then, and the new directory gets links to
-	// those files in place of copies. "" writes them.
+	// ExpertsOf is the directory of a model that Write wrote with the same options except Route,
+	// Topics and Run. Its experts have the same bytes, so the new directory gets links to those
+	// files. "" writes the files.
 	ExpertsOf string
 
-	// Workers is how many goroutines make the bytes. 0 means the processors in use, at most 16.
-	// Each holds 8 MiB.
+	// Workers is how many goroutines compute the bytes. 0 means GOMAXPROCS, at most 16. Each uses 8
+	// MiB.
 	Workers int
-	// FreeSpace returns the bytes that may be written under dir. nil asks the file system.
+	// FreeSpace returns how many bytes may be written under dir. nil asks the file system.
 	FreeSpace func(dir string) (uint64, error)
 }
 
-// withDefaults fills in what is zero and checks the rest.
+// withDefaults sets the defaults of fields that are zero and checks the rest.
 func (o Options) withDefaults() (Options, error) {
 	if o.Route == "" {
 		o.Route = Mild
@@ -129,12 +128,12 @@ func checkShape(c *model.Config) error {
 	sigmoid := c.Scoring == model.SigmoidScores
 	wire := wireChannels(c)
 	errs := []error{
-		bad(c.TieWordEmbeddings, "false: the head is what makes the chain", "tie_word_embeddings true"),
+		bad(c.TieWordEmbeddings, "false, because the head makes the chain", "tie_word_embeddings true"),
 		bad(c.HiddenSize < wire+groupSize, fmt.Sprintf("%d or more", wire+groupSize), "hidden_size %d", c.HiddenSize),
 		bad(c.NumExperts > maxExperts, fmt.Sprintf("at most %d", maxExperts), "%d experts", c.NumExperts),
-		bad(!sigmoid && (c.NGroup > 1 || c.CorrectionBias), "neither", "groups of experts or a correction bias with softmax scores"),
-		bad(c.VocabSize-len(specialTokens(c)) < 2, "two tokens that neither begin nor end a text, or more", "vocab_size %d", c.VocabSize),
-		bad(len(c.MoELayers()) == 0, "a layer with experts", "no layer with experts"),
+		bad(!sigmoid && (c.NGroup > 1 || c.CorrectionBias), "absent", "groups of experts or a correction bias with softmax scores"),
+		bad(c.VocabSize-len(specialTokens(c)) < 2, "large enough for two tokens that neither begin nor end a text", "vocab_size %d", c.VocabSize),
+		bad(len(c.MoELayers()) == 0, "at least 1", "0 layers with experts"),
 	}
 	for _, m := range matrices(c) {
 		errs = append(errs, bad(m.bits != 16 && m.cols%groupSize != 0, fmt.Sprintf("a multiple of %d", groupSize), "%d inputs of %s", m.cols, m.name))

@@ -9,9 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// Outline writes the directory that Write would, with files of the right sizes and no content:
-// holes, which take no room on disk. It shows what a model of any size needs; nothing can be
-// computed with it. dst must not exist.
+// Outline writes the directory that Write would, but its large files are holes, which take no space
+// on disk. It shows what a model of any size needs; nothing can be computed with it. dst must not
+// exist.
 func Outline(dst string, o Options) error {
 	m, err := New(o)
 	if err != nil {
@@ -33,7 +33,7 @@ func Outline(dst string, o Options) error {
 	return m.writeSmall(dst, tensors)
 }
 
-// makeHole makes a file of that size without writing any of it.
+// makeHole creates a file of that size without writing data.
 func makeHole(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {

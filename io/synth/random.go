@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// golden is the odd number nearest to 2^64 over the golden ratio, the usual increment of a
+// golden is the odd number nearest to 2^64 divided by the golden ratio, the usual increment of a
 // splitmix64 generator.
 const golden = 0x9E3779B97F4A7C15
 
@@ -18,8 +18,8 @@ func mix(z uint64) uint64 {
 	return z ^ (z >> 31)
 }
 
-// key names one sequence of random 64-bit words. Its words can be had in any order, so what is
-// written does not depend on who writes it.
+// key identifies a sequence of random 64-bit words. They can be computed in any order, so the
+// output does not depend on how goroutines share the work.
 type key uint64
 
 // newKey returns the sequence called name under a seed.

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// routerStep is the unit of a router's weights on the wire; maxSteps bounds one weight.
+	// routerStep is the unit of a router's weights on the wire. maxSteps bounds a weight.
 	routerStep = 1.0 / 32
 	maxSteps   = 31
-	// biasStep and maxBias are of the correction bias.
+	// biasStep and maxBias are the same for the correction bias.
 	biasStep, maxBias = 1.0 / 1024, 32
-	// closeCall is the difference of sigmoids below which two engines need not agree.
+	// closeCall is the difference of sigmoids below which two engines may disagree.
 	closeCall = 1e-5
 )
 
-// router is what one layer's router weighs, in steps.
+// router holds the weights of one layer's router, in steps.
 type router struct {
 	layer int     // in the model
 	token []int8  // [tokenBits][experts]
@@ -73,7 +73,7 @@ func draw(s *stream, n int, deviation float64) []int8 {
 	return out
 }
 
-// addSigned adds ±w to sums, row by row, the sign by the bits of code: 1 is plus.
+// addSigned adds ±w to sums, row by row. A bit of code gives the sign of a row: 1 is plus.
 func addSigned(sums []int32, w []int8, code uint64) {
 	for ; len(w) > 0; w, code = w[len(sums):], code>>1 {
 		row := w[:len(sums)]
@@ -89,7 +89,7 @@ func addSigned(sums []int32, w []int8, code uint64) {
 	}
 }
 
-// scores returns every expert's logit in ties, of which r.ties make a step.
+// scores returns every expert's logit in ties; r.ties of them are a step.
 func (r *router) scores(tokenCode, topicCode uint64) []int32 {
 	sums := make([]int32, len(r.base))
 	for e, b := range r.base {
@@ -106,14 +106,14 @@ func (r *router) scores(tokenCode, topicCode uint64) []int32 {
 // LayerRouting is what one layer picks for a token.
 type LayerRouting struct {
 	Layer   int     // in the model
-	Experts []int32 // [NumExpertsPerTok], best first by what decides the choice
-	// Close says that the choice hangs on a difference below what engines compute alike. With
-	// softmax scores it never does.
+	Experts []int32 // [NumExpertsPerTok], best first by the numbers that decide the choice
+	// Close says that the choice depends on a difference too small for engines to agree on. With
+	// softmax scores it is always false.
 	Close bool
 }
 
 // Routing returns what each layer with experts picks for a token, whatever came before it. It
-// panics on a token outside the vocabulary.
+// panics if the token is outside the vocabulary.
 func (m *Model) Routing(token int32) []LayerRouting {
 	if token < 0 || int(token) >= m.cfg.VocabSize {
 		panic(fmt.Sprintf("synth: token %d is outside the vocabulary of %d", token, m.cfg.VocabSize))
@@ -152,8 +152,8 @@ func (m *Model) squash(r *router, choice []float64) {
 	}
 }
 
-// keepGroups sets the experts outside the best groups to -Inf: a group is worth its two best
-// experts together. It returns how far the last group kept is above the best one left out.
+// keepGroups sets the experts outside the best groups to -Inf. The value of a group is the sum of
+// its two best experts. It returns by how much the last group kept exceeds the best one left out.
 func keepGroups(choice []float64, groups, keep int) float64 {
 	size := len(choice) / groups
 	worth := make([]float64, groups)
@@ -173,8 +173,9 @@ func keepGroups(choice []float64, groups, keep int) float64 {
 	return gap
 }
 
-// largest returns the indexes of the k largest numbers, largest first and of equal ones the lower
-// first, and how far the last is above the largest other; +Inf if there is no other.
+// largest returns the indexes of the k largest numbers, largest first, the lower index first among
+// equals. It also returns by how much the last exceeds the largest of the others, +Inf if there are
+// none.
 func largest(x []float64, k int) (picks []int32, gap float64) {
 	for i, v := range x {
 		at := len(picks)
@@ -195,9 +196,9 @@ func largest(x []float64, k int) (picks []int32, gap float64) {
 	return picks[:k], x[picks[k-1]] - x[picks[k]]
 }
 
-// tuned returns the law for the model's number of experts: of more experts fewer are shared by
-// chance, and a correction bias and groups stir the choice, so topics weigh more. With it all
-// published shapes come out alike: by Mild consecutive tokens share 32 to 36 % of their experts.
+// tuned returns the law for the model's number of experts. Among more experts fewer are shared by
+// chance, and a correction bias and groups disturb the choice, so topics weigh more. All published
+// shapes then behave alike: under Mild, consecutive tokens share 32 to 36 % of their experts.
 func (m *Model) tuned() law {
 	l := laws[m.o.Route]
 	more := 0.14 * math.Log2(float64(m.cfg.NumExperts)/float64(16*m.cfg.NumExpertsPerTok))

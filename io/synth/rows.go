@@ -7,22 +7,22 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// The standard deviation of codes that are drawn alike from all, of either width.
+// The standard deviation of uniformly drawn codes of either width.
 var (
 	spread4 = math.Sqrt((16*16 - 1) / 12.0)
 	spread8 = math.Sqrt((256*256 - 1) / 12.0)
 )
 
-// The gains of matrices: what the root mean square of the output is to that of the input.
+// The gains of matrices: the root mean square of the output divided by that of the input.
 const (
 	innerGain = 1
-	// writeGain keeps the hidden state near its first size over a hundred layers.
+	// writeGain keeps the hidden state near its initial magnitude over a hundred layers.
 	writeGain = 1.0 / 16
 	gateGain  = 0.25
-	// headStep is the step of the head's weights on the wire, 7 of which stand for a bit.
+	// headStep is the step of the head's weights on the wire. 7 steps stand for a bit.
 	headStep = 0.25
-	// headNoise is the deviation of its other weights, to be divided by the root of the hidden
-	// size: the largest of some 10^5 sums of them stays far below the lead of the right token.
+	// headNoise, divided by the square root of the hidden size, is the deviation of its other
+	// weights. The largest of some 10^5 sums of them stays far below the lead of the right token.
 	headNoise = 0.4
 )
 
@@ -35,9 +35,9 @@ func zeroAt(scale, zero float64) pair {
 	return pair{quant.F32ToBF16(float32(scale)), quant.F32ToBF16(float32(-scale * zero))}
 }
 
-// steps returns eight pairs for 4-bit codes drawn alike from all, around zero, whose weights
-// together have about the deviation. Scales have four significant bits, so that 7.5 of them are
-// exact too.
+// steps returns eight pairs for uniformly drawn 4-bit codes around zero, whose weights together
+// have about the given deviation. Scales have four significant bits, so that 7.5 of them are exact
+// too.
 func steps(deviation float64) (out [8]pair) {
 	scale := func(i int) float64 { return math.Ldexp(float64(8+i&7), i>>3) }
 	first, near := 0, math.Inf(1)
@@ -56,23 +56,24 @@ func steps(deviation float64) (out [8]pair) {
 	return out
 }
 
-// matrix makes the rows of one matrix, or of one of the three of every expert of a layer.
+// matrix computes the rows of one matrix, or of one of the three matrices of every expert of a
+// layer.
 type matrix struct {
 	rows, cols    int
 	bits          int
 	codes, scales key
 	pairs         [8]pair // drawn for each group
-	lead          []pair  // of the first groups of every row, in place of drawn ones
-	zero          int     // so many first rows are zero
+	lead          []pair  // of the first groups of every row, instead of drawn ones
+	zero          int     // how many rows are zero, from the first on
 	blank         bool    // codes are all at the middle, not random
-	// edit, if not nil, puts the codes of the first channels in place.
+	// edit, if not nil, sets the codes of the first channels.
 	edit func(codes []byte, row int)
-	// plain, if not nil, makes whole rows in place of all others: BF16.
+	// plain, if not nil, computes whole rows in BF16 instead.
 	plain func(dst []byte, row int)
 }
 
-// codeRow fills dst with the codes of a row. block tells matrices of the same key apart: the
-// expert.
+// codeRow fills dst with the codes of a row. block, the expert, tells matrices with the same key
+// apart.
 func (x *matrix) codeRow(dst []byte, block, row int) {
 	switch {
 	case x.plain != nil:
@@ -90,7 +91,7 @@ func (x *matrix) codeRow(dst []byte, block, row int) {
 	}
 }
 
-// pairRow fills scales or biases of a row; which is 0 or 1.
+// pairRow fills the scales of a row, or its biases if which is 1.
 func (x *matrix) pairRow(dst []byte, block, row, which int) {
 	if row < x.zero {
 		clear(dst)
@@ -117,8 +118,8 @@ func (x *matrix) pairRow(dst []byte, block, row, which int) {
 	}
 }
 
-// set4 writes 4-bit codes from channel at on: 15 where the bit is 1, else 1, which are 7 above and
-// below 8.
+// set4 writes 4-bit codes from channel at on: 15 where the bit is 1, else 1. These are 7 above and
+// 7 below 8.
 func set4(codes []byte, at, n int, bits uint64) {
 	for i := range n {
 		v := byte(1)
@@ -141,7 +142,7 @@ func all4(codes []byte, from, to int) {
 	}
 }
 
-// matrix returns the maker of a matrix's rows.
+// matrix returns what computes a matrix's rows.
 func (m *Model) matrix(s matrixSpec) *matrix {
 	h, wire := float64(m.cfg.HiddenSize), wireChannels(m.cfg)
 	x := &matrix{rows: s.rows, cols: s.cols, bits: s.bits, codes: m.key(s.name + ".weight"), scales: m.key(s.name + ".scales")}
@@ -178,7 +179,7 @@ func (m *Model) matrix(s matrixSpec) *matrix {
 	return x
 }
 
-// embeddingRow puts a token's codes on the wire.
+// embeddingRow writes a token's codes to the wire.
 func (m *Model) embeddingRow(codes []byte, token int) {
 	all4(codes, 0, wireChannels(m.cfg))
 	set4(codes, tokenAt, tokenBits, m.tokenCode(int32(token)))
@@ -190,7 +191,7 @@ func (m *Model) embeddingRow(codes []byte, token int) {
 	}
 }
 
-// headRow makes a token's logit largest after the token before it in the chain.
+// headRow makes a token's logit the largest after its predecessor in the chain.
 func (m *Model) headRow(codes []byte, token int) {
 	all4(codes, 0, wireChannels(m.cfg))
 	if p := m.before(int32(token)); p >= 0 {
@@ -213,7 +214,7 @@ func (m *Model) routerRows(x *matrix, r *router) {
 	}
 	x.blank = true
 	for i := range x.pairs {
-		// of channels that are not looked at; as small as to leave no rounding either
+		// channels that do not matter have scales small enough to cause no rounding
 		x.pairs[i] = zeroAt(math.Ldexp(1, -24), 128)
 	}
 	x.lead = []pair{zeroAt(routerStep/4, 128), zeroAt(routerStep/4, 128), zeroAt(tie, 128)}
@@ -239,7 +240,7 @@ func (r *router) eachWeight(e int, f func(channel, steps, ties int)) {
 	}
 }
 
-// share splits a number into n parts as equal as may be.
+// share splits a number into n parts that are as equal as possible.
 func share(total, n int) []int {
 	out := make([]int, n)
 	for i := range out {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Shape is the configuration that a model has, as a checkpoint publishes it.
+// Shape is the configuration of a model, as a checkpoint publishes it.
 type Shape struct {
-	Name       string // for people
+	Name       string // for display
 	Config     []byte // config.json
 	Generation []byte // generation_config.json; nil for none
 }

@@ -14,17 +14,17 @@ type Simulation struct {
 	Distinct float64 `json:"distinct"` // share of all experts that are used at all
 	// share of uses that the busiest quarter of the experts takes
 	Busiest float64 `json:"busiest_quarter"`
-	// share of a token's experts that the token before it used too
+	// share of a token's experts that the previous token used too
 	Overlap  float64 `json:"overlap"`
-	Overlap8 float64 `json:"overlap_8"` // the same of the token 8 before
-	// layers of tokens whose routing is too close to foretell
+	Overlap8 float64 `json:"overlap_8"` // the same for the token 8 before
+	// layers of tokens whose routing is too close to predict
 	Close int   `json:"close"`
 	LRU   []LRU `json:"lru"`
 }
 
-// LRU is how one cache of whole experts, shared by all layers, would do, from empty.
+// LRU says how a cache of whole experts that all layers share would do. It begins empty.
 type LRU struct {
-	Share float64 `json:"share"` // of all experts that it holds
+	Share float64 `json:"share"` // share of all experts that fit
 	Hits  float64 `json:"hits"`  // share of uses
 	Late  float64 `json:"late"`  // share of uses in the second half
 }
@@ -32,9 +32,9 @@ type LRU struct {
 // cacheShares are the sizes of the caches that Simulate tries.
 var cacheShares = []float64{0.125, 0.25, 0.375, 0.5, 0.75}
 
-// Simulate routes the first n tokens of the chain. If trace is not nil, it gets a line for each:
-// its number, the token, and for each layer with experts the picks with commas between. n must be 2
-// or more.
+// Simulate routes the first n tokens of the chain, n being at least 2. If trace is not nil,
+// Simulate writes a line for each token: its number, the token, and the picks of each layer with
+// experts, separated by commas.
 func (m *Model) Simulate(ctx context.Context, n int, trace io.Writer) (*Simulation, error) {
 	if n < 2 {
 		return nil, &OptionError{What: fmt.Sprintf("%d tokens", n), Want: "2 or more"}
@@ -72,7 +72,7 @@ func (m *Model) Simulate(ctx context.Context, n int, trace io.Writer) (*Simulati
 	return out, nil
 }
 
-// count fills in the figures; there are so many experts in all layers together.
+// count fills in the figures. All layers together have total experts.
 func (s *Simulation) count(uses [][]int32, experts int) {
 	counts := make([]int, experts)
 	total, distinct := 0, 0
@@ -99,7 +99,7 @@ func (s *Simulation) count(uses [][]int32, experts int) {
 	}
 }
 
-// overlap returns the share of uses that the token `back` before had too.
+// overlap returns the share of uses that the token back tokens earlier had too.
 func overlap(uses [][]int32, back int) float64 {
 	same, total := 0, 0
 	for i := back; i < len(uses); i++ {
@@ -117,12 +117,12 @@ func overlap(uses [][]int32, back int) float64 {
 	return float64(same) / float64(total)
 }
 
-// lru replays the uses through a cache of so many experts and returns the share of hits, in all and
+// lru runs the uses through a cache of that many experts. It returns the share of hits, in all and
 // in the second half.
 func lru(uses [][]int32, capacity int) (hits, late float64) {
 	type use struct{ expert, time int32 }
-	last := map[int32]int32{} // expert to the time of its last use: what the cache holds
-	// in order of time; entries that are not an expert's last use count for nothing
+	last := map[int32]int32{} // the cached experts, with the time of their last use
+	// in order of time; entries that are not an expert's last use are skipped
 	var queue []use
 	var time, hit, lateHit, lateUses int32
 	for i, u := range uses {

@@ -7,13 +7,13 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
-// recordSums sums the records of one image, whose bytes are made in chunks that cut records and in
-// any order.
+// recordSums computes the checksums of an image's records. Bytes come in any order, in chunks that
+// may cut records.
 type recordSums struct {
 	record int64
 
 	mu    sync.Mutex
-	parts map[int64]sumPart // by where they begin
+	parts map[int64]sumPart // by offset
 }
 
 // sumPart is the checksum of a part of a record.
@@ -24,7 +24,7 @@ type sumPart struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// add sums bytes of the image from offset on.
+// add takes the image's bytes from offset on.
 func (s *recordSums) add(p []byte, offset int64) {
 	for len(p) > 0 {
 		n := min(int64(len(p)), s.record-offset%s.record)
@@ -37,7 +37,7 @@ func (s *recordSums) add(p []byte, offset int64) {
 	}
 }
 
-// sums returns the checksum of each record. All bytes have been added.
+// sums returns the checksum of each record. All bytes must have been added.
 func (s *recordSums) sums(records int) []uint32 {
 	out := make([]uint32, records)
 	for at := int64(0); at < int64(records)*s.record; {
@@ -53,8 +53,8 @@ func (s *recordSums) sums(records int) []uint32 {
 	return out
 }
 
-// joined returns the checksum of bytes whose checksum is a, followed by those of b: a CRC is
-// linear, so a moves on by the length of b.
+// joined returns the checksum of bytes with checksum a, followed by those of b. A CRC is linear, so
+// a is advanced by the length of b.
 func joined(a uint32, b sumPart) uint32 {
 	shift, square := uint32(1)<<31, uint32(1)<<23 // 1 and x^8, where bit 31 is x^0
 	for n := b.n; n > 0; n >>= 1 {
@@ -66,7 +66,7 @@ func joined(a uint32, b sumPart) uint32 {
 	return timesMod(a, shift) ^ b.sum
 }
 
-// timesMod multiplies polynomials modulo Castagnoli's. Bit 31 is x^0.
+// timesMod multiplies polynomials modulo the Castagnoli polynomial. Bit 31 is x^0.
 func timesMod(a, b uint32) uint32 {
 	var p uint32
 	for m := uint32(1) << 31; m != 0; m >>= 1 {
@@ -82,8 +82,8 @@ func timesMod(a, b uint32) uint32 {
 	return p
 }
 
-// recordSums returns the content of the file of the records' checksums. All expert files have been
-// written.
+// recordSums returns the content of the file of the records' checksums. All expert files must have
+// been written.
 func (m *Model) recordSums(experts []*image) []byte {
 	all := expertfile.Sums{}
 	for i, layer := range m.layers() {

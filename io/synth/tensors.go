@@ -6,20 +6,20 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// role is what a matrix or vector is for, which says what it holds.
+// role is what a matrix or vector is for. It decides the content.
 type role uint8
 
 const (
-	inner role = iota // matrix: random, keeps the size of its input
-	// matrix: random and small, writes to the hidden state but not to the wire
+	inner role = iota // matrix: random, keeps the magnitude of its input
+	// matrix: random and small; writes to the hidden state but not to the wire
 	writes
-	embedding  // matrix: codes on the wire, random besides
+	embedding  // matrix: codes on the wire, otherwise random
 	head       // matrix: reads the token's code, a little of everything else
-	routerGate // matrix: reads the wire alone
+	routerGate // matrix: reads only the wire
 	sharedGate // matrix: random and small, one row
-	hiddenNorm // vector: passes the wire on as it is, without the ballast
+	hiddenNorm // vector: keeps the wire, cancels the ballast
 	otherNorm  // vector: about 1
-	convTaps   // vector: the taps of each channel together
+	convTaps   // vector: the taps of each channel lie together
 	decay      // vector: A_log
 	timeStep   // vector: dt_bias
 	bias       // vector: small
@@ -32,7 +32,7 @@ type matrixSpec struct {
 	role       role
 	rows, cols int
 	bits       int  // 4 or 8: codes in groups of 64; 16: BF16
-	layer      int  // counting layers with experts, of routers
+	layer      int  // for routers: index among the layers with experts
 	byHead     bool // each head multiplies by rows of its own, so the rows stay in order
 }
 
@@ -42,10 +42,10 @@ type vectorSpec struct {
 	role  role
 	shape []int
 	f32   bool // else BF16
-	layer int  // counting layers with experts, of correction biases
+	layer int  // for correction biases: index among the layers with experts
 }
 
-// lister gathers what a configuration needs.
+// lister collects what a configuration needs.
 type lister struct {
 	c        *model.Config
 	matrices []matrixSpec

@@ -16,23 +16,24 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Progress is how far the writing is.
+// Progress says how far Write is.
 type Progress struct {
 	Done, Total int64 // bytes
 }
 
 // Write writes the model that the options describe to the directory dst, packed: model_weights.bin
 // and its manifest, packed_experts with the checksums of its records, config.json,
-// generation_config.json and synth.json, from which [Load] makes the model again. There is no
-// checksums.json: its hashes would cost more time than the bytes, and synth.json says what the
-// bytes are.
+// generation_config.json and synth.json, from which [Load] restores the model. There is no
+// checksums.json: its hashes would take longer than the bytes, and synth.json says what the bytes
+// are.
 //
-// dst must not exist, or be empty. The files are made in dst.partial, which is renamed in the end
-// and removed after any error, the end of ctx included. Memory stays below 10 MiB a worker, and
-// what the routers and the chain take: some 10 MB. progress, if not nil, is called often, by one
-// goroutine at a time.
+// dst must not exist, or must be empty. The files are written to dst.partial, which is renamed in
+// the end and removed after any error, including the end of ctx. Each worker uses at most 10 MiB,
+// the routers and the chain some 10 MB. progress, if not nil, is called often, by one goroutine at
+// a time.
 //
-// Errors are those of New, *ExistsError, *SpaceError, what ctx says, or of the file system.
+// Errors are those of New, *ExistsError, *SpaceError, the cause of ctx's end, or errors of the file
+// system.
 func Write(ctx context.Context, dst string, o Options, progress func(Progress)) error {
 	m, err := New(o)
 	if err != nil {
@@ -75,7 +76,7 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 	tmp := dst + ".partial"
 	err = os.Mkdir(tmp, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return &ExistsError{Path: tmp, Why: "another run is writing there, or one was killed: if none is running, remove it"}
+		return &ExistsError{Path: tmp, Why: "another run is writing there or was killed: if none is running, remove it"}
 	}
 	if err != nil {
 		return fmt.Errorf("synth: %w", err)
@@ -106,21 +107,21 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 	return install(ctx, tmp, dst)
 }
 
-// refuseExisting reports a target that is there already, unless it is an empty directory.
+// refuseExisting reports a target that already exists, unless it is an empty directory.
 func refuseExisting(dst string) error {
 	entries, err := os.ReadDir(dst)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return &ExistsError{Path: dst, Why: "is there and is no directory that can be read: " + err.Error()}
+		return &ExistsError{Path: dst, Why: "exists and is not a readable directory: " + err.Error()}
 	case len(entries) > 0:
 		return &ExistsError{Path: dst, Why: "exists and is not empty: remove it or choose another directory"}
 	}
 	return nil
 }
 
-// checkSpace holds the model's size against what is free.
+// checkSpace compares the model's size with the free space.
 func (m *Model) checkSpace(dir string, size int64) error {
 	free := m.o.FreeSpace
 	if free == nil {
@@ -137,7 +138,7 @@ func (m *Model) checkSpace(dir string, size int64) error {
 	return nil
 }
 
-// writeSmall writes everything but the large files. synth.json comes last.
+// writeSmall writes everything except the large files. synth.json comes last.
 func (m *Model) writeSmall(dir string, tensors map[string]weights.Descriptor) error {
 	config, err := m.manifestConfig()
 	if err != nil {
@@ -169,7 +170,7 @@ func (m *Model) writeSmall(dir string, tensors map[string]weights.Descriptor) er
 	return nil
 }
 
-// writeSynced writes a file through to the disk.
+// writeSynced writes a file and flushes it to the disk.
 func writeSynced(path string, data []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -182,8 +183,8 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// manifestConfig is the manifest's config object: the text part of config.json without what says
-// how a checkpoint is stored.
+// manifestConfig is the manifest's config object: the text part of config.json without the keys
+// that say how a checkpoint is stored.
 func (m *Model) manifestConfig() ([]byte, error) {
 	top, err := decodeObject(configName, m.config)
 	if err != nil {
@@ -216,7 +217,7 @@ func install(ctx context.Context, tmp, dst string) error {
 			return fmt.Errorf("synth: %w", err)
 		}
 	}
-	// An empty directory may stand in the way; anything else makes Remove or Rename fail.
+	// An empty directory may be in the way. Anything else makes Remove or Rename fail.
 	if err := os.Remove(dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &ExistsError{Path: dst, Why: "appeared while the model was being written"}
 	}
@@ -229,10 +230,10 @@ func install(ctx context.Context, tmp, dst string) error {
 	return nil
 }
 
-// record is what synth.json holds.
+// record is the content of synth.json.
 type record struct {
 	Format  string `json:"format"`
-	Shape   string `json:"shape"` // for people: config.json is what counts
+	Shape   string `json:"shape"` // for display: config.json is what counts
 	Layers  int    `json:"layers"`
 	Vocab   int    `json:"vocab"`
 	Experts int    `json:"experts"`
@@ -240,8 +241,8 @@ type record struct {
 	Route   Route  `json:"route"`
 	Topics  int    `json:"topics"`
 	Run     int    `json:"run"`
-	// Layout is that of matrices that can have it; models of before panels do not say, and are in
-	// rows.
+	// Layout is the layout of matrices that can have it. Models from before there were panels lack
+	// it, and are in rows.
 	Layout quant.Layout `json:"layout,omitempty"`
 }
 
@@ -252,7 +253,7 @@ const (
 	generationName = "generation_config.json"
 )
 
-// recordFormat changes whenever the same options would give other bytes or another behaviour.
+// recordFormat changes whenever the same options would give different bytes or behaviour.
 const recordFormat = "moeflux-actor synth 1"
 
 func (m *Model) record() record {
@@ -263,13 +264,13 @@ func (m *Model) record() record {
 }
 
 // Load returns the model that a directory holds, from synth.json and the configuration beside it.
-// Weights are not looked at. The error is a *FormatError if the directory is not of this package's
-// making, else as of New.
+// It does not read weights. The error is a *FormatError if the directory was not written by Write,
+// else as for New.
 func Load(dir string) (*Model, error) {
 	path := filepath.Join(dir, RecordName)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FormatError{Path: dir, Why: "holds no " + RecordName + ", so it is no synthetic model", Err: err}
+		return nil, &FormatError{Path: dir, Why: "holds no " + RecordName + ", so it is not a synthetic model", Err: err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("synth: %w", err)
@@ -279,7 +280,7 @@ func Load(dir string) (*Model, error) {
 		return nil, &FormatError{Path: path, Why: "not valid JSON: " + err.Error(), Err: err}
 	}
 	if r.Format != recordFormat {
-		return nil, &FormatError{Path: path, Why: fmt.Sprintf("format %q, want %q: write the model again", r.Format, recordFormat)}
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("format %q is not %q: write the model again", r.Format, recordFormat)}
 	}
 	s := Shape{Name: r.Shape}
 	if s.Config, err = os.ReadFile(filepath.Join(dir, configName)); err != nil {
@@ -293,7 +294,7 @@ func Load(dir string) (*Model, error) {
 		return nil, err
 	}
 	if got := m.record(); got != r {
-		return nil, &FormatError{Path: path, Why: fmt.Sprintf("speaks of %d layers, %d tokens and %d experts, %s of %d, %d and %d",
+		return nil, &FormatError{Path: path, Why: fmt.Sprintf("records %d layers, %d tokens and %d experts, %s of %d, %d and %d",
 			r.Layers, r.Vocab, r.Experts, configName, got.Layers, got.Vocab, got.Experts)}
 	}
 	return m, nil

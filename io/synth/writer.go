@@ -20,21 +20,21 @@ const (
 	maxWorkers  = 16
 )
 
-// writer makes the bytes of files on several goroutines and writes them, past the page cache where
-// the file system lets it: dirty pages of a large model would push everything else out of memory
-// and reach the disk no sooner.
+// writer computes the bytes of files on several goroutines and writes them, bypassing the page
+// cache if the file system allows it: dirty pages of a large model would push everything else out
+// of memory and reach the disk no sooner.
 type writer struct {
 	dir      string
 	total    int64
 	progress func(Progress)
-	workers  int // 0: as many as processors, at most maxWorkers
+	workers  int // 0 means GOMAXPROCS, at most maxWorkers
 
 	mu    sync.Mutex // guards the rest
-	files []*image   // not begun yet
+	files []*image   // not started yet
 	begun []*target
-	open  *target // of those, the one being handed out
-	next  int64   // its first byte that nobody makes
-	done  int64   // bytes written, of all files
+	open  *target // the file being handed out
+	next  int64   // its first byte not handed out
+	done  int64   // bytes written to all files
 	err   error   // the first
 }
 
@@ -44,7 +44,7 @@ type target struct {
 	path   string
 	file   *os.File
 	direct atomic.Bool
-	left   atomic.Int64 // bytes that are not written yet
+	left   atomic.Int64 // bytes still to write
 }
 
 // write writes the files, in their order.
@@ -61,13 +61,13 @@ func (w *writer) write(ctx context.Context, files []*image) error {
 	wg.Wait()
 	for _, t := range w.begun {
 		if t.left.Load() > 0 {
-			t.file.Close() // given up after an error; the file goes with its directory
+			t.file.Close() // after an error: the file is removed with its directory
 		}
 	}
 	return w.err
 }
 
-// work makes and writes chunks until there are none, or somebody failed.
+// work computes and writes chunks until none are left or a worker has failed.
 func (w *writer) work(ctx context.Context) {
 	buf := aligned(chunkBytes)
 	for {
@@ -105,7 +105,7 @@ func (w *writer) take(ctx context.Context) (*target, int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
-		return nil, 0, fmt.Errorf("synth: interrupted, nothing is left behind: %w", context.Cause(ctx))
+		return nil, 0, fmt.Errorf("synth: interrupted; nothing is left behind: %w", context.Cause(ctx))
 	}
 	if w.err != nil {
 		return nil, 0, nil
@@ -122,12 +122,12 @@ func (w *writer) take(ctx context.Context) (*target, int64, error) {
 	}
 	t, offset := w.open, w.next
 	if w.next += chunkBytes; w.next >= t.image.size() {
-		w.open = nil // whoever writes its last chunk closes it
+		w.open = nil // the worker that writes its last chunk closes it
 	}
 	return t, offset, nil
 }
 
-// openTarget makes a file of its full size.
+// openTarget creates a file of its full size.
 func openTarget(dir string, f *image) (*target, error) {
 	t := &target{image: f, path: filepath.Join(dir, filepath.FromSlash(f.name))}
 	t.left.Store(f.size())
@@ -178,7 +178,7 @@ func (t *target) finish() error {
 	return errors.Join(err, t.file.Close())
 }
 
-// wrote counts bytes and tells who wants to know.
+// wrote counts bytes and reports progress.
 func (w *writer) wrote(n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // Where moeflux puts the parts of a model below one directory.
 const (
 	artifactsDir  = "artifacts" // the manifest and the data file
-	checkpointDir = "mlx"       // the checkpoint that they were made of: configuration, tokenizer
+	checkpointDir = "mlx"       // the checkpoint that they were made from: configuration, tokenizer
 )
 
 // The names of configuration files.
@@ -24,22 +24,22 @@ const (
 	tokenizerName  = "tokenizer.json"
 )
 
-// NoConfigError reports a directory that says nowhere what its model is.
+// NoConfigError reports a directory that does not say what its model is.
 type NoConfigError struct {
 	Dir string
-	Err error // wraps fs.ErrNotExist if there is no file that could
+	Err error // wraps fs.ErrNotExist if no such file exists
 }
 
 func (e *NoConfigError) Error() string {
-	return fmt.Sprintf("weights: %s is no packed model directory: it has no %s, and no %s with a config object: %v", e.Dir, configName, ManifestName, e.Err)
+	return fmt.Sprintf("weights: %s is not a packed model directory: it has no %s, and no %s with a config object: %v", e.Dir, configName, ManifestName, e.Err)
 }
 
 func (e *NoConfigError) Unwrap() error { return e.Err }
 
-// ReadConfig reads what the model in a packed directory is. It looks for config.json, with
-// generation_config.json beside it, in dir and in dir/mlx, where moeflux keeps the checkpoint; a
-// directory without goes by the config object of its manifest of weights. The error is a
-// *NoConfigError, those of model.ParseConfig, or what the operating system says.
+// ReadConfig reads the configuration of the model in a packed directory. It looks for config.json,
+// with generation_config.json beside it, in dir and in dir/mlx, where moeflux keeps the checkpoint.
+// Without that file it uses the config object of the manifest of weights. The error is a
+// *NoConfigError, one of model.ParseConfig, or comes from the operating system.
 func ReadConfig(dir string) (*model.Config, error) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
 		config, err := os.ReadFile(filepath.Join(d, configName))
@@ -63,8 +63,8 @@ func ReadConfig(dir string) (*model.Config, error) {
 }
 
 // ReadGeneration reads how the model's makers want tokens chosen: the generation_config.json beside
-// the config.json that ReadConfig reads. It returns nil where there is no such file. The error is
-// that of model.ParseGeneration, or what the operating system says.
+// the config.json that ReadConfig reads. It returns nil if there is no such file. The error is that
+// of model.ParseGeneration, or comes from the operating system.
 func ReadGeneration(dir string) (*model.Generation, error) {
 	at := dir
 	if below := filepath.Join(dir, checkpointDir); !exists(filepath.Join(dir, configName)) && exists(filepath.Join(below, configName)) {
@@ -81,7 +81,7 @@ func ReadGeneration(dir string) (*model.Generation, error) {
 	return g, nil
 }
 
-// readGeneration returns generation_config.json, nil where there is none.
+// readGeneration returns generation_config.json, nil if there is none.
 func readGeneration(dir string) ([]byte, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, generationName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +120,8 @@ func readManifestConfig(dir string) (*model.Config, error) {
 	return cfg, nil
 }
 
-// filesDir returns the directory of the manifest and the data file: dir, or the one below it that
-// moeflux puts them into.
+// filesDir returns the directory of the manifest and the data file: dir, or the directory below it
+// where moeflux puts them.
 func filesDir(dir string) string {
 	below := filepath.Join(dir, artifactsDir)
 	if !exists(filepath.Join(dir, ManifestName)) && exists(filepath.Join(below, ManifestName)) {
@@ -134,9 +134,9 @@ func filesDir(dir string) string {
 // puts it below one.
 func IsPacked(dir string) bool { return exists(filepath.Join(filesDir(dir), ManifestName)) }
 
-// TextDir returns the directory that holds tokenizer.json and chat template of a packed directory:
-// dir, or the checkpoint that moeflux keeps below it. ok is false where there is neither: the model
-// runs on token ids alone then.
+// TextDir returns the directory with the tokenizer.json and the chat template of a packed
+// directory: dir, or the checkpoint that moeflux keeps below it. ok is false if there is neither;
+// the model then runs on token ids only.
 func TextDir(dir string) (text string, ok bool) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
 		if exists(filepath.Join(d, tokenizerName)) {

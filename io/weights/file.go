@@ -15,26 +15,26 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// maxManifest bounds the manifest that is read into memory.
+// maxManifest bounds the size of a manifest.
 const maxManifest = 256 << 20
 
 // File is the opened weights of a packed model, mapped read-only. It may be used from many
-// goroutines; Close ends that.
+// goroutines until Close.
 type File struct {
 	dir      string
 	manifest *Manifest
 	mapping  []byte // nil after Close
 }
 
-// Matrix is where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset count
-// only for affine formats.
+// Matrix says where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset
+// apply only to affine formats.
 type Matrix struct {
 	Rows, Cols                               int
 	Format                                   quant.Format
 	WeightOffset, ScalesOffset, BiasesOffset int // bytes
 }
 
-// TensorError reports a tensor that is missing or is not what the architecture wants.
+// TensorError reports a tensor that is missing or is not what the architecture needs.
 type TensorError struct {
 	Name string
 	Want string // e.g. "[256, 128] in F32, BF16 or affine codes"
@@ -42,11 +42,11 @@ type TensorError struct {
 }
 
 func (e *TensorError) Error() string {
-	return fmt.Sprintf("weights: tensor %q: got %s, want %s", e.Name, e.Got, e.Want)
+	return fmt.Sprintf("weights: tensor %q: found %s, expected %s", e.Name, e.Got, e.Want)
 }
 
 // Open opens the weights in dir, or in dir/artifacts if they are there, and checks the manifest
-// against the data file. Errors are *ManifestErrors, or what the operating system says.
+// against the data file. Errors are *ManifestErrors, or come from the operating system.
 func Open(dir string) (*File, error) {
 	dir = filesDir(dir)
 	manifestPath := filepath.Join(dir, ManifestName)
@@ -86,7 +86,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, fmt.Errorf("weights: %w", err)
 	}
 	if info.Size() > maxManifest {
-		return nil, &ManifestError{Path: path, Why: fmt.Sprintf("%d bytes, at most %d", info.Size(), maxManifest)}
+		return nil, &ManifestError{Path: path, Why: fmt.Sprintf("%d bytes exceed the limit of %d", info.Size(), maxManifest)}
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -95,14 +95,14 @@ func readBounded(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// Mapping returns all of model_weights.bin, read-only, good until Close. It begins at a page
+// Mapping returns all of model_weights.bin, read-only and valid until Close. It begins at a page
 // boundary.
 func (f *File) Mapping() []byte { return f.mapping }
 
-// Path returns where the data file lies.
+// Path returns the path of the data file.
 func (f *File) Path() string { return filepath.Join(f.dir, DataName) }
 
-// Manifest returns what was read of the manifest. It is shared, read-only.
+// Manifest returns the manifest. It is shared, read-only.
 func (f *File) Manifest() *Manifest { return f.manifest }
 
 // Config returns the manifest's config object, nil if it has none.
@@ -131,15 +131,15 @@ func (f *File) PanelBytes() int64 {
 	return n
 }
 
-// Has reports whether there is a tensor of this full name.
+// Has reports whether there is a tensor with this full name.
 func (f *File) Has(name string) bool {
 	_, ok := f.manifest.Tensors[name]
 	return ok
 }
 
 // Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight".
-// Bits and group of affine codes follow from the shapes and are held against the manifest's bits;
-// their layout is what the manifest says, rows if it says nothing. The error is a *TensorError.
+// Bits and group of affine codes follow from the shapes and must agree with the manifest's bits.
+// The manifest gives their layout, rows by default. The error is a *TensorError.
 func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	full := name + ".weight"
 	want := fmt.Sprintf("[%d, %d] in F32, BF16 or affine codes", rows, cols)
@@ -165,7 +165,7 @@ func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	default:
 		return fail("%s %v", d.DType, d.Shape)
 	}
-	// Open has checked that both are there and fit the codes.
+	// Open has checked that both exist and fit the codes.
 	s, b := f.manifest.Tensors[name+".scales"], f.manifest.Tensors[name+".biases"]
 	m.ScalesOffset, m.BiasesOffset = int(s.Offset), int(b.Offset)
 	format, err := quant.FromShapes(cols, d.Shape[1], s.Shape[1])
@@ -180,8 +180,8 @@ func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
 	return m, nil
 }
 
-// Vector returns the n numbers of the tensor of this full name, widened to float32; its shape may
-// be any of n elements. The slice is the caller's. The error is a *TensorError, or a
+// Vector returns the n numbers of the tensor with this full name, widened to float32. The tensor
+// may have any shape of n elements. The caller owns the slice. The error is a *TensorError, or a
 // *mapfault.FileError if the file was truncated meanwhile.
 func (f *File) Vector(name string, n int) ([]float32, error) {
 	fail := func(format string, args ...any) ([]float32, error) {
@@ -210,9 +210,9 @@ func (f *File) Vector(name string, n int) ([]float32, error) {
 // something else.
 func (f *File) Lost(err error) error { return mapfault.In(f.Path(), f.mapping, err) }
 
-// Check holds the manifest's config object against a configuration, so that the weights of one
-// model are not run with the sizes of another. A manifest without config, or without some key, is
-// not held against it. The error joins one *ManifestError a key.
+// Check compares the manifest's config object with a configuration, so that the weights of one
+// model do not run with the sizes of another. Keys that the manifest lacks are not compared. The
+// error joins a *ManifestError for each key that differs.
 func (f *File) Check(cfg *model.Config) error {
 	if f.manifest.Config == nil {
 		return nil
@@ -236,7 +236,7 @@ func (f *File) Check(cfg *model.Config) error {
 	return joinSome(errs)
 }
 
-// Close unmaps the file. Mapping is not to be used afterwards. A second Close does nothing.
+// Close unmaps the file. Mapping must not be used afterwards. A second Close does nothing.
 func (f *File) Close() error {
 	if f.mapping == nil {
 		return nil

@@ -18,13 +18,13 @@ const (
 	DataName     = "model_weights.bin"
 )
 
-// Manifest is what model_weights.json holds. In the file, tensors that are not in row order are
-// listed by themselves under "arranged_tensors": a reader that knows of no other order does not
-// find them, and says so, rather than take them for what they are not.
+// Manifest is the content of model_weights.json. The file lists tensors that are not in row order
+// separately, under "arranged_tensors", so that a reader that knows no other order reports them
+// missing.
 type Manifest struct {
-	// where the weights come from, for people
+	// where the weights come from, for display
 	Model      string                `json:"model"`
-	NumTensors int                   `json:"num_tensors"` // for people
+	NumTensors int                   `json:"num_tensors"` // for display
 	Tensors    map[string]Descriptor `json:"tensors"`     // of every layout
 	// object with the model's sizes; may be absent
 	Config json.RawMessage `json:"config,omitempty"`
@@ -52,7 +52,7 @@ func (m Manifest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It holds nothing against a data file; Open does.
+// UnmarshalJSON reads what MarshalJSON writes. It does not check it against a data file; Open does.
 func (m *Manifest) UnmarshalJSON(raw []byte) error {
 	got, err := decodeManifest(ManifestName, raw)
 	if err != nil {
@@ -69,14 +69,14 @@ type Descriptor struct {
 	// as stored: columns of codes count 32-bit words
 	Shape []int             `json:"shape"`
 	DType safetensors.DType `json:"dtype"` // U32 (affine codes), BF16, F16 or F32
-	// of a code, only with U32; 0 if the manifest does not say
+	// of a code, for U32 only; 0 if the manifest does not say
 	Bits int `json:"bits,omitempty"`
-	// Layout is the order of codes, and alike of their scales and biases. Shape is what it would be
-	// in rows.
+	// Layout is the order of codes and of their scales and biases. Shape is as in row order.
 	Layout quant.Layout `json:"layout,omitempty"`
 }
 
-// ManifestError reports a manifest that cannot be read or contradicts itself or the data file.
+// ManifestError reports a manifest that cannot be read, or that contradicts itself or the data
+// file.
 type ManifestError struct {
 	Path   string
 	Tensor string // "" if no single tensor is at fault
@@ -93,8 +93,8 @@ func (e *ManifestError) Error() string {
 
 func (e *ManifestError) Unwrap() error { return e.Err }
 
-// parseManifest reads a manifest and checks it against the length of the data file. All tensors at
-// fault are reported together.
+// parseManifest reads a manifest and checks it against the length of the data file. It reports all
+// tensors at fault together.
 func parseManifest(path string, raw []byte, dataLen int64) (*Manifest, error) {
 	m, err := decodeManifest(path, raw)
 	if err != nil {
@@ -146,19 +146,19 @@ const (
 	arrangedKey = "arranged_tensors"
 )
 
-// joinSome joins errors, but not thousands of them: one wrong offset tends to spoil all that
+// joinSome joins errors, and counts those beyond a few: one wrong offset tends to spoil all that
 // follow.
 func joinSome(errs []error) error {
 	const most = 3
 	if len(errs) > most {
 		rest := len(errs) - most
-		errs = append(errs[:most:most], fmt.Errorf("weights: and %d errors more", rest))
+		errs = append(errs[:most:most], fmt.Errorf("weights: and %d more", rest))
 	}
 	return errors.Join(errs...)
 }
 
-// parseTensors adds the descriptors of one of the two objects to out. It reads key by key, since a
-// map would hide names that occur twice.
+// parseTensors adds the descriptors of one of the two objects to out. It reads key by key, because
+// a map would hide duplicate names.
 func parseTensors(out map[string]Descriptor, path, key string, raw []byte) error {
 	broken := func(name string, err error) error {
 		return &ManifestError{Path: path, Tensor: name, Why: err.Error(), Err: err}
@@ -191,7 +191,7 @@ func parseTensors(out map[string]Descriptor, path, key string, raw []byte) error
 			return &ManifestError{Path: path, Tensor: name, Why: "lacks offset, size, shape or dtype"}
 		}
 		if (d.Layout == quant.Rows) != (key == tensorsKey) {
-			return &ManifestError{Path: path, Tensor: name, Why: fmt.Sprintf("is in layout %s, but listed under %q", d.Layout, key)}
+			return &ManifestError{Path: path, Tensor: name, Why: fmt.Sprintf("is in layout %s but listed under %q", d.Layout, key)}
 		}
 		out[name] = Descriptor{Offset: *d.Offset, Size: *d.Size, Shape: *d.Shape, DType: *d.DType, Bits: d.Bits, Layout: d.Layout}
 	}
@@ -201,17 +201,17 @@ func parseTensors(out map[string]Descriptor, path, key string, raw []byte) error
 	return nil
 }
 
-// checkTensor returns what is wrong with a descriptor, "" if nothing is.
+// checkTensor says what is wrong with a descriptor, "" if nothing is.
 func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 	d := all[name]
-	// The end is formed by subtraction: an offset near 2^63 would overflow the sum.
+	// This subtracts because an offset near 2^63 would overflow a sum.
 	if d.Offset < 0 || d.Size < 0 || d.Offset > dataLen || d.Size > dataLen-d.Offset {
-		return fmt.Sprintf("%d bytes at offset %d end outside %s, which has %d bytes", d.Size, d.Offset, DataName, dataLen)
+		return fmt.Sprintf("%d bytes at offset %d go past the end of %s, which has %d bytes", d.Size, d.Offset, DataName, dataLen)
 	}
 	switch d.DType {
 	case safetensors.U32, safetensors.BF16, safetensors.F16, safetensors.F32:
 	default:
-		return fmt.Sprintf("dtype %q, want U32, BF16, F16 or F32", string(d.DType))
+		return fmt.Sprintf("dtype %q is not U32, BF16, F16 or F32", string(d.DType))
 	}
 	want, err := d.DType.Bytes(d.Shape)
 	if err != nil {
@@ -228,15 +228,15 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 			return fmt.Sprintf("bits %d with dtype %s", d.Bits, d.DType)
 		}
 		if d.Layout != quant.Rows && codesOf(name, all).DType != safetensors.U32 {
-			return fmt.Sprintf("layout %s, which only codes, their scales and their biases have", d.Layout)
+			return fmt.Sprintf("layout %s is only for codes, scales and biases", d.Layout)
 		}
 		return ""
 	}
 	return checkCodes(name, all)
 }
 
-// codesOf returns the codes that the scales or biases of this name belong to, the zero value if
-// they are none.
+// codesOf returns the codes that the scales or biases with this name belong to. For other tensors
+// it returns the zero value.
 func codesOf(name string, all map[string]Descriptor) Descriptor {
 	for _, part := range []string{".scales", ".biases"} {
 		if base, ok := strings.CutSuffix(name, part); ok {
@@ -246,11 +246,11 @@ func codesOf(name string, all map[string]Descriptor) Descriptor {
 	return Descriptor{}
 }
 
-// checkCodes returns what is wrong with a tensor of affine codes and its scales and biases.
+// checkCodes says what is wrong with a tensor of affine codes and its scales and biases.
 func checkCodes(name string, all map[string]Descriptor) string {
 	d := all[name]
 	if b := d.Bits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return fmt.Sprintf("bits %d, want 2, 4 or 8", b)
+		return fmt.Sprintf("bits is %d: it must be 2, 4 or 8", b)
 	}
 	base, ok := strings.CutSuffix(name, ".weight")
 	if !ok {
@@ -262,7 +262,7 @@ func checkCodes(name string, all map[string]Descriptor) string {
 		return "quantised, but .scales or .biases are missing"
 	}
 	if s.DType != safetensors.BF16 || b.DType != safetensors.BF16 {
-		return fmt.Sprintf("scales are %s and biases %s, want BF16", s.DType, b.DType)
+		return fmt.Sprintf("scales are %s and biases %s: both must be BF16", s.DType, b.DType)
 	}
 	if len(d.Shape) != 2 || len(s.Shape) != 2 || len(b.Shape) != 2 || s.Shape[0] != d.Shape[0] ||
 		b.Shape[0] != s.Shape[0] || b.Shape[1] != s.Shape[1] {
@@ -272,7 +272,7 @@ func checkCodes(name string, all map[string]Descriptor) string {
 		return fmt.Sprintf("codes are in layout %s, scales in %s and biases in %s", d.Layout, s.Layout, b.Layout)
 	}
 	if d.Layout == quant.Panels && d.Shape[0]%quant.PanelRows != 0 {
-		return fmt.Sprintf("%d rows in layout %s, which takes multiples of %d", d.Shape[0], d.Layout, quant.PanelRows)
+		return fmt.Sprintf("%d rows in layout %s, which needs a multiple of %d", d.Shape[0], d.Layout, quant.PanelRows)
 	}
 	return ""
 }

@@ -6,11 +6,10 @@ import (
 	"math"
 )
 
-// Unpack widens row row of a [rows, cols] matrix to dst, which is [cols]. weight, scales and biases
-// are the whole matrix, as stored; scales and biases are not looked at unless the format is Affine.
-// The values are exact products and one rounded sum: a code times a bf16 scale has at most 16
-// significant bits. The caller has checked the format (Validate) and the lengths (WeightBytes,
-// ScaleBytes).
+// Unpack widens row row of a [rows, cols] matrix to dst [cols]. weight, scales and biases are the
+// whole matrix as stored; scales and biases are used only if the format is Affine. Products are
+// exact, because a code times a bf16 scale has at most 16 significant bits, and the sum is rounded.
+// The caller has checked the format (Validate) and the lengths (WeightBytes, ScaleBytes).
 func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, row int) {
 	dst = dst[:cols]
 	if f.Kind == Affine && f.Layout == Panels {
@@ -45,30 +44,30 @@ func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, r
 	}
 }
 
-// ValueError reports a number that has no affine code.
+// ValueError reports a number that cannot be quantised.
 type ValueError struct {
-	Index int // of the element in what was to be quantised
+	Index int // of the element in the input
 	Value float32
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("quant: element %d is %v: only finite numbers whose range is finite can be quantised", e.Index, e.Value)
+	return fmt.Sprintf("quant: element %d is %v: only finite numbers with a finite range can be quantised", e.Index, e.Value)
 }
 
-// Quantize stores whole groups of numbers in an affine format: src is [n], n a multiple of f.Group,
-// one matrix row after the other; weight is n·Bits/8 bytes, scales and biases are n/Group bf16
-// numbers. Any of the three may be nil and is then not written.
+// Quantize stores whole groups of numbers in an affine format. src is [n], one matrix row after the
+// other, n being a multiple of f.Group. weight is n·Bits/8 bytes, scales and biases are n/Group
+// bf16 numbers. Any of the three may be nil and is then not written.
 //
-// Per group with least number lo and greatest hi, and 2^Bits-1 = m: the end e of larger magnitude
-// (hi if equal) becomes code 0, s = ±(hi-lo)/m leads from it to the other end, and s is then
-// changed by the least that makes 0 a whole number of steps away: q0 = round(e/s), s = e/q0, bias =
-// e. Where q0 is 0 the bias is 0. So scales are negative where the greatest number is the one of
-// larger magnitude, and the other end may be cut, by up to two steps. Both are rounded to bf16, and
-// each number gets the code whose value is nearest: round((x-bias)/s), ties to even, cut to 0..m.
-// MLX 4-bit checkpoints are made in this way, and the order of the float32 operations here gives
-// their very codes.
+// A group has least number lo, greatest number hi, and m = 2^Bits-1. The end e of larger magnitude
+// (hi if equal) becomes code 0, and s = ±(hi-lo)/m leads from it to the other end. Then s changes
+// by the least amount that makes 0 a whole number of steps away from e: q0 = round(e/s), s = e/q0,
+// bias = e. If q0 is 0, the bias is 0. So scales are negative if hi has the larger magnitude, and
+// the other end may be clipped, by up to two steps. Both are rounded to bf16, and each number gets
+// the code with the nearest value: round((x-bias)/s), ties to even, clipped to 0..m. This is how
+// MLX makes 4-bit checkpoints, and the order of the float32 operations here gives exactly its
+// codes.
 //
-// The error is a *ValueError for a number that is not finite; the outputs are undefined then.
+// The error is a *ValueError for a number that is not finite. The outputs are then undefined.
 func (f Format) Quantize(weight, scales, biases []byte, src []float32) error {
 	if f.Kind != Affine || len(src)%f.Group != 0 {
 		panic(fmt.Sprintf("quant: Quantize of %d numbers to %v", len(src), f))
@@ -101,7 +100,7 @@ const (
 	maxBF16 = math.MaxFloat32 * (1 - 1.0/256)
 )
 
-// fit returns scale and bias of one group.
+// fit returns the scale and the bias of one group.
 func (f Format) fit(x []float32) (scale, bias float32, err *ValueError) {
 	lo, hi := x[0], x[0]
 	for i, v := range x {
@@ -111,7 +110,7 @@ func (f Format) fit(x []float32) (scale, bias float32, err *ValueError) {
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	width := hi - lo
-	// Neither the range nor the number that becomes the bias may leave what float32 and bf16 hold.
+	// Neither the range nor the number that becomes the bias may overflow float32 or bf16.
 	if width > math.MaxFloat32 || max(-lo, hi) > maxBF16 {
 		return 0, 0, &ValueError{Value: x[0]}
 	}

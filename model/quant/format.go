@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Kind tells how the elements of a matrix are stored.
+// Kind says how the elements of a matrix are stored.
 type Kind uint8
 
 // The kinds of storage.
 const (
 	F32  Kind = iota // IEEE float32
 	BF16             // the upper 16 bits of a float32
-	// Bits-wide codes in groups along the input axis: w = q·scale + bias, both bf16
+	// codes in groups along the input axis: w = q·scale + bias, both bf16
 	Affine
 )
 
 // Layout is the order in which an affine matrix's codes, scales and biases are stored.
 type Layout uint8
 
-// The layouts. Both take the same bytes.
+// The layouts. Both take the same number of bytes.
 const (
 	Rows   Layout = iota // row after row, as in MLX checkpoints
 	Panels               // PanelRows rows together, see ToPanels
 )
 
-// layoutNames are what files and flags call the layouts.
+// layoutNames are the names of the layouts in files and flags.
 var layoutNames = [...]string{Rows: "rows", Panels: "panels"}
 
 // String returns the layout's name.
@@ -36,7 +36,7 @@ func (l Layout) String() string {
 	return layoutNames[l]
 }
 
-// MarshalText returns the layout's name, as files have it.
+// MarshalText returns the layout's name.
 func (l Layout) MarshalText() ([]byte, error) {
 	if int(l) >= len(layoutNames) {
 		return nil, fmt.Errorf("quant: unknown layout %d", l)
@@ -44,7 +44,7 @@ func (l Layout) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText reads a layout's name. The error names those that there are.
+// UnmarshalText reads a layout's name. The error lists the known names.
 func (l *Layout) UnmarshalText(text []byte) error {
 	for i, name := range layoutNames {
 		if string(text) == name {
@@ -52,10 +52,10 @@ func (l *Layout) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("quant: unknown layout %q, want %s", text, strings.Join(layoutNames[:], " or "))
+	return fmt.Errorf("quant: unknown layout %q: it must be %s", text, strings.Join(layoutNames[:], " or "))
 }
 
-// Format is how a matrix's elements are stored. All but Kind matter for Affine alone.
+// Format says how a matrix's elements are stored. Fields other than Kind apply only to Affine.
 type Format struct {
 	Kind   Kind
 	Bits   int // 2, 4 or 8
@@ -79,7 +79,7 @@ func (f Format) String() string {
 	}
 }
 
-// Validate reports a format that no kernel serves, or that cannot divide cols inputs.
+// Validate reports a format that no kernel supports, or that does not divide cols inputs.
 func (f Format) Validate(cols int) error {
 	switch {
 	case cols <= 0:
@@ -89,9 +89,9 @@ func (f Format) Validate(cols int) error {
 	case f.Kind != Affine:
 		return fmt.Errorf("quant: unknown kind %d", f.Kind)
 	case f.Bits != 2 && f.Bits != 4 && f.Bits != 8:
-		return fmt.Errorf("quant: %d bits, want 2, 4 or 8", f.Bits)
+		return fmt.Errorf("quant: %d bits: codes must have 2, 4 or 8", f.Bits)
 	case f.Group != 32 && f.Group != 64 && f.Group != 128:
-		return fmt.Errorf("quant: groups of %d, want 32, 64 or 128", f.Group)
+		return fmt.Errorf("quant: groups of %d inputs: they must have 32, 64 or 128", f.Group)
 	case f.Layout > Panels:
 		return fmt.Errorf("quant: unknown layout %d", f.Layout)
 	case cols%f.Group != 0:
@@ -100,13 +100,13 @@ func (f Format) Validate(cols int) error {
 	return nil
 }
 
-// HoldsRows reports whether a matrix of this many rows can have the format: panels are whole.
+// HoldsRows reports whether a matrix with this many rows can have the format. Panels must be whole.
 func (f Format) HoldsRows(rows int) bool {
 	return f.Kind != Affine || f.Layout == Rows || rows%PanelRows == 0
 }
 
-// In returns the format in layout l, or in Rows where a matrix of this many rows cannot have l or
-// none is told apart.
+// In returns the format in layout l, or in Rows if a matrix with this many rows cannot have l or if
+// its kind has no layouts.
 func (f Format) In(l Layout, rows int) Format {
 	f.Layout = Rows
 	if f.Kind == Affine {
@@ -139,13 +139,13 @@ func (f Format) ScaleBytes(rows, cols int) int {
 	return rows * (cols / f.Group) * 2
 }
 
-// Bytes returns all bytes of a [rows, cols] matrix: codes, scales and biases.
+// Bytes returns the bytes of a [rows, cols] matrix: codes, scales and biases.
 func (f Format) Bytes(rows, cols int) int {
 	return f.WeightBytes(rows, cols) + 2*f.ScaleBytes(rows, cols)
 }
 
-// FromShapes returns the affine format of a matrix with cols inputs, whose rows are words 32-bit
-// words of codes and groups scales. The error says that no format has these.
+// FromShapes returns the affine format of a matrix with cols inputs, each row of which has words
+// 32-bit words of codes and groups scales. It fails if no format has them.
 func FromShapes(cols, words, groups int) (Format, error) {
 	if cols <= 0 || words <= 0 || groups <= 0 || words > cols || cols%groups != 0 || words*32%cols != 0 {
 		return Format{}, fmt.Errorf("quant: %d words of codes and %d groups for %d columns", words, groups, cols)

@@ -2,8 +2,8 @@ package quant
 
 import "math"
 
-// e4m3 is the value of every 8-bit float with 4 bits of exponent, bias 7, and 3 of fraction. The
-// format has no infinities: its exponent reaches one further, to 448, and only all ones is a NaN.
+// e4m3 holds the value of every 8-bit float with 4 bits of exponent, bias 7, and 3 bits of
+// fraction. The format has no infinities: its numbers go up to 448, and only all ones is a NaN.
 var e4m3 = makeE4M3()
 
 func makeE4M3() (t [256]float32) {
@@ -26,6 +26,6 @@ func makeE4M3() (t [256]float32) {
 	return t
 }
 
-// E4M3ToF32 widens an 8-bit float of the kind E4M3 without infinities (F8_E4M3 in safetensors);
-// exact.
+// E4M3ToF32 widens an 8-bit float of the kind E4M3 without infinities (F8_E4M3 in safetensors). It
+// is exact.
 func E4M3ToF32(b byte) float32 { return e4m3[b] }

@@ -13,16 +13,15 @@ type Codes struct {
 	Weight, Scales, Biases []byte
 }
 
-// ToPanels writes a [rows, cols] matrix of layout Rows to dst in layout Panels: codes, scales and
-// biases, each as many bytes as before. What is nil in dst is left out. The three of dst do not
-// overlap those of src. f.Layout is not looked at. A matrix may be written in parts of whole
-// panels.
+// ToPanels writes a [rows, cols] matrix in layout Rows to dst in layout Panels. Codes, scales and
+// biases each take the same number of bytes as before. Fields of dst that are nil are left out. dst
+// and src must not overlap. f.Layout is ignored. A matrix may be written in parts of whole panels.
 //
-// A panel is 16 rows, one panel after the other. Its codes are 32-bit words, one for each row in
-// turn, so that 64 bytes hold the next 32/Bits inputs of all 16 rows. In the word of inputs i, i+1,
-// … byte j holds inputs i+j, i+4+j, i+8+j, …, least significant first: one shift and one mask give
-// four neighbouring inputs of each row. Scales and biases lie group after group, in a group one for
-// each row.
+// A panel is 16 rows; panels follow each other. The codes of a panel are 32-bit words, one for each
+// row in turn, so that 64 bytes hold the next 32/Bits inputs of all 16 rows. In a word of inputs i,
+// i+1, …, byte j holds inputs i+j, i+4+j, i+8+j, …, least significant first: one shift and one mask
+// give four neighbouring inputs of each row. Scales and biases are stored group by group, with one
+// number for each row.
 func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	if f.Kind != Affine || rows%PanelRows != 0 {
 		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
@@ -43,8 +42,8 @@ func (f Format) ToPanels(dst, src Codes, rows, cols int) {
 	}
 }
 
-// tileBytes is how much of each row is arranged at a time: a cache line, which with those of the
-// other rows makes 1 KiB of the panel.
+// tileBytes is how many bytes of each row are arranged at a time: a cache line, or 1 KiB of the
+// panel.
 const tileBytes = 64
 
 // panelOfCodes arranges 16 rows of codes, width bytes each.
@@ -70,7 +69,7 @@ func (f Format) panelOfCodes(dst, src []byte, width int) {
 			}
 		}
 	}
-	for at := whole; at < width; at += 4 { // less than a cache line, of few inputs
+	for at := whole; at < width; at += 4 { // the rest, less than a cache line
 		for lane := range PanelRows {
 			x := uint64(binary.LittleEndian.Uint32(src[lane*width+at:]))
 			switch f.Bits {
@@ -84,8 +83,7 @@ func (f Format) panelOfCodes(dst, src []byte, width int) {
 	}
 }
 
-// putPair writes two words that follow each other in a row, from byte i of the tile's part of it
-// on.
+// putPair writes two successive words of a row, from byte i of its tile on.
 func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
 	at := (i*PanelRows + 4*lane) & (tileBytes*PanelRows - 1)
 	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x))
@@ -93,9 +91,9 @@ func putPair(tile *[tileBytes * PanelRows]byte, i, lane int, x uint64) {
 	binary.LittleEndian.PutUint32(tile[at:at+4], uint32(x>>32))
 }
 
-// interleave4 spreads the nibbles of two words, which hold n0 to n7 from the lowest on: bytes
-// become n0 and n4, n1 and n5, and so on, the first of each in the lower half. Middle bytes change
-// places, then middle nibbles of 16 bits.
+// interleave4 rearranges the nibbles n0 to n7 of each of two words, n0 being lowest: bytes become
+// n0 and n4, n1 and n5, and so on, the first of each in the lower half. It swaps the middle bytes,
+// then the middle nibbles of each 16 bits.
 func interleave4(x uint64) uint64 {
 	t := (x ^ x>>8) & 0x0000ff00_0000ff00
 	x ^= t ^ t<<8
@@ -103,8 +101,8 @@ func interleave4(x uint64) uint64 {
 	return x ^ t ^ t<<4
 }
 
-// interleave2 transposes the 4 by 4 codes of each of two words: those off the diagonal change
-// places, first within blocks of 2 by 2, then the blocks.
+// interleave2 transposes the 4 by 4 codes of each of two words: it swaps codes off the diagonal
+// within blocks of 2 by 2, then the blocks off the diagonal.
 func interleave2(x uint64) uint64 {
 	t := (x ^ x>>6) & 0x00cc00cc_00cc00cc
 	x ^= t ^ t<<6
@@ -112,7 +110,7 @@ func interleave2(x uint64) uint64 {
 	return x ^ t ^ t<<12
 }
 
-// panelOfPairs arranges the 16-bit scales or biases of 16 rows of so many groups.
+// panelOfPairs arranges the 16-bit scales or biases of 16 rows.
 func panelOfPairs(dst, src []byte, groups int) {
 	for lane := range PanelRows {
 		from, to := src[lane*groups*2:][:groups*2], dst[2*lane:]
@@ -122,10 +120,10 @@ func panelOfPairs(dst, src []byte, groups int) {
 	}
 }
 
-// panelShift returns the first bit of a word's code i in a panel.
+// panelShift returns the position of code i in a word of a panel.
 func (f Format) panelShift(i int) int { return i%4*8 + i/4*f.Bits }
 
-// unpackPanel is Unpack of layout Panels.
+// unpackPanel is Unpack for layout Panels.
 func (f Format) unpackPanel(dst []float32, weight, scales, biases []byte, row int) {
 	cols := len(dst)
 	words, groups := cols*f.Bits/32, cols/f.Group

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ToRows writes a [rows, cols] matrix of layout Panels to dst in layout Rows. It is the inverse of
-// ToPanels, and what is said there of parts and memory holds here, too.
+// ToRows writes a [rows, cols] matrix in layout Panels to dst in layout Rows. It is the inverse of
+// ToPanels and treats parts and memory in the same way.
 func (f Format) ToRows(dst, src Codes, rows, cols int) {
 	if f.Kind != Affine || rows%PanelRows != 0 {
 		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
@@ -27,8 +27,8 @@ func (f Format) ToRows(dst, src Codes, rows, cols int) {
 	}
 }
 
-// rowsOfCodes takes a panel of codes apart into 16 rows, width bytes each. Two words that follow
-// each other in a row are done at once.
+// rowsOfCodes splits a panel of codes into 16 rows, width bytes each. It handles two successive
+// words of a row at once.
 func (f Format) rowsOfCodes(dst, src []byte, width int) {
 	at := 0
 	for ; at+8 <= width; at += 8 {
@@ -51,7 +51,7 @@ func (f Format) inOrder(x uint64) uint64 {
 	switch f.Bits {
 	case 2:
 		return interleave2(x) // transposing twice
-	case 4: // the steps of interleave4, each its own inverse, from the last on
+	case 4: // the steps of interleave4, each its own inverse, in reverse order
 		t := (x ^ x>>4) & 0x00f000f0_00f000f0
 		x ^= t ^ t<<4
 		t = (x ^ x>>8) & 0x0000ff00_0000ff00
@@ -61,7 +61,7 @@ func (f Format) inOrder(x uint64) uint64 {
 	}
 }
 
-// rowsOfPairs takes a panel of 16-bit scales or biases of so many groups apart into rows.
+// rowsOfPairs splits a panel of 16-bit scales or biases into rows.
 func rowsOfPairs(dst, src []byte, groups int) {
 	for lane := range PanelRows {
 		to, from := dst[lane*groups*2:][:groups*2], src[2*lane:]
