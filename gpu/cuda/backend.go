@@ -63,7 +63,7 @@ type spoiled struct{ err error }
 // newBackend opens a GPU of a driver. log may be nil.
 func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
 	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger}
-	b.pinned.New = b.newBlock
+	b.pinned.New, b.pinned.Free = b.newBlock, b.freeBlock
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -244,7 +244,7 @@ func (b *backend) Close() error {
 	unbind, err := b.bind()
 	if err == nil {
 		defer unbind()
-		b.pinned.Drain(b.freeBlock)
+		b.pinned.Drain()
 		for _, p := range b.pipelines {
 			b.d.moduleUnload(p.module)
 		}

@@ -289,10 +289,11 @@ func TestManyBatches(t *testing.T) {
 		}
 	}
 	blocks := 0
-	x.pinned.Drain(func(b launch.Block[struct{}]) {
+	x.pinned.Free = func(b launch.Block[struct{}]) {
 		blocks++
 		x.freeBlock(b)
-	})
+	}
+	x.pinned.Drain()
 	if blocks > n || blocks == 0 {
 		t.Errorf("%d blocks of pinned memory", blocks)
 	}

@@ -29,7 +29,12 @@ func (b *backend) newBlock(size int) (none struct{}, mem []byte, err error) {
 	return none, unsafe.Slice((*byte)(at), size), nil
 }
 
-// freeBlock gives one back to the system. The context is current.
+// freeBlock gives one back to the system. Of a spoiled context it goes with the context.
 func (b *backend) freeBlock(x launch.Block[struct{}]) {
+	unbind, err := b.bind()
+	if err != nil {
+		return
+	}
+	defer unbind()
 	b.d.hostFree(unsafe.Pointer(unsafe.SliceData(x.Bytes)))
 }

@@ -102,9 +102,44 @@ func TestStaging(t *testing.T) {
 		t.Errorf("%d blocks were made, want no new ones after the first round", made)
 	}
 	freed := 0
-	blocks.Drain(func(Block[int]) { freed++ })
-	blocks.Drain(func(Block[int]) { freed++ })
+	blocks.Free = func(Block[int]) { freed++ }
+	blocks.Drain()
+	blocks.Drain()
 	if freed != made {
 		t.Errorf("%d of %d blocks came back", freed, made)
+	}
+}
+
+// TestStagingIsGivenBack takes more than is kept for the next copies: a block for a large copy is no
+// larger than the copy, and what is spare afterwards is bounded.
+func TestStagingIsGivenBack(t *testing.T) {
+	live, most := 0, 0
+	blocks := Blocks[int]{
+		New: func(size int) (int, []byte, error) {
+			live += size
+			most = max(most, live)
+			return size, make([]byte, size), nil
+		},
+		Free: func(x Block[int]) { live -= len(x.Bytes) },
+	}
+	var s Staging[int]
+	const large = 3*MostSpare + 1
+	for range 2 {
+		for _, n := range []int{large, MostSpare, MostSpare / 2, MostSpare / 4, 100} {
+			if _, _, _, err := s.Take(&blocks, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Return(&blocks, true)
+		if live > MostSpare {
+			t.Errorf("%d bytes are kept for the next copies, want at most %d", live, MostSpare)
+		}
+	}
+	if most > large+3*MostSpare {
+		t.Errorf("copies of %d bytes took %d", large+2*MostSpare, most)
+	}
+	blocks.Drain()
+	if live != 0 {
+		t.Errorf("%d bytes were not given back", live)
 	}
 }

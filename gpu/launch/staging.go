@@ -19,17 +19,27 @@ type Block[M any] struct {
 	class  int
 }
 
+// MostSpare is how many bytes of blocks a Blocks keeps for the next copies.
+const MostSpare = 64 << 20
+
 // Blocks keeps blocks that no copy uses, by size. Its methods may be called from many goroutines.
 type Blocks[M any] struct {
 	// New makes memory of size bytes.
 	New func(size int) (M, []byte, error)
+	// Free gives a block back.
+	Free func(Block[M])
 
 	mu    sync.Mutex
 	spare [48][]Block[M]
+	held  int // bytes of spare
 }
 
-// get returns a block of at least n bytes.
+// get returns a block of at least n bytes. One that will not be kept is not larger than it must be.
 func (b *Blocks[M]) get(n int) (Block[M], error) {
+	if n > MostSpare {
+		m, bytes, err := b.New((n + LeastBlock - 1) / LeastBlock * LeastBlock)
+		return Block[M]{m, bytes, 0}, err
+	}
 	class := 0
 	if n > LeastBlock {
 		class = bits.Len(uint(n-1) / LeastBlock)
@@ -39,6 +49,7 @@ func (b *Blocks[M]) get(n int) (Block[M], error) {
 	if k := len(b.spare[class]) - 1; k >= 0 {
 		x := b.spare[class][k]
 		b.spare[class] = b.spare[class][:k]
+		b.held -= len(x.Bytes)
 		return x, nil
 	}
 	m, bytes, err := b.New(LeastBlock << class)
@@ -48,16 +59,31 @@ func (b *Blocks[M]) get(n int) (Block[M], error) {
 	return Block[M]{m, bytes, class}, nil
 }
 
-// Drain hands all spare blocks to free.
-func (b *Blocks[M]) Drain(free func(Block[M])) {
+// put takes a block back that was got.
+func (b *Blocks[M]) put(x Block[M]) {
+	b.mu.Lock()
+	kept := b.held+len(x.Bytes) <= MostSpare
+	if kept {
+		b.held += len(x.Bytes)
+		b.spare[x.class] = append(b.spare[x.class], x)
+	}
+	b.mu.Unlock()
+	if !kept {
+		b.Free(x)
+	}
+}
+
+// Drain frees all spare blocks.
+func (b *Blocks[M]) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for class := range b.spare {
 		for _, x := range b.spare[class] {
-			free(x)
+			b.Free(x)
 		}
 		b.spare[class] = nil
 	}
+	b.held = 0
 }
 
 // Staging cuts pieces for the copies of one Commit from blocks. The zero value is ready for use.
@@ -96,11 +122,9 @@ func (s *Staging[M]) Return(to *Blocks[M], done bool) {
 			copy(o.dst, o.src)
 		}
 	}
-	to.mu.Lock()
 	for _, x := range s.blocks {
-		to.spare[x.class] = append(to.spare[x.class], x)
+		to.put(x)
 	}
-	to.mu.Unlock()
 	clear(s.blocks)
 	clear(s.outs)
 	s.blocks, s.outs, s.used = s.blocks[:0], s.outs[:0], 0

@@ -80,6 +80,7 @@ func newBackend(sys system) (*backend, error) {
 		}
 		return m, m.host, nil
 	}
+	b.spare.Free = func(x launch.Block[*memory]) { x.Memory.Release() }
 	return b, nil
 }
 
@@ -146,7 +147,7 @@ func (b *backend) Close() error {
 		return fmt.Errorf("metal: closing with %d open streams", b.streams)
 	}
 	b.mu.Unlock()
-	b.spare.Drain(func(x launch.Block[*memory]) { x.Memory.Release() })
+	b.spare.Drain()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.memory > 0 {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
 // adds returns commands of additions in place, n of them.
@@ -365,5 +366,43 @@ func TestNoAllocations(t *testing.T) {
 	submit()
 	if n := testing.AllocsPerRun(50, submit); n > 0 {
 		t.Errorf("%v allocations a Submit", n)
+	}
+}
+
+// TestUploadGivesStagingBack uploads more than a stream keeps: what the copy passed through is the
+// system's again when it is done.
+func TestUploadGivesStagingBack(t *testing.T) {
+	s := newFake(t, false)
+	b, err := newBackend(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := b.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = launch.MostSpare + 1
+	dst, err := b.newMemory(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := b.memory
+	if err := stream.CopyIn(dst, 0, make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	stream.Commit(func(_ int64, err error) { done <- err })
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	b.mu.Lock()
+	pieces := b.memory - before
+	b.mu.Unlock()
+	if pieces != 0 {
+		t.Errorf("%d pieces of staging memory are kept after an upload of %d bytes", pieces, n)
+	}
+	dst.Release()
+	if err := errors.Join(stream.Close(), b.Close()); err != nil {
+		t.Error(err)
 	}
 }

@@ -72,6 +72,29 @@ func TestMetal(t *testing.T) {
 	}
 }
 
+// The tests that only a Mac runs are checked with the package.
+func TestMetalTests(t *testing.T) {
+	k, err := load(testenv.CCompiler(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs(filepath.Join(root, "gpu/metal/conformance_darwin_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := k.Check(map[string][]byte{path: bytes.Replace(text, []byte("gputest.RunAligned("), []byte("gputest.RunNowhere("), 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Errors) != 1 || !strings.Contains(r.Errors[0].Error(), "RunNowhere") {
+		t.Errorf("a call in the tests of a function that does not exist: %v", r.Errors)
+	}
+}
+
 // darwinkit's methods that panic are found: in Metal's bindings there are 181.
 func TestPanicking(t *testing.T) {
 	n := 0

@@ -23,10 +23,21 @@ type listed struct {
 	Error                      *struct{ Err string }
 }
 
-// list returns the packages that the patterns name and all that they need, each after those that it
-// needs.
+// ofInterest reports whether a package is checked: not those that go list makes up for tests, but for
+// packages of test files alone, whose name it strips.
+func (p *listed) ofInterest() bool {
+	path, made, _ := strings.Cut(p.ImportPath, " [")
+	if made != "" && strings.HasSuffix(path, "_test") {
+		p.ImportPath, p.ImportMap = path, nil
+		return true
+	}
+	return made == "" && !strings.HasSuffix(path, ".test")
+}
+
+// list returns the packages that the patterns name, the packages of their external tests, and all
+// that these need, each after those that it needs.
 func (c *Config) list(patterns []string) ([]*listed, error) {
-	args := append([]string{"list", "-e", "-deps", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
+	args := append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
 	out, err := c.goTool([]string{"GOOS=darwin", "GOARCH=" + c.arch()}, args...)
 	if err != nil {
 		return nil, err
@@ -39,7 +50,7 @@ func (c *Config) list(patterns []string) ([]*listed, error) {
 			return all, nil
 		case err != nil:
 			return nil, fmt.Errorf("darwincheck: what go list wrote: %w", err)
-		case p.ImportPath != "unsafe":
+		case p.ImportPath != "unsafe" && p.ofInterest():
 			all = append(all, p)
 		}
 	}
