@@ -90,6 +90,7 @@ type edited struct {
 	tokens      []int32
 	unknown     int   // first tokens, which a plain file did not tell
 	checkpoints []int // in the order of keeping
+	most        int   // checkpoints
 }
 
 // history is one run.
@@ -131,7 +132,7 @@ func live(t *testing.T, cfg actors.Config, r *rand.Rand, o *oracle, counts map[s
 		if err != nil {
 			return err
 		}
-		h.seqs = append(h.seqs, &edited{s: s, e: h.engines[i%2]})
+		h.seqs = append(h.seqs, &edited{s: s, e: h.engines[i%2], most: 4})
 	}
 	ops := []struct {
 		name   string
@@ -139,7 +140,7 @@ func live(t *testing.T, cfg actors.Config, r *rand.Rand, o *oracle, counts map[s
 		do     func(*edited) error
 	}{
 		{"append", 6, h.appendTokens}, {"resume", 6, h.resume}, {"checkpoint", 3, h.checkpoint}, {"restore", 3, h.restore}, {"forget", 1, h.forget},
-		{"truncate", 3, h.truncate}, {"rewind", 2, h.rewind}, {"fork", 2, h.fork}, {"save", 2, h.save}, {"load", 2, h.load}, {"reset", 1, h.reset},
+		{"truncate", 3, h.truncate}, {"rewind", 2, h.rewind}, {"fork", 2, h.fork}, {"save", 2, h.save}, {"load", 2, h.load}, {"reset", 1, h.reset}, {"cap", 1, h.setMost},
 	}
 	var weighted []int
 	for i, op := range ops {
@@ -232,8 +233,12 @@ func (h *history) eval(x *edited, tokens []int32, before int, remember bool) err
 	if len(x.tokens)+len(tokens) > 250 {
 		return nil
 	}
+	var at actors.Pos
+	if h.r.IntN(2) == 0 {
+		at = actors.At(len(x.tokens))
+	}
 	x.tokens = append(slices.Clip(x.tokens), tokens...)
-	out, err := x.s.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Before: before, Remember: remember})
+	out, err := x.s.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Pos: at, Before: before, Remember: remember})
 	if err != nil {
 		return err
 	}
@@ -331,8 +336,11 @@ func (h *history) checkpoint(x *edited) error {
 	}
 	x.checkpoints = slices.DeleteFunc(slices.Clone(x.checkpoints), func(p int) bool { return p == pos })
 	x.checkpoints = append(x.checkpoints, pos)
-	for len(x.checkpoints) > 4 {
+	for len(x.checkpoints) > x.most {
 		i := slices.IndexFunc(x.checkpoints[:len(x.checkpoints)-1], func(p int) bool { return p > 0 })
+		if i < 0 {
+			break
+		}
 		x.checkpoints = slices.Delete(x.checkpoints, i, i+1)
 	}
 	var wrong *stages.CheckpointPosError
@@ -340,6 +348,12 @@ func (h *history) checkpoint(x *edited) error {
 		return fmt.Errorf("a checkpoint at %d of %d positions: %w", pos+1, pos, err)
 	}
 	return nil
+}
+
+// setMost changes how many checkpoints a sequence keeps, from the next one on.
+func (h *history) setMost(x *edited) error {
+	x.most = h.r.IntN(6)
+	return x.s.SetMaxCheckpoints(ctx, x.most)
 }
 
 // cut takes the model back.
@@ -430,7 +444,7 @@ func (h *history) fork(x *edited) error {
 	if err != nil {
 		return err
 	}
-	y := &edited{s: s, e: x.e, tokens: slices.Clone(x.tokens), unknown: x.unknown}
+	y := &edited{s: s, e: x.e, tokens: slices.Clone(x.tokens), unknown: x.unknown, most: 4}
 	for i, z := range h.seqs {
 		if z != x && z.e == x.e && h.r.IntN(2) == 0 {
 			h.seqs[i] = y
@@ -458,7 +472,7 @@ func (h *history) load(x *edited) error {
 		return nil
 	}
 	f := h.files[h.r.IntN(len(h.files))]
-	o := actors.LoadOptions{}
+	o := actors.LoadOptions{InPlace: h.r.IntN(2) == 0}
 	if f.plain {
 		o.Accept = 1
 	}
