@@ -11,7 +11,7 @@ import (
 func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	done := &stages.StateCopied{Op: m.Op}
 	if m.From != 0 && c.states.all[m.From] == nil {
-		return fmt.Errorf("dispatch: state %d is copied, which there is not", m.From)
+		return fmt.Errorf("dispatch: state %d is to be copied, but does not exist", m.From)
 	}
 	if m.Take {
 		c.states.take(m.From, m.To)
@@ -40,7 +40,7 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	return nil
 }
 
-// copied tells that a state is made, or why not.
+// copied reports that a state is made, or why it is not.
 func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
 	if done.Err = err; err != nil {
 		done.Memory = nil
@@ -50,11 +50,11 @@ func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
 
 func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
 
-// keptIdle is how many recurrent states of none are kept for the next ones to be made.
+// keptIdle is how many unused recurrent states are kept for reuse.
 const keptIdle = 2
 
-// trim makes the others leave: what is kept of texts comes and goes, and takes much memory that
-// slots of experts could have.
+// trim releases the others: remembered texts come and go, and their memory is better spent on
+// expert slots.
 func (c *Core) trim() {
 	s := c.states
 	if n := len(s.idle); n > keptIdle {
@@ -65,7 +65,7 @@ func (c *Core) trim() {
 	c.letGo()
 }
 
-// letGo gives back what leaves, if nothing that was submitted can use it any more.
+// letGo gives back what leaves, once no submitted work can use it.
 func (c *Core) letGo() {
 	s := c.states
 	if len(s.leaving) == 0 || len(c.recorded) > 0 && c.recorded[0].ticket <= s.leavingAt {
@@ -78,7 +78,7 @@ func (c *Core) letGo() {
 	s.leaving = s.leaving[:0]
 }
 
-// copyFloats is the length of a row of a copy: devices share rows out among threads.
+// copyFloats is the length of a row of a copy: devices split work among threads by rows.
 const copyFloats = 4096
 
 // encodeCopy copies bytes, a multiple of 4, from one place to another.

@@ -20,9 +20,9 @@ type Config struct {
 	PageRows  int // positions of one key-value page
 	MaxPages  int // of all sequences together
 	KV        gpu.KVFormat
-	// Ahead is how many layers behind a layer have their routers applied to its router input too, 0
-	// to 2; AheadRows is the most rows of a step for which that is done. While every expert of the
-	// model is in memory nothing need be foretold, and it is done only with AheadAlways.
+	// Ahead is how many of the next layers have their routers applied to a layer's router input
+	// too, 0 to 2; AheadRows is the most rows of a step for which that is done. While every expert
+	// of the model is in memory there is nothing to predict, and it is done only with AheadAlways.
 	Ahead, AheadRows int
 	AheadAlways      bool
 	Rule             route.Rule
@@ -188,7 +188,7 @@ func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
 	if err != nil {
 		return err
 	}
-	if a.lane != nil && a.ahead == nil { // a step can end without what is only foretold
+	if a.lane != nil && a.ahead == nil { // a step can end without predictions
 		a.lane.outstanding++
 	}
 	c.awaited[r.ticket] = a

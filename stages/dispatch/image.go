@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// Image is where a frozen state or a draft lies, for whoever reads or fills it, in any goroutine,
-// until it is released. One goroutine at a time uses it.
+// Image is where a frozen state or a draft lies. Until the state is released, one goroutine at a
+// time may use it, whichever that is.
 type Image struct {
 	m         *model.Config
 	pageRows  int
@@ -18,7 +18,7 @@ type Image struct {
 	pages     []gpu.View
 	recurrent gpu.View
 
-	// Move copies pieces that the host cannot address, and returns when that is done. Whoever uses
+	// Move copies pieces that the host cannot address, and returns when that is done. The user of
 	// the image sets it.
 	Move func(pieces []Piece, up bool) error
 
@@ -54,7 +54,7 @@ func (x *Image) WriteRows(layer int, p snapshot.Part, first int, src []byte) err
 	return x.move(layer, p, first, src, true)
 }
 
-// strip is a part's rows as they lie: in every page, or in the recurrent state.
+// strip is the layout of a part's rows in a page, or in the recurrent state.
 type strip struct {
 	at, stride, width int // bytes
 	codes             *codeStrip
@@ -86,8 +86,8 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 	return s, fmt.Errorf("dispatch: layer %d is of %v and has no %v", layer, l.Mixer, p)
 }
 
-// move copies rows between a state and host memory, where they are float32. All that knows how
-// values lie in memory is here and in strip.
+// move copies rows between a state and host memory, where they are float32. Only move and strip
+// know how values lie in memory.
 func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool) error {
 	s, err := x.strip(layer, p)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 const latentGroup = 64
 
 // kvLayout says where in a page of keys and values each layer's lie: those of the full attention
-// layers, one after the other, and behind them those of the latent ones.
+// layers, one after the other, then those of the latent ones.
 type kvLayout struct {
 	full, latent gpu.KV // of the first layer of each kind, without pages
 	bytes        int    // of a page

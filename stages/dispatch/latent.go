@@ -103,7 +103,7 @@ func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu
 }
 
 // encodeFolded attends in the space of the latents. What is per head there is computed for the rows
-// from the first to the last that need it. Rotated channels are copied right behind their rotation,
+// from the first to the last that need it. Rotated channels are copied right after their rotation,
 // for devices that do both at once.
 func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, scratch, y gpu.View, rows int) {
 	m, heads := x.m, x.m.NumAttentionHeads
@@ -132,7 +132,7 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, sc
 	})
 }
 
-// encodeExpanded attends to keys and values that are computed from the latents. It runs behind the
+// encodeExpanded attends to keys and values that are computed from the latents. It runs after the
 // folded form, which may have written what it writes.
 func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, y gpu.View) {
 	m, heads := x.m, x.m.NumAttentionHeads

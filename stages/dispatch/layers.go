@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// beginLayer submits a layer's mixer and router, and behind them its shared expert.
+// beginLayer submits a layer's mixer and router, and after them its shared expert.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if m.Layer == 0 {
 		if err := c.enterLane(m.Head()); err != nil {
@@ -20,7 +20,7 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 		return err
 	}
 	if m.Layer != l.begun || l.begun+m.More >= len(c.net.layers) || l.drain != nil {
-		return fmt.Errorf("dispatch: %v and %d layers behind it begin after %d layers of %d, drained: %v", &m.Step, m.More, l.begun, len(c.net.layers), l.drain != nil)
+		return fmt.Errorf("dispatch: %v and the next %d layers begin after %d layers of %d, drained: %v", &m.Step, m.More, l.begun, len(c.net.layers), l.drain != nil)
 	}
 	l.begun += 1 + m.More
 	if m.Layer == 0 {
@@ -99,7 +99,7 @@ func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.
 	})
 }
 
-// ahead returns how many of the layers behind one are asked for their scores: those next to it that
+// ahead returns how many of the next layers are asked for their scores: those that
 // have routers.
 func (c *Core) ahead(l *lane, layer int) int {
 	if c.settled && !c.cfg.AheadAlways {
@@ -174,7 +174,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	return nil
 }
 
-// passAhead passes on what foretells the next layers, unless the step is over or has come to them.
+// passAhead passes on what predicts the next layers, unless the step is over or has reached them.
 func (c *Core) passAhead(a *awaited, err error, out *stages.Outbox) {
 	l := a.lane
 	switch {
@@ -290,14 +290,14 @@ func (c *Core) encodeCombine(r *recording, l *lane, layer int, weights gpu.List[
 	c.encodeNextNorm(&r.Commands, l, layer)
 }
 
-// encodeNextNorm runs the input norm of the layer behind this one.
+// encodeNextNorm runs the input norm of the next layer.
 func (c *Core) encodeNextNorm(cmd *gpu.Commands, l *lane, layer int) {
 	if next := layer + 1; next < len(c.net.layers) {
 		c.encodeNorm(cmd, l, l.hidden, l.normed, c.net.layers[next].inputNorm, l.rows)
 	}
 }
 
-// drainStep comes by twice: first to stop the step here, then behind the last wave that expert-IO
+// drainStep comes by twice: first to stop the step here, then after the last wave that expert-IO
 // sent.
 func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	l, err := c.lane(m.Head())

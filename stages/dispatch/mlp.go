@@ -28,7 +28,7 @@ func (x *mlp) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeMatMul(gpu.MatMul{W: x.down, X: gate, Y: l.shared, Rows: rows})
 }
 
-// sharedExpert is the expert that every row uses beside the routed ones, perhaps behind a gate of
+// sharedExpert is the expert that every row uses besides the routed ones, perhaps with a gate of
 // its own, whose score goes to l.sharedGate.
 type sharedExpert struct {
 	mlp

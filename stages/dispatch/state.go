@@ -20,9 +20,9 @@ type states struct {
 	dev    gpu.Device
 	all    map[stages.StateID]*state
 	slabs  []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
-	idle   []gpu.Buffer // recurrent state of none
+	idle   []gpu.Buffer // recurrent states that are not in use
 
-	// leaving is recurrent state that goes back to the device when what has been submitted until
+	// leaving is recurrent state that goes back to the device when everything submitted up to
 	// leavingAt is done.
 	leaving   []gpu.Buffer
 	leavingAt uint64
@@ -49,7 +49,7 @@ func RecurrentBytes(m *model.Config) int {
 }
 
 // recurrentAt returns where a linear attention layer begins in a recurrent state: its convolution,
-// and behind it its recurrence.
+// followed by its recurrence.
 func recurrentAt(m *model.Config, index int) int { return index * (convFloats(m) + deltaFloats(m)) * 4 }
 
 func convFloats(m *model.Config) int { return (m.LinearConvKernelDim - 1) * m.LinearConvDim() }
@@ -86,7 +86,7 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	return nil
 }
 
-// turn makes a sequence's pages those that are named.
+// turn sets a sequence's pages.
 func (s *states) turn(st *state, ids []stages.PageID) error {
 	n := 0
 	for n < len(st.ids) && n < len(ids) && st.ids[n] == ids[n] {
@@ -127,7 +127,7 @@ func (s *states) page(id stages.PageID) (gpu.View, error) {
 	return gpu.View{Buf: s.slabs[slab], Offset: int(id) % pagesPerSlab * bytes}, nil
 }
 
-// addCopy notes that a page is to be copied.
+// addCopy adds a page to be copied.
 func (s *states) addCopy(l *lane, c stages.PageCopy) error {
 	if c.From == c.To || s.layout.bytes == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	}
 }
 
-// make returns a state's memory; fresh is set if it was made just now and is zero.
+// make returns a state's memory; fresh reports that it is new and zero.
 func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 	if st := s.all[id]; st != nil {
 		return st, false, nil
@@ -186,7 +186,7 @@ func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 	return st, fresh, nil
 }
 
-// take gives a state's memory to another one, and that one's to nobody.
+// take gives a state's memory to another one, whose own it gives up.
 func (s *states) take(from, to stages.StateID) {
 	s.drop(to)
 	st := s.all[from]
@@ -195,8 +195,8 @@ func (s *states) take(from, to stages.StateID) {
 	s.all[to] = st
 }
 
-// drop gives a state's memory back. What was submitted may still use it: whoever gets it next comes
-// behind that in the queue, and it goes back to the device later (Core.trim).
+// drop gives a state's memory back. Submitted work may still use it: the next user comes after that
+// in the queue, and the device gets it back later (Core.trim).
 func (s *states) drop(id stages.StateID) {
 	st := s.all[id]
 	if st == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// tables are the experts of all layers, for a device that routes by itself.
+// tables list the experts of all layers, for a device that routes by itself.
 type tables struct {
 	layers []gpu.ExpertTable // [layers]; those without experts are empty
 	buffer gpu.Buffer        // where the device keeps its form of them
@@ -38,7 +38,7 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 	return t, nil
 }
 
-// submitWhole submits layers that nobody but the device has a part in: dense ones, and all where it
+// submitWhole submits layers in which only the device has a part: dense ones, and all where it
 // routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
@@ -100,8 +100,8 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 	}
 }
 
-// losses finds sequences with rows that the device could not route: the first layer of each is
-// told.
+// losses finds sequences with rows that the device could not route, and the first such layer of
+// each.
 func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
 	k, rows := c.cfg.TopK, len(m.Batch.Rows)
 	var lost map[stages.SeqID]bool

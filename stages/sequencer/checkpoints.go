@@ -62,7 +62,7 @@ func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *
 }
 
 // stands retires what a checkpoint that is ready takes the place of, what is beyond its sequence's
-// cap, and what there is no room for any more.
+// cap, and what no longer fits.
 func (c *Core) stands(f *frozen, out *stages.Outbox) {
 	if f.owner == 0 {
 		return
@@ -101,8 +101,8 @@ func (c *Core) capCheckpoints(m *stages.CapCheckpoints, out *stages.Outbox) {
 	c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Capped, Pos: s.len, Poison: s.poison}, out)
 }
 
-// list adds where a sequence stands to what is kept; what is remembered and serves nobody any more
-// goes. It is ready if there is no recurrent state to be copied.
+// list adds where a sequence stands to what is kept, and drops what is remembered and has become
+// useless. The new state is ready if there is no recurrent state to copy.
 func (c *Core) list(s *sequence, owner stages.SeqID, out *stages.Outbox) *frozen {
 	f := c.freeze(s, kept)
 	for i := len(c.kept) - 1; owner == 0 && i >= 0; i-- {
@@ -122,7 +122,7 @@ func (c *Core) list(s *sequence, owner stages.SeqID, out *stages.Outbox) *frozen
 	return f
 }
 
-// leave gives up a sequence's recurrent state, or makes it that of a state that is remembered.
+// leave gives up a sequence's recurrent state, or hands it to a state that is remembered.
 func (c *Core) leave(s *sequence, out *stages.Outbox) {
 	if c.worthIt(s, out) {
 		if f := c.list(s, 0, out); !f.ready {
@@ -133,7 +133,7 @@ func (c *Core) leave(s *sequence, out *stages.Outbox) {
 	out.Send(stages.Dispatch, &stages.DropState{State: s.id.State()})
 }
 
-// use notes that a frozen state was of use.
+// use notes that a frozen state was used.
 func (c *Core) use(f *frozen) {
 	c.uses++
 	f.used = c.uses
@@ -186,7 +186,8 @@ func (c *Core) forgetAll(id stages.SeqID, out *stages.Outbox) {
 	}
 }
 
-// forgetOthers gives up the checkpoints of a sequence that are no beginning of what it holds now.
+// forgetOthers gives up the checkpoints of a sequence that no longer match the beginning of its
+// text.
 func (c *Core) forgetOthers(s *sequence, out *stages.Outbox) {
 	for i := len(c.kept) - 1; i >= 0; i-- {
 		if f := c.kept[i]; f.owner == s.id && common(f.tokens, s.tokens) < f.pos() {
@@ -209,7 +210,7 @@ func (c *Core) forgetCheckpoint(m *stages.ForgetCheckpoint, out *stages.Outbox) 
 	c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Forgotten, Pos: s.len, Poison: s.poison}, out)
 }
 
-// common returns how many tokens two texts have in common at their beginnings.
+// common returns the length of the common prefix of two texts.
 func common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {

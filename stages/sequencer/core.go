@@ -24,18 +24,18 @@ type Config struct {
 	Resident bool
 
 	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a
-	// step that has begun cannot be taken back. 0 means that there is none: keys and values behind
-	// a sequence's length are written anew.
+	// step that has begun cannot be taken back. 0 means none: keys and values after a sequence's
+	// length are simply overwritten.
 	RecurrentBytes int64
 	PageBytes      int64
 	// StateBytes is the most for all pages in use, and for the recurrent states of sequences, of
 	// drafts, and of states that callers read.
 	StateBytes int64
-	// Checkpoints is the most of one sequence, as long as nobody says otherwise. Its newest and that
-	// at position 0 count, but are kept in any case.
+	// Checkpoints is the most of one sequence, as long as nobody says otherwise. Its newest and
+	// that at position 0 count, but are kept in any case.
 	Checkpoints int
-	// CheckpointBytes is the most for all that is kept: recurrent states, and pages that nobody else
-	// holds.
+	// CheckpointBytes is the most for all that is kept: recurrent states, and pages that nobody
+	// else holds.
 	CheckpointBytes int64
 }
 
@@ -45,7 +45,7 @@ type Core struct {
 	seqs  map[stages.SeqID]*sequence
 	ready []*request // not in a step, in order of arrival
 	lanes []*step    // [StepsInFlight]; nil is free
-	turn  int        // the lane that is asked first for its next layer
+	turn  int        // the lane whose next layer is considered first
 
 	lastStep stages.StepID
 	ringUsed int // layers begun and not retired
@@ -55,20 +55,21 @@ type Core struct {
 	kept      []*frozen
 	exchanged map[stages.StateID]*frozen // states that callers read or fill
 	recurrent int                        // of kept, those with a recurrent state
-	lent      int                        // of exchanged, drafts in the place of their sequence's state
-	uses      uint64                     // of kept states so far
+	// of exchanged, drafts in the place of their sequence's state
+	lent int
+	uses uint64 // of kept states so far
 
-	ops         map[uint64]*operation // that dispatch is at
+	ops         map[uint64]*operation // under way in dispatch
 	lastOp      uint64
 	lastFrozen  stages.StateID
 	lastUnknown int32
 
-	expected  int    // sequences that decoded last and will likely be back at once
+	expected  int    // sequences that have just decoded and will likely be back at once
 	round     uint64 // of waiting for them
 	lingering bool
 
 	draining bool            // nothing new is taken
-	drains   []stages.Caller // who waits for the last step to end
+	drains   []stages.Caller // wait for the last step to end
 
 	steps, rows, failed                  int64
 	remembered, evicted, resumed, reused int64

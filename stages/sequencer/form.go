@@ -13,7 +13,7 @@ type step struct {
 	asked     bool // ReadLogits is sent, or nobody wants anything of it
 	logits    *stages.LogitsReady
 	failing   error
-	// failing is no single request's fault, and what the step has done can be taken back
+	// the failure is no single request's fault, and what the step has done can be taken back
 	retry     bool
 	untouched bool // it has done nothing
 }
@@ -46,7 +46,7 @@ func (c *Core) linger(out *stages.Outbox) bool {
 	return true
 }
 
-// fullChunk reports whether what is ready fills a step without anybody else.
+// fullChunk reports whether what is ready fills a step by itself.
 func (c *Core) fullChunk() bool {
 	rows := 0
 	for _, r := range c.ready {
@@ -65,7 +65,7 @@ func (c *Core) lingerOver(m *stages.LingerOver) {
 	}
 }
 
-// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence behind
+// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence after
 // it.
 func (c *Core) newStep(lane int) *step {
 	if c.expected == 0 {

@@ -38,9 +38,9 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 const togetherRows = 64
 
 // together returns how many layers of a step begin with the next one and share its credit. Where
-// the host has no part in a layer, a layer by itself would only cost messages. A step begins with
-// few, so that the device has something to do soon, and doubles them, for while it works there is
-// time. A traced step goes layer by layer, so that each has its times.
+// the host has no part in a layer, single layers would only cost messages. A step begins with few,
+// so that the device soon has something to do, and doubles them from then on. A traced step goes
+// layer by layer, so that each has its times.
 func (c *Core) together(s *step) int {
 	if !c.cfg.Resident || s.head.Batch.Traced {
 		return 1
@@ -86,7 +86,7 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 		return c.late(m.Head(), err)
 	}
 	if m.Layer != s.submitted || s.submitted+m.More >= s.begun {
-		return fmt.Errorf("sequencer: %v and %d layers behind it are submitted after %d layers, %d have begun", &m.Step, m.More, s.submitted, s.begun)
+		return fmt.Errorf("sequencer: %v and the next %d layers are submitted after %d layers, %d have begun", &m.Step, m.More, s.submitted, s.begun)
 	}
 	s.submitted += 1 + m.More
 	c.lose(s, m.Losses, out)
@@ -124,7 +124,7 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 		return err
 	}
 	if m.Layer != s.retired || s.retired+m.More >= s.begun {
-		return fmt.Errorf("sequencer: %v and %d layers behind it are retired after %d layers, %d have begun", &m.Step, m.More, s.retired, s.begun)
+		return fmt.Errorf("sequencer: %v and the next %d layers are retired after %d layers, %d have begun", &m.Step, m.More, s.retired, s.begun)
 	}
 	s.retired += 1 + m.More
 	s.credits--
@@ -162,7 +162,7 @@ func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 	}
 	switch {
 	case !s.asked || s.logits != nil:
-		return fmt.Errorf("sequencer: results of %v, which nobody asked for", &s.head)
+		return fmt.Errorf("sequencer: results of %v, which were not asked for", &s.head)
 	case len(m.Logits) != logits || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
 		return fmt.Errorf("sequencer: %d logits, %d hidden, %d picks, %d weights for %v, want %d, %d, %d, %d",
 			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, logits, hidden, picks, picks)
@@ -327,7 +327,7 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 }
 
 // giveUp ends a request whose rows were begun and not finished. Its sequence is poisoned: layers
-// may stand at different lengths, and with an error of ours nobody knows what else is wrong. Only
+// may stand at different lengths, and after an error of ours anything may be wrong. Only
 // of a cancelled one what was begun is taken back, where it can be.
 func (c *Core) giveUp(r *request, cause error, out *stages.Outbox) {
 	if r.cancel == nil || c.cfg.RecurrentBytes > 0 {

@@ -30,7 +30,7 @@ func (c *Core) tally() *tally {
 // states returns how many recurrent states count against StateBytes.
 func (c *Core) states() int { return len(c.seqs) + len(c.exchanged) - c.lent }
 
-// add counts one holder more or less, n being 1 or -1, of each page.
+// add adds n holders, 1 or -1, to each page.
 func (t *tally) add(by holder, n int32, pages []stages.PageID) {
 	if !t.own {
 		t.pages, t.own = slices.Clone(t.pages), true
@@ -48,7 +48,7 @@ func (t *tally) add(by holder, n int32, pages []stages.PageID) {
 	}
 }
 
-// change counts a frozen state that is kept one time more or less.
+// change adds a kept frozen state n times, 1 or -1.
 func (t *tally) change(f *frozen, n int) {
 	t.add(kept, int32(n), f.pages)
 	if f.id != 0 {
@@ -96,10 +96,9 @@ func (c *Core) recurrentBytes(positions int) int64 {
 	return c.cfg.RecurrentBytes
 }
 
-// victims returns what is kept and may go for want of memory, in the order of going: what is
-// remembered, that used least recently first; then checkpoints, that kept longest first. Protected
-// are a sequence's newest checkpoint, that at position 0, those that are being made, and those that
-// these take the place of.
+// victims returns what may go for lack of memory, in order: what is remembered, least recently used
+// first; then checkpoints, oldest first. A sequence's newest checkpoint, the one at position 0,
+// those being made, and those that they replace are protected.
 func (c *Core) victims() (all []*frozen) {
 	newest := make(map[stages.SeqID]*frozen)
 	for _, f := range c.kept {
@@ -123,8 +122,9 @@ func (c *Core) texts() []*frozen {
 	return slices.DeleteFunc(c.victims(), func(f *frozen) bool { return f.owner != 0 })
 }
 
-// evictFor gives up as few victims as make enough true, in their order, and none if all together do
-// not: then it reports false, and t is what the books would say without them all.
+// evictFor gives up victims, in their order, until enough holds, sparing those that make no
+// difference. If enough does not hold even without all of them, it gives up none and reports false;
+// t is then what the books would say without them.
 func (c *Core) evictFor(t *tally, victims []*frozen, enough func(*tally) bool, out *stages.Outbox) bool {
 	n := 0
 	for ; !enough(t) && n < len(victims); n++ {
@@ -134,7 +134,7 @@ func (c *Core) evictFor(t *tally, victims []*frozen, enough func(*tally) bool, o
 		return false
 	}
 	going := victims[:n]
-	for i := n - 2; i >= 0; i-- { // those that need not go stay
+	for i := n - 2; i >= 0; i-- { // spare what makes no difference
 		t.change(going[i], 1)
 		if enough(t) {
 			going = slices.Delete(going, i, i+1)
@@ -153,9 +153,9 @@ func (c *Core) evict(f *frozen, out *stages.Outbox) {
 	c.forget(f, out)
 }
 
-// room makes room within StateBytes for pages and recurrent states, at the expense of what is
-// remembered if need be. How many pages are needed may depend on what is given up, for a page that
-// nobody shares any more need not be copied. t is where the books start from.
+// room makes room within StateBytes for pages and recurrent states, giving up what is remembered
+// if necessary. How many pages are needed may depend on what is given up, because a page that is no
+// longer shared need not be copied. t is what the books say before.
 func (c *Core) room(t *tally, pages func(*tally) int, states int, out *stages.Outbox) error {
 	enough := func(t *tally) bool { return c.stateBytes(t.used+pages(t), t.states+states) <= c.cfg.StateBytes }
 	if enough(t) || c.evictFor(t, c.texts(), enough, out) {
@@ -182,8 +182,8 @@ func (c *Core) roomToGrow(s *sequence, positions int, out *stages.Outbox) error 
 	return c.room(c.tally(), func(t *tally) int { return need(t.sharesTail(s, c.pages.rows)) }, 0, out)
 }
 
-// fit makes room for a number of bytes within CheckpointBytes. It reports false, with nothing given
-// up, if there is none to be made.
+// fit makes room for a number of bytes within CheckpointBytes. If it cannot, it gives up nothing
+// and reports false.
 func (c *Core) fit(need int64, out *stages.Outbox) bool {
 	if c.keptBytes()+need <= c.cfg.CheckpointBytes {
 		return true
@@ -195,8 +195,8 @@ func (c *Core) fits(need int64) func(*tally) bool {
 	return func(t *tally) bool { return c.keptBytesOf(t.recurrent, t.only)+need <= c.cfg.CheckpointBytes }
 }
 
-// settle gives up what is kept beyond CheckpointBytes, as far as it may go: pages come to be nobody
-// else's when a sequence goes elsewhere.
+// settle gives up what exceeds CheckpointBytes, as far as it may: a sequence that moves elsewhere
+// leaves pages that only kept states hold.
 func (c *Core) settle(out *stages.Outbox) {
 	if c.fit(0, out) {
 		return

@@ -6,9 +6,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// ledger counts who holds which page. A page is free when nobody does. Live holders are sequences,
-// drafts, and states that are being read; kept ones are checkpoints and what is remembered, which
-// have a budget of their own.
+// ledger counts the holders of each page. A page without holders is free. Live holders are
+// sequences, drafts, and states that are being read; kept ones are checkpoints and what is
+// remembered, which have a budget of their own.
 type ledger struct {
 	rows  int       // positions of a page
 	pages []holders // of all pages that were ever in use
@@ -29,10 +29,10 @@ const (
 // used returns how many pages are not free.
 func (l *ledger) used() int { return len(l.pages) - len(l.free) }
 
-// count returns how many pages so many positions take.
+// count returns how many pages a number of positions takes.
 func (l *ledger) count(positions int) int { return (positions + l.rows - 1) / l.rows }
 
-// take returns a page that nobody holds, held by a live holder now. There must be one.
+// take returns a free page, which has a live holder from now on. There must be one.
 func (l *ledger) take() stages.PageID {
 	if n := len(l.free) - 1; n >= 0 {
 		id := l.free[n]
@@ -47,7 +47,7 @@ func (l *ledger) take() stages.PageID {
 // shared reports whether a page has more than one holder.
 func (l *ledger) shared(id stages.PageID) bool { return l.pages[id].live+l.pages[id].kept > 1 }
 
-// hold adds a holder to pages that have some.
+// hold adds a holder to pages that already have one.
 func (l *ledger) hold(by holder, list ...stages.PageID) {
 	for _, id := range list {
 		h := &l.pages[id]

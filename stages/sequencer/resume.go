@@ -6,7 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// source is where the beginning of a text can be had from.
+// source holds the beginning of a text.
 type source struct {
 	pos    int
 	pages  []stages.PageID
@@ -15,7 +15,7 @@ type source struct {
 	frozen *frozen        // nil: a sequence
 }
 
-// resumeSequence makes a sequence hold as much of the beginning of a text as there is.
+// resumeSequence makes a sequence hold as much of the beginning of a text as the engine has.
 func (c *Core) resumeSequence(m *stages.ResumeSequence, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)
 	if err == nil {
@@ -64,8 +64,8 @@ func (c *Core) checkText(tokens []int32) error {
 	return c.checkTokens(tokens)
 }
 
-// ownPart returns how many positions of a sequence are the beginning of a text, at most so many; 0
-// if its recurrent state is of another position.
+// ownPart returns how many positions of a sequence are the beginning of a text, at most most; 0 if
+// its recurrent state is that of another position.
 func (c *Core) ownPart(s *sequence, text []int32, most int) int {
 	if s.poison != nil {
 		return 0
@@ -77,9 +77,9 @@ func (c *Core) ownPart(s *sequence, text []int32, most int) int {
 	return n
 }
 
-// deepest returns where most of the beginning of a text is to be had, of at most so many positions:
-// of states that are kept, and of other sequences. With recurrent state that is all of them or
-// nothing; without, as far as they go.
+// deepest returns the kept state or other sequence that has the most of the beginning of a text, up
+// to most positions. With recurrent state it must match as a whole; without, its own beginning is
+// enough.
 func (c *Core) deepest(s *sequence, text []int32, most int) (best source) {
 	for _, f := range c.kept {
 		if n := c.usable(f.tokens, text, most); f.ready && n > best.pos {
@@ -91,7 +91,7 @@ func (c *Core) deepest(s *sequence, text []int32, most int) (best source) {
 			continue
 		}
 		n := c.usable(t.tokens[:t.len], text, most)
-		if t.req != nil { // what a step writes now may be behind these positions in their last page
+		if t.req != nil { // a step may be writing to their last page, after these positions
 			if n -= n % c.pages.rows; c.cfg.RecurrentBytes > 0 {
 				n = 0
 			}
@@ -103,7 +103,7 @@ func (c *Core) deepest(s *sequence, text []int32, most int) (best source) {
 	return best
 }
 
-// usable returns how many positions of a state serve a text.
+// usable returns how many positions of a state a text can use.
 func (c *Core) usable(tokens, text []int32, most int) int {
 	if c.cfg.RecurrentBytes > 0 && (len(tokens) > most || len(tokens) == 0 || tokens[len(tokens)-1] != text[len(tokens)-1]) {
 		return 0
@@ -115,8 +115,8 @@ func (c *Core) usable(tokens, text []int32, most int) int {
 	return n
 }
 
-// inOrder returns the sequences by their names, so that what is done does not hang on the order of
-// a map.
+// inOrder returns the sequences by their names, so that nothing depends on the order of a
+// map.
 func (c *Core) inOrder() []*sequence {
 	list := make([]*sequence, 0, len(c.seqs))
 	for _, s := range c.seqs {
@@ -149,8 +149,8 @@ func (c *Core) remember(r *request, out *stages.Outbox) {
 	}
 }
 
-// worthIt reports whether where a sequence stands is to be remembered: if its caller gives texts
-// for that, it is not remembered already, and there is room in the budget, which is made.
+// worthIt reports whether to remember where a sequence stands: its caller gives texts for that, it
+// is not remembered already, and there is, or worthIt has made, room in the budget.
 func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
 	if !s.remembers || s.poison != nil || s.len == 0 {
 		return false
@@ -165,8 +165,8 @@ func (c *Core) worthIt(s *sequence, out *stages.Outbox) bool {
 	return need <= c.cfg.CheckpointBytes && c.fit(need, out)
 }
 
-// serves reports whether one state is to every text as good a beginning as another: it has the same
-// tokens, or, without recurrent state, these and more.
+// serves reports whether one state can replace another for every text: it has the same tokens or,
+// without recurrent state, the same and more.
 func (c *Core) serves(tokens, other []int32) bool {
 	n := common(tokens, other)
 	return n == len(other) && (n == len(tokens) || c.cfg.RecurrentBytes == 0)

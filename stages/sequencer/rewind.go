@@ -31,9 +31,8 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	}
 }
 
-// nearest returns a state of which most up to a position of a sequence's text can be had, and how
-// much, of its own checkpoints and what is remembered of texts that begin alike; nil and 0 if there
-// is none.
+// nearest returns the state that has the most of a sequence's text up to a position, and how much:
+// one of its own checkpoints, or a remembered one. It returns nil and 0 if there is none.
 func (c *Core) nearest(s *sequence, pos int) (best *frozen, at int) {
 	for _, f := range c.kept {
 		if f.ready && (f.owner == s.id || f.owner == 0) {
@@ -67,12 +66,12 @@ func (c *Core) restore(s *sequence, f *frozen, pos int, o *operation, out *stage
 	c.follow(s, f.pages, f.tokens[:pos], f.id, o, out)
 }
 
-// follow makes a sequence hold a text whose pages and recurrent state there are.
+// follow makes a sequence hold a text, given its pages and its recurrent state.
 func (c *Core) follow(s *sequence, pages []stages.PageID, tokens []int32, from stages.StateID, o *operation, out *stages.Outbox) {
 	o.seq = s
 	c.place(s, pages, tokens, len(tokens))
 	c.copyState(o, stages.CopyState{From: from, To: s.id.State()}, out)
-	c.moved(s, out) // behind it: what is forgotten may be what it is copied from
+	c.moved(s, out) // after the copy, which may be of what is forgotten
 }
 
 // clear empties a sequence.

@@ -29,14 +29,14 @@ type request struct {
 	seq  *sequence
 	pos  int // of the first token
 	done int // tokens evaluated and kept
-	// of a page that others share, until a step has done it; equal if there is none
+	// of a page that others share, until a step has made it; From equals To if there is none
 	copy    stages.PageCopy
 	border  int   // position from which on the text is remembered next
 	step    *step // that evaluates some of the tokens now, or nil
 	cancel  error // why it should end, or nil
 	lost    error // why its step goes on without it, or nil
-	told    bool  // it was answered before its step's end, and nothing of that is kept
-	alone   bool  // a step with others has failed: it gets one of its own
+	told    bool  // it was answered before its step ended; the step's results are not kept
+	alone   bool  // a step with others has failed, so it gets one of its own
 	logits  []float32
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
@@ -77,9 +77,9 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	c.ready = append(c.ready, s.req)
 }
 
-// grow gives a sequence pages for so many positions, for which there is room. If others share the
-// page that it will write to next, it gets one of its own, and the copy that makes it so is
-// returned; the original is held until then.
+// grow gives a sequence pages for a number of positions, for which there is room. If others share
+// the page that it will write to next, it gets one of its own, and grow returns the copy to be
+// made; the original is held until then.
 func (c *Core) grow(s *sequence, positions int) (cp stages.PageCopy) {
 	if c.sharesTail(s) {
 		tail := &s.pages[s.len/c.pages.rows]
@@ -97,7 +97,7 @@ func (c *Core) sharesTail(s *sequence) bool {
 	return s.len%c.pages.rows != 0 && c.pages.shared(s.pages[s.len/c.pages.rows])
 }
 
-// shrink takes pages back that a request has not come to, and a copy that was not made.
+// shrink takes back pages that a request has not reached, and a copy that was not made.
 func (c *Core) shrink(r *request) {
 	s := r.seq
 	if cp := r.copy; cp.From != cp.To { // the first step has not gone well
@@ -331,10 +331,10 @@ func (c *Core) closed(s *sequence, out *stages.Outbox) {
 }
 
 // close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no
-// answer: whatever comes next comes behind.
+// answer: dispatch handles it before whatever comes next.
 func (c *Core) close(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
-	if s.draft != nil { // whoever fills it finds the sequence gone
+	if s.draft != nil { // its caller will find the sequence gone
 		c.endDraft(s.draft)
 	}
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})

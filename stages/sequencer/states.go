@@ -13,22 +13,22 @@ type frozen struct {
 	id    stages.StateID // 0: empty, or nothing recurrent
 	pages []stages.PageID
 	// [positions], below 0 where they are not known; shared with sequences, which only ever append
-	// behind them
+	// to them
 	tokens []int32
 	ready  bool // dispatch has made it
-	gone   bool // nobody wants it any more
+	gone   bool // it was given up
 
 	draft   *sequence // that it is a draft for, or nil
 	inPlace bool      // of a draft: the sequence has given its own state up for it
 
-	// of what is kept: whose checkpoint it is; 0 if it is remembered for whoever has use for it
+	// of what is kept: whose checkpoint it is; 0 if it is remembered for any text
 	owner stages.SeqID
-	used  uint64 // of what is kept: when it was kept or used last, of Core.uses
+	used  uint64 // of what is kept: when it was last used, by Core.uses
 }
 
 func (f *frozen) pos() int { return len(f.tokens) }
 
-// operation is something that dispatch is at.
+// operation is a copy under way in dispatch.
 type operation struct {
 	kind   stages.SequenceOp
 	seq    *sequence    // that waits for it, or nil
@@ -53,7 +53,7 @@ func (c *Core) copyState(o *operation, m stages.CopyState, out *stages.Outbox) {
 func (c *Core) stateCopied(m *stages.StateCopied, out *stages.Outbox) error {
 	o := c.ops[m.Op]
 	if o == nil {
-		return fmt.Errorf("sequencer: operation %d has ended, which nobody began", m.Op)
+		return fmt.Errorf("sequencer: operation %d has ended but never began", m.Op)
 	}
 	delete(c.ops, m.Op)
 	switch {
@@ -124,7 +124,7 @@ func (c *Core) empty(s *sequence) { c.place(s, nil, nil, 0) }
 func (c *Core) cut(s *sequence, pos int) { c.place(s, s.pages, s.tokens, pos) }
 
 // moved forgets what does not hold any more of a sequence that stands elsewhere than before: what
-// was foretold, and checkpoints that are no beginning of its text.
+// was predicted, and checkpoints of other texts.
 func (c *Core) moved(s *sequence, out *stages.Outbox) {
 	c.unexpect(s)
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
