@@ -9,10 +9,10 @@
 // fills, and compares the checksum with what it has handed over. [Inspect] opens a file without a
 // model, to show what it is.
 //
-// No state is held twice: both ways go through one buffer, in writing two, of at most [BufferBytes]
-// or, if that is larger, one row.
+// No state is held twice: reading goes through one buffer and writing through two, each of at most
+// [BufferBytes] or one row, whichever is larger.
 //
-// The package knows neither engine nor device. Whoever loads makes a fresh state, has it filled,
-// and puts it in the old one's place only then: so a failure changes nothing. When a state may be
-// read, and what an engine must forget when it gets another, is the engine's.
+// The package knows neither engine nor device. The caller makes a fresh state, has it filled, and
+// only then puts it in the old one's place, so a failure changes nothing. The engine decides when a
+// state may be read, and what to forget when it gets another.
 package snapshot

@@ -31,10 +31,10 @@ type Error struct {
 	Kind error // one of the Err values of this package
 	// what is wrong: a header's field by its name in docs/snapshots.md, or a part of the file
 	Field string
-	Layer int // where, -1 if it is no layer's
+	Layer int // where; -1 if it is not about a layer
 	// Got and Want are what the file has and what is asked for: bytes of ErrTruncated, ErrTrailing
-	// and ErrBufferTooSmall, the most that is accepted as Want of ErrTooLong and ErrLenOverflow, 0 as
-	// that of ErrNegativeLen, else the field's values.
+	// and ErrBufferTooSmall, the most that is accepted as Want of ErrTooLong and ErrLenOverflow, 0
+	// as that of ErrNegativeLen, else the field's values.
 	Got, Want int64
 	Detail    string // more, for people; may be empty
 	Err       error  // cause, nil if there is none
@@ -77,7 +77,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// wrong makes an Error that is no layer's.
+// wrong makes an Error about no particular layer.
 func wrong(kind error, field string, got, want int64) *Error {
 	return &Error{Kind: kind, Field: field, Layer: -1, Got: got, Want: want}
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Fill hands the whole state to t, in the order of the file, and holds the checksum of the seal, if
-// there is one, against the bytes that t has got. Only when it returns nil does t hold a state. The
-// error wraps the reader's or t's where they failed. A file may be filled in as often as one likes,
-// one from Inspect never.
+// Fill hands the whole state to t, in the order of the file, and compares the checksum of the seal,
+// if there is one, with the bytes that it handed over. Only when it returns nil does t hold a
+// state. The error wraps that of the reader or of t. Fill may be called any number of times, but
+// not on a file from Inspect.
 func (f *File) Fill(t Target) error {
 	if t == nil || f.onlyShown {
-		return errors.New("snapshot: fill: want a target, and a file that was opened against a model's shape")
+		return errors.New("snapshot: fill needs a target, and a file that was opened against a model's shape")
 	}
 	return f.read(t)
 }
 
-// Verify reads the whole file and holds its checksum against what is there. Without a seal there is
-// none to hold it against, and the error is ErrUnsealed; with a damaged one it is the damage.
+// Verify reads the whole file and compares its checksum with the seal's. Without a seal the error
+// is ErrUnsealed; with a damaged one it is the damage.
 func (f *File) Verify() error {
 	if f.damage != nil {
 		return f.damage
@@ -31,7 +31,7 @@ func (f *File) Verify() error {
 	return f.read(nothing{})
 }
 
-// changed says of a file what readers cannot guard against otherwise where it has no seal.
+// changed is the only damage that reading a file without a seal can notice.
 const changed = "the file has changed since it was opened"
 
 // nothing is a target that forgets.
@@ -44,7 +44,7 @@ type pass struct {
 	in     *input
 	buf    []byte
 	at     int64
-	summed bool // whether there is anything to hold the checksums against
+	summed bool // whether there are checksums to compare
 	sums   sums
 }
 

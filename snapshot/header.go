@@ -30,12 +30,12 @@ const (
 // MaxPositions is the highest number of positions that readers of the format accept.
 const MaxPositions = maxLen
 
-// fieldNames are the fields behind magic and version. Version 1 has the first six.
+// fieldNames are the fields after magic and version. Version 1 has the first six.
 var fieldNames = [words2 - headerBase]string{
 	"num_layers", "full_attn_interval", "num_kv_heads", "head_dim", "linear_conv_bytes", "linear_ssm_bytes", "kv_lora_rank", "qk_rope_head_dim",
 }
 
-// fields are a header's words behind magic and version; the last two are 0 in version 1.
+// fields are a header's words after magic and version; the last two are 0 in version 1.
 type fields [words2 - headerBase]uint32
 
 func headerBytes(version int) int64 {
@@ -89,7 +89,7 @@ func (in *input) readHeader() (version int, f fields, err error) {
 	return version, f, nil
 }
 
-// checkHeader holds a header against the shape; the first field that differs is reported.
+// checkHeader compares a header with the shape and reports the first field that differs.
 func (s *Shape) checkHeader(version int, got fields) error {
 	want := s.fields()
 	if version == 1 && s.version() == 2 {
@@ -115,8 +115,8 @@ func (s *Shape) version() int {
 	return 1
 }
 
-// shape returns what a header alone tells of the state: sizes, not what they are made of. layers is
-// what the seal says of the layers, nil if the header is to tell.
+// shape returns what a header alone tells about the state: sizes, not what they are made of. layers
+// is what the seal says about the layers; nil leaves that to the header.
 func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
 	n, every := f[0], f[1]
 	if n < 1 || n > maxLayers {
@@ -132,7 +132,7 @@ func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
 		}
 		layers = regular(int(n), int(every), kind)
 	}
-	// What the header has only the size of is taken as rows of one value.
+	// Parts of which the header has only the size count as rows of one value.
 	s := &Shape{
 		Layers: layers, KVHeads: int(f[2]), HeadDim: int(f[3]), KVLoraRank: int(f[6]), RopeDim: int(f[7]),
 		ConvRows: int(f[4] / 4), ConvDim: 1, ValueHeads: int(f[5] / 4), ValueDim: 1, KeyDim: 1,

@@ -23,7 +23,7 @@ type Info struct {
 	GrowingBytes   int64 // all that is kept of positions, with the words that count them
 	RecurrentBytes int64
 	SealBytes      int64
-	TrailingBytes  int64 // behind the body, and no seal that can be read
+	TrailingBytes  int64 // after the body, other than a readable seal
 	FileBytes      int64
 
 	PositionBytes int64 // what one more position would take

@@ -17,24 +17,25 @@ type Accept uint8
 const (
 	Sealed Accept = iota // its seal: what loads is what was saved
 	Plain                // a seal, or the file ends where the body does: as other programs write it
-	// anything but a damaged seal may stand behind the body: other programs' buffers may be longer
-	// than the state
+	// anything but a damaged seal may follow the body: other programs' buffers may be longer than
+	// the state
 	Padded
-	shown // anything at all, which is not to be loaded
+	shown // anything at all, but not to be loaded
 )
 
 // ReadOptions say what is accepted.
 type ReadOptions struct {
 	Accept Accept
-	// Fingerprint is the open model's. A seal must have the same; files without a seal cannot be
-	// held against it. Zero: any.
+	// Fingerprint is the open model's. A seal must have the same; files without a seal have none to
+	// compare. Zero accepts any.
 	Fingerprint Fingerprint
-	// MaxPositions is how many positions the caller has room for; 0 means as many as the format.
+	// MaxPositions is how many positions the caller has room for; 0 means as many as the format
+	// allows.
 	MaxPositions int
 }
 
-// File is a snapshot whose form has been checked whole. It reads from what it was opened on, which
-// stays the caller's; it may be used by one goroutine at a time.
+// File is a snapshot whose form has been checked completely. It reads from what it was opened on,
+// which stays the caller's. One goroutine at a time may use it.
 type File struct {
 	in        input
 	shape     *Shape
@@ -47,12 +48,12 @@ type File struct {
 	onlyShown bool
 }
 
-// Open checks a snapshot of size bytes against the shape of a model and returns it ready to be
-// filled in. r may be a file, or a bytes.Reader; it is read at the header, at each layer's number
-// of positions, and at the seal, which is small change. Checked are: header, every length against
-// the size and the format's bounds, that layers agree, that the size is exact, and all of the seal.
-// The checksum of the body is left to Fill or Verify. Nothing is allocated by a file's word: sizes
-// are held against its true size first.
+// Open checks a snapshot of size bytes against the shape of a model and returns it, ready to fill a
+// state. r may be a file, or a bytes.Reader. Open reads little of it: the header, each layer's
+// number of positions, and the seal. It checks the header, every length against the size and the
+// format's bounds, that layers agree, that the size is exact, and all of the seal. The checksum of
+// the body is left to Fill or Verify. Open never allocates what a file merely claims: it compares
+// sizes with the true size first.
 func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -74,9 +75,8 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	return f, f.check(o)
 }
 
-// Inspect opens a snapshot without a model, to be shown and verified. What is in the header is only
-// held against itself, and what is behind the body may be anything, which Info tells. The file
-// cannot be filled in.
+// Inspect opens a snapshot without a model, to be shown and verified. The header is only checked
+// for consistency, and anything may follow the body: Info tells what. Fill refuses the file.
 func Inspect(r io.ReaderAt, size int64) (*File, error) {
 	f := &File{in: input{r, size}, onlyShown: true}
 	var err error
@@ -159,7 +159,7 @@ func checkLen(n int64, field string, layer int) error {
 	return nil
 }
 
-// readEnd reads what is behind the body: a seal, nothing, or what Padded lets pass.
+// readEnd reads what follows the body: a seal, nothing, or what Padded lets pass.
 func (f *File) readEnd(a Accept) error {
 	rest := f.in.size - f.body
 	seal, err := f.in.sealBegins(f.body)
@@ -185,7 +185,7 @@ func (f *File) readEnd(a Accept) error {
 	return nil
 }
 
-// readSeal reads the seal behind the body and holds it against the body.
+// readSeal reads the seal after the body and compares it with the body.
 func (f *File) readSeal() error {
 	s, err := f.in.readSeal(f.body)
 	if err != nil {
@@ -204,7 +204,7 @@ func (f *File) readSeal() error {
 	return nil
 }
 
-// check holds the file against what the caller can take.
+// check compares the file with what the caller can take.
 func (f *File) check(o ReadOptions) error {
 	if o.Fingerprint != (Fingerprint{}) && f.seal != nil && f.seal.Fingerprint != o.Fingerprint {
 		return &Error{Kind: ErrFingerprint, Field: "fingerprint", Layer: -1, Detail: fmt.Sprintf("%v, the open one is %v", f.seal.Fingerprint, o.Fingerprint)}
@@ -221,7 +221,7 @@ type input struct {
 	size int64
 }
 
-// readAt fills dst. field and layer say what it was to be.
+// readAt fills dst. field and layer name what is read.
 func (in *input) readAt(dst []byte, at int64, layer int, field string) error {
 	short := func(got int, err error) error {
 		return &Error{Kind: ErrTruncated, Field: field, Layer: layer, Got: int64(got), Want: int64(len(dst)), Err: err}

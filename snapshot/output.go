@@ -7,11 +7,11 @@ import (
 
 // output gathers bytes into large writes and takes their checksums. There are two buffers: while
 // one is being filled, the other is being written, so that reading a state takes next to no time
-// where there is a processor to spare. The writer is called by one goroutine at a time, and not any
-// more once close has returned.
+// where there is a processor to spare. The writer is called by one goroutine at a time, and no
+// longer once close has returned.
 type output struct {
 	buf    []byte // what is not yet handed over
-	summed bool   // whether anybody wants the checksums
+	summed bool   // whether checksums are wanted
 	sums   sums
 
 	full chan []byte    // to the goroutine that writes
@@ -32,7 +32,7 @@ func newOutput(w io.Writer, bufferBytes int, summed bool) *output {
 	return out
 }
 
-// write writes what comes, until something fails; it takes the rest, too, and gives all buffers
+// write writes what comes until something fails. It still takes the rest, and gives all buffers
 // back.
 func write(w io.Writer, full <-chan []byte, free chan<- writeDone) {
 	var done writeDone

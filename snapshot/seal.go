@@ -7,21 +7,20 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Fingerprint tells models apart whose shape is the same. What it is made from is the caller's
-// affair; zero means unknown.
+// Fingerprint tells models of the same shape apart. The caller decides what it is made from; zero
+// means unknown.
 type Fingerprint [32]byte
 
 // String returns the fingerprint in hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// Seal is what stands behind the body in files of this program. Other programs stop reading before
-// it.
+// Seal is what follows the body in files of this program. Other programs stop reading before it.
 type Seal struct {
 	Fingerprint Fingerprint
 	// Tokens are the token ids at positions 0, 1, …: of all positions, or none if they are not
 	// known.
 	Tokens []int32
-	// Note is what the program that wrote the file keeps beside the state, such as the messages of
+	// Note is what the program that wrote the file keeps with the state, such as the messages of
 	// a conversation; nil for nothing. It has at most MaxNote bytes.
 	Note []byte
 }
@@ -29,9 +28,9 @@ type Seal struct {
 // MaxNote is the most bytes of a seal's note.
 const MaxNote = 64 << 20
 
-// The seal's layout, in bytes from its beginning. Behind the fixed part stand a byte per layer with
-// its kind, the tokens, in version 2 the note and its length before it, the length of the seal, and
-// the checksums of the seal up to there. Without a note version 1 is written.
+// The seal's layout, in bytes from its beginning. After the fixed part come a byte per layer with
+// its kind, the tokens, in version 2 the length of the note and the note, the length of the seal,
+// and the checksums of the seal up to there. A seal without a note is of version 1.
 const (
 	sealMagic   = 0x4D464C53 // MFLS
 	sealVersion = 1
@@ -49,12 +48,12 @@ const (
 	sealTail          = 4 + sumsBytes
 )
 
-// bytes returns the size of a seal for so many layers.
+// bytes returns the size of a seal for a number of layers.
 func (s *Seal) bytes(layers int) int64 {
 	return sealBytes(s.version(), layers, len(s.Tokens)) + int64(len(s.Note))
 }
 
-// sealBytes returns the size of a seal but for its note.
+// sealBytes returns the size of a seal without its note.
 func sealBytes(version, layers, tokens int) int64 {
 	n := sealFixed + int64(layers) + 4*int64(tokens) + sealTail
 	if version == sealNoted {
@@ -116,8 +115,8 @@ func (in *input) sealBegins(at int64) (bool, error) {
 	return binary.LittleEndian.Uint32(head[:]) == sealMagic, err
 }
 
-// readSeal reads the seal that begins at at and must end where the file does. It is held against
-// its own checksum, and its numbers are possible.
+// readSeal reads the seal that begins at at and must end where the file does. It checks the seal's
+// own checksum and its numbers.
 func (in *input) readSeal(at int64) (*sealed, error) {
 	const field = "seal"
 	var head [sealFixed]byte
@@ -156,7 +155,7 @@ func (in *input) readSeal(at int64) (*sealed, error) {
 	return parseSeal(raw, int(layers), int(tokens))
 }
 
-// parseSeal takes a seal apart whose checksum is right.
+// parseSeal takes apart a seal whose checksum is right.
 func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	le := binary.LittleEndian
 	version := int(le.Uint32(raw[sealAtVersion:]))
@@ -193,7 +192,7 @@ func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	return s, nil
 }
 
-// findSeal looks for a seal from the end of the file on. It returns nil if there is none.
+// findSeal looks for a seal at the end of the file. It returns nil if there is none.
 func (in *input) findSeal() (*sealed, error) {
 	var tail [sealTail]byte
 	if in.size < sealFixed+sealTail {

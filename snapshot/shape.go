@@ -15,9 +15,9 @@ const (
 	maxRowBytes = 1 << 28
 )
 
-// Shape is what a model's state is made of, and what a file's header is held against.
+// Shape is what a model's state is made of. A file's header must match it.
 type Shape struct {
-	// Layers is what each layer keeps: of full and latent attention something of every position, of
+	// Layers is what each layer keeps: full and latent attention something for every position,
 	// linear attention a recurrent state of fixed size.
 	Layers []model.Mixer
 
@@ -50,7 +50,7 @@ func ShapeOf(m *model.Config) *Shape {
 	return s
 }
 
-// Validate reports what makes s no shape of a state: every bad field, joined.
+// Validate reports every bad field, joined in one error.
 func (s *Shape) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -100,8 +100,8 @@ func grows(k model.Mixer) bool { return k != model.LinearAttention }
 // hasGrowing reports whether any layer tells how many positions the state holds.
 func (s *Shape) hasGrowing() bool { return slices.ContainsFunc(s.Layers, grows) }
 
-// interval returns full_attn_interval, the n of which every n-th layer and no other keeps
-// positions. It is 0 if there is none, or if these layers are of two kinds: no program but this one
+// interval returns full_attn_interval: the n such that every n-th layer, and no other, keeps
+// positions. It is 0 if there is no such n, or if these layers are of two kinds: only this program
 // has such models.
 func (s *Shape) interval() int {
 	n := slices.IndexFunc(s.Layers, grows) + 1
@@ -123,7 +123,7 @@ func regular(layers, n int, kind model.Mixer) []model.Mixer {
 	return out
 }
 
-// block is one part of one layer: rows that stand one after the other in the body.
+// block is one part of one layer: consecutive rows of the body.
 type block struct {
 	part     Part
 	rows     int

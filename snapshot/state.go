@@ -36,15 +36,15 @@ func (p Part) String() string {
 // Source is a state that is being written out. It does not change meanwhile: no step of its
 // sequence runs.
 type Source interface {
-	// ReadRows fills dst with whole rows of a part of a layer, row first and those behind it. It is
+	// ReadRows fills dst with whole rows of a part of a layer, from row first on. It is
 	// asked for each row once, in the order of the file: layers ascending, parts in the order of
 	// the constants, rows ascending. len(dst) is at least one row and has nothing to do with pages.
 	// dst is the caller's again when ReadRows returns.
 	ReadRows(layer int, p Part, first int, dst []byte) error
 }
 
-// Target is a state that is being filled: a fresh one that nobody computes with. Until [File.Fill]
-// has returned nil, what it holds is no state and must be thrown away.
+// Target is a fresh state that is being filled and not yet in use. Until [File.Fill] has returned
+// nil, what it holds is not a state and must be thrown away.
 type Target interface {
 	// WriteRows takes whole rows, in the order and number that ReadRows has them. src is the
 	// caller's again when WriteRows returns.

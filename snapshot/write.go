@@ -16,13 +16,12 @@ type WriteOptions struct {
 	// Version is the format's, 1 or 2. 0 means 2 with latent attention, else 1, which more programs
 	// read.
 	Version int
-	// Seal goes behind the body. nil leaves it out: exactly another program's file, in which damage
-	// shows by accident only.
+	// Seal follows the body. nil leaves it out: exactly another program's file, in which damage
+	// shows only by accident.
 	Seal *Seal
 }
 
-// check reports what keeps a state of this shape from being written so. The options have a version
-// then.
+// check reports why a state of this shape cannot be written like this. It sets the version.
 func (o *WriteOptions) check(s *Shape) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -74,9 +73,9 @@ func Size(s *Shape, o WriteOptions) (int64, error) {
 }
 
 // Write writes a state to w, in writes of about BufferBytes, and returns how many bytes it wrote.
-// Nothing is written if shape and options cannot be. After another error what was written is no
-// snapshot, and a sealed one is not taken for one. The error wraps w's or src's where they failed;
-// an *Error is about shape and options.
+// If shape or options are invalid, nothing is written and the error is an *Error. After any other
+// error, which wraps that of w or src, what was written is not a snapshot; with a seal, no reader
+// takes it for one.
 func Write(w io.Writer, s *Shape, src Source, o WriteOptions) (int64, error) {
 	if err := o.check(s); err != nil {
 		return 0, err
@@ -143,7 +142,7 @@ func (out *output) layer(s *Shape, src Source, layer int, kind model.Mixer, posi
 	return nil
 }
 
-// rows has the source fill what room the buffer has, as often as it takes.
+// rows has the source fill the buffer as often as it takes.
 func (out *output) rows(src Source, layer int, b block) error {
 	if b.rowBytes == 0 {
 		return nil

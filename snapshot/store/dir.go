@@ -13,13 +13,13 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
-// dir is a folder of the system's.
+// dir is a folder of the operating system.
 type dir struct{ path string }
 
 var _ FS = dir{}
 
-// Dir returns a folder of the system's as an FS. It is made if need be, for this user alone:
-// sessions are private.
+// Dir returns a folder of the operating system as an FS. If it does not exist Dir makes it, for
+// this user alone: sessions are private.
 func Dir(path string) (FS, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -89,7 +89,7 @@ func (d dir) Create(name string) (WriteFile, error) {
 	return os.OpenFile(d.in(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// Open does not follow a link, nor wait at a pipe for somebody to write.
+// Open does not follow a link, nor wait at a pipe for a writer.
 func (d dir) Open(name string) (ReadFile, error) {
 	f, err := os.OpenFile(d.in(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d dir) Open(name string) (ReadFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", f.Name())
+		err = fmt.Errorf("%s is not a regular file", f.Name())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -126,7 +126,7 @@ func (d dir) TryLock(name string) (release func(), err error) {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = ErrLocked
 	default:
-		err = fmt.Errorf("the file system has no locks, choose a folder on another one: flock: %w", err)
+		err = fmt.Errorf("the file system has no locks; choose a folder on another one: flock: %w", err)
 	}
 	return nil, errors.Join(err, f.Close())
 }
@@ -145,5 +145,5 @@ func (f dirFile) Info() (FileInfo, error) {
 	return fileInfo(f.name, info), nil
 }
 
-// Touch goes by the path: the file there may be a newer one, which is as good.
+// Touch goes by the path: if the file there is a newer one, touching that does just as well.
 func (f dirFile) Touch() error { return unix.Utimes(f.Name(), nil) }

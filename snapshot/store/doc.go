@@ -3,11 +3,11 @@
 //
 // Its nouns: a session is a snapshot with its token ids under a name; a Store is the folder; an FS
 // is what the store asks of a file system. Put replaces a session whole or not at all, Get opens
-// one by name, Longest finds the one that has read most of a list of tokens. What is in a snapshot,
-// and into what state it is loaded, is package snapshot's and the engine's affair: data comes from
-// a function that writes, and leaves through an io.ReaderAt.
+// one by name, Longest finds the one that has read most of a list of tokens. The content is up to
+// package snapshot and the engine: it comes from a function that writes, and leaves through an
+// io.ReaderAt.
 //
-// The snapshots are the only truth. There is no index beside them: a file's name is the session's
+// The snapshots are the only truth. There is no index: a file's name is the session's
 // name, its seal has the model's fingerprint and the token ids, its modification time tells when it
 // was used last. The hashes of token lists that make the search quick are worked out from seals and
 // kept in memory, and what they find is compared with the seal before it is believed.
@@ -16,7 +16,7 @@
 // synced. Hence a reader needs no lock: it sees the old file or the new one, and what it has opened
 // stays what it was. Writers of any number of processes take a lock on the folder, while they make
 // and rename files, not while they write. Renames alone would not do: whether a temporary file's
-// writer lives, and that a session about to be removed for want of room was not replaced a moment
-// ago, cannot be seen without one. Each temporary file is locked by its writer, too. The system
+// writer lives, and whether a session about to be removed to make room was replaced a moment
+// ago, can only be seen with a lock. Each temporary file is locked by its writer, too. The system
 // takes locks from a process that dies, however it dies: so a leftover is told from work under way.
 package store

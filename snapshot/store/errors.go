@@ -8,9 +8,9 @@ import (
 
 // What can be wrong: the kinds of [Error].
 var (
-	ErrName      = errors.New("no name for a session")
-	ErrNone      = errors.New("there is no such session")
-	ErrDamaged   = errors.New("no sealed snapshot with token ids")
+	ErrName      = errors.New("not a name for a session")
+	ErrNone      = errors.New("no such session")
+	ErrDamaged   = errors.New("not a sealed snapshot with token ids")
 	ErrDiskFull  = errors.New("the disk is full")
 	ErrTooLarge  = errors.New("larger than all sessions together may be")
 	ErrUnsettled = errors.New("stored, but a loss of power may undo it")
@@ -59,8 +59,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// fail makes an Error of this folder. A cause that is an Error already gets what it lacks, and a
-// full disk is told from other causes.
+// fail makes an Error about this folder. If the cause is already an Error it adds what that lacks.
+// It tells a full disk from other causes.
 func (s *Store) fail(op, session string, kind, err error) error {
 	if e, ok := err.(*Error); ok && kind == nil {
 		kind, err = e.Kind, e.Err

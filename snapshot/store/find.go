@@ -26,15 +26,15 @@ func hashOf(tokens []int32) tokenHash {
 	return h
 }
 
-// known is what is remembered of a file: good as long as the file is the same, by all that tells
-// files apart.
+// known is what is remembered about a file, valid as long as nothing that tells files apart
+// changes.
 type known struct {
 	Entry
 	hash tokenHash
 }
 
-// sealOf reads the seal of a session. The error is an *Error of Kind ErrDamaged if the file is
-// none.
+// sealOf reads the seal of a session. The error is an *Error of Kind ErrDamaged if the file is not
+// one.
 func sealOf(r io.ReaderAt, size int64) (*snapshot.Seal, error) {
 	f, err := snapshot.Inspect(r, size)
 	if err == nil {
@@ -49,7 +49,7 @@ func sealOf(r io.ReaderAt, size int64) (*snapshot.Seal, error) {
 	return f.Seal(), nil
 }
 
-// complete reports what a snapshot lacks to be a session.
+// complete reports what keeps a snapshot from being a session.
 func complete(i snapshot.Info) error {
 	switch {
 	case i.Damage != nil:
@@ -62,8 +62,8 @@ func complete(i snapshot.Info) error {
 	return nil
 }
 
-// recall returns what is known of all sessions, that used last first. Only files that are new or
-// have changed are read.
+// recall returns what is known about all sessions, most recently used first. It reads only files
+// that are new or have changed.
 func (s *Store) recall() ([]known, error) {
 	sessions, err := s.sessions()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) recall() ([]known, error) {
 			}
 		}
 		all = append(all, k)
-		if k.Err == nil { // who could not be read may be read next time
+		if k.Err == nil { // what could not be read may be readable next time
 			now[k.file.Name] = k
 		}
 	}
@@ -101,9 +101,9 @@ func (s *Store) learn(e Entry) (known, error) {
 }
 
 // Longest opens the session of a model that holds the most of the first tokens of a list, and
-// nothing else: all of its tokens are the list's first ones. It is used by that. Where a position
-// must be left to compute logits from, leave out the last token. The error is that of a failed
-// listing, or has Kind ErrNone; files that cannot be read are passed over, List tells of them.
+// nothing else: all of its tokens are the list's first ones. This counts as use. To leave a
+// position to compute logits from, leave out the last token. The error is that of a failed listing,
+// or has Kind ErrNone. Longest passes over files that it cannot read; List shows them.
 func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, error) {
 	all, err := s.recall()
 	if err != nil {

@@ -16,13 +16,13 @@ type FS interface {
 	Create(name string) (WriteFile, error)
 	// Open opens a regular file.
 	Open(name string) (ReadFile, error)
-	// Rename gives a file another name, in place of the file that has it, at once.
+	// Rename gives a file another name, atomically replacing the file that has it.
 	Rename(from, to string) error
 	Remove(name string) error
 	// Sync makes durable what was created, renamed and removed.
 	Sync() error
-	// TryLock locks a file, which it makes if need be, for this call alone until release, or until
-	// the process is gone. It does not wait: the error is ErrLocked if any other call, in whatever
+	// TryLock locks a file, which it makes if necessary, for this call alone, until release or the
+	// end of the process. It does not wait: the error is ErrLocked if any other call, in whatever
 	// process, has the lock.
 	TryLock(name string) (release func(), err error)
 }
@@ -40,7 +40,7 @@ type WriteFile interface {
 type ReadFile interface {
 	io.ReaderAt
 	Info() (FileInfo, error)
-	// Touch makes now the time of the last use, if the user may.
+	// Touch sets the time of the last use to now, if the user may.
 	Touch() error
 	io.Closer
 }
@@ -50,5 +50,5 @@ type FileInfo struct {
 	Name  string
 	Bytes int64
 	Used  time.Time // last written or touched
-	ID    uint64    // no other file has it at the same time; later ones may
+	ID    uint64    // unique among the files that exist at one time
 }

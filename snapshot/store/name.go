@@ -10,7 +10,7 @@ import (
 // MaxName is the most bytes of a session's name.
 const MaxName = 64
 
-// The files of a folder. All others are nobody's of ours and left alone.
+// The files of a folder. The store leaves all others alone.
 const (
 	sessionSuffix = ".snapshot"
 	writingPrefix = "writing-"
@@ -83,8 +83,8 @@ func sessionOf(file string) (name string, ok bool) {
 	return name, CheckName(name) == nil && fileOf(name) == file
 }
 
-// nibble returns what a hexadecimal digit stands for. Of other bytes it does not matter: the name
-// then is not written so.
+// nibble returns what a hexadecimal digit stands for. For other bytes the result does not matter,
+// because fileOf never writes such a name.
 func nibble(c byte) byte {
 	if c >= 'a' {
 		return c - 'a' + 10

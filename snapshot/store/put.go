@@ -9,11 +9,11 @@ import (
 )
 
 // Put stores what write writes, a sealed snapshot with its token ids, as the session of this name,
-// in place of the one that is there. Whatever fails, or kills the process, the session is the old
-// one or the new one in full; once Put has returned nil it is the new one, after a loss of power
-// too. The Kind of the error is ErrName, ErrDiskFull, ErrTooLarge, or ErrDamaged if what was
-// written is no session; for the two that say "stored" see there. An error of write's is its cause.
-// When ctx ends, so does the writing.
+// replacing any that has it. Whatever fails, or kills the process, the session is completely the
+// old one or the new one; once Put has returned nil it is the new one, even after a loss of power.
+// The Kind of the error is ErrName, ErrDiskFull, ErrTooLarge, or ErrDamaged if what was written is
+// not a session, or one of the two that say "stored". If write fails, the cause is its error. When
+// ctx ends, so does the writing.
 func (s *Store) Put(ctx context.Context, name string, write func(io.Writer) error) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Store) Put(ctx context.Context, name string, write func(io.Writer) erro
 type draft struct {
 	name    string
 	file    WriteFile
-	release func() // gives up the lock that tells others that the writer lives
+	release func() // gives up the lock that shows that the writer is alive
 	renamed bool
 }
 
@@ -73,8 +73,8 @@ func (s *Store) begin(ctx context.Context) (*draft, error) {
 	return d, nil
 }
 
-// fill writes the content and makes it durable. What was written is a session then, or there is an
-// error. The file is closed in either case.
+// fill writes the content, makes it durable, and checks that it is a session. It closes the file in
+// any case.
 func (d *draft) fill(ctx context.Context, most int64, write func(io.Writer) error) error {
 	w := &limited{ctx: ctx, w: d.file, most: most}
 	err := write(w)
@@ -93,7 +93,7 @@ func (d *draft) fill(ctx context.Context, most int64, write func(io.Writer) erro
 	return err
 }
 
-// publish gives the file its name and removes sessions that there is no room for any more.
+// publish gives the file its name and removes sessions that no longer fit.
 func (s *Store) publish(ctx context.Context, d *draft, name string) error {
 	release, err := s.lock(ctx)
 	if err != nil {
@@ -113,9 +113,9 @@ func (s *Store) publish(ctx context.Context, d *draft, name string) error {
 	return nil
 }
 
-// makeRoom removes the sessions that were used least recently, until the rest is small enough, and
-// never the one to keep. The folder is locked: so no file that is removed is another one than was
-// listed. After a loss of power they may be back, and are removed next time.
+// makeRoom removes the least recently used sessions, until the rest is small enough, but never the
+// one to keep. The folder is locked, so the files removed are those listed. After a loss of power
+// they may be back, and are removed next time.
 func (s *Store) makeRoom(keep string) error {
 	if s.max <= 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// MaxBytes is how much all sessions together may take; 0 means any number of bytes. When a
 	// session is put, those that were used least recently are removed until all fit, never the new
-	// one. While one is being written it takes its room beside the one that it replaces.
+	// one. While a session is being written, both it and the one it replaces take room.
 	MaxBytes int64
 }
 
@@ -35,13 +35,13 @@ type Store struct {
 type Entry struct {
 	Name        string
 	Bytes       int64
-	Used        time.Time // when it was put or got last
+	Used        time.Time // when it was last put or got
 	Positions   int
 	Fingerprint snapshot.Fingerprint // of the model
 
-	// Err is why the file is no session, nil if it is one: an *Error whose Kind is ErrDamaged, or
-	// that of a failed read. Positions and Fingerprint are zero then. The body is not read for
-	// this: its checksum tells when it is loaded.
+	// Err is why the file is not a session: an *Error whose Kind is ErrDamaged, or that of a failed
+	// read; Positions and Fingerprint are zero then. nil means that it is one. The body is not read
+	// for this: its checksum is checked when it is loaded.
 	Err error
 
 	file FileInfo
@@ -85,7 +85,7 @@ func (s *Store) lock(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// sweep removes temporary files that nobody writes any more. The folder is locked: so none is made
+// sweep removes temporary files whose writers are gone. The folder is locked, so none is made
 // meanwhile.
 func (s *Store) sweep() error {
 	files, err := s.fs.List()
@@ -112,7 +112,7 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// sessions returns the files of sessions, that used last first.
+// sessions returns the files of sessions, most recently used first.
 func (s *Store) sessions() ([]Entry, error) {
 	files, err := s.fs.List()
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) sessions() ([]Entry, error) {
 	return all, nil
 }
 
-// List returns all sessions, that used last first. Those that cannot be read are among them.
+// List returns all sessions, most recently used first, including those that cannot be read.
 func (s *Store) List() ([]Entry, error) {
 	all, err := s.recall()
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// Session is an open session: what its file held when it was opened, whatever has become of the
+// Session is an open session: what its file held when it was opened, whatever has happened to the
 // folder since. Its content is read by ReadAt, as Bytes bytes.
 type Session struct {
 	Entry
@@ -156,8 +156,8 @@ func (s *Session) ReadAt(p []byte, off int64) (int, error) { return s.content.Re
 // Close closes the file.
 func (s *Session) Close() error { return s.content.Close() }
 
-// Get opens a session, which is used by that, and the caller closes. The Kind of the error is
-// ErrName, ErrNone, or ErrDamaged if the file is no session.
+// Get opens a session, which counts as use. The caller closes it. The Kind of the error is ErrName,
+// ErrNone, or ErrDamaged if the file is not a session.
 func (s *Store) Get(name string) (*Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *Store) Get(name string) (*Session, error) {
 	if err != nil {
 		return nil, s.fail("get", name, nil, err)
 	}
-	_ = got.content.Touch() // who may not write here changes no order of removal
+	_ = got.content.Touch() // without permission to write, the order of removal stays
 	return got, nil
 }
 

@@ -118,7 +118,7 @@ func (a *adjuster) repeat(logits []float32, prompt, sampled []int32, o *Options)
 	return nil
 }
 
-// touch returns the entry of a token in a.adjusted, which it makes if need be. It is valid until
+// touch returns the entry of a token in a.adjusted, made if necessary. It is valid until
 // the next call.
 func (a *adjuster) touch(logits []float32, token int32) (c *candidate, fresh bool, err error) {
 	if token < 0 || int(token) >= len(logits) {

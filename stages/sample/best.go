@@ -19,8 +19,8 @@ func (o Options) Of(n int) bool {
 }
 
 // NextOf is Next for options that look at the largest logits alone (Options.Of), with the same
-// choices. The text does not matter to them. Of several logits that cannot be it may name another
-// one than Next.
+// choices. The text does not matter to them. If several logits are invalid it may name another one
+// than Next does.
 func (s *Sampler) NextOf(b Best) (int32, error) {
 	if s.invalid != nil {
 		return 0, s.invalid
@@ -56,7 +56,7 @@ func (s *Sampler) draw(best float64) int32 {
 }
 
 // inOrder brings candidates into the order in which a device finds them, so that what is drawn does
-// not depend on who looked.
+// not depend on where it was computed.
 func inOrder(c []candidate) []candidate {
 	slices.SortFunc(c, func(a, b candidate) int {
 		if a.before(b) {

@@ -43,7 +43,7 @@ type Options struct {
 	Seed uint64
 }
 
-// Validate reports every field that cannot be, in one error.
+// Validate reports all invalid fields in one error.
 func (o Options) Validate() error {
 	var errs []error
 	bad := func(cond bool, format string, args ...any) {

@@ -13,7 +13,7 @@ var ErrNoFiniteLogit = errors.New("sample: no finite logit; the weights or the s
 // ErrAllExcluded reports that the logit bias excludes every token that could have been chosen.
 var ErrAllExcluded = errors.New("sample: the logit bias excludes every token; leave at least one")
 
-// LogitError reports a logit that cannot be: NaN or positive infinity. Negative infinity is a token
+// LogitError reports an invalid logit: NaN or positive infinity. Negative infinity is a token
 // that is ruled out.
 type LogitError struct {
 	Token int
@@ -24,7 +24,7 @@ func (e *LogitError) Error() string {
 	return fmt.Sprintf("sample: logit of token %d is %v; the weights or the sequence's state are damaged", e.Token, e.Value)
 }
 
-// checkLogit reports a logit that cannot be.
+// checkLogit reports an invalid logit.
 func checkLogit(token int, l float32) error {
 	if l != l || l > math.MaxFloat32 {
 		return &LogitError{Token: token, Value: l}

@@ -25,8 +25,8 @@ func (v view) collect(dst []candidate, best float64, o *Options) []candidate {
 
 // lowest returns a logit below which tokens cannot matter: if nothing needs the sum over all
 // tokens, those below MinP; in any case those so unlikely that all of them together lie below
-// 2^-53, the finest step of the random stream. It is a little lower than need be: the weights
-// decide.
+// 2^-53, the finest step of the random stream. It errs a little on the low side: the
+// weights decide.
 func (v view) lowest(best float64, o *Options) float64 {
 	exponent := -53*math.Ln2 - math.Log(float64(len(v.base)))
 	if !o.cutsByMass() {
