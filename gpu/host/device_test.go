@@ -25,7 +25,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	err := Config{Threads: -1, Activations: 9, Variant: "sse9"}.Validate()
-	for _, part := range []string{"-1 threads", "activations(9)", "want f32 or int8", `"sse9"`, strings.Join(Variants(), ", ")} {
+	for _, part := range []string{"-1 threads", "activations(9)", "must be f32 or int8", `"sse9"`, strings.Join(Variants(), ", ")} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}
