@@ -124,3 +124,34 @@ func TestForecast(t *testing.T) {
 		t.Errorf("mapped experts that do not fit: got %+v, %v", got, err)
 	}
 }
+
+// TestForecastOfMeasuredSpeeds puts in the bandwidths of machines on which models of real size were
+// measured, with the bytes that their tokens touch: every measured speed lies within the forecast.
+func TestForecastOfMeasuredSpeeds(t *testing.T) {
+	const (
+		touched30, experts30 = 1755e6, 1019e6 // qwen3-30b-a3b, 4 bits, 8 experts
+		touched35, experts35 = 1734e6, 566e6  // qwen3.5-35b-a3b
+	)
+	for _, c := range []struct {
+		name             string
+		touched, experts int64
+		kept             float64
+		memory, disk     float64
+		measured         []float64 // docs/experiments.md, README.md
+	}{
+		{"Zen 5, 30b in memory", touched30, experts30, 1, 49e9, 0, []float64{22.6, 23.2}},
+		{"Zen 5, 35b in memory", touched35, experts35, 1, 49e9, 0, []float64{20.8}},
+		{"Xeon, 30b in memory", touched30, experts30, 1, 26.5e9, 0, []float64{12.3}},
+		{"Xeon, 35b in memory", touched35, experts35, 1, 26.5e9, 0, []float64{10.6}},
+		{"Xeon, 16 cores, 30b in memory", touched30, experts30, 1, 91e9, 0, []float64{33.3}},
+		{"Xeon, 30b, a quarter in memory", touched30, experts30, 0.74, 26.5e9, 1.4e9, []float64{5.2}},
+		{"Xeon, 30b, half in memory", touched30, experts30, 0.86, 26.5e9, 1.4e9, []float64{7.0}},
+	} {
+		f := newForecast(c.touched, c.experts, expectedKept{c.kept, "x"}, c.memory, c.disk)
+		for _, speed := range c.measured {
+			if f == nil || speed < f.Low || speed > f.TokensPerSecond {
+				t.Errorf("%s: measured %g tokens/s, forecast %+v", c.name, speed, f)
+			}
+		}
+	}
+}

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Visit is the experts that one layer uses together: by numbers that are different for every layer
-// and expert, each once. They must be in the cache at the same time.
+// Visit lists the experts that one layer uses together, each once, by numbers that are unique among
+// all layers. They must be in the cache at the same time.
 type Visit []int32
 
-// Misses returns, of each visit, how many of its experts a cache would have had to read.
+// Misses holds, for each visit, how many of its experts the cache had to read.
 type Misses []int
 
 // Sum returns all misses from visit from on.
@@ -22,9 +22,9 @@ func (m Misses) Sum(from int) int {
 	return n
 }
 
-// Optimum returns the misses of the cache that throws out the expert whose next use lies farthest,
-// which no cache of so many slots that reads only what is used can undercut. It begins empty. The
-// error says which visit cannot be served.
+// Optimum returns the misses of the cache that evicts the expert whose next use is farthest away.
+// No cache with as many slots that reads only what is used has fewer. It begins empty. The error
+// says which visit cannot be served.
 func Optimum(visits []Visit, slots int) (Misses, error) {
 	next, err := nextUses(visits, slots)
 	if err != nil {
@@ -33,8 +33,7 @@ func Optimum(visits []Visit, slots int) (Misses, error) {
 	return replay(visits, slots, func(visit, use int) int { return -next[visit][use] }), nil
 }
 
-// LRU returns the misses of the cache that throws out the expert that has not been used for the
-// longest time.
+// LRU returns the misses of the cache that evicts the least recently used expert. It begins empty.
 func LRU(visits []Visit, slots int) (Misses, error) {
 	if _, err := nextUses(visits, slots); err != nil {
 		return nil, err
@@ -42,13 +41,13 @@ func LRU(visits []Visit, slots int) (Misses, error) {
 	return replay(visits, slots, func(visit, _ int) int { return visit }), nil
 }
 
-// nextUses returns, of each use, the visit in which the same expert is used next; past the last one
-// if it is not.
+// nextUses returns, for each use, the visit that uses the same expert next; math.MaxInt if none
+// does.
 func nextUses(visits []Visit, slots int) ([][]int, error) {
 	next, last := make([][]int, len(visits)), map[int32]int{}
 	for i := len(visits) - 1; i >= 0; i-- {
 		if len(visits[i]) > slots {
-			return nil, fmt.Errorf("cachesim: visit %d uses %d experts together, there are %d slots", i, len(visits[i]), slots)
+			return nil, fmt.Errorf("cachesim: visit %d uses %d experts together, but there are %d slots", i, len(visits[i]), slots)
 		}
 		next[i] = make([]int, len(visits[i]))
 		for j, k := range visits[i] {
@@ -67,12 +66,12 @@ func nextUses(visits []Visit, slots int) ([][]int, error) {
 	return next, nil
 }
 
-// replay serves the visits; of the experts that could leave, the one of least worth does. An
-// expert's worth is what worth said at its last use.
+// replay serves the visits and evicts the expert of the least worth that the visit does not use. An
+// expert's worth is what worth returned for its last use.
 func replay(visits []Visit, slots int, worth func(visit, use int) int) Misses {
 	out := make(Misses, len(visits))
-	held := map[int32]int{} // what the cache holds, and the worth of each
-	// of all that is held; entries whose worth is no longer the expert's count for nothing
+	held := map[int32]int{} // the cache, with the worth of each expert
+	// everything in held; entries with an outdated worth are ignored
 	var queue entries
 	for i, v := range visits {
 		now := make(map[int32]bool, len(v))
@@ -119,7 +118,7 @@ type entry struct {
 	worth int
 }
 
-// entries is a heap, the least worth first, of equal ones the smaller number.
+// entries is a heap, the least worth first; among equals the smaller number.
 type entries []entry
 
 func (e entries) Len() int { return len(e) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestByHand holds two caches against what one can work out on paper.
+// TestByHand compares two caches with results worked out on paper.
 func TestByHand(t *testing.T) {
 	visits := []Visit{{1}, {2}, {3}, {1}, {2}, {1}}
 	for _, tc := range []struct {
@@ -14,8 +14,8 @@ func TestByHand(t *testing.T) {
 		cache func([]Visit, int) (Misses, error)
 		want  Misses
 	}{
-		// With two slots: 3 takes the place of 2, whose next use is farther than that of 1, and 2
-		// later that of 3.
+		// With two slots, 3 takes the place of 2, whose next use is farther away than that of 1.
+		// Later 2 takes the place of 3.
 		{"optimum", Optimum, Misses{1, 1, 1, 0, 1, 0}},
 		{"lru", LRU, Misses{1, 1, 1, 1, 1, 0}},
 	} {
@@ -29,7 +29,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// least returns the fewest misses that any choice of what to throw out leads to.
+// least returns the fewest misses that any choice of evictions leads to.
 func least(visits []Visit, slots int, held []int32) int {
 	if len(visits) == 0 {
 		return 0
@@ -55,8 +55,8 @@ func least(visits []Visit, slots int, held []int32) int {
 	return least(visits[1:], slots, held)
 }
 
-// TestOptimumIsLeast tries all choices on short random texts: none has fewer misses, and LRU never
-// has fewer.
+// TestOptimumIsLeast tries all choices on short random visits: no choice, and not LRU, has fewer
+// misses.
 func TestOptimumIsLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {

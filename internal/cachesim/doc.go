@@ -1,4 +1,4 @@
-// Package cachesim computes what a cache of whole experts would have missed, given which experts
-// were used: the best possible cache, which knows the future, and one that keeps the most recently
-// used. It is arithmetic on numbers and knows nothing of the engine.
+// Package cachesim computes the misses of a cache of whole experts from the experts that were used:
+// of the best possible cache, which knows the future, and of one that keeps the most recently used.
+// It works on numbers and knows nothing about the engine.
 package cachesim

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fakeRoot makes what FindMemory and FindIO look for; files are paths and their content.
+// fakeRoot makes the files that FindMemory and FindIO look for, by path.
 func fakeRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestGroup writes what the two versions want to read, and reads what they tell.
+// TestGroup writes what both versions expect, and reads what they report.
 func TestGroup(t *testing.T) {
 	files := map[int]map[string]string{
 		1: {"memory.memsw.limit_in_bytes": "", "memory.usage_in_bytes": "17\n", "memory.max_usage_in_bytes": "18\n", "memory.oom_control": "under_oom 0\noom_kill 3\n"},
@@ -76,7 +76,7 @@ func TestGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A kernel's files are there; an ordinary folder needs them made.
+		// A kernel provides these files; an ordinary folder does not.
 		for name := range want[version] {
 			if f, err := os.OpenFile(filepath.Join(g.Dir(), name), os.O_CREATE, 0o644); err == nil {
 				f.Close()

@@ -22,9 +22,9 @@ type Group struct {
 // Dir returns the group's folder.
 func (g *Group) Dir() string { return g.dir }
 
-// SetLimit sets the most memory that the group may have, cached file pages counted, and without
-// swap where that can be said. Version 1 refuses a limit that it cannot free enough for; version 2
-// kills.
+// SetLimit sets the most memory that the group may use, including cached file pages and, where the
+// kernel can, without swap. If the kernel cannot free enough memory, version 1 refuses the limit
+// and version 2 kills processes.
 func (g *Group) SetLimit(bytes int64) error {
 	n := strconv.FormatInt(bytes, 10)
 	if g.version == 2 {
@@ -33,8 +33,8 @@ func (g *Group) SetLimit(bytes int64) error {
 		}
 		return g.writeIfThere("memory.swap.max", "0")
 	}
-	// Memory and swap together may not have less than memory alone: the order depends on the
-	// direction.
+	// The limit of memory and swap together may not be below that of memory alone, so the order
+	// depends on the direction.
 	err := g.write("memory.limit_in_bytes", n)
 	if both := g.writeIfThere("memory.memsw.limit_in_bytes", n); both != nil || err == nil {
 		return both
@@ -42,19 +42,17 @@ func (g *Group) SetLimit(bytes int64) error {
 	return g.write("memory.limit_in_bytes", n)
 }
 
-// Usage returns the memory that the group has now, cached file pages included; 0 where the kernel
-// does not tell.
+// Usage returns the memory that the group uses now, including cached file pages; 0 if unknown.
 func (g *Group) Usage() int64 {
 	return g.number(map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[g.version])
 }
 
-// Peak returns the most memory that the group had, cached file pages included; 0 where the kernel
-// does not tell.
+// Peak returns the most memory that the group has used, including cached file pages; 0 if unknown.
 func (g *Group) Peak() int64 {
 	return g.number(map[int]string{1: "memory.max_usage_in_bytes", 2: "memory.peak"}[g.version])
 }
 
-// Kills returns how many processes of the group the kernel has killed for want of memory.
+// Kills returns how many processes of the group the kernel has killed because memory was short.
 func (g *Group) Kills() (int64, error) {
 	file := map[int]string{1: "memory.oom_control", 2: "memory.events"}[g.version]
 	raw, err := os.ReadFile(filepath.Join(g.dir, file))
@@ -66,11 +64,11 @@ func (g *Group) Kills() (int64, error) {
 			return strconv.ParseInt(strings.TrimSpace(n), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("%s/%s does not tell of kills; the kernel is too old", g.dir, file)
+	return 0, fmt.Errorf("%s/%s does not count kills; the kernel is too old", g.dir, file)
 }
 
 // SetReadRate sets how fast the group may read from a disk (MAJOR:MINOR), in bytes a second. 0
-// means as fast as it can: reads that wait go on.
+// removes the limit and lets waiting reads go on.
 func (g *Group) SetReadRate(disk string, bytesPerSecond int64) error {
 	if g.version == 1 {
 		return g.write("blkio.throttle.read_bps_device", fmt.Sprintf("%s %d", disk, bytesPerSecond))
@@ -98,7 +96,7 @@ func (g *Group) write(file, value string) error {
 	return os.WriteFile(filepath.Join(g.dir, file), []byte(value), 0)
 }
 
-// writeIfThere leaves out what a kernel without accounting of swap does not have.
+// writeIfThere skips files that a kernel without swap accounting lacks.
 func (g *Group) writeIfThere(file, value string) error {
 	if !exists(filepath.Join(g.dir, file)) {
 		return nil
@@ -106,7 +104,7 @@ func (g *Group) writeIfThere(file, value string) error {
 	return g.write(file, value)
 }
 
-// Remove ends the group, whose processes are over. The kernel may need a moment to see that.
+// Remove deletes the group after its processes have ended. The kernel may take a moment to notice.
 func (g *Group) Remove() (err error) {
 	for range 50 {
 		if err = os.Remove(g.dir); err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// Tree is where groups of one kind are made.
+// Tree is a hierarchy in which groups are made.
 type Tree struct {
 	dir     string // of the hierarchy
 	version int
 }
 
-// At is the hierarchy of a version that is mounted at dir.
+// At returns the hierarchy of a version that is mounted at dir.
 func At(dir string, version int) *Tree { return &Tree{dir, version} }
 
-// FindMemory finds the hierarchy of memory cgroups below root, for a user of that id. The error
+// FindMemory finds the hierarchy of memory cgroups below root for the user with this id. The error
 // says what is missing and what to do.
 func FindMemory(root string, user int) (*Tree, error) {
 	return find(root, user, "memory", "memory", "memory.limit_in_bytes")
 }
 
-// FindIO finds the hierarchy of cgroups that throttle disks, likewise.
+// FindIO does the same for cgroups that throttle disks.
 func FindIO(root string, user int) (*Tree, error) {
 	return find(root, user, "io", "blkio", "blkio.throttle.read_bps_device")
 }
 
-// find looks for version 1 first: a controller that belongs to it is not to be had from version 2.
+// find looks for version 1 first: a controller that it owns is not available to version 2.
 func find(root string, user int, controller, v1Name, v1File string) (*Tree, error) {
 	if user != 0 {
 		return nil, errors.New("cgroups need root; run it with sudo")
@@ -41,10 +41,10 @@ func find(root string, user int, controller, v1Name, v1File string) (*Tree, erro
 	}
 	have, err := os.ReadFile(filepath.Join(v2, "cgroup.controllers"))
 	if err != nil {
-		return nil, fmt.Errorf("there is no %s cgroup with %s, this needs Linux: mount the version 1 controller at /sys/fs/cgroup/%s or version 2 at /sys/fs/cgroup", v1Name, v1File, v1Name)
+		return nil, fmt.Errorf("there is no %s cgroup with %s, and this needs Linux: mount the version 1 controller at /sys/fs/cgroup/%s or version 2 at /sys/fs/cgroup", v1Name, v1File, v1Name)
 	}
 	if !hasWord(have, controller) {
-		return nil, fmt.Errorf("%s has the controllers %q, without %s: it is switched off or belongs to version 1", v2, strings.TrimSpace(string(have)), controller)
+		return nil, fmt.Errorf("%s has the controllers %q but not %s: it is switched off or belongs to version 1", v2, strings.TrimSpace(string(have)), controller)
 	}
 	control := filepath.Join(v2, "cgroup.subtree_control")
 	if on, err := os.ReadFile(control); err != nil || !hasWord(on, controller) {
@@ -67,7 +67,7 @@ func hasWord(list []byte, word string) bool {
 // Same reports whether groups of both trees are the same.
 func (t *Tree) Same(o *Tree) bool { return t.dir == o.dir }
 
-// Make makes an empty group, which is to be removed.
+// Make makes an empty group. The caller removes it.
 func (t *Tree) Make(name string) (*Group, error) {
 	g := &Group{filepath.Join(t.dir, name), t.version}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -76,11 +76,11 @@ func (t *Tree) Make(name string) (*Group, error) {
 	return g, nil
 }
 
-// Enter is a shell's script that puts itself into the groups $1 and $2, which may be the same, and
-// becomes the command after that.
+// Enter is a shell script that moves itself into the groups $1 and $2, which may be the same, and
+// then executes the remaining arguments.
 const Enter = `for g in "$1" "$2"; do echo $$ > "$g/cgroup.procs" || exit 125; done; shift 2; exec "$@"`
 
-// exists reports whether there is such a file.
+// exists reports whether a file exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -19,17 +19,17 @@ const (
 	maxDepth      = 256
 )
 
-// Config says what is measured. Files and RecordBytes must be set.
+// Config says what to measure. Files and RecordBytes must be set.
 type Config struct {
-	Files       []string // of records without gaps
+	Files       []string // each holds records without gaps
 	RecordBytes int
-	// Depths is how many reads are under way at once. nil means 1, 2, 4 and 8.
+	// Depths are the numbers of reads under way at once. nil means 1, 2, 4 and 8.
 	Depths []int
-	// Modes is how files are read. nil means both.
+	// Modes are the ways to read. nil means both.
 	Modes []Mode
-	// Rounds is how often each depth and mode has its turn, one after the other. 0 means 3.
+	// Rounds is how often each depth and mode has its turn. 0 means 3.
 	Rounds int
-	// Time is how long a turn reads. 0 means 300 ms; a read that has begun is waited for.
+	// Time is how long a turn reads. 0 means 300 ms. A turn ends when its last read has.
 	Time time.Duration
 	// Seed chooses the records.
 	Seed uint64
@@ -41,10 +41,10 @@ type Mode string
 // The modes.
 const (
 	Direct   Mode = "direct"   // past the page cache
-	Buffered Mode = "buffered" // through it, and cold
+	Buffered Mode = "buffered" // through it, cold
 )
 
-// Rate is what one mode and depth came to, in bytes of records a second.
+// Rate is the speed of one mode and depth, in bytes of records a second.
 type Rate struct {
 	Mode             Mode
 	Depth            int
@@ -53,7 +53,7 @@ type Rate struct {
 	PerRead          time.Duration
 }
 
-// UnsupportedError reports a mode that a file system does not have.
+// UnsupportedError reports a mode that the file system does not support.
 type UnsupportedError struct {
 	Mode Mode
 	Path string
@@ -61,7 +61,7 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("diskbw: %s cannot be read in mode %s: %v", e.Path, e.Mode, e.Err)
+	return fmt.Sprintf("diskbw: %s does not support %s reads: %v", e.Path, e.Mode, e.Err)
 }
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
@@ -73,20 +73,21 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("diskbw: "+format, args...))
 		}
 	}
-	bad(len(c.Files) == 0, "no files")
-	bad(c.RecordBytes < 1 || c.RecordBytes > 1<<30, "records of %d bytes, want 1 to %d", c.RecordBytes, 1<<30)
+	bad(len(c.Files) == 0, "Files is empty")
+	bad(c.RecordBytes < 1 || c.RecordBytes > 1<<30, "RecordBytes is %d, must be 1 to %d", c.RecordBytes, 1<<30)
 	for _, d := range c.Depths {
-		bad(d < 1 || d > maxDepth, "%d reads at once, want 1 to %d", d, maxDepth)
+		bad(d < 1 || d > maxDepth, "Depths has %d, must be 1 to %d", d, maxDepth)
 	}
 	for _, m := range c.Modes {
-		bad(m != Direct && m != Buffered, "mode %q, want %s or %s", m, Direct, Buffered)
+		bad(m != Direct && m != Buffered, "Modes has %q, must be %s or %s", m, Direct, Buffered)
 	}
-	bad(c.Rounds < 0 || c.Time < 0, "%d rounds of %v, want 0 (the default) or more", c.Rounds, c.Time)
+	bad(c.Rounds < 0 || c.Time < 0, "Rounds is %d and Time %v, neither may be negative", c.Rounds, c.Time)
 	return errors.Join(errs...)
 }
 
-// Measure reads. A mode that the file system refuses has no Rate; if that leaves none, the error is
-// an *UnsupportedError. If ctx ends, so does Measure within a record, with ctx's error.
+// Measure reads records and returns a Rate for each mode and depth. A mode that the file system
+// does not support has none; if no mode is left, the error is an *UnsupportedError. If ctx ends,
+// Measure returns its error within a record.
 func Measure(ctx context.Context, c Config) ([]Rate, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func Measure(ctx context.Context, c Config) ([]Rate, error) {
 	return turns.measure(ctx, c)
 }
 
-// turns is what the turns read with.
+// turns holds what the turns share.
 type turns struct {
 	modes   []Mode
 	files   map[Mode][]*os.File
@@ -159,13 +160,13 @@ func openTurns(c Config) (_ *turns, err error) {
 		}
 	}
 	if len(t.records) == 0 {
-		return t, fmt.Errorf("diskbw: no file of %d is as long as a record of %d bytes", len(c.Files), c.RecordBytes)
+		return t, fmt.Errorf("diskbw: none of %d files is as long as a record of %d bytes", len(c.Files), c.RecordBytes)
 	}
 	t.pool, err = newBuffers(slices.Max(c.Depths), c.RecordBytes)
 	return t, err
 }
 
-// openAll opens all files in one mode, or none.
+// openAll opens all files in a mode, or none of them.
 func openAll(paths []string, mode Mode) (files []*os.File, err error) {
 	for _, path := range paths {
 		f, err := open(path, mode)
@@ -183,7 +184,7 @@ func openAll(paths []string, mode Mode) (files []*os.File, err error) {
 func (t *turns) close() {
 	for _, files := range t.files {
 		for _, f := range files {
-			f.Close() // was only read
+			f.Close() // only read
 		}
 	}
 	if t.pool != nil {
@@ -191,7 +192,7 @@ func (t *turns) close() {
 	}
 }
 
-// measure gives every mode and depth its turns, by rounds.
+// measure gives each mode and depth a turn, round after round.
 func (t *turns) measure(ctx context.Context, c Config) ([]Rate, error) {
 	type key struct {
 		mode  Mode

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// files makes files of so many bytes each.
+// files makes files of the given sizes.
 func files(t *testing.T, sizes ...int) []string {
 	t.Helper()
 	var out []string
@@ -23,7 +23,7 @@ func files(t *testing.T, sizes ...int) []string {
 	return out
 }
 
-// TestMeasure reads records that begin anywhere, the last of which ends with its file.
+// TestMeasure reads unaligned records, the last of which ends with its file.
 func TestMeasure(t *testing.T) {
 	const record = 10_000
 	rates, err := Measure(context.Background(), Config{
@@ -40,7 +40,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	if seen[Buffered] != 2 || seen[Direct] != 2 && seen[Direct] != 0 {
-		t.Errorf("rates %v, want two depths of every mode that there is", seen)
+		t.Errorf("rates %v, want two depths of every supported mode", seen)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCutShort holds that a file that lost its end meanwhile is an error and no endless loop.
+// TestCutShort reads a file that lost its end: an error, and no endless loop.
 func TestCutShort(t *testing.T) {
 	path := files(t, 100)[0]
 	f, err := os.Open(path)

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a file in a mode. Buffered reads are refused: this system has no way to give up what
-// the cache holds of a file, so that they would show the speed of memory.
+// open opens a file in a mode. Buffered reads are refused: this system cannot drop what the cache
+// holds of a file, so they would show the speed of memory.
 func open(path string, mode Mode) (*os.File, error) {
 	if mode == Buffered {
-		return nil, &UnsupportedError{Mode: mode, Path: path, Err: errors.New("cached pages cannot be given up here")}
+		return nil, &UnsupportedError{Mode: mode, Path: path, Err: errors.New("this system cannot drop cached pages")}
 	}
 	f, err := os.Open(path)
 	if err != nil {

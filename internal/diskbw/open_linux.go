@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a file in a mode. Which file systems have direct reads shows when they are asked.
+// open opens a file in a mode. Only trying shows whether a file system supports direct reads.
 func open(path string, mode Mode) (*os.File, error) {
 	flags := os.O_RDONLY
 	if mode == Direct {
@@ -24,7 +24,7 @@ func open(path string, mode Mode) (*os.File, error) {
 	return f, nil
 }
 
-// forget gives up what the page cache holds of a file. Pages that a process has mapped stay.
+// forget drops what the page cache holds of a file. Pages that a process has mapped stay.
 func forget(f *os.File) error {
 	return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 }

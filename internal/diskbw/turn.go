@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turn reads random records in one mode, so many at once, until the time is over. It returns how
-// many, how long that took, and the time of all reads together.
+// turn reads random records in a mode, depth of them at once, until the time is over. It returns
+// how many it read, how long that took, and the summed time of all reads.
 func (t *turns) turn(ctx context.Context, c Config, mode Mode, depth int) (reads int, took, waited time.Duration, err error) {
 	order := t.random.Perm(len(t.records))
 	if mode == Buffered {
-		// A turn reads no record that another one of its reads brought in, as long as there are
-		// enough of them.
+		// Within the turn no record is read twice, so none comes from the cache.
 		for i := range t.files[mode] {
 			if err := forget(t.files[mode][i]); err != nil {
-				return 0, 0, 0, fmt.Errorf("diskbw: %s: giving up cached pages: %w", c.Files[i], err)
+				return 0, 0, 0, fmt.Errorf("diskbw: %s: dropping cached pages: %w", c.Files[i], err)
 			}
 		}
 	}
@@ -54,8 +53,8 @@ func (t *turns) turn(ctx context.Context, c Config, mode Mode, depth int) (reads
 	return int(done.Load()), took, time.Duration(ns.Load()), errors.Join(errs...)
 }
 
-// read reads a record. Direct reads begin and end where they may, so that a record that is not
-// aligned brings a little more with it.
+// read reads a record. Direct reads begin and end at multiples of Align, so an unaligned record
+// takes a little more.
 func (t *turns) read(r record, mode Mode, buf []byte, bytes int) error {
 	f := t.files[mode][r.file]
 	from, to := r.offset, r.offset+int64(bytes)
@@ -65,8 +64,7 @@ func (t *turns) read(r record, mode Mode, buf []byte, bytes int) error {
 	return readFull(f, buf[:to-from], from, int(r.offset+int64(bytes)-from))
 }
 
-// readFull reads until least bytes are there; the end of the file may come between least and
-// len(buf).
+// readFull reads at least least bytes; the file may end between least and len(buf).
 func readFull(f *os.File, buf []byte, at int64, least int) error {
 	for got := 0; got < least; {
 		n, err := unix.Pread(int(f.Fd()), buf[got:], at+int64(got))
@@ -83,18 +81,18 @@ func readFull(f *os.File, buf []byte, at int64, least int) error {
 	return nil
 }
 
-// buffers is memory to read into, aligned, outside the Go heap.
+// buffers is aligned memory to read into, outside the Go heap.
 type buffers struct {
 	mapping []byte
 	each    int
 }
 
-// newBuffers makes n buffers for records of so many bytes and what alignment adds.
+// newBuffers allocates n buffers for records of the given size and what alignment adds.
 func newBuffers(n, bytes int) (*buffers, error) {
 	each := (bytes + Align - 1 + Align) / Align * Align
 	m, err := unix.Mmap(-1, 0, n*each, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("diskbw: no memory for %d reads of %d bytes: %w", n, bytes, err)
+		return nil, fmt.Errorf("diskbw: cannot allocate buffers for %d reads of %d bytes: %w", n, bytes, err)
 	}
 	for i := 0; i < len(m); i += Align { // so that no turn pays for the first touch
 		m[i] = 1
@@ -106,6 +104,6 @@ func (b *buffers) of(i int) []byte { return b.mapping[i*b.each : (i+1)*b.each] }
 
 func (b *buffers) release() {
 	if err := unix.Munmap(b.mapping); err != nil {
-		panic(fmt.Sprintf("diskbw: a mapping of ours cannot be given back: %v", err))
+		panic(fmt.Sprintf("diskbw: cannot unmap the buffers: %v", err))
 	}
 }

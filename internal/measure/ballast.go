@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	ballastPiece = 64 << 20  // what is given up at once
-	ballastLead  = 512 << 20 // how far what was given up is ahead of what the group has
+	ballastPiece = 64 << 20  // released at once
+	ballastLead  = 512 << 20 // released beyond what the group uses
 	ballastLook  = 5 * time.Millisecond
 )
 
-// ballast is memory that the machine really has, held for a group that is about to grow. A virtual
-// machine may have handed the memory that it does not use to its host, and gets it again much more
-// slowly than a disk reads: a cold start there measures the host. What is held is given up piece by
-// piece as the group takes memory, so that the kernel hands the same pages on.
+// ballast is memory held ready for a group that is about to grow. A virtual machine may have
+// returned unused memory to its host, and may get it back much more slowly than a disk reads; a
+// cold start then measures the host. The ballast is released piece by piece as the group takes
+// memory, so that the kernel passes the same pages on.
 type ballast struct {
 	mem   []byte
-	given int // bytes from the start that were given up
+	given int // bytes released, from the start
 }
 
-// hold takes memory and touches all of it.
+// hold allocates memory and touches all of it.
 func hold(bytes int64) (*ballast, error) {
 	n := (int(bytes) + ballastLead + ballastPiece - 1) / ballastPiece * ballastPiece
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -37,14 +37,14 @@ func hold(bytes int64) (*ballast, error) {
 	return &ballast{mem: mem}, nil
 }
 
-// giveTo gives memory up as the group grows, until ctx ends, and then the rest.
+// giveTo releases memory as the group grows, and the rest when ctx ends.
 func (b *ballast) giveTo(ctx context.Context, usage func() int64) {
 	tick := time.NewTicker(ballastLook)
 	defer tick.Stop()
 	for {
 		want := min(usage()+ballastLead, int64(len(b.mem)))
 		for int64(b.given) < want {
-			// cannot fail on a private mapping of ours
+			// this cannot fail for a private mapping
 			_ = unix.Madvise(b.mem[b.given:b.given+ballastPiece], unix.MADV_DONTNEED)
 			b.given += ballastPiece
 		}
@@ -57,7 +57,7 @@ func (b *ballast) giveTo(ctx context.Context, usage func() int64) {
 	}
 }
 
-// beside runs f while a ballast, if there is one, is given up to the group.
+// beside runs f while the ballast, if there is one, is released to the group.
 func (b *ballast) beside(ctx context.Context, usage func() int64, f func() error) error {
 	if b == nil {
 		return f()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBallast lets a group grow: what is given up stays a lead ahead of it, and never ahead by more
-// than a piece; in the end all is gone.
+// TestBallast lets a group grow: what was released stays ahead of it by the lead, and by less than
+// a piece more. In the end everything is released.
 func TestBallast(t *testing.T) {
 	b, err := hold(ballastLead) // twice the lead in all
 	if err != nil {
@@ -26,7 +26,7 @@ func TestBallast(t *testing.T) {
 		given <- b.given
 	}()
 	for range 2 {
-		<-looked // the second look has seen all that the first led to
+		<-looked // the second look comes after everything that the first led to
 	}
 	usage.Store(ballastPiece + 1)
 	for range 3 {

@@ -9,13 +9,13 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/cgroup"
 )
 
-// groups makes groups with memory limits, and cold starts.
+// groups makes cgroups with memory limits, and drops caches.
 type groups struct {
 	tree *cgroup.Tree
 	drop string // the file that drops the page cache
 }
 
-// findGroups finds what is needed below root. The error says what is missing and what to do.
+// findGroups finds what groups needs below root. The error says what is missing and what to do.
 func findGroups(root string, user int) (*groups, error) {
 	tree, err := cgroup.FindMemory(root, user)
 	if err != nil {
@@ -23,7 +23,7 @@ func findGroups(root string, user int) (*groups, error) {
 	}
 	g := &groups{tree: tree, drop: filepath.Join(root, "proc/sys/vm/drop_caches")}
 	if _, err := os.Stat(g.drop); err != nil {
-		return nil, fmt.Errorf("the page cache cannot be dropped, this needs Linux: %w", err)
+		return nil, fmt.Errorf("the page cache cannot be dropped without Linux: %w", err)
 	}
 	return g, nil
 }
@@ -40,7 +40,7 @@ func (g *groups) make(name string, limit int64) (*cgroup.Group, error) {
 	return n, nil
 }
 
-// dropCaches makes the next start a cold one. The caller has synced.
+// dropCaches makes the next start a cold one. The caller must have synced.
 func (g *groups) dropCaches() error {
 	if err := os.WriteFile(g.drop, []byte("3"), 0); err != nil {
 		return fmt.Errorf("dropping the page cache: %w", err)

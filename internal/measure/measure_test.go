@@ -16,7 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/cgroup"
 )
 
-// fakeRoot makes what findGroups looks for; files are paths and their content.
+// fakeRoot makes the files that findGroups looks for, by path.
 func fakeRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -50,8 +50,8 @@ func TestFindGroups(t *testing.T) {
 	}
 }
 
-// program is a stand-in for moeflux-actor: its synth makes a file, its doctor and bench print what
-// is known, and it empties the group's folder, which a kernel does by itself.
+// program stands in for moeflux-actor: its synth makes a file, its doctor and bench print fixed
+// figures, and it empties the group's folder, as a kernel would.
 const program = `#!/bin/sh
 echo "$@" >>%[1]s/calls
 case $1 in
@@ -62,7 +62,7 @@ esac
 rm -f %[1]s/limits/moeflux-*/*
 `
 
-// TestMeasure runs all of it with a stand-in for the program and for the kernel.
+// TestMeasure runs everything with stand-ins for the program and the kernel.
 func TestMeasure(t *testing.T) {
 	dir := fakeRoot(t, map[string]string{"drop": "", "limits/memory.limit_in_bytes": ""})
 	bin := filepath.Join(dir, "program")
@@ -123,7 +123,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureFails holds that what the program says comes through, and that no group is left.
+// TestMeasureFails reports what the program said, and leaves no group behind.
 func TestMeasureFails(t *testing.T) {
 	dir := fakeRoot(t, map[string]string{"drop": "", "limits/x": "", "models/qwen3-30b-a3b-mild/weights": "12345678"})
 	bin := filepath.Join(dir, "program")

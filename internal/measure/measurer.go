@@ -32,14 +32,14 @@ type row struct {
 	Share      int         `json:"share_percent"`
 	ModelBytes int64       `json:"model_bytes"`
 	Limit      int64       `json:"limit_bytes"`
-	Layers     int         `json:"layers,omitempty"` // if not the shape's own
+	Layers     int         `json:"layers,omitempty"` // 0 for the shape's own
 	Doctor     *doctor     `json:"doctor"`
 	Runs       []*benchRun `json:"runs"`
 
 	dir string
 }
 
-// doctor is what of doctor --json counts here.
+// doctor is the part of doctor --json that measure uses.
 type doctor struct {
 	Memory *struct {
 		Median float64 `json:"median"`
@@ -51,7 +51,7 @@ type doctor struct {
 	} `json:"disk"`
 }
 
-// benchRun is what of bench --cold --json counts here, and what the system says of it.
+// benchRun is the part of bench --cold --json that measure uses, and what the system counted.
 type benchRun struct {
 	TopK     int    `json:"experts_per_token"`
 	ExpertIO string `json:"expert_io"`
@@ -82,13 +82,13 @@ type benchRun struct {
 	} `json:"cases"`
 
 	PeakBytes int64 `json:"peak_bytes"` // of the group, cached file pages included
-	// that the process had read from disk, measurements of the disk and the opening included
+	// bytes that the process read from disk, including opening the model and measuring the disk
 	DiskBytes   int64 `json:"disk_bytes"`
-	MajorFaults int64 `json:"major_faults"` // pages that it had to wait for
+	MajorFaults int64 `json:"major_faults"` // pages that the process waited for
 }
 
-// measure makes the models that are missing and measures all rows by turns. When it is stopped it
-// returns the rows that have a run.
+// measure makes the models that are missing and measures all rows in turns. If it is interrupted,
+// it returns the rows that have a run.
 func (m *measurer) measure(ctx context.Context) ([]*row, error) {
 	rows, err := m.rows(ctx)
 	if err != nil {
@@ -139,10 +139,10 @@ func (m *measurer) bench(ctx context.Context, r *row) (*benchRun, error) {
 	return run, nil
 }
 
-// cost is what the system says of a process.
+// cost is what the system counted for a process.
 type cost struct{ peak, disk, faults int64 }
 
-// limited runs the program cold and under the row's limit, and reads the JSON that it prints into
+// limited runs the program cold, under the row's limit, and decodes the JSON that it prints into
 // out.
 func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string) (c cost, err error) {
 	m.made++
@@ -180,7 +180,7 @@ func (m *measurer) limited(ctx context.Context, r *row, out any, args ...string)
 	return c, nil
 }
 
-// rows lists what is to be measured, and makes the models.
+// rows lists what to measure, and makes the models.
 func (m *measurer) rows(ctx context.Context) ([]*row, error) {
 	var rows []*row
 	for _, shape := range m.o.shapes {
@@ -205,8 +205,8 @@ func (m *measurer) rows(ctx context.Context) ([]*row, error) {
 	return rows, nil
 }
 
-// model returns the directory of a model and makes it if it is missing. experts is another route's
-// model, whose expert files it shares, or "".
+// model returns the directory of a model, which it makes if it is missing. experts is "" or the
+// model of another route, whose expert files it shares.
 func (m *measurer) model(ctx context.Context, shape, route, experts string) (string, error) {
 	name := shape + "-" + route
 	if m.o.layers > 0 {

@@ -8,32 +8,30 @@ import (
 	"slices"
 )
 
-// peers are what other programs decode, in tokens a second: the median of cold starts in a memory
-// cgroup with cached file pages counted, 64 tokens, two AMD Zen 5 cores, a disk of 2 to 4 GB/s.
-// Models were made with the laws of the same names, limits are the same shares.
+// peers are the decoding speeds of other programs in tokens a second: medians of cold starts in a
+// memory cgroup that counts cached file pages, 64 tokens, two AMD Zen 5 cores, a disk of 2 to 4
+// GB/s. Their models had the same routing laws, and the limits were the same shares.
 var peers = []struct {
 	shape, route string
 	share        int
 	mapped       float64 // llama.cpp, mapping the file
-	deferred     float64 // ik_llama.cpp with deferred experts; 0 where it was not measured
+	deferred     float64 // ik_llama.cpp with deferred experts; 0 if not measured
 }{
 	{"qwen3-30b-a3b", "mild", 25, 1.17, 1.55}, {"qwen3-30b-a3b", "mild", 50, 1.97, 3.0},
 	{"qwen3-30b-a3b", "uniform", 25, 0.68, 0.81}, {"qwen3-30b-a3b", "uniform", 50, 0.80, 1.12},
 	{"qwen3.5-35b-a3b", "mild", 25, 2.06, 2.8}, {"qwen3.5-35b-a3b", "mild", 50, 2.9, 3.6},
 }
 
-// limit is what a token would take if nothing but disk and memory mattered, and both went on at
-// once.
+// limit is the time of a token if only disk and memory mattered and both worked at once.
 type limit struct {
-	// of a token: what the best possible cache reads, at the disk's bandwidth
+	// of a token: what the best possible cache reads, at the best bandwidth of the disk
 	Disk float64 `json:"disk_seconds"`
 	// of a token: what it touches, at the memory's bandwidth
 	Compute float64 `json:"compute_seconds"`
 	Speed   float64 `json:"tokens_per_second"`
 }
 
-// limitOf returns the limit of one run; ok is false if a bandwidth, or what the best cache reads,
-// is not known.
+// limitOf returns the limit of one run; ok is false if a bandwidth or the best cache is unknown.
 func limitOf(d *doctor, run *benchRun) (l limit, ok bool) {
 	disk := 0.0
 	for _, r := range d.Disk {
@@ -52,7 +50,7 @@ func limitOf(d *doctor, run *benchRun) (l limit, ok bool) {
 // speed returns tokens a second of the decoding.
 func (b *benchRun) speed() float64 { return b.Cases[0].Runs[0].Decode.TokensPerSecond }
 
-// middle returns the run of median speed, of an even number the slower of the middle two.
+// middle returns the run of median speed; of an even number, the slower of the middle two.
 func (r *row) middle() *benchRun {
 	runs := slices.Clone(r.Runs)
 	slices.SortFunc(runs, func(a, b *benchRun) int {
@@ -67,7 +65,7 @@ func (r *row) middle() *benchRun {
 	return runs[(len(runs)-1)/2]
 }
 
-// summary is a row's figures: of the run of median speed but for the spread.
+// summary holds a row's figures: those of the run of median speed, and the spread of all.
 type summary struct {
 	Speed      float64  `json:"tokens_per_second"`
 	Min        float64  `json:"min"`
@@ -81,9 +79,9 @@ type summary struct {
 	Mapped     float64  `json:"peer_mapped,omitempty"`
 	Deferred   float64  `json:"peer_deferred,omitempty"`
 	TimesBest  *float64 `json:"times_best_peer"` // null if there is none
-	Limit      *limit   `json:"limit"`           // null if it is not known
+	Limit      *limit   `json:"limit"`           // null if unknown
 	LimitShare *float64 `json:"limit_share"`
-	Forecast   *float64 `json:"forecast_share"` // the speed, of what bench foretold
+	Forecast   *float64 `json:"forecast_share"` // the speed, as a share of bench's forecast
 }
 
 func (r *row) summary() summary {
@@ -128,8 +126,8 @@ func writeTable(w io.Writer, o *options, rows []*row) error {
 		}
 		return fmt.Sprintf("%.2f", x)
 	}
-	_, err := fmt.Fprintf(w, "Cold start, prompts of %d tokens, %d decoded, medians of %d runs (least to most) by turns; a limit's share is of the model's size, file pages count.\n"+
-		"The limit of speed is max(disk, compute): what the best possible cache of as many slots reads at doctor's disk bandwidth, or what a token touches at the memory's.\n\n", o.prompt, o.gen, o.runs)
+	_, err := fmt.Fprintf(w, "Cold start, prompts of %d tokens, %d decoded, medians of %d runs in turns (least to most); limits are shares of the model's size and count file pages.\n"+
+		"The limit of speed is max(disk, compute): what the best possible cache with as many slots reads at doctor's best disk bandwidth, or what a token touches at the memory's.\n\n", o.prompt, o.gen, o.runs)
 	if err != nil {
 		return err
 	}
@@ -157,7 +155,7 @@ func writeTable(w io.Writer, o *options, rows []*row) error {
 	return nil
 }
 
-// writeJSON writes all figures; "" for not at all.
+// writeJSON writes all figures, unless path is "".
 func writeJSON(path string, rows []*row) error {
 	if path == "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Discard gives the system back the pages that lie wholly in mem, which is private memory of a
-// mapping without a file. What they hold until they are written again is undefined.
+// Discard returns to the system the pages that lie entirely in mem, which must belong to a private
+// mapping without a file. Their content is undefined until they are written again.
 func Discard(mem []byte) error {
 	page := uintptr(os.Getpagesize())
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % page)
@@ -23,7 +23,7 @@ func Discard(mem []byte) error {
 		return nil
 	}
 	if err := unix.Madvise(mem, discardAdvice); err != nil {
-		return fmt.Errorf("sysmem: giving back %d bytes: %w", len(mem), err)
+		return fmt.Errorf("sysmem: discarding %d bytes: %w", len(mem), err)
 	}
 	return nil
 }

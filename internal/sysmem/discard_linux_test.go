@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDiscard gives back the middle of some memory: whole pages of it are zero again, on which
-// Linux can be held, and what lies outside, and the pages at both ends that it has only a part of,
-// are as before.
+// TestDiscard discards the middle of some memory. Linux promises that its whole pages are zero
+// afterwards. Everything outside, and the pages of which it has only a part, must not change.
 func TestDiscard(t *testing.T) {
 	page := os.Getpagesize()
 	mem, err := unix.Mmap(-1, 0, 8*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

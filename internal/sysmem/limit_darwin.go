@@ -1,4 +1,4 @@
 package sysmem
 
-// Limit returns false: this system has no limits of memory for groups of processes.
+// Limit returns false: this system does not limit the memory of groups of processes.
 func Limit() (bytes int64, ok bool) { return 0, false }

@@ -1,8 +1,8 @@
 package sysmem
 
-// Limit returns the memory that a cgroup allows this process and all others in it, in bytes; false
-// if that is no less than the machine has, or if the system does not tell. File pages that they
-// read count against it.
+// Limit returns the bytes of memory that a cgroup allows all its processes, including this one;
+// false if that is no less than the machine has, or unknown. File pages that the processes read
+// count too.
 func Limit() (bytes int64, ok bool) { return limit("/") }
 
 func limit(root string) (int64, bool) {

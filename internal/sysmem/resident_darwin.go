@@ -2,5 +2,5 @@
 
 package sysmem
 
-// ReadResident returns ErrUnknown: without cgo the system tells only what the process had at most.
+// ReadResident returns ErrUnknown: without cgo the system provides only the maximum.
 func ReadResident() (Resident, error) { return Resident{}, ErrUnknown }

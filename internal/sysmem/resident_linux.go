@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReadResident returns what this process has in memory at this moment.
+// ReadResident returns what this process has in memory now.
 func ReadResident() (Resident, error) { return readResident(os.DirFS("/")) }
 
 func readResident(root fs.FS) (Resident, error) {

@@ -1,5 +1,5 @@
-// Package sysmem tells how much memory this process may use, which is the machine's or less if a
-// cgroup says so, and how much it uses.
+// Package sysmem reports how much memory this process may use, by the machine and by its cgroups,
+// and how much it uses.
 package sysmem
 
 import (
@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Info is in bytes.
+// Info holds sizes in bytes.
 type Info struct {
 	Total int64 // of the machine, or of the cgroup if that is less
-	// that can be taken without swapping, page cache counted as free, this process's mapped files
-	// too
+	// what can be allocated without swapping; page cache counts as free, even this process's mapped
+	// files
 	Available int64
-	// Stalled is how long tasks have waited for memory since some time in the past; 0 where the
-	// system does not tell. It is of the cgroup where that is known.
+	// Stalled is how long tasks have waited for memory since some time in the past: those of the
+	// cgroup, if the kernel measures them, else all. 0 if unknown.
 	Stalled time.Duration
 }
 
-// Resident is what of a process is in memory, in bytes.
+// Resident is the part of a process that is in memory, in bytes.
 type Resident struct {
 	All int64
-	Own int64 // without mapped files and what it shares with other processes
+	Own int64 // without mapped files and memory shared with other processes
 }
 
-// ErrUnknown is the error where the system does not tell.
-var ErrUnknown = errors.New("sysmem: this system does not tell")
+// ErrUnknown reports a figure that the system does not provide.
+var ErrUnknown = errors.New("sysmem: not provided by this system")
 
-// Read returns the figures of this moment.
+// Read returns the present figures.
 func Read() (Info, error) {
 	m, err := NewMonitor()
 	if err != nil {

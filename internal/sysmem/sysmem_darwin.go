@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monitor reads the figures again and again.
+// Monitor reads the figures repeatedly.
 type Monitor struct{}
 
 // NewMonitor returns a monitor, which must be closed.
 func NewMonitor() (*Monitor, error) { return &Monitor{}, nil }
 
-// Read returns the figures of this moment. The system does not tell what is available without cgo;
-// half of its memory is assumed.
+// Read returns the present figures. Without cgo the system does not say what is available; Read
+// assumes half of the memory.
 func (*Monitor) Read() (Info, error) {
 	total, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

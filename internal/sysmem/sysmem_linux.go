@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Monitor reads the figures again and again, and allocates nothing for it. The files are opened
-// once, so limits that change are seen, and a process that is moved to another cgroup goes by the
-// old one. It is for one goroutine at a time.
+// Monitor reads the figures repeatedly without allocating. It opens the files once: it sees limits
+// that change, but keeps to the old cgroup if the process moves to another. Only one goroutine at a
+// time may use it.
 type Monitor struct {
 	buf      [16 << 10]byte
 	meminfo  *os.File
-	pressure *os.File // nil where the kernel does not measure it
+	pressure *os.File // nil if the kernel does not measure it
 	groups   []group
 }
 
-// group is the memory cgroup of this process, or one above it.
+// group is the memory cgroup of this process, or an ancestor.
 type group struct {
 	limits   []*os.File // "max" in a file of v2 is no limit
 	usage    *os.File
@@ -30,7 +30,7 @@ type group struct {
 	active   string
 }
 
-// NewMonitor opens the files, which Close closes.
+// NewMonitor opens the files. Close closes them.
 func NewMonitor() (*Monitor, error) { return newMonitor("/") }
 
 func newMonitor(root string) (*Monitor, error) {
@@ -46,7 +46,7 @@ func newMonitor(root string) (*Monitor, error) {
 	return m, nil
 }
 
-// openGroups opens the files of this process's memory cgroups, as far as there are any.
+// openGroups opens the files of this process's memory cgroups, if there are any.
 func (m *Monitor) openGroups(root string) {
 	names, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Monitor) openGroups(root string) {
 		default:
 			continue
 		}
-		// Limits hold on the whole way up. Inside a container the group's own folder may be the
+		// The limits of all ancestors apply. Inside a container the group's own folder may be the
 		// mount's root.
 		top := filepath.Join(root, dir)
 		for at := filepath.Join(top, parts[2]); len(at) >= len(top); at = filepath.Dir(at) {
@@ -80,7 +80,8 @@ func (m *Monitor) openGroups(root string) {
 	}
 }
 
-// openV2 opens a group of the unified hierarchy; the lowest one that measures pressure gives that.
+// openV2 opens a group of the unified hierarchy. Pressure comes from the lowest one that measures
+// it.
 func (m *Monitor) openV2(at string) group {
 	if m.pressure == nil {
 		m.pressure, _ = os.Open(filepath.Join(at, "memory.pressure"))
@@ -119,7 +120,7 @@ func (m *Monitor) Close() {
 	}
 }
 
-// Read returns the figures of this moment.
+// Read returns the present figures.
 func (m *Monitor) Read() (Info, error) {
 	raw, err := m.read(m.meminfo)
 	if err != nil {
@@ -137,7 +138,7 @@ func (m *Monitor) Read() (Info, error) {
 		}
 	}
 	if m.pressure != nil {
-		// a kernel may know the file and not measure
+		// the file may exist although the kernel does not measure
 		if raw, err := m.read(m.pressure); err == nil {
 			info.Stalled = stalled(raw)
 		}
@@ -145,8 +146,8 @@ func (m *Monitor) Read() (Info, error) {
 	return info, nil
 }
 
-// readGroup lowers the figures to what a group allows. Page cache counts as free, even where it is
-// in use: whoever plans knows what of its own files it needs.
+// readGroup lowers the figures to what a group allows. Page cache counts as free even if it is in
+// use: the caller knows which of its own files it needs.
 func (m *Monitor) readGroup(g *group, info *Info) error {
 	limit, limited := int64(0), false
 	for _, f := range g.limits {
@@ -176,7 +177,7 @@ func (m *Monitor) readGroup(g *group, info *Info) error {
 	return nil
 }
 
-// read returns a file's content, in memory that the next read uses again.
+// read returns a file's content, in memory that the next read reuses.
 func (m *Monitor) read(f *os.File) ([]byte, error) {
 	n, err := f.ReadAt(m.buf[:], 0)
 	if err != nil && err != io.EOF {
@@ -185,7 +186,7 @@ func (m *Monitor) read(f *os.File) ([]byte, error) {
 	return m.buf[:n], nil
 }
 
-// field returns the number behind a key at the beginning of a line.
+// field returns the number after a key at the beginning of a line.
 func field(raw []byte, key string) (int64, bool) {
 	for len(raw) > 0 {
 		line := raw

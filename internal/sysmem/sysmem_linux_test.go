@@ -96,7 +96,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A limit that changes is seen by the next Read, which allocates nothing.
+// The next Read sees a limit that changed, and allocates nothing.
 func TestMonitor(t *testing.T) {
 	root := plant(t, map[string]string{
 		"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "500000\n",

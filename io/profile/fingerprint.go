@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Fingerprint names a packed model, wherever its directory lies.
+// Fingerprint identifies a packed model, wherever its directory is.
 type Fingerprint [sha256.Size]byte
 
-// String returns it in hexadecimal digits.
+// String returns the fingerprint in hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// maxText is the size up to which a file's content counts.
+// maxText is the largest size of a file whose content counts.
 const maxText = 64 << 20
 
 // Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and
-// of the content of those that describe the others, *.json. Weights are not read: a pack with
-// checksums.json names theirs there.
+// of the content of *.json, which describe the others. It does not read weights; checksums.json, if
+// there is one, stands for them.
 func Of(dir string) (Fingerprint, error) {
 	h := sha256.New()
 	root, err := filepath.EvalSymlinks(dir)

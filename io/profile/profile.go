@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// Horizon is the rows that a profile counts at most. What was counted before fades as more
-	// comes.
+	// Horizon is the most rows that a profile counts. Older counts fade as newer ones arrive.
 	Horizon = 1 << 16
-	// MaxKeys bounds layers times experts, for files that lie.
+	// MaxKeys bounds layers times experts, in case a file's header is wrong.
 	MaxKeys = 1 << 22
 )
 
-// Profile is how many of some rows used each expert. The counts fade together, so they are shares
-// of rows with some precision.
+// Profile counts the rows that used each expert. All counts fade together, so they remain shares of
+// the rows.
 type Profile struct {
-	Layers, Experts int      // layers, those without experts have zeros, and experts of each
-	Rows            uint32   // that the counts are of
-	Uses            []uint32 // [layers, experts]: rows that picked it, at most Rows
+	Layers, Experts int      // layers, including those without experts, and experts of each
+	Rows            uint32   // that were counted
+	Uses            []uint32 // [layers, experts]: rows that picked the expert, at most Rows
 }
 
 // New returns a profile of no rows.
@@ -34,20 +33,20 @@ func New(layers, experts int) (*Profile, error) {
 
 func checkSize(layers, experts int) error {
 	if layers < 1 || experts < 1 || layers > MaxKeys/experts {
-		return fmt.Errorf("profile: %d layers of %d experts, want 1 or more of each and at most %d together", layers, experts, MaxKeys)
+		return fmt.Errorf("profile: %d layers of %d experts; there must be 1 or more of each, and at most %d experts in all", layers, experts, MaxKeys)
 	}
 	return nil
 }
 
-// ErrSize reports counts of another number of layers or experts.
-var ErrSize = errors.New("profile: counts of another number of experts")
+// ErrSize reports counts for a different number of experts.
+var ErrSize = errors.New("profile: wrong number of counts")
 
-// Merge adds the counts of so many rows, [layers, experts]. Together they count at most Horizon
-// rows: what was known before fades to make room, and of a longer run than that the shares alone
-// remain. An expert counts at most once a row; negative counts are none.
+// Merge adds the counts of some rows, [layers, experts]. A profile counts at most Horizon rows:
+// older counts fade to make room, and a run of more rows is scaled down. An expert counts at most
+// once a row, and a negative count is 0.
 func (p *Profile) Merge(rows int64, uses []int64) error {
 	if len(uses) != len(p.Uses) {
-		return fmt.Errorf("%w: %d, the profile has %d layers of %d", ErrSize, len(uses), p.Layers, p.Experts)
+		return fmt.Errorf("%w: %d for a profile of %d layers of %d experts", ErrSize, len(uses), p.Layers, p.Experts)
 	}
 	if rows <= 0 {
 		return nil
@@ -67,8 +66,8 @@ func (p *Profile) Merge(rows int64, uses []int64) error {
 	return nil
 }
 
-// Share returns the share of rows that used the expert with this key, layer·Experts + expert; 0 of
-// no rows.
+// Share returns the share of rows that used the expert with this key, layer·Experts + expert; 0 if
+// there are no rows.
 func (p *Profile) Share(key int) float64 {
 	if p.Rows == 0 {
 		return 0
@@ -76,8 +75,8 @@ func (p *Profile) Share(key int) float64 {
 	return float64(p.Uses[key]) / float64(p.Rows)
 }
 
-// Hottest returns the keys of the n experts used most, most first, of equal ones the smaller first;
-// experts that were never used are not among them.
+// Hottest returns the keys of the n most used experts, most used first, and the smaller key first
+// among equals. It leaves out experts that were never used.
 func (p *Profile) Hottest(n int) []int {
 	var keys []int
 	for k, uses := range p.Uses {

@@ -41,7 +41,7 @@ func TestSaveLoad(t *testing.T) {
 		t.Fatalf("a missing file: %v, want %v", err, fs.ErrNotExist)
 	}
 	p := counted(t, 3, 5)
-	for range 2 { // the second takes the first one's place
+	for range 2 { // the second replaces the first
 		if err := p.Save(path, ours); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestSaveLoad(t *testing.T) {
 	}
 }
 
-// A file of which any bit is another one, or that is cut short or goes on, is refused.
+// A file with any flipped bit, or that is too short or too long, is refused.
 func TestDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p")
 	raw := counted(t, 2, 3).encode(ours)
@@ -88,7 +88,7 @@ func TestDamage(t *testing.T) {
 		refused("cut short", raw[:i])
 	}
 	refused("a byte more", append(slices.Clone(raw), 0))
-	// More uses than rows, with a checksum that agrees.
+	// More uses than rows, with the right checksum.
 	body := slices.Clone(raw[:len(raw)-sha256.Size])
 	binary.LittleEndian.PutUint32(body[headerSize:], 101)
 	sum := sha256.Sum256(body)
@@ -146,21 +146,21 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	shares(0, 0, 0)
-	merge(0, 5, 5, 5) // no rows, nothing
+	merge(0, 5, 5, 5) // no rows: nothing changes
 	shares(0, 0, 0)
 	merge(100, 100, 50, 0)
 	merge(100, 0, 50, 0)
 	shares(0.5, 0.5, 0)
-	// Half of the horizon is new, so what was there counts half.
+	// Half of the horizon is new, so the older counts are halved.
 	merge(Horizon-200, Horizon/2-100, 0, 0)
 	merge(Horizon/2, 0, 0, Horizon/2)
 	shares(0.25, 0.25*200/Horizon, 0.5)
-	merge(10*Horizon, 0, 5*Horizon, 0) // a long run leaves nothing of before
+	merge(10*Horizon, 0, 5*Horizon, 0) // a long run displaces everything older
 	shares(0, 0.5, 0)
 	if p.Rows != Horizon {
 		t.Errorf("%d rows, want %d", p.Rows, Horizon)
 	}
-	merge(100, -7, 1000, math.MaxInt64) // as good as 0, 100, 100
+	merge(100, -7, 1000, math.MaxInt64) // counts as 0, 100, 100
 	shares(0, (0.5*(Horizon-100)+100)/Horizon, 100.0/Horizon)
 	if err := p.Merge(1, make([]int64, 4)); !errors.Is(err, ErrSize) {
 		t.Errorf("four counts for three experts: %v, want %v", err, ErrSize)
@@ -190,7 +190,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// Update adds to what is there, and starts anew where that cannot be used.
+// Update adds to an existing profile, and replaces one that cannot be used.
 func TestUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p")
 	for i, want := range []uint32{10, 20, 10} {
@@ -214,8 +214,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// A model has the same fingerprint wherever it lies, and another one if a file's name, size or
-// description is another.
+// A model's fingerprint does not depend on its place, but on every file's name and size and on the
+// content of descriptions.
 func TestFingerprint(t *testing.T) {
 	write := func(dir, name, content string) {
 		t.Helper()
@@ -267,7 +267,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic, and what is accepted is what would be written.
+// Whatever the bytes, nothing panics, and accepted content is what encode would write.
 func FuzzParse(f *testing.F) {
 	f.Add(counted(f, 2, 3).encode(ours))
 	f.Add([]byte(magic))
@@ -289,7 +289,7 @@ func FuzzParse(f *testing.F) {
 			p.Hottest(10)
 		}
 		check(raw)
-		// The same with a checksum that agrees, for what lies behind it.
+		// The same with the right checksum, to get past that check.
 		sum := sha256.Sum256(raw)
 		check(append(slices.Clone(raw), sum[:]...))
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 )
 
-// nothing has the calls that a contender does without.
+// nothing provides the calls that a contender does not need.
 type nothing struct{}
 
 func (nothing) visit(*visit)      {}
@@ -15,7 +15,7 @@ func (nothing) hold([]use, []use) {}
 func (nothing) hit(int32)         {}
 func (nothing) release([]use)     {}
 
-// queue is a list of keys that also finds them.
+// queue is a list of keys with an index.
 type queue struct {
 	l  *list.List
 	at map[int32]*list.Element
@@ -46,7 +46,7 @@ func (q queue) pop(held []bool) int32 {
 	return -1
 }
 
-// lru takes out the least recently used; never one of stay.
+// lru evicts the least recently used expert, but none of stay.
 type lru struct {
 	nothing
 	queue
@@ -67,7 +67,7 @@ func (p *lru) insert(k int32) {
 }
 func (p *lru) evict(_ int32, held []bool) int32 { return p.pop(held) }
 
-// chance takes out any.
+// chance evicts any expert.
 type chance struct {
 	nothing
 	keys []int32
@@ -86,7 +86,7 @@ func (p *chance) evict(_ int32, held []bool) int32 {
 	}
 }
 
-// lru2 takes out the one whose last use but one is longest ago.
+// lru2 evicts the expert whose last use but one is longest ago.
 type lru2 struct {
 	nothing
 	clock int
@@ -124,12 +124,13 @@ func (p *lru2) evict(_ int32, held []bool) int32 {
 	return k
 }
 
-// sieve keeps a queue in order of arrival and a hand that spares what was used since it came by.
+// sieve keeps a queue in order of arrival and a hand that spares what was used since it last
+// passed.
 type sieve struct {
 	nothing
 	queue
 	used map[int32]bool
-	hand int32 // key where it goes on, -1 for the oldest
+	hand int32 // the key at which it continues; -1 for the oldest
 }
 
 func newSieve() *sieve { return &sieve{queue: newQueue(), used: map[int32]bool{}, hand: -1} }
@@ -157,7 +158,7 @@ func (p *sieve) evict(_ int32, held []bool) int32 {
 	}
 }
 
-// s3fifo has a small queue for what is new, a main one, and remembers what left the small one
+// s3fifo has a small queue for new experts and a main one, and remembers what left the small one
 // unused.
 type s3fifo struct {
 	nothing
@@ -203,8 +204,7 @@ func (p *s3fifo) evict(_ int32, held []bool) int32 {
 	}
 }
 
-// arc balances a list of what was used once and one of what was used again by what it misses of
-// either.
+// arc balances a list of experts used once and a list of experts used again by the misses of each.
 type arc struct {
 	nothing
 	once, again, onceGone, againGone queue
@@ -261,7 +261,7 @@ func (p *arc) evict(wanted int32, held []bool) int32 {
 // order is the policy of the package.
 type order struct{ *policy.Order }
 
-// newOrder returns it with one half-life, or for 0 with the two that it has by default.
+// newOrder returns the policy with one half-life; 0 means its two defaults.
 func newOrder(t *trace, halfLife float64) order {
 	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, Short: halfLife, Long: halfLife})
 	if err != nil {
@@ -285,7 +285,7 @@ func (p order) hold(wave, later []use) {
 	}
 }
 func (order) hit(int32)    {}
-func (order) insert(int32) {} // release makes it one that may leave
+func (order) insert(int32) {} // release lets it leave
 func (p order) evict(int32, []bool) int32 {
 	k, ok := p.Evict()
 	if !ok {
@@ -318,7 +318,7 @@ func (p *layerLRU) of(k int32) *lru { return p.layers[int(k)/p.experts] }
 func (p *layerLRU) hit(k int32)     { p.of(k).hit(k) }
 func (p *layerLRU) insert(k int32)  { p.of(k).insert(k) }
 
-// evict takes from the wanted expert's own layer if that has its share, else from whichever has
+// evict takes an expert of the same layer if that layer has its share, else of the layer with the
 // most.
 func (p *layerLRU) evict(wanted int32, held []bool) int32 {
 	from := p.of(wanted)

@@ -1,20 +1,19 @@
-// Package policy says which expert leaves its slot when another needs the room. It knows
-// numbers of layers, rows and experts, and nothing of slots, reads or messages: what holds the
-// experts tells an [Order] what the routers pick and which experts could leave, and asks it which
-// should.
+// Package policy decides which expert leaves its slot when another needs the room. It works on
+// numbers of layers, rows and experts, and knows nothing about slots, reads or messages: the caller
+// tells an [Order] what the routers pick and which experts may leave, and asks which one should.
 //
-// An expert's uses count, and count less as rows go by, so that its score over what it could be is
-// an estimate of the chance p that the next row of its layer picks it. Layers come in a fixed
-// order, so the distance d to that layer's next turn is known too, in passes through the model. The
-// expert that is expected to wait longest, 1/p - 1 passes and d, leaves: the optimum is to take the
-// one whose next use lies farthest, and this is the estimate of it. A prompt that uses every expert
-// of every layer moves all estimates alike, weighed by how many of its rows picked each expert, so
-// it does not wash out what is wanted often.
+// Each use of an expert adds to its score, and uses lose weight as rows go by. The score, divided
+// by its largest possible value, estimates the chance p that the next row of the layer picks the
+// expert. Layers come in a fixed order, so the distance d to the layer's next turn is known, in
+// passes through the model. The expert that is expected to wait longest, 1/p - 1 passes and d,
+// leaves. The optimum would evict the expert whose next use is farthest away, and this estimates
+// it. A prompt that uses every expert of every layer moves all estimates alike, weighted by how
+// many of its rows picked each expert, so it does not drive out experts that are used often.
 //
-// How fast uses should age depends on the text and the model: experts of a subject come and go with
-// it, others are popular throughout. So two estimates are kept, one that forgets soon and one that
-// remembers, and the one that predicted the latest picks better is used.
+// How fast uses should age depends on the text and the model: some experts come and go with a
+// subject, others are popular throughout. So the package keeps two estimates, one with a short
+// memory and one with a long memory, and uses the one that predicted the latest picks better.
 //
-// docs/experiments.md compares it with other policies, and with the optimum, which knows the
+// docs/experiments.md compares this policy with others, and with the optimum, which knows the
 // future.
 package policy

@@ -3,29 +3,31 @@ package policy
 import "math"
 
 const (
-	// maxWeight is where a layer's scores are scaled down. Their squares stay far below the largest
-	// float64.
+	// maxWeight is the weight at which a layer's scores are scaled down, so that their squares stay
+	// far below the largest float64.
 	maxWeight = 0x1p256
-	// lossPasses is the passes through the model after which an error of an estimate counts 1/e.
+	// lossPasses is how many passes through the model it takes until an error of an estimate counts
+	// 1/e.
 	lossPasses = 64
 )
 
-// estimate is what one half-life makes of the uses: a score for each expert, which over the weight
-// of its layer is the chance that the next row picks it. Only weights grow as time goes by, so
-// experts of a layer keep their order until they are used.
+// estimate holds a score for each expert, for one half-life. The score divided by the weight of the
+// layer is the chance that the next row picks the expert. As time passes only the weights grow, so
+// the experts of a layer keep their order until they are used.
 type estimate struct {
 	experts int
 	life    float64 // half-life in rows
-	// [layers·experts]: Σ of the shares of rows that used it, each times the weight gained then
+	// [layers·experts]: Σ share of the rows that used the expert, times the weight gained at that
+	// visit
 	score  []float64
 	layers []layerWeights // [layers]
-	// Σ (chance - share of rows)² over experts and visits, later visits counting more
+	// Σ (chance - share of rows)² over experts and visits; later visits count more
 	loss float64
-	keep float64 // what a visit leaves of the loss before it
+	keep float64 // the factor by which a visit reduces earlier losses
 }
 
 type layerWeights struct {
-	weight  float64 // of a use by all rows ever; doubles every half-life
+	weight  float64 // the score of an expert that every row has used; doubles every half-life
 	was     float64 // the weight before the last visit
 	gain    float64 // what a use by all rows of the last visit adds
 	squares float64 // Σ score²
@@ -42,8 +44,8 @@ func newEstimate(layers, experts int, life float64) estimate {
 	return e
 }
 
-// visit ages the uses of a layer. Where it scales scores, small ones may become equal, but none
-// overtakes another, so heaps stay heaps.
+// visit ages the uses of a layer. When it scales scores, small ones may become equal, but their
+// order does not change, so heaps stay heaps.
 func (e *estimate) visit(at int, rows float64) {
 	l := &e.layers[at]
 	e.loss = e.loss*e.keep + l.squares/(l.weight*l.weight)
@@ -62,7 +64,7 @@ func (e *estimate) visit(at int, rows float64) {
 	l.gain = l.weight * (1 - 1/grow)
 }
 
-// use counts a use by a share of the rows of the layer's last visit.
+// use counts a use by the given share of the rows of the layer's last visit.
 func (e *estimate) use(at, key int, share float64) {
 	l := &e.layers[at]
 	before := e.score[key]
@@ -73,7 +75,7 @@ func (e *estimate) use(at, key int, share float64) {
 	e.set(at, key, before+l.gain*share)
 }
 
-// set makes a score another one.
+// set changes a score.
 func (e *estimate) set(at, key int, score float64) {
 	l := &e.layers[at]
 	l.squares = max(0, l.squares+score*score-e.score[key]*e.score[key])

@@ -1,6 +1,6 @@
 package policy
 
-// value is what an expert of a layer is ordered by: its score, or what is expected of it.
+// value orders the experts of a layer: it is the score, or what Expect said if that is more.
 func (o *Order) value(at int, key int32) float64 {
 	return max(o.by.score[key], o.hope[key]*o.by.layers[at].weight)
 }
@@ -11,7 +11,7 @@ func (o *Order) before(at int, a, b int32) bool {
 	return va < vb || va == vb && a < b
 }
 
-// raised puts an expert right whose value has grown.
+// raised restores the heap after an expert's value has grown.
 func (o *Order) raised(at, key int) {
 	if i := o.place[key]; i >= 0 {
 		o.down(at, int(i))
@@ -19,7 +19,7 @@ func (o *Order) raised(at, key int) {
 	}
 }
 
-// heapify puts a whole layer in order.
+// heapify orders a whole layer.
 func (o *Order) heapify(at int) {
 	for i := len(o.layers[at].heap)/2 - 1; i >= 0; i-- {
 		o.down(at, i)

@@ -10,66 +10,67 @@ const (
 	minHalfLife, maxHalfLife  = 0.125, 1 << 20
 	// maxKeys bounds layers times experts: keys are int32 in the heaps.
 	maxKeys = 1 << 30
-	// least is the chance that stands for all smaller ones. Its inverse and a distance still add up
-	// exactly enough.
+	// least stands for all smaller chances. Its inverse still leaves a distance enough digits in a
+	// sum.
 	least = 1e-9
-	// better is how far below the other one's error an estimate's must be to take its place.
+	// better is the factor by which an estimate's error must be below the other's to replace it.
 	better = 0.99
 )
 
 // Config sizes an Order.
 type Config struct {
-	// Layers is the layers with routed experts, Experts the experts of each.
+	// Layers is the number of layers with routed experts, Experts the number in each.
 	Layers, Experts int
-	// Short and Long are the rows after which a use counts half, in the estimate that forgets soon
-	// and in the one that remembers. 0 means 6 and 64. Shorter follows a change of subject sooner,
-	// longer tells experts that are popular throughout better from those that are not. Both the
-	// same make one estimate.
+	// Short and Long are the half-lives of a use, in rows, of the two estimates. 0 means 6 and 64.
+	// A shorter one follows a change of subject sooner; a longer one better tells which experts are
+	// popular throughout. If both are equal there is one estimate.
 	Short, Long float64
 }
 
-// Validate reports every field that cannot be, in one error.
+// Validate reports every invalid field in one error.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Layers < 1 || c.Experts < 1 || c.Layers > maxKeys/max(1, c.Experts) {
-		errs = append(errs, fmt.Errorf("policy: %d layers of %d experts, want 1 or more of each and %d together at most", c.Layers, c.Experts, maxKeys))
+		errs = append(errs, fmt.Errorf("policy: %d layers of %d experts; there must be 1 or more of each, and at most %d experts in all", c.Layers, c.Experts, maxKeys))
 	}
 	for _, h := range []float64{c.Short, c.Long} {
 		if h != 0 && !(h >= minHalfLife && h <= maxHalfLife) {
-			errs = append(errs, fmt.Errorf("policy: half-life of %g rows, want %g to %d", h, minHalfLife, maxHalfLife))
+			errs = append(errs, fmt.Errorf("policy: half-life of %g rows, must be %g to %d", h, minHalfLife, maxHalfLife))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Order holds the experts that may leave their slots, keyed layer·Experts + expert, and what is
-// known of the use of all. It takes the same decisions for the same calls, and allocates nothing
-// after New. It is not for several goroutines at once. A key outside the range panics.
+// Order holds the experts that may leave their slots, keyed layer·Experts + expert, and the use of
+// all experts. The same calls lead to the same decisions, and nothing is allocated after New. An
+// Order must not be used by several goroutines at once. A key out of range panics.
 type Order struct {
 	experts int
 	of      []estimate // one or two
-	by      *estimate  // the one that counts
-	now     int        // layer that was visited last
+	by      *estimate  // the one in use
+	now     int        // the layer visited last
 	n       int        // experts that may leave
 	layers  []layer
-	hope    []float64 // [layers·experts]: the chance that Expect lends
-	lent    []bool    // [layers·experts]: is in its layer's list of expected ones
-	place   []int32   // [layers·experts]: where in its layer's heap, -1 for not in it
-	// wait is of each layer the passes that its first expert is expected to wait, after the layer's
-	// next visit; -1 for none. Kept apart from the layers, for Evict runs through all of it.
+	hope    []float64 // [layers·experts]: the chance given to Expect
+	lent    []bool    // [layers·experts]: whether it is in its layer's list of expected experts
+	place   []int32   // [layers·experts]: the place in its layer's heap; -1 if it is not there
+	// wait holds, for each layer, how many passes its first expert is expected to wait after the
+	// layer's next visit; -1 for none. It is apart from the layers because Evict runs through all
+	// of it.
 	wait []float64
-	turn []float64 // [layers]: passes until the next visit of the layer so many behind the next one
+	// [layers]: passes until the next layer's visit, that of the layer after it, and so on
+	turn []float64
 }
 
-// layer is the experts of one layer that may leave, as a heap: the least value first, of equal ones
-// as a rule the smaller key.
+// layer holds the experts of one layer that may leave, as a heap: the least value first, and
+// usually the smaller key first among equals.
 type layer struct {
 	heap     []int32 // keys
 	rows     float64 // of the last visit
-	expected []int32 // keys that Expect lent to
+	expected []int32 // keys that Expect was called for
 }
 
-// New returns an Order that holds nothing and knows nothing.
+// New returns an empty Order.
 func New(c Config) (*Order, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -102,9 +103,9 @@ func New(c Config) (*Order, error) {
 	return o, nil
 }
 
-// Visit says that the layer's router has picked for so many rows, 1 or more: earlier uses of the
-// layer's experts age by that many rows, and what Expect said of them is over. The picks follow by
-// Use.
+// Visit records that the layer's router has picked experts for this many rows, 1 or more. Earlier
+// uses of the layer's experts age by as many rows, and earlier calls of Expect for them no longer
+// count. Calls of Use name the picks.
 func (o *Order) Visit(at, rows int) {
 	if at <= o.now {
 		o.choose()
@@ -125,7 +126,7 @@ func (o *Order) Visit(at, rows int) {
 	o.look(at)
 }
 
-// choose makes the estimate count that foretold the latest picks best.
+// choose selects the estimate that predicted the latest picks best.
 func (o *Order) choose() {
 	best := o.by
 	for i := range o.of {
@@ -143,9 +144,8 @@ func (o *Order) choose() {
 	}
 }
 
-// Use says that so many of the rows of its layer's last visit, 1 or more, picked the expert,
-// whether or not it may leave or is in memory at all. It is called once a visit for each expert
-// that was picked.
+// Use records how many rows of its layer's last visit, 1 or more, picked the expert, whether or not
+// it may leave or is in memory at all. It is called once a visit for each picked expert.
 func (o *Order) Use(key, rows int) {
 	at := key / o.experts
 	share := min(1, float64(max(1, rows))/o.layers[at].rows)
@@ -155,10 +155,9 @@ func (o *Order) Use(key, rows int) {
 	o.raised(at, key)
 }
 
-// Expect says that the expert will be wanted soon with this chance, 0 to 1. It counts as that much
-// until Remove or its layer's next Visit, and then as if nothing had been said. That keeps an
-// expert that was read ahead until its turn, and one that a later wave of a prompt wants until that
-// wave has it.
+// Expect records that the expert will be needed soon with this chance, 0 to 1. The chance holds
+// until Remove or the layer's next Visit. It keeps an expert that was read ahead until its turn,
+// and an expert of a later wave of a prompt until that wave holds it.
 func (o *Order) Expect(key int, chance float64) {
 	if !(chance > 0) {
 		return
@@ -173,8 +172,8 @@ func (o *Order) Expect(key int, chance float64) {
 	o.raised(at, key)
 }
 
-// Seed sets what is known of an expert to a chance of use, 0 to 1, that an earlier run has left;
-// that ages like all else.
+// Seed sets the estimate of an expert to a chance of use, 0 to 1, known from an earlier run. It
+// ages like any other.
 func (o *Order) Seed(key int, chance float64) {
 	if !(chance >= 0) {
 		chance = 0
@@ -198,8 +197,8 @@ func (o *Order) Chance(key int) float64 {
 // Len returns how many experts may leave.
 func (o *Order) Len() int { return o.n }
 
-// Add says that the expert may leave: its slot holds it and nobody uses it. One that may leave
-// already stays as it is.
+// Add records that the expert may leave: it is in a slot and not in use. Adding it again changes
+// nothing.
 func (o *Order) Add(key int) {
 	if o.place[key] >= 0 {
 		return
@@ -213,7 +212,7 @@ func (o *Order) Add(key int) {
 	o.look(at)
 }
 
-// Remove says that the expert must stay, or is gone, and that nothing is expected of it any longer.
+// Remove records that the expert must stay or is gone, and ends what Expect said.
 func (o *Order) Remove(key int) {
 	at, i := key/o.experts, int(o.place[key])
 	hoped := o.hope[key] > 0
@@ -222,7 +221,7 @@ func (o *Order) Remove(key int) {
 		return
 	}
 	if hoped {
-		o.up(at, i) // where it belongs without
+		o.up(at, i) // to its place without Expect
 		i = int(o.place[key])
 	}
 	l := &o.layers[at]
@@ -250,8 +249,7 @@ func (o *Order) Evict() (key int, ok bool) {
 // Next returns the expert that Evict would remove; false if none may leave.
 func (o *Order) Next() (key int, ok bool) {
 	best, longest := -1, -1.0
-	// The layers after the one visited last have their turn first; that one itself waits a whole
-	// pass.
+	// The layers after the one visited last come first; that one itself waits a whole pass.
 	next := o.now + 1
 	for i, d := range o.turn[:len(o.wait)-next] {
 		if w := o.wait[next+i]; w >= 0 && w+d > longest {
@@ -269,7 +267,7 @@ func (o *Order) Next() (key int, ok bool) {
 	return int(o.layers[best].heap[0]), true
 }
 
-// look brings a layer's wait up to date.
+// look updates a layer's wait.
 func (o *Order) look(at int) {
 	h := o.layers[at].heap
 	if len(h) == 0 {

@@ -18,7 +18,7 @@ func newTest(tb testing.TB, c policy.Config) *policy.Order {
 	return o
 }
 
-// An expert that is used leaves after one that is not, and an old use counts less than a new one.
+// A used expert leaves after an unused one, and an old use counts less than a new one.
 func ExampleOrder() {
 	o, err := policy.New(policy.Config{Layers: 2, Experts: 4})
 	if err != nil {
@@ -45,8 +45,8 @@ func ExampleOrder() {
 	// 3, chance of the next row to use it 0.29
 }
 
-// plain is the definition, in the slowest way: all that happened is kept, and every estimate
-// computed anew from it.
+// plain is the definition, computed slowly: it keeps everything that happened, and computes every
+// estimate from that.
 type plain struct {
 	layers, experts int
 	lives           [2]float64
@@ -60,7 +60,7 @@ type plain struct {
 	in              []bool
 }
 
-// happened is a use at a number of rows, by a share of the rows before it.
+// happened is a use after some rows, by a share of the rows of its visit.
 type happened struct{ at, rows, share float64 }
 
 func newPlain(c policy.Config) *plain {
@@ -71,7 +71,7 @@ func newPlain(c policy.Config) *plain {
 	}
 }
 
-// visit takes the picks with it, a share of the rows for each expert of the layer.
+// visit includes the picks: a share of the rows for each expert of the layer.
 func (p *plain) visit(layer, rows int, shares []float64) {
 	if layer <= p.now && p.loss[1-p.by] < 0.99*p.loss[p.by] {
 		p.by = 1 - p.by
@@ -130,8 +130,8 @@ func (p *plain) longest() (wait float64, ok bool) {
 	return wait, ok
 }
 
-// After any calls, what Evict returns may leave and has the longest wait there is, by the
-// definition; chances agree; nothing leaves twice or unasked.
+// After any calls, Evict returns an expert that may leave and that waits longest by the definition.
+// Chances agree, and nothing leaves twice or unasked.
 func TestAgainstDefinition(t *testing.T) {
 	changes := 0
 	for seed := range uint64(60) {
@@ -227,7 +227,7 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// recorded notes what leaves.
+// recorded records what leaves.
 type recorded struct {
 	order
 	gone []int32
@@ -245,7 +245,7 @@ func evictions(t *testing.T, tr *trace) []int32 {
 	return c.gone
 }
 
-// randomTrace is single rows and prompts in which nothing has a pattern.
+// randomTrace has single rows and prompts without any pattern.
 func randomTrace(seed uint64, steps int) *trace {
 	r := rand.New(rand.NewPCG(seed, 2))
 	t := &trace{name: "random", layers: 4, experts: 16, topK: 3}
@@ -269,8 +269,8 @@ func randomTrace(seed uint64, steps int) *trace {
 	return t
 }
 
-// A prompt that uses every expert of every layer alike leaves those that were used before it in
-// memory.
+// A prompt that uses every expert of every layer equally does not evict those that were used
+// before.
 func TestPromptDoesNotWashOut(t *testing.T) {
 	tr := &trace{layers: 8, experts: 64, topK: 4}
 	hot := []int32{3, 9, 20, 41}
@@ -318,7 +318,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Odd numbers do not upset the order: chances stay between 0 and 1 and everything can leave.
+// With unusual numbers, chances stay between 0 and 1 and everything can leave.
 func TestOddNumbers(t *testing.T) {
 	o := newTest(t, policy.Config{Layers: 2, Experts: 3, Short: 0.125})
 	for i, chance := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 2, 0} {
@@ -355,7 +355,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// token makes the calls of a trace's visits, and of one miss for every third use.
+// token makes the calls for a trace's visits, with a miss for every third use.
 func token(tr *trace, o order) {
 	for i := range tr.visits {
 		v := &tr.visits[i]
@@ -371,8 +371,8 @@ func token(tr *trace, o order) {
 	}
 }
 
-// BenchmarkToken makes the calls of one token that misses a third of its experts: ns/op over uses
-// is the cost of one.
+// BenchmarkToken makes the calls of one token that misses a third of its experts. ns/op divided by
+// the uses is the cost of one.
 func BenchmarkToken(b *testing.B) {
 	for _, s := range []struct {
 		name                 string
@@ -403,7 +403,7 @@ func BenchmarkToken(b *testing.B) {
 	}
 }
 
-// However many were removed, what is left leaves in the order of chances.
+// However many were removed, the others leave in the order of their chances.
 func TestDrain(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for round := range 50 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// use is an expert that so many rows of a visit picked.
+// use is an expert that some rows of a visit picked.
 type use struct{ key, rows int32 }
 
 // visit is one layer's routing of one step.
@@ -16,7 +16,7 @@ type visit struct {
 	uses        []use // by key
 }
 
-// trace is what routers picked, layer by layer and token by token.
+// trace holds what routers picked, layer by layer and token by token.
 type trace struct {
 	name                  string
 	layers, experts, topK int
@@ -32,20 +32,20 @@ func (t *trace) part(from, to int) *trace {
 	return &p
 }
 
-// contender is a policy under test. simulate keeps what is resident; wave by wave it calls visit
-// (first wave only), hold, then for each use hit or, after an evict if all slots are full, insert,
-// then release. evict is never to return a held expert.
+// contender is a policy under test. simulate keeps track of what is resident. For each wave it
+// calls visit (first wave only) and hold; then for each use hit, or insert after an evict if all
+// slots are full; then release. evict must never return a held expert.
 type contender interface {
 	visit(v *visit)
 	hold(wave, later []use)
 	hit(key int32)
-	// evict takes out a resident expert that is not held, for the sake of another.
+	// evict removes a resident expert that is not held, to make room for another.
 	evict(wanted int32, held []bool) int32
 	insert(key int32)
 	release(wave []use)
 }
 
-// outcome counts uses and hits: of all, and of single rows alone.
+// outcome counts uses and hits: of all rows, and of single rows only.
 type outcome struct {
 	hits, uses, decodeHits, decodeUses int
 	perUse                             time.Duration
@@ -56,9 +56,9 @@ func (o outcome) all() float64    { return share(o.hits, o.uses) }
 func (o outcome) decode() float64 { return share(o.decodeHits, o.decodeUses) }
 func (o outcome) prompt() float64 { return share(o.hits-o.decodeHits, o.uses-o.decodeUses) }
 
-// simulate replays a trace with so many slots, of which warm are filled before it starts. A visit
-// is cut into waves of at most 64 experts, or half the slots; the experts of a wave are held until
-// it is done.
+// simulate runs a trace with the given slots, some of which are filled with warm before it starts.
+// A visit is cut into waves of at most 64 experts or half the slots. The experts of a wave are held
+// until it is done.
 func simulate(t *trace, slots int, warm []int32, c contender) outcome {
 	var r outcome
 	resident, held := make([]bool, t.keys()), make([]bool, t.keys())
@@ -116,7 +116,7 @@ func simulate(t *trace, slots int, warm []int32, c contender) outcome {
 	return r
 }
 
-// optimum knows the future: it takes out the expert whose next use lies farthest.
+// optimum knows the future: it evicts the expert whose next use is farthest away.
 type optimum struct {
 	nothing
 	now  int
@@ -142,8 +142,8 @@ func newOptimum(t *trace) *optimum {
 
 func (o *optimum) visit(v *visit) { o.now++ }
 
-// hold finds, of each expert of the wave, its next use. Until its wave comes an expert's next use
-// is the present visit.
+// hold finds the next use of each expert of the wave. Before its wave, an expert's next use is the
+// present visit.
 func (o *optimum) hold(wave, later []use) {
 	next := o.next[o.now]
 	next = next[len(next)-len(wave)-len(later):]
@@ -165,7 +165,7 @@ func (o *optimum) evict(_ int32, held []bool) int32 {
 	for {
 		f := heap.Pop(&o.far).(future)
 		switch {
-		case !o.in[f.key] || o.soon[f.key] != f.visit: // said earlier, and not true any longer
+		case !o.in[f.key] || o.soon[f.key] != f.visit: // outdated
 		case held[f.key]:
 			back = append(back, f)
 		default:

@@ -30,8 +30,8 @@ const (
 	rowChosen  = "expected wait, half-life 6 or 64 (kept)"
 )
 
-// rows returns the policies; those that pin learn from the trace learnt, and are left out if it is
-// nil.
+// rows returns the policies. Those that pin experts learn them from the trace learnt, and are left
+// out if it is nil.
 func rows(learnt *trace) []row {
 	out := []row{
 		{rowOptimum, nil, func(t *trace, _ int) contender { return newOptimum(t) }},
@@ -73,7 +73,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// traced is a trace, and one of another text of the same model.
+// traced is a trace, and a trace of another text by the same model.
 type traced struct{ run, learnt *trace }
 
 func tableTraces(t *testing.T) []traced {
@@ -95,7 +95,7 @@ func tableTraces(t *testing.T) []traced {
 	return out
 }
 
-// table prints hit rates, and holds the chosen policy against LRU and the optimum.
+// table prints hit rates, and compares the chosen policy with LRU and the optimum.
 func table(t *testing.T, tr, learnt *trace) {
 	var b strings.Builder
 	prompts := strings.Contains(tr.name, "prompts")
@@ -126,8 +126,7 @@ func table(t *testing.T, tr, learnt *trace) {
 				continue
 			}
 			fmt.Fprintf(&b, " %.1f", o.all())
-			// Of a gap of next to nothing there is no share to speak of, and what is in memory
-			// beforehand saves the first reads.
+			// A share of a tiny gap says nothing, and a warm start saves the first reads.
 			if best.all()-lru.all() > 0.2 && r.warm == nil {
 				fmt.Fprintf(&b, " (%+.0f)", share(o.hits-lru.hits, best.hits-lru.hits))
 			}
@@ -143,7 +142,7 @@ func table(t *testing.T, tr, learnt *trace) {
 				t.Errorf("%.0f %%: %s hits %d times, more than the optimum's %d", 100*c, name, o[i].hits, best.hits)
 			}
 		}
-		// It may lose a little to a policy that is as if made for the trace.
+		// It may lose a little to a policy that happens to suit the trace.
 		if chosen.all() < lru.all()-1 {
 			t.Errorf("%.0f %%: the policy kept hits %.1f %%, LRU %.1f", 100*c, chosen.all(), lru.all())
 		}

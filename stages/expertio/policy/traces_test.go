@@ -41,8 +41,8 @@ func (t *trace) add(layer int, picks []int32) {
 	t.visits = append(t.visits, v)
 }
 
-// demoTrace is what the routers of the demo model pick, a really trained one, while it reads texts
-// of 2,048 tokens of source that it was not trained on, as its engine computes them.
+// demoTrace is what the routers of the demo model, which is a trained one, pick for texts of 2,048
+// tokens of source code that it was not trained on.
 func demoTrace(tb testing.TB, texts int) *trace {
 	tb.Helper()
 	const length = 2048
@@ -89,8 +89,8 @@ func demoTrace(tb testing.TB, texts int) *trace {
 	return t
 }
 
-// withPrompts turns stretches of a trace of single rows into prompts that are read in chunks: after
-// every so many decoded tokens comes a prompt.
+// withPrompts turns stretches of a trace of single rows into prompts in chunks, with decoded tokens
+// between them.
 func (t *trace) withPrompts(decode, prompt, chunk int) *trace {
 	out := *t
 	out.name += ", with prompts"
@@ -130,8 +130,8 @@ func (t *trace) together() []visit {
 	return out
 }
 
-// hottest returns the n experts with most uses in a trace, most first; of equal ones the smaller
-// key.
+// hottest returns the n most used experts of a trace, most used first, and the smaller key first
+// among equals.
 func (t *trace) hottest(n int) []int32 {
 	counts := t.counts()
 	keys := make([]int32, t.keys())
