@@ -42,7 +42,6 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("snapshot: ")
 	if e.Layer >= 0 {
 		fmt.Fprintf(&b, "layer %d: ", e.Layer)
 	}

@@ -14,7 +14,7 @@ import (
 // not on a file from Inspect.
 func (f *File) Fill(t Target) error {
 	if t == nil || f.onlyShown {
-		return errors.New("snapshot: fill needs a target, and a file that was opened against a model's shape")
+		return errors.New("fill needs a target, and a file that was opened against a model's shape")
 	}
 	return f.read(t)
 }
@@ -111,7 +111,7 @@ func (p *pass) rows(t Target, layer int, b block) error {
 			return err
 		}
 		if err := t.WriteRows(layer, b.part, first, rows); err != nil {
-			return fmt.Errorf("snapshot: layer %d: fill the state's %s from row %d on: %w", layer, b.part, first, err)
+			return fmt.Errorf("layer %d: fill the state's %s from row %d on: %w", layer, b.part, first, err)
 		}
 		first += n
 	}

@@ -236,5 +236,5 @@ func (in *input) readAt(dst []byte, at int64, layer int, field string) error {
 	case err == nil || errors.Is(err, io.EOF):
 		return short(n, io.ErrUnexpectedEOF)
 	}
-	return fmt.Errorf("snapshot: read %d bytes at %d: %w", len(dst), at, err)
+	return fmt.Errorf("read %d bytes at %d: %w", len(dst), at, err)
 }

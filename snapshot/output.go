@@ -43,7 +43,7 @@ func write(w io.Writer, full <-chan []byte, free chan<- writeDone) {
 				err = io.ErrShortWrite
 			}
 			if done.written += int64(n); err != nil {
-				done.err = fmt.Errorf("snapshot: write at %d: %w", done.written, err)
+				done.err = fmt.Errorf("write at %d: %w", done.written, err)
 			}
 		}
 		done.buf = p[:0]

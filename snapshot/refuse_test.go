@@ -270,10 +270,10 @@ func TestLiesCostNothing(t *testing.T) {
 func TestMessages(t *testing.T) {
 	v1, s, _ := version1()
 	for file, want := range map[string]string{
-		string(put(v1, 20, 6)):     "snapshot: head_dim: the state of a model of another shape: 6, expected 3",
-		string(put(v1, 156, 3)):    "snapshot: layer 1: keys and values: ends too soon: 96 bytes, 144 needed",
-		string(put(v1, 0, 0x4D46)): "snapshot: magic: not a snapshot: 0x4d46, expected 0x4d464c58",
-		string(v1):                 "snapshot: seal: no seal, so damage would not be noticed; to load another program's file, accept unsealed ones",
+		string(put(v1, 20, 6)):     "head_dim: the state of a model of another shape: 6, expected 3",
+		string(put(v1, 156, 3)):    "layer 1: keys and values: ends too soon: 96 bytes, 144 needed",
+		string(put(v1, 0, 0x4D46)): "magic: not a snapshot: 0x4d46, expected 0x4d464c58",
+		string(v1):                 "seal: no seal, so damage would not be noticed; to load another program's file, accept unsealed ones",
 	} {
 		_, err := Open(bytes.NewReader([]byte(file)), int64(len(file)), s, ReadOptions{})
 		if fmt.Sprint(err) != want {

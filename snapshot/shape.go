@@ -55,7 +55,7 @@ func (s *Shape) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("snapshot: shape: "+format, args...))
+			errs = append(errs, fmt.Errorf("shape: "+format, args...))
 		}
 	}
 	check(len(s.Layers) > 0 && len(s.Layers) <= maxLayers, "%d layers, want 1 to %d", len(s.Layers), maxLayers)

@@ -155,7 +155,7 @@ func (out *output) rows(src Source, layer int, b block) error {
 		n := min(b.rows-first, (cap(out.buf)-at)/b.rowBytes)
 		out.buf = out.buf[:at+n*b.rowBytes]
 		if err := src.ReadRows(layer, b.part, first, out.buf[at:]); err != nil {
-			return fmt.Errorf("snapshot: layer %d: read the state's %s from row %d on: %w", layer, b.part, first, err)
+			return fmt.Errorf("layer %d: read the state's %s from row %d on: %w", layer, b.part, first, err)
 		}
 		first += n
 	}

@@ -32,7 +32,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := "store: " + e.Op
+	text := e.Op
 	if e.Session != "" {
 		text += fmt.Sprintf(" session %q", e.Session)
 	}

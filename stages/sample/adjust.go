@@ -68,7 +68,7 @@ func (a *adjuster) apply(logits []float32, prompt, sampled []int32, o *Options) 
 		for i, t := range sampled {
 			c, _, err := a.touch(logits, t)
 			if err != nil {
-				return fmt.Errorf("sample: sampled token %d at index %d %w", t, i, err)
+				return fmt.Errorf("sampled token %d at index %d %w", t, i, err)
 			}
 			c.weight++ // the count, for now
 		}
@@ -83,7 +83,7 @@ func (a *adjuster) apply(logits []float32, prompt, sampled []int32, o *Options) 
 		c, _, err := a.touch(logits, b.token)
 		switch {
 		case err != nil:
-			return fmt.Errorf("sample: logit bias of token %d, which %w", b.token, err)
+			return fmt.Errorf("logit bias of token %d, which %w", b.token, err)
 		case b.logit == ExcludeBias:
 			c.logit = math.Inf(-1)
 		default:
@@ -105,7 +105,7 @@ func (a *adjuster) repeat(logits []float32, prompt, sampled []int32, o *Options)
 			c, fresh, err := a.touch(logits, t)
 			switch {
 			case err != nil:
-				return fmt.Errorf("sample: history token %d at index %d %w", t, index, err)
+				return fmt.Errorf("history token %d at index %d %w", t, index, err)
 			case !fresh:
 			case c.logit > 0:
 				c.logit /= o.RepeatPenalty

@@ -32,7 +32,7 @@ func (s *Sampler) LogProbs(logits []float32, chosen int32, top int) (LogProbs, e
 	case best < 0:
 		return LogProbs{}, ErrNoFiniteLogit
 	case chosen < 0 || int(chosen) >= len(logits):
-		return LogProbs{}, fmt.Errorf("sample: log-probability of token %d, which is outside the vocabulary of %d", chosen, len(logits))
+		return LogProbs{}, fmt.Errorf("token %d is outside the vocabulary of %d", chosen, len(logits))
 	}
 	sum, peak := 0.0, float64(logits[best])
 	for _, l := range logits {

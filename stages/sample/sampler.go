@@ -8,10 +8,10 @@ import (
 )
 
 // ErrNoFiniteLogit reports logits of which none is a finite number.
-var ErrNoFiniteLogit = errors.New("sample: no finite logit; the weights or the sequence's state are damaged")
+var ErrNoFiniteLogit = errors.New("no finite logit; the weights or the sequence's state are damaged")
 
 // ErrAllExcluded reports that the logit bias excludes every token that could have been chosen.
-var ErrAllExcluded = errors.New("sample: the logit bias excludes every token; leave at least one")
+var ErrAllExcluded = errors.New("the logit bias excludes every token; leave at least one")
 
 // LogitError reports an invalid logit: NaN or positive infinity. Negative infinity is a token
 // that is ruled out.
@@ -21,7 +21,7 @@ type LogitError struct {
 }
 
 func (e *LogitError) Error() string {
-	return fmt.Sprintf("sample: logit of token %d is %v; the weights or the sequence's state are damaged", e.Token, e.Value)
+	return fmt.Sprintf("logit of token %d is %v; the weights or the sequence's state are damaged", e.Token, e.Value)
 }
 
 // checkLogit reports an invalid logit.
