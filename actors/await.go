@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// awaits makes TicketDone messages of tickets. Its memory is used again: a callback is made once
-// and not for each ticket.
+// awaits turns the completion of tickets into TicketDone messages. It reuses its memory, so that a
+// ticket costs no new callback.
 type awaits struct {
 	send    func(stages.StageID, stages.Message)
 	explain func(error) error // what a device's error comes from; nil: it says so itself
@@ -25,7 +25,8 @@ type awaiting struct {
 	onAfter, onEnd func(error)
 }
 
-// await sends done to a stage when the tickets are done, with the earlier ticket's error first.
+// await sends done to a stage when the tickets are done. If both fail, done has the earlier
+// ticket's error.
 func (a *awaits) await(to stages.StageID, w *stages.Await, done *stages.TicketDone) {
 	g := a.get()
 	g.to, g.done, g.ticket = to, done, w.Ticket

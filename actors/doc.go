@@ -1,15 +1,42 @@
-// Package actors runs the stages: one actor each, on protoactor-go, and the Engine and Sequence
-// that callers use.
+// Package actors runs the stages, one actor each, on protoactor-go. It offers the Engine and the
+// Sequence that callers use.
 //
-// An engine is embedded by Open, which makes an actor system of its own, or by Spawn, which uses
-// the host service's. Both give plain Go methods. To send messages instead, send those of package
-// stages to the sequencer's PID, which is Engine.PID, with a PID as Caller or as a request.
+// Open makes an engine with an actor system of its own. Spawn makes one in the system of a host
+// service. Both give plain Go methods. A caller who would rather send messages sends them to
+// Engine.PID, as requests or with a PID as Caller: the messages of package stages whose comment
+// says "Caller to ...". Any other request is answered by a *MessageError.
 //
-// A shell is all that an actor is: it hands each message to its stage's core and performs the
-// outbox. It never blocks. Reads run in io/readpool, kernels on the device's own threads; both come
-// back as messages. Flow is bounded by credits that the cores keep, never by the capacity of a
-// mailbox.
+// A shell (shell.go) is all that an actor is. It hands each message to its stage's core and does
+// what the core has written into the outbox. It never blocks: reads run in io/readpool, kernels on
+// the device's own threads, and both come back as messages. Credits that the cores keep bound what
+// is in flight; mailboxes have no capacity. All stages of an engine take turns in one line
+// (line.go), so only one runs at a time.
 //
-// A panic in a stage, or an error of a core, is a bug of ours: the supervisor stops all five
-// actors, every caller gets a *BrokenError, and nothing restarts with half a state.
+// # Where an expert's bytes go
+//
+// stages/router picks experts and sends a plan to stages/expertio, which finds a slot for each and
+// puts the reads that are needed into its outbox. From there:
+//
+//	shell.perform          shell.go     takes the reads out of the outbox
+//	shell.read             reads.go     one slotRead for each, with the slot's memory as its target
+//	readpool.Pool          io/readpool  a worker reads the record
+//	slotRead.end, tell     reads.go     sends ExpertsRead to expert-IO
+//	Core.expertsRead       stages/expertio/core.go  the slot is resident
+//	Core.sendWave          stages/expertio/send.go  WaveResident, with the slots, to dispatch
+//	Core.waveResident      stages/dispatch  encodes the multiply-add of each expert, with
+//	slotMemory.View        slots.go     which says where a slot lies
+//
+// On a device with memory of its own a read goes through the host's memory (tier.go) and is
+// uploaded (staged.go) before tell. Mapped experts are read by nobody: their slots are views of the
+// files.
+//
+// # Adding a message
+//
+// The end of the documentation of package stages says how.
+//
+// # Failure
+//
+// A panic in a stage, or an error that a core returns, is a bug of this program: the supervisor
+// stops all actors, every caller gets a *BrokenError, and nothing restarts with half a state. An
+// engine that somebody else stops, or whose actor system is shut down, gives a *StoppedError.
 package actors

@@ -41,8 +41,8 @@ type Engine struct {
 	meter    *meter
 	pool     *readpool.Pool
 	governor *governor
-	checked  *checkedReads // nil: reads are not held against checksums
-	reads    []*slotRead   // [slots]; nil where none was read into yet
+	checked  *checkedReads // nil if reads are not compared with checksums
+	reads    []*slotRead   // [slots]; nil for a slot that nothing was read into yet
 	profile  usage
 	dispatch *dispatch.Core
 
@@ -67,29 +67,29 @@ type Engine struct {
 
 	linger linger
 
-	exchanging  sync.RWMutex // read-locked by who reads or fills a state
+	exchanging  sync.RWMutex // read-locked while a caller reads or fills a state
 	fingerprint func() (profile.Fingerprint, error)
 
 	closing  sync.Once
-	closed   atomic.Bool   // nothing new is asked
+	closed   atomic.Bool   // set when Close begins: nothing new is taken
 	gone     chan struct{} // closed when Close is done
 	closeErr error
 
 	last atomic.Pointer[Stats] // what Stats returns after Close
 }
 
-// Model returns the model's configuration; it is not to be changed.
+// Model returns the model's configuration. The caller must not change it.
 func (e *Engine) Model() *model.Config { return e.model }
 
 // Info returns the settings in use.
 func (e *Engine) Info() Info { return e.info }
 
-// PID returns the sequencer's address for those who would rather send messages: *stages.EvalChunk
-// and the messages about sequences, as requests or with a PID as Caller.
+// PID returns the sequencer's address, for callers who would rather send messages:
+// *stages.EvalChunk and every other message that callers send, as requests or with a PID as Caller.
 func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
 
-// post sends a request, unless the engine is closed or broken. Stages of a broken one may answer
-// for a moment yet, with half a state.
+// post sends the sequencer a request, unless the engine is closed or broken. The stages of a broken
+// engine may still answer for a moment, with half a state.
 func (e *Engine) post(m stages.Message) error { return e.postTo(stages.Sequencer, m) }
 
 func (e *Engine) postTo(to stages.StageID, m stages.Message) error {
@@ -109,7 +109,7 @@ func (e *Engine) postTo(to stages.StageID, m stages.Message) error {
 	return nil
 }
 
-// wait returns what comes to the reply channel of a request.
+// wait returns the answer that comes to the reply channel of a request.
 func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	select {
 	case a := <-reply:
@@ -121,13 +121,13 @@ func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
 	}
 }
 
-// cancelPatience is how long the end of a cancelled chunk is waited for: of a step that is shared
-// with others, or is in its last layer, it is the end of the step, which leaves the sequence
-// unharmed. A disk that does not answer takes longer.
+// cancelPatience is how long a cancelled call waits for the end of its chunk. A step that is shared
+// with others, or is in its last layer, ends within that time and leaves the sequence unharmed. It
+// takes longer only if a disk does not answer.
 const cancelPatience = time.Second
 
-// waitOrCancel is wait for an EvalChunk. When ctx ends it asks for the end of the chunk and goes on
-// waiting: the answer tells where the sequence stands.
+// waitOrCancel is wait for an EvalChunk. When ctx ends it cancels the chunk and goes on waiting:
+// the answer says where the sequence stands.
 func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, seq stages.SeqID, request uint64) (stages.Message, error) {
 	select {
 	case a := <-reply:
@@ -139,7 +139,8 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 	case <-ctx.Done():
 	}
 	cause := fmt.Errorf("evaluation cancelled: %w", context.Cause(ctx))
-	_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause}) // wait tells of an engine that is closed
+	// wait tells of an engine that is closed
+	_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause})
 	late := time.NewTimer(cancelPatience)
 	defer late.Stop()
 	select {
@@ -156,7 +157,7 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 // NewSequence makes an empty sequence, which must be closed. When ctx ends first there is none.
 func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.newSequence(ctx, 0) }
 
-// newSequence makes a sequence that stands where another does; 0 is an empty one.
+// newSequence makes a sequence with the state of another; from 0 makes an empty one.
 func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
 	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
@@ -172,18 +173,18 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence,
 	return s, nil
 }
 
-// ForgetTexts gives up all that is remembered of texts (Chunk.Remember), and its memory.
+// ForgetTexts forgets all remembered texts (Chunk.Remember) and frees their memory.
 func (e *Engine) ForgetTexts(ctx context.Context) error {
 	_, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.ForgetTexts{Caller: to} }, nil)
 	return err
 }
 
-// ForgetExperts empties the expert slots and drops what is predicted from each sequence's past, so
-// that the next tokens miss: what a benchmark of misses starts from. It stops a warm start, waits
-// for speculative reads under way, and leaves alone only what a step is using. How often each
-// expert was used, and how often predictions came true, stays known. With ExpertIOBuffered the
-// system's page cache keeps what it has of the files. Where experts are mapped or loaded at Open
-// (ExpertIOMmap) there are no slots, and the error is stages.ErrExpertsMapped.
+// ForgetExperts empties the expert slots and forgets what each sequence's last row picked, so that
+// the next tokens miss. A benchmark of misses starts from there. It ends a warm start, waits for
+// speculative reads under way, and leaves alone only what a step is using. The engine still knows
+// how often each expert was used and how often its predictions came true. With ExpertIOBuffered the
+// system's page cache still holds what it has of the files. Where experts are mapped or loaded at
+// Open (ExpertIOMmap) there are no slots, and the error is stages.ErrExpertsMapped.
 func (e *Engine) ForgetExperts(ctx context.Context) error {
 	a, err := e.requestTo(ctx, stages.Router, func(to stages.Caller) stages.Message { return &stages.ForgetExperts{Caller: to} }, nil)
 	if err != nil {
@@ -192,8 +193,9 @@ func (e *Engine) ForgetExperts(ctx context.Context) error {
 	return a.(*stages.ExpertsForgotten).Err
 }
 
-// Stats returns the figures of this moment; Stats.Since tells what was counted between two of them.
-// After Close the error is stages.ErrClosed, and the figures are the last that there were.
+// Stats returns the present figures. Stats.Since gives the difference of two. After Close it
+// returns the last figures together with stages.ErrClosed; there are none if a stage failed in a
+// way that left its figures unusable.
 func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
 	switch {
@@ -207,7 +209,7 @@ func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	return nil, err
 }
 
-// breakDown notes why the engine has stopped and wakes every caller.
+// breakDown records why the engine has stopped and wakes every caller.
 func (e *Engine) breakDown(err error) {
 	e.breaking.Do(func() {
 		e.reason = err
@@ -225,11 +227,11 @@ func (e *Engine) systemStopped() {
 }
 
 // Close ends the engine. It takes no new work, ends running chunks with ErrClosed between two
-// layers, waits for reads and the device, and then gives back all memory, mappings and files. It
-// returns when nothing is left, and may be called again. Spans that the caller's exporter does not
-// take within five seconds are left behind, with a line in the log and the goroutine that waits for
-// the exporter. The error is why the engine had stopped before, if it had, or that of giving
-// resources back.
+// layers, waits for reads and the device, and then frees all memory, mappings and files. It returns
+// when nothing is left, and may be called again. If the exporter of spans does not take the last
+// ones within five seconds, Close logs that and leaves them behind, with the goroutine that waits
+// for the exporter. If the engine had stopped by itself, the error says why; otherwise it is the
+// first error of freeing something.
 func (e *Engine) Close() error {
 	e.closing.Do(func() { e.closeErr = e.shutDown() })
 	return e.closeErr
@@ -246,12 +248,13 @@ func (e *Engine) shutDown() error {
 	case <-e.broken:
 	}
 	select {
-	case <-e.broken: // whatever the sequencer has still answered
+	case <-e.broken: // even if the sequencer has still answered
 		err = e.reason
 	default:
 		e.saveProfile()
 	}
-	e.exchanging.Lock() // waits for those who read or fill states; others find the engine closed
+	// waits for callers that read or fill states; new ones find the engine closed
+	e.exchanging.Lock()
 	defer e.exchanging.Unlock()
 	if rerr := e.release(); err == nil {
 		err = rerr
@@ -259,8 +262,8 @@ func (e *Engine) shutDown() error {
 	return err
 }
 
-// release gives back whatever has been opened, in the order that use demands: reads, device,
-// actors, buffers, mappings, files.
+// release frees whatever has been opened, each thing after its users: reads, device, actors,
+// buffers, mappings, files.
 func (e *Engine) release() error {
 	var first error
 	keep := func(err error) {
@@ -273,7 +276,7 @@ func (e *Engine) release() error {
 	}
 	if e.top != nil {
 		select {
-		case <-e.broken: // what still runs must not meet a closed device
+		case <-e.broken: // stages that still run must not use a closed device
 			e.stopActors()
 		default:
 		}
@@ -323,7 +326,8 @@ func (e *Engine) stopActors() {
 	}
 }
 
-// flushSpans waits until the tracer has the records of all steps, unless the engine has broken down.
+// flushSpans waits until the tracer has the records of all steps, unless the engine has broken
+// down.
 func (e *Engine) flushSpans() {
 	if e.tracer == nil {
 		return

@@ -23,26 +23,26 @@ const (
 	slack       = 0.1 // of a reserve may be missing before slots go
 )
 
-// memoryMeter tells how much memory there is; see sysmem.Monitor.
+// memoryMeter measures available memory; see sysmem.Monitor.
 type memoryMeter interface {
 	Read() (sysmem.Info, error)
 	Close()
 }
 
-// governor keeps the expert slots within the memory that there is: it looks about once a second,
-// gives slots up before the machine swaps or a cgroup's limit kills the process, and takes them
-// back slowly. Other weights that are mapped count as needed in full, page cache as free. Direct
-// and buffered reads fill memory of the process's own; for mapped experts, which the kernel drops
-// by itself, it only tells.
+// governor keeps the expert slots within the available memory. It looks about once a second, gives
+// slots up before the machine swaps or a cgroup's limit kills the process, and takes them back
+// slowly. It counts the other mapped weights as needed in full, and page cache as free. Direct and
+// buffered reads fill the process's own memory. Mapped experts are dropped by the kernel itself, so
+// for them the governor only warns.
 type governor struct {
 	meter  memoryMeter
-	held   func() int64    // bytes of slots that take up memory
+	held   func() int64    // bytes of memory that slots take up
 	resize func(slots int) // asks for another number of slots
 	log    *slog.Logger
 
 	most, least int   // slots; most is 0 for mapped experts
 	stride      int64 // bytes of a slot
-	// bytes that the page cache must keep: of mapped weights, and of mapped experts
+	// bytes that the page cache must hold: mapped weights and mapped experts
 	need    int64
 	reserve int64
 
@@ -51,8 +51,8 @@ type governor struct {
 	calm    int   // ticks since the last shortage
 	stalled time.Duration
 	known   bool // stalled is of an earlier tick
-	told    bool // that memory is short although nothing can be given up, until it is not
-	blind   bool // told that memory cannot be read
+	told    bool // has warned that memory is short and nothing can be given up
+	blind   bool // has warned that memory cannot be measured
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -60,7 +60,7 @@ type governor struct {
 	available, asked, shrunk, grown atomic.Int64 // for Stats
 }
 
-// start looks at memory until close.
+// start watches memory until close.
 func (g *governor) start(every time.Duration) {
 	g.slots = g.most
 	g.asked.Store(int64(g.slots))
@@ -79,7 +79,7 @@ func (g *governor) start(every time.Duration) {
 	})
 }
 
-// close ends the looking. A governor that was never started is closed likewise.
+// close stops watching. A governor that was never started may be closed too.
 func (g *governor) close() {
 	if g.stop != nil {
 		close(g.stop)
@@ -89,7 +89,7 @@ func (g *governor) close() {
 	g.meter.Close()
 }
 
-// tick looks once.
+// tick measures memory once and acts on it.
 func (g *governor) tick(every time.Duration) {
 	now, err := g.meter.Read()
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *governor) tick(every time.Duration) {
 		g.tell(spare < 0, now)
 		return
 	}
-	room := spare - g.reserve - g.extra + g.held() // what slots may take up
+	room := spare - g.reserve - g.extra + g.held() // bytes that slots may take up
 	want := int(min(max(room/g.stride, int64(g.least)), int64(g.most)))
 	missing := int64(g.slots-want) * g.stride
 	step := min(max(1, g.most/growShare), g.most-g.slots)
@@ -131,14 +131,14 @@ func (g *governor) tick(every time.Duration) {
 	g.tell(want == g.least && room < int64(g.least)*g.stride, now)
 }
 
-// pressed reports whether tasks have waited for memory since the last tick for much of its time.
+// pressed reports whether tasks have spent much of the time since the last tick waiting for memory.
 func (g *governor) pressed(now sysmem.Info, every time.Duration) bool {
 	waited, known := now.Stalled-g.stalled, g.known
 	g.stalled, g.known = now.Stalled, true
 	return known && waited > every/stallShare
 }
 
-// set asks for another number of slots.
+// set changes the number of slots that memory allows.
 func (g *governor) set(slots int, now sysmem.Info, pressed bool, level slog.Level, why string) {
 	g.log.Log(context.Background(), level, why, "from", g.slots, "to", slots, "most", g.most, "available_bytes", now.Available, "pressure", pressed)
 	g.slots = slots
@@ -146,7 +146,8 @@ func (g *governor) set(slots int, now sysmem.Info, pressed bool, level slog.Leve
 	g.resize(slots)
 }
 
-// tell says once that memory is short and nothing is left to give up, and again after it was not.
+// tell warns once that memory is short and nothing is left to give up. It warns again only after
+// memory has been sufficient.
 func (g *governor) tell(short bool, now sysmem.Info) {
 	switch {
 	case short && !g.told && g.most == 0:
@@ -158,7 +159,7 @@ func (g *governor) tell(short bool, now sysmem.Info) {
 	g.told = short
 }
 
-// openMonitor opens what the governor will look at, and looks at it for the first time.
+// openMonitor opens the meter that the governor will use, and measures once.
 func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
 	meter := cfg.memory
 	if meter == nil {
@@ -176,8 +177,9 @@ func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
 	return mem, nil
 }
 
-// govern starts the governor of an engine whose stages run. Of a device with memory of its own it
-// governs the host's experts; with all experts there it has nothing to do.
+// govern starts the governor of an engine whose stages run. If the device has memory of its own, it
+// governs the experts in the host's memory; if all experts are on such a device it has nothing to
+// do.
 func (e *Engine) govern(cfg Config) {
 	g, i := e.governor, &e.info
 	_, own := cfg.Device.(gpu.Discrete)
@@ -195,7 +197,7 @@ func (e *Engine) govern(cfg Config) {
 		g.most, g.least, g.stride = i.Slots, i.WaveSlots, int64(i.stride())
 		g.held = e.slots.held
 		g.resize = func(slots int) {
-			// nobody need hear of the end
+			// nobody waits for the answer
 			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Memory: true, Caller: make(chan stages.Message, 1)})
 		}
 	}

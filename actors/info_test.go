@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// TestInfoInLog logs an engine: one line names the model and how it runs, and not the pointers of an
-// Engine.
+// TestInfoInLog logs an engine: one line names the model and how it runs, and not the pointers of
+// an Engine.
 func TestInfoInLog(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	for _, mode := range []actors.ExpertIO{actors.ExpertIOMmap, actors.ExpertIOBuffered} {

@@ -6,14 +6,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// line runs the actors of one engine's stages: one message at a time, in order of arrival, in the
-// goroutine that posts while nobody else runs the line. So the device's goroutine, which brings the
-// scores of a layer, runs router, expert-IO and dispatch itself and goes on with the commands they
-// submitted: no thread sleeps or wakes between two operations of a token. A handler never blocks,
-// and a whole layer's messages take a few microseconds, so whoever posts is not held up
-// (docs/experiments.md has the figures of the alternatives).
+// line runs the actors of one engine's stages, one message at a time, in order of arrival. The
+// goroutine that posts a message runs the line, unless another one is doing so already. For
+// example, the device's goroutine brings the scores of a layer, runs router, expert-IO and dispatch
+// itself, and goes on with the commands that they submitted: no thread sleeps or wakes between two
+// operations of a token. Handlers never block, and the messages of a whole layer take a few
+// microseconds, so posting is cheap (docs/experiments.md compares the alternatives).
 //
-// Stages of one engine never run at the same time; what they share (stages.Spent) needs no lock.
+// Stages of one engine never run at the same time, so what they share (stages.Spent) needs no lock.
 type line struct {
 	mu      sync.Mutex // guards the rest, and the mailboxes' counts
 	users   fifo
@@ -21,7 +21,7 @@ type line struct {
 	running bool // a goroutine is running the line
 }
 
-// post is a message and the mailbox that it lies in.
+// post is a message in its mailbox.
 type post struct {
 	box    *mailbox
 	msg    any
@@ -46,7 +46,7 @@ func (f *fifo) pop() (p post, ok bool) {
 	switch {
 	case f.first == len(f.posts):
 		f.posts, f.first = f.posts[:0], 0
-	// one that never runs empty must not grow for ever
+	// a fifo that never runs empty must not grow for ever
 	case f.first >= 64 && 2*f.first >= len(f.posts):
 		n := copy(f.posts, f.posts[f.first:])
 		clear(f.posts[n:])
@@ -60,7 +60,8 @@ func (l *line) mailboxes() actor.MailboxProducer {
 	return func() actor.Mailbox { return &mailbox{line: l} }
 }
 
-// post puts a message in line and, unless somebody does already, runs the line until it is empty.
+// post puts a message in line. Unless another goroutine runs the line, it runs the line until it is
+// empty.
 func (l *line) post(p post) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *line) post(p post) {
 	l.running = false
 }
 
-// next takes the message whose turn it is. l.mu is held.
+// next removes and returns the next message. The caller holds l.mu.
 func (l *line) next() (post, bool) {
 	if p, ok := l.systems.pop(); ok {
 		return p, true
@@ -94,13 +95,13 @@ func (l *line) next() (post, bool) {
 	return p, ok
 }
 
-// mailbox is a protoactor mailbox on a line. It allocates nothing for a message, where the
-// mailboxes of the library make a closure for each wake-up. Batches are not taken apart.
+// mailbox is a protoactor mailbox on a line. Unlike the library's mailboxes, which make a closure
+// for each wake-up, it allocates nothing for a message. It does not unpack batches.
 type mailbox struct {
 	line      *line
 	invoker   actor.MessageInvoker
 	waiting   int    // user messages in line
-	suspended bool   // an actor that has panicked handles system messages only
+	suspended bool   // the actor has panicked and gets system messages only
 	held      []post // for a suspended actor, in order
 }
 
@@ -109,15 +110,15 @@ var _ actor.Mailbox = (*mailbox)(nil)
 // PostUserMessage puts a message in line.
 func (b *mailbox) PostUserMessage(m any) { b.line.post(post{box: b, msg: m}) }
 
-// PostSystemMessage puts a message of the actor system before all others in line.
+// PostSystemMessage puts a message of the actor system in line, ahead of all user messages.
 func (b *mailbox) PostSystemMessage(m any) { b.line.post(post{box: b, msg: m, system: true}) }
 
-// RegisterHandlers tells who handles the messages. The dispatcher has nothing to do.
+// RegisterHandlers sets the handler of messages. The dispatcher is not used.
 func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	b.invoker = invoker
 }
 
-// Start does nothing: a message runs the line.
+// Start does nothing: posting a message runs the line.
 func (b *mailbox) Start() {}
 
 // UserMessageCount returns how many messages are in line.

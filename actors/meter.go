@@ -8,31 +8,32 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// meter tells where time goes (stages.Times). Cores have no clock: it is told by the shells what
-// expert-IO waits for and has under way, and by the device's queue when that works. Between two
-// such moments nothing changes, so the time between them is counted whole. It allocates nothing
-// once its lists have grown, and a note costs a look at the clock.
+// meter measures where time goes (stages.Times). Cores have no clock. The shells tell the meter
+// what expert-IO waits for and which reads are under way; the device's queue tells it when the
+// device works. Nothing changes between two such notes, so all the time between them belongs to one
+// account. A note reads the clock once and allocates nothing after the lists have grown.
 //
-// The queue's goroutine and whoever runs the line both come here, hence the lock.
+// The queue's goroutine and the goroutine that runs the line both use the meter, hence the lock.
 type meter struct {
 	now func() int64 // the engine's clock
 
-	submitting int  // layer of what dispatch handles; only the line looks at it
-	watched    bool // the queue tells when it works; without, only reads are timed
+	submitting int  // layer of the message that dispatch handles; only the line uses it
+	watched    bool // the queue says when the device works; otherwise only reads are timed
 
-	mu        sync.Mutex // guards the rest
-	until     int64      // what was before is counted
-	working   bool       // the device
-	layer     int        // for which it works, or worked last
-	reads     int        // under way
-	waits     []wait     // steps whose layer is routed and lacks experts, the longest waiting first
-	submitted []int32    // layers of what the device has not begun, oldest first, from first on
+	mu      sync.Mutex // guards the rest
+	until   int64      // all time before this is counted
+	working bool       // the device
+	layer   int        // that the device works for, or worked for last
+	reads   int        // under way
+	waits   []wait     // steps that lack experts of a routed layer, the longest wait first
+	// from first on: layers of the work that the device has not begun, oldest first
+	submitted []int32
 	first     int
 	readNS    int64
-	layers    []stages.Times // [layers+1]; the last is the head, and what belongs to no layer
+	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
 }
 
-// wait is a step that cannot go on without experts of a layer.
+// wait is a step that waits for experts of a layer.
 type wait struct {
 	step  stages.StepID
 	layer int
@@ -42,7 +43,7 @@ func newMeter(layers int, now func() int64) *meter {
 	return &meter{now: now, submitting: layers, layer: layers, layers: make([]stages.Times, layers+1)}
 }
 
-// count adds the time since the last note to where it belongs. m.mu is held.
+// count adds the time since the last note to its account. The caller holds m.mu.
 func (m *meter) count() {
 	now := m.now()
 	d := now - m.until
@@ -63,7 +64,7 @@ func (m *meter) count() {
 	}
 }
 
-// before notes for which layer dispatch is about to submit.
+// before notes the layer that dispatch is about to submit work for.
 func (m *meter) before(id stages.StageID, head *stages.Step) {
 	if id != stages.Dispatch {
 		return
@@ -74,7 +75,7 @@ func (m *meter) before(id stages.StageID, head *stages.Step) {
 	}
 }
 
-// after notes what a stage made of a message. The outbox is still full.
+// after notes what a stage made of a message. The outbox must still be full.
 func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) {
 	switch id {
 	case stages.Combine:
@@ -95,8 +96,9 @@ func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) 
 	}
 }
 
-// experts notes what expert-IO did: so many reads have ended, a layer was routed, a step was given
-// up, and in the outbox what it reads and which layers have all they need.
+// experts notes what expert-IO did: the number of reads that ended, the layer that was routed, and
+// the step that was given up, if any. The outbox holds new reads and the layers that have all
+// experts.
 func (m *meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepID, out *stages.Outbox) {
 	if ended == 0 && routed == nil && gone == 0 && len(out.Reads) == 0 && len(out.Sends) == 0 {
 		return
@@ -121,12 +123,12 @@ func (m *meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepI
 	}
 }
 
-// served strikes out a step that waits no longer. m.mu is held.
+// served removes a step that no longer waits. The caller holds m.mu.
 func (m *meter) served(step stages.StepID) {
 	m.waits = slices.DeleteFunc(m.waits, func(w wait) bool { return w.step == step })
 }
 
-// index returns where a layer is counted.
+// index returns the index of a layer's account.
 func (m *meter) index(layer int) int {
 	if layer < 0 || layer >= len(m.layers) {
 		return len(m.layers) - 1
@@ -134,7 +136,7 @@ func (m *meter) index(layer int) int {
 	return layer
 }
 
-// of returns the times of a layer, and of more that follow it, until now.
+// of returns the times until now of a layer and of the next more layers.
 func (m *meter) of(layer, more int) (t stages.Times) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +147,7 @@ func (m *meter) of(layer, more int) (t stages.Times) {
 	return t
 }
 
-// report fills in the times until now.
+// report writes the times until now into s.
 func (m *meter) report(s *stages.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,8 +161,8 @@ func (m *meter) report(s *stages.Stats) {
 	}
 }
 
-// measured returns a queue that notes the layers of what is submitted; the device tells when it
-// works on it.
+// measured returns a queue that notes the layer of each submission, if q can say when the device
+// works. Otherwise it returns q.
 func (m *meter) measured(q gpu.Queue) gpu.Queue {
 	w, ok := q.(gpu.Watched)
 	if !ok {
@@ -171,7 +173,7 @@ func (m *meter) measured(q gpu.Queue) gpu.Queue {
 	return &measuredQueue{q, m}
 }
 
-// work notes that the device begins or ends the oldest work that it has.
+// work notes that the device begins or ends the oldest submission.
 func (m *meter) work(working bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +194,7 @@ type measuredQueue struct {
 	m *meter
 }
 
-// Submit notes the layer first: the device may be at work before the queue has returned.
+// Submit notes the layer first, because the device may begin before the queue returns.
 func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	q.m.submit()
 	t, err := q.Queue.Submit(c)
@@ -205,7 +207,7 @@ func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 func (m *meter) submit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// a device that is never idle must not make the list grow for ever
+	// a device that is never idle must not make the list grow without bound
 	if m.first >= 64 && 2*m.first >= len(m.submitted) {
 		n := copy(m.submitted, m.submitted[m.first:])
 		m.submitted, m.first = m.submitted[:n], 0
@@ -213,8 +215,8 @@ func (m *meter) submit() {
 	m.submitted = append(m.submitted, int32(m.submitting))
 }
 
-// unsubmit takes back a submission that the queue refused. What was submitted before may have been
-// begun meanwhile, this was not.
+// unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
+// ones, but not this one.
 func (m *meter) unsubmit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

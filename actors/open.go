@@ -117,7 +117,7 @@ func (e *Engine) openModel(cfg Config) (err error) {
 	return err
 }
 
-// settle chooses settings by what the opened files and the memory are.
+// settle chooses settings that suit the opened files and the available memory.
 func (e *Engine) settle(cfg Config) error {
 	mem, err := e.openMonitor(cfg)
 	if err != nil {
@@ -136,8 +136,8 @@ func (e *Engine) settle(cfg Config) error {
 	return err
 }
 
-// unifiedMemory returns what an engine may use of mem on a device that shares it with the host but
-// is meant to have only a part.
+// unifiedMemory returns the part of mem that an engine may use on a device that shares memory with
+// the host but has a limited working set.
 func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
 	if d, ok := dev.(gpu.Unified); ok && d.WorkingSet() > 0 {
 		mem.Available = min(mem.Available, d.WorkingSet())
@@ -223,7 +223,7 @@ func (e *Engine) lostFile(err error) error {
 	return err
 }
 
-// rule returns how the model chooses experts.
+// rule returns the model's rule for choosing experts.
 func (e *Engine) rule() (router.Rule, error) {
 	m := e.model
 	r := router.Rule{Rule: route.Rule{
@@ -242,7 +242,7 @@ func (e *Engine) rule() (router.Rule, error) {
 	return r, nil
 }
 
-// spawn starts the actors: a supervisor, and under it the stages and, if spans are wanted, the
+// spawn starts the actors: a supervisor, and below it the stages and, with Config.Tracer, the
 // tracer.
 func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
 	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}

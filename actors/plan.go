@@ -5,9 +5,9 @@ import (
 	"log/slog"
 )
 
-// Plan tells what Open would settle for, at this moment, without memory for slots, actors or a
-// queue. It reads the model's small files and maps the large ones for a moment. Errors are those of
-// Open, as far as it comes.
+// Plan returns the settings that Open would use at this moment. It makes no slots, actors or queue:
+// it reads the model's small files and maps the large ones briefly. It returns the errors that Open
+// would return up to that point.
 func Plan(cfg Config) (info Info, err error) {
 	if err := cfg.Validate(); err != nil {
 		return Info{}, err

@@ -10,8 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestPredictions compares what is predicted of each layer with what the row before picked, and wants
-// nothing after the predictions were forgotten.
+// TestPredictions compares what is predicted of each layer with what the row before picked, and
+// wants nothing after the predictions were forgotten.
 func TestPredictions(t *testing.T) {
 	ctx := context.Background()
 	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered})

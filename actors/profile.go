@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// usage is the profile of the open model. The zero value keeps none.
+// usage is the profile of the open model. The zero value means that no profile is kept.
 type usage struct {
 	path string
 	of   profile.Fingerprint
@@ -25,7 +25,7 @@ func ProfilePath(folder, model string) (string, error) {
 }
 
 // openProfile returns the share of earlier rows that used each expert, [layers·experts], or nil if
-// that is not known. A profile that cannot be used is worth a line in the log and nothing more.
+// it is not known. A profile that cannot be used costs a line in the log and nothing more.
 func (e *Engine) openProfile(cfg Config) []float64 {
 	if cfg.Profile == "" || len(e.model.MoELayers()) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 	return chances
 }
 
-// saveProfile adds this run's uses to the profile. No step is in flight.
+// saveProfile adds this run's uses to the profile. No step may be in flight.
 func (e *Engine) saveProfile() {
 	if e.profile.path == "" {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// slotRead is the read under way into one slot. A slot has one at a time, until expert-IO has
-// handled its end; so the memory, the message included, is used again for the next.
+// slotRead is the read under way into one slot. A slot has at most one, until expert-IO has handled
+// its end, so the next read reuses the memory, that of the message included.
 type slotRead struct {
 	e      *Engine
 	reqs   [1]readpool.Request
@@ -15,13 +15,13 @@ type slotRead struct {
 	done   stages.ExpertsRead
 	ended  func(errs []error)
 
-	record   *record      // what it uses of a tier
-	commands gpu.Commands // of the upload from there
+	record   *record      // of the tier, if there is one
+	commands gpu.Commands // the upload of the record
 	uploaded func(error)
 }
 
-// read starts the reads of a group. Each is a group of its own to the pool, so that expert-IO hears
-// of it as soon as it ends.
+// read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
+// hears of each as soon as it ends.
 func (s *shell) read(g *stages.ReadGroup) {
 	for _, r := range g.Reads {
 		t := s.e.reads[r.Slot]
@@ -37,7 +37,7 @@ func (s *shell) read(g *stages.ReadGroup) {
 	}
 }
 
-// start begins a read, or goes on with one that had to wait for room in the tier.
+// start begins a read, or continues one that had to wait for room in the tier.
 func (t *slotRead) start() {
 	if s := t.e.slots; s.staging == nil {
 		id := t.result[0].Slot
@@ -52,7 +52,7 @@ func (t *slotRead) start() {
 	t.e.pool.Submit(t.reqs[:], t.done.Speculative, t.ended)
 }
 
-// end goes on with what was read. It runs on a worker of the pool.
+// end continues after the disk read. It runs on a worker of the pool.
 func (t *slotRead) end(errs []error) {
 	err := errs[0] // the pool's memory
 	if t.record == nil {
@@ -66,7 +66,7 @@ func (t *slotRead) end(errs []error) {
 	}
 }
 
-// uploadRead goes on with a record that has been read, or has not.
+// uploadRead continues with a record after the attempt to read it.
 func (t *slotRead) uploadRead(err error) {
 	if err != nil {
 		t.over(err)
@@ -75,7 +75,7 @@ func (t *slotRead) uploadRead(err error) {
 	t.upload()
 }
 
-// tell tells expert-IO how the read has ended.
+// tell tells expert-IO how the read ended.
 func (t *slotRead) tell(err error) {
 	t.result[0].Err = err
 	t.e.sendTo(stages.ExpertIO, &t.done)

@@ -7,16 +7,16 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// readTag names a read: which slot, and which of the reads into it.
+// readTag names a read by its slot and the slot's generation.
 func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot))<<32 | uint64(gen) }
 
-// readOverdue tells expert-IO of a read that does not end. The pool calls it.
+// readOverdue tells expert-IO that a read does not end. The pool calls it.
 func (e *Engine) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
 	e.log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
 	e.sendTo(stages.ExpertIO, &stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err})
 }
 
-// addReads adds what only the engine knows to the stages' figures.
+// addReads adds the figures that only the engine has to those of the stages.
 func (e *Engine) addReads(s *stages.Stats) {
 	p := e.pool.Stats()
 	s.Reads = stages.ReadStats{
@@ -37,8 +37,8 @@ func (e *Engine) addReads(s *stages.Stats) {
 	}
 }
 
-// majorFaults returns how often this process has waited for the disk because mapped memory was not
-// there.
+// majorFaults returns how often this process has waited for the disk because a mapped page was not
+// in memory.
 func majorFaults() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

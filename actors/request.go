@@ -8,9 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// MessageError answers a request that an actor of an engine does not take. The engine goes on.
+// MessageError answers a request that an engine's actor does not take. The engine is not affected.
 type MessageError struct {
-	Actor   string // that was asked
+	Actor   string // the actor that was asked
 	Message string // the type of the message
 }
 
@@ -18,8 +18,8 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("moeflux: the %s actor takes no request of type %s; send the sequencer (Engine.PID) what package stages says a caller sends it", e.Actor, e.Message)
 }
 
-// unknown refuses a message that no actor takes: by an answer to who asks for one, and else by a
-// line in the log.
+// unknown refuses a message that no actor takes. It answers the sender, if there is one, and logs
+// the message otherwise.
 func (e *Engine) unknown(ctx actor.Context, name string) {
 	switch ctx.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
@@ -33,9 +33,9 @@ func (e *Engine) unknown(ctx actor.Context, name string) {
 	e.log.Warn("a message was ignored", "actor", err.Actor, "message", err.Message)
 }
 
-// request makes the sender of a request its Caller, unless the request names one, and returns which
-// stage it is for. ok is false if callers do not send it, or not to this stage: a stage that got it
-// would take it for a broken invariant.
+// request makes the sender of a request its Caller, unless the request names one, and returns the
+// stage that the request is for. ok is false for messages that callers do not send, or do not send
+// to this stage: a core would take such a message for a broken invariant and stop the engine.
 func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID, ok bool) {
 	if s.id != stages.Sequencer {
 		return s.id, false

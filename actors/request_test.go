@@ -12,9 +12,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestMessagesFromOutside sends the sequencer's PID what it takes and what it does not: each request
-// gets a typed answer, a message that nobody takes is worth a line in the log, and the engine goes
-// on.
+// TestMessagesFromOutside sends the sequencer's PID what it takes and what it does not: each
+// request gets a typed answer, a message that nobody takes is worth a line in the log, and the
+// engine goes on.
 func TestMessagesFromOutside(t *testing.T) {
 	ctx := context.Background()
 	system := quietSystem(t)

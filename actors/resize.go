@@ -22,13 +22,13 @@ func (e *Engine) ResizeSlots(ctx context.Context, slots int) (int, error) {
 	return a.(*stages.SlotsResized).Slots, nil
 }
 
-// resized tells the operator of another number of slots.
+// resized logs a new number of slots.
 func (e *Engine) resized(m *stages.SlotsResized) {
 	e.log.Info("expert slots", "slots", m.Slots, "of", e.info.Slots, "bytes", int64(m.Slots)*int64(e.info.SlotBytes))
 }
 
-// freeSlot gives the memory of a slot back to the system. Where that cannot be the slot keeps it,
-// and nothing else is wrong.
+// freeSlot returns the memory of a slot to the system. If that fails the slot keeps its memory,
+// which does no other harm.
 func (e *Engine) freeSlot(id stages.SlotID) {
 	if err := e.slots.discard(id); err != nil {
 		e.log.Warn("the memory of an expert slot stays in use", "slot", id, "error", err)

@@ -22,7 +22,7 @@ type shell struct {
 	hintOf map[uint64]int32 // of the speculative reads under way that were recorded, by readTag
 }
 
-// stageError is what a core returned: a broken invariant.
+// stageError is an error that a core returned: a broken invariant.
 type stageError struct {
 	stage stages.StageID
 	err   error
@@ -31,8 +31,8 @@ type stageError struct {
 func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.err) }
 func (e *stageError) Unwrap() error { return e.err }
 
-// Receive handles one message of the mailbox. Stages and callbacks send without a sender; a message
-// that has one is a request of somebody else.
+// Receive handles one message of the mailbox. Stages and callbacks send without a sender, so a
+// message that has one is a request from outside.
 func (s *shell) Receive(ctx actor.Context) {
 	if s.id == stages.Sequencer && s.e.system.IsStopped() {
 		s.e.systemStopped()
@@ -64,8 +64,8 @@ func (s *shell) Receive(ctx actor.Context) {
 	}
 }
 
-// handle runs the core on a message, does what it asked for, and notes the times if the step is
-// traced.
+// handle runs the core on a message, does what the core asks for, and records the times if the step
+// is traced.
 func (s *shell) handle(m stages.Message) {
 	head := m.Head()
 	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
@@ -97,7 +97,7 @@ func (s *shell) handle(m stages.Message) {
 	s.out.Spent().Handled(m)
 }
 
-// perform does what the core asked for.
+// perform does what the core has written into the outbox.
 func (s *shell) perform() {
 	for _, id := range s.out.Frees {
 		s.e.freeSlot(id)
@@ -139,8 +139,8 @@ func (s *shell) perform() {
 	}
 }
 
-// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time of
-// sending, and so do those for expert-IO, which has no other clock.
+// sendTo posts a message to a stage, from any goroutine. Messages of traced steps carry the time at
+// which they were sent. So do all messages to expert-IO, which has no other clock.
 func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 	if h := m.Head(); h != nil && (to == stages.ExpertIO || h.Batch != nil && h.Batch.Traced) {
 		h.SentNS = e.now()
@@ -148,7 +148,7 @@ func (e *Engine) sendTo(to stages.StageID, m stages.Message) {
 	e.system.Root.Send(e.pids[to], m)
 }
 
-// answer gives a caller what a core has for it.
+// answer delivers a core's answer to its caller.
 func (e *Engine) answer(to stages.Caller, m stages.Message) {
 	if c, ok := m.(*stages.CollectStats); ok && c.Stats != nil {
 		e.addReads(c.Stats)
@@ -170,5 +170,5 @@ func (e *Engine) answer(to stages.Caller, m stages.Message) {
 	}
 }
 
-// now returns the engine's clock.
+// now returns the time on the engine's clock, in nanoseconds since it was opened.
 func (e *Engine) now() int64 { return int64(time.Since(e.epoch)) }

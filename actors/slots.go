@@ -11,11 +11,11 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// slotAlign is what slots are aligned to: a page, so that no two share one and direct reads are
+// slotAlign is the alignment of slots: a page, so that no two slots share one and direct reads are
 // possible.
 const slotAlign = expertfile.DirectAlign
 
-// slotMemory is where slots lie: in memory that reads fill, or in the mapped packed files.
+// slotMemory is the memory of slots: either memory that reads fill, or the mapped packed files.
 type slotMemory struct {
 	buffers   []gpu.Buffer // one, or one a layer if mapped (nil for a layer without experts)
 	perBuffer int          // slots of one buffer
@@ -23,11 +23,11 @@ type slotMemory struct {
 	stride    int          // bytes from slot to slot
 	bytesEach int
 
-	filled []bool       // [slots] that have been read into and take up memory; nil if mapped
-	nHeld  atomic.Int64 // of them
+	filled []bool       // [slots], true for a slot that takes up memory; nil if mapped
+	nHeld  atomic.Int64 // the number of true ones
 
-	// what reads go through if the slots are memory of the device that the host cannot address;
-	// else nil
+	// what reads go through if the slots are device memory that the host cannot address; otherwise
+	// nil
 	staging *staging
 }
 
@@ -39,13 +39,13 @@ func newSlots(dev gpu.Device, n, stride, expertBytes int) (*slotMemory, error) {
 	}
 	if buf.Bytes() == nil {
 		buf.Release()
-		return nil, fmt.Errorf("actors: device %s has no memory that expert reads could fill", dev.Name())
+		return nil, fmt.Errorf("actors: device %s has no memory that expert reads can fill", dev.Name())
 	}
 	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % slotAlign)
 	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
-// mapSlots makes one slot of every expert of every layer, in the mapped files.
+// mapSlots makes a slot in the mapped files for every expert of every layer.
 func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
 	n := f.Layout().Bytes
 	s := &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
@@ -67,13 +67,13 @@ func (s *slotMemory) View(id stages.SlotID) gpu.View {
 	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: s.base + int(id)%s.perBuffer*s.stride}
 }
 
-// bytes returns the memory that a slot is read into; only its owner may touch it.
+// bytes returns the memory of a slot, which only the slot's owner may touch.
 func (s *slotMemory) bytes(id stages.SlotID) []byte {
 	v := s.View(id)
 	return v.Buf.Bytes()[v.Offset : v.Offset+s.bytesEach : v.Offset+s.bytesEach]
 }
 
-// noteFilled notes that a slot takes up memory, or does no longer. Whoever runs the line calls it.
+// noteFilled notes whether a slot takes up memory now. Only the line calls it.
 func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
 	if s.filled == nil || s.filled[id] == now {
 		return
@@ -89,8 +89,8 @@ func (s *slotMemory) noteFilled(id stages.SlotID, now bool) {
 // held returns the bytes of memory that slots take up.
 func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
 
-// discard gives a slot's memory back to the system until it is read into again. Its bytes are
-// undefined from then on. Pinned memory and a device's own stay.
+// discard returns a slot's memory to the system, until the next read into the slot. The slot's
+// bytes are undefined from then on. Pinned memory and a device's own memory stay.
 func (s *slotMemory) discard(id stages.SlotID) error {
 	if s.staging != nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// BrokenError reports an engine that stopped because of a bug of ours: a panic in a stage, or a
-// broken invariant. Only Close is left.
+// BrokenError reports an engine that has stopped because of a bug: a stage panicked, or found one
+// of its invariants broken. Only Close is of use then.
 type BrokenError struct {
 	Stage string
 	Err   error
@@ -19,10 +19,10 @@ func (e *BrokenError) Error() string {
 }
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// StoppedError reports an engine that somebody else has stopped: its actor system was shut down, or
-// one of its actors was stopped. Only Close is left.
+// StoppedError reports an engine that was stopped from outside: its actor system was shut down, or
+// one of its actors was stopped. Only Close is of use then.
 type StoppedError struct {
-	Actor string // that was stopped; "" if the actor system was shut down
+	Actor string // the actor that was stopped; "" if the actor system was shut down
 }
 
 func (e *StoppedError) Error() string {
@@ -32,7 +32,7 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("moeflux: the engine has stopped: its %s actor was stopped from outside", e.Actor)
 }
 
-// parent spawns the stages and stops all of them when one fails.
+// parent is the supervisor. It spawns the stages and stops all of them when one fails.
 type parent struct {
 	e        *Engine
 	children []child
@@ -58,7 +58,7 @@ func (p *parent) Receive(ctx actor.Context) {
 		}
 		close(p.started)
 	case *actor.Terminated:
-		if !p.stopping.Load() { // the others cannot go on without it
+		if !p.stopping.Load() { // the other stages cannot go on without it
 			p.e.breakDown(&StoppedError{Actor: p.name(m.Who)})
 			for _, c := range ctx.Children() {
 				ctx.Stop(c)
@@ -75,7 +75,7 @@ func (p *parent) Receive(ctx actor.Context) {
 	}
 }
 
-// HandleFailure is called by the actor system when a child has panicked.
+// HandleFailure stops the engine. The actor system calls it when a child has panicked.
 func (p *parent) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, failed *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	err, ok := reason.(error)
 	if !ok {
@@ -85,7 +85,7 @@ func (p *parent) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, failed 
 	s.StopChildren(s.Children()...)
 }
 
-// name returns which stage a child is.
+// name returns the name of a child.
 func (p *parent) name(pid *actor.PID) string {
 	for _, c := range p.children {
 		if (*c.pid).Equal(pid) {

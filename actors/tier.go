@@ -8,11 +8,11 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// tier is the host's memory between the disk and slots that lie in the memory of a gpu.Discrete
-// device: experts' records in pinned memory. A read takes its record from here if it is there, else
-// from the disk by way of here, and is uploaded from here either way. What was wanted longest ago
-// goes first. It grows as reads come, up to a number of records that the governor may lower and
-// raise again (tiermemory.go).
+// tier is a cache of experts' records in the host's pinned memory, between the disk and slots in
+// the memory of a gpu.Discrete device. A read whose record is here does not read the disk; any
+// other reads its record into the tier. Both then upload the record from here. The least recently
+// used record is replaced first. The tier grows as reads come, up to a limit that the governor
+// lowers and raises (tiermemory.go).
 type tier struct {
 	dev      gpu.Discrete
 	experts  int // of a layer
@@ -20,21 +20,21 @@ type tier struct {
 	bytes    int // of a record
 	perBlock int // records
 	log      *slog.Logger
-	start    func(*slotRead) // goes on with a read that waited
+	start    func(*slotRead) // continues a read that waited
 
 	mu sync.Mutex // guards the rest
 	at []*record  // [layer·experts + expert]; nil if not here
-	// head of the ring of records that have an expert: next is what was wanted last
+	// head of the ring of records that hold an expert; next is the most recently used
 	recent  record
 	free    []*record
-	waiting []*slotRead // for a record, in order; demand before speculation
-	hits    int64       // reads whose record was here, or on its way
+	waiting []*slotRead // for a free record, in order, demand reads before speculative ones
+	hits    int64       // reads whose record was here or on its way
 
 	limit  int // records
 	held   int // records in blocks
 	blocks []*recordBlock
 	closed bool
-	wake   sync.Cond // there is something to do for keep
+	wake   sync.Cond // keep has something to do
 	kept   sync.WaitGroup
 }
 
@@ -45,21 +45,21 @@ type record struct {
 	key        int // layer·experts + expert
 	there      bool
 	users      int         // reads and uploads under way
-	followers  []*slotRead // want what another read is bringing
+	followers  []*slotRead // wait for the record that another read is bringing
 	prev, next *record
 }
 
-// found says how a read goes on.
+// found says how a read continues.
 type found int
 
 const (
 	foundThere  found = iota // the record is here
 	foundRoom                // there is room to read it into
-	foundComing              // another read brings it, and goes on with this one
-	foundNone                // every record is in use: goes on when one is not any more
+	foundComing              // another read is bringing it and will continue this one
+	foundNone                // every record is in use: the read continues when one is free
 )
 
-// take finds a read's record, or room for it.
+// take finds the record of a read, or room for it.
 func (h *tier) take(t *slotRead) found {
 	key := t.reqs[0].Layer*h.experts + t.reqs[0].Expert
 	h.mu.Lock()
@@ -84,7 +84,7 @@ func (h *tier) take(t *slotRead) found {
 	return foundRoom
 }
 
-// queue lets a read wait for a record.
+// queue makes a read wait for a free record.
 func (h *tier) queue(t *slotRead) {
 	i := len(h.waiting)
 	for !t.done.Speculative && i > 0 && h.waiting[i-1].done.Speculative {
@@ -93,7 +93,7 @@ func (h *tier) queue(t *slotRead) {
 	h.waiting = slices.Insert(h.waiting, i, t)
 }
 
-// use notes that a read uses a record, the last of all.
+// use notes that a read uses a record, which becomes the most recently used.
 func (h *tier) use(r *record, t *slotRead) {
 	t.record = r
 	r.users++
@@ -109,8 +109,8 @@ func (r *record) unlink() {
 	}
 }
 
-// room returns a record without an expert: a free one, or the one wanted longest ago of those that
-// nobody uses.
+// room returns a record without an expert: a free one, or the least recently used of those that are
+// not in use, emptied.
 func (h *tier) room() *record {
 	if len(h.free) <= h.perBlock/2 {
 		h.wake.Signal()
@@ -129,14 +129,14 @@ func (h *tier) room() *record {
 	return nil
 }
 
-// forget takes its expert from a record.
+// forget removes the expert from a record.
 func (h *tier) forget(r *record) {
 	h.at[r.key] = nil
 	r.there = false
 	r.unlink()
 }
 
-// forgetAll takes the experts from all records that nobody uses.
+// forgetAll empties all records that are not in use.
 func (h *tier) forgetAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,8 +152,8 @@ func (h *tier) forgetAll() {
 	}
 }
 
-// arrived notes that a record's bytes are there, or will not be, and returns who else waited for
-// them.
+// arrived notes that the read of a record has ended, and returns the other reads that waited for
+// it.
 func (h *tier) arrived(r *record, err error) []*slotRead {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +167,7 @@ func (h *tier) arrived(r *record, err error) []*slotRead {
 	return followers
 }
 
-// release ends a read's use of its record, and returns a read that waited for one.
+// release ends a read's use of its record and returns a read that waited for a record, or nil.
 func (h *tier) release(t *slotRead) (next *slotRead) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +189,7 @@ func (h *tier) release(t *slotRead) (next *slotRead) {
 	return h.dequeue()
 }
 
-// dequeue takes the first of the reads that wait, nil if none does.
+// dequeue removes and returns the first read that waits, or nil.
 func (h *tier) dequeue() *slotRead {
 	if len(h.waiting) == 0 {
 		return nil
@@ -199,7 +199,7 @@ func (h *tier) dequeue() *slotRead {
 	return t
 }
 
-// upload brings a record to the read's slot.
+// upload copies the record to the read's slot.
 func (t *slotRead) upload() {
 	slots := t.e.slots
 	t.commands.Reset()

@@ -8,20 +8,18 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// recordBlockBytes is about how much memory a tier pins at a time, and gives back at a time.
-// Pinning it takes some ten milliseconds, so that is done ahead of the reads, in a goroutine of its
-// own.
+// recordBlockBytes is roughly the memory that a tier pins or frees at once. Pinning it takes some
+// ten milliseconds, so a goroutine does that ahead of the reads.
 const recordBlockBytes = 64 << 20
 
 // recordBlock is one piece of pinned memory.
 type recordBlock struct {
 	buf     gpu.Buffer
 	records []record
-	leaving bool // goes as soon as nobody uses its records
+	leaving bool // to be freed as soon as none of its records is in use
 }
 
-// newTier makes a tier of at most limit records for layers of so many experts. Its first block is
-// pinned at once.
+// newTier makes a tier of at most limit records. It pins its first block at once.
 func newTier(dev gpu.Discrete, layers, experts, stride, bytes, limit int, log *slog.Logger) (*tier, error) {
 	h := &tier{dev: dev, experts: experts, stride: stride, bytes: bytes, perBlock: min(max(1, recordBlockBytes/stride), limit), log: log,
 		at: make([]*record, layers*experts), start: (*slotRead).start, limit: limit}
@@ -56,14 +54,14 @@ func (h *tier) add(b *recordBlock) {
 	}
 }
 
-// heldBytes returns the memory that is pinned.
+// heldBytes returns the bytes that are pinned.
 func (h *tier) heldBytes() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return int64(h.held) * int64(h.stride)
 }
 
-// resize lets the tier have so many records. It does not wait; one block stays.
+// resize sets the limit of records. It does not wait. One block always stays.
 func (h *tier) resize(records int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,8 +69,7 @@ func (h *tier) resize(records int) {
 	h.wake.Signal()
 }
 
-// keep pins memory ahead of the reads, and gives it back where the limit has been lowered, until
-// close.
+// keep pins memory ahead of the reads, and frees it after the limit was lowered, until close.
 func (h *tier) keep() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,14 +95,14 @@ func (h *tier) keep() {
 	}
 }
 
-// unlocked does what takes long.
+// unlocked runs do, which may take long, without the lock.
 func (h *tier) unlocked(do func()) {
 	h.mu.Unlock()
 	defer h.mu.Lock()
 	do()
 }
 
-// grow pins another block. If none is to be had the tier stays as it is.
+// grow pins another block. If that fails the tier keeps its size.
 func (h *tier) grow(n int) {
 	var b *recordBlock
 	var err error
@@ -118,8 +115,7 @@ func (h *tier) grow(n int) {
 	h.add(b)
 }
 
-// leave gives up a block: its records are nobody's any more, but for those in use, which follow as
-// these uses end.
+// leave gives up a block. Its unused records are dropped at once, the others as their uses end.
 func (h *tier) leave(b *recordBlock) {
 	b.leaving = true
 	h.free = slices.DeleteFunc(h.free, func(r *record) bool { return r.block == b })
@@ -130,7 +126,7 @@ func (h *tier) leave(b *recordBlock) {
 	}
 }
 
-// idleLeaver returns a block that leaves and is not in use, -1 if there is none.
+// idleLeaver returns the index of a leaving block that is not in use, or -1.
 func (h *tier) idleLeaver() int {
 	return slices.IndexFunc(h.blocks, func(b *recordBlock) bool {
 		for k := range b.records {

@@ -123,6 +123,9 @@ func (tr *traced) check() {
 	tr.equal("prefetch dropped", tr.sum("prefetch", "prefetch_dropped"), l.PrefetchDropped)
 	tr.equal("prefetch declined", tr.sum("prefetch", "prefetch_declined"), l.PrefetchDeclined)
 	tr.equal("prefetch skipped", tr.sum("prefetch", "prefetch_skipped"), l.PrefetchSkipped)
+	if pending := tr.sum("prefetch", "prefetch_pending"); 2*pending > l.PrefetchIssued {
+		tr.t.Errorf("%d of %d reads ahead ended after their steps, if the spans are right", pending, l.PrefetchIssued)
+	}
 	if steps := tr.counts.Steps; tr.count("eval") == steps { // each step has one caller
 		tr.equal("hits of callers", tr.sum("eval", "hits"), l.Hits)
 		tr.equal("misses of callers", tr.sum("eval", "misses"), l.Misses)
@@ -202,7 +205,7 @@ func TestTraceIsTrue(t *testing.T) {
 				t.Error("the spans say nothing of waiting for the disk")
 			}
 			l := tr.totals()
-			t.Logf("%d spans, %d hits, %d misses, %d read ahead, %v computing of %v, %v waiting", len(tr.spans), l.Hits, l.Misses, l.PrefetchIssued,
+			t.Logf("%d spans, %d hits, %d misses, %d read ahead, %d of them pending, %v computing of %v, %v waiting", len(tr.spans), l.Hits, l.Misses, l.PrefetchIssued, tr.sum("prefetch", "prefetch_pending"),
 				time.Duration(tr.sum("eval", "compute_ns")), time.Duration(tr.counts.ComputeNS), time.Duration(tr.sum("eval", "disk_wait_ns")))
 		})
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 )
 
-// checkedReads holds what a source reads against the checksums of the records. It runs on the
-// pool's workers, so that several are checked at once and what is wrong is read again.
+// checkedReads compares what a source reads with the checksums of the records. It runs on the
+// pool's workers, which check several records at once and read a damaged one again.
 type checkedReads struct {
 	readpool.Source
 	file    *expertfile.File
-	corrupt atomic.Int64 // reads whose bytes were not those packed
+	corrupt atomic.Int64 // reads whose bytes do not match
 }
 
 // ReadExpert reads and checks. After an error dst is undefined.
@@ -42,7 +42,8 @@ func (e *Engine) source(cfg Config) (readpool.Source, error) {
 	case err == nil:
 	case cfg.VerifyReads == VerifyOn:
 		return nil, err
-	case errors.Is(err, fs.ErrNotExist): // of other makers, or of before there were any
+	// packed by another program, or before there were checksums
+	case errors.Is(err, fs.ErrNotExist):
 		e.log.Info("expert reads are not verified: the model has no checksums of its records")
 		return src, nil
 	default:
