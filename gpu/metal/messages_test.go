@@ -1,6 +1,8 @@
 package metal
 
 import (
+	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -43,13 +45,15 @@ var receivers = map[string]string{
 // bindings are darwinkit's: "MTLDevice newFence" to result and arguments in the types of C.
 func bindings(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/progrium/darwinkit").Output()
-	if err != nil {
-		t.Fatalf("where darwinkit lies: %v", err)
+	// Only macOS builds with darwinkit, so on other systems the module may not have been fetched.
+	out, err := exec.Command("go", "mod", "download", "-json", "github.com/progrium/darwinkit").Output()
+	var module struct{ Dir string }
+	if err := errors.Join(err, json.Unmarshal(out, &module)); err != nil {
+		t.Fatalf("where darwinkit lies: %v: %s", err, out)
 	}
 	all := map[string][]string{}
 	for folder, prefix := range map[string]string{"metal": "MTL", "foundation": "NS"} {
-		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "macos", folder, "*.gen.go"))
+		files, err := filepath.Glob(filepath.Join(module.Dir, "macos", folder, "*.gen.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("darwinkit has no bindings of %s: %v", folder, err)
 		}
