@@ -65,7 +65,7 @@ func Open(cfg Config) (*Backend, error) {
 	return b, nil
 }
 
-// Name says what it is: "emulator (2 threads)".
+// Name describes the device: "emulator (2 threads)".
 func (b *Backend) Name() string {
 	unit := "threads"
 	if b.workers == 1 {
@@ -74,8 +74,8 @@ func (b *Backend) Name() string {
 	return fmt.Sprintf("emulator (%d %s)", b.workers, unit)
 }
 
-// Close has nothing to give back: libraries stay open until the process ends, for their threads
-// wait in them.
+// Close does nothing: libraries stay open until the process ends, because their threads wait in
+// them.
 func (b *Backend) Close() error { return nil }
 
 // memory lies between pages that fault, unless it is wrapped.
@@ -111,7 +111,7 @@ func (m *memory) Release() {
 // pointer is the pointer at a C address.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// pipeline is a kernel's function with what the compiler says of its parameters.
+// pipeline is a kernel's function and what the compiler says about its parameters.
 type pipeline struct {
 	kernel *msl.Kernel
 	entry  uintptr
@@ -119,10 +119,10 @@ type pipeline struct {
 	sizes  []uint32 // of each argument: the bytes of constants, the alignment of memory
 }
 
-// maxMemory is what a threadgroup's variables may take on Metal.
+// maxMemory is how many bytes a threadgroup's variables may take on Metal.
 const maxMemory = 32 << 10
 
-// Compile builds k.
+// Compile builds one kernel.
 func (b *Backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
 	kernel := m.Kernel(k.Name)
 	if kernel == nil {

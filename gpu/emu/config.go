@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Order is in which order the threads of a threadgroup run between two barriers.
+// Order is the order in which the threads of a threadgroup run between two barriers.
 type Order uint32
 
-// The orders. Up and Down run one simdgroup as far as it can go, and then the next; Shuffled gives
-// every thread a turn to the next simd function or barrier, in random order. Others than these are
-// shuffles with another beginning.
+// The orders. Up and Down run one simdgroup as far as it can go, and then the next. Shuffled lets
+// each thread in turn run to its next simd function or barrier, in random order. Any other value is
+// a shuffle with a different seed.
 const (
 	Up Order = iota
 	Down
@@ -31,19 +31,19 @@ type Config struct {
 	// Compiler is the C++ compiler's path or name. "" means the first of g++, clang++ and c++ that
 	// PATH has.
 	Compiler string
-	// Order is that of the threads of a threadgroup.
+	// Order is the order of the threads of a threadgroup.
 	Order Order
-	// Threads is how many threadgroups run at once. 0 means the cores this process may use.
+	// Threads is how many threadgroups run at once. 0 means one for each core this process may use.
 	Threads int
-	// Cache is a directory that keeps what was compiled, by the hash of source, compiler and
-	// options; it is made where it is missing. "" compiles every kernel anew.
+	// Cache is a directory that keeps compiled kernels by the hash of source, compiler and options.
+	// It is created if it is missing. "" compiles every kernel anew.
 	Cache string
 }
 
-// Validate reports every field that Open refuses.
+// Validate reports the fields that Open refuses.
 func (c Config) Validate() error {
 	if c.Threads < 0 || c.Threads > maxThreads {
-		return fmt.Errorf("emu: %d threads, want 0 (all cores) to %d", c.Threads, maxThreads)
+		return fmt.Errorf("emu: Config.Threads is %d, outside 0 (all cores) to %d", c.Threads, maxThreads)
 	}
 	return nil
 }
@@ -79,11 +79,11 @@ func findCompiler(name string) (*compiler, error) {
 		}
 		return &compiler{path, string(version), compilerFlags()}, nil
 	}
-	return nil, fmt.Errorf("emu: %w, which kernels are built with (Debian, Ubuntu: apt-get install g++): %w", ErrNoCompiler, errors.Join(errs...))
+	return nil, fmt.Errorf("emu: %w to build kernels with (Debian, Ubuntu: apt-get install g++): %w", ErrNoCompiler, errors.Join(errs...))
 }
 
-// compilerFlags are those of every build. Products and sums are fused only where kernels say fma.
-// Fibers jump between stacks, which fortified longjmp refuses.
+// compilerFlags are the flags of every build. Products and sums are fused only where kernels say
+// fma. Fibers jump between stacks, which a fortified longjmp refuses.
 func compilerFlags() []string {
 	flags := []string{"-std=c++14", "-O1", "-shared", "-fPIC", "-pthread", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fno-math-errno",
 		"-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-unused-variable", "-Wno-unused-but-set-variable"}

@@ -21,8 +21,8 @@ type builder struct {
 	cache    string // directory, or ""
 }
 
-// open returns the handle of the library built of source, which the cache may hold already. global
-// makes its names visible to libraries opened later.
+// open returns the handle of the library built from source, which may be in the cache already.
+// global makes its names visible to libraries opened later.
 func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	mode := purego.RTLD_NOW | purego.RTLD_LOCAL
 	if global {
@@ -39,7 +39,7 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 		}
 		defer unlock()
 		if h, err := purego.Dlopen(filepath.Join(b.cache, key+".so"), mode); err == nil {
-			return h, nil // others have built it meanwhile
+			return h, nil // somebody else built it meanwhile
 		}
 	}
 	dir, err := os.MkdirTemp(b.cache, "build-")
@@ -54,7 +54,7 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	if err := b.compiler.build(text, library); err != nil {
 		return 0, fmt.Errorf("emu: building %s: %w", name, err)
 	}
-	if b.cache != "" { // whole or not at all: others may look for it at this moment
+	if b.cache != "" { // whole or not at all: others may be looking for it
 		kept := filepath.Join(b.cache, key+".so")
 		if err := os.Rename(library, kept); err != nil {
 			return 0, fmt.Errorf("emu: keeping %s: %w", name, err)
@@ -68,7 +68,7 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	return h, nil
 }
 
-// lock lets one at a time build a library of the cache, in this process and others.
+// lock lets one caller at a time build a library, across processes.
 func (b *builder) lock(key string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(b.cache, key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -79,12 +79,12 @@ func (b *builder) lock(key string) (unlock func(), err error) {
 		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	return func() {
-		os.Remove(f.Name()) // who waits for it looks for the library first
+		os.Remove(f.Name()) // whoever waits for it looks for the library first
 		f.Close()
 	}, nil
 }
 
-// key names a library by all that it is built of.
+// key names a library by everything that goes into it.
 func (b *builder) key(source string) string {
 	h := sha256.New()
 	for _, part := range []string{b.compiler.path, b.compiler.version, strings.Join(b.compiler.flags, " "), source} {

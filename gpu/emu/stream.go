@@ -74,8 +74,7 @@ func (s *stream) Launch(lp launch.Pipeline, l *launch.Launch) error {
 	return nil
 }
 
-// bind checks the launch as Metal and CUDA would want it and puts the arguments' addresses into
-// s.args.
+// bind checks that the launch suits Metal and CUDA, and puts the arguments' addresses into s.args.
 func (s *stream) bind(p *pipeline, l *launch.Launch) error {
 	fail := func(format string, args ...any) error { return &Error{l.Kernel, fmt.Sprintf(format, args...)} }
 	k := p.kernel
@@ -106,7 +105,7 @@ func (s *stream) bind(p *pipeline, l *launch.Launch) error {
 		if uintptr(s.args[i])%uintptr(p.sizes[i]) != 0 {
 			return fail("%s: offset %d is not aligned to %d", want.Name, a.Offset, p.sizes[i])
 		}
-		for j := range i { // CUDA's compiler takes const memory for memory that nobody writes
+		for j := range i { // CUDA's compiler assumes that nobody writes const memory
 			if s.args[j] == s.args[i] && want.Const != k.Args[j].Const {
 				return fail("%s and %s are the same memory, one const and one not", k.Args[j].Name, want.Name)
 			}

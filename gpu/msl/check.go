@@ -2,7 +2,7 @@ package msl
 
 import "regexp"
 
-// forbidden are words outside the subset, with the reason.
+// forbidden are words outside the subset, each with the reason.
 var forbidden = map[string]string{
 	"double": "not in Metal", "std": "not in Metal", "new": "not in Metal", "delete": "not in Metal", "try": "not in Metal", "throw": "not in Metal",
 	"virtual": "not in Metal", "goto": "not in Metal", "thread_local": "not in Metal", "size_t": "use uint or ulong",
@@ -22,8 +22,8 @@ var (
 	packed  = regexp.MustCompile(`^packed_`)
 )
 
-// checkWords refuses words and phrases that stand nowhere in the subset. It returns false where
-// brackets do not match, so that nothing more can be said.
+// checkWords refuses words and phrases that the subset never has. It returns false if brackets do
+// not match, and nothing more can be checked.
 func (p *parser) checkWords(ts []tok) bool {
 	ws := words(ts)
 	for i, t := range ws {
@@ -57,9 +57,8 @@ func (p *parser) checkWords(ts []tok) bool {
 	return true
 }
 
-// helper checks what stands before a top-level brace and the braces' text. Where it is a function,
-// that must be inline and have no threadgroup variables, and its pointers must name their address
-// spaces.
+// helper checks the text before a top-level brace and inside the braces. A function must be inline
+// and have no threadgroup variables, and its pointers must name their address spaces.
 func (p *parser) helper(head, body []tok) {
 	ws := words(head)
 	open := until(ws, 0, "(=")
@@ -90,7 +89,7 @@ func (p *parser) helper(head, body []tok) {
 }
 
 // threadgroupVariable reports whether a declaration of a threadgroup variable begins at i, and
-// where its semicolon or what stands instead is.
+// where its semicolon, or whatever is in its place, is.
 func threadgroupVariable(ts []tok, i int) (end int, ok bool) {
 	if ts[i].text != "threadgroup" {
 		return 0, false
@@ -107,7 +106,7 @@ func threadgroupVariable(ts []tok, i int) (end int, ok bool) {
 	return end, textAt(ts, end) == ";" || textAt(ts, end) == "="
 }
 
-// checkBody checks threadgroup variables and barriers of a kernel's body.
+// checkBody checks the threadgroup variables and barriers in a kernel's body.
 func (p *parser) checkBody(k *Kernel) {
 	returned := 0
 	for i, t := range k.body {

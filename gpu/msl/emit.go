@@ -10,7 +10,7 @@ import (
 //go:embed prelude
 var preludes embed.FS
 
-// Target is a language that a module is written in.
+// Target is a language in which Emit writes a module.
 type Target int
 
 // The targets.
@@ -21,7 +21,7 @@ const (
 	Lint                   // C++14 for clang -fsyntax-only, with Metal's address spaces
 )
 
-// prelude is a target's declarations of Metal's library.
+// prelude returns a target's declarations of Metal's library.
 func prelude(name string) string {
 	b, err := preludes.ReadFile("prelude/" + name)
 	if err != nil {
@@ -34,8 +34,8 @@ func prelude(name string) string {
 	return strings.Replace(s, "#include \"vec.h\"", prelude("vec.h"), 1)
 }
 
-// EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It is
-// a library of its own.
+// EmulatorRuntime is the C++ source of what emulated kernels call: fibers, barriers, memory. It
+// becomes a library of its own.
 func EmulatorRuntime() string { return prelude("runtime.cpp") }
 
 // LintFlags are the options with which clang++ checks what Emit writes for Lint.
@@ -59,7 +59,7 @@ func (t Target) prelude() string {
 }
 
 // Emit writes the module for a target with one of its kernels; "" means all. defines are lines
-// "#define NAME value\n" that are put before it.
+// "#define NAME value\n" that go before it.
 func (m *Module) Emit(t Target, kernel, defines string) string {
 	var b strings.Builder
 	b.WriteString(t.prelude())
@@ -97,8 +97,8 @@ func emitText(b *strings.Builder, t Target, it item) {
 
 var spaces = regexp.MustCompile(`\b(device|constant|threadgroup|thread)\b`)
 
-// plain is a token's text with the address spaces taken out where the target has none. They cannot
-// be macros: CUDA's own headers spell __device__ as __attribute__((device)).
+// plain returns a token's text, without address spaces where the target has none. They cannot be
+// macros: CUDA's own headers spell __device__ as __attribute__((device)).
 func plain(x tok, t Target) string {
 	switch {
 	case x.text == table && t.cpp():

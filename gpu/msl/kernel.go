@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Thread attributes as the targets spell them, in the places of positions and indices; $ is the
+// Thread attributes as the targets spell them, in the order of positions and indices; $ is the
 // axis.
 const cudaIndex = "(threadIdx.x+blockDim.x*(threadIdx.y+blockDim.y*threadIdx.z))"
 
@@ -68,12 +68,12 @@ func (k *Kernel) bodyText(t Target, declare func(typ, name, dims string) string)
 	return b.String()
 }
 
-// write puts head, preparations and body together.
+// write joins head, preparations and body.
 func (k *Kernel) write(b *strings.Builder, head string, before []string, body string) {
 	fmt.Fprintf(b, "\n%s\n  %s\n#line %d %q\n%s}\n", head, strings.Join(before, "\n  "), k.line, k.file, body)
 }
 
-// emitMetal writes it as it is, and for Lint without attributes and with static threadgroup
+// emitMetal writes the kernel unchanged, or for Lint without attributes and with static threadgroup
 // variables.
 func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	static, signature, head := "", join(k.params), ""
@@ -89,7 +89,7 @@ func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	}))
 }
 
-// emitCUDA writes it with MSL_BEGIN, see cuda.h, before all else.
+// emitCUDA writes the kernel with MSL_BEGIN, which cuda.h defines, before anything else.
 func (k *Kernel) emitCUDA(b *strings.Builder) {
 	var params []string
 	before := []string{"MSL_BEGIN"}
@@ -114,9 +114,9 @@ func (k *Kernel) emitCUDA(b *strings.Builder) {
 		k.bodyText(CUDA, func(typ, name, dims string) string { return fmt.Sprintf("__shared__ %s %s%s", typ, name, dims) }))
 }
 
-// emitEmulator writes a function of the arguments' addresses, the thread and its threadgroup's
-// memory, whose variables are a struct, and a table name__meta: the struct's size, then each
-// argument's size (Bytes) or alignment (Buffer).
+// emitEmulator writes a function of the arguments' addresses, the thread, and its threadgroup's
+// memory, whose variables are a struct. It also writes a table name__meta: the struct's size, then
+// each argument's size (Bytes) or alignment (Buffer).
 func (k *Kernel) emitEmulator(b *strings.Builder) {
 	var before, fields, meta []string
 	for i, a := range k.Args {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -23,7 +23,7 @@ type tok struct {
 
 var token = regexp.MustCompile(`(?s)(//[^\n]*|/\*.*?\*/|\s+)|(#(?:[^\\\n]|\\.)*)|([A-Za-z_]\w*|\.?[0-9](?:[eE][+-]|[\w.])*)|("(?:\\.|[^"\\])*"|.)`)
 
-// lex cuts src into tokens; their texts joined give src back.
+// lex cuts src into tokens, whose texts joined are src.
 func lex(src string) []tok {
 	var all []tok
 	line := 1
@@ -46,7 +46,7 @@ func join(ts []tok) string {
 	return b.String()
 }
 
-// words are the tokens of ts without space.
+// words returns the tokens of ts without white space.
 func words(ts []tok) []tok {
 	var all []tok
 	for _, t := range ts {
@@ -57,14 +57,14 @@ func words(ts []tok) []tok {
 	return all
 }
 
-// next is the index of the first token after i that is no space, or len(ts).
+// next returns the index of the first token after i that is not white space, or len(ts).
 func next(ts []tok, i int) int {
 	for i++; i < len(ts) && ts[i].kind == space; i++ {
 	}
 	return i
 }
 
-// textAt is the text of token i, or "" past the end.
+// textAt returns the text of token i, or "" past the end.
 func textAt(ts []tok, i int) string {
 	if i >= len(ts) {
 		return ""
@@ -72,7 +72,7 @@ func textAt(ts []tok, i int) string {
 	return ts[i].text
 }
 
-// nesting is how much t opens or closes.
+// nesting returns by how much t changes the depth of brackets.
 func nesting(t tok) int {
 	switch {
 	case t.kind == punct && strings.Contains("([{", t.text):
@@ -83,7 +83,7 @@ func nesting(t tok) int {
 	return 0
 }
 
-// closing is the index of the bracket that closes the one at i, or the last index.
+// closing returns the index of the bracket that closes the one at i, or the last index.
 func closing(ts []tok, i int) int {
 	for depth := 0; i < len(ts); i++ {
 		if depth += nesting(ts[i]); depth <= 0 {
@@ -93,7 +93,7 @@ func closing(ts []tok, i int) int {
 	return len(ts) - 1
 }
 
-// inside is what stands between the bracket at i and the one that closes it.
+// inside returns the tokens between the bracket at i and the one that closes it.
 func inside(ts []tok, i int) []tok { return ts[i+1 : max(closing(ts, i), i+1)] }
 
 // split cuts ts at the commas outside brackets.
@@ -111,7 +111,7 @@ func split(ts []tok) [][]tok {
 	return all
 }
 
-// until is the index of the first token at or after i that is one of stops, or len(ts).
+// until returns the index of the first token at or after i that is one of stops, or len(ts).
 func until(ts []tok, i int, stops string) int {
 	for i < len(ts) && (ts[i].kind != punct || !strings.Contains(stops, ts[i].text)) {
 		i++

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ArgKind tells how an argument is bound.
+// ArgKind says how an argument is bound.
 type ArgKind int
 
 // The kinds of arguments.
@@ -19,7 +19,7 @@ type Arg struct {
 	Kind  ArgKind
 	Type  string
 	Name  string
-	Const bool // a buffer that is only read
+	Const bool // the kernel only reads the buffer
 }
 
 // attribute is a parameter that says where the thread is.
@@ -44,7 +44,7 @@ type item struct {
 	kernel *Kernel
 }
 
-// Module is a file with those it includes.
+// Module is a file and those that it includes.
 type Module struct {
 	Kernels []*Kernel
 	items   []item
@@ -60,16 +60,16 @@ func (m *Module) Kernel(name string) *Kernel {
 	return nil
 }
 
-// SubsetError reports what in a source is outside the subset, one line of the form "file:line:
-// what" each.
+// SubsetError reports what is outside the subset, with a line of the form "file:line: what" for
+// each place.
 type SubsetError struct{ Lines []string }
 
 func (e *SubsetError) Error() string {
 	return "msl: outside the subset of the Metal Shading Language:\n" + strings.Join(e.Lines, "\n")
 }
 
-// Parse reads a file and those it includes; read gives a file's text by name. What is outside the
-// subset is reported as a *SubsetError.
+// Parse reads a file and those that it includes; read returns a file's text by name. If anything is
+// outside the subset the error is a *SubsetError.
 func Parse(file string, read func(string) (string, error)) (*Module, error) {
 	p := &parser{module: &Module{}, read: read, seen: map[string]bool{}}
 	if err := p.parse(file); err != nil {
@@ -81,12 +81,12 @@ func Parse(file string, read func(string) (string, error)) (*Module, error) {
 	return p.module, nil
 }
 
-// parser reads one file after the other into a module.
+// parser reads files, one at a time, into a module.
 type parser struct {
 	module *Module
 	read   func(string) (string, error)
 	seen   map[string]bool
-	file   string // under way
+	file   string // being read
 	wrong  []string
 }
 

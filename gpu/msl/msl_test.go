@@ -24,7 +24,7 @@ kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 }
 `
 
-// TestSubset breaks each rule once and wants it reported with its line.
+// TestSubset breaks each rule once and expects a report with its line.
 func TestSubset(t *testing.T) {
 	if _, err := parseText(good); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestParseReads(t *testing.T) {
 	}
 }
 
-// TestEmit looks at what becomes of each construct.
+// TestEmit checks what becomes of each construct.
 func TestEmit(t *testing.T) {
 	m, err := parseText(`#include <metal_stdlib>
 using namespace metal;
@@ -145,7 +145,7 @@ kernel void other(device float* y [[buffer(0)]]) { y[0] = 1.0f; }
 	}
 }
 
-// lintText is what clang says of a source.
+// lintText returns what clang says about a source.
 func lintText(t *testing.T, compiler, src string) string {
 	t.Helper()
 	m, err := parseText(src)
@@ -180,7 +180,7 @@ func TestAddressSpaces(t *testing.T) {
 	}
 }
 
-// Any text gives a module or an error.
+// Any text gives a module or an error, never a panic.
 func FuzzParse(f *testing.F) {
 	f.Add(good)
 	f.Add("kernel void k(")

@@ -31,7 +31,7 @@ func (p *parser) parse(file string) error {
 		return nil
 	}
 	var text []tok
-	// where in text the declaration under way begins; its [[max_total_threads_per_threadgroup]]
+	// where in text the present declaration begins; its [[max_total_threads_per_threadgroup]]
 	begin, threads := 0, 0
 	flush := func() {
 		if len(words(text)) > 0 {
@@ -86,7 +86,7 @@ func (p *parser) parse(file string) error {
 	return nil
 }
 
-// attributeOf reads the [[name]] or [[name(n)]] that ts begins with; n is -1 where none is given.
+// attributeOf reads the [[name]] or [[name(n)]] at the start of ts; n is -1 if there is none.
 func attributeOf(ts []tok) (name string, n int) {
 	ws := words(ts[:closing(ts, 0)+1])
 	n = -1
@@ -136,8 +136,8 @@ func declared(ts []tok) (d declaration) {
 	return d
 }
 
-// The thread attributes. Positions have one type within a kernel, indices are scalars. The numbers
-// are places in emit.go's tables.
+// The thread attributes. Positions have the same type throughout a kernel, and indices are scalars.
+// The numbers are places in kernel.go's tables.
 var (
 	positions = map[string]int{"thread_position_in_grid": 0, "threadgroup_position_in_grid": 1, "thread_position_in_threadgroup": 2,
 		"threads_per_threadgroup": 3, "threadgroups_per_grid": 4, "threads_per_grid": 5}
@@ -145,7 +145,7 @@ var (
 		"threads_per_simdgroup": 3, "simdgroups_per_threadgroup": 4}
 )
 
-// kernel reads a kernel from its keyword at i and returns it with the index of its closing brace.
+// kernel reads the kernel whose keyword is at i, and also returns the index of its closing brace.
 func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 	k := &Kernel{file: p.file}
 	open := until(ts, i, "(")
@@ -177,8 +177,8 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 	return k, closing(ts, i)
 }
 
-// parameter reads one parameter of k; seen are the thread attributes so far and posType the type of
-// positions.
+// parameter reads one parameter of k. seen are the thread attributes so far, and posType is the
+// type of positions.
 func (p *parser) parameter(k *Kernel, param []tok, seen map[string]bool, posType *string) {
 	ws := words(param)
 	if len(ws) == 0 {

@@ -18,7 +18,7 @@ import (
 
 // Config says what is checked.
 type Config struct {
-	// Dir is where go list runs: a folder of the module.
+	// Dir is the folder where go list runs, inside the module.
 	Dir string
 	// GOARCH is the processor, "" means arm64.
 	GOARCH string
@@ -28,23 +28,23 @@ type Config struct {
 	Analyzers []*analysis.Analyzer
 }
 
-// Result is what was found.
+// Result is what a Check found.
 type Result struct {
-	// Errors are type errors in the packages that were asked for: the compiler would refuse them.
+	// Errors are type errors in the packages that were asked for. The compiler would refuse them.
 	Errors []error
 	// Findings are what analyzers and the rule about darwinkit report.
 	Findings []string
-	// Panicking are the methods of darwinkit that panic, as types.Func.FullName has them, in
-	// packages that those asked for need.
+	// Panicking are the methods of darwinkit that panic, named as by types.Func.FullName, in
+	// packages on which those asked for depend.
 	Panicking []string
-	// Dependencies is how many type errors packages of others have; with any, nothing said here can
-	// be relied on.
+	// Dependencies is the number of type errors in third-party packages. If it is not 0, nothing
+	// else here can be relied on.
 	Dependencies int
-	// Packages were checked, in all.
+	// Packages is how many packages were checked.
 	Packages int
 }
 
-// darwinkit is where generated bindings lie.
+// darwinkit is the module with the generated bindings.
 const darwinkit = "github.com/progrium/darwinkit"
 
 func (c *Config) arch() string {
@@ -54,7 +54,7 @@ func (c *Config) arch() string {
 	return c.GOARCH
 }
 
-// Checker has what packages need, and checks the packages themselves as often as one likes.
+// Checker holds the types on which packages depend, and checks the packages any number of times.
 type Checker struct {
 	c        Config
 	roots    []*listed
@@ -66,7 +66,7 @@ type Checker struct {
 	packages int
 }
 
-// Load lists the packages that the patterns name, and checks what they need as far as types go.
+// Load lists the packages that the patterns name, and type-checks their dependencies.
 func Load(c Config, patterns ...string) (*Checker, error) {
 	all, err := c.list(patterns)
 	if err != nil {
@@ -96,8 +96,8 @@ type run struct {
 	result  Result
 }
 
-// Check checks the packages. overlay has texts in place of files, by absolute name. The error is
-// about what keeps it from checking; what it finds is in the Result.
+// Check checks the packages. overlay maps absolute file names to texts that replace the files. The
+// error says what kept it from checking; what it finds is in the Result.
 func (k *Checker) Check(overlay map[string][]byte) (*Result, error) {
 	temp, err := os.MkdirTemp("", "darwincheck-")
 	if err != nil {
@@ -116,8 +116,8 @@ func (k *Checker) Check(overlay map[string][]byte) (*Result, error) {
 	return &r.result, r.analyze()
 }
 
-// dependency checks what a package that was not asked for declares; of darwinkit also the bodies,
-// for what panics.
+// dependency checks the declarations of a package that was not asked for, and in darwinkit also the
+// function bodies, to find those that panic.
 func (k *Checker) dependency(p *listed) {
 	var files []*ast.File
 	for _, name := range append(append([]string{}, p.GoFiles...), p.CgoFiles...) {
@@ -133,7 +133,7 @@ func (k *Checker) dependency(p *listed) {
 	info := &types.Info{Instances: map[*ast.Ident]types.Instance{}, Defs: map[*ast.Ident]types.Object{}}
 	conf := k.config(p, func(error) { k.depends++ })
 	conf.FakeImportC, conf.IgnoreFuncBodies = true, !generated
-	// Error hears of what is wrong
+	// conf.Error is told what is wrong
 	k.done[p.ImportPath], _ = conf.Check(p.ImportPath, k.fset, files, info)
 	k.packages++
 	if generated {
@@ -201,13 +201,13 @@ func (r *run) root(p *listed, number int) error {
 	return nil
 }
 
-// importer finds packages that were checked before.
+// importer finds packages that have been checked.
 type importer func(path string) (*types.Package, error)
 
-// Import is types.Importer's.
+// Import implements types.Importer.
 func (f importer) Import(path string) (*types.Package, error) { return f(path) }
 
-// config returns how a package's types are checked; fail hears of each error.
+// config says how to check a package's types; fail is called for each error.
 func (k *Checker) config(p *listed, fail func(error)) *types.Config {
 	conf := &types.Config{Sizes: k.sizes, Error: fail, Importer: importer(func(path string) (*types.Package, error) {
 		if m, ok := p.ImportMap[path]; ok {
@@ -224,7 +224,8 @@ func (k *Checker) config(p *listed, fail func(error)) *types.Config {
 	return conf
 }
 
-// findPanics collects the functions that call objc.WrapAsProtocol for a type that is no interface.
+// findPanics collects the functions that call objc.WrapAsProtocol for a type that is not an
+// interface.
 func findPanics(files []*ast.File, info *types.Info, out map[*types.Func]bool) {
 	for _, f := range files {
 		for _, d := range f.Decls {

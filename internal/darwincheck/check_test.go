@@ -11,10 +11,10 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
-// file is what faults are planted in: the only one of the project that no compiler sees on Linux.
+// file is where faults are planted: the only file of the project that no compiler sees on Linux.
 const file = "gpu/metal/system_darwin.go"
 
-// load has gpu/metal and all that it needs.
+// load returns a checker of gpu/metal.
 func load(compiler string) (*Checker, error) {
 	loaded.Do(func() { loaded.k, loaded.err = Load(Config{Dir: root, Analyzers: Vet(), CC: compiler}, "./gpu/metal") })
 	return loaded.k, loaded.err
@@ -29,7 +29,7 @@ var loaded struct {
 // root is the module's folder.
 const root = "../.."
 
-// check checks gpu/metal, with one piece of that file replaced.
+// check checks gpu/metal with one piece of that file replaced.
 func check(t *testing.T, from, to string) *Result {
 	t.Helper()
 	k, err := load(testenv.CCompiler(t))
@@ -68,7 +68,7 @@ func TestMetal(t *testing.T) {
 		t.Error(e)
 	}
 	if r.Dependencies != 0 {
-		t.Errorf("%d errors in packages of others: what is said here cannot be relied on", r.Dependencies)
+		t.Errorf("%d errors in third-party packages: nothing else here can be relied on", r.Dependencies)
 	}
 }
 

@@ -1,10 +1,10 @@
-// Package darwincheck type-checks Go packages for macOS on any machine, files with cgo included. It
-// needs no SDK and no C compiler for macOS: go list with the other system's build constraints says
-// which files there are, go/types checks them from the leaves up, and cgo, run with the machine's
-// own C compiler on headers that need nothing of macOS, says what C's names are. go vet for darwin
-// cannot do this: without cgo it leaves such files out and reports success.
+// Package darwincheck type-checks Go packages for macOS on any machine, including files with cgo.
+// It needs no SDK and no C compiler for macOS. go list says which files macOS would build, go/types
+// checks them from the leaves up, and cgo, run with the machine's own C compiler on headers that
+// need nothing from macOS, says what C's names are. go vet for darwin cannot do this: without cgo
+// it skips such files and reports success.
 //
 // It runs the part of go vet that works with syntax and types alone, and one rule of its own:
-// methods of darwinkit that panic when they are called, because they pass a struct to
-// objc.WrapAsProtocol, must not be called.
+// nothing may call the methods of darwinkit that panic because they pass a struct to
+// objc.WrapAsProtocol.
 package darwincheck

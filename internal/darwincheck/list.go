@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// listed is what go list says of a package.
+// listed is what go list says about a package.
 type listed struct {
 	ImportPath, Dir, Name      string
 	DepOnly                    bool
@@ -23,8 +23,8 @@ type listed struct {
 	Error                      *struct{ Err string }
 }
 
-// ofInterest reports whether a package is checked: not those that go list makes up for tests, but for
-// packages of test files alone, whose name it strips.
+// ofInterest reports whether a package is checked. Of the packages that go list makes up for tests
+// only those of external tests are; it takes the suffix off their import paths.
 func (p *listed) ofInterest() bool {
 	path, made, _ := strings.Cut(p.ImportPath, " [")
 	if made != "" && strings.HasSuffix(path, "_test") {
@@ -35,7 +35,7 @@ func (p *listed) ofInterest() bool {
 }
 
 // list returns the packages that the patterns name, the packages of their external tests, and all
-// that these need, each after those that it needs.
+// their dependencies, each package after its dependencies.
 func (c *Config) list(patterns []string) ([]*listed, error) {
 	args := append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,Name,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error", "--"}, patterns...)
 	out, err := c.goTool([]string{"GOOS=darwin", "GOARCH=" + c.arch()}, args...)
@@ -49,7 +49,7 @@ func (c *Config) list(patterns []string) ([]*listed, error) {
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, fmt.Errorf("darwincheck: what go list wrote: %w", err)
+			return nil, fmt.Errorf("darwincheck: reading the output of go list: %w", err)
 		case p.ImportPath != "unsafe" && p.ofInterest():
 			all = append(all, p)
 		}
@@ -70,8 +70,8 @@ func (c *Config) goTool(env []string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// translate runs cgo on a package's files that import "C" and returns what stands in their place,
-// in dir.
+// translate runs cgo on a package's files that import "C" and returns the files in dir that take
+// their place.
 func (r *run) translate(p *listed, dir string) ([]string, error) {
 	var sources []string
 	for _, name := range p.CgoFiles {
@@ -85,7 +85,7 @@ func (r *run) translate(p *listed, dir string) ([]string, error) {
 		}
 		sources = append(sources, source)
 	}
-	// -trimpath names the files as they are in the package, so that errors do.
+	// With -trimpath errors name the files of the package.
 	args := append([]string{"tool", "cgo", "-objdir", dir, "-importpath", p.ImportPath, "-trimpath", dir + "=>" + p.Dir, "--", "-I" + p.Dir}, sources...)
 	// For the machine's own system: for another one cgo asks for a compiler called clang and passes
 	// it options that only Apple's has. C's types are the same on both.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Check returns what in the tree breaks the rules, sorted, one line each. Packages that the rules
-// declare need not exist.
+// Check returns a sorted line for each import or folder that breaks the rules. Packages that the
+// rules declare need not exist.
 func Check(t *Tree, r *Rules) []string {
 	c := &checker{tree: t, rules: r, imports: map[string]set{}}
 	for _, name := range t.Folders {

@@ -20,7 +20,7 @@ func mustParse(t *testing.T, text string) *Rules {
 	return r
 }
 
-// This module keeps its rules.
+// This module keeps to its rules.
 func TestModule(t *testing.T) {
 	rules := mustParse(t, rulesText)
 	tree, err := Scan(os.DirFS("../.."))
@@ -35,7 +35,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// The rules say what they are meant to: a few arrows that must and must not be there.
+// The rules mean what they should: a few arrows that must and must not exist.
 func TestRulesText(t *testing.T) {
 	r := mustParse(t, rulesText)
 	for _, tc := range []struct {
@@ -81,13 +81,13 @@ func TestParseErrors(t *testing.T) {
 		{"a package below itself", "a < a;", []string{"cycle"}},
 		{"no semicolon", "a < b", []string{`"a < b"`, "semicolon"}},
 		{"no arrow", "a, b;", []string{`"a, b"`, "nothing"}},
-		{"an empty name", "a,, b < c;", []string{`"" is no package name`}},
-		{"two words", "a b < c;", []string{`"a b" is no package name`}},
+		{"an empty name", "a,, b < c;", []string{`"" is not a package name`}},
+		{"two words", "a b < c;", []string{`"a b" is not a package name`}},
 		{"an undeclared importer of a module", "a < b; module m.org/x: d;", []string{"package d is not declared"}},
 		{"an undeclared ban", "a < b; d !< a;", []string{"package d is not declared"}},
 		{"a glob over nothing", "a < b; x/* < b;", []string{"below x"}},
 		{"a module without packages", "a < b; module m.org/x;", []string{"module path: packages"}},
-		{"a folder path", "folders a/b;", []string{`"a/b" is no folder name`}},
+		{"a folder path", "folders a/b;", []string{`"a/b" is not a folder name`}},
 		{"two errors", "a b < c; d !< c;", []string{`"a b"`, "package d"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ const testRules = `
 	nogo x;
 `
 
-// src is a file that imports these paths, those of ours by their short names.
+// src returns a file that imports these paths; our own packages go by their short names.
 func src(imports ...string) *fstest.MapFile {
 	var b strings.Builder
 	b.WriteString("package p\n")
@@ -191,7 +191,7 @@ func TestScanErrors(t *testing.T) {
 		tree fstest.MapFS
 		want string
 	}{
-		{"no go.mod", fstest.MapFS{}, "no module"},
+		{"no go.mod", fstest.MapFS{}, "not a module"},
 		{"go.mod without a name", fstest.MapFS{"go.mod": raw("go 1.26\n")}, "names no module"},
 		{"a file that is no Go", fstest.MapFS{"go.mod": raw("module m"), "a/a.go": raw("pakkage a")}, "a/a.go:1"},
 	} {

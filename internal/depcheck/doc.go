@@ -2,6 +2,6 @@
 // where each third-party module may be imported, and which folders there are. The rules are the
 // text of rules.txt; docs/architecture.md argues for them.
 //
-// Every .go file counts, whatever its build tags, since a rule must hold on all systems; test files
-// are exempt, and so are testdata, hidden folders, nested modules and files tagged "ignore".
+// Every .go file counts, whatever its build tags, because a rule must hold on all systems. Test
+// files are exempt, as are testdata, hidden folders, nested modules, and files tagged "ignore".
 package depcheck

@@ -29,7 +29,7 @@ type Rules struct {
 
 type set map[string]bool
 
-// Parse reads a rule text. The error joins everything that is wrong with it.
+// Parse reads a rule text. The error joins all mistakes in it.
 func Parse(text string) (*Rules, error) {
 	p := &ruleParser{declared: set{}, arrows: map[string]set{}}
 	r := &Rules{never: map[string]set{}, modules: map[string]set{}, folders: set{}, nogo: set{}}
@@ -66,7 +66,7 @@ func (p *ruleParser) errorf(format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("depcheck: rules: "+format, args...))
 }
 
-// split cuts the text into statements of single-spaced words.
+// split cuts the text into statements, with single spaces between words.
 func (p *ruleParser) split(text string) {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -84,7 +84,7 @@ func (p *ruleParser) split(text string) {
 	}
 }
 
-// declare notes the packages that a statement of arrows names.
+// declare records the packages that a statement of arrows names.
 func (p *ruleParser) declare(s string) {
 	if isKeyword(s) || strings.Contains(s, "!<") {
 		return
@@ -110,7 +110,7 @@ func (p *ruleParser) statement(r *Rules, s string) {
 	case word == "module":
 		path, list, ok := strings.Cut(rest, ":")
 		if !ok {
-			p.errorf("%q: want \"module path: packages\"", s)
+			p.errorf("%q: write \"module path: packages\"", s)
 			return
 		}
 		addAll(r.modules, strings.TrimSpace(path), p.names(s, list))
@@ -151,7 +151,7 @@ func addAll(m map[string]set, key string, values []string) {
 func (p *ruleParser) folders(s, list string, to set) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" || strings.ContainsAny(name, " /") {
-			p.errorf("%q: %q is no folder name", s, name)
+			p.errorf("%q: %q is not a folder name", s, name)
 		} else {
 			to[name] = true
 		}
@@ -167,7 +167,7 @@ func (p *ruleParser) names(s, list string) []string {
 		switch {
 		case name == "NONE":
 		case name == "" || strings.ContainsAny(name, " <!:*") && !glob:
-			p.errorf("%q: %q is no package name", s, name)
+			p.errorf("%q: %q is not a package name", s, name)
 		case glob:
 			n := len(out)
 			for pkg := range p.declared {
@@ -187,7 +187,7 @@ func (p *ruleParser) names(s, list string) []string {
 	return out
 }
 
-// closure returns for each key everything that can be reached from it. There is no cycle.
+// closure returns, for each key, everything that can be reached from it. There are no cycles.
 func closure(edges map[string]set) map[string]set {
 	all := map[string]set{}
 	var visit func(from string) set
@@ -209,7 +209,7 @@ func closure(edges map[string]set) map[string]set {
 	return all
 }
 
-// cycle returns a way from a key back to itself, or nil; the same for the same edges.
+// cycle returns a path from a key back to itself, or nil. The same edges give the same path.
 func cycle(edges map[string]set) []string {
 	const walking, done = 1, 2
 	state := map[string]int{}

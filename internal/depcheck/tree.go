@@ -21,7 +21,7 @@ type Tree struct {
 	Folders []string
 }
 
-// Import is one import in one file that is no test.
+// Import is one import in one file that is not a test.
 type Import struct {
 	File string // relative to the module
 	Line int
@@ -33,7 +33,7 @@ func Scan(fsys fs.FS) (*Tree, error) {
 	t := &Tree{Packages: map[string][]Import{}}
 	mod, err := fs.ReadFile(fsys, "go.mod")
 	if err != nil {
-		return nil, fmt.Errorf("depcheck: this is no module: %w", err)
+		return nil, fmt.Errorf("depcheck: this is not a module: %w", err)
 	}
 	for line := range strings.Lines(string(mod)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
@@ -80,7 +80,7 @@ func ignoredFolders(fsys fs.FS) (set, error) {
 	return out, nil
 }
 
-// enter says whether to go into a folder.
+// enter reports whether to go into a folder.
 func (t *Tree) enter(fsys fs.FS, name string, ignored set) error {
 	if name == "." {
 		return nil

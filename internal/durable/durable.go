@@ -1,5 +1,5 @@
-// Package durable holds what writers need of a file system: how much space is free, that a rename
-// has reached the disk, and that a file appears whole or not at all.
+// Package durable does what writers need of a file system: it says how much space is free, makes a
+// rename reach the disk, and makes a file appear whole or not at all.
 package durable
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreeSpace returns the bytes that this user may write on the file system of dir.
+// FreeSpace returns how many bytes this user may still write on the file system of dir.
 func FreeSpace(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -33,8 +33,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Replace puts a file with what write writes in the place of path, whole or not at all. Only its
-// user may read it.
+// Replace replaces the file at path by what write writes, whole or not at all. Only its owner may
+// read it.
 func Replace(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
 	if err != nil {

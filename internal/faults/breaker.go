@@ -24,7 +24,7 @@ type breaker struct {
 	made       int    // processes
 }
 
-// trial is one fault. It returns what became of it, for people.
+// trial is one fault. It returns a line about the outcome.
 type trial struct {
 	name string
 	try  func(*breaker, context.Context) (string, error)
@@ -41,7 +41,8 @@ func names() (all []string) {
 	return all
 }
 
-// all tries the faults that were asked for, and goes on after one that was not survived.
+// all tries the faults that were asked for, and continues after one that the program did not
+// survive.
 func (b *breaker) all(ctx context.Context) error {
 	var errs []error
 	tried := 0
@@ -77,7 +78,7 @@ func (b *breaker) decoding(ctx context.Context, p *process) error {
 	return nil
 }
 
-// grown waits until the program takes hardly more memory than before, and returns how much that is.
+// grown waits until the program's memory has stopped growing, and returns how much it takes.
 func (b *breaker) grown(ctx context.Context, p *process) (int64, error) {
 	before := int64(0)
 	for {
@@ -95,10 +96,10 @@ func (b *breaker) grown(ctx context.Context, p *process) (int64, error) {
 	}
 }
 
-// slack is how much more than it has a group may take while its limit is lowered.
+// slack is how far above its present use a group's limit is set while the limit is lowered.
 const slack = 64 << 20
 
-// lowerMemory lowers the limit while the program decodes, as fast as it gives memory up.
+// lowerMemory lowers the limit while the program decodes, as fast as it gives up memory.
 func (b *breaker) lowerMemory(ctx context.Context) (what string, err error) {
 	size, err := sizeOf(b.o.model)
 	if err != nil {
@@ -120,7 +121,7 @@ func (b *breaker) lowerMemory(ctx context.Context) (what string, err error) {
 	goal, began, steps := before*int64(b.o.share)/100, time.Now(), 0
 	for limit > goal {
 		if p.over() || ctx.Err() != nil || time.Since(began) > 2*time.Minute {
-			return "", fmt.Errorf("the limit came from %s down to %s only, want %s (%v; raise -tokens if the run was over, or -share): %s",
+			return "", fmt.Errorf("the limit came down from %s to %s, not to %s (%v; raise -tokens if the run was over, or -share): %s",
 				mib(before), mib(limit), mib(goal), ctx.Err(), p.last())
 		}
 		next := max(goal, min(limit, p.memory.Usage()+slack))
@@ -141,7 +142,7 @@ func (b *breaker) lowerMemory(ctx context.Context) (what string, err error) {
 	}
 	kills, err := p.memory.Kills()
 	if err != nil || kills > 0 {
-		return "", fmt.Errorf("%d processes were killed, %w", kills, err)
+		return "", fmt.Errorf("%d processes were killed: %w", kills, err)
 	}
 	given := strings.Count(p.stderr.String(), "expert slots are given up")
 	if given == 0 {
@@ -151,8 +152,7 @@ func (b *breaker) lowerMemory(ctx context.Context) (what string, err error) {
 		mib(before), mib(goal), steps, took.Seconds(), given, slots(p.stderr.String()), c.Tokens), nil
 }
 
-// slots returns the numbers of expert slots that a log tells of: before the first change and after
-// the last.
+// slots returns the numbers of expert slots in a log: before the first change and after the last.
 func slots(text string) string {
 	from, to := "", ""
 	for line := range strings.Lines(text) {
@@ -170,7 +170,7 @@ func slots(text string) string {
 	return fmt.Sprintf("%s slots became %s", from, to)
 }
 
-// silent starts a run that always reads, and silences its disk once it decodes.
+// silent starts a run that reads all the time, and silences its disk once it decodes.
 func (b *breaker) silent(ctx context.Context, args ...string) (*process, error) {
 	size, err := sizeOf(filepath.Join(b.o.model, "packed_experts"))
 	if err != nil {
@@ -197,7 +197,7 @@ func (b *breaker) stall(ctx context.Context) (what string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, p.close(b.disk)) }()
-	const begun = time.Second // what the disk has been given may still come
+	const begun = time.Second // reads under way may still end
 	time.Sleep(begun)
 	before, err := p.read()
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *breaker) stall(ctx context.Context) (what string, err error) {
 
 // dead silences the disk for longer than the read timeout.
 func (b *breaker) dead(ctx context.Context) (what string, err error) {
-	// it waits for the disk once more before it ends
+	// it waits for the disk once more before it exits
 	const timeout, grace = time.Second, 4 * time.Second
 	p, err := b.silent(ctx, "--read-timeout", timeout.String())
 	if err != nil {
@@ -255,7 +255,7 @@ func (b *breaker) cancel(ctx context.Context) (what string, err error) {
 	return b.ends(ctx, p, fmt.Sprintf("it stopped %.1f s after the interrupt", took.Seconds()))
 }
 
-// ends lets the disk answer again, and wants the program to end with an error of its own.
+// ends lets the disk answer again, and requires the program to end with an error of its own.
 func (b *breaker) ends(ctx context.Context, p *process, what string) (string, error) {
 	if err := p.io.SetReadRate(b.disk, 0); err != nil {
 		return "", err
@@ -265,15 +265,15 @@ func (b *breaker) ends(ctx context.Context, p *process, what string) (string, er
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	case <-time.After(10 * time.Second):
-		return "", errors.New("the program does not end although the disk answers again")
+		return "", errors.New("the program does not end, although the disk answers again")
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code <= 0 {
-		return "", fmt.Errorf("the program ended with code %d (%v), want an error of its own", code, p.err)
+		return "", fmt.Errorf("the program ended with code %d (%v) in place of an error of its own", code, p.err)
 	}
 	return fmt.Sprintf("%s, while the disk was silent; exit %d: %s", what, p.cmd.ProcessState.ExitCode(), p.last()), nil
 }
 
-// two lets two programs read one model at once, each in another way.
+// two lets two programs read one model at once, each in a different way.
 func (b *breaker) two(ctx context.Context) (what string, err error) {
 	size, err := sizeOf(filepath.Join(b.o.model, "packed_experts"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// diskOf returns the whole disk that a folder lies on, as MAJOR:MINOR: partitions cannot be
-// throttled. root is where proc and sys are.
+// diskOf returns the whole disk that a folder is on, as MAJOR:MINOR, because partitions cannot be
+// throttled. root is the folder that holds proc and sys.
 func diskOf(root, dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -18,7 +18,7 @@ func diskOf(root, dir string) (string, error) {
 	}
 	raw, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
-		return "", fmt.Errorf("mounts cannot be read, this needs Linux: %w", err)
+		return "", fmt.Errorf("cannot read the mounts, which needs Linux: %w", err)
 	}
 	number, source := mountOf(raw, dir)
 	if number == "" {
@@ -26,7 +26,7 @@ func diskOf(root, dir string) (string, error) {
 	}
 	device, err := filepath.EvalSymlinks(filepath.Join(root, "sys/dev/block", number))
 	if err != nil {
-		return "", fmt.Errorf("%s lies on %s (%s), which is no disk that could be throttled: put the model on a file system of a disk, like ext4 or xfs: %w", dir, source, number, err)
+		return "", fmt.Errorf("%s lies on %s (%s), which is not a disk that can be throttled: put the model on a file system of a disk, like ext4 or xfs: %w", dir, source, number, err)
 	}
 	if _, err := os.Stat(filepath.Join(device, "partition")); err != nil {
 		return number, nil
@@ -38,8 +38,8 @@ func diskOf(root, dir string) (string, error) {
 	return strings.TrimSpace(string(whole)), nil
 }
 
-// mountOf returns the device number and the source of the mount that holds a folder: of those above
-// it the deepest, and of these the last.
+// mountOf returns the device number and source of the mount that holds a folder: the deepest one
+// above it, and the last of several at the same place.
 func mountOf(mountinfo []byte, dir string) (number, source string) {
 	best := -1
 	for s := bufio.NewScanner(bytes.NewReader(mountinfo)); s.Scan(); {
@@ -52,7 +52,7 @@ func mountOf(mountinfo []byte, dir string) (number, source string) {
 		if under && len(at) >= best {
 			best, number = len(at), f[2]
 			for i := 6; i+2 < len(f); i++ {
-				if f[i] == "-" { // behind it are type and source
+				if f[i] == "-" { // type and source follow
 					source = f[i+2]
 					break
 				}

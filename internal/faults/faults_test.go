@@ -68,7 +68,7 @@ func TestDiskOf(t *testing.T) {
 		}
 	}
 	mount("0:40")
-	if _, err := diskOf(root, dir); err == nil || !strings.Contains(err.Error(), "no disk that could be throttled") {
+	if _, err := diskOf(root, dir); err == nil || !strings.Contains(err.Error(), "not a disk that can be throttled") {
 		t.Errorf("an overlay: %v", err)
 	}
 	if _, err := diskOf(root, filepath.Join(dir, "none")); err == nil {
@@ -136,8 +136,8 @@ func breakerWith(t *testing.T, script string) (*breaker, *bytes.Buffer) {
 func TestTwo(t *testing.T) {
 	for script, want := range map[string]string{
 		`echo '{"tokens":25,"differences":0}'`: "50 tokens as they must be",
-		`echo '{"tokens":25,"differences":1}'`: "of 25 tokens 1 differ",
-		`echo '{"tokens":0}'`:                  "of 0 tokens 0 differ",
+		`echo '{"tokens":25,"differences":1}'`: "1 of 25 tokens wrong",
+		`echo '{"tokens":0}'`:                  "0 of 0 tokens wrong",
 		`echo no such luck >&2; code=3`:        "no such luck",
 		`echo what`:                            "prints no JSON",
 	} {

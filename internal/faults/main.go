@@ -16,8 +16,8 @@
 //	bin/moeflux-actor synth --shape qwen3-30b-a3b --layers 2 --vocab 8192 /var/tmp/small
 //	sudo go run ./internal/faults -program bin/moeflux-actor -model /var/tmp/small
 //
-// It needs root on Linux with cgroups for memory and disks (version 1 or 2), and fails, saying what
-// is missing, where it cannot have them: no fault is left out unless -only leaves it out.
+// It needs root on Linux, with cgroups for memory and disks (version 1 or 2). Without them it fails
+// and says what is missing: only -only leaves a fault out.
 package main
 
 import (
@@ -41,9 +41,9 @@ import (
 type options struct {
 	program, model string
 	only           []string
-	tokens         int           // of a run that a fault meets
+	tokens         int           // of a run that meets a fault
 	stall          time.Duration // how long the disk does not answer
-	share          int           // percent of the memory of an undisturbed run that are left
+	share          int           // percent of an undisturbed run's memory that is left
 }
 
 func main() {
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// run is the whole program but for signals.
+// run is the whole program except for signals.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
 	if err != nil {
@@ -93,12 +93,12 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	switch {
 	case f.NArg() > 0:
-		return nil, fmt.Errorf("%q is no flag", f.Arg(0))
+		return nil, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case o.model == "":
-		return nil, errors.New("no -model, want one that synth made: " +
+		return nil, errors.New("-model is missing; make one with synth: " +
 			"moeflux-actor synth --shape qwen3-30b-a3b --layers 2 --vocab 8192 DIR")
 	case o.tokens < 16 || o.stall < 2*time.Second || o.share < 10 || o.share > 90:
-		return nil, errors.New("want -tokens 16 or more, -stall 2s or more and -share 10 to 90")
+		return nil, errors.New("-tokens must be 16 or more, -stall 2s or more, and -share 10 to 90")
 	}
 	o.only = names()
 	if only != "" {
@@ -106,7 +106,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	for _, name := range o.only {
 		if !slices.Contains(names(), name) {
-			return nil, fmt.Errorf("-only %s, want some of %s", name, strings.Join(names(), ","))
+			return nil, fmt.Errorf("-only %s: name some of %s", name, strings.Join(names(), ","))
 		}
 	}
 	var err error
@@ -119,7 +119,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return nil, fmt.Errorf("-program: %w; build it with go build -o bin/moeflux-actor ./cmd/moeflux-actor", err)
 	}
 	if _, err := os.Stat(filepath.Join(o.model, "synth.json")); err != nil {
-		return nil, fmt.Errorf("-model: %w; want one that synth made", err)
+		return nil, fmt.Errorf("-model: %w; make one with synth", err)
 	}
 	return &o, nil
 }

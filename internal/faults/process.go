@@ -28,14 +28,14 @@ type process struct {
 	err        error
 }
 
-// checked is what of synth --check --json counts here.
+// checked is the part of synth --check --json that matters here.
 type checked struct {
 	Tokens      int     `json:"tokens"`
 	Differences int     `json:"differences"`
 	Seconds     float64 `json:"seconds"`
 }
 
-// log is what the program says, which others look at while it goes on.
+// log is the program's output, which may be read while the program runs.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -53,7 +53,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// start starts the program; limit 0 is none. Whoever starts one ends it with close.
+// start starts the program. A limit of 0 is no limit. The caller must call close.
 func (b *breaker) start(ctx context.Context, limit int64, args ...string) (*process, error) {
 	b.made++
 	p := &process{ended: make(chan struct{})}
@@ -87,7 +87,7 @@ func (b *breaker) start(ctx context.Context, limit int64, args ...string) (*proc
 	return p, nil
 }
 
-// close ends a process that still runs, and its groups.
+// close kills the process if it still runs, and removes its groups.
 func (p *process) close(disk string) error {
 	var err error
 	if !p.over() {
@@ -115,8 +115,7 @@ func (p *process) over() bool {
 	}
 }
 
-// result waits for the end and returns what was checked: every token and its experts as they must
-// be.
+// result waits for the end, and returns an error unless every token and its experts were right.
 func (p *process) result(ctx context.Context) (*checked, error) {
 	select {
 	case <-p.ended:
@@ -131,7 +130,7 @@ func (p *process) result(ctx context.Context) (*checked, error) {
 		return nil, fmt.Errorf("the program prints no JSON: %w", err)
 	}
 	if c.Tokens == 0 || c.Differences > 0 {
-		return nil, fmt.Errorf("of %d tokens %d differ from what they must be", c.Tokens, c.Differences)
+		return nil, fmt.Errorf("%d of %d tokens wrong", c.Differences, c.Tokens)
 	}
 	return c, nil
 }
@@ -142,7 +141,7 @@ func (p *process) last() string {
 	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 
-// says waits until the process has said a text, and returns how long after began that was.
+// says waits until the process has printed a text, and returns how long after began that was.
 func (p *process) says(ctx context.Context, text string, within time.Duration) (time.Duration, error) {
 	began := time.Now()
 	for !strings.Contains(p.stderr.String(), text) {
@@ -157,7 +156,7 @@ func (p *process) says(ctx context.Context, text string, within time.Duration) (
 	return time.Since(began), nil
 }
 
-// read returns how many bytes the process has had read from disks.
+// read returns how many bytes the process has read from disks.
 func (p *process) read() (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
 	if err != nil {

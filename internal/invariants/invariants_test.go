@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 
 // A check that is off costs nothing, not even its arguments.
 func TestCheckIsFree(t *testing.T) {
-	n := 1 << 20 // too large for the small values that the runtime keeps
+	n := 1 << 20 // too large for the runtime's preallocated small values
 	if a := testing.AllocsPerRun(100, func() { n++; Check(true, "n is %d", n) }); !Enabled && a != 0 {
 		t.Errorf("%v allocations a check, want 0", a)
 	}

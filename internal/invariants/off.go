@@ -2,7 +2,8 @@
 
 package invariants
 
-// Enabled reports whether this build checks invariants. Guard with it what only a Check needs.
+// Enabled reports whether this build checks invariants. Use it to guard work that only a Check
+// needs.
 const Enabled = false
 
 // Check does nothing in this build.

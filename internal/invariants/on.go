@@ -4,7 +4,8 @@ package invariants
 
 import "fmt"
 
-// Enabled reports whether this build checks invariants. Guard with it what only a Check needs.
+// Enabled reports whether this build checks invariants. Use it to guard work that only a Check
+// needs.
 const Enabled = true
 
 // Check panics with the message if ok is false.

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Float is what can be compared. Got and wanted may differ in type: float32 results against a
+// Float is a type that can be compared. Got and wanted may differ in type: float32 results and a
 // float64 reference.
 type Float interface{ ~float32 | ~float64 }
 
-// listed is how many mismatches an error lists.
+// listed is how many differences an error lists.
 const listed = 4
 
 // Difference is one element out of bounds. Off and Limit are in the rule's unit.
@@ -52,8 +52,8 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("got %d values, want %d", e.Got, e.Want)
 }
 
-// compare asks off for each element how far it is off and how far it may be; more, or NaN, is a
-// mismatch.
+// compare calls off for each element, which returns how far off it is and how far off it may be.
+// More than that, or NaN, is a mismatch.
 func compare[G, W Float](rule string, got []G, want []W, off func(i int, g, w float64) (off, limit float64)) error {
 	if len(got) != len(want) {
 		return &LengthError{len(got), len(want)}
@@ -91,12 +91,12 @@ func worse(a, b Difference) bool {
 	return math.IsNaN(a.Off) || a.Off*max(b.Limit, math.SmallestNonzeroFloat64) > b.Off*max(a.Limit, math.SmallestNonzeroFloat64)
 }
 
-// same reports values that are equal whatever the tolerance: the same number, infinity, or two
-// NaNs.
+// same reports whether two values are equal whatever the tolerance: the same number, the same
+// infinity, or two NaNs.
 func same(g, w float64) bool { return g == w || math.IsNaN(g) && math.IsNaN(w) }
 
-// distance is |g-w|; 0 for the same values and NaN where it has no meaning, so that no limit admits
-// it.
+// distance is |g-w|. It is 0 for the same values, and NaN where it has no meaning, so that no limit
+// admits it.
 func distance(g, w float64) float64 {
 	switch {
 	case same(g, w):
@@ -107,7 +107,7 @@ func distance(g, w float64) float64 {
 	return math.Abs(g - w)
 }
 
-// Near wants |got-want| <= absolute + relative·|want|.
+// Near requires |got-want| <= absolute + relative·|want|.
 func Near[G, W Float](got []G, want []W, absolute, relative float64) error {
 	rule := fmt.Sprintf("absolute %g + relative %g", absolute, relative)
 	return compare(rule, got, want, func(_ int, g, w float64) (float64, float64) {
@@ -115,7 +115,7 @@ func Near[G, W Float](got []G, want []W, absolute, relative float64) error {
 	})
 }
 
-// Scaled wants |got-want| <= relative·scale[i]. The scale of a sum is the sum of its terms'
+// Scaled requires |got-want| <= relative·scale[i]. The scale of a sum is the sum of its terms'
 // magnitudes, to which rounding is proportional where the sum itself cancels.
 func Scaled[G, W Float](got []G, want []W, scale []float64, relative float64) error {
 	if len(scale) != len(want) {
@@ -126,7 +126,7 @@ func Scaled[G, W Float](got []G, want []W, scale []float64, relative float64) er
 	})
 }
 
-// Equal wants the same bits, except that all NaNs are one and that -0 is not 0.
+// Equal requires the same bits, except that all NaNs are equal. -0 is not 0.
 func Equal(got, want []float32) error {
 	return compare("same bits", got, want, func(_ int, g, w float64) (float64, float64) {
 		if same(g, w) && math.Signbit(g) == math.Signbit(w) || math.IsNaN(g) && math.IsNaN(w) {
@@ -136,15 +136,15 @@ func Equal(got, want []float32) error {
 	})
 }
 
-// Within wants got and want to be at most ulps float32 apart.
+// Within requires got and want to be at most ulps float32 values apart.
 func Within(got, want []float32, ulps int64) error {
 	return compare(fmt.Sprintf("%d ULP", ulps), got, want, func(_ int, g, w float64) (float64, float64) {
 		return float64(ULP(float32(g), float32(w))), float64(ulps)
 	})
 }
 
-// ULP returns how many float32 lie between a and b: 0 for equal values, zeros of both signs among
-// them, and for two NaNs; the largest int64 if one is a NaN.
+// ULP returns how many float32 steps lie between a and b. It is 0 for equal values, zeros of both
+// signs, and two NaNs, and the largest int64 if only one is a NaN.
 func ULP(a, b float32) int64 {
 	nanA, nanB := a != a, b != b
 	switch {
@@ -157,7 +157,7 @@ func ULP(a, b float32) int64 {
 	return max(d, -d)
 }
 
-// ordered maps float32 to integers that count them in order.
+// ordered maps each float32 to its place among all of them in order.
 func ordered(f float32) int64 {
 	b := int64(math.Float32bits(f))
 	if b < 1<<31 {
@@ -166,8 +166,8 @@ func ordered(f float32) int64 {
 	return 1<<31 - b
 }
 
-// Cosine returns the cosine of the angle between two vectors of one length, computed in float64; 1
-// if both are zero, 0 if one is, and NaN if a value is not finite or the lengths differ.
+// Cosine returns the cosine of the angle between two vectors, computed in float64. It is 1 if both
+// are zero, 0 if one is, and NaN if a value is not finite or the lengths differ.
 func Cosine[A, B Float](a []A, b []B) float64 {
 	if len(a) != len(b) {
 		return math.NaN()
@@ -197,7 +197,7 @@ func (e *CosineError) Error() string {
 	return fmt.Sprintf("cosine %.9f, want at least %.9f", e.Got, e.Least)
 }
 
-// Aligned wants Cosine(got, want) >= least.
+// Aligned requires Cosine(got, want) >= least.
 func Aligned[G, W Float](got []G, want []W, least float64) error {
 	if len(got) != len(want) {
 		return &LengthError{len(got), len(want)}

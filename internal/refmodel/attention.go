@@ -39,7 +39,7 @@ func headOf(rows [][]float64, h, width int) [][]float64 {
 	return out
 }
 
-// mix returns the mixer's output at position p, after keeping its key and value.
+// mix keeps the key and value of position p and returns the mixer's output there.
 func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []float64 {
 	c, hd := f.cfg, f.cfg.HeadDim
 	q, k, v := s.mul(f.q, a), s.mul(f.k, a), s.mul(f.v, a)
@@ -87,7 +87,7 @@ func (f *fullAttention) turnHeads(x []float64, p int) []float64 {
 }
 
 // latentNormEps is the epsilon of both norms inside latent attention, whatever the configuration
-// says of the others.
+// says about the other norms.
 const latentNormEps = 1e-6
 
 // latentAttention is multi-head latent attention in its defining form: keys and values of every

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Result is what an engine computed for the tokens of a trace. A field, a layer and a row that is
-// nil is not compared.
+// Result is what an engine computed for the tokens of a trace. Fields, layers and rows that are nil
+// are not compared.
 type Result struct {
 	Logits [][]float32 // [T][vocab]
 	Picks  [][][]int   // [layers with experts][T][K], in any order
 }
 
-// Difference reports where an engine's result leaves a trace.
+// Difference reports where an engine's result departs from a trace.
 type Difference struct {
 	What     string // "logits" or "picks"
 	Layer    int    // of the picks, counting layers with experts; -1 for logits
@@ -29,8 +29,8 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("refmodel: %s at position %d: got %s, want %s", d.What, d.Position, d.Got, d.Want)
 }
 
-// Compare holds an engine's result against the trace: logits to an absolute tolerance, picks as
-// sets. Picks come first, position by position, since everything after a wrong one differs. The
+// Compare compares an engine's result with the trace: logits within an absolute tolerance, picks as
+// sets. Picks come first, position by position, because everything after a wrong one differs. The
 // error is the first *Difference.
 func (t *Trace) Compare(got Result, tolerance float64) error {
 	if n := len(got.Logits); got.Logits != nil && n != len(t.Tokens) {

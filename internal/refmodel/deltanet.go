@@ -77,8 +77,8 @@ func deltaGates(aLog, dtBias, alpha, b float64) (g, beta float64) {
 	return math.Exp(-math.Exp(aLog) * softplus(alpha+dtBias)), sigmoid(b)
 }
 
-// deltaRule advances the state S [dv][dk] of one value head: S decays, the error of what it says of
-// k is corrected by the share beta, and the output is read with q. delta is the correction.
+// deltaRule advances the state S [dv][dk] of one value head: S decays, the share beta of its error
+// in predicting v from k is corrected, and the output is read with q. delta is the correction.
 func deltaRule(state [][]float64, q, k, v []float64, g, beta float64) (out, delta []float64) {
 	for d := range state {
 		for i := range state[d] {

@@ -47,7 +47,7 @@ func tokens(t *testing.T, r *fixtures.Numbers, name string) []int32 {
 	return data
 }
 
-// worst gathers the largest difference by what is compared.
+// worst collects the largest difference of each kind.
 type worst map[string]float64
 
 func (w worst) rows(what string, got [][]float64, want [][]float32) {
@@ -113,7 +113,7 @@ func checkPrompt(t *testing.T, m *Model, r *fixtures.Numbers, p string, w worst)
 	checkRoutes(t, more, tokens(t, r, p+".decode_router_idx"), numbers(t, r, p+".decode_router_weight"), p+" decode", w)
 }
 
-// checkRoutes compares picks as sets and the weight of each.
+// checkRoutes compares picks as sets, and the weight of each pick.
 func checkRoutes(t *testing.T, trace *Trace, idx []int32, weight [][]float32, p string, w worst) {
 	for layer, rows := range trace.Picks {
 		for at, picks := range rows {
@@ -133,7 +133,7 @@ func checkRoutes(t *testing.T, trace *Trace, idx []int32, weight [][]float32, p 
 	}
 }
 
-// checkInside compares what a reference has of the inside of a layer.
+// checkInside compares the intermediate results of a layer that a reference has.
 func checkInside(t *testing.T, m *Model, r *fixtures.Numbers, trace *Trace, p string, layer int, w worst) {
 	eps := float64(m.cfg.RMSNormEps)
 	l := m.layers[layer]

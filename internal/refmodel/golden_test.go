@@ -68,7 +68,8 @@ func TestGatedNorm(t *testing.T) {
 	nearAll(t, "gated norm", got, []float64{0.0582618, 0.1424886, 1.5140581, 0}, 6e-8)
 }
 
-// The epsilon of l2Norm is the sum's: under the mean's these lengths would be 0.99504 and 0.70711.
+// l2Norm adds its epsilon to the sum. Added to the mean, these lengths would be 0.99504 and
+// 0.70711.
 func TestL2NormEpsilon(t *testing.T) {
 	for _, c := range []struct{ value, want float64 }{{0.01, 0.99996}, {0.001, 0.99612}} {
 		got := l2Norm(slices.Repeat([]float64{c.value}, 128), 1)
@@ -130,7 +131,7 @@ func TestSoftmaxScale(t *testing.T) {
 }
 
 // The engine takes its frequencies, multiplier and softmax scale from the configuration, which
-// computes them on its own.
+// computes them independently.
 func TestRopeAgreesWithModel(t *testing.T) {
 	stretched := 0
 	for _, arch := range testmodel.Archs() {
@@ -186,7 +187,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// The vector tells apart biased choice, unbiased weights and the limit of groups: without bias
+// The vector distinguishes biased choice, unbiased weights and the limit of groups: without bias,
 // experts 7, 2 and 4 would be chosen and group 1 would survive.
 func TestSigmoidRouting(t *testing.T) {
 	logits := []float64{0.5, -1, 2.2, -0.4, 1.7, 0.3, -2.5, 3.1, 1.1, -0.2, 0.9, -1.6}

@@ -6,7 +6,7 @@ func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 func silu(x float64) float64 { return x * sigmoid(x) }
 
-// softplus is ln(1+e^x), which as written would overflow.
+// softplus is ln(1+e^x), computed so that it does not overflow.
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // softmax returns e^x[i] / Σ e^x[j].
@@ -53,7 +53,7 @@ func rmsNorm(x, w []float64, eps float64) []float64 {
 	return out
 }
 
-// headNorm norms each head of x, which is [heads·len(w)], on its own.
+// headNorm normalises each head of x, which is [heads·len(w)], separately.
 func headNorm(x, w []float64, eps float64) []float64 {
 	var out []float64
 	for h := 0; h < len(x); h += len(w) {
@@ -71,7 +71,7 @@ func gatedNorm(x, w, z []float64, eps float64) []float64 {
 	return out
 }
 
-// l2Norm returns scale · x / sqrt(Σ x² + 1e-6). The epsilon is the sum's, not the mean's.
+// l2Norm returns scale · x / sqrt(Σ x² + 1e-6). The epsilon is added to the sum, not to the mean.
 func l2Norm(x []float64, scale float64) []float64 {
 	r := scale / math.Sqrt(dot(x, x)+1e-6)
 	out := make([]float64, len(x))

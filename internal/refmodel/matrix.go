@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// matrix is [rows, cols], row after row.
+// matrix is [rows, cols], row-major.
 type matrix struct {
 	rows, cols int
 	w          []float64
@@ -18,9 +18,9 @@ func (m *matrix) slice(lo, hi int) *matrix {
 	return &matrix{rows: hi - lo, cols: m.cols, w: m.w[lo*m.cols : hi*m.cols]}
 }
 
-// noise is the rounding of a less exact computation: it adds to every product of a row and a vector
-// a random number of standard deviation size · sqrt(Σ (w·x)²), which is how rounding of the terms
-// adds up.
+// noise imitates the rounding of a less exact computation. It adds to every product of a row and a
+// vector a random number of standard deviation size · sqrt(Σ (w·x)²), which is how the rounding
+// errors of the terms add up.
 type noise struct {
 	size float64
 	rng  *rand.Rand

@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Model is a packed model with every weight widened to float64. It is not changed after Open and
-// may be used from many goroutines.
+// Model is a packed model with every weight widened to float64. It does not change after Open and
+// may be used by many goroutines.
 type Model struct {
 	cfg    *model.Config
 	embed  *matrix
@@ -30,7 +30,7 @@ type layer struct {
 // Config returns the model's configuration, shared, read-only.
 func (m *Model) Config() *model.Config { return m.cfg }
 
-// State is a sequence in progress. It has one user at a time.
+// State is a sequence in progress. Only one goroutine may use it at a time.
 type State struct {
 	m         *Model
 	positions int
@@ -38,7 +38,7 @@ type State struct {
 	noise     *noise // nil: exact
 }
 
-// layerState is what one layer keeps of the positions so far.
+// layerState is what one layer remembers of the positions so far.
 type layerState struct {
 	keys, values [][]float64   // [position]: of all heads
 	recent       [][]float64   // [position]: the last inputs of the convolution, oldest first
@@ -105,9 +105,10 @@ func (s *State) mixer(l *layer, kept *layerState, a []float64) []float64 {
 func (m *Model) Forward(tokens []int32) *Trace { return m.NewState().forward(tokens) }
 
 // ForwardNoisy is Forward with the rounding errors of a less exact engine: every product of a
-// matrix row and a vector is off by a normally distributed part, size, of the root of the sum of
-// its squared terms. How far the result is from Forward's says how much the model amplifies such
-// errors, and so what a comparison may ask for. float32 arithmetic is about size 2^-23.
+// matrix row and a vector is off by a normally distributed number of standard deviation size times
+// the root of the sum of its squared terms. The distance from Forward's result says how much the
+// model amplifies such errors, and so which tolerance a comparison needs. float32 arithmetic is
+// about size 2^-23.
 func (m *Model) ForwardNoisy(tokens []int32, size float64, seed uint64) *Trace {
 	s := m.NewState()
 	s.noise = &noise{size: size, rng: rand.New(rand.NewPCG(seed, 0))}

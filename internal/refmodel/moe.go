@@ -24,7 +24,7 @@ type moe struct {
 	bias       []float64 // of the choice; nil where the model has none
 	experts    []*mlp
 	shared     *mlp    // nil where the model has none
-	sharedGate *matrix // [1, hidden]; nil where the shared expert is added as it is
+	sharedGate *matrix // [1, hidden]; nil where the shared expert is added without a gate
 }
 
 func (m *moe) apply(s *State, x []float64) ([]float64, Route) {
@@ -51,9 +51,10 @@ func (m *moe) apply(s *State, x []float64) ([]float64, Route) {
 type Route struct {
 	Picks   []int     // [K], best choice first
 	Weights []float64 // [K]: what multiplies each pick's output
-	// Gap is how far the decision is from another one: the distance between the last choice and the
-	// best one left out, and of groups likewise, in router logits where scores are a softmax and in
-	// biased scores where they are sigmoids. +Inf where there is no choice.
+	// Gap is how far the decision is from a different one: the distance between the last choice and
+	// the best expert left out, or between groups if that is smaller. It is in router logits where
+	// scores are a softmax, and in biased scores where they are sigmoids. +Inf means that there was
+	// no choice.
 	Gap float64
 }
 
@@ -95,8 +96,8 @@ func chooseExperts(c *model.Config, logits, bias []float64) Route {
 	return r
 }
 
-// keepGroups sets the experts of all groups but the best to -Inf. A group is as good as the sum of
-// its two best experts.
+// keepGroups sets the experts of all groups but the best to -Inf. A group's score is the sum of its
+// two best experts.
 func keepGroups(c *model.Config, choice []float64) (gap float64) {
 	size := len(choice) / c.NGroup
 	group := make([]float64, c.NGroup)
@@ -119,8 +120,8 @@ func keepGroups(c *model.Config, choice []float64) (gap float64) {
 	return gap
 }
 
-// best returns the indexes of the k greatest numbers, the greatest first and the lower index first
-// among equals, and how far the last of them is above the greatest of the others.
+// best returns the indexes of the k greatest numbers, greatest first and equal ones by index, and
+// how far the last of them is above the greatest number left out.
 func best(x []float64, k int) (picks []int, gap float64) {
 	taken := make([]bool, len(x))
 	for len(picks) <= k && len(picks) < len(x) {

@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Open reads a packed model directory and widens all of it: eight bytes a weight. The error joins
-// everything that is missing or has another shape than config.json wants.
+// Open reads a packed model directory into memory, at eight bytes a weight. The error joins every
+// tensor that is missing or has a different shape from what config.json says.
 func Open(packedDir string) (*Model, error) {
 	raw, err := os.ReadFile(filepath.Join(packedDir, "config.json"))
 	if err != nil {
@@ -42,7 +42,7 @@ func Open(packedDir string) (*Model, error) {
 	return m, nil
 }
 
-// loader widens tensors and gathers what is wrong with them.
+// loader widens tensors and collects what is wrong with them.
 type loader struct {
 	cfg     *model.Config
 	weights *weights.File
@@ -64,7 +64,7 @@ func (l *loader) vector(name string, n int) []float64 {
 	return out
 }
 
-// matrix returns a matrix; name is without ".weight".
+// matrix returns a matrix. name lacks the ".weight".
 func (l *loader) matrix(name string, rows, cols int) *matrix {
 	m, err := l.weights.Matrix(name, rows, cols)
 	if err != nil {

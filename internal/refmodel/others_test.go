@@ -82,14 +82,14 @@ func TestOtherImplementation(t *testing.T) {
 			trace := runSpec(t, spec, array("ids"))
 			logits := off(trace.Logits, array(name+".logits"))
 			hidden := 0.0
-			// the other's last one is behind the final norm
+			// the other's last one comes after the final norm
 			for i, h := range trace.Hidden[:spec.Layers] {
 				n := len(h) * spec.Hidden
 				hidden = max(hidden, off(h, array(name + ".hidden")[i*n:(i+1)*n]))
 			}
 			t.Logf("off by %.3g in logits and %.3g in hidden states; smallest router gap %.3g", logits, hidden, trace.MinGap())
-			// The other computes in float32: noise of that size moves these numbers as far as
-			// ForwardNoisy says, a mistake by 0.1.
+			// The other computes in float32. Noise of that size moves these numbers as far as
+			// ForwardNoisy says; a mistake moves them by 0.1.
 			if tolerance := 1e-4; !(logits < tolerance && hidden < tolerance) {
 				t.Errorf("off by %.3g in logits and %.3g in hidden states, want below %g", logits, hidden, tolerance)
 			}

@@ -32,8 +32,8 @@ func ids(t testing.TB, fixture, prompt string) []int32 {
 	return out
 }
 
-// Fed one by one or together, tokens give the same numbers, and one sequence does not disturb
-// another.
+// Tokens give the same numbers whether fed one by one or together, and one sequence does not
+// disturb another.
 func TestStepIsForward(t *testing.T) {
 	m := open(t, fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0))
 	tokens := ids(t, fixtures.Qwen35MoEBF16, "p9")
@@ -83,8 +83,8 @@ func TestForwardNoisy(t *testing.T) {
 	}
 }
 
-// The trained demo model: another implementation's loss of a window, which is only right if nearly
-// everything is.
+// The trained demo model has the loss that another implementation computes for a window, which
+// takes nearly everything to be right.
 func TestDemoLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("512 positions in float64 take seconds")
@@ -126,7 +126,7 @@ func result(trace *refmodel.Trace) refmodel.Result {
 	for _, layer := range trace.Picks {
 		var rows [][]int
 		for _, picks := range layer {
-			// any order will do
+			// in any order
 			rows = append(rows, append(append([]int{}, picks[1:]...), picks[0]))
 		}
 		r.Picks = append(r.Picks, rows)

@@ -6,7 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// rotary turns pairs of channels by an angle that grows with the position.
+// rotary rotates pairs of channels by an angle that grows with the position.
 type rotary struct {
 	freq        []float64 // [R/2], radians a position
 	mult        float64   // of cosine and sine
@@ -27,8 +27,8 @@ func newRotary(r int, theta float64, y *model.YaRN, interleaved bool) rotary {
 	return out
 }
 
-// yarnFrequencies returns, for fast pairs, theta^(-2i/r), for slow ones that divided by the factor,
-// and between the two a mixture.
+// yarnFrequencies returns theta^(-2i/r) for fast pairs, that divided by the factor for slow ones,
+// and a mixture between the two.
 func yarnFrequencies(r int, theta float64, y *model.YaRN) []float64 {
 	low, high := yarnBorders(r, theta, y)
 	var out []float64
@@ -47,7 +47,7 @@ func yarnFrequencies(r int, theta float64, y *model.YaRN) []float64 {
 	return out
 }
 
-// yarnBorders returns the pairs that turn beta_fast and beta_slow times in the original context.
+// yarnBorders returns the pairs that make beta_fast and beta_slow turns in the original context.
 func yarnBorders(r int, theta float64, y *model.YaRN) (low, high float64) {
 	pair := func(turns float64) float64 {
 		return float64(r) * math.Log(float64(y.OriginalMaxPositionEmbeddings)/(turns*2*math.Pi)) / (2 * math.Log(theta))
@@ -76,8 +76,8 @@ func yarnTemperature(s, a float64) float64 {
 	return 0.1*a*math.Log(s) + 1
 }
 
-// yarnMultiplier returns m(s, mscale) / m(s, mscale_all_dim), keys that are not given counting as 1
-// and 0, or what the configuration says outright.
+// yarnMultiplier returns the multiplier that the configuration gives, or else m(s, mscale) / m(s,
+// mscale_all_dim), where missing keys count as 1 and 0.
 func yarnMultiplier(y *model.YaRN) float64 {
 	if y.AttentionFactor != 0 {
 		return y.AttentionFactor
@@ -89,7 +89,7 @@ func yarnMultiplier(y *model.YaRN) float64 {
 	return yarnTemperature(y.Factor, mscale) / yarnTemperature(y.Factor, y.MScaleAllDim)
 }
 
-// turn returns x with its first R channels turned as position p wants; the others pass.
+// turn returns x with its first R channels rotated for position p, and the others unchanged.
 func (r rotary) turn(x []float64, p int) []float64 {
 	out := append([]float64(nil), x...)
 	half := len(r.freq)

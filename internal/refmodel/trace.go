@@ -49,7 +49,7 @@ func (t *Trace) add(token int32, p *Position) {
 }
 
 // Loss returns the mean negative log-likelihood, in nats, of tokens 1 to T-1, each given those
-// before it; NaN for fewer than two tokens.
+// before it. It is NaN for fewer than two tokens.
 func (t *Trace) Loss() float64 {
 	sum := 0.0
 	for i := 1; i < len(t.Tokens); i++ {
@@ -68,15 +68,15 @@ func NLL(logits []float64, token int32) float64 {
 	return top + math.Log(sum) - logits[token]
 }
 
-// Argmax returns the index of the greatest logit, the lower one among equals, and how far it is
-// above all others.
+// Argmax returns the index of the greatest logit, the lowest of equal ones, and how far it is above
+// all others.
 func Argmax(logits []float64) (token int32, margin float64) {
 	picks, margin := best(logits, 1)
 	return int32(picks[0]), margin
 }
 
-// MinGap returns the smallest Route.Gap of all layers and positions: with a small one, a less exact
-// engine may choose other experts and be right. +Inf where there is no choice.
+// MinGap returns the smallest Route.Gap of all layers and positions. If it is small, a less exact
+// engine may choose other experts and still be right. +Inf means that there was no choice.
 func (t *Trace) MinGap() float64 {
 	out := math.Inf(1)
 	for _, layer := range t.Gaps {
@@ -88,7 +88,7 @@ func (t *Trace) MinGap() float64 {
 }
 
 // MaxDiff returns the largest difference between the logits, and between the hidden states, of two
-// traces of the same model and tokens; +Inf where they differ in a pick.
+// traces of the same model and tokens. It is +Inf if they differ in a pick.
 func (t *Trace) MaxDiff(other *Trace) (logits, hidden float64) {
 	for i := range t.Picks {
 		for p := range t.Picks[i] {
@@ -111,7 +111,7 @@ func (t *Trace) MaxDiff(other *Trace) (logits, hidden float64) {
 func maxDiff[F float32 | float64](got []F, want []float64) float64 {
 	d := 0.0
 	for i := range want {
-		// Written so that a NaN is the largest difference of all.
+		// written so that NaN is the largest difference of all
 		if x := math.Abs(float64(got[i]) - want[i]); !(x <= d) {
 			d = x
 			if math.IsNaN(x) {

@@ -7,7 +7,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// configJSON returns config.json, under the keys that published checkpoints of the family have.
+// configJSON returns config.json with the keys of the family's published checkpoints.
 func (s Spec) configJSON() ([]byte, error) {
 	c := map[string]any{
 		"model_type":              string(s.Arch),
@@ -67,8 +67,8 @@ func (s Spec) attentionKeys(c map[string]any) {
 	}
 }
 
-// ropeKeys writes the rotary embedding: qwen3_5_moe has it in rope_parameters, the others flat with
-// rope_scaling.
+// ropeKeys writes the rotary embedding: in rope_parameters for qwen3_5_moe, flat and with
+// rope_scaling for the others.
 func (s Spec) ropeKeys(c map[string]any) {
 	share := float64(s.RotaryDim) / float64(max(s.HeadDim, 1))
 	if s.Arch == model.Qwen35MoE {
@@ -89,7 +89,7 @@ func (s Spec) ropeKeys(c map[string]any) {
 	case model.Qwen3Next, model.Glm4MoE:
 		c["partial_rotary_factor"] = share
 	case model.MiniMaxM2:
-		// Some readers know one, some the other.
+		// Some readers know one key, some the other.
 		c["rotary_dim"], c["partial_rotary_factor"] = s.RotaryDim, share
 	}
 }
@@ -139,7 +139,7 @@ func (s Spec) expertKeys(c map[string]any) {
 		c["decoder_sparse_step"], c["mlp_only_layers"] = 1, append([]int{}, s.DenseLayers...)
 	}
 	c[experts], c[width] = s.Experts, s.ExpertWidth
-	// these have no such key: it is always true
+	// these families have no such key: it is always true
 	if s.Arch != model.Qwen35MoE && s.Arch != model.MiniMaxM2 {
 		c["norm_topk_prob"] = s.NormTopK
 	}

@@ -111,8 +111,7 @@ func (s *Spec) drawDense(r *rand.Rand) {
 	}
 }
 
-// randomYaRN draws borders of the ramp inside, at and beyond the ends of the few pairs that there
-// are.
+// randomYaRN draws borders of the ramp inside, at, and beyond the ends of the few pairs.
 func randomYaRN(r *rand.Rand) *model.YaRN {
 	y := &model.YaRN{
 		Factor:                        pick(r, 2.0, 4, 40),

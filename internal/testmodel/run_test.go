@@ -14,7 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
-// The converter takes every tensor and misses none, and the numbers stay of the order that the
+// The converter takes every tensor and misses none, and the numbers stay in the range that the
 // package promises.
 func TestConvertAndRun(t *testing.T) {
 	for _, arch := range testmodel.Archs() {
@@ -39,7 +39,7 @@ func TestConvertAndRun(t *testing.T) {
 	}
 }
 
-// checkOrder runs some tokens and looks at the sizes of the numbers.
+// checkOrder runs some tokens and checks the size of the numbers.
 func checkOrder(t *testing.T, what string, m *refmodel.Model) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 5))

@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// Spec is what a checkpoint is made of. Fields that the family has no use for must be zero.
+// Spec describes a checkpoint. Fields that the family does not use must be zero.
 type Spec struct {
 	Arch         model.Arch
 	Hidden       int
@@ -21,7 +21,7 @@ type Spec struct {
 	// Softmax attention, full and latent.
 	Heads     int
 	RopeTheta float64
-	// nil: plain frequencies. AttentionFactor and Truncate are written where they are not the
+	// nil: plain frequencies. AttentionFactor and Truncate are written if they are not the
 	// default
 	YaRN *model.YaRN
 
@@ -67,7 +67,7 @@ type Spec struct {
 	RoutedScale        float64
 }
 
-// latent, hybrid and grouped say which parts a family has.
+// latent, hybrid and grouped report which parts a family has.
 func latent(a model.Arch) bool  { return a == model.DeepseekV3 || a == model.KimiK2 }
 func hybrid(a model.Arch) bool  { return a == model.Qwen35MoE || a == model.Qwen3Next }
 func grouped(a model.Arch) bool { return latent(a) || a == model.Glm4MoE }
@@ -77,7 +77,7 @@ func Archs() []model.Arch {
 	return []model.Arch{model.Qwen35MoE, model.Qwen3Next, model.Qwen3MoE, model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.MiniMaxM2}
 }
 
-// Validate reports everything that no checkpoint of the family can have.
+// Validate reports everything that is impossible in a checkpoint of the family.
 func (s Spec) Validate() error {
 	var errs []error
 	want := func(ok bool, format string, args ...any) {
@@ -109,7 +109,7 @@ func (s Spec) Validate() error {
 		positive(f.name, f.n, f.has)
 	}
 	if len(errs) > 0 {
-		return errors.Join(errs...) // what follows divides by these
+		return errors.Join(errs...) // the checks below divide by these
 	}
 	want(s.Eps > 0 && s.RopeTheta > 1, "Eps %v, RopeTheta %v", s.Eps, s.RopeTheta)
 	want(s.QLora >= 0 && (s.QLora == 0 || !full), "QLora is %d in %s", s.QLora, s.Arch)
@@ -126,8 +126,7 @@ func (s Spec) Validate() error {
 	if hybrid(s.Arch) {
 		want(s.LinearValueHeads%s.LinearKeyHeads == 0, "LinearValueHeads %d, LinearKeyHeads %d", s.LinearValueHeads, s.LinearKeyHeads)
 		want(s.ConvKernel >= 2, "ConvKernel %d", s.ConvKernel)
-		// The shape of a convolution is what tells a checkpoint with norms of 1+w, so there must be
-		// one.
+		// A reader tells norms of 1+w by the shape of a convolution, so there must be one.
 		want(s.FullEvery >= 2, "FullEvery %d leaves no layer of linear attention", s.FullEvery)
 	}
 	errs = append(errs, s.validateExperts()...)

@@ -25,7 +25,7 @@ type drawn struct {
 	even         bool
 }
 
-// matrix adds a matrix that turns inputs of order one into outputs of order gain; name is without
+// matrix adds a matrix that turns inputs of order one into outputs of order gain. name lacks the
 // ".weight".
 func (l *list) matrix(name string, gain float64, shape ...int) {
 	l.out = append(l.out, drawn{name: name + ".weight", dtype: safetensors.BF16, shape: shape, spread: gain / sqrt(shape[len(shape)-1])})
@@ -43,7 +43,7 @@ func (l *list) vector(name string, n int, mean, spread float64) {
 	l.out = append(l.out, drawn{name: name, dtype: safetensors.BF16, shape: []int{n}, mean: mean, spread: spread})
 }
 
-// wide makes the last tensor F32.
+// wide stores the last tensor as F32.
 func (l *list) wide() { l.out[len(l.out)-1].dtype = safetensors.F32 }
 
 // tensors lists the checkpoint, one layer after the other.
@@ -137,7 +137,7 @@ func (l *list) linearAttention(p string) {
 		l.matrix(p+"in_proj_ba", 1, 2*s.LinearValueHeads, h)
 	}
 	l.out = append(l.out, drawn{name: p + "conv1d.weight", dtype: safetensors.BF16, shape: []int{2*k + v, 1, s.ConvKernel}, spread: 0.6})
-	// With these a head forgets within one position to a few dozen.
+	// These make a head forget within one position to a few dozen.
 	l.out = append(l.out, drawn{name: p + "A_log", dtype: safetensors.BF16, shape: []int{s.LinearValueHeads}, mean: -4, spread: 5, even: true})
 	if s.Arch == model.Qwen35MoE {
 		l.wide()

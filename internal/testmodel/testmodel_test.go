@@ -36,7 +36,7 @@ func write(t *testing.T, s testmodel.Spec, seed uint64) (string, *model.Config) 
 	return dir, cfg
 }
 
-// config is what the configuration of a Spec must be read as.
+// config is the configuration that a reader must get from a Spec.
 func config(s testmodel.Spec) *model.Config {
 	c := &model.Config{
 		Arch: s.Arch, HiddenSize: s.Hidden, NumHiddenLayers: s.Layers, VocabSize: s.Vocab, MaxPositionEmbeddings: s.MaxPositions,
@@ -91,7 +91,7 @@ func config(s testmodel.Spec) *model.Config {
 	return c
 }
 
-// What is written is read as the Spec says, for every family and option.
+// A written checkpoint reads back as the Spec says, for every family and option.
 func TestWriteConfig(t *testing.T) {
 	for _, arch := range testmodel.Archs() {
 		for seed := range uint64(8) {
@@ -104,7 +104,7 @@ func TestWriteConfig(t *testing.T) {
 	}
 }
 
-// The same Spec and seed give the same bytes, another seed others.
+// The same Spec and seed give the same bytes, and another seed gives different ones.
 func TestWriteIsRepeatable(t *testing.T) {
 	read := func(seed uint64) string {
 		dir, _ := write(t, random(model.DeepseekV3, 3), seed)

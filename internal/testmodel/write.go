@@ -51,8 +51,8 @@ func (d drawn) draw(seed uint64) safetensors.Tensor {
 		if d.even {
 			x = r.Float64()
 		}
-		// The conversion keeps machines that can from fusing the two operations, which would round
-		// otherwise.
+		// The conversion keeps machines with a fused multiply-add from using it, which would round
+		// differently.
 		v := float32(d.mean + float64(d.spread*x))
 		if d.dtype == safetensors.F32 {
 			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))

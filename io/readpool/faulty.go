@@ -36,14 +36,14 @@ func (k FaultKind) String() string {
 
 // Fault makes one read go wrong.
 type Fault struct {
-	Read    int // which, in the order in which reads begin, from 1; 0 means every read
+	Read    int // which read, in the order in which they begin, from 1; 0 means every read
 	Kind    FaultKind
 	Err     error           // of Fail; nil means ErrInjected
 	Release <-chan struct{} // of Slow: closed or sent to when the read may go on; nil does not wait
 	Delay   time.Duration   // of Slow
 	Bit     int             // of Corrupt: which bit of the record, modulo its length
-	// Again is how many later reads of the same record go wrong likewise. A pool reads what failed
-	// a second time, so 0 is a fault that nobody notices, and 1 one that fails a read for good.
+	// Again is how many later reads of the same record go wrong in the same way. A pool tries a
+	// failed read again, so with 0 nobody notices, and with 1 the read fails for good.
 	Again int
 }
 
@@ -65,15 +65,15 @@ func (e *FaultError) Unwrap() error { return e.Err }
 // poison fills what a failed read leaves undefined, so that nobody uses it unnoticed.
 const poison = 0xA5
 
-// Faulty is a Source for tests, which makes chosen reads of another Source go wrong and counts all
-// of them. It may be used by several goroutines.
+// Faulty is a Source for tests. It makes chosen reads of another Source go wrong and counts all
+// reads. Several goroutines may use it.
 type Faulty struct {
 	src    Source
 	faults []Fault // read-only
 	reads  atomic.Int64
 
 	mu    sync.Mutex
-	again map[record][]*Fault // what later reads of a record are due
+	again map[record][]*Fault // faults due in later reads of a record
 }
 
 // record names an expert's record.
@@ -81,8 +81,8 @@ type record struct{ layer, expert int }
 
 var _ Source = (*Faulty)(nil)
 
-// NewFaulty wraps src. Several faults may hit one read: Slow ones first, then the first of another
-// kind.
+// NewFaulty wraps src. Several faults may hit one read: first the Slow ones, then the first of any
+// other kind.
 func NewFaulty(src Source, faults ...Fault) *Faulty {
 	return &Faulty{src: src, faults: faults, again: map[record][]*Fault{}}
 }
@@ -90,8 +90,8 @@ func NewFaulty(src Source, faults ...Fault) *Faulty {
 // Reads returns how many reads have begun.
 func (f *Faulty) Reads() int { return int(f.reads.Load()) }
 
-// ReadExpert reads from the wrapped Source, or goes wrong. After an error dst holds no byte of the
-// record that can be taken for a whole one.
+// ReadExpert reads from the wrapped Source, or goes wrong. After an error nobody can take dst for a
+// whole record.
 func (f *Faulty) ReadExpert(layer, expert int, dst []byte) error {
 	n := int(f.reads.Add(1))
 	var hit *Fault
@@ -137,7 +137,7 @@ func (f *Faulty) ReadExpert(layer, expert int, dst []byte) error {
 	return fault
 }
 
-// due returns the faults of read n, which is of a record.
+// due returns the faults that hit read n, which reads this record.
 func (f *Faulty) due(n int, r record) []*Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -112,7 +112,7 @@ func TestSlowWaits(t *testing.T) {
 	})
 }
 
-// An error of the wrapped Source is passed on as it is.
+// An error of the wrapped Source is passed on unchanged.
 func TestFaultyPassesErrorsOn(t *testing.T) {
 	cause := errors.New("cause")
 	src := sourceFunc(func(int, int, []byte) error { return cause })

@@ -119,8 +119,8 @@ func TestSpeculationLeavesRoom(t *testing.T) {
 	})
 }
 
-// A guess that somebody waits for by now overtakes everything; hurrying what runs, has ended or
-// never was changes nothing.
+// A guess that somebody now waits for overtakes everything. Hurrying a read that runs, has ended,
+// or never existed changes nothing.
 func TestHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
@@ -161,7 +161,7 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-// Closing ends hurried requests like others, and every group once.
+// Closing ends hurried requests like all others, and every group once.
 func TestHurryAndClose(t *testing.T) {
 	for hurried := range 4 {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// A pool that answers in time arms its timer now and then and tells nothing.
+// A pool that answers in time arms its timer now and then and reports nothing.
 func TestNotOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(NewFaulty(stamp{}, Fault{Kind: Slow, Delay: time.Second}), Config{

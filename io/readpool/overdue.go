@@ -8,9 +8,8 @@ type late struct {
 	err *TimeoutError
 }
 
-// arm starts the timer that looks for late requests, unless it runs. It fires a quarter of the
-// timeout later, and is not started again when it finds nothing queued and nothing running. p.mu is
-// held.
+// arm starts the timer that looks for late requests, unless it is running. It fires after a quarter
+// of the timeout, and is not started again if nothing is queued or running then. p.mu is held.
 func (p *Pool) arm() {
 	if p.watching || p.cfg.Overdue == nil {
 		return
@@ -44,9 +43,9 @@ func (p *Pool) look() {
 	}
 }
 
-// lateOnes notes the requests that have waited for another timeout since they were last reported.
-// What was asked for on a guess waits for the disk to be free, and is not late before it has begun.
-// p.mu is held.
+// lateOnes returns the requests that have waited for another timeout since their last report. A
+// speculative request waits for the disk to be free, so it is not late before it has begun. p.mu is
+// held.
 func (p *Pool) lateOnes(now time.Time) []late {
 	var found []late
 	check := func(at place) {

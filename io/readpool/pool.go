@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// DefaultWorkers is the number of workers of a pool that was asked for none.
+// DefaultWorkers is the number of workers where Config does not say.
 const DefaultWorkers = 8
 
-// DefaultTimeout is how long a read may take before it is reported, unless Config says otherwise.
+// DefaultTimeout is how long a read may take before it is reported, where Config does not say.
 const DefaultTimeout = 30 * time.Second
 
 // ErrClosed is the error of every read that had not begun when its pool was closed.
@@ -20,25 +20,25 @@ var ErrClosed = errors.New("readpool: closed")
 
 // Config sizes a pool. The zero value is ready for use.
 type Config struct {
-	// Workers is how many requests are read at once, so it is also the depth of the queue that the
-	// disk sees: too few leave the disk idle, too many only make every read wait longer. 0 means
+	// Workers is how many requests are read at once, and so the depth of the queue that the disk
+	// sees. Too few leave the disk idle; too many only make every read wait longer. 0 means
 	// DefaultWorkers.
 	Workers int
-	// Speculative is how many requests are read at once when the last of them was asked for on a
-	// guess: what runs already stands before a demand in the queues of kernel and disk, where
-	// nothing can overtake it. 0 means 2, or Workers if fewer.
+	// Speculative is how many reads may be running once a speculative one has begun. Demand reads
+	// cannot overtake what is in the queues of kernel and disk already. 0 means 2, or Workers if
+	// that is less.
 	Speculative int
-	// Timeout is how long a request may be read, or wait for a worker, before Overdue is told, and
-	// told again each time that it passes anew. 0 means DefaultTimeout.
+	// Timeout is how long a request may be read, or wait for a worker, before Overdue is called. It
+	// is called again after each further Timeout. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Overdue, if set, is told of requests that are late. Their Dst stays with the pool until they
-	// end, which they may never do; a request may end, and its group's callback run, just before
-	// Overdue is told. It must be short and must not close the pool.
+	// Overdue, if set, is called for requests that are late. Their Dst stays with the pool until
+	// they end, which may be never. A request may end, and its group's callback run, just before
+	// Overdue is called. It must be short and must not close the pool.
 	Overdue func(r Request, err *TimeoutError)
 }
 
-// Source fills dst with the record of one expert, all or nothing. It is called from several
-// goroutines at once.
+// Source fills dst with the record of one expert, all or nothing. Several goroutines call it at
+// once.
 type Source interface {
 	ReadExpert(layer, expert int, dst []byte) error
 }
@@ -50,7 +50,7 @@ type Request struct {
 	Tag           uint64 // the caller's own
 }
 
-// TimeoutError reports a read that has not ended. It may yet.
+// TimeoutError reports a read that has not ended. It still may.
 type TimeoutError struct {
 	Layer, Expert int
 	// since the read began, or since it was asked for if no worker was free
@@ -87,23 +87,23 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Stats is what a pool counted since New.
+// Stats is what a pool has counted since New.
 type Stats struct {
 	Reads       int64 // ended, with or without an error
-	Speculative int64 // those of Reads that were asked for on a guess
-	// those of Speculative that somebody came to wait for before they had begun
+	Speculative int64 // those of Reads that were speculative
+	// those of Speculative that somebody came to need before they had begun
 	Hurried     int64
 	Bytes       int64         // of reads without an error
 	Errors      int64         // reads that failed for good, or panicked
-	Retried     int64         // reads that were tried a second time
+	Retried     int64         // reads that were tried twice
 	Overdue     int64         // times that a request was reported as late
 	Unread      int64         // requests that ended with ErrClosed
 	Time        time.Duration // spent in the Source, summed over workers
 	Busy        time.Duration // during which at least one request was being read
-	Queued      int           // requests not begun now
+	Queued      int           // requests waiting now
 	Running     int           // requests being read now
-	QueuedHigh  int           // the most that Queued was
-	RunningHigh int           // the most that Running was
+	QueuedHigh  int           // the highest value of Queued
+	RunningHigh int           // the highest value of Running
 }
 
 // Pool runs reads. All methods may be called from any goroutine.
@@ -125,10 +125,10 @@ type Pool struct {
 	watch     *time.Timer
 	busySince time.Time
 	stats     Stats
-	free      []*group // whose memory is used again
+	free      []*group // groups whose memory can be reused
 }
 
-// place names request i of a group; no group is no request.
+// place names request i of a group. Without a group it names none.
 type place struct {
 	g *group
 	i int
@@ -225,7 +225,7 @@ func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error))
 	p.mu.Unlock()
 }
 
-// newGroup returns a group in the memory of one that has ended. p.mu is held.
+// newGroup returns a group, reusing the memory of one that has ended. p.mu is held.
 func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *group {
 	var g *group
 	if n := len(p.free) - 1; n >= 0 {
@@ -242,8 +242,8 @@ func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *g
 	return g
 }
 
-// recycle takes back the memory of a group whose done has returned. One that is still in its queue,
-// because the rest of it was hurried, is left to be found there. p.mu is held.
+// recycle keeps the memory of a group whose done has returned for reuse. A group still in its
+// queue, because its other requests were hurried, is left there. p.mu is held.
 func (p *Pool) recycle(g *group) {
 	const most = 64 // groups kept
 	if g.queued || len(p.free) == most {
@@ -254,8 +254,8 @@ func (p *Pool) recycle(g *group) {
 	p.free = append(p.free, g)
 }
 
-// Hurry tells that somebody waits for a read that was asked for on a guess: if it has not begun it
-// goes before all others. One that is not in the queue any more is left alone.
+// Hurry says that somebody now waits for a speculative read. If it has not begun it goes before all
+// others; otherwise nothing changes.
 func (p *Pool) Hurry(tag uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,9 +273,9 @@ func (p *Pool) Hurry(tag uint64) {
 	}
 }
 
-// Close ends the pool: running reads are waited for, queued ones end with ErrClosed, and when Close
-// returns every done has been called, no worker is left and Overdue is not told any more. A second
-// Close waits as the first does. It must not be called from a done.
+// Close ends the pool. It waits for running reads and ends queued ones with ErrClosed. When it
+// returns, every done has been called, no worker is left, and Overdue is not called any more. A
+// second Close waits like the first. A done must not call it.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -291,7 +291,7 @@ func (p *Pool) Close() {
 	p.reports.Wait()
 }
 
-// Stats returns the figures of this moment.
+// Stats returns the present figures.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -336,9 +336,8 @@ func (p *Pool) work(worker int) {
 	}
 }
 
-// take returns the next request to read, waiting for one; i is -1 for a group of which nothing is
-// to be read any more. It reports false when the pool is closed and nothing is queued. p.mu is
-// held.
+// take waits for the next request to read and returns it. i is -1 for a group with nothing left to
+// read. take reports false when the pool is closed and nothing is queued. p.mu is held.
 func (p *Pool) take() (g *group, i int, ok bool) {
 	for {
 		if len(p.hurried) > 0 {
@@ -364,7 +363,7 @@ func (p *Pool) take() (g *group, i int, ok bool) {
 			rest := p.abandon(g)
 			p.stats.Queued -= rest
 			if rest == 0 && len(g.reqs) > 0 {
-				continue // whoever has what was hurried of it ends it, or has done so
+				continue // the worker with its hurried requests ends it, or has done so
 			}
 			return g, -1, true
 		case g == nil || g.speculative && p.stats.Running >= p.cfg.Speculative:
@@ -387,7 +386,7 @@ func (p *Pool) take() (g *group, i int, ok bool) {
 	}
 }
 
-// begin books that a worker begins to read. p.mu is held.
+// begin records that a worker begins to read. p.mu is held.
 func (p *Pool) begin(worker int, at place) time.Time {
 	now := time.Now()
 	if p.stats.Running == 0 {
@@ -403,15 +402,15 @@ func (p *Pool) begin(worker int, at place) time.Time {
 	return now
 }
 
-// wakeForGuess wakes a worker for a speculative request that may begin: those who were woken when
-// it was queued may have found too many others at work and gone to sleep again. p.mu is held.
+// wakeForGuess wakes a worker for a speculative request that may begin: workers woken when it was
+// queued may have found too many reads running and gone back to sleep. p.mu is held.
 func (p *Pool) wakeForGuess() {
 	if p.idle > 0 && p.queue[0].head == nil && p.queue[1].head != nil && p.stats.Running < p.cfg.Speculative {
 		p.wake.Signal()
 	}
 }
 
-// end books the end of a request. p.mu is held.
+// end records the end of a request. p.mu is held.
 func (p *Pool) end(worker int, at place, err error, again bool, took time.Duration, now time.Time) {
 	g := at.g
 	g.errs[at.i] = err
@@ -437,8 +436,7 @@ func (p *Pool) end(worker int, at place, err error, again bool, took time.Durati
 	p.wakeForGuess()
 }
 
-// abandon ends the requests of g that are in its queue and returns how many they were. p.mu is
-// held.
+// abandon ends the requests of g that are still queued and returns their number. p.mu is held.
 func (p *Pool) abandon(g *group) int {
 	rest := 0
 	for i := g.begun; i < len(g.reqs); i++ {
@@ -458,8 +456,8 @@ func (p *Pool) unread(g *group, i int) {
 	p.stats.Unread++
 }
 
-// readTwice reads, and reads again what failed: a cable, a network or a controller may be back at
-// once. A Source that panicked is not asked again, and one that is closed will not open.
+// readTwice reads, and tries again if that fails: a cable, a network or a controller may recover at
+// once. It does not try again after a panic, or if the Source is closed.
 func (p *Pool) readTwice(r *Request) (err error, again bool) {
 	if err = p.read(r); err == nil || !worthAgain(err) {
 		return err, false

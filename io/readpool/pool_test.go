@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stamp is a Source whose records say which they are.
+// stamp is a Source whose records identify themselves.
 type stamp struct{}
 
 func (stamp) ReadExpert(layer, expert int, dst []byte) error {
@@ -28,7 +28,7 @@ func (stamp) ReadExpert(layer, expert int, dst []byte) error {
 	return nil
 }
 
-// want is the record that stamp writes.
+// want returns the record that stamp writes.
 func want(layer, expert, n int) []byte {
 	b := make([]byte, n)
 	_ = stamp{}.ReadExpert(layer, expert, b)
