@@ -20,6 +20,8 @@ type keptText struct {
 	sessions *store.Store
 	name     string
 
+	release func() // lets others have the session
+
 	file   *store.Session // as it was at the beginning; nil if the name is new
 	stored bool           // there is something under the name
 	tokens []int32        // that its state holds
@@ -70,10 +72,13 @@ func (k *keptText) damaged(err error) error {
 // goesOn reports whether there is something to go on with.
 func (k *keptText) goesOn() bool { return k != nil && k.file != nil }
 
-// close closes the file.
+// close closes the file and lets others go on with the session.
 func (k *keptText) close() {
 	if k.goesOn() {
 		_ = k.file.Close() // nothing was written
+	}
+	if k != nil {
+		k.release()
 	}
 }
 

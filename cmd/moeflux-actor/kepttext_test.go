@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -292,4 +294,62 @@ func testStateShow(t *testing.T, sealed, plain string) {
 	if o := call(t, "", "state", "show", "--session-dir", filepath.Join(t.TempDir(), "none")); o.code != exitFailed || !strings.Contains(o.stderr, "run --session NAME") {
 		t.Errorf("%+v", o)
 	}
+}
+
+// startSession starts the program on a session, in a process of its own, and returns once it has
+// written text.
+func startSession(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"run", "--cache-dir", filepath.Join(sharedCache, program), "-n", "0", "--ctx", "4096", "--logit-bias", "4093=-100", "--logit-bias", "4095=-100"}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = in // full before the text is: the process then waits
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	t.Cleanup(func() {
+		out.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the process wrote no text: %v", err)
+	}
+	return cmd
+}
+
+// Two runs cannot go on with one session at the same time: the later save would undo the earlier.
+func TestSessionInUse(t *testing.T) {
+	dir := t.TempDir()
+	flags := []string{"--session", "a", "--session-dir", dir}
+	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "4", "--temperature", "0"}, flags...)...)
+	before, err := os.ReadFile(filepath.Join(dir, "a.snapshot"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := startSession(t, append([]string{"-p", "x"}, flags...)...)
+	for _, args := range [][]string{{"run", "-p", "y", "-n", "2"}, {"run", "--chat", "-p", "y", "-n", "2"}} {
+		o := call(t, "", append(args, flags...)...)
+		if o.code != exitFailed || !strings.Contains(o.stderr, `session "a" is in use by another run; wait for its end, or choose another name`) {
+			t.Errorf("%v: exit %d, stderr %q", args, o.code, o.stderr)
+		}
+		checkErrorLine(t, o)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, "a.snapshot")); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the session has changed, %v", err)
+	}
+	mustCall(t, "", "run", "-p", "y", "-n", "2", "--session", "b", "--session-dir", dir) // another name
+	if o := mustCall(t, "", "state", "show", "--session-dir", dir); strings.Count(o.stdout, "\n") != 2 {
+		t.Errorf("sessions: %q, want two", o.stdout)
+	}
+	// Who is killed leaves no lock behind.
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	mustCall(t, "", append([]string{"run", "-p", "y", "-n", "2"}, flags...)...)
 }

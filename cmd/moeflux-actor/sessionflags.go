@@ -62,6 +62,13 @@ func (f *sessionFlags) openKept(ctx context.Context, inv *invocation, chat bool)
 	}
 	k := &keptText{sessions: sessions, name: *f.Session}
 	k.note.Chat = chat
+	k.release, err = sessions.Hold(*f.Session)
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		return nil, fmt.Errorf("session %q is in use by another run; wait for its end, or choose another name", *f.Session)
+	case err != nil:
+		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
+	}
 	if err := k.open(chat); err != nil {
 		k.close()
 		return nil, err

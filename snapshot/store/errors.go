@@ -15,6 +15,7 @@ var (
 	ErrTooLarge  = errors.New("larger than all sessions together may be")
 	ErrUnsettled = errors.New("stored, but a loss of power may undo it")
 	ErrNoRoom    = errors.New("stored, but older sessions could not be removed to make room")
+	ErrHeld      = errors.New("another process goes on with it")
 	ErrFolder    = errors.New("the folder cannot be used")
 )
 

@@ -15,6 +15,7 @@ const (
 	sessionSuffix = ".snapshot"
 	writingPrefix = "writing-"
 	writingSuffix = ".tmp"
+	holdSuffix    = ".lock" // after sessionSuffix
 	lockName      = ".lock"
 )
 

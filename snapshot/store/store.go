@@ -85,6 +85,24 @@ func (s *Store) lock(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// Hold claims a session for whoever goes on with it and saves it later, until release or until the
+// process is gone, so that no other process does the same meanwhile and one of the two is lost. It
+// does not wait: the Kind of the error is ErrHeld if another call has it. Get, Longest and Put take
+// no notice. The claim is a lock on an empty file beside the session's, which stays.
+func (s *Store) Hold(name string) (release func(), err error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	release, err = s.fs.TryLock(fileOf(name) + holdSuffix)
+	switch {
+	case errors.Is(err, ErrLocked):
+		return nil, s.fail("go on with", name, ErrHeld, nil)
+	case err != nil:
+		return nil, s.fail("go on with", name, ErrFolder, err)
+	}
+	return release, nil
+}
+
 // sweep removes temporary files whose writers are gone. The folder is locked, so none is made
 // meanwhile.
 func (s *Store) sweep() error {
