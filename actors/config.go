@@ -77,6 +77,10 @@ const (
 type Config struct {
 	// Model is the packed model directory.
 	Model string
+	// ExpertsDir is a folder of expert files in place of the model's own, on another disk perhaps,
+	// or of other bits where there are several: a packed_experts folder, or one that holds it. ""
+	// means the model's own.
+	ExpertsDir string
 	// Device computes. It stays the caller's, who closes it after the engine.
 	Device gpu.Device
 
@@ -137,6 +141,9 @@ type Config struct {
 
 	// Context is the positions a sequence may have. 0 means the model's own.
 	Context int
+	// ContextBeyond allows a context beyond the positions that the model was trained for. Nothing
+	// stretches its rotary frequencies: what it writes past its own positions may be nonsense.
+	ContextBeyond bool
 	// KV is how keys and values are kept. "" means f32. int8 rounds each to 1/254 of the largest of
 	// its head (of 64 channels of a compressed vector): a context takes about a quarter of the
 	// memory, and attention to a long one less time. It changes results.
@@ -193,49 +200,49 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("actors: "+format, args...))
 		}
 	}
-	bad(c.Model == "", "Config.Model is empty, want a packed model directory")
-	bad(c.Device == nil, "Config.Device is nil, want a device, for example of gpu/host")
-	bad(c.RingDepth < 0 || c.RingDepth > 64, "ring depth %d, want 1 to 64", c.RingDepth)
+	bad(c.Model == "", "Config.Model is empty; name a packed model directory")
+	bad(c.Device == nil, "Config.Device is nil; open a device first, for example with gpu/host")
+	bad(c.RingDepth < 0 || c.RingDepth > 64, "Config.RingDepth is %d, but must be 1 to 64", c.RingDepth)
 	switch c.Prefetch {
 	case "", PrefetchOff, PrefetchLastToken, PrefetchNextGate, PrefetchBoth:
 	default:
-		bad(true, "prefetch %q, want off, last-token, next-gate or both", c.Prefetch)
+		bad(true, "Config.Prefetch is %q, but must be off, last-token, next-gate or both", c.Prefetch)
 	}
-	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "prefetch of %d layers ahead, want 1 or 2", c.PrefetchLayers)
+	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "Config.PrefetchLayers is %d, but must be 1 or 2", c.PrefetchLayers)
 	switch c.ExpertIO {
 	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:
 	default:
-		bad(true, "expert I/O %q, want auto, mmap, direct or buffered", c.ExpertIO)
+		bad(true, "Config.ExpertIO is %q, but must be auto, mmap, direct or buffered", c.ExpertIO)
 	}
 	switch c.Resident {
 	case "", ResidentAuto, ResidentOff:
 	case ResidentOn:
-		bad(c.ExpertIO == ExpertIODirect || c.ExpertIO == ExpertIOBuffered, "resident experts are not read as --expert-io %s says; leave it to auto, or set mmap", c.ExpertIO)
-		bad(c.CountAhead, "routers are not asked ahead where the device routes by itself; turn one of the two off")
+		bad(c.ExpertIO == ExpertIODirect || c.ExpertIO == ExpertIOBuffered, "Config.Resident is on, but Config.ExpertIO is %s; leave it to auto, or set mmap", c.ExpertIO)
+		bad(c.CountAhead, "Config.Resident is on, and Config.CountAhead is set; a device that routes by itself does not ask routers ahead")
 	default:
-		bad(true, "resident %q, want auto, on or off", c.Resident)
+		bad(true, "Config.Resident is %q, but must be auto, on or off", c.Resident)
 	}
-	bad(c.ExpertMemory < 0, "expert memory of %d bytes", c.ExpertMemory)
-	bad(c.HostMemory < 0, "host memory of %d bytes", c.HostMemory)
-	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "%d read workers, want 1 to 1024", c.ReadWorkers)
-	bad(c.ReadTimeout < 0, "a read timeout of %v", c.ReadTimeout)
+	bad(c.ExpertMemory < 0, "Config.ExpertMemory is %d bytes, but must be 0 or more", c.ExpertMemory)
+	bad(c.HostMemory < 0, "Config.HostMemory is %d bytes, but must be 0 or more", c.HostMemory)
+	bad(c.ReadWorkers < 0 || c.ReadWorkers > 1024, "Config.ReadWorkers is %d, but must be 1 to 1024", c.ReadWorkers)
+	bad(c.ReadTimeout < 0, "Config.ReadTimeout is %v, but must be 0 or more", c.ReadTimeout)
 	switch c.VerifyReads {
 	case "", VerifyAuto, VerifyOn, VerifyOff:
 	default:
-		bad(true, "verification of reads %q, want auto, on or off", c.VerifyReads)
+		bad(true, "Config.VerifyReads is %q, but must be auto, on or off", c.VerifyReads)
 	}
-	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "chunks of %d rows, want 1 to 65536", c.ChunkRows)
-	bad(c.WaveSlots < 0, "waves of %d experts", c.WaveSlots)
-	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "%d steps in flight, want 1 to 16", c.StepsInFlight)
-	bad(c.Context < 0, "a context of %d positions", c.Context)
+	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "Config.ChunkRows is %d, but must be 1 to 65536", c.ChunkRows)
+	bad(c.WaveSlots < 0, "Config.WaveSlots is %d, but must be 0 or more", c.WaveSlots)
+	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "Config.StepsInFlight is %d, but must be 1 to 16", c.StepsInFlight)
+	bad(c.Context < 0, "Config.Context is %d, but must be 0 or more", c.Context)
 	switch c.KV {
 	case "", KVF32, KVInt8:
 	default:
-		bad(true, "keys and values in %q, want f32 or int8", c.KV)
+		bad(true, "Config.KV is %q, but must be f32 or int8", c.KV)
 	}
-	bad(c.StateMemory < 0, "state memory of %d bytes", c.StateMemory)
-	bad(c.CheckpointMemory < 0, "checkpoint memory of %d bytes", c.CheckpointMemory)
-	bad(c.ExpertsPerToken < 0, "%d experts per token", c.ExpertsPerToken)
+	bad(c.StateMemory < 0, "Config.StateMemory is %d bytes, but must be 0 or more", c.StateMemory)
+	bad(c.CheckpointMemory < 0, "Config.CheckpointMemory is %d bytes, but must be 0 or more", c.CheckpointMemory)
+	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	return errors.Join(errs...)
 }
 

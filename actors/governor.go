@@ -151,7 +151,7 @@ func (g *governor) set(slots int, now sysmem.Info, pressed bool, level slog.Leve
 func (g *governor) tell(short bool, now sysmem.Info) {
 	switch {
 	case short && !g.told && g.most == 0:
-		g.log.Warn("memory is short: mapped experts will be read from the disk again and again; --expert-io direct keeps to what there is",
+		g.log.Warn("memory is short: mapped experts will be read from the disk again and again; Config.ExpertIO direct keeps to what there is",
 			"available_bytes", now.Available, "needed_bytes", g.need)
 	case short && !g.told:
 		g.log.Warn("memory is short: no more expert slots can be given up", "slots", g.slots, "available_bytes", now.Available, "needed_bytes", g.need)

@@ -32,7 +32,7 @@ type MemoryError struct {
 func (e *MemoryError) Error() string {
 	mib := func(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
 	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d), %d are available, limits "+
-		"counted; free some, raise the limit, or set --expert-memory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
+		"counted; free some, raise the limit, or set Config.ExpertMemory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
 		mib(e.Reserve), e.Available>>20)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
@@ -70,20 +71,25 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger, faultsAtOpen: majorFaults(),
-		fingerprint: sync.OnceValues(fingerprintOf(cfg.Model))}
+		fingerprint: sync.OnceValues(func() (profile.Fingerprint, error) { return fingerprintOf(cfg) })}
 	defer func() {
 		if err != nil {
 			e.release()
 			e = nil
 		}
 	}()
-	if cfg.Verify {
+	if cfg.Verify && cfg.ExpertsDir == "" {
 		if err := convert.Verify(ctx, cfg.Model); err != nil {
 			return e, err
 		}
 	}
 	if err := e.openModel(cfg); err != nil {
 		return e, err
+	}
+	if cfg.Verify && cfg.ExpertsDir != "" {
+		if err := convert.VerifyWith(ctx, cfg.Model, e.experts.Dir()); err != nil {
+			return e, err
+		}
 	}
 	if err := e.settle(cfg); err != nil {
 		return e, err
@@ -113,8 +119,16 @@ func (e *Engine) openModel(cfg Config) (err error) {
 	if err := e.weights.Check(e.model); err != nil {
 		return err
 	}
-	e.experts, err = expertfile.Open(cfg.Model, e.model)
+	e.experts, err = openExperts(cfg, e.model)
 	return err
+}
+
+// openExperts opens the expert files that a Config names.
+func openExperts(cfg Config, m *model.Config) (*expertfile.File, error) {
+	if cfg.ExpertsDir != "" {
+		return expertfile.OpenIn(cfg.ExpertsDir, m)
+	}
+	return expertfile.Open(cfg.Model, m)
 }
 
 // settle chooses settings that suit the opened files and the available memory.

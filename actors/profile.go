@@ -14,10 +14,10 @@ type usage struct {
 	of   profile.Fingerprint
 }
 
-// ProfilePath returns where the profile of the packed model in a directory lies under a folder of
+// ProfilePath returns where the profile of the model that a Config names lies under a folder of
 // profiles, for Config.Profile.
-func ProfilePath(folder, model string) (string, error) {
-	of, err := profile.Of(model)
+func ProfilePath(folder string, cfg Config) (string, error) {
+	of, err := fingerprintOf(cfg)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +30,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 	if cfg.Profile == "" || len(e.model.MoELayers()) == 0 {
 		return nil
 	}
-	of, err := profile.Of(cfg.Model)
+	of, err := e.fingerprint()
 	if err != nil {
 		e.log.Warn("no profile of the use of experts is kept", "error", err)
 		return nil

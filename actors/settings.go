@@ -134,7 +134,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		fits := need <= budget
 		if cfg.Resident == ResidentOn {
 			if !fits {
-				return fmt.Errorf("actors: all experts take %d bytes, %d are there for them; set --resident auto or off", need, max(0, budget))
+				return fmt.Errorf("actors: all experts take %d bytes, and %d are there for them; set Config.Resident to auto or off", need, max(0, budget))
 			}
 			i.ExpertIO = ExpertIOMmap
 		}
@@ -164,13 +164,13 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		i.StepsInFlight = or(cfg.StepsInFlight, 1)
 	}
 	if i.Slots == 0 {
-		return fmt.Errorf("actors: expert memory of %d bytes holds no expert of %d bytes; raise --expert-memory", budget, stride)
+		return fmt.Errorf("actors: %d bytes for experts do not hold one of %d bytes; raise Config.ExpertMemory", budget, stride)
 	}
 	if cfg.WaveSlots == 0 { // half of the slots, so that one wave is read while another computes
 		i.WaveSlots = min(i.WaveSlots, max(1, i.Slots/2))
 	}
 	if i.Slots < i.WaveSlots {
-		return fmt.Errorf("actors: expert memory of %d bytes holds %d experts, a wave has %d; raise --expert-memory", budget, i.Slots, i.WaveSlots)
+		return fmt.Errorf("actors: %d bytes for experts hold %d of them, and a wave has %d; raise Config.ExpertMemory", budget, i.Slots, i.WaveSlots)
 	}
 	i.settleReads(cfg, direct)
 	return i.settleHost(cfg, m, f)
@@ -185,7 +185,7 @@ func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
 	budget := or(cfg.HostMemory, f.host-i.HostReserve)
 	i.HostSlots = int(min(budget/int64(i.stride()), int64(f.all(m))))
 	if i.HostSlots < i.TopK {
-		return fmt.Errorf("actors: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise --host-memory, or free some", budget, i.HostSlots, i.stride(), i.TopK)
+		return fmt.Errorf("actors: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise Config.HostMemory, or free some", budget, i.HostSlots, i.stride(), i.TopK)
 	}
 	return nil
 }
@@ -211,8 +211,16 @@ func (i *Info) settleReads(cfg Config, direct func() error) {
 // settleState chooses the context and the pool of key-value pages.
 func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 	i.Context = or(cfg.Context, m.MaxPositionEmbeddings)
-	if cfg.Context > m.MaxPositionEmbeddings {
-		return fmt.Errorf("actors: a context of %d positions, but the model was trained for %d; lower --ctx", cfg.Context, m.MaxPositionEmbeddings)
+	switch {
+	case cfg.Context <= m.MaxPositionEmbeddings:
+	case !cfg.ContextBeyond:
+		return fmt.Errorf("actors: Config.Context is %d, but the model was trained for %d positions; lower it, or set Config.ContextBeyond, which risks nonsense beyond them",
+			cfg.Context, m.MaxPositionEmbeddings)
+	case cfg.Context > math.MaxInt32:
+		return fmt.Errorf("actors: Config.Context is %d, but must be at most %d", cfg.Context, math.MaxInt32)
+	default:
+		cfg.Logger.Warn("the context is longer than what the model was trained for; what it writes beyond may be nonsense",
+			"context", cfg.Context, "trained_for", m.MaxPositionEmbeddings)
 	}
 	i.StateMemory = or(cfg.StateMemory, mem.Available/4)
 	page := int64(dispatch.PageBytes(m, cfg.kv(), pageRows))

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
+	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
@@ -47,10 +49,22 @@ func (e *Engine) Fingerprint() (snapshot.Fingerprint, error) {
 	return snapshot.Fingerprint(of), nil
 }
 
-// fingerprintOf returns the fingerprint of a model's directory, which is read once, when it is
-// asked for.
-func fingerprintOf(dir string) func() (profile.Fingerprint, error) {
-	return func() (profile.Fingerprint, error) { return profile.Of(dir) }
+// fingerprintOf returns the fingerprint of the model that a Config names. Experts of another place
+// are part of it: states of other bits are states of another model.
+func fingerprintOf(cfg Config) (profile.Fingerprint, error) {
+	if cfg.ExpertsDir == "" {
+		return profile.Of(cfg.Model)
+	}
+	m, err := weights.ReadConfig(cfg.Model)
+	if err != nil {
+		return profile.Fingerprint{}, err
+	}
+	x, err := expertfile.OpenIn(cfg.ExpertsDir, m)
+	if err != nil {
+		return profile.Fingerprint{}, err
+	}
+	defer x.Close()
+	return profile.Of(cfg.Model, x.Dir())
 }
 
 // writing returns how a state of these tokens is written.

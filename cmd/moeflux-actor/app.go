@@ -97,7 +97,7 @@ func report(stderr io.Writer, err error) {
 
 // oneLine returns an error as a user reads it: on one line, and each part of it once.
 func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	lines := strings.FieldsFunc(forUsers(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' })
 	return strings.Join(slices.Compact(lines), "; ")
 }
 

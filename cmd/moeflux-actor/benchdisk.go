@@ -5,7 +5,6 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
-	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -20,12 +19,12 @@ type diskRate struct {
 // measureDisk reads records of the packed files in dir: in all modes and depths, or, if depth is
 // not 0, at that depth and as an engine with this expert I/O reads. The page cache loses what it
 // holds of the files.
-func measureDisk(ctx context.Context, dir string, io actors.ExpertIO, depth int) ([]diskRate, error) {
+func measureDisk(ctx context.Context, e *engineFlags, dir string, io actors.ExpertIO, depth int) ([]diskRate, error) {
 	cfg, err := weights.ReadConfig(dir)
 	if err != nil {
 		return nil, err
 	}
-	f, err := expertfile.Open(dir, cfg)
+	f, err := e.openExperts(dir, cfg)
 	if err != nil {
 		return nil, err
 	}

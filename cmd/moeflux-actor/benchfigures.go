@@ -52,7 +52,7 @@ type benchSetting struct {
 // settingOf describes an opened model.
 func settingOf(s *session, f *engineFlags) (benchSetting, error) {
 	info := s.engine.Info()
-	described, err := readModel(s.dir)
+	described, err := f.readModel(s.dir)
 	if err != nil {
 		return benchSetting{}, err
 	}

@@ -335,7 +335,7 @@ func (c *benchCmd) forecast(ctx context.Context, inv *invocation, s *session, pr
 	info := s.engine.Info()
 	if info.ExpertIO != actors.ExpertIOMmap {
 		var unknown *diskbw.UnsupportedError
-		r.Disk, err = measureDisk(ctx, s.dir, info.ExpertIO, info.ReadWorkers)
+		r.Disk, err = measureDisk(ctx, &c.engineFlags, s.dir, info.ExpertIO, info.ReadWorkers)
 		if err != nil && !errors.As(err, &unknown) {
 			return err
 		}

@@ -99,7 +99,7 @@ func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
 
 // examine does everything but printing.
 func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_ *doctorResult, err error) {
-	described, err := readModel(dir)
+	described, err := c.readModel(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 			return nil, err
 		}
 	}
-	if err := r.examineDisk(ctx, dir); err != nil {
+	if err := r.examineDisk(ctx, &c.engineFlags, dir); err != nil {
 		return nil, err
 	}
 	if c.adviseReadWorkers(r, info) {
@@ -209,8 +209,8 @@ func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorR
 }
 
 // examineDisk measures every mode that the file system has.
-func (r *doctorResult) examineDisk(ctx context.Context, dir string) error {
-	rates, err := measureDisk(ctx, dir, "", 0)
+func (r *doctorResult) examineDisk(ctx context.Context, e *engineFlags, dir string) error {
+	rates, err := measureDisk(ctx, e, dir, "", 0)
 	var no *diskbw.UnsupportedError
 	switch {
 	case errors.As(err, &no):

@@ -9,7 +9,6 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/io/convert"
-	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -156,7 +155,7 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	r, err := readModel(dir)
+	r, err := c.readModel(dir)
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	if c.Verify {
-		if err := convert.Verify(ctx, dir); err != nil {
+		if err := c.verify(ctx, dir); err != nil {
 			return err
 		}
 		r.Verified = true
@@ -177,8 +176,25 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	return err
 }
 
+// verify compares all files with their checksums, wherever the experts lie.
+func (f *engineFlags) verify(ctx context.Context, dir string) error {
+	if f.ExpertsDir == "" {
+		return convert.Verify(ctx, dir)
+	}
+	cfg, err := readConfig(dir)
+	if err != nil {
+		return err
+	}
+	x, err := f.openExperts(dir, cfg)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	return convert.VerifyWith(ctx, dir, x.Dir())
+}
+
 // readModel reads what the files say, without an engine.
-func readModel(dir string) (*inspectResult, error) {
+func (f *engineFlags) readModel(dir string) (*inspectResult, error) {
 	cfg, err := readConfig(dir)
 	if err != nil {
 		return nil, err
@@ -192,7 +208,7 @@ func readModel(dir string) (*inspectResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	x, err := expertfile.Open(dir, cfg)
+	x, err := f.openExperts(dir, cfg)
 	if err != nil {
 		return nil, err
 	}

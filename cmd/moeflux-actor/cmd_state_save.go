@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -77,6 +78,9 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, to
 		r.Bytes, err = seq.Save(ctx, w, actors.SaveOptions{Plain: c.Plain, Version: c.Version})
 		return err
 	})
+	if errors.Is(err, snapshot.ErrUnsupported) && c.Version == snapshot.Version1 {
+		return fmt.Errorf("the state is not saved to %s: version 1 of the format does not know latent attention, which this model has; leave --version out", c.Path)
+	}
 	if err != nil {
 		return fmt.Errorf("the state is not saved to %s: %w", c.Path, err)
 	}

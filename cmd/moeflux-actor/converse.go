@@ -114,7 +114,7 @@ func (d *dialogue) respond(ctx context.Context) error {
 	case err != nil && fatal(err):
 		return err
 	case err != nil:
-		d.note("error: %v", err)
+		d.note("error: %s", oneLine(err))
 		if _, full := errors.AsType[*stages.ContextError](err); full {
 			d.note("The conversation has grown too long: /clear begins a new one, --ctx allows more.")
 		}

@@ -101,7 +101,7 @@ func TestLayoutFlag(t *testing.T) {
 		for _, make := range [][]string{append([]string{"convert", src}, c.args...), synthArgs(c.args...)} {
 			dst := filepath.Join(t.TempDir(), "model")
 			mustCall(t, "", append(make, dst)...)
-			r, err := readModel(dst)
+			r, err := new(engineFlags).readModel(dst)
 			if err != nil {
 				t.Fatal(err)
 			}

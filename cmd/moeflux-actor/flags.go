@@ -9,14 +9,17 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
 // engineFlags are the flags of every command that opens a model. A flag with a tag "config" sets
 // that field of actors.Config, and its help begins with the field's comment.
 type engineFlags struct {
-	Model    string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
-	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
+	Model      string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
+	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
+	CacheDir   string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
 	Device      string `default:"auto" placeholder:"NAME" help:"What computes: auto (a GPU where one can be used, else the host), host (the processor), cuda (an NVIDIA GPU on Linux, with its driver and the run-time compiler NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon, macOS 15 or later; never tried on one), or emu (GPUs' kernels on the processor, slowly, to check them; needs a C++ compiler). MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version tells what there is. MOEFLUX_CUDA_DRIVER and MOEFLUX_CUDA_NVRTC name the files of libcuda and libnvrtc that lie nowhere usual."`
 	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
@@ -33,6 +36,7 @@ type engineFlags struct {
 	ReadWorkers      int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
 	ChunkRows        int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
 	Ctx              int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
+	CtxBeyond        bool   `config:"ContextBeyond" name:"ctx-beyond" help:"Allows a context beyond the positions that the model was trained for. Nothing stretches its rotary frequencies: what it writes past its own positions may be nonsense."`
 	KV               string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
 	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
 	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
@@ -150,10 +154,19 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 		return actors.Config{}, err
 	}
 	return actors.Config{
+		ExpertsDir: f.ExpertsDir, ContextBeyond: f.CtxBeyond,
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
 		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
 		CheckpointMemory: checkpoints, Logger: f.logger(inv.stderr),
 	}, nil
+}
+
+// openExperts opens the expert files of the model in a directory, or those that --experts-dir names.
+func (f *engineFlags) openExperts(dir string, cfg *model.Config) (*expertfile.File, error) {
+	if f.ExpertsDir != "" {
+		return expertfile.OpenIn(f.ExpertsDir, cfg)
+	}
+	return expertfile.Open(dir, cfg)
 }
 
 // logger returns what logs to stderr as the flags say.

@@ -38,7 +38,7 @@ func TestInspectShapes(t *testing.T) {
 			if err := synth.Outline(dir, synth.Options{Shape: s}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := readModel(dir)
+			r, err := new(engineFlags).readModel(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

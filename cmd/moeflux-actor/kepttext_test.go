@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
 // continued is what run --json prints, as far as these tests care.
@@ -352,4 +354,60 @@ func TestSessionInUse(t *testing.T) {
 	}
 	_ = first.Wait()
 	mustCall(t, "", append([]string{"run", "-p", "y", "-n", "2"}, flags...)...)
+}
+
+// The version of a state's format is the oldest that will do, or the one asked for.
+func TestStateVersion(t *testing.T) {
+	latent := textModel(t, fixtures.DeepseekV3Q4)
+	for _, c := range []struct {
+		model, version string
+		want           int
+	}{{"", "", 1}, {"", "1", 1}, {"", "2", 2}, {latent, "", 2}, {latent, "2", 2}} {
+		file := filepath.Join(t.TempDir(), "state")
+		args := []string{"state", "save", file, "-p", "hello"}
+		if c.model != "" {
+			args = append(args, "--model", c.model)
+		}
+		if c.version != "" {
+			args = append(args, "--version", c.version)
+		}
+		mustCall(t, "", args...)
+		var shown stateShown
+		if err := json.Unmarshal([]byte(mustCall(t, "", "state", "show", file, "--verify", "--json").stdout), &shown); err != nil || shown.Version != c.want || !shown.Verified {
+			t.Errorf("%q: %+v, %v; want version %d", args, shown, err, c.want)
+		}
+		load := []string{"state", "load", file}
+		if c.model != "" {
+			load = append(load, "--model", c.model)
+		}
+		mustCall(t, "", load...)
+	}
+	o := call(t, "", "state", "save", filepath.Join(t.TempDir(), "state"), "-p", "hello", "--model", latent, "--version", "1")
+	if o.code != exitFailed || !strings.Contains(o.stderr, "version 1 of the format does not know latent attention, which this model has; leave --version out") {
+		t.Errorf("version 1 of latent attention: exit %d, %q", o.code, o.stderr)
+	}
+	for _, version := range []string{"3", "-1"} {
+		if o := call(t, "", "state", "save", "x", "-p", "hello", "--version="+version); o.code != exitUsage || !strings.Contains(o.stderr, "is unknown; available: 1, 2") {
+			t.Errorf("version %s: exit %d, %q", version, o.code, o.stderr)
+		}
+	}
+}
+
+// textModel returns a fixture model with the tokenizer of another one.
+func textModel(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, name, 0))); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		raw, err := os.ReadFile(filepath.Join(fixtures.Dir(t, fixtures.Qwen35MoEQ4), file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

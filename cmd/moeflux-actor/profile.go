@@ -23,7 +23,7 @@ func (f *engineFlags) profilePath(inv *invocation, model string) (string, error)
 		if err != nil {
 			return "", nil
 		}
-		return actors.ProfilePath(filepath.Join(cache, "profiles"), model)
+		return actors.ProfilePath(filepath.Join(cache, "profiles"), actors.Config{Model: model, ExpertsDir: f.ExpertsDir})
 	}
 	return f.Profile, nil
 }

@@ -60,7 +60,7 @@ func (f *samplingFlags) checkSampling() error {
 		return err
 	}
 	if err := o.Validate(); err != nil {
-		return &usageError{flagNames(err)}
+		return &usageError{err.Error()}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (d *dialogue) command(ctx context.Context, line string) (done bool, err err
 // report tells the person what went wrong with a command.
 func (d *dialogue) report(err error) {
 	if err != nil {
-		d.note("error: %v", err)
+		d.note("error: %s", oneLine(err))
 	}
 }
 

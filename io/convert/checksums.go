@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -31,6 +33,11 @@ type Checksums struct {
 // error joins a *ChecksumError or *MissingError for each file at fault, or says that there are no
 // checksums.
 func Verify(ctx context.Context, dir string) error {
+	return VerifyWith(ctx, dir, filepath.Join(dir, expertfile.DirName))
+}
+
+// VerifyWith is Verify of a model whose experts lie in another folder.
+func VerifyWith(ctx context.Context, dir, experts string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, ChecksumsName))
 	if err != nil {
 		return &MissingError{File: ChecksumsName, Err: err}
@@ -46,7 +53,11 @@ func Verify(ctx context.Context, dir string) error {
 	slices.Sort(names)
 	var errs []error
 	for _, name := range names {
-		err := verifyFile(ctx, dir, name, sums.Files[name])
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if file, ok := strings.CutPrefix(name, expertfile.DirName+"/"); ok {
+			path = filepath.Join(experts, filepath.FromSlash(file))
+		}
+		err := verifyFile(ctx, path, name, sums.Files[name])
 		if ctx.Err() != nil {
 			return fmt.Errorf("convert: verify %s: %w", dir, context.Cause(ctx))
 		}
@@ -77,8 +88,8 @@ func parseChecksums(raw []byte) (*Checksums, error) {
 	return &c, nil
 }
 
-func verifyFile(ctx context.Context, dir, name string, want fileSum) error {
-	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+func verifyFile(ctx context.Context, path, name string, want fileSum) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return &MissingError{File: name, Err: err}
 	}

@@ -20,6 +20,7 @@ import (
 // File is the opened experts of a packed model. All methods except Close may be called from many
 // goroutines.
 type File struct {
+	dir     string // of the layer files
 	layout  model.ExpertLayout
 	experts int
 	layers  []int // that have experts, ascending
@@ -48,13 +49,26 @@ type layerFile struct {
 // there is a layout.json beside them, it gives the layout of records and must agree with the model;
 // otherwise the format follows from the size of the files. The error joins a *MissingError or
 // *SizeError for every file at fault, or is a *LayoutError.
-func Open(dir string, cfg *model.Config) (*File, error) {
-	packed := findDir(dir, cfg)
+func Open(dir string, cfg *model.Config) (*File, error) { return open(findDir(dir, cfg), cfg) }
+
+// OpenIn is Open with the expert files of another place than the model's own: dir itself, if the
+// layer files are in it, or the folders below it that Open looks into. It chooses among packs of two
+// and of four bits where a model has both.
+func OpenIn(dir string, cfg *model.Config) (*File, error) {
+	if layers := cfg.MoELayers(); len(layers) > 0 {
+		if _, err := os.Stat(filepath.Join(dir, LayerName(layers[0]))); err == nil {
+			return open(dir, cfg)
+		}
+	}
+	return Open(dir, cfg)
+}
+
+func open(packed string, cfg *model.Config) (*File, error) {
 	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{layout: layout, experts: cfg.NumExperts, layers: cfg.MoELayers(), files: map[int]*layerFile{}}
+	f := &File{dir: packed, layout: layout, experts: cfg.NumExperts, layers: cfg.MoELayers(), files: map[int]*layerFile{}}
 	var errs []error
 	var sizes []int64 // of each layer, -1 for a file that could not be opened
 	for _, layer := range f.layers {

@@ -1,5 +1,8 @@
 package expertfile
 
+// Dir returns the folder of the layer files.
+func (f *File) Dir() string { return f.dir }
+
 // Path returns the path of a layer's file, "" for a layer without experts. The file consists of
 // records without gaps.
 func (f *File) Path(layer int) string {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -22,12 +23,26 @@ const maxText = 64 << 20
 
 // Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and
 // of the content of *.json, which describe the others. It does not read weights; checksums.json, if
-// there is one, stands for them.
-func Of(dir string) (Fingerprint, error) {
+// there is one, stands for them. Folders of experts that lie elsewhere count as the model's.
+func Of(dir string, experts ...string) (Fingerprint, error) {
 	h := sha256.New()
+	if err := add(h, dir); err != nil {
+		return Fingerprint{}, err
+	}
+	for _, e := range experts {
+		fmt.Fprintln(h, "experts")
+		if err := add(h, e); err != nil {
+			return Fingerprint{}, err
+		}
+	}
+	return Fingerprint(h.Sum(nil)), nil
+}
+
+// add hashes a folder.
+func add(h hash.Hash, dir string) error {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Fingerprint{}, fmt.Errorf("profile: fingerprint: %w", err)
+		return fmt.Errorf("profile: fingerprint: %w", err)
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -57,7 +72,7 @@ func Of(dir string) (Fingerprint, error) {
 		return err
 	})
 	if err != nil {
-		return Fingerprint{}, fmt.Errorf("profile: fingerprint of %s: %w", dir, err)
+		return fmt.Errorf("profile: fingerprint of %s: %w", dir, err)
 	}
-	return Fingerprint(h.Sum(nil)), nil
+	return nil
 }

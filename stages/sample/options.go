@@ -52,17 +52,17 @@ func (o Options) Validate() error {
 		}
 	}
 	// Written so that NaN fails.
-	bad(!(o.Temperature >= 0) || math.IsInf(o.Temperature, 0), "temperature %v, want 0 or more", o.Temperature)
-	bad(o.TopK < 0, "top-k %d, want 0 or more", o.TopK)
-	bad(!(o.TopP >= 0 && o.TopP <= 1), "top-p %v, want 0 to 1", o.TopP)
-	bad(!(o.MinP >= 0 && o.MinP <= 1), "min-p %v, want 0 to 1", o.MinP)
-	bad(o.RepeatPenalty != 0 && !(o.RepeatPenalty >= 0.01 && o.RepeatPenalty <= 100), "repeat penalty %v, want 0 (none) or 0.01 to 100", o.RepeatPenalty)
-	bad(o.RepeatWindow < 0, "repeat window %d, want 0 or more", o.RepeatWindow)
-	bad(!(o.PresencePenalty >= -2 && o.PresencePenalty <= 2), "presence penalty %v, want -2 to 2", o.PresencePenalty)
-	bad(!(o.FrequencyPenalty >= -2 && o.FrequencyPenalty <= 2), "frequency penalty %v, want -2 to 2", o.FrequencyPenalty)
+	bad(!(o.Temperature >= 0) || math.IsInf(o.Temperature, 0), "Options.Temperature is %v, but must be 0 or more", o.Temperature)
+	bad(o.TopK < 0, "Options.TopK is %d, but must be 0 or more", o.TopK)
+	bad(!(o.TopP >= 0 && o.TopP <= 1), "Options.TopP is %v, but must be 0 to 1", o.TopP)
+	bad(!(o.MinP >= 0 && o.MinP <= 1), "Options.MinP is %v, but must be 0 to 1", o.MinP)
+	bad(o.RepeatPenalty != 0 && !(o.RepeatPenalty >= 0.01 && o.RepeatPenalty <= 100), "Options.RepeatPenalty is %v, but must be 0 (none) or 0.01 to 100", o.RepeatPenalty)
+	bad(o.RepeatWindow < 0, "Options.RepeatWindow is %d, but must be 0 or more", o.RepeatWindow)
+	bad(!(o.PresencePenalty >= -2 && o.PresencePenalty <= 2), "Options.PresencePenalty is %v, but must be -2 to 2", o.PresencePenalty)
+	bad(!(o.FrequencyPenalty >= -2 && o.FrequencyPenalty <= 2), "Options.FrequencyPenalty is %v, but must be -2 to 2", o.FrequencyPenalty)
 	for _, b := range sortedBias(o.LogitBias) {
-		bad(b.token < 0, "logit bias of token %d, want a token id of 0 or more", b.token)
-		bad(!(b.logit >= ExcludeBias && b.logit <= 100), "logit bias %v of token %d, want -100 to 100", b.logit, b.token)
+		bad(b.token < 0, "Options.LogitBias names token %d, but ids are 0 or more", b.token)
+		bad(!(b.logit >= ExcludeBias && b.logit <= 100), "Options.LogitBias is %v for token %d, but must be -100 to 100", b.logit, b.token)
 	}
 	return errors.Join(errs...)
 }

@@ -120,7 +120,7 @@ func TestValidate(t *testing.T) {
 	}
 	inf := math.Inf(1)
 	err := Options{Temperature: -1, TopK: -1, TopP: 1.5, MinP: -0.1, RepeatPenalty: -1, RepeatWindow: -1, PresencePenalty: 3, FrequencyPenalty: -3, LogitBias: map[int32]float64{7: 101}}.Validate()
-	for _, want := range []string{"temperature -1", "top-k -1", "top-p 1.5", "min-p -0.1", "repeat penalty -1", "repeat window -1", "presence penalty 3", "frequency penalty -3", "logit bias 101 of token 7"} {
+	for _, want := range []string{"Temperature is -1", "TopK is -1", "TopP is 1.5", "MinP is -0.1", "RepeatPenalty is -1", "RepeatWindow is -1", "PresencePenalty is 3", "FrequencyPenalty is -3", "LogitBias is 101 for token 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
