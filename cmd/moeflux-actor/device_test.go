@@ -86,6 +86,18 @@ func TestNoMetal(t *testing.T) {
 	checkErrorLine(t, o)
 }
 
+// On a Mac auto computes on the processor, and says to whoever wants to know that metal has to be
+// named.
+func TestAutoNeverTakesMetal(t *testing.T) {
+	e := testEnv()
+	e.os = "darwin"
+	o := callWith(t.Context(), e, "", "inspect", "--json", "--log-level", "info")
+	var r inspectResult
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (") || !strings.Contains(o.stderr, "--device metal uses the GPU") {
+		t.Errorf("inspect prints %q, stderr %q, %v; want the host and a word about metal", o.stdout, o.stderr, err)
+	}
+}
+
 // Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to
 // know, that the processor computes.
 func TestNoGPU(t *testing.T) {

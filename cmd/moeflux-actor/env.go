@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 // env is what the process finds around itself; tests give their own.
 type env struct {
+	os       string                             // runtime.GOOS
 	start    time.Time                          // of the process
 	now      func() time.Time                   // wall clock
 	terminal func(stream any) bool              // whether a stream is a terminal
@@ -43,7 +45,7 @@ type env struct {
 
 func systemEnv(start time.Time) env {
 	return env{
-		start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
+		os: runtime.GOOS, start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
 		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
 		cudaDriver: os.Getenv(cuda.DriverVariable), cudaCompiler: os.Getenv(cuda.CompilerVariable), cudaFolders: toolkitFolders(),
 		interrupts: &interrupts{}, editor: newLineEditor,

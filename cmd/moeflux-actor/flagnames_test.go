@@ -41,6 +41,7 @@ func TestSettingFlags(t *testing.T) {
 			t.Errorf("%s is set by %s, which does not exist", field, flag)
 		}
 	}
+	mustCall(t, "", "inspect") // unpacks the demo model
 	// What the library says of a setting reaches the user with its flag.
 	for _, c := range [][2]string{{"--ring-depth", "70"}, {"--read-workers", "5000"}, {"--chunk-rows", "-1"}, {"--ctx", "-1"}, {"--experts-per-token", "-1"}, {"--prefetch-layers", "3"},
 		{"--top-k", "-3"}, {"--temperature", "-1"}, {"--repeat-penalty", "200"}, {"--threads", "100000"}} {
