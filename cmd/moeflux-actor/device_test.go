@@ -79,6 +79,7 @@ func TestNoMetal(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("there may be a GPU here")
 	}
+	mustCall(t, "", "inspect") // unpacks the demo model
 	o := call(t, "", "run", "-p", "x", "--device", "metal")
 	if want := "Metal needs macOS, and this program was built for " + runtime.GOOS; o.code != exitFailed || !strings.Contains(o.stderr, want) {
 		t.Errorf("exit %d, stderr %q; want %d and %q", o.code, o.stderr, exitFailed, want)

@@ -46,7 +46,7 @@ func TestSettingFlags(t *testing.T) {
 	for _, c := range [][2]string{{"--ring-depth", "70"}, {"--read-workers", "5000"}, {"--chunk-rows", "-1"}, {"--ctx", "-1"}, {"--experts-per-token", "-1"}, {"--prefetch-layers", "3"},
 		{"--top-k", "-3"}, {"--temperature", "-1"}, {"--repeat-penalty", "200"}, {"--threads", "100000"}} {
 		o := call(t, "", "run", "-p", "x", c[0]+"="+c[1])
-		if o.code != exitUsage || !strings.HasPrefix(strings.TrimPrefix(o.stderr, program+": "), c[0]) && !strings.Contains(o.stderr, ": "+c[0]+" is "+c[1]) {
+		if o.code != exitUsage || !strings.HasPrefix(strings.TrimPrefix(o.stderr, program+": "), c[0]) && !strings.Contains(o.stderr, ": "+c[0]+" must be ") {
 			t.Errorf("%s %s: exit %d, stderr %q", c[0], c[1], o.code, o.stderr)
 		}
 		checkErrorLine(t, o)
