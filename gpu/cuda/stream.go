@@ -27,7 +27,7 @@ type stream struct {
 	graphs graphs
 	params [maxArgs]unsafe.Pointer // of one launch
 
-	line  *launch.Line[*batch] // what is committed
+	line  *gpu.Line[*batch] // what is committed
 	mu    sync.Mutex
 	spare []*batch
 
@@ -63,7 +63,7 @@ func (b *backend) NewStream() (launch.Stream, error) {
 		return nil, err
 	}
 	b.streams++
-	s.line = launch.NewLine(s.finish)
+	s.line = gpu.NewLine(s.finish)
 	return s, nil
 }
 

@@ -1,6 +1,10 @@
 package launch
 
-import "github.com/moeflux/moeflux-actor/gpu/msl"
+import (
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+)
 
 // Kernel names an entry point of package shaders and specialises it. It is comparable: equal
 // kernels are one pipeline.
@@ -95,4 +99,16 @@ type Stream interface {
 	Commit(done func(ns int64, err error))
 	// Close waits for the work and for the calls of done, and ends the stream.
 	Close() error
+}
+
+// Doing says what the work of a Commit did that launched kernels of these names, each given once:
+// for the error of one that failed.
+func Doing(kernels []string) string {
+	switch len(kernels) {
+	case 0:
+		return "copies"
+	case 1:
+		return "kernel " + kernels[0]
+	}
+	return "one of the kernels " + strings.Join(kernels, ", ")
 }

@@ -113,7 +113,7 @@ func (s *pageSet) grow(segments []gpu.KVSegment) {
 }
 
 // write writes the sets that have changed and that this Submit uses. t keeps what is copied.
-func (x *encoder) writePages(t *ticket) error {
+func (x *encoder) writePages(t *submitted) error {
 	n := 0
 	for _, s := range x.pages.sets {
 		if s.used == x.pages.clock && s.changed {

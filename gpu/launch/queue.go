@@ -3,15 +3,28 @@ package launch
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
+// submitted is what a queue keeps with the ticket of a Submit.
+type submitted struct {
+	commands *gpu.Commands
+	x        *encoder // that encoded it
+	tables   []byte   // of the operations, until it is done
+	pages    []uint64 // likewise
+	failed   error    // while encoding
+	complete func(ns int64, err error)
+}
+
+// ticket is the completion of one Submit.
+type ticket = gpu.Pending[submitted]
+
 // queue encodes Commands one after the other in a goroutine of its own, or, of a back end that only
 // takes note of work, in that of Submit. It has no bound: Submit never waits.
 type queue struct {
-	d *Device
+	d       *Device
+	tickets gpu.Tickets[submitted]
 
 	encoding sync.Mutex // held while x is in use
 	// of an Asynchronous back end: whoever submits encodes; else nil, and the queue's goroutine has
@@ -22,7 +35,6 @@ type queue struct {
 	waiting  []*ticket // submitted, not encoded
 	inFlight int       // encoded, not done
 	closed   bool
-	spare    []*ticket // whose callbacks have returned
 	watch    func(bool)
 	wake     chan struct{} // one token says: look at waiting or closed
 	ended    chan error    // of the goroutine
@@ -81,8 +93,7 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 		return nil, gpu.ErrClosed
 	}
 	c.Accept()
-	t := q.ticketLocked()
-	t.commands = c
+	t := q.ticket(c)
 	if q.x != nil {
 		q.mu.Unlock()
 		q.run(q.x, t)
@@ -94,15 +105,13 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return t, nil
 }
 
-// ticketLocked returns a ticket in the memory of one that nobody asks any more. q.mu is held.
-func (q *queue) ticketLocked() *ticket {
-	if n := len(q.spare) - 1; n >= 0 {
-		t := q.spare[n]
-		q.spare = q.spare[:n]
-		return t
+// ticket returns a ticket for c.
+func (q *queue) ticket(c *gpu.Commands) *ticket {
+	t, fresh := q.tickets.Get()
+	if fresh {
+		t.Of.complete = func(ns int64, err error) { q.complete(t, ns, err) }
 	}
-	t := &ticket{q: q}
-	t.complete = func(ns int64, err error) { q.complete(t, ns, err) }
+	t.Of.commands = c
 	return t
 }
 
@@ -186,15 +195,15 @@ func (q *queue) run(x *encoder, t *ticket) {
 		watch(true)
 	}
 	q.watching.Unlock()
-	t.x = x
-	t.failed = x.run(t)
-	x.stream.Commit(t.complete)
+	t.Of.x, t.Of.failed = x, x.run(&t.Of)
+	x.stream.Commit(t.Of.complete)
 }
 
 // complete ends t: the back end's word of what was committed with it.
 func (q *queue) complete(t *ticket, ns int64, err error) {
-	if err != nil || t.failed != nil {
-		t.x.failed.Store(true)
+	err = errors.Join(t.Of.failed, err)
+	if err != nil {
+		t.Of.x.failed.Store(true)
 	}
 	q.watching.Lock()
 	q.mu.Lock()
@@ -208,65 +217,6 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 		}
 	}
 	q.watching.Unlock()
-	t.finish(ns, errors.Join(t.failed, err))
-}
-
-// ticket is the completion of one Submit.
-type ticket struct {
-	q        *queue
-	commands *gpu.Commands
-	x        *encoder // that encoded it
-	tables   []byte   // of the operations, until it is done
-	pages    []uint64 // likewise
-	failed   error    // while encoding
-	complete func(ns int64, err error)
-	ns       atomic.Int64
-
-	mu   sync.Mutex
-	done bool
-	err  error
-	f    func(error)
-}
-
-// OnDone calls f once when the work is complete, see gpu.Ticket.
-func (t *ticket) OnDone(f func(error)) {
-	t.mu.Lock()
-	if t.f != nil {
-		t.mu.Unlock()
-		panic("launch: OnDone was called twice")
-	}
-	t.f = f
-	done, err := t.done, t.err
-	t.mu.Unlock()
-	if done {
-		f(err)
-		t.recycle()
-	}
-}
-
-// DeviceNS returns how long the work took, at least 1 once it is done.
-func (t *ticket) DeviceNS() int64 { return t.ns.Load() }
-
-func (t *ticket) finish(ns int64, err error) {
-	t.commands = nil // the caller's again
-	t.ns.Store(max(1, ns))
-	t.mu.Lock()
-	t.done, t.err = true, err
-	f := t.f
-	t.mu.Unlock()
-	if f != nil {
-		f(err)
-		t.recycle()
-	}
-}
-
-// recycle takes a ticket back whose callback has returned.
-func (t *ticket) recycle() {
-	t.mu.Lock()
-	t.done, t.err, t.f, t.failed = false, nil, nil, nil
-	t.mu.Unlock()
-	t.ns.Store(0)
-	t.q.mu.Lock()
-	t.q.spare = append(t.q.spare, t)
-	t.q.mu.Unlock()
+	t.Of.commands, t.Of.failed = nil, nil // they are the caller's again
+	t.Complete(ns, err)
 }

@@ -31,7 +31,7 @@ type stream struct {
 	told, telling *os.File // the pipe that command buffers' handlers write tickets to
 
 	batch *batch // what is recorded; nil between a Commit and the next work
-	line  *launch.Line[*batch]
+	line  *gpu.Line[*batch]
 
 	mu      sync.Mutex
 	batches []*batch // all, by ticket
@@ -72,7 +72,7 @@ func (b *backend) NewStream() (launch.Stream, error) {
 	}
 	s := &stream{b: b, queue: queue, fence: fence, told: told, telling: telling}
 	s.target = target{queue: uintptr(queue), fence: uintptr(fence), told: int32(telling.Fd())}
-	s.line = launch.NewLine(s.finish)
+	s.line = gpu.NewLine(s.finish)
 	b.streams++
 	return s, nil
 }

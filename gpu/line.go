@@ -1,12 +1,9 @@
-package launch
+package gpu
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
-// Line has a goroutine of its own finish what is added to it, one piece after the other: what a
-// stream of an Asynchronous back end needs between Commit and the call of done. Add never waits.
+// Line has a goroutine of its own finish what is added to it, one piece after the other: the
+// Submits of a queue, or what a back end waits for before it reports completion. Add never waits.
 type Line[T any] struct {
 	finish func(T)
 
@@ -25,12 +22,16 @@ func NewLine[T any](finish func(T)) *Line[T] {
 	return l
 }
 
-// Add puts x behind what was added before.
-func (l *Line[T]) Add(x T) {
+// Add puts x after what was added before. It reports whether the line is still open.
+func (l *Line[T]) Add(x T) bool {
 	l.mu.Lock()
-	l.waiting = append(l.waiting, x)
+	open := !l.closed
+	if open {
+		l.waiting = append(l.waiting, x)
+	}
 	l.mu.Unlock()
 	l.poke()
+	return open
 }
 
 // Close waits until all that was added is finished, and ends the line. It reports whether this was
@@ -87,16 +88,4 @@ func (l *Line[T]) take() (x T, ok, closed bool) {
 		l.waiting, l.first = l.waiting[:n], 0
 	}
 	return x, true, false
-}
-
-// Doing says what the work of a Commit did that launched kernels of these names, each given once:
-// for the error of one that failed.
-func Doing(kernels []string) string {
-	switch len(kernels) {
-	case 0:
-		return "copies"
-	case 1:
-		return "kernel " + kernels[0]
-	}
-	return "one of the kernels " + strings.Join(kernels, ", ")
 }
