@@ -17,7 +17,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// benchEnv lets the bandwidth be measured with little memory, for speed.
+// benchEnv has little free memory, so that measuring its bandwidth is quick.
 func benchEnv() env {
 	e := testEnv()
 	e.freeMemory = func() (int64, error) { return 512 << 20, nil }
@@ -35,8 +35,7 @@ func mustBench(t *testing.T, e env, args ...string) *benchResult {
 	return &r
 }
 
-// The figures of a bench belong together: what is counted, what follows from it, and what inspect
-// says.
+// The figures of a bench agree: what is counted, what follows from it, and what inspect says.
 func TestBench(t *testing.T) {
 	inspected := mustInspect(t)
 	r := mustBench(t, benchEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
@@ -62,7 +61,7 @@ func TestBench(t *testing.T) {
 		t.Errorf("%d bytes of state a token, want %d", c.StatePerToken, want)
 	}
 	for i, run := range c.Runs {
-		// One text decodes a token a step and touches for each what inspect says.
+		// One text decodes a token a step, and each touches what inspect says.
 		if p := run.Decode; p.Steps != 3 || p.Touched != 3*r.TouchedToken || p.MultiplyAdds != 3*(r.MACLayers+r.MACHead) {
 			t.Errorf("run %d decodes %+v, want 3 steps of %d bytes and %d multiply-adds", i, p, r.TouchedToken, r.MACLayers+r.MACHead)
 		}
@@ -72,7 +71,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// checkSummary holds a summary against its runs, each of which has so many tokens.
+// checkSummary compares a summary with its runs, which have the given tokens each.
 func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, runs []benchRun, tokens int, part func(benchRun) benchPart) {
 	t.Helper()
 	var (
@@ -99,7 +98,7 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 	if v := s.TokensPerSecond; !(v.Min <= v.Median && v.Median <= v.Max && v.Min > 0) {
 		t.Errorf("%s: %+v, want the median between the others", name, v)
 	}
-	// the same, rounded by JSON
+	// equal but for the rounding of JSON
 	if want := spreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want {
 		t.Errorf("%s: %g multiply-adds a second, want %g", name, s.MultiplyAdds, want)
 	}
@@ -114,7 +113,7 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 	}
 }
 
-// Several texts at once count together; fewer experts touch fewer bytes; a small cache reads.
+// Several texts count together, fewer experts touch fewer bytes, and a small cache reads.
 func TestBenchSequences(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
@@ -149,8 +148,8 @@ func mustInspect(t *testing.T) *inspectResult {
 	return &r
 }
 
-// keysOf returns the keys of an object, at a path of keys below v, where an array stands for its
-// first element.
+// keysOf returns the keys of the object at a path of keys below v. An array stands for its first
+// element.
 func keysOf(t *testing.T, v any, path ...string) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -170,22 +169,22 @@ func keysOf(t *testing.T, v any, path ...string) string {
 	return strings.Join(slices.Sorted(maps.Keys(at.(map[string]any))), " ")
 }
 
-// settingKeys are in what bench prints, with --soak and without.
+// settingKeys are the keys that bench prints with --soak and without.
 const settingKeys = "activations architecture chunk_rows device expert_io expert_memory experts_per_token kv memory_limit model multiply_adds_head " +
 	"multiply_adds_per_token prefetch prefetch_layers prompts read_workers resident ring_depth slots state threads touched_per_token touched_per_token_experts " +
 	"touched_per_token_resident warmup_tokens"
 
-// countKeys are what an engine counts.
+// countKeys are the keys of an engine's counts.
 const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_kept_rate expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
 	"prefetch_held prefetch_hits prefetch_issued prefetch_late prefetch_paused_layers prefetch_pauses prefetch_skipped prefetch_wasted read_seconds " +
 	"bytes_uploaded disk_bytes major_faults read_worker_seconds reads reads_failed reads_from_host reads_hurried reads_overdue reads_retried reads_speculative"
 
-// sortedWords sorts the words of some lists into one.
+// sortedWords merges lists of words into a sorted one.
 func sortedWords(lists ...string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Fields(strings.Join(lists, " ")))), " ")
 }
 
-// The names that scripts rely on.
+// Scripts rely on these names.
 func TestBenchJSON(t *testing.T) {
 	r := &benchResult{Memory: &benchMemory{}, Cases: []*benchCase{{Runs: []benchRun{{}}}}}
 	counts := countKeys + " bytes_touched steps tokens"
@@ -226,8 +225,8 @@ func TestBenchText(t *testing.T) {
 	}
 }
 
-// A model that synth made is fed its chain: every prompt is the piece after the one before and the
-// text that it decodes.
+// A synthetic model gets pieces of its chain: each prompt follows the previous prompt and its
+// decoded text.
 func TestBenchOfTheChain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	var made synthResult
@@ -268,7 +267,7 @@ func TestBenchOfTheChain(t *testing.T) {
 	}
 }
 
-// Without --warmup it is 100 tokens, or what the context leaves.
+// The default of --warmup is 100 tokens, or what the context leaves.
 func TestBenchWarmup(t *testing.T) {
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 0, nil }
@@ -298,7 +297,7 @@ func TestSpreadOf(t *testing.T) {
 	}
 }
 
-// Counts are those between two moments, over all layers.
+// Counts are differences between two moments, over all layers.
 func TestBenchCount(t *testing.T) {
 	layer := func(h, m, b int64) stages.LayerStats {
 		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h / 5, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
@@ -349,7 +348,7 @@ func TestBenchCount(t *testing.T) {
 	}
 }
 
-// The first error stops the others, and is the one that is told.
+// The first error stops the others and is returned.
 func TestTogether(t *testing.T) {
 	bad := errors.New("bad")
 	err := together(t.Context(), 3, func(ctx context.Context, i int) error {
@@ -368,7 +367,7 @@ func TestTogether(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
-	// the demo model is unpacked, of which a command tells once
+	// unpack the demo model, which a command reports once
 	if o := call(t, "", "inspect"); o.code != exitOK {
 		t.Fatalf("inspect: exit %d, stderr %q", o.code, o.stderr)
 	}
@@ -428,8 +427,8 @@ func TestBenchFailures(t *testing.T) {
 	checkErrorLine(t, o)
 }
 
-// Ctrl-C ends it wherever it is: while memory is measured, and in every part of the runs. What was
-// measured until then is printed.
+// Ctrl-C ends a bench while it measures memory and in every part of the runs. It prints what it has
+// measured.
 func TestBenchInterrupted(t *testing.T) {
 	printed := 0
 	for _, at := range []int{0, 1, 2, 5, 20, 60, 80} {

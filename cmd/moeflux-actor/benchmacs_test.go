@@ -11,8 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// The elements of a checkpoint's matrices, as they are in its file, are what a token that uses all
-// experts multiplies.
+// A token that uses all experts multiplies with every element of the checkpoint's matrices.
 func TestMultiplyAdds(t *testing.T) {
 	for _, name := range fixtures.All() {
 		if !strings.HasSuffix(name, "bf16") {
@@ -27,7 +26,7 @@ func TestMultiplyAdds(t *testing.T) {
 		if got != want || head != int64(cfg.VocabSize*cfg.HiddenSize) {
 			t.Errorf("%s: %d multiply-adds of all experts and %d of the head, the file has %d", name, got, head, want)
 		}
-		// An expert has three matrices in every layer that has experts.
+		// An expert has three matrices in each layer with experts.
 		one, _ := multiplyAdds(cfg, cfg.NumExperts-1)
 		if expert := int64(3 * cfg.HiddenSize * cfg.MoEIntermediateSize * len(cfg.MoELayers())); got-one != expert {
 			t.Errorf("%s: one expert less saves %d, want %d", name, got-one, expert)

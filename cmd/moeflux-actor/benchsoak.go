@@ -14,11 +14,10 @@ import (
 const (
 	soakLeast  = time.Second
 	soakWindow = time.Minute // or a tenth of a shorter soak
-	soakTick   = time.Second // how often the bar moves and windows may end
+	soakTick   = time.Second // the interval of the bar, and at which windows may end
 )
 
-// soak decodes for the time that was asked for and prints the figures of every minute and the
-// verdict.
+// soak decodes for the requested time and prints the figures of every minute and the verdict.
 func (c *benchCmd) soak(ctx context.Context, inv *invocation, s *session) error {
 	warmPrompt, warm, err := c.fits(s)
 	if err != nil {
@@ -58,20 +57,20 @@ func (c *benchCmd) soak(ctx context.Context, inv *invocation, s *session) error 
 	return nil
 }
 
-// soaker lets the runner's sequences decode and watches them.
+// soaker runs the runner's sequences and watches them.
 type soaker struct {
 	b       *benchRunner
 	r       *soakResult
 	prompts *benchPrompts
 	json    bool
 
-	next              atomic.Int64 // prompt to take
-	decoded, prompted atomic.Int64 // tokens since the last window ended
-	texts             atomic.Int64 // that have ended
-	over              atomic.Bool  // no further token is wanted
+	next              atomic.Int64 // the number of the next prompt
+	decoded, prompted atomic.Int64 // tokens since the last window
+	texts             atomic.Int64 // that are complete
+	over              atomic.Bool  // decode no further token
 }
 
-// run soaks for d, or until ctx ends, whose error it returns then.
+// run soaks for d. If ctx ends earlier, run returns its error.
 func (k *soaker) run(ctx context.Context, d time.Duration) error {
 	if err := k.header(); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 			for _, w := range k.r.Windows {
 				k.r.Tokens += w.Tokens
 			}
-			// A short rest would only show chance.
+			// A short last window would show nothing but chance.
 			if (err == nil || stopped(ctx, err)) && (2*now.Sub(w.start) >= length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
 				_, failed = k.end(w, now)
 				err = errors.Join(err, failed)
@@ -122,14 +121,14 @@ func (k *soaker) run(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// begin reads the first prompts, all before the time begins.
+// begin evaluates the first prompts, before the time begins.
 func (k *soaker) begin(ctx context.Context) error {
 	err := together(ctx, k.r.Sequences, k.prompt)
 	k.prompted.Store(0)
 	return err
 }
 
-// prompt empties sequence i and reads the next prompt with it.
+// prompt empties sequence i and evaluates the next prompt with it.
 func (k *soaker) prompt(ctx context.Context, i int) error {
 	t := k.b.texts[i]
 	if err := t.Reset(ctx); err != nil {
@@ -142,10 +141,10 @@ func (k *soaker) prompt(ctx context.Context, i int) error {
 	return nil
 }
 
-// decode goes from text to text with sequence i, whose prompt has been read, until the soak is
-// over.
+// decode decodes one text after another with sequence i, whose first prompt has been evaluated,
+// until the soak is over.
 func (k *soaker) decode(ctx context.Context, i int) error {
-	limit := max(1, k.r.GenTokens*(i+1)/k.r.Sequences) // so that texts do not end together
+	limit := max(1, k.r.GenTokens*(i+1)/k.r.Sequences) // so that texts end at different times
 	for {
 		if err := k.text(ctx, i, limit); err != nil || k.over.Load() {
 			return err
@@ -157,7 +156,7 @@ func (k *soaker) decode(ctx context.Context, i int) error {
 	}
 }
 
-// text decodes so many tokens after a prompt, fewer if the soak is over before.
+// text decodes limit tokens after a prompt, or fewer if the soak ends.
 func (k *soaker) text(ctx context.Context, i, limit int) error {
 	ctx, end := k.b.s.span(ctx, "moeflux.bench")
 	defer end()
@@ -187,15 +186,15 @@ func startWindow(now time.Time) openWindow {
 	return openWindow{now, m.Mallocs}
 }
 
-// end measures a window, prints its line and begins the next one. The few allocations of all that
-// count in the next.
+// end measures a window, prints its line and begins the next one, in which its own few allocations
+// count.
 func (k *soaker) end(w openWindow, now time.Time) (openWindow, error) {
 	next := startWindow(now)
 	v := soakFigures{Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Goroutines: runtime.NumGoroutine()}
 	v.Seconds, v.TokensPerSecond = speed(int(v.Tokens), w.start, now)
 	v.Allocations = float64(next.mallocs-w.mallocs) / float64(max(v.Tokens, 1))
 	var m runtime.MemStats
-	runtime.GC() // so that the heap holds what lives
+	runtime.GC() // so that only live objects count
 	runtime.ReadMemStats(&m)
 	v.Heap = int64(m.HeapAlloc)
 	resident, err := sysmem.ReadResident()
@@ -209,20 +208,20 @@ func (k *soaker) end(w openWindow, now time.Time) (openWindow, error) {
 	return next, k.line(v.line(k.r.elapsed()))
 }
 
-// header prints the setting and the heads of columns.
+// header prints the setting and the column heads.
 func (k *soaker) header() error {
 	var b strings.Builder
 	if !k.json {
 		k.r.head(&b)
-		figureLine(&b, "soak", "%.0f s, %d texts of %d %s prompt tokens and %d decoded; %s, %d tokens decoded before",
-			k.r.Asked, k.r.Sequences, k.r.PromptTokens, k.r.Prompts, k.r.GenTokens, k.r.State, k.r.WarmupTokens)
+		figureLine(&b, "soak", "%.0f s, %s of %d %s prompt tokens and %d decoded; %s, %s decoded before",
+			k.r.Asked, counted(int64(k.r.Sequences), "text"), k.r.PromptTokens, k.r.Prompts, k.r.GenTokens, k.r.State, counted(int64(k.r.WarmupTokens), "token"))
 		b.WriteByte('\n')
 	}
 	b.WriteString(soakColumns)
 	return k.line(b.String())
 }
 
-// line prints a line as soon as it is known: to stdout, or to stderr where stdout is for JSON.
+// line prints a line at once: to stdout, or to stderr if stdout is for JSON.
 func (k *soaker) line(text string) error {
 	k.b.bar.clear()
 	if k.json {

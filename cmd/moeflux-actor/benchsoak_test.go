@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// soaked soaks two sequences whose texts have 4 and 6 tokens, until texts have been started anew.
-// How far one second goes is the machine's affair: a soak too short for it is done again with more
-// time.
+// soaked soaks two sequences whose texts have 4 and 6 tokens, until new texts have been started. On
+// a slow machine it tries again with more time.
 func soaked(t *testing.T, args []string) (*soakResult, outcome) {
 	for seconds := 1; ; seconds *= 2 {
 		o := mustCall(t, "", append(args, "--json", "--soak", fmt.Sprintf("%ds", seconds))...)
@@ -36,14 +35,14 @@ func soaked(t *testing.T, args []string) (*soakResult, outcome) {
 	}
 }
 
-// A short soak has a line for every window, restarts texts and ends with the verdict.
+// A short soak prints a line for every window, restarts texts, and ends with the verdict.
 func TestSoak(t *testing.T) {
 	args := []string{"bench", "--sequences", "2", "--prompt-tokens", "4", "--gen-tokens", "6", "--warmup", "2", "--threads", "1"}
 	r, o := soaked(t, args)
 	if r.Sequences != 2 || r.PromptTokens != 4 || r.GenTokens != 6 || r.Threads != 1 || r.WarmupTokens != 2 || r.Interrupted {
 		t.Errorf("the setting is %+v", r)
 	}
-	// before it: that the model is unpacked, if no test did so earlier
+	// before it there may be a line that says that the model is unpacked
 	_, lines, headed := strings.Cut(o.stderr, soakColumns)
 	if len(r.Windows) < 1 || len(r.Windows) > 11 || !headed || strings.Count(lines, "\n") != 1+len(r.Windows) {
 		t.Errorf("%d windows and stderr %q, want up to 10 and a line for each", len(r.Windows), o.stderr)
@@ -58,22 +57,22 @@ func TestSoak(t *testing.T) {
 			t.Errorf("window %d: %d bytes resident, %d its own", i, *w.Resident, *w.Own)
 		}
 	}
-	// Windows follow one another from the beginning; what they leave out at the end is shorter than
-	// half of one.
+	// Windows follow one another from the beginning, and leave out less than half of one at the
+	// end.
 	const rounding = 1e-6 // seconds
 	if rest := r.Seconds - seconds; rest < -rounding || rest > r.Asked/20+rounding {
 		t.Errorf("%d windows of %g s in all in a soak of %g s", len(r.Windows), seconds, r.Seconds)
 	} else if tokens > r.Tokens || rest < rounding && tokens != r.Tokens {
 		t.Errorf("windows have %d of %d tokens and leave out %g s", tokens, r.Tokens, rest)
 	}
-	// Each text had 6 tokens, but for the first one of a sequence, which had 3. The last of each
-	// sequence may lack some.
+	// Each text had 6 tokens, except for the first one of a sequence, which had 3. The last of each
+	// sequence may be incomplete.
 	if least, most := 6*r.Texts-3, 6*r.Texts-3+2*5; r.Tokens < least || r.Tokens > most {
 		t.Errorf("%d texts ended and %d tokens, want %d to %d", r.Texts, r.Tokens, least, most)
 	}
-	// A prompt follows each text that ended, but for one of each sequence when all is over. Of
-	// those that are left out, one of each sequence may follow a text that windows have; the
-	// others, texts that ended in the rest, with at most 5 tokens before it, or shorter by 3.
+	// A prompt follows each complete text, except the last of each sequence. Prompts that the
+	// windows leave out may follow one text of each sequence within them; the others follow texts
+	// that ended later, with at most 5 tokens within the windows, or shorter by 3.
 	if prompted%4 != 0 || prompted > 4*r.Texts || r.Texts-prompted/4 > 2+2+(r.Tokens-tokens+2*5+3)/6 {
 		t.Errorf("%d prompt tokens for %d texts, with %d tokens left out", prompted, r.Texts, r.Tokens-tokens)
 	}
@@ -82,11 +81,11 @@ func TestSoak(t *testing.T) {
 		t.Errorf("verdict %+v, want that of the windows, %+v", r.Verdict, again.Verdict)
 	}
 	args = append(args, "--soak", "1s")
-	// Without --gen-tokens a text goes on for 256 tokens, or as long as the context lets it.
-	if o := mustCall(t, "", "bench", "--soak", "1s", "--ctx", "20", "--prompt-tokens", "4", "--warmup", "0"); !strings.Contains(o.stdout, "1 texts of 4 random prompt tokens and 16 decoded") {
+	// Without --gen-tokens a text has 256 tokens, or as many as the context allows.
+	if o := mustCall(t, "", "bench", "--soak", "1s", "--ctx", "20", "--prompt-tokens", "4", "--warmup", "0"); !strings.Contains(o.stdout, "1 text of 4 random prompt tokens and 16 decoded") {
 		t.Errorf("a context of 20: %s", o.stdout)
 	}
-	if o := mustCall(t, "", args...); !regexp.MustCompile(`(?s)^model .*\nsoak +1 s, 2 texts of 4 random prompt tokens and 6 decoded; .*tokens/s.*\nverdict: .*texts\n$`).MatchString(o.stdout) || o.stderr != "" {
+	if o := mustCall(t, "", args...); !regexp.MustCompile(`(?s)^model .*\nsoak +1 s, 2 texts of 4 random prompt tokens and 6 decoded; .*tokens/s.*\nverdict: .*texts?\n$`).MatchString(o.stdout) || o.stderr != "" {
 		t.Errorf("stdout %q, stderr %q", o.stdout, o.stderr)
 	}
 }
@@ -110,7 +109,7 @@ func TestSoakInterrupted(t *testing.T) {
 		name  string
 		lines int // of columns and windows, before it
 		want  string
-	}{{"in the warm-up", 0, "warming up"}, {"in the course", 2, "verdict: interrupted after "}} {
+	}{{"in the warm-up", 0, "warming up"}, {"while it runs", 2, "verdict: interrupted after "}} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -127,7 +126,7 @@ func TestSoakInterrupted(t *testing.T) {
 	}
 }
 
-// cancelAt is a stdout that cancels when so many texts were written.
+// cancelAt is a stdout that cancels after some writes.
 type cancelAt struct {
 	text   strings.Builder
 	lines  int
@@ -170,9 +169,9 @@ func TestSoakVerdict(t *testing.T) {
 		{"one window", []soakFigures{still}, nil, "verdict: steady; first 50.00, last 50.00 tokens/s (+0.0%); own memory +0 B, heap +0 B, goroutines +0; 3.0 allocations a token"},
 		{"steady", []soakFigures{still, window(45, 110<<20, 11<<20, 22), still, window(48, 110<<20, 9<<20, 24)}, nil, "last 48.00 tokens/s (-4.0%); own memory +10.0 MiB, heap -1.00 MiB, goroutines +4"},
 		{"slower", []soakFigures{still, still, still, window(47, 100<<20, 10<<20, 20)}, []string{"slower by 6.0%"}, "not steady, slower by 6.0%; first"},
-		{"a slow minute in the midst", []soakFigures{still, window(30, 100<<20, 10<<20, 20), still, still}, nil, "steady"},
+		{"a slow minute in the middle", []soakFigures{still, window(30, 100<<20, 10<<20, 20), still, still}, nil, "steady"},
 		{"grows", []soakFigures{still, still, still, window(50, 150<<20, 20<<20, 30)},
-			[]string{"its own memory grew by 50.0 MiB", "the Go heap grew by 10.0 MiB", "10 goroutines more"}, "not steady, its own memory grew by 50.0 MiB, "},
+			[]string{"own memory grew by 50.0 MiB", "the Go heap grew by 10.0 MiB", "10 more goroutines"}, "not steady, own memory grew by 50.0 MiB, "},
 	} {
 		r := &soakResult{Windows: c.windows}
 		r.judge()
@@ -184,6 +183,6 @@ func TestSoakVerdict(t *testing.T) {
 	r := &soakResult{Windows: []soakFigures{still, still}, Interrupted: true, Seconds: 77}
 	r.judge()
 	if got := r.verdict(); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
-		t.Errorf("on a system that does not tell: %s", got)
+		t.Errorf("if the system does not say: %s", got)
 	}
 }

@@ -14,8 +14,8 @@ type soakResult struct {
 	Sequences    int     `json:"sequences"`
 	Asked        float64 `json:"soak_seconds"`
 	Seconds      float64 `json:"seconds"`
-	Texts        int64   `json:"texts"` // that have decoded all their tokens
-	// decoded in all; windows leave out those of a last rest that is shorter than half of one
+	Texts        int64   `json:"texts"` // that decoded all their tokens
+	// decoded in all; the windows leave out a last rest of less than half a window
 	Tokens      int64 `json:"tokens"`
 	Interrupted bool  `json:"interrupted"`
 
@@ -23,15 +23,15 @@ type soakResult struct {
 	Verdict soakVerdict   `json:"verdict"`
 }
 
-// soakFigures are those of one window. Memory and goroutines are what it had at its end.
+// soakFigures describe one window. Memory and goroutines are those at its end.
 type soakFigures struct {
 	Seconds         float64 `json:"seconds"`
 	Tokens          int64   `json:"tokens"` // decoded, of all texts
 	TokensPerSecond float64 `json:"tokens_per_second"`
 	PromptTokens    int64   `json:"prompt_tokens"`  // read meanwhile
-	Resident        *int64  `json:"resident_bytes"` // null where the system does not tell
+	Resident        *int64  `json:"resident_bytes"` // null if unknown
 	Own             *int64  `json:"own_bytes"`      // likewise; without mapped files
-	Heap            int64   `json:"heap_bytes"`     // of Go, that live
+	Heap            int64   `json:"heap_bytes"`     // live, of Go
 	Allocations     float64 `json:"allocations_per_token"`
 	Goroutines      int     `json:"goroutines"`
 }
@@ -39,17 +39,17 @@ type soakFigures struct {
 // soakVerdict compares the first quarter of the windows with the last, by medians.
 type soakVerdict struct {
 	Steady      bool     `json:"steady"`   // no findings
-	Findings    []string `json:"findings"` // what got worse
+	Findings    []string `json:"findings"` // what became worse
 	First       float64  `json:"first_tokens_per_second"`
 	Last        float64  `json:"last_tokens_per_second"`
-	Own         *int64   `json:"own_growth_bytes"` // null where the system does not tell
+	Own         *int64   `json:"own_growth_bytes"` // null if unknown
 	Heap        int64    `json:"heap_growth_bytes"`
 	Goroutines  int      `json:"goroutine_growth"`
 	Allocations float64  `json:"allocations_per_token"` // of all windows
 }
 
-// What a soak grants before it calls something growth or a loss: speed as far as a machine at rest
-// wavers from minute to minute, memory as far as the system's and Go's rounding go.
+// What a soak tolerates: as much as the speed of an idle machine varies from minute to minute, and
+// as much memory as the system and Go round up.
 const (
 	soakSpeedLoss   = 0.05
 	soakOwnGrowth   = 16 << 20
@@ -59,7 +59,7 @@ const (
 	soakColumnsLine = "%8s%12.2f%10d%13s%13s%13s%14.1f%12d"
 )
 
-// elapsed returns the time of all windows.
+// elapsed returns the summed time of all windows.
 func (r *soakResult) elapsed() time.Duration {
 	sum := 0.0
 	for _, w := range r.Windows {
@@ -68,7 +68,7 @@ func (r *soakResult) elapsed() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// line is the window for people; at is the time at its end.
+// line formats a window that ends at the given time.
 func (f *soakFigures) line(at time.Duration) string {
 	bytes := func(n *int64) string {
 		if n == nil {
@@ -79,7 +79,7 @@ func (f *soakFigures) line(at time.Duration) string {
 	return fmt.Sprintf(soakColumnsLine, at.Round(100*time.Millisecond), f.TokensPerSecond, f.PromptTokens, bytes(f.Resident), bytes(f.Own), formatBytes(f.Heap), f.Allocations, f.Goroutines)
 }
 
-// judge fills in the verdict; there is one window at least.
+// judge sets the verdict. There must be a window.
 func (r *soakResult) judge() {
 	n := (len(r.Windows) + 3) / 4
 	first, last := r.Windows[:n], r.Windows[len(r.Windows)-n:]
@@ -105,14 +105,14 @@ func (r *soakResult) judge() {
 		from, to := change(func(f soakFigures) float64 { return float64(*f.Own) })
 		grown := int64(to - from)
 		v.Own = &grown
-		find(grown > soakOwnGrowth, "its own memory grew by %s", formatBytes(grown))
+		find(grown > soakOwnGrowth, "own memory grew by %s", formatBytes(grown))
 	}
 	from, to := change(func(f soakFigures) float64 { return float64(f.Heap) })
 	v.Heap = int64(to - from)
 	find(v.Heap > soakHeapGrowth, "the Go heap grew by %s", formatBytes(v.Heap))
 	from, to = change(func(f soakFigures) float64 { return float64(f.Goroutines) })
 	v.Goroutines = int(to - from)
-	find(v.Goroutines > soakGoroutines, "%d goroutines more", v.Goroutines)
+	find(v.Goroutines > soakGoroutines, "%d more goroutines", v.Goroutines)
 	allocations, tokens := 0.0, int64(0)
 	for _, w := range r.Windows {
 		allocations += w.Allocations * float64(max(w.Tokens, 1))
@@ -123,7 +123,7 @@ func (r *soakResult) judge() {
 	r.Verdict = v
 }
 
-// percent is the change of the speed.
+// percent is the change of speed in percent.
 func (v *soakVerdict) percent() float64 {
 	if v.First == 0 {
 		return 0
@@ -131,7 +131,7 @@ func (v *soakVerdict) percent() float64 {
 	return 100 * (v.Last/v.First - 1)
 }
 
-// verdict is the last line for people.
+// verdict formats the last line.
 func (r *soakResult) verdict() string {
 	v := &r.Verdict
 	word := "steady"
@@ -145,11 +145,11 @@ func (r *soakResult) verdict() string {
 	if v.Own != nil {
 		own = signedBytes(*v.Own)
 	}
-	return fmt.Sprintf("verdict: %s; first %.2f, last %.2f tokens/s (%+.1f%%); own memory %s, heap %s, goroutines %+d; %.1f allocations a token; %d texts",
-		word, v.First, v.Last, v.percent(), own, signedBytes(v.Heap), v.Goroutines, v.Allocations, r.Texts)
+	return fmt.Sprintf("verdict: %s; first %.2f, last %.2f tokens/s (%+.1f%%); own memory %s, heap %s, goroutines %+d; %.1f allocations a token; %s",
+		word, v.First, v.Last, v.percent(), own, signedBytes(v.Heap), v.Goroutines, v.Allocations, counted(r.Texts, "text"))
 }
 
-// signedBytes writes a change.
+// signedBytes formats a change in bytes.
 func signedBytes(n int64) string {
 	if n < 0 {
 		return "-" + formatBytes(-n)

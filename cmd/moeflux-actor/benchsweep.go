@@ -110,7 +110,7 @@ func parseGrid(grid []string) ([]sweepAxis, error) {
 	return axes, nil
 }
 
-// setFlag sets one engine flag to a value as the command line would.
+// setFlag sets an engine flag as the command line would.
 func (f *engineFlags) setFlag(name, value string) (err error) {
 	number := func(to *int) {
 		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
@@ -418,7 +418,7 @@ func (f *engineFlags) beside(swept map[string]string) (args []string) {
 	return args
 }
 
-// quoted writes a word as a shell reads it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=%+,:@", r)

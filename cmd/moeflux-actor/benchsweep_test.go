@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sweepArgs are a sweep of four settings of the demo model with few slots.
+// sweepArgs race four settings of the demo model with few slots.
 func sweepArgs(more ...string) []string {
 	return append([]string{"bench", "--sweep", "--grid", "ring-depth=1,2", "--grid", "expert-memory=3MiB,5MiB", "--expert-io", "buffered",
 		"--prompt-tokens", "5", "--gen-tokens", "3", "--warmup", "2"}, more...)
@@ -122,7 +122,7 @@ func TestSweepVerdict(t *testing.T) {
 	}
 }
 
-// TestSweepInterrupted prints what it has.
+// An interrupted sweep prints what it has.
 func TestSweepInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 )
 
-// mustDoctor examines and returns what --json prints.
+// mustDoctor runs doctor and returns what --json prints.
 func mustDoctor(t *testing.T, e env, args ...string) *doctorResult {
 	t.Helper()
 	args = append([]string{"doctor", "--json"}, args...)
@@ -22,7 +22,7 @@ func mustDoctor(t *testing.T, e env, args ...string) *doctorResult {
 	return &r
 }
 
-// TestDoctor holds the figures against each other and against inspect.
+// TestDoctor compares the figures with each other and with inspect.
 func TestDoctor(t *testing.T) {
 	e := benchEnv()
 	e.memoryLimit = func() int64 { return 1 << 30 }
@@ -59,18 +59,18 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorProfile foretells hits from what an earlier run used.
+// TestDoctorProfile predicts kept experts from what an earlier run used.
 func TestDoctorProfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "uses")
 	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", file}
 	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "8"}, flags...)...)
 	f := mustDoctor(t, benchEnv(), flags...).Forecast
 	if f == nil || !strings.Contains(f.KeptRateFrom, "rows of "+file) || f.KeptRate <= 0 || f.KeptRate >= 1 {
-		t.Errorf("forecast %+v, want hits by the profile", f)
+		t.Errorf("forecast %+v, want what the profile says", f)
 	}
 }
 
-// TestDoctorText shows everything to people, also a plan that would not run.
+// TestDoctorText prints everything, including a plan that would not run.
 func TestDoctorText(t *testing.T) {
 	o := callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "mmap")
 	for _, want := range []string{"\nmemory ", "\ndisk buffered", "\nplan ", "kept 100.0%, since all experts are in memory", "\nwhy "} {
@@ -153,5 +153,38 @@ func TestForecastOfMeasuredSpeeds(t *testing.T) {
 				t.Errorf("%s: measured %g tokens/s, forecast %+v", c.name, speed, f)
 			}
 		}
+	}
+}
+
+// TestDoctorAdvice advises a number of read workers only if every round was clearly faster with it, and
+// then plans with it.
+func TestDoctorAdvice(t *testing.T) {
+	rate := func(depth int, median, least, most float64) diskRate {
+		return diskRate{Mode: "direct", Depth: depth, spread: spread{1e9 * median, 1e9 * least, 1e9 * most}}
+	}
+	for _, c := range []struct {
+		name  string
+		flag  int // --read-workers
+		rates []diskRate
+		want  int
+	}{
+		{"faster, but the ranges overlap", 0, []diskRate{rate(1, 1.45, 1.2, 1.6), rate(4, 1.22, 0.9, 1.5)}, 0},
+		{"always faster, but hardly", 0, []diskRate{rate(1, 1.05, 1.04, 1.06), rate(4, 1.0, 0.99, 1.01)}, 0},
+		{"clearly faster", 0, []diskRate{rate(1, 1.5, 1.4, 1.6), rate(4, 1.2, 1.1, 1.3)}, 1},
+		{"the default is the fastest", 0, []diskRate{rate(1, 1, 1, 1), rate(4, 2, 2, 2)}, 0},
+		{"the user has chosen", 4, []diskRate{rate(1, 1.5, 1.4, 1.6), rate(4, 1.2, 1.1, 1.3)}, 0},
+		{"nothing measured", 0, nil, 0},
+	} {
+		cmd, r := &doctorCmd{}, &doctorResult{Disk: c.rates}
+		cmd.ReadWorkers = c.flag
+		advised := cmd.adviseReadWorkers(r, &actors.Info{ExpertIO: actors.ExpertIODirect, ReadWorkers: 4})
+		if advised != (c.want > 0) || advised != (r.Plan.Advice != "") || advised != (len(r.Why) == 1) || advised && cmd.ReadWorkers != c.want {
+			t.Errorf("%s: advised %v, %d workers, %q, why %q; want %d", c.name, advised, cmd.ReadWorkers, r.Plan.Advice, r.Why, c.want)
+		}
+	}
+	// With a plan, the text names the flag and has no other advice about workers.
+	r := &doctorResult{Plan: doctorPlan{Advice: "--read-workers 1", hereSettings: hereSettings{ReadWorkers: 1}}, Memory: &benchMemory{Threads: 1}}
+	if text := r.text(); !strings.Contains(text, "\nrun with      --read-workers 1\n") || !strings.Contains(text, ", 1 read worker, ") {
+		t.Errorf("the text:\n%s", text)
 	}
 }

@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 		{"version 1 without throttling", map[string]string{memory: "1"}, 0, 1, 0, "no blkio cgroup with blkio.throttle"},
 		{"version 2", map[string]string{have: "cpu memory io\n", on: "memory io\n"}, 0, 2, 2, ""},
 		{"version 2, to be switched on", map[string]string{have: "cpu memory io\n"}, 0, 2, 2, ""},
-		{"version 2 without both", map[string]string{have: "cpu rdma iox\n"}, 0, 0, 0, "without "},
+		{"version 2 without both", map[string]string{have: "cpu rdma iox\n"}, 0, 0, 0, "but not "},
 		{"one of each", map[string]string{memory: "1", have: "cpu io\n"}, 0, 1, 2, ""},
 	} {
 		root := fakeRoot(t, c.files)
