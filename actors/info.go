@@ -13,8 +13,8 @@ func nameOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// LogValue returns what a reader of a log wants to know of an engine: the model, the device, and how
-// memory is used.
+// LogValue returns what a reader of a log wants to know of an engine: the model, the device, and
+// how memory is used.
 func (i Info) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("model", i.Name), slog.String("arch", string(i.Arch)), slog.String("device", i.Device),

@@ -24,8 +24,8 @@ type recordsFlushed struct {
 // come. Close waits for it, so that the spans of the last step are made.
 type barrier struct{ done chan struct{} }
 
-// record notes what the core made of a message. The outbox is still full. head is a copy, made before
-// the core had the message: a core may have taken back a message's memory.
+// record notes what the core made of a message. The outbox is still full. head is a copy, made
+// before the core had the message: a core may have taken back a message's memory.
 func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing.Record {
 	r := tracing.Record{
 		Step: head.ID, Layer: int32(head.Layer), Stage: s.id, Kind: tracing.KindOf(m), QueuedNS: head.SentNS, BeganNS: began,

@@ -15,11 +15,11 @@ func (m *matched) add(r *tracing.Record) {
 	m.bytes += r.Bytes
 }
 
-// gatherParts gives the records of a step the form that the replayer knows, in their own memory, and
-// returns what each segment's rows picked. Reads end one by one: those of a hint become one record,
-// with the times of the last, and those on demand none. Uses get their slots as slots come free: the
-// layer's LayerRouted gets their sum. And only when a layer's last wave is sent it is known how many
-// waves there are; the replayer looks for that in the router's record.
+// gatherParts gives the records of a step the form that the replayer knows, in their own memory,
+// and returns what each segment's rows picked. Reads end one by one: those of a hint become one
+// record, with the times of the last, and those on demand none. Uses get their slots as slots come
+// free: the layer's LayerRouted gets their sum. And only when a layer's last wave is sent it is
+// known how many waves there are; the replayer looks for that in the router's record.
 func gatherParts(records []tracing.Record, segments int) ([]tracing.Record, []matched) {
 	hints := make(map[int32]int)
 	waves := make(map[int32]int32)

@@ -15,14 +15,14 @@ const (
 	KeyLayerKind = attribute.Key("moeflux.layer_kind")
 	KeyWave      = attribute.Key("moeflux.wave")
 
-	// Of an eval: of the experts that the caller's own rows picked, each once a layer. An expert that
-	// two callers of a step pick counts for both. Of an expert_io: of the layer, for all callers of
-	// the step. Bytes are of the reads for the misses.
+	// Of an eval: of the experts that the caller's own rows picked, each once a layer. An expert
+	// that two callers of a step pick counts for both. Of an expert_io: of the layer, for all
+	// callers of the step. Bytes are of the reads for the misses.
 	KeyHits      = attribute.Key("moeflux.hits")
 	KeyMisses    = attribute.Key("moeflux.misses")
 	KeyBytesRead = attribute.Key("moeflux.bytes_read")
-	// Of an eval: bytes of the speculative reads that hints of the step started, whoever's rows they
-	// are for.
+	// Of an eval: bytes of the speculative reads that hints of the step started, whoever's rows
+	// they are for.
 	KeyBytesAhead = attribute.Key("moeflux.bytes_ahead")
 	// Of an eval: all rows of the step. Everything below the eval is about the whole step.
 	KeyStepRows = attribute.Key("moeflux.step_rows")
@@ -50,8 +50,8 @@ const (
 	KeyPrefetchDropped  = attribute.Key("moeflux.prefetch_dropped")
 	KeyPrefetchDeclined = attribute.Key("moeflux.prefetch_declined")
 	KeyPrefetchSkipped  = attribute.Key("moeflux.prefetch_skipped")
-	// layers from the one that the step had come to; more than the layer's number if the hint is for
-	// the next step
+	// layers from the one that the step had come to; more than the layer's number if the hint is
+	// for the next step
 	KeyLayersAhead = attribute.Key("moeflux.layers_ahead")
 	// reads that were under way when the step's records were collected: the span ends there
 	KeyPrefetchPending = attribute.Key("moeflux.prefetch_pending")

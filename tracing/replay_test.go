@@ -56,8 +56,10 @@ func token() []Record {
 		hinted(1, rec(7, 1, 1, io, KindPrefetchExperts, 190, 192, 196, 2, 1, 0, 0, no)),
 		rec(7, 0, 0, io, KindSlotsReleased, 248, 255, 256, 4, 0, 0, 0, no),
 		rec(7, 1, 0, io, KindLayerRouted, 343, 345, 350, 2, 4, 16384, 0, no),
-		rec(7, 1, 0, io, KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no),           // the demand reads
-		hinted(1, rec(7, 1, 0, io, KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no)), // the prefetch
+		// the demand reads
+		rec(7, 1, 0, io, KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no),
+		// the prefetch
+		hinted(1, rec(7, 1, 0, io, KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no)),
 		rec(7, 1, 0, io, KindSlotsReleased, 465, 470, 480, 4, 0, 0, 0, no),
 		rec(7, 1, 1, io, KindSlotsReleased, 569, 580, 581, 2, 0, 0, 0, no),
 

@@ -13,7 +13,7 @@ type Core struct {
 	drains []*stages.DrainStep // of failed steps that still have waves in the ring
 }
 
-// entry is one wave with the device.
+// entry is one submitted wave.
 type entry struct {
 	id   uint64
 	wave stages.WaveSubmitted
@@ -72,13 +72,13 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	return nil
 }
 
-// retire sends home the oldest waves that are done.
+// retire ends the oldest waves, as far as they are done.
 func (c *Core) retire(out *stages.Outbox) {
 	n := 0
 	for n < len(c.ring) && c.ring[n].done {
 		w := &c.ring[n].wave
 		n++
-		if len(w.Slots) > 0 { // a dense layer has none, nor has one that was routed on the device
+		if len(w.Slots) > 0 { // neither a dense layer nor one routed on the device has any
 			out.Send(stages.ExpertIO, out.Spent().SlotsReleased(w.Step, w.Wave, w.Slots))
 		}
 		if w.Last {
@@ -93,7 +93,7 @@ func (c *Core) retire(out *stages.Outbox) {
 	c.ring = c.ring[:rest]
 }
 
-// endDrains tells the sequencer of failed steps that have no wave left.
+// endDrains reports failed steps that have no wave left to the sequencer.
 func (c *Core) endDrains(out *stages.Outbox) {
 	rest := c.drains[:0]
 	for _, d := range c.drains {

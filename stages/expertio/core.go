@@ -9,15 +9,15 @@ import (
 // Config sizes the stage.
 type Config struct {
 	Layers, Experts int
-	First           int // the first layer with experts; those behind it all have them
+	First           int // the first layer with experts; all layers after it have them
 	ExpertBytes     int // of one record
 	Slots           int // ignored if Mapped
-	WaveSlots       int // most experts of one wave; the slots that speculation leaves alone
-	RingDepth       int // most waves sent and not released
-	// Mapped means that slot layer·Experts+expert holds that expert for ever.
+	WaveSlots       int // the most experts of one wave; also the slots that speculation leaves free
+	RingDepth       int // the most waves sent and not released
+	// Mapped means that slot layer·Experts+expert always holds that expert.
 	Mapped bool
-	// Chances is what earlier runs make of the use of each expert by a row, 0 to 1,
-	// [Layers·Experts]; nil if nothing is known.
+	// Chances, [Layers·Experts], is the share of rows in earlier runs that used each expert, 0 to
+	// 1; nil if nothing is known.
 	Chances []float64
 }
 
@@ -25,7 +25,7 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	slots slots
-	queue []*load // not sent in full, in order of arrival
+	queue []*load // not completely sent, in order of arrival
 	inUse int     // waves sent and not released
 
 	reading int // reads under way
@@ -42,14 +42,14 @@ type Core struct {
 	pauses []pause // [layers]
 
 	tally      tally
-	reads      []stages.Read // memory of the present step's groups of reads
+	reads      []stages.Read // memory for the groups of reads of the present message
 	spareLoads []*load
 	spareSlots [][]stages.SlotID
 }
 
 var _ stages.Core = (*Core)(nil)
 
-// New returns the stage with empty slots, or with every expert in place if cfg.Mapped.
+// New returns the stage with empty slots or, if cfg.Mapped, with every expert in its slot.
 func New(cfg Config) (*Core, error) {
 	if cfg.Mapped {
 		cfg.Slots = cfg.Layers * cfg.Experts
@@ -74,7 +74,7 @@ func New(cfg Config) (*Core, error) {
 // everything returns how many experts the model has.
 func (c *Core) everything() int { return (c.cfg.Layers - c.cfg.First) * c.cfg.Experts }
 
-// settled reports whether every expert is in memory, so that nothing will have to be read.
+// settled reports whether every expert is in memory, so that nothing need be read any more.
 func (c *Core) settled() bool { return c.slots.residents >= c.everything() }
 
 // Step handles one message.
@@ -159,7 +159,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 	return nil
 }
 
-// countRead counts a read that has ended well.
+// countRead counts a successful read.
 func (c *Core) countRead(s *slot) {
 	st, n := &c.layers[s.key/c.cfg.Experts], int64(c.cfg.ExpertBytes)
 	st.BytesRead += n
@@ -171,8 +171,8 @@ func (c *Core) countRead(s *slot) {
 	}
 }
 
-// readFailed retries a speculative read that somebody waits for by now as demand, and else fails
-// the steps that wait.
+// readFailed handles the failure of a read. A speculative read that a load has come to wait for is
+// tried again on demand. Otherwise the loads that wait lose the expert.
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
@@ -181,7 +181,7 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 		c.ask(out, s.waiting[0].load.step, len(c.reads), r.Slot)
 		return
 	}
-	if s.warm { // a disk that fails is left alone
+	if s.warm { // do not bother a failing disk
 		c.warm.keys = nil
 	}
 	c.countUnused(r.Slot)
@@ -189,20 +189,20 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	c.slots.spoil(r.Slot)
 }
 
-// readInto returns the read of the expert that a slot is for. It is for one read that is asked for.
+// readInto returns the read of a slot's expert, and counts it as under way.
 func (c *Core) readInto(id stages.SlotID) stages.Read {
 	c.reading++
 	s := c.slots.at(id)
 	return stages.Read{Slot: id, Gen: s.gen, Layer: s.key / c.cfg.Experts, Expert: s.key % c.cfg.Experts}
 }
 
-// ask makes a group of the reads from first on and of one more.
+// ask asks for the reads from first on and for one more, as a group of demand reads.
 func (c *Core) ask(out *stages.Outbox, step stages.Step, first int, id stages.SlotID) {
 	c.reads = append(c.reads, c.readInto(id))
 	c.group(out, step, first, false)
 }
 
-// group asks for the reads of this step from first on, if there are any.
+// group asks for the reads from first on, if there are any, as a group.
 func (c *Core) group(out *stages.Outbox, step stages.Step, first int, speculative bool) {
 	if reads := c.reads[first:len(c.reads):len(c.reads)]; len(reads) > 0 {
 		out.Reads = append(out.Reads, stages.ReadGroup{Step: step, Reads: reads, Speculative: speculative})
@@ -218,7 +218,8 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]
-		t.Hits, t.Misses = t.Hits+l.Hits, l.Misses // to what the device has routed by itself
+		// the router has counted hits that the device routed by itself
+		t.Hits, t.Misses = t.Hits+l.Hits, l.Misses
 		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped

@@ -1,16 +1,29 @@
-// Package expertio is the stage that brings experts into memory. It owns the slots: which expert
-// each holds, its generation, who uses it, and the memory of every slot that no wave uses. It looks
-// up the experts of each plan in its slots and asks for reads of the others. When the ring has a
-// credit, it sends what has arrived to dispatch, as a wave. It keeps the experts that
-// stages/expertio/policy expects to be used soonest.
+// Package expertio is the stage that has experts in memory when they are needed. It owns the slots:
+// which expert each holds, its generation, who uses it, and the memory of every slot that is not in
+// use. It looks for the uses of a plan in the slots, asks for reads of those it does not find, and
+// keeps the experts that stages/expertio/policy expects to be used soonest. When the ring has a
+// credit, it sends the experts that have arrived to dispatch, in waves.
 //
-// Plans get slots in the order in which they arrived. What has arrived can always be sent without
-// the rest, so a pool of any size makes progress. Waves of different steps are sent in any order,
-// and so are the experts of one plan; the last wave of a plan says that it is the last.
+// Plans take their slots in the order in which they arrived, each only after all plans before it
+// have theirs. What has arrived can always be sent without the rest, so a pool of any size makes
+// progress. Waves of different steps may be sent in any order, and so may the experts of one plan.
+// The last wave of a plan says that it is the last.
 //
-// A read is made on demand; or ahead of demand, for a prediction; or, while the disk has nothing
-// else to do, for a warm start from the counts of earlier runs. The number of slots can change
-// while the engine runs.
+// There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
+// nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
+// change while the engine runs. If all experts are mapped, every expert has a slot of its own from
+// the start, and every pick is a hit.
 //
-// If all experts are mapped, each has a slot of its own from the start, and every pick is a hit.
+//	core.go      messages; reads that end
+//	loads.go     a plan on its way to dispatch: finding and taking slots, asking for reads
+//	slots.go     the pool
+//	send.go      waves
+//	prefetch.go  hints; pace.go and pause.go decide which are worth a read
+//	late.go      reads that fail or do not end
+//	resize.go    another number of slots
+//	forget.go    emptying the slots
+//	warm.go      a warm start
+//
+// Package actors does the reads (reads.go) and says where a slot lies (slots.go). To add a message,
+// add a case to Core.Step; package stages has the other steps.
 package expertio

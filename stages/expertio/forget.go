@@ -2,8 +2,8 @@ package expertio
 
 import "github.com/moeflux/moeflux-actor/stages"
 
-// forgetExperts empties the slots that no load has pinned. What is being read and nobody waits for
-// is emptied when its read ends, unless a load has come to wait for it by then.
+// forgetExperts empties the slots that no load has pinned. A slot that is being read is emptied
+// when the read ends, unless a load has come to wait for it by then.
 func (c *Core) forgetExperts(m *stages.ForgetExperts, out *stages.Outbox) {
 	if c.cfg.Mapped {
 		out.Answer(m.Caller, &stages.ExpertsForgotten{Err: stages.ErrExpertsMapped})
@@ -23,8 +23,8 @@ func (c *Core) forgetExperts(m *stages.ForgetExperts, out *stages.Outbox) {
 	c.forgets = append(c.forgets, m.Caller)
 }
 
-// empty frees a slot whose expert nobody uses. A prediction that nobody has used is wasted, which
-// is no fault of speculation: it is not judged by that.
+// empty frees a slot whose expert is not in use. A speculative read that was never used counts as
+// wasted, but speculation is not judged by it.
 func (c *Core) empty(id stages.SlotID) {
 	if s := c.slots.at(id); s.foretold {
 		c.layers[s.key/c.cfg.Experts].PrefetchWasted++

@@ -7,9 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// readOverdue gives up the rows that wait for a read which does not end. The slot stays the
-// reader's until it does, and holds the expert then; whoever comes to wait for it meanwhile is told
-// of the next report.
+// readOverdue gives up the rows that wait for a read that does not end. The slot stays the reader's
+// until the read ends, and then holds the expert. A load that comes to wait for it meanwhile is
+// given up with the next report.
 func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if !c.slots.has(m.Slot) {
 		return fmt.Errorf("expertio: a read of slot %d is late, there are %d", m.Slot, len(c.slots.all))
@@ -31,8 +31,8 @@ func (c *Core) fail(s *slot, err error, out *stages.Outbox) {
 	}
 }
 
-// lose gives up one use of a load: the sequences that want its expert are lost, and the step goes
-// on without it for the others. If there are no others the step has failed.
+// lose gives up one use of a load. The sequences whose rows picked its expert are lost, and the
+// step goes on for the others. If there are no others the step has failed.
 func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 	b, k := l.step.Batch, l.plan.TopK
 	losses := slices.Clone(l.losses) // what the plan has is shared
@@ -54,8 +54,8 @@ func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 	l.unsent--
 }
 
-// hurry asks that a read on a guess, which somebody waits for by now, goes before the others. It
-// asks once: whoever waited may have been drained, and another come.
+// hurry moves a speculative read that a load has come to wait for ahead of the others. It does so
+// once for each read, even if the load is drained and another one comes.
 func (c *Core) hurry(id stages.SlotID, out *stages.Outbox) {
 	if s := c.slots.at(id); s.state == filling && s.speculative && !s.urgent {
 		s.urgent = true

@@ -16,7 +16,7 @@ type load struct {
 	unsent int           // uses not sent and not lost
 	waves  int           // sent
 	ended  bool          // the last wave is sent
-	failed error         // nobody is left whose experts could be read
+	failed error         // set when all sequences are lost
 	losses []stages.Loss // the sequences that are lost
 }
 
@@ -47,7 +47,7 @@ type waiter struct {
 	use  int
 }
 
-// newLoad returns a load in the memory of one that was sent.
+// newLoad returns a load, in the memory of an earlier one if possible.
 func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 	var l *load
 	if n := len(c.spareLoads) - 1; n >= 0 {
@@ -63,7 +63,7 @@ func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 	return l
 }
 
-// over takes back the memory of a load.
+// over keeps the memory of a load for the next one.
 func (c *Core) over(l *load) {
 	*l = load{uses: l.uses[:0]}
 	c.spareLoads = append(c.spareLoads, l)
@@ -78,7 +78,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	return nil
 }
 
-// checkPlan reports a plan that could never be served.
+// checkPlan reports a plan that cannot be served.
 func (c *Core) checkPlan(m *stages.LayerRouted) error {
 	if m.Plan == nil || m.Batch == nil {
 		return fmt.Errorf("expertio: %v is routed without a plan or a batch", &m.Step)
@@ -100,8 +100,8 @@ func (c *Core) checkPlan(m *stages.LayerRouted) error {
 	return nil
 }
 
-// assign gives loads their slots, in order of arrival, and asks for the reads that are needed. It
-// runs ahead of what is computed as far as there are slots.
+// assign gives loads their slots, in order of arrival, and asks for the reads that they need. It
+// runs as far ahead of the device as there are slots.
 func (c *Core) assign(out *stages.Outbox) {
 	for _, l := range c.queue {
 		if l.failed == nil && l.left > 0 && !c.assignLoad(l, out) {
@@ -110,8 +110,8 @@ func (c *Core) assign(out *stages.Outbox) {
 	}
 }
 
-// assignLoad reports whether the load has all its slots. What is in memory is pinned before
-// anything is evicted; the others are read in the order in which they lie in the file.
+// assignLoad gives a load slots and reports whether it has all of them. It pins what is in memory
+// before it evicts anything. The other experts are read in the order in which they lie in the file.
 func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 	st := &c.layers[l.step.Layer]
 	c.tally.begin(l)
@@ -166,7 +166,7 @@ func (c *Core) hold(l *load, use int, id stages.SlotID) {
 	}
 }
 
-// countHit counts a pick whose expert is in memory or on its way there.
+// countHit counts a use whose expert is in memory or on its way there.
 func (c *Core) countHit(id stages.SlotID, st *stages.LayerStats) {
 	st.Hits++
 	c.countUsed(id, st)

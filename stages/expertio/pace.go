@@ -7,43 +7,43 @@ import (
 )
 
 const (
-	// manyRows is where the times of prompts are kept apart from those of decoding.
+	// manyRows separates prompts from decoding: steps of more rows have times of their own.
 	manyRows = 16
-	// farAhead bounds the layers ahead that are told apart.
+	// farAhead is the largest distance of a hint, in layers, that has times of its own.
 	farAhead = 3
-	// slotCost is what a read for nothing costs even while the disk has nothing else to do, in
-	// reads: it takes another expert's slot.
+	// slotCost is what a useless read costs even while the disk is idle, in reads: it takes another
+	// expert's slot.
 	slotCost = 0.25
-	// fewReads is how many reads must have ended before their time is believed.
+	// fewReads is how many reads must have ended before their times are used.
 	fewReads = 8
-	// halfLife is the time after which what was measured of the disk counts half, in nanoseconds.
+	// halfLife is the time, in nanoseconds, after which measurements of the disk count half.
 	halfLife = 2e9
-	// idleNS is the time without reads after which nobody can be at work.
+	// idleNS is a time without reads after which the engine must have been idle, in nanoseconds.
 	idleNS = 50e6
 	// newest is the share of the newest sample in an average of samples.
 	newest = 0.25
 )
 
-// pace is what experience tells of time: how long the disk takes, and how long it is from a hint to
-// when its layer is due. Its clock is the times at which messages were sent; where they carry none
-// it knows nothing. All times are nanoseconds.
+// pace measures how long the disk takes, and how long after a hint its layer is due. Its clock is
+// the time at which messages were sent; if they carry no time it knows nothing. All times are in
+// nanoseconds.
 type pace struct {
 	now           int64
-	reads, demand int // under way; of these, on demand or urgent by now
+	reads, demand int // reads under way; those of them that are on demand or urgent
 
-	// time that has passed; with reads under way; with demand reads under way
+	// time passed; time with reads under way; time with demand reads under way
 	all, busy, wanted float64
 	done              float64 // reads that have ended
 
 	layers []layerPace
 }
 
-// layerPace is one layer's, for a few rows and for many.
+// layerPace is the pace of one layer, for few rows and for many.
 type layerPace struct {
-	lead   [2][farAhead + 1]float64 // from a hint so many layers ahead to the plan; 0 for not known
-	misses [2]float64               // demand reads a visit
-	seen   int64                    // misses until the last visit
-	crowd  int                      // of the last visit: 0 for few rows, 1 for many
+	lead   [2][farAhead + 1]float64 // from a hint to the plan, by layers ahead; 0 if unknown
+	misses [2]float64               // demand reads for each plan of the layer
+	seen   int64                    // misses until the last plan
+	crowd  int                      // of the last plan: 0 for few rows, 1 for many
 	hints  [farAhead + 1]due
 }
 
@@ -57,7 +57,7 @@ type due struct {
 
 func newPace(layers int) pace { return pace{layers: make([]layerPace, layers)} }
 
-// tick moves the clock to when a message was sent; its head may be nil.
+// tick moves the clock to the time at which a message was sent. Its head may be nil.
 func (p *pace) tick(head *stages.Step) {
 	if head == nil || head.SentNS <= p.now {
 		return
@@ -90,7 +90,7 @@ func (p *pace) asked(groups []stages.ReadGroup) {
 	}
 }
 
-// urged notes that somebody has come to wait for a read on a guess.
+// urged notes that a load has come to wait for a speculative read.
 func (p *pace) urged() { p.demand++ }
 
 // ended notes the end of a read.
@@ -102,14 +102,14 @@ func (p *pace) ended(demand bool) {
 	}
 }
 
-// foretold notes a hint and returns when its layer is due, as a key of the experience.
+// foretold notes a hint and returns what room needs to know about it.
 func (p *pace) foretold(m *stages.PrefetchExperts) due {
 	d := due{sentNS: m.SentNS, step: m.ID, wraps: m.Ahead > m.Layer, crowd: crowd(m.Batch)}
 	p.layers[m.Layer].hints[min(m.Ahead, farAhead)] = d
 	return d
 }
 
-// routed notes that a layer is due, and how many demand reads of it there were in all before.
+// routed notes that a layer is due. misses counts all demand reads of the layer so far.
 func (p *pace) routed(m *stages.LayerRouted, misses int64) {
 	l := &p.layers[m.Layer]
 	l.misses[l.crowd] += newest * (float64(misses-l.seen) - l.misses[l.crowd])
@@ -129,8 +129,8 @@ func (p *pace) routed(m *stages.LayerRouted, misses int64) {
 	}
 }
 
-// room returns how many reads the disk can do before a hint's layer is due, beyond those that go
-// first.
+// room returns how many more reads the disk can do before a hint's layer is due, after those that
+// go first.
 func (p *pace) room(m *stages.PrefetchExperts, d due) float64 {
 	lead := p.layers[m.Layer].lead[d.crowd][min(m.Ahead, farAhead)]
 	if lead == 0 || p.done < fewReads || p.busy == 0 {
@@ -143,7 +143,7 @@ func (p *pace) room(m *stages.PrefetchExperts, d due) float64 {
 	return room
 }
 
-// cost returns what a read for nothing takes from others, in reads.
+// cost returns what a useless read takes from other reads, in reads.
 func (p *pace) cost() float64 {
 	if p.all == 0 {
 		return slotCost

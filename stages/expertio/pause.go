@@ -3,14 +3,14 @@ package expertio
 import "github.com/moeflux/moeflux-actor/stages"
 
 const (
-	// pauseRows is the rows of one of the two halves of the window that speculation is judged by.
+	// pauseRows is the number of rows in each half of the window by which speculation is judged.
 	pauseRows = 32
-	// A pause lasts so many rows at first, and twice as many each time that the trial after it
-	// fails.
+	// The first pause lasts firstPause rows. Each time that the trial after a pause fails, the next
+	// one lasts twice as long, up to longestPause.
 	firstPause, longestPause = 64, 2048
 	// fewWasted is how many wasted reads are too few to judge by.
 	fewWasted = 4
-	// lateSaves is what a read saves, of its time, that is wanted while it is under way.
+	// lateSaves is the share of its time that a read saves if it is still under way when needed.
 	lateSaves = 0.5
 )
 
@@ -18,15 +18,15 @@ const (
 type pause struct {
 	rows          int        // of the window's newer half
 	saved, wasted [2]float64 // reads, in the newer and in the older half
-	left          int        // rows that are still to pass without speculation
+	left          int        // rows until the pause ends
 	next          int        // how long the next pause will be; 0 means firstPause
 }
 
 // on reports whether speculation is paused.
 func (p *pause) on() bool { return p.left > 0 }
 
-// visit notes that the layer was routed for so many rows and reports whether a pause begins or ends
-// with that. cost is what a wasted read takes from others, in reads.
+// visit notes that the layer was routed for some rows and reports whether a pause begins or ends
+// with that. cost is what a wasted read takes from other reads, in reads.
 func (p *pause) visit(rows int, cost float64) (begins, ends bool) {
 	if p.left > 0 {
 		p.left = max(0, p.left-rows)
@@ -51,7 +51,7 @@ func (p *pause) visit(rows int, cost float64) (begins, ends bool) {
 	return false, false
 }
 
-// judge notes that a layer is due, and pauses its speculation or tries it again.
+// judge notes that a layer is due. It may begin or end a pause of the layer's speculation.
 func (c *Core) judge(m *stages.LayerRouted, out *stages.Outbox) {
 	p, st := &c.pauses[m.Layer], &c.layers[m.Layer]
 	c.pace.routed(m, st.Misses)

@@ -6,21 +6,21 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// prefetch takes a hint: what it names is kept if it is in memory, and read if it is not and the
-// read is worth it.
+// prefetch handles a hint. Experts that are in memory are kept; others are read if that is worth
+// it.
 //
-// Reads are asked for in the order of the hint, the likeliest first, while there are spare slots
-// beyond a wave's worth, which is left to demand, and only into slots of experts that are less
-// likely themselves. Each is weighed in units of one read's time:
+// It asks for reads in the order of the hint, the likeliest first. A read needs a spare slot beyond
+// those of one wave, which are left to demand reads, and it never evicts an expert that is likelier
+// itself. Each read is weighed, in units of one read's time:
 //
 //	chance · saved > (1 - chance) · cost
 //
-// saved is how much of it the disk can do before its layer is due: the time that is left by
-// experience, less everything that the disk has to do before (reads under way, what the layers
-// between will miss, the reads asked for just now), at most 1; so what could not even begin in time
-// is not read. cost is what a read for nothing takes from others: the share of time in which the
-// disk has reads to do that somebody waits for, and slotCost for the slot that another expert had.
-// Before there is experience time is taken to suffice.
+// saved is the share of the read that the disk can do before the layer is due, at most 1: the time
+// left, by experience, less all that the disk has to do first (reads under way, the expected misses
+// of the layers between, and the reads of this hint so far). So a read that could not even begin in
+// time is not made. cost is what a useless read takes from others: the share of time in which the
+// disk is busy with reads that a load waits for, plus slotCost for the slot that it takes. Without
+// experience, prefetch assumes that there is enough time.
 func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	return nil
 }
 
-// checkHint reports a hint about experts that there are not.
+// checkHint reports a hint about a layer or an expert that does not exist.
 func (c *Core) checkHint(m *stages.PrefetchExperts) error {
 	if m.Layer < 0 || m.Layer >= c.cfg.Layers || m.Ahead < 0 {
 		return fmt.Errorf("expertio: experts are foretold for %v, %d layers ahead, of a model with %d layers", &m.Step, m.Ahead, c.cfg.Layers)
@@ -85,8 +85,7 @@ func (c *Core) checkHint(m *stages.PrefetchExperts) error {
 	return nil
 }
 
-// countUsed counts that an expert is wanted, if it was read for a prediction and nobody has wanted
-// it before.
+// countUsed counts the first use of an expert that was read for a prediction.
 func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	s := c.slots.at(id)
 	if !s.foretold {
@@ -103,15 +102,14 @@ func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	}
 }
 
-// countUnused counts as wasted what a slot was filled with, or should have been, if that was
-// foretold and nobody has wanted it.
+// countUnused counts a slot's expert as wasted if it was read for a prediction and never used.
 func (c *Core) countUnused(id stages.SlotID) {
 	if s := c.slots.at(id); s.foretold {
 		c.countWasted(s.key)
 	}
 }
 
-// countWasted counts a speculative read that nobody used. key is what the slot held, or -1.
+// countWasted counts a speculative read that was of no use. key is what the slot held, or -1.
 func (c *Core) countWasted(key int) {
 	if key >= 0 {
 		layer := key / c.cfg.Experts

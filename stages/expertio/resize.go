@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// shrinkAtOnce is how many slots one message gives up: giving memory back takes the system some 100
-// µs a slot, in which no stage works.
+// shrinkAtOnce is how many slots one message gives up. The system takes some 100 µs to free the
+// memory of a slot, in which no stage works.
 const shrinkAtOnce = 8
 
 // resize is the way to another number of slots.
@@ -26,8 +26,8 @@ type resizer struct {
 // limit returns how many slots there should be.
 func (r *resize) limit() int { return min(r.bounds[0], r.bounds[1]) }
 
-// shrinkOn makes the stage go on giving up slots. It sends it to itself, behind what others want of
-// it.
+// shrinkOn makes the stage give up more slots. It sends it to itself, so that messages of others
+// come first.
 type shrinkOn struct{ stages.Outside }
 
 // resizeSlots sets a bound of the number of slots. Callers who still wait for an earlier one of the
@@ -47,7 +47,7 @@ func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
 	}
 }
 
-// shrink gives up slots that are too many: empty ones, then those of the experts that should leave
+// shrink gives up surplus slots: empty ones first, then those of the experts that should leave
 // first. Slots in use are given up when they come home.
 func (c *Core) shrink(out *stages.Outbox) {
 	for n := 0; c.slots.live() > c.resize.limit(); n++ {

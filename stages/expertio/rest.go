@@ -2,9 +2,9 @@ package expertio
 
 import "fmt"
 
-// AtRest reports, as an error, what the stage still holds although no step is in flight and no read
-// under way: waves, credits, pins, slots that neither hold an expert nor can be taken. Tests ask
-// it.
+// AtRest returns an error if the stage still holds anything although no step is in flight and no
+// read is under way: waves, credits, pins, or slots that neither hold an expert nor can be taken.
+// It is for tests.
 func (c *Core) AtRest() error {
 	if len(c.queue) != 0 || c.inUse != 0 {
 		return fmt.Errorf("expertio: %d loads wait, %d ring credits never came back", len(c.queue), c.inUse)

@@ -6,7 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// send passes on the waves that are due, while the ring has credits.
+// send sends the waves that are due, while the ring has credits.
 func (c *Core) send(out *stages.Outbox) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {
@@ -26,15 +26,15 @@ func (c *Core) send(out *stages.Outbox) {
 	c.queue = rest
 }
 
-// due reports whether a wave of the load should go now: the rest of it, a full wave, or, if the
-// device has no experts to compute, whatever is there. So a layer whose experts are in memory is
-// one wave; where some are missing the others are computed meanwhile; and while the device is busy
-// what arrives gathers, so that quick reads do not make many small waves.
+// due reports whether a wave of the load should be sent now: the rest of the load, a full wave, or,
+// if the device has no experts to compute, whatever is ready. So a layer whose experts are in
+// memory is one wave. If some are missing, the device computes the others meanwhile. While the
+// device is busy, experts gather, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
 	return l.failed == nil && l.ready > 0 && (c.inUse == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
 
-// sendWave makes a wave of what is ready, up to the size of one.
+// sendWave sends a wave of what is ready, at most WaveSlots experts.
 func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
 	var slots []stages.SlotID
@@ -58,8 +58,7 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	out.Send(stages.Dispatch, m)
 }
 
-// sendEnd ends a layer of which nothing is left but what was lost. It carries no slots and takes no
-// credit.
+// sendEnd ends a layer whose remaining uses are all lost. It carries no slots and takes no credit.
 func (c *Core) sendEnd(l *load, out *stages.Outbox) {
 	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
 	c.end(l, m)
@@ -92,8 +91,8 @@ func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
 	return nil
 }
 
-// drainStep drops the loads of a failed step. What is being read for them stays, and becomes
-// resident; waves that were sent come home.
+// drainStep drops the loads of a failed step. Experts that are being read for them still become
+// resident, and waves that were sent come home.
 func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {

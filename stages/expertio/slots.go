@@ -23,30 +23,29 @@ type slot struct {
 	state       state
 	speculative bool     // being read for a prediction, or warm
 	foretold    bool     // read for a prediction and not used since
-	urgent      bool     // being read for a prediction, and somebody has come to wait for it
+	urgent      bool     // being read for a prediction, and a load has come to wait for it
 	warm        bool     // being read because earlier runs used the expert
-	doomed      bool     // being read, and to be emptied then unless somebody has come to wait
+	doomed      bool     // being read, and to be emptied when read unless a load waits by then
 	gen         uint32   // counts reads into the slot
 	key         int      // layer·Experts + expert, or -1 when free or gone
 	pins        int      // uses that have it
 	waiting     []waiter // while filling
 }
 
-// slots is the pool. A slot can be taken if it is in the list of empty ones or its expert is in the
-// order of those that may leave: a resident one without pins.
+// slots is the pool. A slot can be taken if it is empty, or if its expert may leave: a resident
+// expert without pins is in order.
 type slots struct {
 	experts   int // of a layer
 	all       []slot
-	byKey     []int32 // slot+1 of each key, 0 for none
+	byKey     []int32 // [keys], slot+1, or 0 for none
 	empty     []stages.SlotID
 	gone      []stages.SlotID
 	residents int           // slots that hold an expert
-	order     *policy.Order // nil if nothing ever leaves
+	order     *policy.Order // which expert leaves first; nil if none ever does
 	evictions []int64       // [layers]
 }
 
-// init makes the pool of a model of such a size. With mapped experts every expert has its slot for
-// ever.
+// init makes a pool of n slots. Mapped experts have their slots from the start and keep them.
 func (p *slots) init(n, layers, experts int, mapped bool) error {
 	p.experts = experts
 	p.all = make([]slot, n)
@@ -74,7 +73,7 @@ func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.a
 
 func (p *slots) at(id stages.SlotID) *slot { return &p.all[id] }
 
-// live returns how many slots there are, without those that were given up.
+// live returns the number of slots, without those that were given up.
 func (p *slots) live() int { return len(p.all) - len(p.gone) }
 
 // spare returns how many slots could be taken now.
@@ -86,8 +85,8 @@ func (p *slots) spare() int {
 	return n
 }
 
-// spareFor reports whether a slot is empty, or the expert that should leave is less likely to be
-// picked at its layer's next turn than by this chance.
+// spareFor reports whether there is a slot for an expert with this chance: an empty one, or that of
+// the expert that should leave next, if that is less likely to be picked at its layer's next turn.
 func (p *slots) spareFor(chance float64) bool {
 	if len(p.empty) > 0 {
 		return true
@@ -104,7 +103,7 @@ func (p *slots) find(key int) (stages.SlotID, bool) {
 	return stages.SlotID(i - 1), i != 0
 }
 
-// routed tells the order what a layer's router picked for so many rows.
+// routed tells the order what a layer's router picked for some rows.
 func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
 	if p.order == nil {
 		return
@@ -113,21 +112,22 @@ func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
 	for _, u := range uses {
 		key := layer*p.experts + int(u.Expert)
 		p.order.Use(key, len(u.Pairs))
-		if _, ok := p.find(key); ok { // until the load has it
+		if _, ok := p.find(key); ok { // it must stay until the load has pinned it
 			p.order.Expect(key, 1)
 		}
 	}
 }
 
-// foretell tells the order with which chance an expert is picked at its layer's next turn.
+// foretell tells the order the chance that an expert is picked at its layer's next turn.
 func (p *slots) foretell(key int, chance float32) {
 	if p.order != nil {
 		p.order.Expect(key, float64(chance))
 	}
 }
 
-// take empties a slot for a new expert, which is then filling: an empty one, or that of the expert
-// that should leave. evicted is the key of a foretold expert that was thrown out unused, or -1.
+// take takes a slot for a new expert, an empty one or that of the expert that should leave first,
+// and marks it as filling. evicted is the key of an expert that was evicted although it had been
+// read for a prediction and never used, or -1.
 func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	if id, evicted, ok = p.vacate(); !ok {
 		return id, evicted, ok
@@ -140,7 +140,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	return id, evicted, true
 }
 
-// giveUp takes a slot out of the pool until comeBack. What it returns is as of take.
+// giveUp takes a slot out of the pool until comeBack. It returns what take does.
 func (p *slots) giveUp() (id stages.SlotID, evicted int, ok bool) {
 	if id, evicted, ok = p.vacate(); !ok {
 		return id, evicted, ok
@@ -151,7 +151,7 @@ func (p *slots) giveUp() (id stages.SlotID, evicted int, ok bool) {
 	return id, evicted, true
 }
 
-// comeBack makes the slot that was given up last an empty one.
+// comeBack returns the slot that was given up last to the pool, empty.
 func (p *slots) comeBack() {
 	last := len(p.gone) - 1
 	id := p.gone[last]
@@ -160,7 +160,7 @@ func (p *slots) comeBack() {
 	p.empty = append(p.empty, id)
 }
 
-// vacate finds a slot whose expert, if it holds one, is then nowhere.
+// vacate finds an empty slot, or evicts an expert from one.
 func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
 	if last := len(p.empty) - 1; last >= 0 {
 		id, p.empty = p.empty[last], p.empty[:last]
@@ -204,7 +204,7 @@ func (p *slots) clear(id stages.SlotID) {
 	p.rest(id)
 }
 
-// unpin takes one pin back; the last lets a resident expert leave.
+// unpin removes a pin. A resident expert without pins may leave.
 func (p *slots) unpin(id stages.SlotID) error {
 	s := p.at(id)
 	if s.pins <= 0 {
@@ -215,7 +215,7 @@ func (p *slots) unpin(id stages.SlotID) error {
 	return nil
 }
 
-// rest puts a slot that nobody has pinned where take finds it.
+// rest puts a slot without pins where take finds it.
 func (p *slots) rest(id stages.SlotID) {
 	s := p.at(id)
 	switch {
@@ -236,7 +236,7 @@ func (p *slots) filled(id stages.SlotID) {
 	p.rest(id)
 }
 
-// spoil makes a slot free whose read has failed. Loads that have it pinned give it back later.
+// spoil frees a slot whose read has failed. Loads that have it pinned give it back later.
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
@@ -245,7 +245,7 @@ func (p *slots) spoil(id stages.SlotID) {
 	p.rest(id)
 }
 
-// forget takes the pin of a load that is given up.
+// forget removes the pin of a load that is given up.
 func (p *slots) forget(id stages.SlotID, l *load) {
 	s := p.at(id)
 	for i, w := range s.waiting {
@@ -258,7 +258,7 @@ func (p *slots) forget(id stages.SlotID, l *load) {
 	invariants.Check(err == nil, "%v", err)
 }
 
-// dropAll empties a list and lets go of what it held.
+// dropAll empties a list and clears its memory.
 func dropAll(w []waiter) []waiter {
 	clear(w)
 	return w[:0]

@@ -7,20 +7,19 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// warmAtOnce is how many experts are read at once for a warm start: enough to keep a disk busy, few
-// enough that a read that somebody waits for, which goes before all that have not begun, waits for
-// little.
+// warmAtOnce is how many experts a warm start reads at once: enough to keep a disk busy, and few
+// enough that a demand read, which goes before all reads that have not begun, hardly waits.
 const warmAtOnce = 4
 
-// warm is the experts that are read before anybody asks for them: those that earlier runs used
-// most, and all others where all have a slot.
+// warm is the experts that are read before they are needed: those that earlier runs used most and,
+// if there is a slot for every expert, all others too.
 type warm struct {
 	keys    []int32 // not read yet, most used first, then in the order of the files
 	on      bool
 	reading int
 }
 
-// seed takes over what is known from earlier runs, and notes what can be read without knowing more.
+// seed uses what is known from earlier runs and lists the experts for a warm start.
 func (c *Core) seed() {
 	for k, p := range c.cfg.Chances {
 		c.slots.order.Seed(k, p)
@@ -40,8 +39,8 @@ func (c *Core) seed() {
 	}
 }
 
-// warmUp reads experts into empty slots while nothing else is being read, and leaves a wave's worth
-// of slots to demand.
+// warmUp reads experts into empty slots while nothing else is being read. It leaves the slots of
+// one wave to demand reads.
 func (c *Core) warmUp(out *stages.Outbox) {
 	if !c.warm.on {
 		return

@@ -10,48 +10,48 @@ import (
 // Config sizes the stage.
 type Config struct {
 	Layers, Experts int
-	First           int // the first layer with a router; those behind it all have one
+	First           int // the first layer with a router; all layers after it have one
 	TopK            int
 	Rule            Rule
-	LastToken       bool // foretell by the row before
-	NextGate        bool // foretell by the next layers' routers
-	// Ahead is how many layers ahead experts are foretold, 1 or 2; 0 means 1.
+	LastToken       bool // predict from the row before
+	NextGate        bool // predict from the next layers' routers
+	// Ahead is how many layers ahead experts are predicted, 1 or 2; 0 means 1.
 	Ahead int
-	// AheadRows is the most rows of a step that are looked at one by one. Of more, most experts of
-	// a layer are wanted by some row, and whole layers are foretold.
+	// AheadRows is the largest number of rows in a step that are predicted one by one. Of more
+	// rows, some row picks almost any expert of a layer, and the layer is predicted as a whole.
 	AheadRows     int
-	PrefetchSlots int // most experts that one hint names
+	PrefetchSlots int // the most experts in one hint
 }
 
 // Core is the stage.
 type Core struct {
 	cfg  Config
 	past map[stages.SeqID]*past
-	rule chooser // what routers foretell is chosen by
+	rule chooser // turns scores ahead into picks
 
 	last  *lastToken
 	gates [2]predictor // by the router input one and two layers before
-	open  []*foretold  // of layers that are not routed yet
+	open  []*foretold  // for layers that are not routed yet
 	spare []*foretold
 
 	layers  []stages.LayerStats // the fields that are the router's
-	rows    []int64             // [layers] that were routed
+	rows    []int64             // [layers], rows that were routed
 	union   union
 	guesses []guess
-	mark    []bool  // [experts], all false between calls
+	mark    []bool  // [experts]; all false between calls
 	counts  []int32 // [experts]
 }
 
 // past is what a sequence's last row picked.
 type past struct {
 	picks [][]int32     // [layers]; nil before the first row
-	step  stages.StepID // the last that was routed, and its layer
+	step  stages.StepID // the last step that was routed, and its layer
 	layer int
 }
 
 var _ stages.Core = (*Core)(nil)
 
-// New returns the stage without predictions.
+// New returns the stage, without any predictions yet.
 func New(cfg Config) *Core {
 	cfg.Ahead = max(1, cfg.Ahead)
 	c := &Core{
@@ -101,7 +101,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-// check reports a message about a layer that there is not.
+// check reports a message about a layer that does not exist.
 func (c *Core) check(s *stages.Step) error {
 	if s.Batch == nil || s.Layer < 0 || s.Layer >= c.cfg.Layers {
 		return fmt.Errorf("router: message for %v of a model with %d layers", s, c.cfg.Layers)
@@ -134,8 +134,8 @@ func (c *Core) picksReady(m *stages.PicksReady, out *stages.Outbox) error {
 	return nil
 }
 
-// pick fills the plan's picks and weights. A row whose scores are no numbers is lost, and its
-// sequence with it: it gets the first experts, for nothing.
+// pick fills in the plan's picks and weights. A row with a score that is not a finite number is
+// lost, and its sequence with it. The row gets the first experts with weights of 0.
 func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
 	k := c.cfg.TopK
 	copy(plan.Picks, m.Picks)
@@ -152,8 +152,8 @@ func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
 	return nil
 }
 
-// lose adds the sequence of a row to the losses, unless it is there: the first error of a sequence
-// is the one that is told.
+// lose adds the sequence of a row to the losses, unless it is there already. Only the first error
+// of a sequence is reported.
 func lose(losses []stages.Loss, m *stages.PicksReady, row int, err error) []stages.Loss {
 	seq := m.Batch.Segments[m.Batch.SegmentOf(row)].Seq
 	for _, l := range losses {
@@ -164,7 +164,8 @@ func lose(losses []stages.Loss, m *stages.PicksReady, row int, err error) []stag
 	return append(losses, stages.Loss{Seq: seq, Err: &stages.StepError{Stage: stages.Router, Layer: m.Layer, Err: err}})
 }
 
-// remember counts, learns, and keeps each sequence's last picks for its next row.
+// remember counts the picks, learns from them, and keeps each sequence's last picks for its next
+// row.
 func (c *Core) remember(m *stages.PicksReady, plan *stages.RoutePlan) {
 	k, st := c.cfg.TopK, &c.layers[m.Layer]
 	c.rows[m.Layer] += int64(len(m.Batch.Rows))
@@ -188,7 +189,7 @@ func (c *Core) remember(m *stages.PicksReady, plan *stages.RoutePlan) {
 	}
 }
 
-// pastOf returns what a sequence's last row picked.
+// pastOf returns the past of a sequence, which is empty at first.
 func (c *Core) pastOf(seq stages.SeqID) *past {
 	p := c.past[seq]
 	if p == nil {
@@ -198,7 +199,7 @@ func (c *Core) pastOf(seq stages.SeqID) *past {
 	return p
 }
 
-// learnPast learns from one row and returns how many experts it shares with the row before.
+// learnPast learns from one row and returns how many of its experts the row before picked too.
 func (c *Core) learnPast(layer int, before, now []int32) (same int64) {
 	c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: before})
 	c.marked(now, func() {
@@ -212,7 +213,7 @@ func (c *Core) learnPast(layer int, before, now []int32) (same int64) {
 	return same
 }
 
-// learnAhead learns from what was foretold for a layer, row by row.
+// learnAhead learns, row by row, from what was predicted for a layer.
 func (c *Core) learnAhead(f *foretold, plan *stages.RoutePlan) {
 	k, st := c.cfg.TopK, &c.layers[f.layer]
 	tried, right := &st.AheadPicks, &st.AheadHits
@@ -248,7 +249,7 @@ func (c *Core) marked(experts []int32, f func()) {
 
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	if m.Stats == nil {
-		return errors.New("router: figures are asked for, but there is no place for them")
+		return errors.New("router: CollectStats has no Stats")
 	}
 	m.Stats.Layers = make([]stages.LayerStats, len(c.layers))
 	for i, l := range c.layers {

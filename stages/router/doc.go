@@ -1,9 +1,17 @@
-// Package router is the stage that turns picks into plans. The device has chosen each row's experts
-// and weights; the router sorts them by expert (stages.RoutePlan), so that an expert which several
-// rows picked is read and computed once.
+// Package router is the stage that turns a layer's picks into a plan, and predicts picks.
 //
-// It also predicts the picks of the next layers, and of the next row: from what the row before
-// picked in the same layer, from the routers of the next layers applied to this layer's input, or
-// from both. Each guess has a chance, which is what experience says of such guesses. The router
-// owns the predictions of each sequence and layer.
+// Dispatch sends it what the device has picked for each row of a layer (PicksReady). The router
+// sorts the picks by expert into a RoutePlan and sends that to expert-IO (LayerRouted). It predicts
+// the picks of layers to come from three kinds of evidence: what the row before picked in the same
+// layer; the scores of the layer's router for the router input one or two layers before; or both.
+// Each predicted expert has a chance, which is how often guesses with such evidence were right
+// before. The router sends the likeliest ones as hints (PrefetchExperts). It owns the predictions
+// of each sequence and layer.
+//
+//	core.go        messages; plans; learning
+//	hint.go        which layers get hints, and when
+//	predictor.go   the three kinds of evidence
+//	experience.go  how often each kind was right
+//
+// To add a message, add a case to Core.Step; package stages has the other steps.
 package router

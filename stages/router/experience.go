@@ -1,21 +1,21 @@
 package router
 
 const (
-	// priorWeight is how many guesses the first opinion of a kind of evidence weighs.
+	// priorWeight is the number of guesses that the prior of a kind of evidence counts as.
 	priorWeight = 8
-	// memory is how many guesses of a kind are remembered: then older ones count half.
+	// memory is the number of guesses of a kind after which all earlier ones count half.
 	memory = 512
-	// priorRanks is the ranks of the tables below: eighths of twice the picks.
+	// priorRanks is the number of ranks in the tables below, each an eighth of twice the picks.
 	priorRanks = 8
 )
 
-// First opinions: shares of guesses that were right on 8,192 tokens of held-out source by the demo
-// model, all layers together (docs/experiments.md). Whatever the model, a few tokens correct them.
+// Priors: the shares of guesses that were right for the demo model on 8,192 tokens of held-out
+// source, over all layers (docs/experiments.md). A few tokens correct them for any other model.
 var (
-	// lastPrior is of the row before's picks, from heavy to light.
+	// lastPrior is for the picks of the row before, from heavy to light.
 	lastPrior = [4]float32{0.48, 0.44, 0.36, 0.30}
-	// gatePriors is of the scores' ranks, from one and from two layers before, by what is known of
-	// the row before.
+	// gatePriors is for the ranks of scores from one and from two layers before, by what is known
+	// of the row before.
 	gatePriors = [2][pastKinds][priorRanks]float32{
 		{
 			pastUnknown: {0.96, 0.89, 0.75, 0.53, 0.29, 0.17, 0.10, 0.07},
@@ -28,12 +28,12 @@ var (
 			picked:      {0.97, 0.91, 0.82, 0.70, 0.54, 0.43, 0.37, 0.32},
 		},
 	}
-	// unrankedPriors is of picks of the row before that are not among the ranks.
+	// unrankedPriors is for picks of the row before that are not among the ranks.
 	unrankedPriors = [2]float32{0.06, 0.14}
 )
 
-// experience is how often guesses of each kind of evidence were right, layer by layer: that is the
-// chance of the next one.
+// experience counts, layer by layer, how often guesses with each kind of evidence were right. That
+// share is the chance of the next such guess.
 type experience struct {
 	prior []float32 // [kinds]
 	cells []cell    // [layers, kinds]

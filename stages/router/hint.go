@@ -9,13 +9,14 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// leastChance is what is worth a message: less is not read, and protects next to nothing.
+// leastChance is the least chance worth a message. An expert with less is not read, and hardly
+// protected.
 const leastChance = 1.0 / 16
 
-// union is the chances of one layer's experts over all rows of a step, taken as independent of each
-// other.
+// union combines the chances of one layer's experts over all rows of a step, as if the rows were
+// independent.
 type union struct {
-	miss []float32 // [experts] the chance that no row picks it; 1 for those that are not listed
+	miss []float32 // [experts], the chance that no row picks it; 1 for experts not in list
 	list []likely
 }
 
@@ -50,7 +51,7 @@ func (u *union) one(expert int32, chance float32) {
 	u.miss[expert] *= 1 - min(1, chance)
 }
 
-// fill puts the likeliest experts into a hint, at most so many, and empties the union.
+// fill puts the likeliest experts into a hint, at most most of them, and empties the union.
 func (u *union) fill(hint *stages.PrefetchExperts, most int) {
 	for i, l := range u.list {
 		u.list[i].chance = 1 - u.miss[l.expert]
@@ -69,7 +70,7 @@ func (u *union) fill(hint *stages.PrefetchExperts, most int) {
 	u.list = u.list[:0]
 }
 
-// send sends what the union holds as a hint for a layer, if it holds anything.
+// send sends the union as a hint for a layer, unless it is empty.
 func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
 	s.Layer = layer
 	hint := out.Spent().PrefetchExperts(s, ahead)
@@ -81,8 +82,8 @@ func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
 	out.Send(stages.ExpertIO, hint)
 }
 
-// beginLayer foretells what can be foretold without scores: Config.Ahead layers on, and when a step
-// begins all up to there.
+// beginLayer predicts what can be predicted without scores: the layer Config.Ahead layers on and,
+// when a step begins, all layers up to there.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
@@ -107,8 +108,8 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	return nil
 }
 
-// asBefore foretells a layer by the row before of each sequence, unless that layer of the step is
-// routed already.
+// asBefore predicts a layer from the row before of each sequence, unless the layer is routed
+// already in this step.
 func (c *Core) asBefore(s *stages.Step, layer int) {
 	for _, g := range s.Batch.Segments {
 		p := c.past[g.Seq]
@@ -120,10 +121,10 @@ func (c *Core) asBefore(s *stages.Step, layer int) {
 	}
 }
 
-// popular foretells a layer for so many rows that most of its experts will be wanted by one or
-// another: by how often each was picked until now.
+// popular predicts a layer for so many rows that most of its experts will be picked by one or
+// another. It goes by how often each expert has been picked.
 func (c *Core) popular(layer, rows int) {
-	const weight = 16 // rows that the opinion that all are alike weighs
+	const weight = 16 // rows that the prior, by which all experts are alike, counts as
 	st := &c.layers[layer]
 	alike := float64(weight*c.cfg.TopK) / float64(c.cfg.Experts)
 	for e, n := range st.Uses {
@@ -132,8 +133,8 @@ func (c *Core) popular(layer, rows int) {
 	}
 }
 
-// again foretells the first layers of the next row of the step's sequences: what this row picked
-// there.
+// again predicts the first layers of the next row of each sequence in the step: what this row
+// picked there.
 func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	if !c.cfg.LastToken {
 		return
@@ -147,7 +148,7 @@ func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	}
 }
 
-// describe answers what is known of a sequence's next row.
+// describe answers with the predictions for a sequence's next row.
 func (c *Core) describe(m *stages.DescribePredictions, out *stages.Outbox) {
 	a := new(stages.PredictionsDescribed)
 	if m.Layer < c.cfg.First || m.Layer >= c.cfg.Layers {
@@ -161,7 +162,7 @@ func (c *Core) describe(m *stages.DescribePredictions, out *stages.Outbox) {
 	out.Answer(m.Caller, a)
 }
 
-// foretold is what scores ahead foretold for one layer of a step, kept until that layer is routed.
+// foretold is what scores ahead predicted for one layer of a step, kept until that layer is routed.
 type foretold struct {
 	step    stages.StepID
 	layer   int
@@ -193,7 +194,7 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 	return nil
 }
 
-// foretell guesses row by row and unites what is wanted.
+// foretell guesses row by row and, if wanted, adds the guesses to the union.
 func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted bool) {
 	e := c.cfg.Experts
 	for _, g := range b.Segments {
@@ -223,8 +224,8 @@ func (c *Core) newForetold() *foretold {
 	return f
 }
 
-// settle removes what was foretold for a layer of a step, or for all its layers if layer is
-// negative, and tells f of it first.
+// settle removes what was predicted for a layer of a step, or for all its layers if layer is
+// negative. It calls f with each prediction first.
 func (c *Core) settle(id stages.StepID, layer int, f func(*foretold)) {
 	rest := c.open[:0]
 	for _, o := range c.open {

@@ -4,11 +4,11 @@ import "github.com/moeflux/moeflux-actor/model/route"
 
 import "slices"
 
-// predictor foretells what a row of a layer will pick.
+// predictor predicts what a row of a layer will pick.
 type predictor interface {
-	// foretell appends the experts that the row may pick, each once, with the chance that it does.
+	// foretell appends the experts that the row may pick, each once, with their chances.
 	foretell(dst []guess, s sight) []guess
-	// learn takes note of what became of one row's guesses; picked is [experts].
+	// learn learns which of one row's guesses were right; picked is [experts].
 	learn(layer int, guesses []guess, picked []bool)
 }
 
@@ -17,35 +17,34 @@ type sight struct {
 	layer int
 	// [experts] of the layer's router, applied to the router input of a layer before
 	scores []float32
-	// [TopK] what the row before picked in this layer, heaviest first; nil if that is not known
+	// [TopK], what the row before picked in this layer, heaviest first; nil if unknown
 	past []int32
 }
 
 // guess is an expert that a row may pick.
 type guess struct {
 	expert int32
-	kind   int16 // of the evidence, as the predictor's experience counts it
-	// among the scores, 0 for the best; of an expert that is not among those looked at, their
-	// number
+	kind   int16 // of evidence, an index into the predictor's experience
+	// among the scores, 0 for the best; for an expert that is not ranked, the number of ranks
 	rank   int16
 	chance float32
 }
 
-// lastToken foretells the experts that the row before picked in the same layer. The evidence is how
-// heavy the pick was.
+// lastToken predicts the experts that the row before picked in the same layer. The evidence is the
+// rank of the pick by weight.
 type lastToken struct{ experience }
 
-// nextGate foretells the experts for which the layer's router gives the best scores on the router
-// input of a layer before. The evidence is the rank, twice as many as are picked: among those just
-// behind, one in four is.
+// nextGate predicts the experts with the best scores of the layer's router, applied to the router
+// input of an earlier layer. The evidence is the rank. It ranks twice as many experts as a row
+// picks: of those just after the picks, one in four is picked.
 type nextGate struct {
 	experience
 	rule *chooser
 	top  []int32
 }
 
-// both is nextGate whose evidence is also whether the row before picked the expert, which sets
-// ranks far apart; and it foretells the others of that row too.
+// both is nextGate with more evidence: whether the row before picked the expert, which makes much
+// of a difference at every rank. It also predicts the other experts of that row.
 type both struct{ nextGate }
 
 var (
@@ -54,7 +53,7 @@ var (
 	_ predictor = (*both)(nil)
 )
 
-// What both knows of the row before; the kind of evidence is three times the rank and this.
+// What both knows of the row before. The kind of evidence is three times the rank, plus this.
 const (
 	pastUnknown = iota
 	notPicked
@@ -70,7 +69,7 @@ func newLastToken(layers, k int) *lastToken {
 	return &lastToken{newExperience(layers, prior)}
 }
 
-// newNextGate returns the predictor by the router input so many layers before, 1 or 2.
+// newNextGate returns the predictor for scores from ahead layers before, 1 or 2.
 func newNextGate(layers, experts, k, ahead int, rule *chooser) *nextGate {
 	p := &nextGate{rule: rule, top: make([]int32, min(2*k, experts))}
 	var prior []float32
@@ -90,7 +89,7 @@ func newBoth(layers, experts, k, ahead int, rule *chooser) *both {
 			prior = append(prior, gatePriors[ahead-1][past][rank*priorRanks/(2*k)])
 		}
 	}
-	for range pastKinds { // of an expert of the row before that is not among the ranks
+	for range pastKinds { // for an expert of the row before that is not ranked
 		prior = append(prior, unrankedPriors[ahead-1])
 	}
 	p.experience = newExperience(layers, prior)

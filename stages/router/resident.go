@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// stepRouted counts what the device has routed by itself: then every expert is in memory, each use
-// is a hit, and nothing need be foretold.
+// stepRouted counts what the device has routed by itself. Every expert is in memory then, so each
+// use is a hit and nothing need be predicted.
 func (c *Core) stepRouted(m *stages.StepRouted) error {
 	if m.Batch == nil || len(m.Picks) != (c.cfg.Layers-c.cfg.First)*len(m.Batch.Rows)*c.cfg.TopK {
 		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)
@@ -22,7 +22,7 @@ func (c *Core) stepRouted(m *stages.StepRouted) error {
 	return nil
 }
 
-// countUses counts a layer's picks and, as hits, its different experts.
+// countUses counts a layer's picks, and each different expert as a hit.
 func (c *Core) countUses(layer int, picks []int32) {
 	st := &c.layers[layer]
 	c.rows[layer] += int64(len(picks) / c.cfg.TopK)
@@ -43,8 +43,8 @@ func (c *Core) countUses(layer int, picks []int32) {
 	}
 }
 
-// countSame counts the picks of a segment's rows that the row before had picked, too, and keeps the
-// last row's.
+// countSame counts those picks of a segment's rows that the row before picked too, and keeps the
+// picks of the last row.
 func (c *Core) countSame(layer int, m *stages.StepRouted, g stages.Segment, picks []int32) {
 	k, st := c.cfg.TopK, &c.layers[layer]
 	p := c.pastOf(g.Seq)

@@ -5,12 +5,12 @@ import "github.com/moeflux/moeflux-actor/model/route"
 // Rule is how the model's layers choose experts.
 type Rule struct {
 	route.Rule
-	// Bias, [layers][experts], is added for the choice and not for the weights. nil, or nil for a
-	// layer, means none.
+	// Bias, [layers][experts], is added to scores for the choice, but not for the weights. nil, or
+	// nil for a layer, means none.
 	Bias [][]float32
 }
 
-// bias returns a layer's.
+// bias returns the bias of a layer, or nil.
 func (r *Rule) bias(layer int) []float32 {
 	if r.Bias == nil {
 		return nil
@@ -24,7 +24,7 @@ type chooser struct {
 	memory route.Chooser
 }
 
-// rank returns what the choice goes by.
+// rank returns the keys that the choice goes by.
 func (c *chooser) rank(layer int, scores []float32) []float32 {
 	return c.memory.Keys(&c.Rule.Rule, c.bias(layer), scores)
 }
