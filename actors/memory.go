@@ -6,21 +6,21 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The reserve is memory that the engine leaves alone: for its heap and scratch, for others, and for
-// what the governor is too late for. A sixteenth of what is available, and no less than
-// leastReserve, unless hardly more than that is there.
+// The reserve is memory that the engine leaves alone: for its heap and scratch, for other programs,
+// and for what the governor cannot react to in time. It is a sixteenth of what is available, but at
+// least leastReserve, unless hardly more than that is there.
 const (
 	reserveShare = 16
 	leastReserve = 256 << 20
 )
 
-// reserveOf returns the reserve of so much memory.
+// reserveOf returns the part of available memory that is left alone.
 func reserveOf(available int64) int64 {
 	return min(max(available/reserveShare, leastReserve), available/4)
 }
 
 // MemoryError reports that a model cannot run in the memory that is there. Need is the sum of the
-// fields behind it.
+// fields after Available.
 type MemoryError struct {
 	Need, Available int64 // bytes
 	Weights         int64 // all but the experts
@@ -54,8 +54,8 @@ func (e *ContextMemoryError) Error() string {
 // stride returns the bytes from slot to slot.
 func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign }
 
-// stateShare returns what is kept for the state of a sequence: all of a context that was asked for,
-// else what takes a sixteenth of the memory at most. Longer texts take it from the expert slots
+// stateShare returns what is set aside for the state of a sequence: all of a context that was asked
+// for, otherwise at most a sixteenth of the memory. Longer texts take memory from the expert slots
 // later.
 func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	positions := or(cfg.Context, m.MaxPositionEmbeddings)
@@ -69,7 +69,7 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	return i.StateBytes + share
 }
 
-// checkLeast reports that not even so many bytes of slots are to be had.
+// checkLeast reports that not even a least number of bytes for slots is available.
 func (i *Info) checkLeast(slots int64) error {
 	e := &MemoryError{
 		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + i.KVBytesPerPos*pageRows, Slots: slots,
