@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
-// everyOp is one of each operation, large enough for all threads where that pays.
+// everyOp returns one of each operation, large enough for all threads if that pays.
 func everyOp(t testing.TB, d *Device) *gpu.Commands {
 	const rows, dim, heads = 16, 256, 4
 	f := func(n int) gpu.View { return benchFloats(t, d, n) }
@@ -57,7 +57,8 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 	return c
 }
 
-// TestNoAllocations runs one of each operation: in the steady state nothing is allocated.
+// TestNoAllocations checks that running one of each operation allocates nothing in the steady
+// state.
 func TestNoAllocations(t *testing.T) {
 	for _, cfg := range allConfigs(1, 3) {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {

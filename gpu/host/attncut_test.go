@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 )
 
-// TestSpanCut wants every head of every span of every tile in one chunk, and runs of spans that are
-// a thread's own.
+// TestSpanCut checks that every head of every span of every tile is in exactly one chunk, and that
+// a thread's runs of spans are its own.
 func TestSpanCut(t *testing.T) {
 	for _, tiles := range []int{1, 3} {
 		for _, heads := range []int{1, 2, 5} {
@@ -47,7 +47,8 @@ func TestSpanCut(t *testing.T) {
 	}
 }
 
-// TestMultiplyAhead wants the bits of multiply, and next moved to last and no further.
+// TestMultiplyAhead checks that the bits are those of multiply, and that next advances to last and
+// no further.
 func TestMultiplyAhead(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	eachVectors(t, func(t *testing.T, v *vectors) {
@@ -77,8 +78,8 @@ func TestMultiplyAhead(t *testing.T) {
 	})
 }
 
-// exactAttention is a row's attention in float64: of a head over n positions of keys and values [n,
-// dim].
+// exactAttention is a row's attention in float64, for one head over n positions of keys and values
+// [n, dim].
 func exactAttention(q []float32, keys, values func(p int) []float32, n int, scale float64) []float64 {
 	weights, sum, y := make([]float64, n), 0., make([]float64, len(q))
 	top := math.Inf(-1)
@@ -101,9 +102,9 @@ func exactAttention(q []float32, keys, values func(p int) []float32, n int, scal
 	return y
 }
 
-// TestFewRows holds attention of few rows against its definition, and its bits against those of the
-// same rows among many, which take another way: for texts that end at odd places of spans, blocks
-// and pages, any threads, several segments.
+// TestFewRows compares attention of few rows with its definition, and its bits with those of the
+// same rows among many, which take another path. Texts end at odd places of spans, blocks and
+// pages, with any number of threads and several segments.
 func TestFewRows(t *testing.T) {
 	const heads, kvHeads, dim, scale, most = 12, 4, 48, 0.2, 1400
 	rng := rand.New(rand.NewPCG(11, 12))

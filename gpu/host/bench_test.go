@@ -36,7 +36,7 @@ func benchBytes(b testing.TB, d *Device, n int) gpu.View {
 	return gpu.View{Buf: buf}
 }
 
-// benchMatrix returns a matrix whose codes are random and whose scales are small.
+// benchMatrix returns a matrix with random codes and small scales.
 func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Matrix {
 	b.Helper()
 	m := gpu.Matrix{Rows: rows, Cols: cols, Format: f, Weight: benchBytes(b, d, f.WeightBytes(rows, cols))}
@@ -62,7 +62,7 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 
 var q4 = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
 
-// threadCounts are one and all.
+// threadCounts returns one and all.
 func threadCounts() []int {
 	if n := runtime.GOMAXPROCS(0); n > 1 {
 		return []int{1, n}
@@ -77,8 +77,8 @@ func eachThreads(b *testing.B, f func(b *testing.B, d *Device)) {
 	}
 }
 
-// measure runs c again and again and reports bytes a second, on average and in the best run: other
-// work on the machine spoils the one more than the other.
+// measure runs c repeatedly and reports bytes a second, on average and in the best run, which other
+// work on the machine disturbs less.
 func measure(b *testing.B, d *Device, c *gpu.Commands, bytes int) (best time.Duration) {
 	b.Helper()
 	if err := d.Run(c); err != nil {
@@ -111,7 +111,7 @@ func eachKind(b *testing.B, f func(b *testing.B, d *Device)) {
 	}
 }
 
-// BenchmarkMatMul multiplies a matrix that stays in the second and third cache.
+// BenchmarkMatMul multiplies a matrix that stays in the second- and third-level caches.
 func BenchmarkMatMul(b *testing.B) {
 	q4p := q4
 	q4p.Layout = quant.Panels
@@ -134,8 +134,8 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-// BenchmarkWalk multiplies one matrix after the other, 1 GiB of them: what decoding does with a
-// model in memory.
+// BenchmarkWalk multiplies one matrix after the other, 1 GiB of them, as decoding does with a model
+// in memory.
 func BenchmarkWalk(b *testing.B) {
 	for _, layout := range []quant.Layout{quant.Panels, quant.Rows} {
 		f := q4
@@ -162,9 +162,9 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// walk runs all ops in turn, again and again, and reports bytes a second, each op having as many:
-// on average, and in the quickest tenth of the ops, which other work on the machine spoils less;
-// and both as a share of what memory gives.
+// walk runs all ops in turn, repeatedly. It reports bytes a second, each op having the same number:
+// on average, and in the fastest tenth of the ops, which other work on the machine disturbs less.
+// It reports both as a share of the memory's bandwidth, too.
 func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 	b.Helper()
 	var took []time.Duration
@@ -191,8 +191,8 @@ func walk(b *testing.B, d *Device, ops []gpu.Commands, bytes int) {
 }
 
 // BenchmarkExperts runs the experts of a layer of qwen3-30b-a3b and of qwen3.5-35b-a3b: eight of
-// them that every row takes, so that each multiplies all rows at once, or all of them, of which each
-// row takes eight at random.
+// them that every row takes, so that each multiplies all rows at once, or all of them, of which
+// each row takes eight at random.
 func BenchmarkExperts(b *testing.B) {
 	for _, layer := range []struct{ inner, experts int }{{768, 8}, {512, 8}, {768, 128}, {512, 256}} {
 		rows := []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128}
@@ -230,7 +230,7 @@ func benchExperts(b *testing.B, d *Device, inner, experts, rows int) {
 	b.ReportMetric(float64(rows*topK*3*inner*dim)/best.Seconds()/1e9, "best-GMAC/s")
 }
 
-// BenchmarkQueue is the time from Submit to OnDone's call for work that is next to nothing.
+// BenchmarkQueue measures the time from Submit to the callback of OnDone for almost no work.
 func BenchmarkQueue(b *testing.B) {
 	eachThreads(b, func(b *testing.B, d *Device) {
 		q, err := d.NewQueue()

@@ -12,8 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// opCase is one operation of a step: n rows after as many positions as there are, and what it
-// costs.
+// opCase is one operation of a step, and what it costs.
 type opCase struct {
 	name       string
 	encode     func(b *testing.B, d *Device, c *gpu.Commands)
@@ -21,8 +20,8 @@ type opCase struct {
 	bytes      int // read and written
 }
 
-// benchCache returns pages of 256 positions for n positions: float32, or 8 bits in groups of so
-// many channels.
+// benchCache returns pages of 256 positions for n positions: float32, or with group above 0 8 bits
+// in groups of that many channels.
 func benchCache(b *testing.B, d *Device, n, dim, group int) gpu.KV {
 	kv := gpu.KV{PageRows: 256, Dim: dim, Group: group}
 	if group > 0 {
@@ -58,9 +57,9 @@ func deltaCase(rows int) opCase {
 	}, 4 * rows * valueHeads * dim * dim, 2 * valueHeads * dim * dim * 4}
 }
 
-// rowCases are the operations whose cost grows with rows alone: H = 2048, 32 query and 4 key-value
-// heads of 128, 8 experts picked; the gate of 16 heads of 256, a convolution of 8192 channels, a
-// gated norm of 32 heads of 128.
+// rowCases returns the operations whose cost depends only on the number of rows: H = 2048, 32 query
+// and 4 key-value heads of 128, 8 experts picked; the gate of 16 heads of 256, a convolution of
+// 8192 channels, a gated norm of 32 heads of 128.
 func rowCases(rows int) []opCase {
 	const dim = 2048
 	vec := func(name string, n, streams int, encode func(f func(n int) gpu.View, c *gpu.Commands)) opCase {
@@ -117,8 +116,8 @@ func rowCases(rows int) []opCase {
 	}
 }
 
-// productCase is a product with a matrix in rows: of a shared expert's gate, or of a router whose
-// experts fill no panel.
+// productCase is a product with a matrix in rows, such as a shared expert's gate, or a router whose
+// experts do not fill panels.
 func productCase(name string, rows, out, in int) opCase {
 	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
 		c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, out, in, q4), X: benchFloats(b, d, rows*in), Y: benchFloats(b, d, rows*out), Rows: rows})
@@ -146,8 +145,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// bestOf returns the seconds of c's quickest run: what others on the machine take falls on the
-// slower ones. With one thread it is processor time.
+// bestOf returns the seconds of c's fastest run, which other work on the machine disturbs least.
+// With one thread it is processor time.
 func bestOf(b *testing.B, d *Device, c *gpu.Commands) float64 {
 	b.Helper()
 	start := time.Now()
@@ -196,8 +195,8 @@ func BenchmarkOps(b *testing.B) {
 	}
 }
 
-// layeredCaches returns the keys and values of n positions in so many layers as an engine keeps
-// them: a page is 64 positions of all layers in one buffer, float32 or 8 bits in groups of so many
+// layeredCaches returns the keys and values of n positions in several layers as an engine keeps
+// them: a page is 64 positions of all layers in one buffer, float32 or 8 bits in groups of
 // channels. Latents are both keys and values.
 func layeredCaches(b *testing.B, d *Device, layers, n, dim, group int, latent bool) (caches []gpu.KV, bytes int) {
 	kv := gpu.KV{PageRows: 64, Dim: dim, Group: group}
@@ -224,9 +223,9 @@ func layeredCaches(b *testing.B, d *Device, layers, n, dim, group int, latent bo
 }
 
 // BenchmarkDecodeAttention takes one row through the attention of layers whose keys and values
-// together are beyond every cache, as decoding does: 32 heads on 4 key-value heads of 128, 16 on 2
-// of 256, and the folded form of latent attention, whose 128 heads share 576 channels. GB/s are of
-// keys and values as they are kept.
+// together exceed every cache, as decoding does: 32 heads on 4 key-value heads of 128, 16 on 2 of
+// 256, and the folded form of latent attention, whose 128 heads share 576 channels. GB/s count keys
+// and values as they are stored.
 func BenchmarkDecodeAttention(b *testing.B) {
 	for _, shape := range []struct {
 		name                           string
@@ -257,7 +256,7 @@ func BenchmarkDecodeAttention(b *testing.B) {
 }
 
 // BenchmarkDecodeConv takes one row through the convolutions of layers whose weights and states
-// together are beyond every cache. GB/s are of weights, and of states once.
+// together exceed every cache. GB/s count weights, and states once.
 func BenchmarkDecodeConv(b *testing.B) {
 	eachThreads(b, func(b *testing.B, d *Device) {
 		const layers, channels = 384, 8192

@@ -15,8 +15,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// TestWiden8 wants exact products of every shape, nothing written beside them, whatever lies behind
-// the codes.
+// TestWiden8 checks that products of every shape are exact whatever follows the codes, and that
+// nothing is written beside them.
 func TestWiden8(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	eachVectors(t, func(t *testing.T, v *vectors) {
@@ -43,7 +43,8 @@ func TestWiden8(t *testing.T) {
 	})
 }
 
-// TestTranspose8 wants exact products in columns, and nothing written beside them.
+// TestTranspose8 checks that products in columns are exact, and that nothing is written beside
+// them.
 func TestTranspose8(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 8))
 	eachVectors(t, func(t *testing.T, v *vectors) {
@@ -72,7 +73,7 @@ func TestTranspose8(t *testing.T) {
 	})
 }
 
-// asFloats returns a cache of float32 that holds what kv holds.
+// asFloats returns a float32 cache with the numbers of kv.
 func asFloats(t *testing.T, d *Device, kv *gpu.KV) gpu.KV {
 	f := gpu.KV{PageRows: kv.PageRows, Dim: kv.Dim, VOffset: 4 * kv.PageRows * kv.Dim}
 	if kv.VOffset == kv.KOffset {
@@ -92,7 +93,7 @@ func asFloats(t *testing.T, d *Device, kv *gpu.KV) gpu.KV {
 	return f
 }
 
-// int8Cache returns a cache of 8 bits with random rows at n positions.
+// int8Cache returns an 8-bit cache with random rows at n positions.
 func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 	kv.Format = gpu.KVInt8
 	keysOnly := kv.VOffset < 0
@@ -120,10 +121,10 @@ func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 	return kv
 }
 
-// TestInt8Cache wants attention over 8 bits to give the bits of attention over float32 that holds
-// the same numbers, for each variant, any threads and pages, and the same pages from all variants.
-// So what holds for float32 holds for 8 bits: rows do not depend on their company, on chunks or on
-// threads.
+// TestInt8Cache checks that attention over 8 bits gives the same bits as attention over float32
+// with the same numbers, for each variant, any threads and pages, and that all variants write the
+// same pages. So what holds for float32 holds for 8 bits: rows do not depend on their company, on
+// chunks or on threads.
 func TestInt8Cache(t *testing.T) {
 	for _, c := range []struct{ heads, kvHeads, dim, group, pageRows, pos, rows int }{
 		{32, 4, 128, 128, 64, 1500, 1}, {8, 2, 64, 16, 48, 700, 5}, {6, 3, 20, 20, 7, 100, 40}, {4, 1, 33, 11, 5, 64, 3}, {16, 2, 256, 256, 64, 3000, 2},
@@ -196,7 +197,7 @@ func TestInt8Latents(t *testing.T) {
 	}
 }
 
-// TestTouch reads rows at both ends of memory that nothing readable lies beside.
+// TestTouch reads rows at both ends of memory that lies between unreadable pages.
 func TestTouch(t *testing.T) {
 	page := unix.Getpagesize()
 	mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

@@ -85,8 +85,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestMemory takes and gives back buffers at random: each is zero, aligned, and nobody else writes
-// to it.
+// TestMemory allocates and releases buffers at random. Each must be zero, aligned, and its own.
 func TestMemory(t *testing.T) {
 	d := open(t, 1)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -173,8 +172,8 @@ func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
 
 const attentionPage = 2 * 64 * 4 * 64 * 4 // bytes
 
-// TestKernelError lets operations panic, in the queue's goroutine and in workers, by a bug and by
-// memory that is not there. The ticket tells; what comes after it works.
+// TestKernelError lets operations panic in the queue's goroutine and in workers, through a bug and
+// through missing memory. The ticket must report it, and later work must succeed.
 func TestKernelError(t *testing.T) {
 	gone, err := unix.Mmap(-1, 0, attentionPage, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -245,7 +244,7 @@ func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
 	return <-done
 }
 
-// TestPool runs jobs of all sizes on more workers than there are cores; every chunk runs once.
+// TestPool runs jobs of all sizes on more workers than cores. Every chunk must run once.
 func TestPool(t *testing.T) {
 	for _, workers := range []int{0, 1, 4, 9} {
 		p := newPool(workers)
@@ -272,8 +271,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestGate wants workers to enter while a job takes them, and the last one to leave to wake a
-// caller that waits.
+// TestGate checks that workers enter while a job takes them, and that the last one to leave wakes a
+// waiting caller.
 func TestGate(t *testing.T) {
 	p := newPool(0)
 	if p.join() {
@@ -298,7 +297,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestWorkerFault touches memory that is not there in a worker, while the caller is busy.
+// TestWorkerFault touches missing memory in a worker while the caller is busy.
 func TestWorkerFault(t *testing.T) {
 	gone, err := unix.Mmap(-1, 0, 4096, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -380,7 +379,7 @@ func TestConcurrentRuns(t *testing.T) {
 	all.Wait()
 }
 
-// TestBacklog submits far ahead of the device and looks at the order.
+// TestBacklog submits far ahead of the device and checks the order.
 func TestBacklog(t *testing.T) {
 	d := open(t, 1)
 	q, err := d.NewQueue()
@@ -389,8 +388,8 @@ func TestBacklog(t *testing.T) {
 	}
 	const n = 1000
 	hold := make(chan struct{})
-	// The device is held by a ticket whose callback was there before it was submitted: one that is
-	// done already would hold the test.
+	// A ticket whose callback was set before it was submitted blocks the device: a ticket that is
+	// done already would block the test.
 	own := q.(*queue)
 	first, _ := own.tickets.Get()
 	first.Of = new(gpu.Commands)

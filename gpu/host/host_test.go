@@ -35,7 +35,7 @@ func openConfig(t testing.TB, cfg Config) *Device {
 	return d
 }
 
-// allConfigs are all variants, kinds of activations and the given numbers of threads.
+// allConfigs returns all variants and kinds of activations with the given numbers of threads.
 func allConfigs(threads ...int) (all []Config) {
 	for _, variant := range Variants() {
 		for _, a := range []Activations{F32, Int8} {
@@ -49,7 +49,7 @@ func allConfigs(threads ...int) (all []Config) {
 
 func TestConformance(t *testing.T) {
 	counts := []int{1, 2, 5}
-	// under the race detector a suite takes half a minute, and one thread races with none
+	// under the race detector a suite takes half a minute, and one thread has no races
 	if invariants.Enabled {
 		counts = []int{5}
 	}
@@ -62,7 +62,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestRounded tests int8 activations: the same bits from all variants and numbers of threads.
+// TestRounded checks that int8 activations give the same bits in all variants and numbers of
+// threads.
 func TestRounded(t *testing.T) {
 	var want map[string][]float32
 	counts := []int{1, 5}
@@ -78,7 +79,7 @@ func TestRounded(t *testing.T) {
 				want = got
 			}
 			for name, w := range want {
-				// Experts go through silu, which variants may round differently.
+				// Experts use silu, which variants may round differently.
 				if strings.HasPrefix(name, "experts/") && variant != Variants()[0] {
 					continue
 				}
@@ -93,7 +94,7 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestThreads wants the same bits from any number of threads.
+// TestThreads checks that any number of threads gives the same bits.
 func TestThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the suite three times for each variant")

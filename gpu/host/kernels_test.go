@@ -13,7 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// bytesBeside returns n random bytes with no room after them in their slice.
+// bytesBeside returns n random bytes in a slice without spare capacity.
 func bytesBeside(rng *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -59,8 +59,8 @@ func newPlainRow(kind quant.Kind, cols int) *plainRow {
 	return r
 }
 
-// TestPlainKernels wants from each variant the same bits from one, two and last, near the exact
-// product, and widened rows with nothing written beside them.
+// TestPlainKernels checks for each variant that one, two and last give the same bits, near the
+// exact product, and that widening a row writes nothing beside it.
 func TestPlainKernels(t *testing.T) {
 	for _, k := range available() {
 		for _, kind := range []quant.Kind{quant.BF16, quant.F32} {
@@ -101,7 +101,7 @@ func TestPlainKernels(t *testing.T) {
 	}
 }
 
-// TestPlainBounds gives each operand one element too few: assembly must not see it.
+// TestPlainBounds passes each operand with one element too few, which must not reach the assembly.
 func TestPlainBounds(t *testing.T) {
 	panics := func(name string, f func()) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestPlainBounds(t *testing.T) {
 	}
 }
 
-// TestPanelArgs holds the fields' places against those the generator writes, in gen/panel.go.
+// TestPanelArgs compares the fields' offsets with those in gen/panel.go.
 func TestPanelArgs(t *testing.T) {
 	var a panelArgs
 	for _, f := range []struct {
@@ -184,8 +184,8 @@ func (c *panelCase) inputs(k *kernels, int8s bool) rowList {
 	return l
 }
 
-// multiply returns W·X, [rows of X][rows of W], of rows taken count at a time, and wants nothing
-// written beside.
+// multiply returns W·X, [rows of X][rows of W], taking count rows of X at a time. It fails if
+// anything is written beside the result.
 func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, count int) []float32 {
 	t.Helper()
 	var s scratch
@@ -221,8 +221,8 @@ func panelFormats() (all []quant.Format) {
 	return all
 }
 
-// TestPanelKernels wants the same bits from all numbers of rows that travel together and from both
-// layouts, with int8 from all variants too, and products near those of float64.
+// TestPanelKernels checks that rows of X give the same bits alone and with any number of others, in
+// both layouts, and with int8 in all variants; and that products are near those of float64.
 func TestPanelKernels(t *testing.T) {
 	const rowsOfX = 13
 	shapes := [][2]int{{16, 1}, {48, 3}, {35, 5}, {32, 2}, {80, 9}, {13, 1}, {21, 3}, {35, 17}}
@@ -260,7 +260,7 @@ func TestPanelKernels(t *testing.T) {
 	}
 }
 
-// exact returns W·X in float64, of the rounded inputs if int8s, and how far off float32 may be.
+// exact returns W·X in float64, of rounded inputs if int8s, and how far off float32 may be.
 func (c *panelCase) exact(int8s bool) (y, limit []float64) {
 	w, f := &c.rows, c.rows.format
 	for _, x := range c.x {
@@ -302,8 +302,8 @@ func scaleOf(x []float32) float64 {
 
 func codeAt(row []byte, i, bits int) byte { return row[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
-// TestQuantise wants the same codes, scales and sums from all variants, as defined, whatever the
-// numbers.
+// TestQuantise checks that codes, scales and sums of all variants follow the definition, whatever
+// the numbers.
 func TestQuantise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	inf, nan, tiny := float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits
@@ -371,7 +371,7 @@ func sameNumber(a, b float32) bool { return a == b || a != a && b != b }
 
 func asBytes(q []int8) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&q[0])), len(q)) }
 
-// TestArrange wants the bytes of ToPanels from each variant.
+// TestArrange checks that each variant gives the bytes of ToPanels.
 func TestArrange(t *testing.T) {
 	for _, f := range panelFormats() {
 		for _, groups := range []int{1, 2, 3, 7, 8, 9, 16, 21} {
@@ -383,6 +383,29 @@ func TestArrange(t *testing.T) {
 				if !bytes.Equal(s.codes[:len(want.weight)], want.weight) || !bytes.Equal(s.scales[:len(want.scales)], want.scales) ||
 					!bytes.Equal(s.biases[:len(want.biases)], want.biases) {
 					t.Errorf("%s: %v, %d groups: not the panels of ToPanels", k.name, f, groups)
+				}
+			}
+		}
+	}
+}
+
+// TestHeight checks that tiles add up to all rows, that there is a kernel for each, and that a tile
+// of one row stands alone only where its kernel takes as many panels as the others.
+func TestHeight(t *testing.T) {
+	for _, k := range available() {
+		for _, tables := range [][3][]panelKernel{k.int8s, k.floats} {
+			for b, table := range tables {
+				for n := 2; n < 40; n++ {
+					var tiles []int
+					for left := n; left > 0; left -= tiles[len(tiles)-1] {
+						tiles = append(tiles, k.height(table, left))
+					}
+					for _, h := range tiles {
+						if h < k.pair || table[h-1] == nil {
+							t.Errorf("%s, table %d: %d rows of X are taken as %d", k.name, b, n, tiles)
+							break
+						}
+					}
 				}
 			}
 		}

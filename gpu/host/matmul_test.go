@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// TestJoined wants products that follow each other to share a job only where the one has nothing to
-// do with the other's outputs.
+// TestJoined checks that successive products share a job only if neither has to do with the other's
+// outputs.
 func TestJoined(t *testing.T) {
 	const dim, rows = 64, 3
 	d := open(t, 1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkPeak is the most products of bytes one core does: what a prompt's figures are held
-// against.
+// BenchmarkPeak measures the most products of bytes that one core computes, with which figures of
+// prompts are compared.
 func BenchmarkPeak(b *testing.B) {
 	if variant("avx512") == nil {
 		b.Skip("this processor has no AVX-512 with VNNI")

@@ -15,7 +15,7 @@ type taskFunc func(chunk int)
 
 func (f taskFunc) do(_ *scratch, chunk int) { f(chunk) }
 
-// TestPoolRunsEachChunkOnce runs jobs of every size, with threads that are slow by turns.
+// TestPoolRunsEachChunkOnce runs jobs of every size with threads that take turns being slow.
 func TestPoolRunsEachChunkOnce(t *testing.T) {
 	for threads := 1; threads <= 5; threads++ {
 		p := newPool(threads - 1)
@@ -38,8 +38,8 @@ func TestPoolRunsEachChunkOnce(t *testing.T) {
 	}
 }
 
-// TestPoolStopsAtPanic wants the panic of a chunk raised by run, no chunk running after it, and the
-// pool usable.
+// TestPoolStopsAtPanic checks that run raises the panic of a chunk, that no chunk runs afterwards,
+// and that the pool stays usable.
 func TestPoolStopsAtPanic(t *testing.T) {
 	p := newPool(2)
 	defer p.close()
@@ -66,7 +66,7 @@ func TestPoolStopsAtPanic(t *testing.T) {
 	}
 }
 
-// TestIdlePoolSleeps looks at the processor time of the process while a pool has nothing to do.
+// TestIdlePoolSleeps checks the process's processor time while a pool is idle.
 func TestIdlePoolSleeps(t *testing.T) {
 	d := open(t, 2)
 	var s scratch
@@ -98,7 +98,7 @@ type readTask struct {
 func (r *readTask) do(_ *scratch, chunk int) {
 	m := r.mem[chunk*r.chunk : (chunk+1)*r.chunk]
 	var a, b, c, d uint64
-	// one load a cache line keeps the loop out of the way of memory
+	// with one load for each cache line the loop does not slow memory down
 	for ; len(m) >= 64; m = m[64:] {
 		a += binary.LittleEndian.Uint64(m)
 		b ^= binary.LittleEndian.Uint64(m[16:])
@@ -108,8 +108,8 @@ func (r *readTask) do(_ *scratch, chunk int) {
 	r.sum.Add(a + b + c + d)
 }
 
-// BenchmarkPool walks through 1 GiB in jobs of a size, cut into 8 chunks a job, which is what an
-// operation of a decoded token does; 16 KiB is the price of the job itself.
+// BenchmarkPool walks through 1 GiB in jobs of one size, divided into 8 chunks like an operation of
+// a decoded token. 16 KiB shows the cost of the job itself.
 func BenchmarkPool(b *testing.B) {
 	mem, err := mapMemory(1 << 30)
 	if err != nil {

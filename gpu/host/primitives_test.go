@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 )
 
-// primitive is one of table vectors as a function of n floats: of operands in [8, n], and y, which
-// holds the first operand.
+// primitive is a primitive of type vectors as a function of n floats: of operands in [8, n], and of
+// y, which holds the first operand.
 type primitive struct {
 	name     string
 	multiple func(v *vectors) int // of which n is one; nil: any
@@ -61,7 +61,7 @@ func primitives() []primitive {
 	}
 }
 
-// rows puts operands one after the other.
+// rows joins operands.
 func rows(in [][]float32) (all []float32) {
 	for _, x := range in {
 		all = append(all, x...)
@@ -69,8 +69,8 @@ func rows(in [][]float32) (all []float32) {
 	return all
 }
 
-// TestPrimitives wants of each variant, for all small sizes, what the portable definition gives,
-// nothing written after the result, and the same bits of operands at another place in memory.
+// TestPrimitives checks each variant, for all small sizes, against the portable definition. Nothing
+// may be written after the result, and operands at another place in memory must give the same bits.
 func TestPrimitives(t *testing.T) {
 	eachVectors(t, func(t *testing.T, v *vectors) {
 		for _, p := range primitives() {

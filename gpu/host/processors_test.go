@@ -10,9 +10,9 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// TestInt8Processors wants the bits of int8 products that all processors give: what is right is for
-// TestPanelKernels to say, here a checksum from one processor stands for the others. Nothing that
-// makes the operands rounds.
+// TestInt8Processors checks that int8 products have the same bits on all processors: a checksum
+// from one stands for the others. TestPanelKernels checks that they are right. Nothing that makes
+// the operands rounds.
 func TestInt8Processors(t *testing.T) {
 	const want = 0x32aa26da73cac6b9
 	for _, k := range available() {

@@ -17,8 +17,8 @@ func eachVectors(t *testing.T, f func(t *testing.T, v *vectors)) {
 	}
 }
 
-// TestSigmoid wants σ within four units in the last place of the definition over the range of
-// float32, and what is right at the ends: an exponential to two units and a quotient.
+// TestSigmoid checks that σ is within four units in the last place of the definition over the range
+// of float32, and right at its ends: an exponential to two units, and a quotient.
 func TestSigmoid(t *testing.T) {
 	inf := float32(math.Inf(1))
 	xs := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32, 1e-45, -1e-45, 87.3, -87.3, 88.8, -88.8, -104}
@@ -34,7 +34,7 @@ func TestSigmoid(t *testing.T) {
 		for i, x := range xs {
 			want := float32(1 / (1 + math.Exp(-float64(x))))
 			// Below the normal range a unit is coarse: a quotient of subnormal numbers is right to
-			// one.
+			// one unit.
 			if math.IsNaN(float64(x)) != math.IsNaN(float64(got[i])) || !math.IsNaN(float64(x)) && numcmp.ULP(got[i], want) > 4 {
 				t.Errorf("σ(%v) = %v, want %v", x, got[i], want)
 			}
@@ -42,8 +42,8 @@ func TestSigmoid(t *testing.T) {
 	})
 }
 
-// TestSoftmax wants the weights of a block within two units in the last place of e^x, and a block's
-// sums carried on.
+// TestSoftmax checks that the weights of a block are within two units in the last place of e^x, and
+// that its sums are carried on.
 func TestSoftmax(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	inf := float32(math.Inf(-1))
@@ -85,7 +85,7 @@ func TestSoftmax(t *testing.T) {
 	})
 }
 
-// TestRow wants the same bits of a row from both layouts and all variants as package quant unpacks.
+// TestRow checks that both layouts and all variants give a row the bits that package quant unpacks.
 func TestRow(t *testing.T) {
 	const rows = 32
 	for _, bits := range []int{2, 4, 8} {
@@ -117,8 +117,8 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestMultiply wants products of odd sizes near their definition, nothing written beside them, and
-// an element's bits whatever else is computed.
+// TestMultiply checks that products of odd sizes are near their definition, that nothing is written
+// beside them, and that an element's bits do not depend on what else is computed.
 func TestMultiply(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	random := func(n int) []float32 {
@@ -162,7 +162,7 @@ func TestMultiply(t *testing.T) {
 	})
 }
 
-// TestTranspose moves rows and columns of odd numbers.
+// TestTranspose transposes odd numbers of rows and columns.
 func TestTranspose(t *testing.T) {
 	eachVectors(t, func(t *testing.T, v *vectors) {
 		for _, size := range [][2]int{{1, 1}, {16, 4}, {33, 7}, {40, 64}, {5, 3}} {
