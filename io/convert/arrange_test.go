@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// However rows are cut into pieces, what comes out is the matrix in panels; also where a panel is
-// larger than what is arranged at a time.
+// However rows are cut into pieces, the result is the matrix in panels, even if a panel is larger
+// than what is arranged at a time.
 func TestArranger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
@@ -58,7 +58,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An error of the writer below comes through.
+// An error of the underlying writer is returned.
 func TestArrangerFails(t *testing.T) {
 	f := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64, Layout: quant.Panels}
 	for _, step := range []int{100, 1 << 20} {

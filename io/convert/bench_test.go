@@ -9,7 +9,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// BenchmarkEmit makes the codes of one matrix from each encoding; bytes are those of the source.
+// BenchmarkEmit quantises one matrix from each encoding. Bytes are those of the source.
 func BenchmarkEmit(b *testing.B) {
 	const rows, cols = 2048, 2048
 	bytes := func(n int) safetensors.Tensor {

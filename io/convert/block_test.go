@@ -31,8 +31,8 @@ func matrixOf(t safetensors.Tensor) *numbers {
 	return (&found{rows: t.Shape[0], cols: t.Shape[1], weight: t}).all()
 }
 
-// A matrix that is made in pieces, by several workers, is the one that is made at once; whether
-// scales and biases are kept or made again.
+// A matrix that several workers convert in pieces equals one that is converted at once, whether
+// scales and biases are kept or computed again.
 func TestEmitterPieces(t *testing.T) {
 	src, x := large()
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
@@ -64,7 +64,7 @@ func TestEmitterPieces(t *testing.T) {
 			t.Errorf("keep %v: %d bytes of the source dropped, want %d", keep, dropped, wantDropped)
 		}
 	}
-	// What is kept belongs to one matrix.
+	// Kept scales and biases belong to one matrix.
 	e := newEmitter(func([]byte) {})
 	e.w = &bytes.Buffer{}
 	if err := e.write(block{op: quantCodes, format: f, src: matrixOf(src)}); err != nil {
@@ -95,7 +95,7 @@ func TestEmitterWiden(t *testing.T) {
 	}
 }
 
-// The place of a number that cannot be quantised is counted from the start of the tensor.
+// The index of a number that cannot be quantised counts from the start of the tensor.
 func TestEmitterBadNumber(t *testing.T) {
 	src, _ := large()
 	const at = chunkElements + 777777

@@ -18,7 +18,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Sizes of the tiny checkpoints below: 192 and 320 leave part of a tile of 128 at the edge.
+// Sizes of the tiny checkpoints below. 192 and 320 leave part of a tile of 128 at the edge.
 const (
 	exHidden, exInter, exDense, exExperts, exVocab = 192, 64, 320, 4, 40
 	exHeads, exKV, exHeadDim                       = 4, 2, 32
@@ -129,8 +129,8 @@ func newMiniMax() *checkpoint {
 	return c
 }
 
-// tile stores a matrix as 8-bit floats with a scale a tile and returns its numbers: exact products,
-// rounded to float32.
+// tile stores a matrix as 8-bit floats with a scale for each tile, and returns its numbers: exact
+// products, rounded to float32.
 func (c *checkpoint) tile(name string) []float32 {
 	x := c.tensors[name]
 	rows, cols := x.Shape[0], x.Shape[1]
@@ -165,7 +165,7 @@ func (c *checkpoint) tile(name string) []float32 {
 	return out
 }
 
-// nearest rounds to bf16 by its definition: the nearer of the two neighbours, the even one of
+// nearest rounds to bf16 by definition: to the nearer of the two neighbours, or the even one of
 // equals.
 func nearest(x float32) float32 {
 	low := math.Float32bits(x) &^ 0xffff
@@ -243,8 +243,8 @@ func TestConvertTiles(t *testing.T) {
 	}
 }
 
-// minimax_m2 lies in the pack under the names that the others have; router and correction bias are
-// kept as numbers.
+// minimax_m2 gets the names of the other families in the pack. Its router and correction bias are
+// not quantised.
 func TestConvertMiniMax(t *testing.T) {
 	c := newMiniMax()
 	c.add("model.mtp.0.norm.weight", safetensors.BF16, 3)
@@ -358,8 +358,8 @@ func newKimi() (*checkpoint, map[string][]float32) {
 	return c, want
 }
 
-// int4 of compressed-tensors is taken as it is, with biases of -8 scales; for two bits it is made
-// numbers of first.
+// int4 of compressed-tensors keeps its codes, with biases of -8 scales. For two bits it is widened
+// first.
 func TestConvertInt4(t *testing.T) {
 	c, want := newKimi()
 	c.config = map[string]any{"model_type": "kimi_k25", "text_config": c.config, "quantization_config": map[string]any{"quant_method": "compressed-tensors", "format": "pack-quantized"}}
@@ -399,8 +399,8 @@ func TestConvertInt4(t *testing.T) {
 	}
 }
 
-// deepseek_v3 with one q_proj, and the layer after the last, which is dropped; a bf16 correction
-// bias stays one.
+// deepseek_v3 with one q_proj and a layer after the last, which is dropped. A bf16 correction bias
+// stays bf16.
 func TestConvertDeepseek(t *testing.T) {
 	c := newDeepseek("deepseek_v3")
 	c.add("model.layers.2.eh_proj.weight", safetensors.BF16, 3, 5)
@@ -490,7 +490,7 @@ func TestConvertRefusesForms(t *testing.T) {
 	}
 }
 
-// A number that cannot be quantised is named by its place in the source.
+// The error for a number that cannot be quantised gives its index in the source.
 func TestConvertTilesNaN(t *testing.T) {
 	c := newDeepseek("deepseek_v3")
 	const name = "model.layers.0.self_attn.q_proj.weight"

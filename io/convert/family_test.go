@@ -53,9 +53,9 @@ var (
 	shiftable = regexp.MustCompile(`(input_layernorm|post_attention_layernorm|model\.norm|q_norm|k_norm)\.weight$`)
 )
 
-// Every layout that there is a fixture of: each tensor outside the experts keeps its bytes, but for
-// the shift of norms, the width of A_log and the rows of qwen3_next; each expert's record is the
-// nine, or three, slices; nothing is left out.
+// Every layout that has a fixture: each tensor outside the experts keeps its bytes, except for the
+// shift of norms, the width of A_log and the rows of qwen3_next. Each expert's record is its nine
+// or three slices. Nothing is left out.
 func TestConvertFixtures(t *testing.T) {
 	for _, name := range fixtures.All() {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestConvertFixtures(t *testing.T) {
 	}
 }
 
-// compareExperts holds every record against slices of the source.
+// compareExperts compares every record with slices of the source.
 func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 	t.Helper()
 	tensor := func(name string) safetensors.Tensor {
@@ -155,9 +155,9 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 	}
 }
 
-// The input projections of qwen3_next: what the two native matrices make of a vector, taken apart
-// head by head, is what the four packed ones make of it. Rows are whole, so that the sums are the
-// same to the bit.
+// The input projections of qwen3_next: the products of the two native matrices with a vector, split
+// head by head, equal those of the four packed ones. Rows are kept whole, so the sums are equal to
+// the bit.
 func TestConvertRegroups(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -228,8 +228,8 @@ func TestConvertRegroups(t *testing.T) {
 	}
 }
 
-// The split form of latent attention lies in the pack as one matrix [heads·rows, cols] a tensor;
-// --bits leaves the router alone.
+// Each tensor of the split form of latent attention becomes one matrix [heads·rows, cols] in the
+// pack. Options.Bits does not change the router.
 func TestConvertLatent(t *testing.T) {
 	p := openPack(t, fixtures.Packed(t, fixtures.DeepseekV3Q4, 0))
 	c := p.cfg
@@ -266,8 +266,8 @@ func TestConvertLatent(t *testing.T) {
 	}
 }
 
-// Experts of four bits are quantised again to two, by the rule of package quant on the very numbers
-// that the four bits stand for; all else stays. More bits than there are change nothing.
+// Four-bit experts are requantised to two bits, by package quant's rule applied to the numbers that
+// the four bits stand for. All else stays. Asking for more bits than there are changes nothing.
 func TestConvertExpertBits(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
 	four := openPack(t, fixtures.Packed(t, fixtures.Qwen3MoEQ4, 0))
@@ -315,7 +315,7 @@ func TestConvertExpertBits(t *testing.T) {
 	}
 }
 
-// Bits and ExpertBits are apart.
+// Bits and ExpertBits are independent.
 func TestConvertExpertBitsApart(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen3MoEBF16)
 	for _, c := range []struct {
@@ -338,7 +338,7 @@ func TestConvertExpertBitsApart(t *testing.T) {
 	}
 }
 
-// Bits leaves codes as they are, even those of more bits.
+// Bits does not change codes, even those with more bits.
 func TestConvertBitsOfWideCodes(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	f := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64}

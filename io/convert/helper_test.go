@@ -202,7 +202,7 @@ func (c *checkpoint) add(name string, d safetensors.DType, shape ...int) {
 	c.tensors[name] = safetensors.Tensor{Name: name, DType: d, Shape: shape, Data: data}
 }
 
-// half returns the half-precision number that is v, which has few bits and a middling exponent.
+// half returns v in half precision. v has few bits and a moderate exponent.
 func half(v float32) uint16 {
 	if v == 0 {
 		return 0
@@ -211,7 +211,7 @@ func half(v float32) uint16 {
 	return uint16(b>>16&0x8000) | uint16((b>>23&0xff)-112)<<10 | uint16(b>>13&0x3ff)
 }
 
-// rename moves a tensor.
+// rename renames a tensor.
 func (c *checkpoint) rename(from, to string) {
 	x := c.tensors[from]
 	delete(c.tensors, from)
@@ -219,7 +219,7 @@ func (c *checkpoint) rename(from, to string) {
 	c.tensors[to] = x
 }
 
-// write puts the checkpoint into a directory of its own.
+// write writes the checkpoint to a new directory.
 func (c *checkpoint) write(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -240,7 +240,7 @@ func (c *checkpoint) write(t testing.TB) string {
 	return dir
 }
 
-// perExpert turns fused experts into one tensor an expert.
+// perExpert splits fused experts into one tensor for each expert.
 func (c *checkpoint) perExpert() {
 	for layer := range 2 {
 		p := fmt.Sprintf("model.layers.%d.mlp.experts.", layer)
@@ -262,7 +262,7 @@ func (c *checkpoint) perExpert() {
 	}
 }
 
-// stacked turns fused experts into one stack a projection, as mlx-lm names them.
+// stacked turns fused experts into one stack for each projection, with mlx-lm's names.
 func (c *checkpoint) stacked() {
 	for layer := range 2 {
 		p := fmt.Sprintf("model.layers.%d.mlp.", layer)

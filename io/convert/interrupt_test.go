@@ -22,7 +22,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// notWhole checks that an interrupted conversion left nothing that could be taken for a model.
+// notWhole checks that an interrupted conversion left nothing that looks like a model.
 func notWhole(t *testing.T, dst string) {
 	t.Helper()
 	gone(t, dst)
@@ -40,8 +40,8 @@ func notWhole(t *testing.T, dst string) {
 	}
 }
 
-// Cancelled anywhere, a conversion leaves nothing that looks whole; taken up again, it gives the
-// bytes of one that was never interrupted.
+// A conversion that is cancelled at any point leaves nothing that looks complete. When continued,
+// it gives the bytes of one that was never interrupted.
 func TestConvertCancelAndResume(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -129,8 +129,8 @@ func (f *diskFile) Sync() error {
 	return nil
 }
 
-// A disk that is full at any point gives an error that says so; with room, the conversion goes on
-// and gives the same bytes.
+// If the disk is full at any point, the error says so. With space, the conversion continues and
+// gives the same bytes.
 func TestConvertDiskFull(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -153,7 +153,7 @@ func TestConvertDiskFull(t *testing.T) {
 		}
 		sameTree(t, dst, want)
 	}
-	// Some file systems tell only when the data is flushed.
+	// Some file systems report it only when the data is flushed.
 	dst := filepath.Join(t.TempDir(), "pack")
 	d := &disk{left: 140_000, sync: syscall.EDQUOT}
 	if err := convert.Convert(context.Background(), src, dst, convert.Options{}.WithCreate(d.create)); !is[*convert.WriteError](err) {
@@ -162,8 +162,8 @@ func TestConvertDiskFull(t *testing.T) {
 	notWhole(t, dst)
 }
 
-// A file system that is too small is told before anything is written, and what is needed counts
-// what is there already.
+// A file system that is too small is reported before anything is written. Files that exist already
+// count.
 func TestConvertFreeSpace(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	dst := filepath.Join(t.TempDir(), "pack")
@@ -211,7 +211,7 @@ func halfway(t *testing.T, src string, o convert.Options) string {
 	return dst
 }
 
-// Whatever happens to the prepared directory, what comes out is right.
+// Whatever happens to the prepared directory, the result is right.
 func TestConvertResumesSafely(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
@@ -261,7 +261,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// Finished files of another source or of other options are not mixed in.
+// Finished files from another source or other options are not reused.
 func TestConvertResumesOnlyTheSame(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	first := c.write(t)
@@ -292,7 +292,7 @@ func TestConvertResumesOnlyTheSame(t *testing.T) {
 	sameTree(t, dst, want)
 }
 
-// Two conversions to one directory do not meet.
+// Two conversions to one directory exclude each other.
 func TestConvertBusy(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEBF16)
 	dst := filepath.Join(t.TempDir(), "pack")
@@ -309,7 +309,7 @@ func TestConvertBusy(t *testing.T) {
 	}
 }
 
-// A source that is cut short while it is read gives an error, not a crash.
+// A source that is truncated while it is read gives an error, not a crash.
 func TestConvertSourceTruncatedMeanwhile(t *testing.T) {
 	for _, bits := range []int{0, 4} {
 		dir := newCheckpoint(safetensors.BF16).write(t)
@@ -334,7 +334,7 @@ func TestConvertSourceTruncatedMeanwhile(t *testing.T) {
 	}
 }
 
-// At no moment is there a file under its final name that is not whole.
+// A file under its final name is complete at every moment.
 func TestConvertFilesAppearWhole(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	want := tree(t, fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))
@@ -355,7 +355,7 @@ func TestConvertFilesAppearWhole(t *testing.T) {
 	}
 }
 
-// Progress never goes back, ends at the total, and tells of what is left out.
+// Progress never goes back, ends at the total, and reports what is left out.
 func TestConvertProgress(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	dir := c.write(t)
@@ -383,12 +383,12 @@ func TestConvertProgress(t *testing.T) {
 	}
 }
 
-// A real full disk, where one can be made: a memory file system of 1 MiB. Where not,
-// TestConvertDiskFull has shown the same by a file that refuses.
+// A disk that is really full, if one can be mounted: a memory file system of 1 MiB. Otherwise
+// TestConvertDiskFull shows the same with a file that refuses writes.
 func TestConvertSmallFileSystem(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	dir := t.TempDir()
-	// as if others filled it meanwhile
+	// as if other programs filled it meanwhile
 	o := convert.Options{FreeSpace: func(string) (uint64, error) { return 1 << 40, nil }}
 	if err := mountSmall(dir); err != nil {
 		t.Logf("no file system of our own (%v): a file that refuses stands in", err)

@@ -47,7 +47,7 @@ func openPack(t *testing.T, dir string) *pack {
 	return p
 }
 
-// matrix returns the bytes of a matrix's parts, as they are in rows.
+// matrix returns the bytes of a matrix's parts in row order.
 func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scales, biases []byte) {
 	p.t.Helper()
 	m, err := p.w.Matrix(name, rows, cols)
@@ -60,8 +60,8 @@ func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scal
 	return m.Format.In(quant.Rows, rows), weight, scales, biases
 }
 
-// inRows undoes panels, by their definition code by code: 64 bytes hold the next inputs of 16 rows,
-// four bytes a row, of which byte j has the inputs j, j+4, … from its lowest bits on.
+// inRows undoes panels code by code, by definition: 64 bytes hold the next inputs of 16 rows, four
+// bytes for each row. Byte j of a row has the inputs j, j+4, … from its lowest bits on.
 func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s, b []byte) {
 	if f.Layout == quant.Rows {
 		return weight, scales, biases
@@ -83,7 +83,7 @@ func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s
 	return w, s, b
 }
 
-// layout returns that of the records that record returns: the pack's, but in rows.
+// layout returns the layout of the records that record returns: the pack's, in rows.
 func (p *pack) layout() model.ExpertLayout {
 	l := p.x.Layout()
 	for _, part := range []*model.ExpertPart{&l.Gate, &l.Up, &l.Down} {
@@ -92,13 +92,13 @@ func (p *pack) layout() model.ExpertLayout {
 	return l
 }
 
-// parts cuts a record into its blocks.
+// parts splits a record into its blocks.
 func parts(record []byte, p model.ExpertPart) (weight, scales, biases []byte) {
 	n := p.Format.ScaleBytes(p.Rows, p.Cols)
 	return record[p.WeightOffset:][:p.Format.WeightBytes(p.Rows, p.Cols)], record[p.ScalesOffset:][:n], record[p.BiasesOffset:][:n]
 }
 
-// record returns an expert, as it is in rows.
+// record returns an expert in row order.
 func (p *pack) record(layer, e int) []byte {
 	p.t.Helper()
 	l := p.x.Layout()
@@ -116,8 +116,7 @@ func (p *pack) record(layer, e int) []byte {
 	return b
 }
 
-// The MLX layout is repacked without a change of any byte: every slice of every expert, every other
-// tensor.
+// Repacking the MLX layout changes no byte of any slice of an expert or of any other tensor.
 func TestConvertMLX(t *testing.T) {
 	dir := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	src := source(t, dir)
@@ -343,7 +342,7 @@ func TestConvertQuantises(t *testing.T) {
 	}
 }
 
-// A quantised source stays as it is whatever Bits says.
+// Bits does not change a quantised source.
 func TestConvertBitsOfQuantisedSource(t *testing.T) {
 	dir := fixtures.Dir(t, fixtures.Qwen35MoEQ4)
 	sameTree(t, mustConvert(t, dir, convert.Options{Bits: 8}), fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))
@@ -412,8 +411,8 @@ func readFile(t testing.TB, path string) []byte {
 	return raw
 }
 
-// What mlx-lm has converted without quantising has its norms shifted already: the shape of the
-// convolution says so.
+// Checkpoints that mlx-lm converted without quantising have shifted norms already. The shape of the
+// convolution tells.
 func TestConvertConvertedBF16(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	conv := c.tensors["model.layers.0.linear_attn.conv1d.weight"]
@@ -474,7 +473,7 @@ func TestPackName(t *testing.T) {
 	}
 }
 
-// Neither temporary files nor the record of progress are left in the result.
+// The result contains neither temporary files nor the record of progress.
 func TestConvertLeavesNothingElse(t *testing.T) {
 	dst := mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEBF16), convert.Options{})
 	gone(t, dst+".partial")

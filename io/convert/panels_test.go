@@ -18,12 +18,12 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// byHead are the matrices that stay in rows whatever their sizes.
+// byHead lists the matrices that stay in rows whatever their sizes.
 var byHead = regexp.MustCompile(`\.(kv_b_proj|embed_q|unembed_out)\.`)
 
-// Panels are the default: every array of every matrix that divides into them is what the definition
-// makes of the same array in rows, at the same place of the same file; all else is the same to the
-// byte. Numbers are read alike from both.
+// Panels are the default: every array of every matrix that divides into them is the rearranged
+// array in rows, at the same offset of the same file. All else is equal to the byte. Both layouts
+// give the same numbers.
 func TestConvertPanels(t *testing.T) {
 	kimi, _ := newKimi()
 	for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestConvertPanels(t *testing.T) {
 	}
 }
 
-// compareDense holds model_weights.bin of both layouts against each other and returns how many
-// tensors are in panels.
+// compareDense compares model_weights.bin in both layouts and returns how many tensors are in
+// panels.
 func compareDense(t *testing.T, panels, rows *pack, panelsDir, rowsDir string) (arranged int) {
 	t.Helper()
 	a, b := readManifest(t, panelsDir), readManifest(t, rowsDir)
@@ -127,7 +127,7 @@ func sameNumbers(t *testing.T, name string, panels, rows *pack, n, cols int) {
 	}
 }
 
-// comparePanels holds the experts of both layouts against each other.
+// comparePanels compares the experts in both layouts.
 func comparePanels(t *testing.T, panels, rows *pack) {
 	t.Helper()
 	l, r := panels.x.Layout(), rows.x.Layout()
@@ -163,8 +163,8 @@ func comparePanels(t *testing.T, panels, rows *pack) {
 	}
 }
 
-// arrangedAlone checks that who reads "tensors" and "components" alone meets nothing in panels, and
-// that rows leave no trace of layouts at all.
+// arrangedAlone checks that "tensors" and "components" list nothing in panels, and that files in
+// rows do not mention layouts at all.
 func arrangedAlone(t *testing.T, panelsDir, rowsDir string) {
 	t.Helper()
 	for _, file := range []string{"model_weights.json", filepath.Join(expertfile.DirName, expertfile.LayoutName)} {
@@ -181,8 +181,8 @@ func arrangedAlone(t *testing.T, panelsDir, rowsDir string) {
 	}
 }
 
-// A conversion in the other layout does not go on with the files of this one; one in the same gives
-// what it would have given at once.
+// A conversion to the other layout does not continue with the files of this one. A conversion to
+// the same layout does and gives the same result as an uninterrupted one.
 func TestConvertResumesOneLayout(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen3MoEQ4)
 	for _, rowOrder := range []bool{false, true} {

@@ -128,7 +128,7 @@ func TestConvertRefusesCodes(t *testing.T) {
 	}
 }
 
-// Layouts may not be mixed: norms would be shifted wrongly, records would differ in size.
+// Layouts must not be mixed: norms would be shifted wrongly, and records would differ in size.
 func TestConvertRefusesMixtures(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	c.config["layer_types"] = []string{"linear_attention", "linear_attention"}
@@ -163,8 +163,8 @@ func TestConvertRefusesMixtures(t *testing.T) {
 	}
 }
 
-// A number that cannot be quantised stops the conversion with its place; what was written is swept
-// up.
+// A number that cannot be quantised stops the conversion with an error that gives its index.
+// Everything written is removed.
 func TestConvertRefusesNaN(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
 	x := c.tensors["model.layers.1.mlp.experts.down_proj"]
@@ -236,7 +236,7 @@ func is[E error](err error) bool {
 	return errors.As(err, &want)
 }
 
-// A target that exists is left alone, but for an empty directory.
+// An existing target is not touched, unless it is an empty directory.
 func TestConvertExisting(t *testing.T) {
 	src := fixtures.Dir(t, fixtures.Qwen35MoEBF16)
 	ctx := context.Background()
@@ -273,7 +273,7 @@ func TestConvertExisting(t *testing.T) {
 	if target, err := os.Readlink(link); err != nil || target != empty {
 		t.Errorf("the link became %q, %v", target, err)
 	}
-	// A directory of that name which the converter did not make.
+	// A directory with that name that the converter did not create.
 	other := filepath.Join(dir, "other")
 	if err := os.Mkdir(other+".partial", 0o755); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
-// What is packed, in either layout, becomes in either layout what its checkpoint becomes: every
-// byte, checksums and names included.
+// A pack in either layout, converted to either layout, equals the conversion of its checkpoint in
+// every byte, including checksums and names.
 func TestRepack(t *testing.T) {
 	for _, name := range fixtures.All() {
 		for _, o := range []convert.Options{{}, {Bits: 4}, {Bits: 8, ExpertBits: 2}} {
@@ -41,8 +41,8 @@ func TestRepack(t *testing.T) {
 	}
 }
 
-// A directory that another program packed, without layout, checksums or bits, gets panels, once it
-// has the checkpoint's small files.
+// A directory that another program packed, without layout, checksums or bits, can be converted to
+// panels once it has the checkpoint's small files.
 func TestRepackOthers(t *testing.T) {
 	for _, moeflux := range []bool{false, true} {
 		src := fixtures.Legacy(t, fixtures.Qwen35MoEQ4, moeflux)
@@ -98,8 +98,7 @@ func TestRepackOthers(t *testing.T) {
 	}
 }
 
-// Bits that the packed codes have not are refused, in either direction; those that they have are
-// not.
+// Bits other than those of the packed codes are refused, more or fewer. The same bits are accepted.
 func TestRepackBits(t *testing.T) {
 	four, eight, none := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEBF16), convert.Options{Bits: 8}), fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	for _, c := range []struct {
@@ -126,9 +125,9 @@ func TestRepackBits(t *testing.T) {
 	}
 }
 
-// Stopped anywhere, by a caller or by a full disk, a repacking leaves nothing that looks whole;
-// taken up again, it gives the bytes of one that was never stopped, and a change of the source
-// starts afresh.
+// Repacking that is stopped at any point, by the caller or a full disk, leaves nothing that looks
+// complete. When continued, it gives the bytes of an uninterrupted run. If the source changes, it
+// starts over.
 func TestRepackStopsAndResumes(t *testing.T) {
 	src, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	o := convert.Options{RowOrder: true}
@@ -173,14 +172,14 @@ func TestRepackStopsAndResumes(t *testing.T) {
 		t.Errorf("a small disk: got %v, want a *SpaceError", err)
 	}
 	gone(t, dst+".partial")
-	// Half of another source with the same options is not gone on with.
+	// Half a conversion of another source with the same options is not continued.
 	dst = halfway(t, mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEQ4), convert.Options{ExpertBits: 2}), o)
 	check(t, convert.Convert(context.Background(), src, dst, unsafely(o)))
 	sameTree(t, dst, want)
 }
 
-// What is damaged in the source is told, and not taken over under new checksums: by the checksum of
-// the record, or of the file if there is none.
+// Damage in the source is reported, by the checksum of the record or else of the file, and does not
+// get new checksums.
 func TestRepackDamaged(t *testing.T) {
 	const layer, records = "packed_experts/layer_01.bin", expertfile.DirName + "/" + expertfile.SumsName
 	sum := func(file string) func(error) bool {
@@ -218,7 +217,7 @@ func TestRepackDamaged(t *testing.T) {
 	}
 }
 
-// ownPack copies a packed model, named src, that may be written to.
+// ownPack returns a writable copy of a packed model, named src.
 func ownPack(t *testing.T) string {
 	src := filepath.Join(t.TempDir(), "src")
 	check(t, os.CopyFS(src, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))))
@@ -228,8 +227,8 @@ func ownPack(t *testing.T) string {
 	return src
 }
 
-// A source without checksums of its records, with others or without any, gets them: those of a
-// conversion from the checkpoint.
+// A source without checksums of its records gets those of a conversion from the checkpoint, whether
+// it has checksums of files or not.
 func TestRepackMakesRecordSums(t *testing.T) {
 	want := fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	for _, without := range [][]string{{expertfile.SumsName}, {expertfile.SumsName, "../" + convert.ChecksumsName}} {
@@ -252,8 +251,8 @@ func TestRepackMakesRecordSums(t *testing.T) {
 	}
 }
 
-// Stopped at the checksums of the records, when all layers are written, a conversion of either kind
-// takes them from the files when it goes on.
+// If either kind of conversion is stopped after the layers, before the checksums of the records, it
+// computes them from the files when it continues.
 func TestRecordSumsResume(t *testing.T) {
 	packed, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	for _, src := range []string{packed, fixtures.Dir(t, fixtures.Qwen35MoEQ4)} {

@@ -27,7 +27,7 @@ func writeFile(t *testing.T, path string, content []byte) {
 	}
 }
 
-// Any change of any file is found.
+// Every change of every file is found.
 func TestVerify(t *testing.T) {
 	dir := mustConvert(t, fixtures.Dir(t, fixtures.Qwen35MoEBF16), convert.Options{})
 	ctx := context.Background()

@@ -25,9 +25,9 @@ func aligned(t testing.TB, n int) []byte {
 	return b
 }
 
-// openDirect opens a model whose records are 48 pages long, past the page cache. Where the file
-// system of temporary files takes no direct reads, which UseDirect must say in one way only, ok is
-// false and reads go through the page cache.
+// openDirect opens a model whose records are 48 pages long, for direct reads. If the file system of
+// temporary files does not support them, which UseDirect must report in one way only, ok is false
+// and reads go through the page cache.
 func openDirect(t *testing.T) (x *File, dir string, size int, ok bool) {
 	t.Helper()
 	cfg := small()
@@ -75,8 +75,8 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// Reads that come short past the page cache go on at a page, and the end of a file is told from a
-// stutter.
+// After a short read, direct reads continue at a page. The end of a file is told apart from a short
+// read.
 func TestDirectShortReads(t *testing.T) {
 	x, _, size, _ := openDirect(t)
 	x.direct = true // the script below stands for the disk
@@ -124,8 +124,8 @@ type readerAt func(p []byte, at int64) (int, error)
 
 func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// A file that loses its end while it is open gives an error that says how far it went; one that is
-// replaced goes on to be read.
+// If a file is truncated while it is open, the error says how far the read got. A file that is
+// replaced can still be read.
 func TestDirectFileChanges(t *testing.T) {
 	x, dir, size, _ := openDirect(t)
 	got := aligned(t, size)
@@ -152,7 +152,7 @@ func TestDirectFileChanges(t *testing.T) {
 	}
 }
 
-// Records that are no multiples of a page are not read directly, and the answer says why.
+// Records whose size is not a multiple of a page are not read directly, and the error says why.
 func TestDirectRefused(t *testing.T) {
 	cfg := small()
 	dir, l := pack(t, cfg, q4, true)
@@ -183,8 +183,8 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// A read allocates nothing in the steady state, past the page cache or through it, though others
-// make garbage that is collected.
+// A read allocates nothing in the steady state, direct or through the page cache, even while other
+// goroutines produce garbage.
 func TestReadAllocatesNothing(t *testing.T) {
 	x, _, size, _ := openDirect(t)
 	got := aligned(t, size)

@@ -151,7 +151,7 @@ func TestReadExpertArguments(t *testing.T) {
 	}
 }
 
-// script is a file whose reads go as told, one entry a read; afterwards it is a plain file.
+// script is a file whose reads follow a script, one entry for each; afterwards it is a plain file.
 type script struct {
 	io.ReaderAt
 	steps []step
@@ -219,7 +219,7 @@ func TestReadExpertShortReads(t *testing.T) {
 	}
 }
 
-// A file that loses its end while it is open gives an error that says how far it went.
+// If a file is truncated while it is open, the error says how far the read got.
 func TestReadExpertTruncatedMeanwhile(t *testing.T) {
 	cfg := small()
 	dir, l := pack(t, cfg, q4, true)
@@ -296,8 +296,7 @@ func TestOpenUnknownFormat(t *testing.T) {
 	}
 }
 
-// Many readers and mappers at once, and Close under them: every read is right or ends with an
-// error.
+// Many goroutines read and map, and Close runs meanwhile: every read is right or fails.
 func TestConcurrentReads(t *testing.T) {
 	cfg := small()
 	dir, l := pack(t, cfg, q4, true)

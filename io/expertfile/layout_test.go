@@ -50,7 +50,7 @@ func TestLayoutMixed(t *testing.T) {
 
 var q4p = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
 
-// Panels are told from layout.json, and listed apart from what is in rows.
+// layout.json says which components are in panels, and lists them separately from those in rows.
 func TestLayoutPanels(t *testing.T) {
 	cfg := small()
 	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, quant.Format{Kind: quant.BF16}, q4)
@@ -121,7 +121,7 @@ func TestLayoutPanelsRefuses(t *testing.T) {
 	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "up_proj.scales" {
 		t.Errorf("scales in rows: got %v, want a *LayoutError of up_proj.scales", err)
 	}
-	// Eight rows make no panel.
+	// Eight rows do not fill a panel.
 	cfg.MoEIntermediateSize = 8
 	q := quant.Format{Kind: quant.BF16}
 	l = Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q))
@@ -170,7 +170,7 @@ func TestLayoutRefuses(t *testing.T) {
 	}
 }
 
-// A layout.json that contradicts the files is refused, not passed over.
+// A layout.json that contradicts the files is refused, not ignored.
 func TestOpenBelievesLayout(t *testing.T) {
 	cfg := small()
 	dir, _ := pack(t, cfg, q4, true)

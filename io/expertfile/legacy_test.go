@@ -15,7 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// sameRecords holds every expert of a directory against those of another.
+// sameRecords compares every expert of two directories.
 func sameRecords(t *testing.T, dir, want string, cfg *model.Config) {
 	t.Helper()
 	a, err := expertfile.Open(dir, cfg)
@@ -44,7 +44,7 @@ func sameRecords(t *testing.T, dir, want string, cfg *model.Config) {
 	}
 }
 
-// Experts packed by flash-moe or moeflux, without layout.json, are those that this project packs.
+// Experts packed by flash-moe or moeflux, without layout.json, equal those that this project packs.
 func TestLegacy(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {
 		for _, moeflux := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// Two-bit experts are in a directory of their own, which counts only where the usual one is not.
+// Two-bit experts are in their own directory, which is used only if the usual one does not exist.
 func TestLegacyTwoBit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pack")
 	src := fixtures.Dir(t, fixtures.Qwen35MoEQ4)

@@ -34,7 +34,7 @@ func TestSumWriter(t *testing.T) {
 	}
 }
 
-// sumsFile is a File of two layers of two records of nine bytes in a folder of their own.
+// sumsFile returns a File with two layers of two records of nine bytes, in its own directory.
 func sumsFile(t *testing.T) (*File, string) {
 	dir := t.TempDir()
 	f := &File{layout: model.ExpertLayout{Bytes: 9}, experts: 2, layers: []int{1, 3}, files: map[int]*layerFile{}}
@@ -84,8 +84,8 @@ func TestCheckRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedSums changes every byte of the file, cuts it everywhere, and gives it to another
-// model.
+// TestDamagedSums changes every byte of the file, truncates it at every length, and uses it with
+// another model.
 func TestDamagedSums(t *testing.T) {
 	f, path := sumsFile(t)
 	good := Sums{1: {1, 2}, 3: {3, 4}}.Encode(9)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// image returns a file of this header and data; the length of the header is the true one.
+// image returns a file with this header and data, and the true length of the header.
 func image(header string, data []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), data...)
@@ -108,7 +108,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// Every way in which a file may lie, and which tensor is named for it.
+// Every way in which a file can be invalid, and the tensor that the error names.
 func TestOpenRefuses(t *testing.T) {
 	data := make([]byte, 16)
 	one := `{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`
@@ -173,7 +173,7 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
-	// A header that would fit the file, but not memory: the file is mostly a hole.
+	// A header that fits the file but not memory: the file is mostly a hole.
 	big := put(t, dir, "big", append(long, one...))
 	if err := os.Truncate(big, 300_000_000); err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestOpenDir(t *testing.T) {
 	}
 }
 
-// Whatever the header says, each tensor that is handed out is what it claims to be.
+// Whatever the header says, every tensor that is returned is valid.
 func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`), 16)
 	f.Add([]byte(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,4],"data_offsets":[0,16]}}  `), 16)

@@ -29,7 +29,7 @@ func newModelOf(t testing.TB, name string, experts int) *Model {
 	return m
 }
 
-// Any range of a file has the bytes that it has in the whole, wherever it cuts rows, matrices,
+// Any range of a file has the same bytes as in the whole file, wherever it cuts rows, matrices,
 // records and gaps.
 func TestRenderRanges(t *testing.T) {
 	m := newModel(t, "qwen3-30b-a3b")
@@ -59,8 +59,8 @@ func TestRenderRanges(t *testing.T) {
 	}
 }
 
-// Scales and biases are what they stand for to the bit: codes drawn alike from all have no mean,
-// and the weights the deviation that was asked for.
+// Scales and biases are exact: uniformly drawn codes have mean zero, and weights have the requested
+// deviation.
 func TestSteps(t *testing.T) {
 	for _, deviation := range []float64{1, 0.875, 0.03, 0.0007, 1e-6} {
 		sum := 0.0
@@ -114,8 +114,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Different sums of a router are apart: no two experts of a layer have the same score, whatever the
-// token.
+// No two experts of a layer have the same score, whatever the token.
 func TestScoresDiffer(t *testing.T) {
 	shape, err := Named("qwen3.5-397b-a17b")
 	if err != nil {
@@ -282,8 +281,8 @@ func other(picks []int32, experts int32) int32 {
 	panic("all are")
 }
 
-// A choice that hangs on next to nothing counts as close, whichever way it falls, but not when the
-// number of picks is wrong.
+// A choice that depends on almost nothing counts as close, whichever way it goes, unless the number
+// of picks is wrong.
 func TestCompareClose(t *testing.T) {
 	m := newModelOf(t, "deepseek-v3", 64)
 	token, r := m.Chain(1)[0], &m.routers[0]
@@ -319,7 +318,8 @@ func TestCompareClose(t *testing.T) {
 	}
 }
 
-// A file system that takes the flag of direct writes but refuses the write gets an ordinary one.
+// If a file system accepts the flag of direct writes but refuses the write, an ordinary write
+// follows.
 func TestDirectFallsBack(t *testing.T) {
 	m := newModel(t, "qwen3-30b-a3b")
 	f := m.expertImage(0)
@@ -332,7 +332,7 @@ func TestDirectFallsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Memory at an odd address is what every device refuses.
+	// Every device refuses memory at an odd address.
 	buf := aligned(chunkBytes + directAlign)[1:]
 	n := f.size()
 	f.render(buf[:n], 0)

@@ -29,7 +29,7 @@ func write(t testing.TB, o synth.Options) (string, *synth.Model) {
 
 func families() []string { return slices.Sorted(maps.Keys(tinyShapes)) }
 
-// picksOf returns a reference's picks as Compare wants them.
+// picksOf returns a reference's picks as Compare takes them.
 func picksOf(p *refmodel.Position) [][]int32 {
 	var out [][]int32
 	for _, r := range p.Routes {
@@ -42,7 +42,7 @@ func picksOf(p *refmodel.Position) [][]int32 {
 	return out
 }
 
-// A forward pass in float64, written from the formulas, does what the laws say, by every law.
+// A forward pass in float64, written from the formulas, obeys every law.
 func TestReferenceObeys(t *testing.T) {
 	for _, family := range families() {
 		for _, route := range synth.Routes() {
@@ -77,7 +77,7 @@ func TestReferenceObeys(t *testing.T) {
 	}
 }
 
-// Tokens outside the chain, and tokens in another order, are routed as foretold too: what came
+// Tokens outside the chain, and tokens in another order, are routed as predicted too: what came
 // before does not matter.
 func TestRoutingForgets(t *testing.T) {
 	for _, family := range families() {
@@ -98,8 +98,8 @@ func TestRoutingForgets(t *testing.T) {
 	}
 }
 
-// Over as many layers as the deepest published models have, hidden states stay of the size they
-// begin with, more or less.
+// Over as many layers as the deepest published models have, hidden states keep about their initial
+// magnitude.
 func TestDeepModelStaysFinite(t *testing.T) {
 	for family, layers := range map[string]int{"qwen3_moe": 94, "qwen3_5_moe": 60, "deepseek_v3": 61} {
 		t.Run(family, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestDeepModelStaysFinite(t *testing.T) {
 	}
 }
 
-// The engine obeys: the chain read at once, then token by token, experts mapped or read into a few
-// slots.
+// The engine obeys the laws: for the chain read at once, then token by token, with experts mapped
+// or read into a few slots.
 func TestEngineObeys(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 2})
 	if err != nil {
@@ -165,7 +165,7 @@ func TestEngineObeys(t *testing.T) {
 	}
 }
 
-// An engine computes the same bits with both layouts of the same model.
+// The engine computes the same bits with both layouts of a model.
 func TestEngineLayouts(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 2})
 	if err != nil {
@@ -273,8 +273,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Of published shapes consecutive tokens share as many experts as published models' do, by the mild
-// law; by the uniform law little more than chance.
+// With published shapes and the mild law, consecutive tokens share as many experts as in published
+// models; with the uniform law, little more than by chance.
 func TestRoutingStatistics(t *testing.T) {
 	simulate := func(name string, route synth.Route) *synth.Simulation {
 		shape, err := synth.Named(name)
@@ -295,7 +295,7 @@ func TestRoutingStatistics(t *testing.T) {
 	}
 	for _, name := range synth.Names() {
 		s := simulate(name, synth.Mild)
-		// A dozen layers of 512 tokens, eight topics, stray by about 1 % of all uses.
+		// With a dozen layers, 512 tokens and eight topics, figures vary by about 1 % of all uses.
 		if s.Overlap < 0.31 || s.Overlap > 0.37 {
 			t.Errorf("%s: consecutive tokens share %.1f%% of their experts, want 32 to 36", name, 100*s.Overlap)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// The published shapes have the sizes that are known of the models: bytes of one expert's record,
-// and gigabytes of all experts and of the rest, with 4 bits in groups of 64.
+// The published shapes have the known sizes of the models: bytes of an expert's record, and
+// gigabytes of all experts and of the rest, with 4 bits in groups of 64.
 func TestPublishedShapes(t *testing.T) {
 	for name, want := range map[string]struct {
 		arch          model.Arch
@@ -41,7 +41,7 @@ func TestPublishedShapes(t *testing.T) {
 		if got := experts / int64(len(c.MoELayers())*c.NumExperts); c.Arch != want.arch || c.NumHiddenLayers != want.layers || got != want.record {
 			t.Errorf("%s: %s of %d layers, records of %d bytes; want %s, %d, %d", name, c.Arch, c.NumHiddenLayers, got, want.arch, want.layers, want.record)
 		}
-		// The figures are rounded, and leave out norms and what 8 bits add to the routers of one.
+		// The figures are rounded, and leave out norms and the 8-bit routers of one shape.
 		if math.Abs(float64(experts)/1e9-want.experts) > 0.06 || math.Abs(float64(dense)/1e9-want.rest) > 0.015*want.rest {
 			t.Errorf("%s: %.2f GB of experts and %.3f GB besides, want %.1f and %.2f", name, float64(experts)/1e9, float64(dense)/1e9, want.experts, want.rest)
 		}
@@ -58,7 +58,7 @@ func TestPublishedShapes(t *testing.T) {
 	}
 }
 
-// Smaller models of a shape keep what can be kept.
+// Smaller models of a shape keep what they can.
 func TestResize(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -90,7 +90,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// A configuration that lists its layers, without an interval, is cut and goes on as it began.
+// A configuration that lists its layers without an interval is truncated, or continued as it began.
 func TestLayerList(t *testing.T) {
 	o := tiny(t, "qwen3_5_moe")
 	o.Shape.Config = []byte(strings.Replace(string(o.Shape.Config), `"full_attention_interval":4`,

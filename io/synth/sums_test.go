@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRecordSums sums records whose bytes come in chunks of any size and in any order.
+// TestRecordSums computes checksums of records whose bytes come in chunks of any size, in any
+// order.
 func TestRecordSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

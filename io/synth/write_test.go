@@ -41,9 +41,9 @@ func digest(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// The same options give the same bytes, whoever makes them, and these very bytes as long as the
-// format has its number. The sums are of this package's own making: they say when a change of the
-// bytes asks for another number.
+// The same options give the same bytes, however many workers compute them, and exactly these bytes
+// as long as recordFormat stays the same. The sums come from this package: they show when a change
+// of the bytes needs a new recordFormat.
 func TestSameBytes(t *testing.T) {
 	for _, c := range []struct {
 		family   string
@@ -78,8 +78,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// Both layouts hold the same numbers at the same places; matrices by head and those that make no
-// whole panels stay in rows.
+// Both layouts hold the same numbers at the same offsets. Matrices by head and those that do not
+// fill whole panels stay in rows.
 func TestLayouts(t *testing.T) {
 	for _, family := range families() {
 		o := tiny(t, family)
@@ -187,7 +187,7 @@ func openExperts(t *testing.T, dir string, cfg *model.Config) *expertfile.File {
 	return x
 }
 
-// What is written opens, and is of the size foretold; nothing is in it that should not be.
+// The written directory can be opened, has the predicted size, and contains nothing else.
 func TestFiles(t *testing.T) {
 	for _, family := range families() {
 		dir, m := write(t, tiny(t, family))
@@ -224,7 +224,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// checkSums wants the checksums of the records to be those of the records.
+// checkSums checks that the checksums match the records.
 func checkSums(t *testing.T, dir string, x *expertfile.File) {
 	t.Helper()
 	if err := x.LoadSums(); err != nil {
@@ -244,7 +244,7 @@ func checkSums(t *testing.T, dir string, x *expertfile.File) {
 	}
 }
 
-// Routers and shared gates are stored as converters of checkpoints leave them, and config.json says
+// Routers and shared gates are stored as converters of checkpoints store them, and config.json says
 // so.
 func TestStorage(t *testing.T) {
 	// of gate, shared gate, and a key of the quantisation
@@ -304,7 +304,7 @@ func left(t *testing.T, dir string) []string {
 	return out
 }
 
-// A writing that is cancelled, at its start, in its middle and at its very end, leaves nothing.
+// Write leaves nothing behind if it is cancelled at its start, in the middle or at its very end.
 func TestCancel(t *testing.T) {
 	o := tiny(t, "qwen3_5_moe")
 	m, err := synth.New(o)
@@ -337,7 +337,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A file that cannot be written ends it, and leaves nothing either.
+// A file that cannot be written ends it and leaves nothing behind either.
 func TestWriteFails(t *testing.T) {
 	parent := t.TempDir()
 	dst := filepath.Join(parent, "model")
@@ -392,7 +392,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.Remove(dst + ".partial"); err != nil {
 		t.Fatal(err)
 	}
-	// An empty directory is taken.
+	// An empty directory is accepted.
 	if err := os.Mkdir(dst, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -465,9 +465,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestExpertsOf holds a model that shares the expert files of one with another route against one
-// that was written whole: the same bytes, and of experts the very files. That is what makes sharing
-// right, for every family.
+// TestExpertsOf compares a model that shares the expert files of a model with another route with
+// one that was written in full: the bytes must be equal, and the expert files shared. That makes
+// sharing right, for every family.
 func TestExpertsOf(t *testing.T) {
 	ctx := context.Background()
 	for name := range tinyShapes {

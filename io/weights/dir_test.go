@@ -16,8 +16,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// What was packed by others is read as the same model: configuration from the manifest, matrices
-// without bits. (The experts are io/expertfile's to test.)
+// Directories that other programs packed are read as the same model: the configuration comes from
+// the manifest, matrices have no bits. (io/expertfile tests the experts.)
 func TestLegacy(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4KVB} {
 		for _, moeflux := range []bool{false, true} {
@@ -53,8 +53,8 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// compareWeights holds every matrix and vector against those of the checkpoint packed by this
-// project.
+// compareWeights compares every matrix and vector with those of the checkpoint as this project
+// packs it.
 func compareWeights(t *testing.T, name string, f *weights.File, cfg *model.Config) {
 	t.Helper()
 	own, err := weights.Open(fixtures.PackedRows(t, name, 0))
@@ -103,8 +103,8 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-// config.json wins over the manifest, and is found beside the weights or where moeflux keeps the
-// checkpoint.
+// config.json takes precedence over the manifest. It is found beside the weights or where moeflux
+// keeps the checkpoint.
 func TestReadConfigPlaces(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(fixtures.Dir(t, fixtures.Qwen35MoEQ4), "config.json"))
 	if err != nil {

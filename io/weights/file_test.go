@@ -30,7 +30,7 @@ func config(t *testing.T, dir string) *model.Config {
 	return cfg
 }
 
-// Matrices and vectors of a converted checkpoint are the checkpoint's, in panels.
+// Matrices and vectors of a converted checkpoint equal the checkpoint's, in panels.
 func TestOpenPacked(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	cfg := config(t, dir)
@@ -108,7 +108,7 @@ func TestOpenPacked(t *testing.T) {
 	}
 }
 
-// The weights of one model do not pass for those of another.
+// The weights of one model are not accepted for another.
 func TestCheckOtherModel(t *testing.T) {
 	f, err := weights.Open(fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0))
 	if err != nil {
@@ -166,7 +166,7 @@ func TestOpenMissingAndShort(t *testing.T) {
 	}
 }
 
-// TestTruncatedWhileOpen reads a vector of a file that was cut short after it was opened.
+// TestTruncatedWhileOpen reads a vector from a file that was truncated after it was opened.
 func TestTruncatedWhileOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := os.CopyFS(dir, os.DirFS(fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0))); err != nil {

@@ -122,7 +122,7 @@ func arranged() (tensors, panels map[string]any) {
 	}
 }
 
-// Panels are told from the manifest, and read back from what is written.
+// The manifest says which tensors are in panels, and what is written can be read back.
 func TestManifestPanels(t *testing.T) {
 	tensors, panels := arranged()
 	f, err := open(t, map[string]any{"tensors": tensors, "arranged_tensors": panels}, make([]byte, 640))
@@ -301,8 +301,8 @@ func TestMatrixErrors(t *testing.T) {
 	}
 }
 
-// An 8-bit matrix that a manifest calls 4-bit is refused; one that it says nothing about is told
-// from the shapes.
+// An 8-bit matrix that the manifest calls 4-bit is refused. Without bits in the manifest, they
+// follow from the shapes.
 func TestMatrixBits(t *testing.T) {
 	for _, c := range []struct {
 		bits any

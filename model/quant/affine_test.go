@@ -86,9 +86,9 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// Every number gets the code whose value is nearest, and is off by at most half a step within the
-// range of the codes and one step at its far end, which moves by up to a step so that zero has a
-// code. Rounding bias and scale to bf16 adds 2^-8 of the bias and of the range.
+// Every number gets the code with the nearest value. It is off by at most half a step within the
+// range of the codes, and by one step at the far end, which moves by up to a step so that zero has
+// a code. Rounding bias and scale to bf16 adds 2^-8 of the bias and of the range.
 func TestQuantizeError(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, f := range formats {
@@ -127,8 +127,8 @@ func quantize(t *testing.T, f quant.Format, src []float32) (weight, scales, bias
 	return weight, scales, biases
 }
 
-// The end of larger magnitude is exact, and its side sets the sign of the scale; zero has a code of
-// its own.
+// The end of larger magnitude is exact, and its side sets the sign of the scale. Zero has its own
+// code.
 func TestQuantizeEnds(t *testing.T) {
 	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
 	for _, c := range []struct {
@@ -196,8 +196,8 @@ func TestQuantizeRefuses(t *testing.T) {
 	}
 }
 
-// The same numbers, quantised elsewhere by mlx's method, give the same codes, scales and biases to
-// the bit.
+// The same numbers quantised by another implementation of MLX's method give the same codes, scales
+// and biases to the bit.
 func TestQuantizeFixture(t *testing.T) {
 	file, err := safetensors.Open(fixtures.Path(t, "qwen3_moe/quantise.safetensors"))
 	if err != nil {
@@ -277,9 +277,9 @@ func BenchmarkQuantize(b *testing.B) {
 	}
 }
 
-// Two bits keep less of normal numbers than four, but more than they would with the ends of each
-// group's range as the ends of its four values: the figures are in the comment of
-// convert.Options.ExpertBits.
+// Two bits lose more of normally distributed numbers than four, but less than with the ends of each
+// group's range as the ends of its four values. The comment of convert.Options.ExpertBits has the
+// figures.
 func TestQuantizeTwoBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	x := make([]float32, 64*2000)

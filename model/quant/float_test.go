@@ -7,7 +7,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Every bf16 number survives the way there and back; NaNs stay NaNs of the same sign.
+// Every bf16 number survives the round trip. NaNs stay NaNs of the same sign.
 func TestBF16RoundTrip(t *testing.T) {
 	for i := range 1 << 16 {
 		b := uint16(i)
@@ -25,15 +25,15 @@ func TestBF16RoundTrip(t *testing.T) {
 	}
 }
 
-// The nearest of the two neighbours, found by comparing distances in float64, is what rounding must
-// give.
+// Rounding must give the nearer of the two neighbours, which the test finds by comparing distances
+// in float64.
 func TestF32ToBF16Nearest(t *testing.T) {
 	check := func(bits uint32) {
 		f := math.Float32frombits(bits)
 		lo := uint16(bits >> 16) // towards zero
 		hi := lo + 1
 		got := quant.F32ToBF16(f)
-		// The step above the greatest finite number counts as if exponents went on.
+		// The step above the greatest finite number is that of an unbounded exponent.
 		value := func(b uint16) float64 {
 			if b&0x7fff == 0x7f80 {
 				return math.Copysign(math.Ldexp(1, 128), float64(f))
@@ -66,7 +66,7 @@ func TestF32ToBF16Nearest(t *testing.T) {
 	}
 }
 
-// All half-precision numbers against their definition.
+// All half-precision numbers are compared with their definition.
 func TestF16ToF32(t *testing.T) {
 	for i := range 1 << 16 {
 		h := uint16(i)

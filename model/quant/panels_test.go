@@ -63,7 +63,7 @@ func TestPanelsHold(t *testing.T) {
 	}
 }
 
-// The worked example of the format: of a row's words every 16th is its, with its codes interleaved.
+// The worked example of the format: every 16th word belongs to a row, with its codes interleaved.
 func TestPanelsExample(t *testing.T) {
 	for bits, want := range map[int]uint32{8: 0x76543210, 4: 0x73625140, 2: 0x50dd5088} {
 		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 32}
@@ -76,8 +76,8 @@ func TestPanelsExample(t *testing.T) {
 	}
 }
 
-// What is nil is left out, a part of a matrix is its place in the whole, and the last tile of a row
-// may be less than a cache line.
+// Nil fields are left out, a part of a matrix equals its place in the whole, and the last tile of a
+// row may be shorter than a cache line.
 func TestPanelsInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	const rows = 32
@@ -165,7 +165,7 @@ func BenchmarkToPanels(b *testing.B) {
 	}
 }
 
-// ToRows undoes ToPanels: of rows with an odd number of words, too, and of whole panels alone.
+// ToRows undoes ToPanels, also for rows with an odd number of words, and only for whole panels.
 func TestToRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	random := func(n int) []byte {
