@@ -46,12 +46,12 @@ func (kv *KV) PartBytes() int {
 	return 4 * kv.PageRows * kv.Dim
 }
 
-// Of max|x| of a group: the bits from which on its scale is a normal number, and from which on it
-// is not finite.
+// The bits of the largest |x| of a group that is rounded to 8 bits: from Int8LeastBits on its scale
+// is a normal number, from Int8InfiniteBits on it is not finite. shaders/append.metal and the
+// generator of gpu/host, which cannot import them, have them once more.
 const (
-	kvLeastBits    = 0x03fe0000 // 127·2^-126
-	kvInfiniteBits = 0x7f800000
-	kvNaNBits      = 0x7fc00000
+	Int8LeastBits    = 0x03fe0000 // 127·2^-126
+	Int8InfiniteBits = 0x7f800000
 )
 
 // KVQuantise rounds a group of channels to 8 bits as KVInt8 says: it fills codes, as long as x, and
@@ -62,10 +62,10 @@ func KVQuantise(codes []byte, x []float32) (scale float32) {
 		most = max(most, math.Float32bits(v)&^(1<<31))
 	}
 	switch codes = codes[:len(x)]; {
-	case most >= kvInfiniteBits:
+	case most >= Int8InfiniteBits:
 		clear(codes)
-		return math.Float32frombits(kvNaNBits)
-	case most < kvLeastBits:
+		return math.Float32frombits(0x7fc00000)
+	case most < Int8LeastBits:
 		clear(codes)
 		return 0
 	}

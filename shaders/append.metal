@@ -15,6 +15,10 @@ inline device float* scales_of(device uchar* part, device const AppendRow& r, ui
   return (device float*)(part + ((r.page_rows * dim + 63u) & ~63u));
 }
 
+// The bits of a group's largest magnitude, see gpu.Int8LeastBits.
+#define LEAST_BITS 0x03fe0000u
+#define INFINITE_BITS 0x7f800000u
+
 // A group's scale. Where codes are 0 whatever the channels are, divisor is 0.
 struct RoundedGroup {
   float scale;
@@ -28,8 +32,8 @@ inline uint magnitude(float x) { return as_type<uint>(x) & 0x7fffffffu; }
 inline RoundedGroup rounded_group(uint most) {
   const float scale = as_type<float>(as_type<uint>(as_type<float>(most) / 127.0f) & ~0xffu);
   RoundedGroup g;
-  g.divisor = most < 0x7f800000u && most >= 0x03fe0000u ? scale : 0.0f;
-  g.scale = most < 0x7f800000u ? g.divisor : as_type<float>(0x7fc00000u);
+  g.divisor = most < INFINITE_BITS && most >= LEAST_BITS ? scale : 0.0f;
+  g.scale = most < INFINITE_BITS ? g.divisor : as_type<float>(0x7fc00000u);
   return g;
 }
 

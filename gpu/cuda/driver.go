@@ -25,15 +25,12 @@ type (
 const (
 	streamNonBlocking = 1 // no order with the default stream
 
-	hostAllocPortable   = 1 // for every context
-	hostAllocMapped     = 2 // kernels may read it over the bus
-	hostRegisterMapped  = 2
-	hostRegisterReading = 8 // kernels only read it
+	hostAllocPortable  = 1 // for every context
+	hostAllocMapped    = 2 // kernels may read it over the bus
+	hostRegisterMapped = 2
 
-	attributeMultiprocessors   = 16
-	attributeMajor             = 75
-	attributeMinor             = 76
-	attributeReadOnlyRegisters = 113
+	attributeMajor = 75
+	attributeMinor = 76
 )
 
 // driver is the functions of libcuda that are used, by what they do. Tests put others in their
@@ -70,12 +67,10 @@ type driver struct {
 	eventDestroy  func(e eventHandle) result
 	eventRecord   func(e eventHandle, s streamHandle) result
 	eventSync     func(e eventHandle) result
-	eventQuery    func(e eventHandle) result
 	eventElapsed  func(ms *float32, begin, end eventHandle) result
 	moduleLoad    func(m *moduleHandle, image []byte) result
 	moduleUnload  func(m moduleHandle) result
 	function      func(f *functionHandle, m moduleHandle, name string) result
-	functionValue func(v *int32, attribute int, f functionHandle) result
 	launch        func(f functionHandle, groups [3]int, threads int, s streamHandle, params *unsafe.Pointer) result
 
 	graphCreate  func(g *graphHandle) result
@@ -176,7 +171,7 @@ func (d *driver) bindMemory(s *symbols) {
 func (d *driver) bindStreams(s *symbols) {
 	create, destroy, sync := s.proc("cuStreamCreate"), s.proc("cuStreamDestroy_v2"), s.proc("cuStreamSynchronize")
 	eventCreate, eventDestroy, record := s.proc("cuEventCreate"), s.proc("cuEventDestroy_v2"), s.quick("cuEventRecord")
-	eventSync, eventQuery, elapsed := s.quick("cuEventSynchronize"), s.quick("cuEventQuery"), s.quick("cuEventElapsedTime")
+	eventSync, elapsed := s.quick("cuEventSynchronize"), s.quick("cuEventElapsedTime")
 
 	d.streamCreate = func(st *streamHandle, flags uint32) result {
 		return create.call(uintptr(unsafe.Pointer(st)), uintptr(flags))
@@ -189,7 +184,6 @@ func (d *driver) bindStreams(s *symbols) {
 	d.eventDestroy = func(e eventHandle) result { return eventDestroy.call(uintptr(e)) }
 	d.eventRecord = func(e eventHandle, st streamHandle) result { return record.call(uintptr(e), uintptr(st), 0, 0) }
 	d.eventSync = func(e eventHandle) result { return eventSync.call(uintptr(e), 0, 0, 0) }
-	d.eventQuery = func(e eventHandle) result { return eventQuery.call(uintptr(e), 0, 0, 0) }
 	d.eventElapsed = func(ms *float32, begin, end eventHandle) result {
 		return elapsed.call(uintptr(unsafe.Pointer(ms)), uintptr(begin), uintptr(end), 0)
 	}
@@ -197,7 +191,7 @@ func (d *driver) bindStreams(s *symbols) {
 
 func (d *driver) bindModules(s *symbols) {
 	load, unload, function := s.proc("cuModuleLoadData"), s.proc("cuModuleUnload"), s.proc("cuModuleGetFunction")
-	value, launch := s.proc("cuFuncGetAttribute"), s.quick("cuLaunchKernel")
+	launch := s.quick("cuLaunchKernel")
 
 	d.moduleLoad = func(m *moduleHandle, image []byte) result {
 		return load.call(uintptr(unsafe.Pointer(m)), uintptr(unsafe.Pointer(unsafe.SliceData(image))))
@@ -206,9 +200,6 @@ func (d *driver) bindModules(s *symbols) {
 	d.function = func(f *functionHandle, m moduleHandle, name string) result {
 		text := append([]byte(name), 0)
 		return function.call(uintptr(unsafe.Pointer(f)), uintptr(m), uintptr(unsafe.Pointer(&text[0])))
-	}
-	d.functionValue = func(v *int32, a int, f functionHandle) result {
-		return value.call(uintptr(unsafe.Pointer(v)), uintptr(a), uintptr(f))
 	}
 	d.launch = func(f functionHandle, groups [3]int, threads int, st streamHandle, params *unsafe.Pointer) result {
 		return launch.launch(f, groups, threads, st, uintptr(unsafe.Pointer(params)))

@@ -7,20 +7,18 @@ type result int32
 
 // Results that are told apart here.
 const (
-	success               result = 0
-	outOfMemory           result = 2
-	noDevice              result = codeNoDevice
-	eccUncorrectable      result = 214
-	notReady              result = 600
-	illegalAddress        result = 700
-	launchOutOfResources  result = 701
-	launchTimeout         result = 702
-	contextIsDestroyed    result = 709
-	kernelAssert          result = 710
-	hostAlreadyRegistered result = 712
-	hardwareStackError    result = 714
-	launchFailed          result = 719
-	unknownError          result = 999
+	success              result = 0
+	outOfMemory          result = 2
+	noDevice             result = codeNoDevice
+	eccUncorrectable     result = 214
+	illegalAddress       result = 700
+	launchOutOfResources result = 701
+	launchTimeout        result = 702
+	contextIsDestroyed   result = 709
+	kernelAssert         result = 710
+	hardwareStackError   result = 714
+	launchFailed         result = 719
+	unknownError         result = 999
 )
 
 // spoils reports whether the context is of no use after r: it came out of a kernel or out of the

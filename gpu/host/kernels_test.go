@@ -309,8 +309,8 @@ func TestQuantise(t *testing.T) {
 	inf, nan, tiny := float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits
 	special := [][]float32{
 		{0, float32(math.Copysign(0, -1))}, {nan}, {inf}, {-inf, 1}, {nan, inf, 3}, {math.MaxFloat32, -math.MaxFloat32}, {tiny(1)},
-		{tiny(0x007fffff)}, {tiny(0x00800000)}, {tiny(leastBits - 1)}, {tiny(leastBits), -tiny(leastBits - 1)}, {tiny(1<<31 | leastBits)},
-		{127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5}, {tiny(0xffc00001)}, {tiny(infiniteBits + 1)},
+		{tiny(0x007fffff)}, {tiny(0x00800000)}, {tiny(gpu.Int8LeastBits - 1)}, {tiny(gpu.Int8LeastBits), -tiny(gpu.Int8LeastBits - 1)}, {tiny(1<<31 | gpu.Int8LeastBits)},
+		{127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5}, {tiny(0xffc00001)}, {tiny(gpu.Int8InfiniteBits + 1)},
 	}
 	for _, group := range []int{32, 64, 128} {
 		var x []float32

@@ -3,13 +3,8 @@ package host
 import (
 	"math"
 	"unsafe"
-)
 
-// A group whose largest |x| has bits below leastBits counts as zeros, because its scale would not
-// be a normal number. From infiniteBits on it is not finite.
-const (
-	leastBits    = 0x03fe0000 // 127·2^-126
-	infiniteBits = 0x7f800000
+	"github.com/moeflux/moeflux-actor/gpu"
 )
 
 // quantiseGo rounds groups of inputs to 8 bits. q [groups, group] is the integer nearest to x/s,
@@ -24,10 +19,10 @@ func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 		for _, v := range inputs[:group] {
 			most = max(most, math.Float32bits(v)&^(1<<31))
 		}
-		if most < leastBits || most >= infiniteBits {
+		if most < gpu.Int8LeastBits || most >= gpu.Int8InfiniteBits {
 			clear(codes[:group])
 			numbers[0], numbers[1] = 0, 0
-			if most >= infiniteBits {
+			if most >= gpu.Int8InfiniteBits {
 				numbers[0], numbers[1] = float32(math.NaN()), float32(math.NaN())
 			}
 			continue
