@@ -1,0 +1,246 @@
+package gpu
+
+import (
+	"math"
+	"testing"
+)
+
+// kvDamages are those of the segments of AppendKV and Attention, which have two: rows 0–2 at 5, row
+// 3 at 8.
+func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
+	at := func(i int) func(o *T) *KVSegment { return func(o *T) *KVSegment { return &segs(o)[i] } }
+	second := at(1)
+	return join(
+		size("segment rows", func(o *T) *int { return &second(o).Rows }),
+		size("page rows", func(o *T) *int { return &second(o).KV.PageRows }),
+		size("cache dim", func(o *T) *int { return &second(o).KV.Dim }),
+		pageView("page", func(o *T) *KV { return &second(o).KV }, 2),
+		[]bad[T]{
+			{"row negative", func(o *T) { second(o).Row = -1 }, "segment 1: row -1"},
+			{"row outside", func(o *T) { second(o).Row = 4 }, "do not fit"},
+			{"row huge", func(o *T) { second(o).Row = math.MaxInt }, "do not fit"},
+			{"position negative", func(o *T) { second(o).Pos = -1 }, "position -1"},
+			{"position beyond the table", func(o *T) { second(o).Pos = 12 }, "3 pages of 4 rows are too few for the positions 12 to 12"},
+			{"position huge", func(o *T) { second(o).Pos = math.MaxInt }, "too few"},
+			{"short table", func(o *T) { second(o).KV.Pages = second(o).KV.Pages.First(2) }, "too few"},
+			{"same rows", func(o *T) { second(o).Row = 2 }, "overlap rows 0 to 2 of segment 0"},
+			{"rows around", func(o *T) { segs(o)[0].Row = 1; second(o).Row = 0; second(o).Rows = 2 }, "overlap"},
+			{"other width", func(o *T) { second(o).KV.Dim = 5 }, "channels"},
+			{"key offset", func(o *T) { second(o).KV.KOffset = 2 }, "multiples of 4"},
+			{"value offset", func(o *T) { second(o).KV.VOffset = -4 }, "multiples of 4"},
+			{"value offset outside", func(o *T) { at(0)(o).KV.VOffset += 4; second(o).KV.VOffset += 4 }, "do not fit"},
+			{"other key offset", func(o *T) { second(o).KV.KOffset = 4 }, "those of segment 0"},
+			{"other value offset", func(o *T) { second(o).KV.VOffset += 4 }, "those of segment 0"},
+		})
+}
+
+func kvSegments() []KVSegment {
+	return []KVSegment{{Row: 0, Rows: 3, Pos: 5, KV: pages(2, 4, 6)}, {Row: 3, Rows: 1, Pos: 8, KV: pages(3, 4, 6)}}
+}
+
+// int8Segments are kvSegments with 8 bits, in groups of three channels.
+func int8Segments() []KVSegment {
+	segs := kvSegments()
+	for i := range segs {
+		kv := &segs[i].KV
+		kv.Format, kv.Group = KVInt8, 3
+		kv.VOffset = kv.PartBytes()
+		kv.Pages = rooms(kv.Pages.Len(), 2*kv.PartBytes())
+	}
+	return segs
+}
+
+func TestCheckInt8Cache(t *testing.T) {
+	both := func(kv func(o *AppendKV, i int) *KV) []bad[AppendKV] {
+		set := func(f func(kv *KV)) func(o *AppendKV) {
+			return func(o *AppendKV) {
+				for i := range o.Segments {
+					f(kv(o, i))
+				}
+			}
+		}
+		return []bad[AppendKV]{
+			{"no groups", set(func(kv *KV) { kv.Group = 0 }), "groups of 0"},
+			{"groups of less than none", set(func(kv *KV) { kv.Group = -3 }), "groups of -3"},
+			{"groups that do not divide", set(func(kv *KV) { kv.Group = 4 }), "groups of 4 channels do not divide the cache's 6"},
+			{"no such format", set(func(kv *KV) { kv.Format = 2 }), "kv(2)"},
+			{"float32 in groups", set(func(kv *KV) { kv.Format = KVF32 }), "groups of 3 channels, want 0"},
+		}
+	}
+	check(t, func() AppendKV {
+		return AppendKV{K: floats(24), V: floats(24), Segments: int8Segments()}
+	}, join(
+		kvDamages(func(o *AppendKV) []KVSegment { return o.Segments }),
+		both(func(o *AppendKV, i int) *KV { return &o.Segments[i].KV }),
+		[]bad[AppendKV]{
+			{"two formats", func(o *AppendKV) { o.Segments[1].KV.Format, o.Segments[1].KV.Group = KVF32, 0 }, "segment 0 int8 in groups of 3"},
+			{"two groups", func(o *AppendKV) { o.Segments[1].KV.Group = 2 }, "groups of 2"},
+			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset -= 4; o.Segments[1].KV.VOffset -= 4 }, "overlap"},
+		}))
+	check(t, func() Attention {
+		return Attention{Q: floats(48), Y: floats(48), QRowStride: 12, QHeadStride: 3, Heads: 4, KVHeads: 2, HeadDim: 3, Scale: 1, Segments: int8Segments()}
+	}, join(
+		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
+		[]bad[Attention]{
+			{"groups over heads", func(o *Attention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 6, 6 }, "do not divide HeadDim 3"},
+			{"groups over values", func(o *Attention) {
+				o.KVHeads, o.HeadDim, o.QHeadStride, o.QRowStride, o.ValueDim = 1, 6, 3, 12, 4
+				o.Heads = 1
+			}, "do not divide ValueDim 4"},
+		}))
+	check(t, func() LatentAttention {
+		return LatentAttention{Q: floats(4 * 2 * 36), Y: floats(4 * 2 * 3), QRowStride: 72, QHeadStride: 36, Keys: matrix(2*36, 3, f32),
+			Values: matrix(2*36, 3, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 3, Nope: 33, Rope: 3, ValueDim: 3, Scale: 1,
+			Segments: int8Segments()}
+	}, []bad[LatentAttention]{
+		{"groups over the latent", func(o *LatentAttention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 2, 2 }, "do not divide Rank 3"},
+	})
+}
+
+func TestCheckCache(t *testing.T) {
+	check(t, func() AppendKV {
+		return AppendKV{K: floats(3*7 + 6), V: floats(24), KStride: 7, Segments: kvSegments()}
+	}, join(
+		view("K", 4, func(o *AppendKV) *View { return &o.K }),
+		view("V", 4, func(o *AppendKV) *View { return &o.V }),
+		kvDamages(func(o *AppendKV) []KVSegment { return o.Segments }),
+		[]bad[AppendKV]{
+			{"no segments", func(o *AppendKV) { o.Segments = nil }, "want at least"},
+			{"K stride", func(o *AppendKV) { o.KStride = 5 }, "stride 5"},
+			{"V stride", func(o *AppendKV) { o.VStride = 5 }, "stride 5"},
+			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset, o.Segments[1].KV.VOffset = 92, 92 }, "overlap"},
+		}))
+	attention := func() Attention {
+		return Attention{Q: floats(3*40 + 3*9 + 3), Y: floats(4 * 12), QRowStride: 40, QHeadStride: 9, Heads: 4, KVHeads: 2,
+			HeadDim: 3, Scale: 1, Segments: kvSegments()}
+	}
+	check(t, attention, join(
+		view("Q", 4, func(o *Attention) *View { return &o.Q }),
+		view("Y", 4, func(o *Attention) *View { return &o.Y }),
+		pageView("first page", func(o *Attention) *KV { return &o.Segments[1].KV }, 0),
+		size("Heads", func(o *Attention) *int { return &o.Heads }),
+		size("KVHeads", func(o *Attention) *int { return &o.KVHeads }),
+		size("HeadDim", func(o *Attention) *int { return &o.HeadDim }),
+		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
+		[]bad[Attention]{
+			{"no segments", func(o *Attention) { o.Segments = nil }, "want at least"},
+			{"heads do not divide", func(o *Attention) { o.Heads = 3 }, "does not divide"},
+			{"head stride", func(o *Attention) { o.QHeadStride = 2 }, "head stride 2"},
+			{"row stride", func(o *Attention) { o.QRowStride = 29 }, "stride 29"},
+			{"cache of other heads", func(o *Attention) { o.KVHeads = 1 }, "want KVHeads·HeadDim = 3"},
+			same("in place", func(o *Attention) { o.Y = o.Q }),
+		}))
+}
+
+// stateDamages are those of the segments of CausalConv and DeltaRule, which have two: rows 0–2 and
+// row 3.
+func stateDamages[T any](segs func(o *T) []StateSegment) []bad[T] {
+	return join(
+		size("segment rows", func(o *T) *int { return &segs(o)[1].Rows }),
+		view("state", 4, func(o *T) *View { return &segs(o)[1].State }),
+		[]bad[T]{
+			{"row negative", func(o *T) { segs(o)[1].Row = -1 }, "segment 1: row -1"},
+			{"row outside", func(o *T) { segs(o)[1].Row = 4 }, "do not fit"},
+			{"row huge", func(o *T) { segs(o)[1].Row = math.MaxInt }, "do not fit"},
+			{"same rows", func(o *T) { segs(o)[1].Row = 0 }, "overlap rows 0 to 2 of segment 0"},
+			{"same state", func(o *T) { segs(o)[1].State = segs(o)[0].State }, "shares its state with segment 0"},
+		})
+}
+
+func TestCheckRecurrent(t *testing.T) {
+	check(t, func() CausalConv {
+		return CausalConv{X: floats(20), W: floats(20), Y: floats(20), Channels: 5, Kernel: 4,
+			Segments: []StateSegment{{0, 3, floats(15)}, {3, 1, floats(15)}}}
+	}, join(
+		view("X", 4, func(o *CausalConv) *View { return &o.X }),
+		view("W", 4, func(o *CausalConv) *View { return &o.W }),
+		view("Y", 4, func(o *CausalConv) *View { return &o.Y }),
+		size("Channels", func(o *CausalConv) *int { return &o.Channels }),
+		size("Kernel", func(o *CausalConv) *int { return &o.Kernel }),
+		stateDamages(func(o *CausalConv) []StateSegment { return o.Segments }),
+		[]bad[CausalConv]{
+			{"no segments", func(o *CausalConv) { o.Segments = nil }, "want at least"},
+			same("in place", func(o *CausalConv) { o.Y = o.X }),
+			same("W is Y", func(o *CausalConv) { o.W = o.Y }),
+		}))
+	one := CausalConv{X: floats(5), W: floats(5), Y: floats(5), Channels: 5, Kernel: 1, Segments: []StateSegment{{0, 1, View{}}}}
+	if err := one.Check(); err != nil {
+		t.Errorf("causalconv of one tap without a state: %v", err)
+	}
+	one.Segments = append(one.Segments, one.Segments[0])
+	if one.Check() == nil {
+		t.Error("causalconv of one tap with a row in two segments passed")
+	}
+	check(t, func() DeltaRule {
+		return DeltaRule{QKV: floats(4 * (2*2*3 + 4*5)), Alpha: floats(16), Beta: floats(16), ALog: floats(4), DtBias: floats(4),
+			Y: floats(4 * 4 * 5), KeyHeads: 2, ValueHeads: 4, KeyDim: 3, ValueDim: 5,
+			Segments: []StateSegment{{0, 3, floats(60)}, {3, 1, floats(60)}}}
+	}, join(
+		view("QKV", 4, func(o *DeltaRule) *View { return &o.QKV }),
+		view("Alpha", 4, func(o *DeltaRule) *View { return &o.Alpha }),
+		view("Beta", 4, func(o *DeltaRule) *View { return &o.Beta }),
+		view("ALog", 4, func(o *DeltaRule) *View { return &o.ALog }),
+		view("DtBias", 4, func(o *DeltaRule) *View { return &o.DtBias }),
+		view("Y", 4, func(o *DeltaRule) *View { return &o.Y }),
+		size("KeyHeads", func(o *DeltaRule) *int { return &o.KeyHeads }),
+		size("ValueHeads", func(o *DeltaRule) *int { return &o.ValueHeads }),
+		size("KeyDim", func(o *DeltaRule) *int { return &o.KeyDim }),
+		size("ValueDim", func(o *DeltaRule) *int { return &o.ValueDim }),
+		stateDamages(func(o *DeltaRule) []StateSegment { return o.Segments }),
+		[]bad[DeltaRule]{
+			{"no segments", func(o *DeltaRule) { o.Segments = nil }, "want at least"},
+			{"heads do not divide", func(o *DeltaRule) { o.KeyHeads = 3 }, "does not divide"},
+			same("QKV is Y", func(o *DeltaRule) { o.Y = o.QKV }),
+			same("Alpha in Y", func(o *DeltaRule) { o.Alpha = o.Y }),
+			same("Beta in Y", func(o *DeltaRule) { o.Beta = o.Y }),
+			same("ALog in Y", func(o *DeltaRule) { o.ALog = o.Y }),
+			same("DtBias in Y", func(o *DeltaRule) { o.DtBias = o.Y }),
+		}))
+}
+
+func TestCheckLatent(t *testing.T) {
+	keysOnly := func() []KVSegment {
+		segs := kvSegments()
+		for i := range segs {
+			segs[i].KV.VOffset = segs[i].KV.KOffset
+			segs[i].KV.Pages = rooms(segs[i].KV.Pages.Len(), 4*4*6)
+		}
+		return segs
+	}
+	if err := (&AppendKV{K: floats(24), Segments: keysOnly()}).Check(); err != nil {
+		t.Errorf("appendkv of keys alone: %v", err)
+	}
+	shared := func() Attention {
+		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 5), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 5,
+			Scale: 1, Segments: keysOnly()}
+	}
+	check(t, shared, join(
+		view("Y", 4, func(o *Attention) *View { return &o.Y }),
+		[]bad[Attention]{
+			{"value dim", func(o *Attention) { o.ValueDim = 7 }, "ValueDim 7"},
+			{"value dim negative", func(o *Attention) { o.ValueDim = -1 }, "ValueDim -1"},
+			{"two key-value heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 3 }, "ValueDim 3"},
+		}))
+	check(t, func() LatentAttention {
+		return LatentAttention{Q: floats(4 * 2 * 35), Y: floats(4 * 2 * 3), QRowStride: 70, QHeadStride: 35, Keys: matrix(2*36, 4, f32),
+			Values: matrix(2*36, 4, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 4, Nope: 33, Rope: 2, ValueDim: 3, Scale: 1,
+			Segments: keysOnly()}
+	}, join(
+		view("Q", 4, func(o *LatentAttention) *View { return &o.Q }),
+		view("Y", 4, func(o *LatentAttention) *View { return &o.Y }),
+		view("Keys", 4, func(o *LatentAttention) *View { return &o.Keys.Weight }),
+		view("Values", 4, func(o *LatentAttention) *View { return &o.Values.Weight }),
+		size("Heads", func(o *LatentAttention) *int { return &o.Heads }),
+		size("Rank", func(o *LatentAttention) *int { return &o.Rank }),
+		size("Nope", func(o *LatentAttention) *int { return &o.Nope }),
+		size("Rope", func(o *LatentAttention) *int { return &o.Rope }),
+		size("ValueDim", func(o *LatentAttention) *int { return &o.ValueDim }),
+		[]bad[LatentAttention]{
+			{"no segments", func(o *LatentAttention) { o.Segments = nil }, "want at least"},
+			{"keys the other way round", func(o *LatentAttention) { o.KeysTransposed = true }, "want 33 and 4"},
+			{"first value", func(o *LatentAttention) { o.FirstValue = 34 }, "from row 34 on"},
+			{"key rows", func(o *LatentAttention) { o.KeyRows = 32 }, "heads of 32"},
+			{"other cache", func(o *LatentAttention) { o.Rope, o.QHeadStride = 1, 34 }, "want Rank+Rope = 5"},
+			same("in place", func(o *LatentAttention) { o.Y = o.Q }),
+		}))
+}
