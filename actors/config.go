@@ -90,9 +90,9 @@ type Config struct {
 	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is
 	// read ahead.
 	Prefetch Prefetch
-	// PrefetchLayers is how many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the
-	// disk a layer's time; 2 leaves it two, for guesses that are less often right, and the
-	// look-ahead costs one more small matrix multiplication a layer.
+	// PrefetchLayers is how many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves
+	// the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking
+	// ahead costs one more small matrix multiplication a layer.
 	PrefetchLayers int
 	// ExpertIO says how experts are read. "" means auto: models that fit in memory are mapped if
 	// their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are
@@ -108,10 +108,9 @@ type Config struct {
 	// sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
 	// given up while memory is short, and come back.
 	ExpertMemory int64
-	// HostMemory is the most bytes of the host for experts where their slots lie in a device's own
-	// memory: between disk and device, so that what comes back to the device need not be read
-	// again. It is taken as reads come and given back while memory is short. 0 means what is free
-	// at Open less a reserve.
+	// HostMemory is the most bytes of host memory for a cache of experts between the disk and a
+	// device with memory of its own. It is taken as experts are read, and given back while memory
+	// is short. 0 means what is free at Open less a reserve.
 	HostMemory int64
 	// Profile is a file that keeps how often each expert of the model was used, from run to run: an
 	// engine with expert slots keeps the experts that were used most, and reads them first while
@@ -124,9 +123,9 @@ type Config struct {
 	// ReadTimeout is how long the read of one expert may take before the steps that wait for it
 	// fail. 0 means 30s. The disk may still answer: the engine goes on then.
 	ReadTimeout time.Duration
-	// VerifyReads holds the bytes of every expert read against the checksum that was taken when
-	// they were packed. "" means auto. Bytes that are wrong are read again, and then fail like any
-	// read. Mapped experts are not read, and not checked.
+	// VerifyReads compares every expert that is read with the checksum taken when it was packed. ""
+	// means auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped
+	// experts are not checked.
 	VerifyReads VerifyReads
 	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less
 	// often and cost scratch memory.

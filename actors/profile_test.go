@@ -73,7 +73,7 @@ func TestProfile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("MFXUSES1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, warm, text = profiled(t, model, path, false); warm != 0 || !strings.Contains(text, "too few") || !slices.Equal(again, want) {
+	if again, warm, text = profiled(t, model, path, false); warm != 0 || !strings.Contains(text, "truncated") || !slices.Equal(again, want) {
 		t.Errorf("with a damaged profile %d bytes were read for a warm start, text %v, want %v, log: %s", warm, again, want, text)
 	}
 	if _, warm, text = profiled(t, model, path, true); warm == 0 || strings.Contains(text, "WARN") {

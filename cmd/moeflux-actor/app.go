@@ -31,11 +31,11 @@ type commands struct {
 	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
 	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
 	Eval         evalCmd         `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`
-	Tokenize     tokenizeCmd     `cmd:"" help:"Text to token ids or back, as JSON lines on stdin and stdout."`
-	ChatTemplate chatTemplateCmd `cmd:"" help:"Conversations to prompts, as JSON lines on stdin and stdout."`
-	Synth        synthCmd        `cmd:"" help:"Make a model of real shape with random weights and known behaviour, or check an engine with it."`
-	Bench        benchCmd        `cmd:"" help:"Measure the speed of prompts and decoding beside the memory's bandwidth."`
-	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and tell what the engine would run with here, how fast, and why."`
+	Tokenize     tokenizeCmd     `cmd:"" help:"Turn text into token ids or back, as JSON lines on stdin and stdout."`
+	ChatTemplate chatTemplateCmd `cmd:"" help:"Turn conversations into prompts, as JSON lines on stdin and stdout."`
+	Synth        synthCmd        `cmd:"" help:"Make a model of real shape with random weights and known behaviour, or check the engine with one."`
+	Bench        benchCmd        `cmd:"" help:"Measure the speed of prompts and of decoding, and compare it with the memory's bandwidth."`
+	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and say what the engine would run with here, how fast, and why."`
 	State        stateCmd        `cmd:"" help:"Save, load and show the state of a text as a file."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
@@ -43,7 +43,7 @@ type commands struct {
 
 var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "version", "help"}
 
-// usageError is a failure that is the command line's fault: exit code 2.
+// usageError is a fault of the command line: exit code 2.
 type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
@@ -52,10 +52,10 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// errInterrupted ends a command that was stopped after it said all it had to say.
+// errInterrupted ends a command that was stopped and has nothing more to say.
 var errInterrupted = errors.New("interrupted")
 
-// run is the whole program but for signals; it returns the exit code.
+// run is the whole program except for signals; it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, e env) int {
 	inv := &invocation{
 		stdin: cancelReader{ctx, stdin}, stdout: &resultWriter{w: stdout}, stderr: stderr, env: e,
@@ -156,8 +156,8 @@ func checkUTF8(args []string) error {
 	return nil
 }
 
-// normalise turns the help and version forms into what the parser knows and refuses commands that
-// do not exist.
+// normalise turns the forms of help and version into those that the parser knows, and refuses
+// commands that do not exist.
 func normalise(args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, usagef("no command given; commands: %s; try %s run -p \"package main\"", strings.Join(commandNames, ", "), program)

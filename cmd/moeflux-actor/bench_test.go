@@ -397,7 +397,7 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--sweep", "--grid", "ring-depth=0"}, "--grid ring-depth=0: must be a whole number, 1 or more"},
 		{[]string{"--sweep", "--grid", "ring-depth=two"}, "--grid ring-depth=two"},
 		{[]string{"--sweep", "--grid", "prefetch=guess"}, "--prefetch guess is unknown"},
-		{[]string{"--sweep", "--grid", "expert-memory=8G"}, "want a size like 8GiB"},
+		{[]string{"--sweep", "--grid", "expert-memory=8G"}, "not a size like 8GiB"},
 		{[]string{"--sweep", "--grid", "threads=1,2"}, "no such setting"},
 		{[]string{"--soak", "-1s"}, "--soak -1s"},
 		{[]string{"--soak", "1ms"}, "--soak 1ms must be 1s"},

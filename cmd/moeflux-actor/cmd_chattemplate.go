@@ -15,8 +15,8 @@ import (
 type chatTemplateCmd struct {
 	Model    string `placeholder:"DIR" help:"Use the chat template of this model directory. Default: the demo model."`
 	Template string `placeholder:"FILE" help:"Use the chat template in this file."`
-	BOS      string `name:"bos" placeholder:"TEXT" help:"What the template knows as bos_token. Default: that of the model; with --template none."`
-	EOS      string `name:"eos" placeholder:"TEXT" help:"What the template knows as eos_token. Default: that of the model; with --template none."`
+	BOS      string `name:"bos" placeholder:"TEXT" help:"The template's bos_token. Default: the model's; with --template, none."`
+	EOS      string `name:"eos" placeholder:"TEXT" help:"The template's eos_token. Default: the model's; with --template, none."`
 	CacheDir string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 	JSON     bool   `name:"json" help:"Does nothing: the output is JSON lines in any case."`
 }
@@ -29,9 +29,9 @@ func (chatTemplateCmd) Help() string {
         moeflux-actor chat-template --model DIR
     moeflux-actor chat-template --template chat_template.jinja --bos '<s>' < conversations.jsonl
 
-Reads JSON lines from stdin, objects with "messages" and, if wanted, "tools", "add_generation_prompt" and "kwargs" (further
-variables of the template), and prints one line for each: {"text": "..."}, or {"error": "..."} where the template refuses the
-conversation or a line lacks something. A line that is not JSON ends it with an error that names the line.`
+Each line of stdin is a JSON object with "messages" and optionally "tools", "add_generation_prompt" and "kwargs" (further
+variables of the template). Each gives one line on stdout: {"text": "..."}, or {"error": "..."} if the template refuses the
+conversation or something is missing. A line that is not JSON ends the command with an error that names it.`
 }
 
 // Run renders stdin line by line.

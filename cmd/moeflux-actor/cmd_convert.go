@@ -12,9 +12,9 @@ import (
 type convertCmd struct {
 	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a packed model directory, to change its --layout."`
 	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
-	Bits       int    `default:"0" placeholder:"B" help:"Quantises matrices that are not quantised yet, in groups of 64: 4 or 8; 0 keeps them. Fewer bits are smaller, faster and less exact."`
-	ExpertBits int    `default:"0" placeholder:"B" help:"As --bits, for the routed experts: 2, 4 or 8; 0 is as --bits. It also quantises again what has more bits. Two bits halve what is read from disk once more and cost much exactness."`
-	Layout     string `placeholder:"NAME" help:"How quantised matrices are stored: panels (16 rows together, what the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
+	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
+	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve what is read from disk once more, at a considerable loss of quality."`
+	Layout     string `placeholder:"NAME" help:"How quantised matrices are stored: panels (16 rows together, which the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 	JSON       bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
 }
 
@@ -28,17 +28,18 @@ func (convertCmd) Help() string {
     moeflux-actor convert --expert-bits 2 ~/checkpoints/Qwen3.5-397B-A17B-4bit ~/models/qwen3.5-397b-2bit
     moeflux-actor convert --layout rows ~/models/qwen3.5-35b ~/models/for-moeflux
 
-The last takes a packed directory and gives what its checkpoint would have given. Other bits cannot be made of it without loss, and are
-refused; its checksums, if it has any, are held against what is read.
+The last example starts from a packed directory and makes what its checkpoint would have given. A packed directory cannot be
+quantised to other bits without loss, so that is refused. What is read is compared with its checksums, if it has any.
 
-An interrupted conversion goes on where it stopped when the same command is given again.`
+To resume an interrupted conversion, give the same command again. The checkpoint's config.json, generation_config.json, tokenizer
+and chat template are copied into the packed directory.`
 }
 
 // parseLayout returns whether --layout asks for rows; "" is the default.
 func parseLayout(name string) (rowOrder bool, err error) {
 	layout := quant.Panels
 	if name != "" && layout.UnmarshalText([]byte(name)) != nil {
-		return false, usagef("--layout %q, want panels or rows", name)
+		return false, usagef("--layout %q is unknown; available: panels, rows", name)
 	}
 	return layout == quant.Rows, nil
 }
@@ -46,10 +47,10 @@ func parseLayout(name string) (rowOrder bool, err error) {
 // Run converts.
 func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
-		return usagef("--bits %d, want 4 or 8, or 0 to keep matrices as they are", c.Bits)
+		return usagef("--bits %d: must be 4 or 8, or 0 to keep matrices as they are", c.Bits)
 	}
 	if b := c.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return usagef("--expert-bits %d, want 2, 4 or 8, or 0 for that of --bits", b)
+		return usagef("--expert-bits %d: must be 2, 4 or 8, or 0 for that of --bits", b)
 	}
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
 	})
 	bar.clear()
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		inv.say("interrupted; what is done is kept, give the same command again to go on")
+		inv.say("interrupted; give the same command again to go on from here")
 		return errInterrupted
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 type evalCmd struct {
-	IDs    string `name:"ids" required:"" placeholder:"FILE" help:"A JSON file that holds one list of token ids; - for stdin."`
+	IDs    string `name:"ids" required:"" placeholder:"FILE" help:"A JSON file with one list of token ids; - for stdin."`
 	Window int    `default:"512" placeholder:"W" help:"Ids per window; the state is emptied between windows. Default: 512."`
 	JSON   bool   `name:"json" help:"Print one JSON object: nll, mean_nll, ppl, tokens, seconds."`
 
@@ -24,12 +24,12 @@ func (evalCmd) Help() string {
     moeflux-actor eval --model DIR --ids ids.json --window 512 --json
     moeflux-actor eval --model DIR --ids ids.json --activations f32
 
-Window i reads ids[i*W .. i*W+W-1] with an empty state and is asked for ids[i*W+1 .. i*W+W]; its loss is the mean of
--log p(next id) in nats. The last window may be shorter; one without a target does not count. mean_nll is over all
-tokens, ppl is its exponential.
+Window i reads ids[i*W .. i*W+W-1] with an empty state and predicts ids[i*W+1 .. i*W+W]; its loss is the mean of
+-log p(next id) in nats. The last window may be shorter; one with nothing to predict does not count. mean_nll is the mean over
+all tokens, and ppl is its exponential.
 
-The loss is that of the engine as it runs by default, with --activations int8. --activations f32 gives that of the model itself, to be held against
-other engines; the difference of the two is what the rounding costs.`
+By default activations are rounded (--activations int8), as they are when the engine generates text. --activations f32 gives the
+loss of the model itself, which can be compared with other engines; the difference is what rounding costs.`
 }
 
 // evalResult is what eval --json prints.
@@ -44,7 +44,7 @@ type evalResult struct {
 // Run measures the loss.
 func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Window < 1 {
-		return usagef("--window %d, want 1 or more", c.Window)
+		return usagef("--window %d: must be 1 or more", c.Window)
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	ids, err := parseIDs(data)
 	if err == nil && len(ids) < 2 {
-		err = fmt.Errorf("%d ids hold nothing to predict, want at least 2", len(ids))
+		err = fmt.Errorf("%d ids leave nothing to predict; at least 2 are needed", len(ids))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)

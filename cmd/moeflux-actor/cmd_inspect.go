@@ -29,7 +29,7 @@ func (inspectCmd) Help() string {
     moeflux-actor inspect DIR
     moeflux-actor inspect DIR --verify --json
 
-The engine flags say what it would run with; "here" shows what they come to on this machine.`
+The line "here" shows what the model would run with on this machine, given the engine flags.`
 }
 
 // inspectResult is what inspect prints.

@@ -14,10 +14,10 @@ import (
 
 type logitsCmd struct {
 	IDs     string `name:"ids" required:"" placeholder:"FILE" help:"A JSON file with an object of name to list of token ids; - for stdin."`
-	Out     string `required:"" placeholder:"FILE" help:"The safetensors file to write. It appears whole or not at all."`
+	Out     string `required:"" placeholder:"FILE" help:"The safetensors file to write. It appears complete or not at all."`
 	Hidden  bool   `help:"Also write P.hidden F32 [layers+1, T, hidden]."`
 	Routing bool   `help:"Also write P.router_idx I32 and P.router_weight F32 [moe layers, T, k], heaviest first."`
-	Decode  int    `placeholder:"N" help:"Also continue greedily by N ids: P.decode_ids I32 [N] and P.decode_logits F32 [N, vocab]."`
+	Decode  int    `placeholder:"N" help:"Also decode N ids greedily: P.decode_ids I32 [N] and P.decode_logits F32 [N, vocab]."`
 	JSON    bool   `name:"json" help:"Print one JSON object: out, names, tokens."`
 
 	engineFlags `group:"Engine:"`
@@ -30,18 +30,19 @@ func (logitsCmd) Help() string {
     echo '{"a": [1, 2, 3]}' > ids.json
     moeflux-actor logits --model DIR --ids ids.json --out logits.safetensors --hidden --routing --decode 4 --activations f32
 
-For each name P of the ids file, P.logits is F32 [T, vocab], a row for every id. P.hidden is the residual stream: index 0 the
-embeddings, index i after layer i-1, before the final norm. P.decode_ids begins with the largest of the last row
-of P.logits; row i of P.decode_logits is what follows after feeding id i. End-of-text ids do not end it.
+For each name P in the ids file, P.logits is F32 [T, vocab], one row for each id. P.hidden is the residual stream before the
+final norm: index 0 holds the embeddings, index i the stream after layer i-1. The router tensors have one entry for each layer
+with experts. P.decode_ids begins with the argmax of the last row of P.logits; row i of P.decode_logits are the logits after
+feeding id i. Decoding does not stop at end-of-text ids.
 
-As everywhere, the default is --activations int8, whose rounding shows in the numbers and now and then in a pick. To hold them against those of
-another engine, give --activations f32.`
+The default, --activations int8, rounds: it shows in the numbers and occasionally in a pick. To compare with another engine, give
+--activations f32.`
 }
 
 // Run computes and writes the file.
 func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Decode < 0 {
-		return usagef("--decode %d, want 0 or more", c.Decode)
+		return usagef("--decode %d: must be 0 or more", c.Decode)
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -102,11 +103,11 @@ func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, pro
 	if c.JSON {
 		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
 	}
-	inv.say("wrote %d tensors of %d prompts to %s", len(tensors), len(prompts), c.Out)
+	inv.say("wrote %s of %s to %s", counted(int64(len(tensors)), "tensor"), counted(int64(len(prompts)), "prompt"), c.Out)
 	return nil
 }
 
-// prompt returns the tensors of one prompt, of which the sequence knows nothing yet.
+// prompt returns the tensors of one prompt; the sequence is empty.
 func (c *logitsCmd) prompt(ctx context.Context, s *session, seq *actors.Sequence, p namedIDs) ([]safetensors.Tensor, error) {
 	ctx, end := s.span(ctx, "moeflux.prompt")
 	defer end()

@@ -25,25 +25,26 @@ func (runCmd) Help() string {
     moeflux-actor run --model DIR --chat
     moeflux-actor run --model DIR --chat --session monads
 
-The text is streamed to stdout, without the prompt; the last line on stderr tells the speed. Without --model the
-demo model runs; it writes Go-like text. Ctrl-C ends the text and exits with 130.
+The text is streamed to stdout, without the prompt; the last line on stderr gives the speed. Without --model the demo model
+runs, which writes Go-like text. Ctrl-C ends the text, and the command exits with 130.
 
 Sampling values that are not given come from the model's generation_config.json; a model without one is greedy, and so is
---temperature 0. --json tells which values were used and where each comes from (stats.sampling). The seed is random unless
-it is given; the figures name it, and --seed repeats the text.
+--temperature 0. --json shows which values were used and where each comes from (stats.sampling). The seed is random unless
+it is given; the figures name it, and with --seed the same text comes again.
 
-With --session the text is saved under a name at its end, and the next run with that name goes on with it, the prompt behind it if there is
-one, without reading it again. Ctrl-C saves what there is; pressed again it does not wait.
+With --session the text is saved under a name when it ends. The next run with that name continues it without reading it again,
+after the new prompt if there is one. Ctrl-C saves what there is so far; a second Ctrl-C ends at once. Two runs cannot use one
+session at the same time.
 
-With --chat the prompt is a user's message in the model's chat template, and the text is the answer. On a terminal without a
-prompt it converses: Ctrl-C stops an answer, Ctrl-D ends, /help lists the commands.`
+With --chat the prompt is a user's message in the model's chat template, and the text is the answer. On a terminal, without a
+prompt, --chat starts a conversation: Ctrl-C stops an answer, Ctrl-D ends, /help lists the commands.`
 }
 
-// defaultTokens and defaultChatTokens are what -n means where it is not given. An answer has an end
-// of its own, and may need room to reason.
+// defaultTokens and defaultChatTokens are the defaults of -n. An answer ends by itself, and may need
+// room to reason.
 const defaultTokens, defaultChatTokens = 256, 2048
 
-// defaultMax returns what -n means where it is not given.
+// defaultMax returns the default of -n.
 func (c *runCmd) defaultMax() int {
 	if c.Chat {
 		return defaultChatTokens
@@ -79,7 +80,7 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 	})
 }
 
-// continueText continues the prompt as it is, or what is kept and the prompt.
+// continueText continues the prompt, or the kept text followed by the prompt.
 func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string, kept *keptText) error {
 	ids, err := tok.Encode(prompt, !kept.goesOn())
 	if err != nil {
@@ -103,9 +104,9 @@ func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, 
 	}
 	switch {
 	case len(ids) == 0:
-		return usagef("the prompt is empty and this model's texts begin with no token of their own; give some text")
+		return usagef("the prompt is empty, and this model has no token that begins a text; give some text")
 	case len(ids) == seq.Len():
-		return usagef("session %q is at the end of its text; give some more with -p TEXT, -f FILE, or - for stdin", kept.name)
+		return usagef("session %q has ended; give more text with -p TEXT, -f FILE, or - for stdin", kept.name)
 	}
 	g.ids = ids
 	g.show = &plainText{terminal: inv.stdoutTerminal}

@@ -1,10 +1,10 @@
 package main
 
-// stateCmd is what can be done with the state of a text as a file.
+// stateCmd groups the commands for states in files.
 type stateCmd struct {
-	Save stateSaveCmd `cmd:"" help:"Read a text and save the state that it leaves."`
+	Save stateSaveCmd `cmd:"" help:"Read a text and save the resulting state."`
 	Load stateLoadCmd `cmd:"" help:"Load a state, and continue its text."`
-	Show stateShowCmd `cmd:"" help:"Show what a snapshot file holds, or which sessions there are."`
+	Show stateShowCmd `cmd:"" help:"Show what a snapshot file holds, or list the sessions."`
 }
 
 // Help is shown by --help.
@@ -15,5 +15,5 @@ func (stateCmd) Help() string {
     moeflux-actor state load rules.snapshot -p "And so" --json
     moeflux-actor state show rules.snapshot --verify
 
-A state is what a model has made of a text: with it the text need not be read again. run --session keeps states by name.`
+A state is what a model remembers of a text. With it, the text need not be read again. run --session keeps states by name.`
 }

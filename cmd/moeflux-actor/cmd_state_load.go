@@ -15,8 +15,8 @@ import (
 type stateLoadCmd struct {
 	Path string `arg:"" name:"FILE" help:"The snapshot."`
 	textFlags
-	Accept   string `default:"sealed" placeholder:"KIND" help:"How much the file must prove: sealed (that it is what was saved), plain (its form, as files of other programs) or padded (plain, with anything behind it). Default: sealed."`
-	AnyModel bool   `help:"Take a state of another model of the same shape, or of another quantization. What comes of it has no meaning of its own."`
+	Accept   string `default:"sealed" placeholder:"KIND" help:"What to accept: sealed (a file with a seal, which proves that it is what was saved), plain (one without, as other programs write) or padded (plain, with anything after it). Default: sealed."`
+	AnyModel bool   `help:"Accept a state of another model of the same shape, or of another quantisation. The text that follows may be meaningless."`
 }
 
 // Help is shown by --help.
@@ -26,8 +26,8 @@ func (stateLoadCmd) Help() string {
     moeflux-actor state load rules.snapshot -p "And so" -n 100
     moeflux-actor state load rules.snapshot
 
-The text of the state goes on with the prompt, as run would go on with both, and nothing of it is read again. Without a prompt the
-state is loaded, which checks all of the file, and that is all.`
+The text of the state continues with the prompt as if run had read both, but without reading the state's text again. Without a
+prompt the command only loads the state, which checks the whole file.`
 }
 
 // Run loads a state and continues its text.
@@ -72,7 +72,7 @@ func (c *stateLoadCmd) load(ctx context.Context, seq *actors.Sequence, f *os.Fil
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file, want a snapshot", c.Path)
+		return fmt.Errorf("%s is not a regular file", c.Path)
 	}
 	err = seq.Load(ctx, f, info.Size(), actors.LoadOptions{Accept: accept, AnyModel: c.AnyModel, InPlace: true})
 	advice := ""
@@ -96,7 +96,7 @@ func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, se
 		return fmt.Errorf("the prompt cannot be encoded: %w", err)
 	}
 	if len(more) == 0 {
-		inv.say("%s is a state of this model, of %d positions", c.Path, seq.Len())
+		inv.say("%s is a state of this model with %s", c.Path, counted(int64(seq.Len()), "position"))
 		return nil
 	}
 	d, err := seq.Describe(ctx)

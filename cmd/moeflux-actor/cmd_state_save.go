@@ -13,9 +13,9 @@ import (
 )
 
 type stateSaveCmd struct {
-	Path string `arg:"" name:"FILE" help:"The snapshot to write. A file that is there is replaced, once all is written."`
+	Path string `arg:"" name:"FILE" help:"The snapshot to write. An existing file is replaced once the new one is complete."`
 	promptFlags
-	Plain   bool `help:"Leave the seal out, as other programs write such files: then nothing tells the model, the tokens, or damage."`
+	Plain   bool `help:"Leave the seal out, as other programs do. Nothing then identifies the model or the tokens, or reveals damage."`
 	Version int  `placeholder:"N" help:"The version of the format: 1, or 2, which has latent attention too. Default: 1 where that will do, since more programs read it."`
 	JSON    bool `name:"json" help:"Print one JSON object: file, positions, bytes."`
 
@@ -29,7 +29,7 @@ func (stateSaveCmd) Help() string {
     moeflux-actor state save rules.snapshot -f rules.txt
     moeflux-actor state load rules.snapshot -p "And so"
 
-The text is taken as it is, without a chat template. docs/snapshots.md describes the file.`
+The text is read without a chat template. docs/snapshots.md describes the file.`
 }
 
 // stateSaved is what state save prints.
@@ -63,7 +63,7 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, to
 	case err != nil:
 		return fmt.Errorf("the text cannot be encoded: %w", err)
 	case len(ids) == 0:
-		return usagef("the text is empty and leaves no state; give some")
+		return usagef("the text is empty and leaves no state; give some text")
 	}
 	seq, err := s.engine.NewSequence(ctx)
 	if err != nil {
@@ -87,6 +87,6 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, to
 	if c.JSON {
 		return writeJSON(inv.stdout, r)
 	}
-	inv.say("%d positions in %s, %s", r.Positions, r.File, formatBytes(r.Bytes))
+	inv.say("%s in %s, %s", counted(int64(r.Positions), "position"), r.File, formatBytes(r.Bytes))
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,7 @@ import (
 )
 
 type stateShowCmd struct {
-	File   string `arg:"" optional:"" name:"FILE" help:"The snapshot. Without it the sessions of --session-dir are listed."`
+	File   string `arg:"" optional:"" name:"FILE" help:"The snapshot. Without it, the sessions of --session-dir are listed."`
 	Verify bool   `help:"Read the whole file, or all sessions, and compare with the checksums."`
 	JSON   bool   `name:"json" help:"Print one JSON object for each file."`
 
@@ -31,14 +32,14 @@ func (stateShowCmd) Help() string {
     moeflux-actor state show chat.snapshot --verify
     moeflux-actor state show
 
-No model is needed. Sessions are files like any others: remove one to forget it.`
+No model is needed. A session is a file like any other: remove it to forget the session.`
 }
 
 // stateShown is what state show prints of a file.
 type stateShown struct {
 	File    string `json:"file"`
 	Session string `json:"session,omitempty"`
-	Error   string `json:"error,omitempty"` // why it is no snapshot; there is nothing more then
+	Error   string `json:"error,omitempty"` // why it is not a snapshot; the rest is empty then
 
 	Version     int    `json:"version"`
 	Positions   int    `json:"positions"`
@@ -60,7 +61,7 @@ type stateShown struct {
 	PositionBytes  int64  `json:"position_bytes"`  // of one position
 	RecurrentBytes int64  `json:"recurrent_bytes"` // of a size that does not grow
 	SealBytes      int64  `json:"seal_bytes"`
-	TrailingBytes  int64  `json:"trailing_bytes"` // behind the state, of no known meaning
+	TrailingBytes  int64  `json:"trailing_bytes"` // after the state, of unknown meaning
 	Used           string `json:"used,omitempty"` // of a session: when it was saved or resumed last
 	Damage         string `json:"damage,omitempty"`
 	Verified       bool   `json:"verified"` // only with --verify: the content has its checksum
@@ -81,7 +82,7 @@ func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file, want a snapshot", c.File)
+		return fmt.Errorf("%s is not a regular file", c.File)
 	}
 	r := &stateShown{File: c.File}
 	damage := r.read(f, info.Size(), c.Verify)
@@ -150,7 +151,7 @@ func (r *stateShown) text() string {
 	switch {
 	case r.Sealed:
 		line("format", "version %d, sealed", r.Version)
-		line("model", "%s", orUnknown(r.Fingerprint))
+		line("model", "%s", cmp.Or(r.Fingerprint, "unknown"))
 		if r.Model != "" {
 			line("", "in %s", r.Model)
 		}
@@ -159,10 +160,10 @@ func (r *stateShown) text() string {
 			line("note", "%s", formatBytes(int64(r.NoteBytes)))
 		}
 	default:
-		line("format", "version %d, without a seal: nothing tells the model, the tokens, or damage", r.Version)
+		line("format", "version %d, without a seal: nothing identifies the model or the tokens, or reveals damage", r.Version)
 	}
 	if r.TrailingBytes > 0 {
-		line("behind it", "%s that belong to nothing known", formatBytes(r.TrailingBytes))
+		line("after it", "%s of unknown meaning", formatBytes(r.TrailingBytes))
 	}
 	switch {
 	case r.Damage != "":
@@ -171,13 +172,6 @@ func (r *stateShown) text() string {
 		line("checksum", "right")
 	}
 	return b.String()
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
 }
 
 // sessions lists the sessions of the folder.

@@ -12,23 +12,23 @@ import (
 )
 
 type synthCmd struct {
-	Dst string `arg:"" optional:"" name:"DST" help:"The packed model directory to make. It appears once it is complete. Without it nothing is written."`
+	Dst string `arg:"" optional:"" name:"DST" help:"The packed model directory to make. It appears once it is complete. Without it, nothing is written."`
 
-	Shape   string `placeholder:"NAME" help:"The published model whose shape is taken: qwen3-30b-a3b, qwen3.5-35b-a3b, qwen3.5-122b-a10b, qwen3.5-397b-a17b, qwen3-next-80b-a3b or deepseek-v3."`
-	Layers  int    `placeholder:"N" help:"Layers, for a smaller model. Default: the shape's own."`
-	Vocab   int    `placeholder:"N" help:"Tokens of the vocabulary. Default: the shape's own."`
-	Experts int    `placeholder:"N" help:"Experts in a layer. Default: the shape's own."`
-	Seed    uint64 `default:"1" placeholder:"N" help:"Chooses among models of the same law; the same seed gives the same bytes. Default: 1."`
+	Shape   string `placeholder:"NAME" help:"The published model whose shape to use: qwen3-30b-a3b, qwen3.5-35b-a3b, qwen3.5-122b-a10b, qwen3.5-397b-a17b, qwen3-next-80b-a3b or deepseek-v3."`
+	Layers  int    `placeholder:"N" help:"The number of layers, for a smaller model. Default: the shape's own."`
+	Vocab   int    `placeholder:"N" help:"The size of the vocabulary. Default: the shape's own."`
+	Experts int    `placeholder:"N" help:"The number of experts in a layer. Default: the shape's own."`
+	Seed    uint64 `default:"1" placeholder:"N" help:"Chooses among models of one law; the same seed gives the same bytes. Default: 1."`
 	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the floor for caches), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
 	Layout  string `placeholder:"NAME" help:"How matrices are stored: panels (16 rows together, what the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 
-	ExpertsOf string `placeholder:"DIR" help:"A model that synth made with the same flags but for --route: DST gets links to its expert files, which do not depend on the route, in place of copies."`
+	ExpertsOf string `placeholder:"DIR" help:"A model that synth made with the same flags except --route. DST links to its expert files, which do not depend on the route, instead of copying them."`
 
 	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: greedy decoding after the first must emit the others."`
 	Simulate int    `placeholder:"N" help:"Route N tokens of the chain and print what a cache of experts would see."`
 	Routing  string `placeholder:"FILE" help:"With --simulate: write the routing there, a line for each token: number, token, and the experts of each layer."`
 
-	Check  string `placeholder:"DIR" help:"Decode with the model in DIR, which synth made, and compare every token and every layer's experts with what they must be. Exit 1 if any differs."`
+	Check  string `placeholder:"DIR" help:"Decode with the model in DIR, which synth made, and compare every token and every layer's experts with what they should be. Exits with 1 if any differs."`
 	Tokens int    `default:"64" placeholder:"N" help:"With --check: tokens of the chain to feed, 8 of them at once and then one by one. Default: 64."`
 
 	JSON bool `name:"json" help:"Print one JSON object: dst, bytes, seconds, chain, simulation; or with --check: tokens, differences, too_close, seconds."`
@@ -46,9 +46,9 @@ func (synthCmd) Help() string {
     moeflux-actor synth --shape qwen3-30b-a3b --layers 4 --vocab 8192 small
     moeflux-actor synth --shape deepseek-v3 --simulate 256 --routing routing.txt
 
-The weights are random, but what the model does is known: greedy decoding emits a chain of tokens laid down beforehand, and each
-token uses known experts in every layer. So a correct engine can be told from a wrong one at full size, and speeds be measured
-with realistic routing, without a download. The directory has no tokenizer and no checksums.json.`
+The weights are random, but the model's behaviour is known: greedy decoding emits a fixed chain of tokens, and each token uses
+known experts in every layer. That tells a correct engine from a wrong one at full size, and measures speed with realistic
+routing, without a download. The directory has no tokenizer and no checksums.json.`
 }
 
 // synthResult is what synth --json prints.

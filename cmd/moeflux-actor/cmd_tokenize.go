@@ -17,7 +17,7 @@ type tokenizeCmd struct {
 	Model       string `placeholder:"DIR" help:"Use the tokenizer of this model directory. Default: the demo model."`
 	Tokenizer   string `placeholder:"FILE" help:"Use this tokenizer.json."`
 	CacheDir    string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
-	Decode      bool   `help:"Ids to text in place of text to ids."`
+	Decode      bool   `help:"Turn ids into text instead of text into ids."`
 	SkipSpecial bool   `help:"With --decode: leave special tokens out of the text."`
 	AddSpecial  bool   `help:"Add the special tokens that the tokenizer puts around a text. Default: none."`
 	JSON        bool   `name:"json" help:"Does nothing: the output is JSON lines in any case."`
@@ -30,8 +30,8 @@ func (tokenizeCmd) Help() string {
     echo '{"text": "package main"}' | moeflux-actor tokenize --model DIR
     echo '[1, 2, 3]' | moeflux-actor tokenize --decode --skip-special --tokenizer tokenizer.json
 
-Reads JSON lines from stdin, {"text": ...} or with --decode a list of ids, and prints one line for each: {"ids": [...]} or
-{"text": ...}. Ids that no token has give no text. The first bad line ends it with an error that names the line.`
+Each line of stdin is {"text": ...}, or with --decode a list of ids, and gives one line on stdout: {"ids": [...]} or
+{"text": ...}. Unknown ids give no text. The first bad line ends the command with an error that names it.`
 }
 
 // Run translates stdin line by line.

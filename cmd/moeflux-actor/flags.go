@@ -27,11 +27,11 @@ type engineFlags struct {
 
 	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
 	Prefetch         string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
-	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are foretold, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, for guesses that are less often right, and the look-ahead costs one more small matrix multiplication a layer."`
+	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking ahead costs one more small matrix multiplication a layer."`
 	ExpertIO         string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
 	Resident         string `config:"Resident" name:"resident" placeholder:"NAME" help:"Says whether the device chooses the experts by itself, so that it never waits for the host within a token. Default: auto: where all experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size. Others: on, off."`
 	ExpertMemory     size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
-	HostMemory       size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of the host for experts where their slots lie in a device's own memory: between disk and device, so that what comes back to the device need not be read again. It is taken as reads come and given back while memory is short. 0 means what is free at Open less a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	HostMemory       size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of host memory for a cache of experts between the disk and a device with memory of its own. It is taken as experts are read, and given back while memory is short. 0 means what is free at Open less a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	Profile          string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
 	ReadWorkers      int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
 	ChunkRows        int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
@@ -42,12 +42,12 @@ type engineFlags struct {
 	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
 	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
-	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Holds the bytes of every expert read against the checksum that was taken when they were packed. Default: auto. Bytes that are wrong are read again, and then fail like any read. Mapped experts are not read, and not checked. Auto does so where the model has such checksums. Others: on (a model without them does not open), off."`
+	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
-	Trace       string  `default:"off" placeholder:"MODE" help:"Spans per layer and stage: off, or stdout (one JSON object a span, each on a line of its own)."`
-	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces that are recorded, above 0 to 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
-	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The least level that is logged to stderr: debug, info, warn or error."`
+	Trace       string  `default:"off" placeholder:"MODE" help:"Spans of layers and stages: off, or stdout (one JSON object for each span, on a line of its own)."`
+	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
+	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
 	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
 
@@ -111,13 +111,13 @@ func (f *engineFlags) check() error {
 		}
 	}
 	if !(f.TraceSample > 0 && f.TraceSample <= 1) {
-		return usagef("--trace-sample %v, want above 0 and at most 1", f.TraceSample)
+		return usagef("--trace-sample %v: must be above 0 and at most 1", f.TraceSample)
 	}
 	if f.ReadTimeout < 0 {
-		return usagef("--read-timeout %v, want more than 0", f.ReadTimeout)
+		return usagef("--read-timeout %v: must be more than 0", f.ReadTimeout)
 	}
 	if f.Threads < 0 {
-		return usagef("--threads %d, want 1 or more", f.Threads)
+		return usagef("--threads %d: must be 1 or more", f.Threads)
 	}
 	if info, err := os.Stat(f.CacheDir); err == nil && !info.IsDir() {
 		return usagef("--cache-dir %s is not a folder", f.CacheDir)
@@ -139,7 +139,7 @@ func (f *engineFlags) check() error {
 	return nil
 }
 
-// config returns the engine's Config but for Model, Device and Tracer, which have to be opened
+// config returns the engine's Config without Model, Device and Tracer, which have to be opened
 // first.
 func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	memory, err := f.ExpertMemory.resolve(inv.env.memory)

@@ -31,10 +31,10 @@ func readInput(inv *invocation, file string) ([]byte, error) {
 func parseIDs(data []byte) ([]int32, error) {
 	var ids []int32
 	if err := json.Unmarshal(data, &ids); err != nil {
-		return nil, fmt.Errorf("want a JSON list of token ids: %w", err)
+		return nil, fmt.Errorf("this is not a JSON list of token ids: %w", err)
 	}
 	if bytes.Contains(data, []byte("null")) { // the decoder makes 0 of it
-		return nil, errors.New("want a JSON list of token ids, got null")
+		return nil, errors.New("this is not a JSON list of token ids: it contains null")
 	}
 	return ids, nil
 }
@@ -53,7 +53,7 @@ func checkVocab(ids []int32, vocab int) error {
 func parseNamedIDs(data []byte) ([]namedIDs, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(errors.New("want a JSON object of name to list of token ids"), noEOF(err))
+		return nil, errors.Join(errors.New("this is not a JSON object of names and lists of token ids"), noEOF(err))
 	}
 	var all []namedIDs
 	seen := map[string]bool{}
@@ -87,7 +87,7 @@ func parseNamedIDs(data []byte) ([]namedIDs, error) {
 		return nil, errors.New("something follows the object")
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the object is empty, want at least one name with a list of token ids")
+		return nil, errors.New("the object is empty; it needs at least one name with a list of token ids")
 	}
 	return all, nil
 }

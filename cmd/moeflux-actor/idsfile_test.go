@@ -34,7 +34,7 @@ func TestParseNamedIDs(t *testing.T) {
 		t.Errorf("got %v, %v, want b then a", got, err)
 	}
 	for _, c := range []struct{ in, want string }{
-		{"", "want a JSON object"}, {"[1]", "want a JSON object"}, {"null", "want a JSON object"},
+		{"", "not a JSON object"}, {"[1]", "not a JSON object"}, {"null", "not a JSON object"},
 		{"{}", "empty"}, {`{"a": []}`, `"a"`}, {`{"a": null}`, `"a"`}, {`{"a": [1], "a": [2]}`, "twice"}, {`{"": [1]}`, "empty"},
 		{`{"a": [1.5]}`, `"a"`}, {`{"a": "x"}`, `"a"`}, {`{"a": [1]`, "end"}, {`{"a": [1]} 7`, "follows"}, {`{"a"`, ""},
 	} {

@@ -256,7 +256,7 @@ func TestState(t *testing.T) {
 		{[]string{sealed, "--model", fixture}, "the state of a model of another shape"},
 		{[]string{sealed, "--ctx", "2"}, "--ctx"},
 		{[]string{filepath.Join(dir, "none")}, "no such file"},
-		{[]string{dir}, "no regular file"},
+		{[]string{dir}, "not a regular file"},
 	} {
 		if o := call(t, "", append([]string{"state", "load"}, c.args...)...); o.code != exitFailed || !strings.Contains(o.stderr, c.want) {
 			t.Errorf("%q: exit %d, stderr %q, want %q", c.args, o.code, o.stderr, c.want)

@@ -146,7 +146,7 @@ func TestLogitsPlain(t *testing.T) {
 	plain, all := filepath.Join(dir, "plain"), filepath.Join(dir, "all")
 	ids := writeIDs(t, ref, "p9")
 	o := mustCall(t, "", "logits", "--model", model, "--ids", ids, "--out", plain)
-	if o.stdout != "" || !strings.Contains(o.stderr, "wrote 1 tensors of 1 prompts to "+plain) {
+	if o.stdout != "" || !strings.Contains(o.stderr, "wrote 1 tensor of 1 prompt to "+plain) {
 		t.Errorf("stdout %q, stderr %q, want a line about %s on stderr", o.stdout, o.stderr, plain)
 	}
 	mustCall(t, "", "logits", "--model", model, "--ids", ids, "--out", all, "--hidden", "--routing", "--chunk-rows", "4")

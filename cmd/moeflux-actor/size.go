@@ -28,7 +28,7 @@ func (s *size) UnmarshalText(text []byte) error {
 	if number, ok := strings.CutSuffix(in, "%"); ok {
 		p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if err != nil || !(p > 0 && p <= 100) {
-			return fmt.Errorf("%q, want a share above 0%% and at most 100%%", text)
+			return fmt.Errorf("%q is not a share above 0%% and at most 100%%", text)
 		}
 		*s = size{percent: p}
 		return nil
@@ -45,12 +45,12 @@ func (s *size) UnmarshalText(text []byte) error {
 		}
 		b := n * u.bytes
 		if b != 0 && b < 1 || b >= math.MaxInt64 {
-			return fmt.Errorf("%q is %g bytes, want 0 (the default) or 1 to 8 EiB", text, b)
+			return fmt.Errorf("%q is %g bytes; give 0 for the default, or 1 byte to 8 EiB", text, b)
 		}
 		*s = size{bytes: int64(b)}
 		return nil
 	}
-	return fmt.Errorf("%q, want a size like 8GiB, 512MB, 1073741824 or 50%%", text)
+	return fmt.Errorf("%q is not a size like 8GiB, 512MB, 1073741824 or 50%%", text)
 }
 
 // resolve returns the bytes meant; 0 stands for the default. total returns the machine's memory.
@@ -60,7 +60,7 @@ func (s size) resolve(total func() (int64, error)) (int64, error) {
 	}
 	t, err := total()
 	if err != nil {
-		return 0, fmt.Errorf("cannot tell the machine's memory, give bytes in place of a percentage: %w", err)
+		return 0, fmt.Errorf("the machine's memory is unknown, give bytes instead of a percentage: %w", err)
 	}
 	return int64(float64(t) * s.percent / 100), nil
 }
