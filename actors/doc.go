@@ -14,8 +14,8 @@
 //
 // # Where an expert's bytes go
 //
-// stages/router picks experts and sends a plan to stages/expertio, which finds a slot for each and
-// puts the reads that are needed into its outbox. From there:
+// The device picks experts. stages/router sends a plan of them to stages/expertio, which finds a
+// slot for each and puts the reads that are needed into its outbox. From there:
 //
 //	shell.perform          shell.go     takes the reads out of the outbox
 //	shell.read             reads.go     one slotRead for each, with the slot's memory as its target
