@@ -185,7 +185,7 @@ func TestSettleKV(t *testing.T) {
 			t.Errorf("kv %q: %s, %d bytes a position, context %d, %v; want %s, %d, %d", c.kv, i.KV, i.KVBytesPerPos, i.Context, err, c.want, c.bytes, c.context)
 		}
 	}
-	if err := (Config{Model: "m", Device: namedDevice{}, KV: "int4"}).Validate(); err == nil || !strings.Contains(err.Error(), `"int4", want f32 or int8`) {
+	if err := (Config{Model: "m", Device: namedDevice{}, KV: "int4"}).Validate(); err == nil || !strings.Contains(err.Error(), `"int4", but must be f32 or int8`) {
 		t.Errorf("kv int4: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestSettleTooLittle(t *testing.T) {
 		few.Need != few.Weights+few.State+few.Slots+few.Reserve || few.Need <= few.Available {
 		t.Fatalf("got %+v, want a *MemoryError", err)
 	}
-	for _, part := range []string{"947 MiB", "900 are available", "--expert-memory"} {
+	for _, part := range []string{"947 MiB", "900 are available", "Config.ExpertMemory"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}

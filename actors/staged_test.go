@@ -190,7 +190,7 @@ func TestHostMemory(t *testing.T) {
 		})
 	}
 	_, err = actors.Open(ctx, actors.Config{Model: dir, Device: &discrete{Device: host, free: 1 << 30}, ExpertIO: actors.ExpertIOBuffered, HostMemory: 1})
-	if err == nil || !strings.Contains(err.Error(), "--host-memory") {
+	if err == nil || !strings.Contains(err.Error(), "Config.HostMemory") {
 		t.Errorf("one byte of the host: %v", err)
 	}
 }
