@@ -196,7 +196,16 @@ func TestCloseWhileEvaluating(t *testing.T) {
 				errs <- errors.Join(err, s.Close())
 			}()
 		}
-		time.Sleep(20 * time.Millisecond)
+		// A thousand tokens take five hundred steps: close when the first has begun.
+		for begun := false; !begun; {
+			st, err := e.Stats(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range st.Layers {
+				begun = begun || st.Layers[i].Hits+st.Layers[i].Misses > 0
+			}
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

@@ -111,7 +111,7 @@ func TestPatience(t *testing.T) {
 			}
 			eval(t, s, 6, 5, 4, 3)
 			dev.hold()
-			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() { ended <- c.do(short, s) }()

@@ -71,13 +71,18 @@ func TestIdlePoolSleeps(t *testing.T) {
 	d := open(t, 2)
 	var s scratch
 	d.pool.run(&s, taskFunc(func(int) {}), 8)
-	time.Sleep(20 * time.Millisecond) // until the workers have parked
-	before := cpuTime(t)
-	const wait = 500 * time.Millisecond
-	time.Sleep(wait)
-	if used := cpuTime(t) - before; used > wait/20 {
-		t.Errorf("an idle pool used %v in %v", used, wait)
+	// On a busy machine workers take a while to park, and the collector works in one window or
+	// another; workers that never sleep are busy in all of them.
+	const wait = 200 * time.Millisecond
+	least := wait
+	for range 20 {
+		before := cpuTime(t)
+		time.Sleep(wait)
+		if least = min(least, cpuTime(t)-before); least <= wait/20 {
+			return
+		}
 	}
+	t.Errorf("an idle pool used %v in %v at best", least, wait)
 }
 
 func cpuTime(t *testing.T) time.Duration {
