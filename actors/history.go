@@ -34,7 +34,8 @@ func (s *Sequence) note(d *stages.SequenceDone) {
 	case stages.Checkpointed, stages.Forgotten, stages.Capped:
 		return // these change nothing; the sequence may have gone on since they were asked for
 	}
-	// Whoever keeps it busy, or has adopted the draft that is not there any more, gets a newer answer.
+	// Whoever keeps it busy, or has adopted the draft that is not there any more, gets a newer
+	// answer.
 	if errors.Is(d.Err, stages.ErrBusy) || errors.Is(d.Err, stages.ErrUnknownState) {
 		return
 	}
@@ -93,9 +94,9 @@ func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
 	return err
 }
 
-// SetMaxCheckpoints sets how many checkpoints the sequence keeps, where Config.Checkpoints says it for
-// all. It takes effect at the next Checkpoint. The newest and that at position 0 count, but are kept
-// in any case; with 0 there are no others.
+// SetMaxCheckpoints sets how many checkpoints the sequence keeps, where Config.Checkpoints says it
+// for all. It takes effect at the next Checkpoint. The newest and that at position 0 count, but are
+// kept in any case; with 0 there are no others.
 func (s *Sequence) SetMaxCheckpoints(ctx context.Context, n int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.CapCheckpoints{Seq: s.id, Max: n, Caller: to} })
 	return err

@@ -30,10 +30,10 @@ type LoadOptions struct {
 	Accept snapshot.Accept // how much a file must prove
 	// AnyModel takes a state of another model of the same shape, or of another quantization.
 	AnyModel bool
-	// InPlace gives the sequence's own state up first where Config.StateMemory has no room for both.
-	// The file is read and verified as a whole before that. Should the loading fail then, for example
-	// because the file cannot be read again, the sequence is poisoned (stages.ErrGivenUp); its
-	// checkpoints stay.
+	// InPlace gives the sequence's own state up first where Config.StateMemory has no room for
+	// both. The file is read and verified as a whole before that. Should the loading fail then, for
+	// example because the file cannot be read again, the sequence is poisoned (stages.ErrGivenUp);
+	// its checkpoints stay.
 	InPlace bool
 }
 
@@ -110,11 +110,11 @@ func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
 	return snapshot.Size(s.e.Shape(), w)
 }
 
-// Save writes the sequence's state to w and returns the number of bytes. What is written is the state
-// of the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and values
-// are read where they lie; until Save returns there is a copy of the recurrent state, which counts
-// against Config.StateMemory. After an error what was written is not a snapshot. It must not be
-// called by two goroutines for one w.
+// Save writes the sequence's state to w and returns the number of bytes. What is written is the
+// state of the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and
+// values are read where they lie; until Save returns there is a copy of the recurrent state, which
+// counts against Config.StateMemory. After an error what was written is not a snapshot. It must not
+// be called by two goroutines for one w.
 func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (n int64, err error) {
 	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
 		n, err = snapshot.Write(w, s.e.Shape(), src, how)
@@ -123,9 +123,9 @@ func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (n int6
 	return n, err
 }
 
-// SaveTo is Save to the beginning of buf. If buf is too small nothing is written, and the error is a
-// *snapshot.Error of kind snapshot.ErrBufferTooSmall, whose Got is the size of buf and whose Want is
-// the size that is needed.
+// SaveTo is Save to the beginning of buf. If buf is too small nothing is written, and the error is
+// a *snapshot.Error of kind snapshot.ErrBufferTooSmall, whose Got is the size of buf and whose Want
+// is the size that is needed.
 func (s *Sequence) SaveTo(ctx context.Context, buf []byte, o SaveOptions) (n int, err error) {
 	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
 		n, err = snapshot.Encode(buf, s.e.Shape(), src, how)
@@ -156,10 +156,10 @@ func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(snapsh
 	return write(s.e.rowsOf(ctx, state), how)
 }
 
-// Load makes the sequence's state that of a snapshot of size bytes. If the sequence is busy, it says
-// so before it reads anything; then the sequence is busy with the loading. The file's form and seal
-// are checked against the model before anything is made of it, and the new state takes the old one's
-// place only when all of it is here: after an error the sequence is as before, unless
+// Load makes the sequence's state that of a snapshot of size bytes. If the sequence is busy, it
+// says so before it reads anything; then the sequence is busy with the loading. The file's form and
+// seal are checked against the model before anything is made of it, and the new state takes the old
+// one's place only when all of it is here: after an error the sequence is as before, unless
 // LoadOptions.InPlace allows otherwise. Load heals a poisoned sequence, and forgets checkpoints of
 // other texts. The errors are *snapshot.Error, *stages.StateMemoryError, or those of r.
 func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {

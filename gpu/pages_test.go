@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPages goes on from one list twice: neither changes, and only a list that goes on has its line.
+// TestPages goes on from one list twice: neither changes, and only a list that goes on has its
+// line.
 func TestPages(t *testing.T) {
 	views := func(p Pages) (v []View) {
 		for i := range p.Len() {

@@ -156,8 +156,8 @@ func TestForecastOfMeasuredSpeeds(t *testing.T) {
 	}
 }
 
-// TestDoctorAdvice advises a number of read workers only if every round was clearly faster with it, and
-// then plans with it.
+// TestDoctorAdvice advises a number of read workers only if every round was clearly faster with it,
+// and then plans with it.
 func TestDoctorAdvice(t *testing.T) {
 	rate := func(depth int, median, least, most float64) diskRate {
 		return diskRate{Mode: "direct", Depth: depth, spread: spread{1e9 * median, 1e9 * least, 1e9 * most}}

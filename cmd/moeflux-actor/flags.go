@@ -166,7 +166,8 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	}, nil
 }
 
-// openExperts opens the expert files of the model in a directory, or those that --experts-dir names.
+// openExperts opens the expert files of the model in a directory, or those that --experts-dir
+// names.
 func (f *engineFlags) openExperts(dir string, cfg *model.Config) (*expertfile.File, error) {
 	if f.ExpertsDir != "" {
 		return expertfile.OpenIn(f.ExpertsDir, cfg)

@@ -54,8 +54,8 @@ func TestStaging(t *testing.T) {
 	}
 }
 
-// TestStagingIsGivenBack takes more than is kept for the next copies: a block for a large copy is no
-// larger than the copy, and what is spare afterwards is bounded.
+// TestStagingIsGivenBack takes more than is kept for the next copies: a block for a large copy is
+// no larger than the copy, and what is spare afterwards is bounded.
 func TestStagingIsGivenBack(t *testing.T) {
 	live, most := 0, 0
 	blocks := Blocks[int]{

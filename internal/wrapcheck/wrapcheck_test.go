@@ -11,6 +11,9 @@ import (
 // The comments of this module's Go files keep to the width.
 func TestComments(t *testing.T) { checkModule(t, ".go") }
 
+// So does the prose of its Markdown files.
+func TestMarkdown(t *testing.T) { checkModule(t, ".md") }
+
 func checkModule(t *testing.T, extension string) {
 	t.Helper()
 	wide, err := Check(os.DirFS("../.."), extension)

@@ -52,8 +52,8 @@ type layerFile struct {
 func Open(dir string, cfg *model.Config) (*File, error) { return open(findDir(dir, cfg), cfg) }
 
 // OpenIn is Open with the expert files of another place than the model's own: dir itself, if the
-// layer files are in it, or the folders below it that Open looks into. It chooses among packs of two
-// and of four bits where a model has both.
+// layer files are in it, or the folders below it that Open looks into. It chooses among packs of
+// two and of four bits where a model has both.
 func OpenIn(dir string, cfg *model.Config) (*File, error) {
 	if layers := cfg.MoELayers(); len(layers) > 0 {
 		if _, err := os.Stat(filepath.Join(dir, LayerName(layers[0]))); err == nil {

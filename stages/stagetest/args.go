@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Args is the key=value pairs of a script command. What is asked of it with a bad value, and what is
-// never asked of it, is an error in the end.
+// Args is the key=value pairs of a script command. What is asked of it with a bad value, and what
+// is never asked of it, is an error in the end.
 type Args struct {
 	word  string // the first, if it has no =
 	pairs map[string]string

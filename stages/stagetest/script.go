@@ -41,8 +41,8 @@ type Scripted struct {
 // in the order in which a shell performs it, and an error as "error:". "itself" is the message that
 // the core sent to itself last. Three commands describe what messages share: "step ID lane= rows="
 // a batch (a row is seq@pos:token, with * if its logits are wanted, *^ the largest alone), "plan
-// NAME topk= picks= weights= uses=" a RoutePlan (a use is expert:pair+pair), and whatever Scripted.Do
-// knows. With -update answers are written into the files.
+// NAME topk= picks= weights= uses=" a RoutePlan (a use is expert:pair+pair), and whatever
+// Scripted.Do knows. With -update answers are written into the files.
 func RunScripts(t *testing.T, glob string, open func(t *testing.T, cfg *Args) Scripted) {
 	t.Helper()
 	files, err := filepath.Glob(glob)
