@@ -2,7 +2,11 @@
 
 package membw
 
-import "golang.org/x/sys/cpu"
+import (
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
 
 // Each of these returns Σ w[i] of n words, a multiple of 128 that is not 0. The digit after the x
 // is the number of streams; All and Near prefetch past the end of each, which never faults.
@@ -55,14 +59,18 @@ func sum256x4(w *uint64, n int) uint64
 //go:noescape
 func sum256x4All(w *uint64, n int) uint64
 
-// loops returns the loops that this processor runs and that may be its fastest: AVX2 where it has
-// no AVX-512.
-func loops() []loop {
-	if cpu.X86.HasAVX512F {
-		return append(loops512(), portable()...)
-	}
-	return append(loops256(), portable()...)
-}
+//go:noescape
+func sum512short(w *uint64, n int) uint64
+
+//go:noescape
+func sum512shortAll(w *uint64, n int) uint64
+
+//go:noescape
+func sum256short(w *uint64, n int) uint64
+
+// loops returns the loops that this processor runs. AVX2 may be the faster of the two: its two
+// loads a line drive some prefetchers better than one.
+func loops() []loop { return slices.Concat(loops512(), loops256(), portable()) }
 
 // of makes a loop of an assembly function.
 func of(name string, sum func(w *uint64, n int) uint64) loop {
@@ -70,7 +78,12 @@ func of(name string, sum func(w *uint64, n int) uint64) loop {
 }
 
 func loops512() []loop {
+	if !cpu.X86.HasAVX512F {
+		return nil
+	}
 	return []loop{
+		of("avx512, short loop", sum512short),
+		of("avx512, short loop, prefetch", sum512shortAll),
 		of("avx512, 1 stream", sum512x1),
 		of("avx512, 1 stream, prefetch", sum512x1All),
 		of("avx512, 2 streams", sum512x2),
@@ -88,6 +101,7 @@ func loops256() []loop {
 		return nil
 	}
 	return []loop{
+		of("avx2, short loop", sum256short),
 		of("avx2, 1 stream", sum256x1),
 		of("avx2, 1 stream, prefetch", sum256x1All),
 		of("avx2, 2 streams", sum256x2),

@@ -3,7 +3,8 @@
 #include "textflag.h"
 
 // Every function reads its words in 1, 2, 4 or 8 streams, which divide them into equal parts, and
-// adds 512 bytes an iteration (AVX2: 256) into eight accumulators.
+// adds 512 bytes an iteration (AVX2: 256) into eight accumulators. The short ones have one stream and
+// one load an iteration: some prefetchers tell streams by the address of the load instruction.
 
 // How far ahead of its loads a stream prefetches: not at all, into all caches, or into the first
 // without the second (on Intel's server cores that leaves a core only its few line fill buffers).
@@ -249,6 +250,31 @@ loop:
 	JA loop
 	END512
 
+// func sum512short(w *uint64, n int) uint64
+TEXT ·sum512short(SB), NOSPLIT, $0-24
+	BEGIN(0)
+	ZERO512
+
+loop:
+	VPADDQ 0(SI), Z0, Z0
+	ADDQ $64, SI
+	SUBQ $64, CX
+	JA   loop
+	END512
+
+// func sum512shortAll(w *uint64, n int) uint64
+TEXT ·sum512shortAll(SB), NOSPLIT, $0-24
+	BEGIN(0)
+	ZERO512
+
+loop:
+	ALL(0, SI)
+	VPADDQ 0(SI), Z0, Z0
+	ADDQ $64, SI
+	SUBQ $64, CX
+	JA   loop
+	END512
+
 #define ZERO256 \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
@@ -401,4 +427,16 @@ TEXT ·sum256x4All(SB), NOSPLIT, $0-24
 loop:
 	SUM256X4(ALL)
 	JA loop
+	END256
+
+// func sum256short(w *uint64, n int) uint64
+TEXT ·sum256short(SB), NOSPLIT, $0-24
+	BEGIN(0)
+	ZERO256
+
+loop:
+	VPADDQ 0(SI), Y0, Y0
+	ADDQ $32, SI
+	SUBQ $32, CX
+	JA   loop
 	END256

@@ -18,7 +18,7 @@ const (
 	// Short passes find a busy machine's quiet moments; these take some 3 ms.
 	passBlocks  = 16 // of each thread
 	minReadings = 5  // of the whole array
-	trialPasses = 5  // of each loop, to choose one
+	trialPasses = 3  // of each loop, to choose one
 	maxThreads  = 1024
 )
 
@@ -131,28 +131,21 @@ func (r *reader) close() {
 
 func (r *reader) passBytes() int { return r.each * BlockBytes }
 
-// fastest tries the loops by turns and returns the one with the highest median.
-func (r *reader) fastest(ctx context.Context, all []loop) (loop, error) {
-	rates := make([][]float64, len(all))
+// fastest tries the loops in turns and returns the one with the fastest pass.
+func (r *reader) fastest(ctx context.Context, all []loop) (best loop, err error) {
+	most := 0.0
 	for round := range 1 + trialPasses {
-		for i, l := range all {
+		for _, l := range all {
 			rate, err := r.pass(ctx, l)
 			if err != nil {
-				return loop{}, err
+				return best, err
 			}
-			if round > 0 { // the first warms up
-				rates[i] = append(rates[i], rate)
+			if round > 0 && rate > most { // the first round warms up
+				best, most = l, rate
 			}
 		}
 	}
-	best, most := 0, 0.0
-	for i := range all {
-		slices.Sort(rates[i])
-		if m := median(rates[i]); m > most {
-			best, most = i, m
-		}
-	}
-	return all[best], nil
+	return best, nil
 }
 
 // pass reads the next part of the array and returns the bytes a second.

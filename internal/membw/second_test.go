@@ -35,10 +35,10 @@ func TestSecondMethod(t *testing.T) {
 			}
 			second = max(second, other.best())
 		}
-		t.Logf("%d threads: membw %.1f GB/s (median %.1f; %s), second method %.1f GB/s; %.0f%%, %d tries",
+		t.Logf("threads %d: membw %.1f GB/s (median %.1f; %s), second method %.1f GB/s; %.0f%%, %d tries",
 			threads, first/1e9, medianOf/1e9, loop, second/1e9, 100*first/second, tries)
 		if first < agree*second {
-			t.Errorf("%d threads: membw reads %.1f GB/s, the second method %.1f: it misses the fastest way", threads, first/1e9, second/1e9)
+			t.Errorf("threads %d: membw reads %.1f GB/s, the second method %.1f: it misses the fastest way", threads, first/1e9, second/1e9)
 		}
 		other.close()
 	}
