@@ -10,10 +10,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// maxLayers bounds the layer number of a record that is believed.
+// maxLayers bounds the layer of a record. A record beyond it is ignored.
 const maxLayers = 1 << 12
 
-// stepRecords is the records of one step, sorted by what they can tell. It points into the records.
+// stepRecords is the records of one step, sorted by what they tell. It points into the records.
 type stepRecords struct {
 	layers []layerRecords
 	n      int // layers in use
@@ -25,7 +25,7 @@ type stepRecords struct {
 	hintReads               []*Record // the ends of the hints' reads, one record a hint
 }
 
-// layerRecords is the records of one layer; nil is one that is missing.
+// layerRecords is the records of one layer. A missing record is nil.
 type layerRecords struct {
 	begin   *Record // dispatch's BeginLayer
 	scores  *Record // the router's PicksReady
@@ -37,8 +37,8 @@ type layerRecords struct {
 	tickets   []*Record         // combine's TicketDone, by time
 }
 
-// collect sorts the records of a step. Records of other steps, and kinds that begin or end no span,
-// are passed over.
+// collect sorts the records of a step. It ignores records of other steps, and kinds that neither
+// begin nor end a span.
 func (s *stepRecords) collect(step stages.StepID, records []Record) {
 	for i := range records {
 		rec := &records[i]
@@ -97,7 +97,7 @@ func (s *stepRecords) add(rec *Record) {
 	}
 }
 
-// reset forgets all records and keeps the memory.
+// reset drops all records and keeps the memory.
 func (s *stepRecords) reset() {
 	for i := range s.layers[:s.n] {
 		l := &s.layers[i]
@@ -113,7 +113,8 @@ func (s *stepRecords) reset() {
 	s.dispatchDone, s.released, s.hints, s.hintReads = s.dispatchDone[:0], s.released[:0], s.hints[:0], s.hintReads[:0]
 }
 
-// times returns the times of all layers and of the head, or false if a record of them is missing.
+// times returns the sum of the times of all layers and of the head, or false if a record of one of
+// them is missing.
 func (s *stepRecords) times() (t stages.Times, ok bool) {
 	for i := 0; i < s.n; i++ {
 		l := &s.layers[i]
@@ -135,8 +136,8 @@ func (s *stepRecords) times() (t stages.Times, ok bool) {
 	return t, true
 }
 
-// waves reports whether the k-th ticket of the layer belongs to its k-th wave: a queue ends its
-// work in order, so that is so if no record of either kind is missing.
+// waves reports whether the k-th ticket of the layer belongs to its k-th wave. A queue ends its
+// work in order, so it does if no record of either kind is missing.
 func (l *layerRecords) waves() bool {
 	if len(l.residents) != len(l.tickets) || l.scores != nil && int(l.scores.Miss) != len(l.tickets) {
 		return false
@@ -149,8 +150,8 @@ func (l *layerRecords) waves() bool {
 	return true
 }
 
-// lastWave returns the record of the layer's last wave, or nil if it may be missing: only the
-// router says how many there are.
+// lastWave returns the record of the layer's last wave, or nil if that may be missing. Only the
+// router's record says how many waves there are.
 func (l *layerRecords) lastWave() *Record {
 	n := len(l.residents)
 	if n == 0 || l.scores == nil || l.residents[n-1].Wave != l.scores.Miss-1 {
@@ -159,7 +160,7 @@ func (l *layerRecords) lastWave() *Record {
 	return l.residents[n-1]
 }
 
-// readOf returns the end of the reads that a hint started, or nil if none has ended.
+// readOf returns the end of a hint's reads, or nil if none has ended.
 func (s *stepRecords) readOf(hint *Record) *Record {
 	for _, rec := range s.hintReads {
 		if rec.Hint == hint.Hint {
@@ -190,8 +191,8 @@ func (s *stepRecords) releasedOf(layer, wave int32) *Record {
 	return nil
 }
 
-// dispatched returns the last ticket that dispatch was told of between two times, or nil: the one
-// that made it send its answer at the second.
+// dispatched returns the last ticket that dispatch handled between two times, or nil. It is the one
+// after which dispatch sent its answer, at the second time.
 func (s *stepRecords) dispatched(beganNS, sentNS int64) *Record {
 	if rec := lastBegun(s.dispatchDone, sentNS); rec != nil && rec.BeganNS >= beganNS {
 		return rec
@@ -199,7 +200,7 @@ func (s *stepRecords) dispatched(beganNS, sentNS int64) *Record {
 	return nil
 }
 
-// lastBegun returns the last of recs, which are by time, that began at ns or before, or nil.
+// lastBegun returns the last of recs that began at ns or before, or nil. recs are sorted by time.
 func lastBegun(recs []*Record, ns int64) *Record {
 	i := sort.Search(len(recs), func(i int) bool { return recs[i].BeganNS > ns })
 	if i == 0 {

@@ -1,9 +1,9 @@
 // Package tracing turns what the stages did into spans, after the fact.
 //
-// While a traced step runs, each stage's shell writes one fixed Record a message into a Ring of its
-// own: no lock, no allocation, no span. When the step has ended, the records of all rings go to a
-// Replayer, which finds the pairs that begin and end a span and emits one tree under the caller's
-// span, with the times that were recorded:
+// While a traced step runs, each stage's shell writes one fixed Record for each message into a Ring
+// of its own, without a lock, an allocation or a span. When the step has ended, the records of all
+// rings go to a Replayer. It finds the pairs of records that begin and end a span, and emits one
+// tree of spans under the caller's span, with the recorded times:
 //
 //	moeflux.eval             a chunk, from its request to its answer
 //	    moeflux.layer        dispatch is sent BeginLayer    -> the sequencer handles LayerRetired
@@ -16,7 +16,7 @@
 //	                         one a hint, linked to the layer that the hint is for
 //	    moeflux.head         dispatch handles ReadLogits    -> it sends LogitsReady
 //
-// A span whose records are incomplete is left out. Nothing is guessed, and the eval says how many
+// A span whose records are incomplete is left out; nothing is guessed. The eval says how many
 // records did not fit into the rings.
 //
 // What an eval counts is its caller's: the experts that the rows of this caller picked. The spans

@@ -4,7 +4,7 @@ import "go.opentelemetry.io/otel/attribute"
 
 // The keys of all attributes. Times are nanoseconds, sizes bytes.
 const (
-	// how long the message that begins the span lay in the mailbox
+	// how long the message that begins the span was in the mailbox
 	KeyQueueNS = attribute.Key("moeflux.queue_ns")
 
 	KeyStep      = attribute.Key("moeflux.step")

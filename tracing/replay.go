@@ -13,7 +13,7 @@ import (
 // ScopeName is the instrumentation scope of all spans.
 const ScopeName = "github.com/moeflux/moeflux-actor/tracing"
 
-// The names of spans; doc.go says from when to when each one goes.
+// The names of spans. The package comment says when each begins and ends.
 const (
 	SpanEval     = "moeflux.eval"
 	SpanLayer    = "moeflux.layer"
@@ -26,10 +26,11 @@ const (
 	SpanHead     = "moeflux.head"
 )
 
-// Chunk is what is known of a chunk as a whole. Times are on the clock of the records.
+// Chunk describes the part of a chunk that one step has evaluated. Times are on the clock of the
+// records.
 type Chunk struct {
 	Trace stages.TraceContext // the caller's span; the zero value makes a tree of its own
-	Step  stages.StepID       // the step whose records are wanted
+	Step  stages.StepID       // the step whose records are used
 	Seq   stages.SeqID
 	Pos   int // of the first row
 	Rows  int
@@ -44,8 +45,8 @@ type Chunk struct {
 
 // Replayer turns records into spans. It belongs to one goroutine.
 type Replayer struct {
-	// LayerKinds names the mixer of each layer ("full_attention") for the layers' spans. nil leaves
-	// it out.
+	// LayerKinds names the mixer of each layer ("full_attention") for the spans of layers. nil
+	// leaves the attribute out.
 	LayerKinds []string
 
 	tracer trace.Tracer
@@ -54,19 +55,20 @@ type Replayer struct {
 	attrs  []attribute.KeyValue
 }
 
-// NewReplayer makes spans with a tracer of tp. epoch is the time of the records' zero.
+// NewReplayer returns a Replayer that makes spans with a tracer of tp. The times of records count
+// from epoch.
 func NewReplayer(tp trace.TracerProvider, epoch time.Time) *Replayer {
 	return &Replayer{tracer: tp.Tracer(ScopeName), epoch: epoch.Round(0)}
 }
 
-// Emit makes the spans of one chunk out of its step's records, which may come in any order; those
-// of other steps are passed over. It does next to nothing if the provider does not record the
-// chunk. Spans whose records are missing are left out; the spans inside a missing layer then hang
-// under the chunk.
+// Emit makes the spans of one chunk from its step's records, which may be in any order. It ignores
+// records of other steps, and does next to nothing if the provider does not record the chunk. It
+// leaves out spans whose records are missing; the spans inside a missing layer are then children of
+// the chunk's span.
 //
-// Two stages stamp their records independently: where the end of a span was noted before its
+// Two stages stamp their records independently. If the end of a span was recorded before its
 // beginning, because a message was answered while its sender still worked, the span has no length
-// and stands at its end.
+// and is placed at its end.
 func (r *Replayer) Emit(c Chunk, records []Record) {
 	ctx := context.Background()
 	if parent := spanContext(c.Trace); parent.IsValid() {
@@ -151,7 +153,7 @@ func (r *Replayer) wave(ctx context.Context, w, done *Record) {
 		r.start(w, layer, wave, KeyExperts.Int(int(w.Count)), KeyDeviceNS.Int64(done.DeviceNS)))
 
 	attrs := r.start(done, layer, wave)
-	if done.Count > 0 { // the wave itself is in the ring
+	if done.Count > 0 { // the ring includes the wave itself
 		attrs = append(attrs, KeyRingLength.Int(int(done.Count)))
 	}
 	ended := done.EndedNS
@@ -202,7 +204,8 @@ func (r *Replayer) head(ctx context.Context) {
 	r.span(ctx, SpanHead, b.BeganNS, e.QueuedNS, attrs)
 }
 
-// start begins the attributes of a span that rec begins. They are good until the next start.
+// start returns the first attributes of a span that rec begins. They are valid until the next
+// start.
 func (r *Replayer) start(rec *Record, attrs ...attribute.KeyValue) []attribute.KeyValue {
 	r.attrs = append(r.attrs[:0], attrs...)
 	if rec.QueuedNS != 0 {
@@ -223,14 +226,14 @@ func (r *Replayer) span(ctx context.Context, name string, beganNS, endedNS int64
 	span.End(trace.WithTimestamp(ended))
 }
 
-// times returns a span's beginning and end; it never ends before it begins.
+// times returns a span's beginning and end. The end is never before the beginning.
 func (r *Replayer) times(beganNS, endedNS int64) (began, ended time.Time) {
 	return r.at(min(beganNS, endedNS)), r.at(endedNS)
 }
 
 func (r *Replayer) at(ns int64) time.Time { return r.epoch.Add(time.Duration(ns)) }
 
-// spanContext is the caller's span as the API has it.
+// spanContext returns the caller's span in the API's form.
 func spanContext(t stages.TraceContext) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: t.TraceID, SpanID: t.SpanID, TraceFlags: trace.TraceFlags(t.Flags), Remote: true,

@@ -11,11 +11,11 @@ type Record struct {
 	Stage stages.StageID
 	Kind  Kind
 
-	QueuedNS int64 // when the message was sent; 0 if nobody noted it
-	BeganNS  int64 // when the stage took it
-	EndedNS  int64 // when the stage was done with it and with what it asked for
+	QueuedNS int64 // when the message was sent; 0 if unknown
+	BeganNS  int64 // when the stage took the message
+	EndedNS  int64 // when the shell had done what the stage asked for
 
-	// Count and Miss depend on the kind, Bytes and DeviceNS are 0 for the others:
+	// Count and Miss depend on the kind. What is not listed is 0:
 	//
 	//	PrefetchExperts  reads issued / experts dropped, with Declined, Skipped, Hint, and Wave for layers ahead
 	//	PicksReady      experts in the plan / waves

@@ -1,4 +1,4 @@
-// Package export makes the provider of spans that the rest of the engine uses: sampling, a queue,
-// and an exporter that writes them. It is the one place that knows the OpenTelemetry SDK. Spans
-// that do not fit into the queue are dropped and counted, never waited for.
+// Package export makes the provider of spans for the rest of the program: it samples, queues spans
+// and exports them. It is the only package that uses the OpenTelemetry SDK. Nobody waits for a full
+// queue: spans that do not fit are dropped and counted.
 package export

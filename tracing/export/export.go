@@ -19,12 +19,12 @@ import (
 // The modes.
 const (
 	Off    = "off"    // no spans; the default
-	Stdout = "stdout" // one JSON object a span and line, to Config.Writer
+	Stdout = "stdout" // one JSON object for each span, on a line of its own, to Config.Writer
 )
 
-// The queue's sizes. A decoded token of a model with 61 layers gives about 430 spans, all at once
-// when it ends, so the queue holds the tokens of some seconds; the SDK's own 2,048 would drop the
-// fifth token of a burst.
+// The sizes of the queue. A decoded token of a model with 61 layers makes about 430 spans, all at
+// once when it ends. The queue holds the tokens of some seconds; the SDK's default of 2,048 spans
+// would drop the fifth token of a burst.
 const (
 	DefaultQueueSpans = 1 << 15
 	batchSpans        = 1 << 11
@@ -32,69 +32,69 @@ const (
 	batchTimeout      = time.Second
 )
 
-// Config says what happens to spans. The zero value drops them.
+// Config says what happens to spans. With the zero value there are none.
 type Config struct {
 	// Mode is Off, Stdout, or empty, which means Off.
 	Mode string
 	// Writer gets the spans of Stdout, from one goroutine at a time.
 	Writer io.Writer
-	// SampleRatio is the share of chunks without a caller's span that are recorded, above 0 to 1. 0
-	// means 1. Chunks with a caller's span follow it. Everything is recorded at 1, at about 2 us a
-	// span beside the engine's work.
+	// SampleRatio is the share, above 0 and at most 1, of chunks without a caller's span that are
+	// recorded. 0 means 1, which records all. A chunk with a caller's span is recorded if that is.
+	// A span costs about 2 us beside the engine's work.
 	SampleRatio float64
 	// ServiceName and ServiceVersion name the program in every span. An empty name means
 	// "moeflux-actor".
 	ServiceName, ServiceVersion string
-	// QueueSpans is how many spans may wait to be written. 0 means DefaultQueueSpans. Fewer drop
-	// spans of bursts, each costs about 1.5 KiB while it waits.
+	// QueueSpans is the number of spans that may wait to be written. 0 means DefaultQueueSpans. A
+	// small queue drops spans of bursts; each span costs about 1.5 KiB while it waits.
 	QueueSpans int
 }
 
-// ModeError reports a Config.Mode that this build does not have.
+// ModeError reports a Config.Mode that does not exist.
 type ModeError struct{ Mode string }
 
 func (e *ModeError) Error() string {
-	return fmt.Sprintf("export: trace mode %q is not built in; there is %q and %q", e.Mode, Off, Stdout)
+	return fmt.Sprintf("export: Config.Mode is %q, but must be %q or %q", e.Mode, Off, Stdout)
 }
 
-// Validate reports every field that cannot be, in one error.
+// Validate reports every invalid field, in one error.
 func (c Config) Validate() error {
 	var errs []error
 	switch c.Mode {
 	case "", Off:
 	case Stdout:
 		if c.Writer == nil {
-			errs = append(errs, errors.New("export: mode stdout without a Writer"))
+			errs = append(errs, fmt.Errorf("export: Config.Mode is %q, but Config.Writer is nil", Stdout))
 		}
 	default:
 		errs = append(errs, &ModeError{c.Mode})
 	}
 	if !(c.SampleRatio >= 0 && c.SampleRatio <= 1) {
-		errs = append(errs, fmt.Errorf("export: sample ratio %v, want above 0 to 1", c.SampleRatio))
+		errs = append(errs, fmt.Errorf("export: Config.SampleRatio is %v, but must be from 0 to 1", c.SampleRatio))
 	}
 	if c.QueueSpans < 0 {
-		errs = append(errs, fmt.Errorf("export: a queue of %d spans, want 1 or more", c.QueueSpans))
+		errs = append(errs, fmt.Errorf("export: Config.QueueSpans is %d, but must be 0 or more", c.QueueSpans))
 	}
 	return errors.Join(errs...)
 }
 
 // Stats counts spans since New.
 type Stats struct {
-	Ended    int64 // recorded spans that ended; the sum of the rest
+	Ended    int64 // recorded spans that ended: the sum of the next four
 	Written  int64
 	Dropped  int64 // the queue was full, or the Exporter shut down
-	Failed   int64 // of batches that the writer refused
-	Waiting  int64 // in the queue now; after Shutdown, those that it had no time to write
-	FirstErr error // of the first batch that failed
+	Failed   int64 // in batches that the writer refused
+	Waiting  int64 // in the queue now; after Shutdown, those that there was no time to write
+	FirstErr error // the error of the first batch that failed
 }
 
-// Exporter owns a provider and what is behind it. Its methods may be called from any goroutine.
+// Exporter owns a provider, its queue and its writer. Its methods may be called from any goroutine.
 type Exporter struct {
 	tp   *sdk.TracerProvider // nil when off
 	gate *gate
 }
 
-// New starts what cfg asks for. The Exporter must be shut down.
+// New returns an Exporter, which must be shut down.
 func New(cfg Config) (*Exporter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func New(cfg Config) (*Exporter, error) {
 	return &Exporter{tp: tp, gate: g}, nil
 }
 
-// Provider returns the provider of tracers; when off, one whose spans are never recorded.
+// Provider returns the provider of tracers. If the mode is Off its spans are never recorded.
 func (e *Exporter) Provider() trace.TracerProvider {
 	if e.tp == nil {
 		return noop.NewTracerProvider()
@@ -137,7 +137,7 @@ func (e *Exporter) Provider() trace.TracerProvider {
 	return e.tp
 }
 
-// Stats returns the figures of this moment.
+// Stats returns the present counts.
 func (e *Exporter) Stats() Stats {
 	if e.tp == nil {
 		return Stats{}
@@ -145,7 +145,7 @@ func (e *Exporter) Stats() Stats {
 	return e.gate.stats()
 }
 
-// Flush writes what waits. The error tells of the first batch that ever failed.
+// Flush writes the spans that wait. The error includes that of the first batch that ever failed.
 func (e *Exporter) Flush(ctx context.Context) error {
 	if e.tp == nil {
 		return nil
@@ -153,9 +153,9 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	return errors.Join(e.tp.ForceFlush(ctx), e.gate.firstErr())
 }
 
-// Shutdown writes what waits, unless ctx ends before, and ends the Exporter; spans that end later
-// are dropped. The error tells of the first batch that ever failed. A second Shutdown does nothing
-// more.
+// Shutdown writes the spans that wait, unless ctx ends first, and closes the Exporter. Spans that
+// end later are dropped. The error includes that of the first batch that ever failed. A second
+// Shutdown does nothing more.
 func (e *Exporter) Shutdown(ctx context.Context) error {
 	if e.tp == nil {
 		return nil
@@ -163,9 +163,9 @@ func (e *Exporter) Shutdown(ctx context.Context) error {
 	return errors.Join(e.tp.Shutdown(ctx), e.gate.firstErr())
 }
 
-// gate stands around the SDK's batch processor, which counts what it drops but tells nobody: a span
-// passes only while fewer than the queue's size are inside, so that the processor's own queue is
-// never full.
+// gate wraps the SDK's batch processor, which does not say how many spans it drops. The gate lets a
+// span pass only while fewer than limit are inside, so the processor's own queue is never full, and
+// counts the rest.
 type gate struct {
 	sdk.SpanProcessor // the batch processor
 	limit             int64
@@ -198,7 +198,7 @@ func (g *gate) OnEnd(s sdk.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(s)
 }
 
-// Shutdown writes what waits and ends the processor.
+// Shutdown writes the spans that wait and ends the processor.
 func (g *gate) Shutdown(ctx context.Context) error {
 	g.down.Store(true)
 	return g.SpanProcessor.Shutdown(ctx)
@@ -218,8 +218,8 @@ func (g *gate) stats() Stats {
 	return s
 }
 
-// counted tells the gate what became of a batch. It keeps the error for Flush and Shutdown instead
-// of giving it to the SDK, whose handler is global and prints.
+// counted is an exporter that tells the gate what became of each batch. It keeps the error for
+// Flush and Shutdown and does not return it to the SDK, whose error handler is global and prints.
 type counted struct {
 	sdk.SpanExporter
 	gate *gate
