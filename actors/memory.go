@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/model"
@@ -58,7 +59,7 @@ func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign *
 // for, otherwise at most a sixteenth of the memory. Longer texts take memory from the expert slots
 // later.
 func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
-	positions := or(cfg.Context, m.MaxPositionEmbeddings)
+	positions := cmp.Or(cfg.Context, m.MaxPositionEmbeddings)
 	share := i.KVBytesPerPos * int64(positions)
 	if cfg.Context == 0 {
 		share = min(share, i.Available/reserveShare)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,27 +15,27 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
-// pageRows is the positions of one key-value page.
+// pageRows is the number of positions in a key-value page.
 const pageRows = 64
 
-// directWorkers is how many reads past the page cache run at once: one or two use up the disks that
-// were measured, and further ones wait behind them (docs/experiments.md).
+// directWorkers is how many reads past the page cache run at once. One or two are enough to keep
+// the measured disks busy; more only wait (docs/experiments.md).
 const directWorkers = 4
 
-// mapBytes is the most experts that are mapped rather than read into slots, if all of them fit in
-// memory. What is mapped costs nothing at the start, takes part in the page cache and is shared
-// with other engines, which counts for a model that decodes thousands of tokens a second and is
-// used for a moment; and when its pages have to come from the disk, they do in a second or a few.
-// What is larger would take many, for page faults get a tenth of what reads past the page cache do,
-// and is worth memory of the engine's own: large pages, which are read a tenth faster, and which
-// the system does not take back while the engine idles (docs/experiments.md).
+// mapBytes is the largest size of all experts at which they are mapped and not read into slots,
+// provided that they fit in memory. A mapping costs nothing at the start and is shared with other
+// engines through the page cache. That counts for a small model, which decodes thousands of tokens
+// a second and is used briefly; if its pages must come from the disk, that takes a few seconds. For
+// a larger model it would take long, since page faults reach a tenth of the speed of direct reads.
+// Such a model gets memory of the engine's own, in large pages, which the device reads a tenth
+// faster and which the system does not take back while the engine is idle (docs/experiments.md).
 const mapBytes = 1 << 30
 
-// checkpointShare is the part of the memory that checkpoints may take if nothing else is said: one
-// of so many.
+// checkpointShare is the default share of available memory that checkpoints may take: one part in
+// checkpointShare.
 const checkpointShare = 16
 
-// Info is what an engine really uses, after defaults and limits.
+// Info is the settings that an engine uses, after defaults and limits.
 type Info struct {
 	Name     string     // the model directory's, without its path
 	Arch     model.Arch // the model's
@@ -42,18 +43,18 @@ type Info struct {
 	ExpertIO ExpertIO // mmap, direct or buffered
 	Resident bool     // the device routes by itself
 	Prefetch Prefetch
-	// PrefetchLayers is how many layers ahead experts are foretold; 0 if Prefetch is off.
+	// PrefetchLayers is how many layers ahead experts are predicted; 0 if Prefetch is off.
 	PrefetchLayers int
 	Slots          int // expert slots
 	SlotBytes      int // of one expert's record
-	// most experts in the host's memory, where slots lie in a device's own; 0 where all experts do
+	// the most experts in the host's memory, if slots are in a device's own memory; otherwise 0
 	HostSlots     int
 	ExpertBytes   int64 // all experts' records
 	WeightBytes   int64 // all other weights; resident
 	RingDepth     int
 	ReadWorkers   int
 	ReadTimeout   time.Duration
-	VerifyReads   bool // expert reads are held against checksums
+	VerifyReads   bool // expert reads are compared with checksums
 	ChunkRows     int
 	WaveSlots     int
 	StepsInFlight int
@@ -67,34 +68,33 @@ type Info struct {
 	Checkpoints int // most of a sequence
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
 	CheckpointMemory int64
-	Available        int64 // bytes of memory that could be had at Open
-	Reserve          int64 // bytes of these that are left alone
-	// bytes of the host's memory that are left alone, where the above are a device's own
+	Available        int64 // bytes of memory available at Open
+	Reserve          int64 // bytes of these that the engine leaves free
+	// bytes of the host's memory that the engine leaves free, if the above are a device's own
 	HostReserve int64
 	kvPages     int
 }
 
-// files is what settle has to know of a model's files.
+// files is what settle needs to know about a model's files.
 type files struct {
 	weightBytes int64
 	expertBytes int // of one record
 	moeLayers   int
-	direct      func() error // makes reads go past the page cache, or tells why they cannot
-	// bytes of memory that the host has beside a device with memory of its own; 0 where the device
-	// is none
+	direct      func() error // makes reads bypass the page cache, or says why they cannot
+	// bytes of the host's memory, if the device has memory of its own; otherwise 0
 	host int64
 }
 
-// all returns how many experts there are.
+// all returns the number of experts in the model.
 func (f *files) all(m *model.Config) int { return f.moeLayers * m.NumExperts }
 
-// settle turns the wishes of a Config into figures.
+// settle turns a Config into the settings that the engine uses.
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
-		WeightBytes: f.weightBytes, RingDepth: or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: or(cfg.ChunkRows, 512),
-		TopK: or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		Checkpoints: max(or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
+		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: cmp.Or(cfg.ChunkRows, 512),
+		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
+		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
@@ -115,12 +115,12 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		return Info{}, err
 	}
 	if i.Prefetch != PrefetchOff {
-		i.PrefetchLayers = or(cfg.PrefetchLayers, 2)
+		i.PrefetchLayers = cmp.Or(cfg.PrefetchLayers, 2)
 	}
 	return i, i.settleState(cfg, m, mem)
 }
 
-// settleExperts chooses how experts are read, the slots and the waves.
+// settleExperts chooses how experts are read, the number of slots, and the size of waves.
 func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	budget := cfg.ExpertMemory
 	if budget == 0 {
@@ -143,12 +143,12 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 			i.ExpertIO = ExpertIOMmap
 		}
 	}
-	i.WaveSlots = min(or(cfg.WaveSlots, 64), m.NumExperts)
+	i.WaveSlots = min(cmp.Or(cfg.WaveSlots, 64), m.NumExperts)
 	if i.ExpertIO == ExpertIOMmap {
-		i.ReadWorkers = or(i.ReadWorkers, readpool.DefaultWorkers)
+		i.ReadWorkers = cmp.Or(i.ReadWorkers, readpool.DefaultWorkers)
 		i.Slots, i.Prefetch = len(m.Layers)*m.NumExperts, PrefetchOff
 		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
-		i.StepsInFlight = or(cfg.StepsInFlight, 1)
+		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
 		return nil
 	}
 	stride := int64(i.stride())
@@ -159,9 +159,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		budget = least
 	}
 	i.Slots = int(min(budget/stride, int64(f.all(m))))
-	i.StepsInFlight = or(cfg.StepsInFlight, 2)
+	i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 2)
 	if i.Slots == f.all(m) {
-		i.StepsInFlight = or(cfg.StepsInFlight, 1)
+		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
 	}
 	if i.Slots == 0 {
 		return fmt.Errorf("actors: %d bytes for experts do not hold one of %d bytes; raise Config.ExpertMemory", budget, stride)
@@ -176,13 +176,13 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	return i.settleHost(cfg, m, f)
 }
 
-// settleHost chooses how many experts the host's memory may hold beside a device's.
+// settleHost chooses how many experts the host's memory may hold for a device with its own memory.
 func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
 	if f.host == 0 {
 		return nil
 	}
 	i.HostReserve = reserveOf(f.host)
-	budget := or(cfg.HostMemory, f.host-i.HostReserve)
+	budget := cmp.Or(cfg.HostMemory, f.host-i.HostReserve)
 	i.HostSlots = int(min(budget/int64(i.stride()), int64(f.all(m))))
 	if i.HostSlots < i.TopK {
 		return fmt.Errorf("actors: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise Config.HostMemory, or free some", budget, i.HostSlots, i.stride(), i.TopK)
@@ -190,8 +190,8 @@ func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
 	return nil
 }
 
-// settleReads chooses between direct and buffered reads. That experts are read otherwise than was
-// asked for is worth a warning.
+// settleReads chooses between direct and buffered reads. It warns if direct reads were asked for
+// and are not possible.
 func (i *Info) settleReads(cfg Config, direct func() error) {
 	workers := readpool.DefaultWorkers
 	if i.ExpertIO == ExpertIODirect {
@@ -205,12 +205,12 @@ func (i *Info) settleReads(cfg Config, direct func() error) {
 			i.ExpertIO, workers = ExpertIOBuffered, readpool.DefaultWorkers
 		}
 	}
-	i.ReadWorkers = or(i.ReadWorkers, workers)
+	i.ReadWorkers = cmp.Or(i.ReadWorkers, workers)
 }
 
 // settleState chooses the context and the pool of key-value pages.
 func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
-	i.Context = or(cfg.Context, m.MaxPositionEmbeddings)
+	i.Context = cmp.Or(cfg.Context, m.MaxPositionEmbeddings)
 	switch {
 	case cfg.Context <= m.MaxPositionEmbeddings:
 	case !cfg.ContextBeyond:
@@ -222,7 +222,7 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 		cfg.Logger.Warn("the context is longer than what the model was trained for; what it writes beyond may be nonsense",
 			"context", cfg.Context, "trained_for", m.MaxPositionEmbeddings)
 	}
-	i.StateMemory = or(cfg.StateMemory, mem.Available/4)
+	i.StateMemory = cmp.Or(cfg.StateMemory, mem.Available/4)
 	page := int64(dispatch.PageBytes(m, cfg.kv(), pageRows))
 	if page == 0 {
 		i.kvPages = math.MaxInt32
@@ -245,20 +245,20 @@ func (i *Info) settleState(cfg Config, m *model.Config, mem sysmem.Info) error {
 	return nil
 }
 
-// lookAhead is how far router and dispatch look ahead.
+// lookAhead says how far router and dispatch look ahead.
 type lookAhead struct {
-	first    int // layer with a router
-	rows     int // most rows of a step that are looked at one by one
-	gates    int // layers whose routers are asked ahead
-	gateRows int // most rows of a step for which they are asked
+	first    int // the first layer with a router
+	rows     int // the most rows of a step that are predicted one by one
+	gates    int // the layers whose routers are applied ahead
+	gateRows int // the most rows of a step for which they are
 }
 
-// nextGate reports whether routers are asked ahead to foretell.
+// nextGate reports whether routers are applied ahead, to predict.
 func (i *Info) nextGate() bool { return i.Prefetch == PrefetchNextGate || i.Prefetch == PrefetchBoth }
 
-// lookAhead looks at rows one by one up to so many as use seven of eight of a layer's experts if
-// all are used alike: of more rows nearly all of a layer is wanted, and what single rows want tells
-// little.
+// lookAhead returns how far to look ahead. Rows are predicted one by one up to the number that uses
+// seven eighths of a layer's experts if all are equally likely. More rows use nearly the whole
+// layer, so predictions for single rows say little.
 func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 	a := lookAhead{rows: 1}
 	if moe := m.MoELayers(); len(moe) > 0 {
@@ -274,11 +274,4 @@ func (i *Info) lookAhead(cfg Config, m *model.Config) lookAhead {
 		a.gates, a.gateRows = 2, i.ChunkRows
 	}
 	return a
-}
-
-func or[T int | int64 | time.Duration](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }

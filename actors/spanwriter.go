@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -13,9 +14,9 @@ import (
 const (
 	// exporterPatience is how long Close waits for the caller's span processors.
 	exporterPatience = 5 * time.Second
-	// maxWaitingRecords bounds the memory of steps whose spans are not made yet, at 128 bytes each.
+	// maxWaitingRecords bounds the records, of 128 bytes each, whose spans are not made yet.
 	maxWaitingRecords = 1 << 18
-	// maxWaitingSteps bounds the steps themselves.
+	// maxWaitingSteps bounds the number of their steps.
 	maxWaitingSteps = 1 << 12
 )
 
@@ -36,14 +37,14 @@ type spanWriter struct {
 
 func newSpanWriter(cfg *Config, replayer *tracing.Replayer) *spanWriter {
 	w := &spanWriter{
-		log: cfg.Logger, replayer: replayer, patience: or(cfg.spanPatience, exporterPatience),
+		log: cfg.Logger, replayer: replayer, patience: cmp.Or(cfg.spanPatience, exporterPatience),
 		steps: make(chan *gathered, maxWaitingSteps), done: make(chan struct{}),
 	}
 	go w.run()
 	return w
 }
 
-// offer takes a step if there is room. Only the tracer calls it.
+// offer takes a step, or drops and counts it if too many wait. Only the tracer calls it.
 func (w *spanWriter) offer(g *gathered) {
 	if len(g.records) == 0 {
 		return
@@ -112,8 +113,8 @@ func (w *spanWriter) write(g *gathered) {
 	}
 }
 
-// close makes the spans of all steps that were offered, as far as the caller's span processors let
-// it, and is the end of the writer. w may be nil.
+// close waits until the spans of all steps are made, but no longer than w.patience, and ends the
+// writer. w may be nil.
 func (w *spanWriter) close() {
 	if w == nil {
 		return
@@ -128,7 +129,7 @@ func (w *spanWriter) close() {
 	}
 }
 
-// addTo fills in what is counted. w may be nil.
+// addTo writes the writer's counts into s. w may be nil.
 func (w *spanWriter) addTo(s *stages.Stats) {
 	if w != nil {
 		s.Tracing = stages.TracingStats{Steps: w.made.Load(), StepsLost: w.lost.Load(), RecordsLost: w.recordsLost.Load()}

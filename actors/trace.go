@@ -9,8 +9,7 @@ import (
 )
 
 // flushRecords asks a shell for its records of a step that is over. The sequencer's shell sends it
-// to all five; records that a stage adds later (slots that come home after the last layer) are left
-// out.
+// to all five. Records that a stage adds later, such as of reads for the next step, are left out.
 type flushRecords struct{ ended stages.Ended }
 
 // recordsFlushed carries one stage's records to the tracer.

@@ -5,7 +5,7 @@
 // rings go to a Replayer. It finds the pairs of records that begin and end a span, and emits one
 // tree of spans under the caller's span, with the recorded times:
 //
-//	moeflux.eval             a chunk, from its request to its answer
+//	moeflux.eval             what one step evaluates of a chunk, from the first message to the last
 //	    moeflux.layer        dispatch is sent BeginLayer    -> the sequencer handles LayerRetired
 //	        moeflux.mix        dispatch handles BeginLayer    -> it sends PicksReady
 //	        moeflux.route      the router handles PicksReady
