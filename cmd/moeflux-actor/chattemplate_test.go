@@ -129,9 +129,9 @@ func TestChatTemplateLines(t *testing.T) {
 		{`{"messages": [{"b": 1, "a": 1.0}], "tools": null, "kwargs": {"x": 12345678901234567890}}`, `{"text":"[{\"b\": 1, \"a\": 1.0}]None12345678901234567890False"}`},
 		{`{"messages": [], "tools": [], "add_generation_prompt": null, "kwargs": null}`, `{"text":"[][]False"}`},
 		{`{"messages": ["<&>é` + "\u2028" + `"]}`, `{"text":"[\"<&>é\u2028\"]NoneFalse"}`},
-		{`[]`, `{"error":"want an object with messages"}`},
-		{`7`, `{"error":"want an object with messages"}`},
-		{`{}`, `{"error":"messages is missing, want a list"}`},
+		{`[]`, `{"error":"this is not an object with messages"}`},
+		{`7`, `{"error":"this is not an object with messages"}`},
+		{`{}`, `{"error":"messages is missing; it must be a list"}`},
 		{`{"messages": {}}`, `{"error":"messages is not a list"}`},
 		{`{"messages": [], "tools": 1}`, `{"error":"tools is not a list or null"}`},
 		{`{"messages": [], "add_generation_prompt": 1}`, `{"error":"add_generation_prompt is not true or false"}`},
@@ -144,7 +144,7 @@ func TestChatTemplateLines(t *testing.T) {
 	}
 	for _, bad := range []string{"", "{", `{"messages": []} {}`, "\"\xff\""} {
 		o := call(t, `{"messages": []}`+"\n"+bad+"\n", "chat-template", "--template", file)
-		if o.code != exitFailed || !strings.Contains(o.stderr, "line 2 of stdin: want a JSON object") || strings.Count(o.stdout, "\n") != 1 {
+		if o.code != exitFailed || !strings.Contains(o.stderr, "line 2 of stdin: this is not a JSON object") || strings.Count(o.stdout, "\n") != 1 {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q; want %d, one line, and an error that names line 2", bad, o.code, o.stdout, o.stderr, exitFailed)
 		}
 	}

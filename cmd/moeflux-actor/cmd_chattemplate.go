@@ -69,13 +69,13 @@ type errorLine struct {
 // renderLine renders one conversation. The error is for a line that is not JSON; all else is a
 // result.
 func renderLine(template *chat.Template, line []byte) (any, error) {
-	const want = `want a JSON object like {"messages": [...]}`
+	const form = `this is not a JSON object like {"messages": [...]}`
 	if !utf8.Valid(line) {
-		return nil, errors.New(want + ", got bytes that are not UTF-8")
+		return nil, errors.New(form + ": it is not UTF-8")
 	}
 	if !json.Valid(line) {
 		var discard json.RawMessage
-		return nil, fmt.Errorf(want+": %w", noEOF(json.Unmarshal(line, &discard)))
+		return nil, fmt.Errorf(form+": %w", noEOF(json.Unmarshal(line, &discard)))
 	}
 	text, err := renderChat(template, line)
 	if refusal, ok := errors.AsType[*jinja.Error](err); ok && refusal.Kind == jinja.KindTemplate {
@@ -95,14 +95,14 @@ func renderChat(template *chat.Template, line []byte) (string, error) {
 	}
 	object, ok := value.(*jinja.Dict)
 	if !ok {
-		return "", errors.New("want an object with messages")
+		return "", errors.New("this is not an object with messages")
 	}
 	var c jinja.Chat
 	if c.Messages, err = field[*jinja.List](object, "messages", "a list"); err != nil {
 		return "", err
 	}
 	if c.Messages == nil {
-		return "", errors.New("messages is missing, want a list")
+		return "", errors.New("messages is missing; it must be a list")
 	}
 	if c.Tools, err = field[*jinja.List](object, "tools", "a list or null"); err != nil {
 		return "", err

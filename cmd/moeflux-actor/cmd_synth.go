@@ -113,7 +113,7 @@ func (c *synthCmd) checkUsage() error {
 	case c.Model != "":
 		return usagef("--model is not for synth; name the model with --check DIR")
 	case c.Check == "" && c.Shape == "":
-		return usagef("no --shape, want one of %s", strings.Join(synth.Names(), ", "))
+		return usagef("no --shape; available: %s", strings.Join(synth.Names(), ", "))
 	case c.Check == "" && c.Dst == "" && c.Chain == 0 && c.Simulate == 0:
 		return usagef("nothing to do: give DST, --chain N or --simulate N")
 	case c.ExpertsOf != "" && c.Dst == "":
@@ -121,11 +121,11 @@ func (c *synthCmd) checkUsage() error {
 	case c.Routing != "" && c.Simulate == 0:
 		return usagef("--routing goes with --simulate N")
 	case c.Chain < 0:
-		return usagef("--chain %d, want 1 or more", c.Chain)
+		return usagef("--chain %d: must be 1 or more", c.Chain)
 	case c.Simulate < 0 || c.Simulate == 1:
-		return usagef("--simulate %d, want 2 or more", c.Simulate)
+		return usagef("--simulate %d: must be 2 or more", c.Simulate)
 	case c.Tokens < 1:
-		return usagef("--tokens %d, want 1 or more", c.Tokens)
+		return usagef("--tokens %d: must be 1 or more", c.Tokens)
 	case c.Layers < 0 || c.Vocab < 0 || c.Experts < 0:
 		return usagef("--layers, --vocab and --experts cannot be negative")
 	}
@@ -181,7 +181,7 @@ func (c *synthCmd) print(inv *invocation, r *synthResult) error {
 		fmt.Fprintf(w, "%d tokens use %.1f%% of all experts, the busiest quarter of them for %.1f%% of uses\n", s.Tokens, 100*s.Distinct, 100*s.Busiest)
 		fmt.Fprintf(w, "a token shares %.1f%% of its experts with the token before it, %.1f%% with the one 8 before\n", 100*s.Overlap, 100*s.Overlap8)
 		if s.Close > 0 {
-			fmt.Fprintf(w, "%d decisions are too close to foretell\n", s.Close)
+			fmt.Fprintf(w, "%d decisions are too close to predict\n", s.Close)
 		}
 		for _, l := range s.LRU {
 			fmt.Fprintf(w, "a cache of the last used %4.1f%% of all experts hits %.1f%% from empty, %.1f%% in the second half\n", 100*l.Share, 100*l.Hits, 100*l.Late)

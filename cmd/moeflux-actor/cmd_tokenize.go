@@ -106,18 +106,18 @@ type textLine struct {
 }
 
 func encodeLine(tok *tokenizer.Tokenizer, line []byte, addSpecial bool) (any, error) {
-	const want = `want an object like {"text": "..."}`
+	const form = `this is not an object like {"text": "..."}`
 	if !utf8.Valid(line) {
-		return nil, errors.New(want + ", got bytes that are not UTF-8")
+		return nil, errors.New(form + ": it is not UTF-8")
 	}
 	var in struct {
 		Text *string `json:"text"`
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
-		return nil, fmt.Errorf(want+": %w", noEOF(err))
+		return nil, fmt.Errorf(form+": %w", noEOF(err))
 	}
 	if in.Text == nil {
-		return nil, errors.New(want + `, "text" is missing`)
+		return nil, errors.New(form + `: "text" is missing`)
 	}
 	ids, err := tok.Encode(*in.Text, addSpecial)
 	if ids == nil {

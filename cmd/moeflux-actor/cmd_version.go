@@ -21,7 +21,8 @@ func (versionCmd) Help() string {
     moeflux-actor version --json
     MOEFLUX_CPU=portable moeflux-actor version
 
-Kernels are the inner loops of the host device. Without MOEFLUX_CPU the best are used that this processor runs; it lists all of these.`
+Kernels are the inner loops of the host device. The list has all that this processor runs; the best are used unless MOEFLUX_CPU
+names others.`
 }
 
 type versionResult struct {

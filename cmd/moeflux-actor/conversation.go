@@ -219,7 +219,7 @@ func (v *conversation) next() (*generation, string, error) {
 	g := v.begin()
 	g.ids, g.resume, g.prime = ids, true, v.prime
 	g.ends = v.ends
-	g.sampling.Seed += v.answers // an answer that is tried again shall be another one
+	g.sampling.Seed += v.answers // so that trying again gives another answer
 	v.answers++
 	return g, prompt, nil
 }
@@ -235,7 +235,7 @@ func (v *conversation) answer(ctx context.Context, halt func() bool) (actors.Sto
 	g.show, g.halt = shown, halt
 	g.clock.processStart = g.clock.now() // the person waits from here on
 	r, err := g.run(ctx)
-	// What came is shown whatever happened.
+	// The part that came is shown even after an error.
 	if endErr := g.end(r); err == nil {
 		err = endErr
 	}

@@ -141,7 +141,7 @@ func (d *dialogue) note(format string, args ...any) {
 	fmt.Fprintf(d.inv.stderr, format+"\n", args...)
 }
 
-// begin notes that an answer is under way; cancel ends it at any cost.
+// begin notes that an answer is under way; cancel ends it at once.
 func (t *turnState) begin(cancel context.CancelFunc) {
 	t.asked.Store(0)
 	t.cancel.Store(&cancel)

@@ -157,8 +157,8 @@ func (g *generation) resumeWhenFree(ctx context.Context) (reused int, err error)
 	}
 }
 
-// read evaluates the prompt but for a last chunk, which it returns: the first token comes of it. If
-// the text shall end before that, it returns nil. Only a generation that can be halted does it
+// read evaluates the prompt except for a last chunk, which it returns: it yields the first token.
+// If the text shall end before that, it returns nil. Only a generation that can be halted does it
 // piece by piece; the chunks are those that the engine would make.
 func (g *generation) read(ctx context.Context) (rest []int32, err error) {
 	if err := g.known(ctx); err != nil {
@@ -193,7 +193,7 @@ func (g *generation) write(text string) error {
 	return g.show.write(text)
 }
 
-// end shows what is still held back and completes the result but for its figures.
+// end shows what is still held back and completes the result except for its figures.
 func (g *generation) end(r *runResult) error {
 	var rest string
 	if g.stream != nil {

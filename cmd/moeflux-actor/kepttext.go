@@ -14,26 +14,26 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// keptText is a text or a conversation that is kept under a name from run to run. Methods of a nil
-// one are those of a text that is not kept.
+// keptText is a text or a conversation that is kept under a name from run to run. A nil one stands
+// for a text that is not kept.
 type keptText struct {
 	sessions *store.Store
 	name     string
 
 	release func() // lets others have the session
 
-	file   *store.Session // as it was at the beginning; nil if the name is new
+	file   *store.Session // as it was at the start; nil if the name is new
 	stored bool           // there is something under the name
 	tokens []int32        // that its state holds
 	note   keptNote
 }
 
-// keptNote is what stands beside a state in the session's file: what the state alone does not tell.
+// keptNote is stored beside a state in the session's file, for what the state does not say.
 type keptNote struct {
 	Model string `json:"model"` // directory, for people
 	Chat  bool   `json:"chat"`
-	// Rest is the tokens of a text that the state does not hold yet: the last one that was
-	// generated, as a rule.
+	// Rest is the tokens of a text that the state does not hold yet: usually the last one that was
+	// generated.
 	Rest []int32 `json:"rest,omitempty"`
 	// The conversation.
 	System   string         `json:"system,omitempty"`
@@ -57,9 +57,9 @@ func (k *keptText) open(chat bool) error {
 	}
 	switch {
 	case k.note.Chat && !chat:
-		return usagef("session %q is a conversation; go on with it by --chat, or choose another name", k.name)
+		return usagef("session %q is a conversation; continue it with --chat, or choose another name", k.name)
 	case !k.note.Chat && chat:
-		return usagef("session %q is a text and no conversation; leave --chat out, or choose another name", k.name)
+		return usagef("session %q is a text, not a conversation; leave --chat out, or choose another name", k.name)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (k *keptText) damaged(err error) error {
 	return fmt.Errorf("session %q cannot be used, remove %s or choose another name: %w", k.name, k.sessions.Path(k.name), err)
 }
 
-// goesOn reports whether there is something to go on with.
+// goesOn reports whether there is a text to continue.
 func (k *keptText) goesOn() bool { return k != nil && k.file != nil }
 
 // close closes the file and lets others go on with the session.
@@ -82,7 +82,7 @@ func (k *keptText) close() {
 	}
 }
 
-// load gives a sequence the state that is kept.
+// load gives a sequence the kept state.
 func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) error {
 	if !k.goesOn() {
 		return nil
@@ -101,8 +101,8 @@ func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) e
 	return nil
 }
 
-// prime returns what gives a sequence the longest stored beginning of a text, whatever its name.
-// What cannot be loaded is passed over: the text is read then.
+// prime returns a function that gives a sequence the longest stored beginning of a text, under any
+// name. If that cannot be loaded, the text is read instead.
 func (k *keptText) prime(s *session, seq *actors.Sequence) func(context.Context, []int32) (bool, error) {
 	return func(ctx context.Context, ids []int32) (bool, error) {
 		of, err := s.engine.Fingerprint()
@@ -146,7 +146,7 @@ func (k *keptText) save(ctx context.Context, s *session, seq *actors.Sequence, n
 	return k.notSaved(err)
 }
 
-// notSaved says what has become of a session that could not be saved, and what to do.
+// notSaved says what happened to a session that could not be saved, and what to do.
 func (k *keptText) notSaved(err error) error {
 	state, advice := "", ""
 	if k.stored {

@@ -170,7 +170,7 @@ func TestSessionRefused(t *testing.T) {
 		{session("--session", "text", "--model", fixture), exitFailed, "with another model, "},
 		{session("--session", "text", "--model", fixture), exitFailed, "remove " + file},
 		{session("--session", "text", "--chat", "-p", "x"), exitUsage, "leave --chat out"},
-		{session("--session", "talk", "-p", "x"), exitUsage, "go on with it by --chat"},
+		{session("--session", "talk", "-p", "x"), exitUsage, "continue it with --chat"},
 		{session("--session", "cut"), exitFailed, "remove " + filepath.Join(dir, "cut.snapshot")},
 		{session("--session", "spoilt"), exitFailed, "remove " + filepath.Join(dir, "spoilt.snapshot")},
 		{session("--session", "text", "--ctx", "3"), exitFailed, "allow more with --ctx"},
@@ -302,7 +302,7 @@ func testStateShow(t *testing.T, sealed, plain string) {
 // written text.
 func startSession(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"run", "--cache-dir", filepath.Join(sharedCache, program), "-n", "0", "--ctx", "4096", "--logit-bias", "4093=-100", "--logit-bias", "4095=-100"}, args...)...)
+	cmd := exec.Command(os.Args[0], slices.Concat([]string{"run", "--cache-dir", filepath.Join(sharedCache, program)}, endless, args)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out, in, err := os.Pipe()
 	if err != nil {

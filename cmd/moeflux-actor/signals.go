@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// interrupts passes Ctrl-C to whoever has a use for it.
+// interrupts passes Ctrl-C to the part of the program that handles it.
 type interrupts struct {
 	mu      sync.Mutex
 	handler func()
 }
 
-// catch has Ctrl-C call handler, from another goroutine, in place of ending the program, until
-// restore.
+// catch makes Ctrl-C call handler, from another goroutine, instead of ending the program, until
+// restore is called.
 func (i *interrupts) catch(handler func()) (restore func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -27,7 +27,7 @@ func (i *interrupts) catch(handler func()) (restore func()) {
 	}
 }
 
-// deliver reports whether somebody had a use for it.
+// deliver reports whether a handler was there to call.
 func (i *interrupts) deliver() bool {
 	i.mu.Lock()
 	handler := i.handler
@@ -45,8 +45,8 @@ type signalled struct{ os.Signal }
 func (s signalled) Error() string        { return s.String() + " signal received" }
 func (s signalled) Is(target error) bool { return target == context.Canceled }
 
-// watchSignals ends the context at the first signal, but for the interrupts that somebody catches.
-// After that signals do what they do without a program's consent: the second one kills.
+// watchSignals ends the context at the first signal, except for interrupts that a handler catches.
+// After that signals have their default effect: the second one kills.
 func watchSignals(ctx context.Context, i *interrupts, signals chan os.Signal) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -6,19 +6,23 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 )
 
+// endless are flags for a text of the demo model that fills a pipe before it ends.
+var endless = []string{"-n", "0", "--ctx", "100000", "--ctx-beyond", "--log-level", "error", "--logit-bias", "4093=-100", "--logit-bias", "4095=-100"}
+
 // A command that a signal ends exits as shells expect: 128 and the signal's number.
 func TestExitCodesOfSignals(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: exitInterrupted, syscall.SIGTERM: exitTerminated} {
 		for _, args := range [][]string{
-			{"run", "-p", "package main", "-n", "0", "--ctx", "4000"},
-			{"run", "-p", "package main", "-n", "0", "--session", "s", "--session-dir", t.TempDir()},
+			{"run", "-p", "package main"},
+			{"run", "-p", "package main", "--session", "s", "--session-dir", t.TempDir()},
 		} {
-			cmd := exec.Command(os.Args[0], append(args, "--cache-dir", sharedCache)...)
+			cmd := exec.Command(os.Args[0], slices.Concat(args, endless, []string{"--cache-dir", sharedCache})...)
 			cmd.Env = append(os.Environ(), asProgram+"=1")
 			out, err := cmd.StdoutPipe()
 			if err != nil {

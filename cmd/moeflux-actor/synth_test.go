@@ -107,7 +107,7 @@ func TestSynthUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--chain", "3"}, "no --shape, want one of deepseek-v3"},
+		{[]string{"--chain", "3"}, "no --shape; available: deepseek-v3"},
 		{[]string{"--shape", "qwen3.5-35b-a3b"}, "nothing to do"},
 		{[]string{"--shape", "gpt-2", "x"}, `unknown shape "gpt-2"; known: deepseek-v3`},
 		{synthArgs("--route", "wild", "x")[1:], `route "wild"`},

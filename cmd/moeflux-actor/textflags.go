@@ -10,7 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// textFlags are those of the commands that continue a text.
+// textFlags are the flags of commands that continue a text.
 type textFlags struct {
 	promptFlags
 	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with run --chat 2048."`
@@ -130,9 +130,9 @@ func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *t
 	}, nil
 }
 
-// once generates one text and prints all that is to be printed about it. finish, if not nil,
-// completes the result. save, if not nil, keeps what came: a signal then ends the text between two
-// tokens, where it can be kept, and a second Ctrl-C at once.
+// once generates one text and prints it with its figures. finish, if not nil, completes the result.
+// save, if not nil, keeps the text: a signal then ends it between two tokens, where it can be kept,
+// and a second Ctrl-C ends it at once.
 func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
 	if save != nil {
 		var turn turnState
@@ -150,7 +150,7 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 		err, result.StopReason = nil, stopInterrupted
 	}
 	interrupted := result.StopReason == stopInterrupted
-	if endErr := g.end(result); err == nil { // what came is shown whatever happened
+	if endErr := g.end(result); err == nil { // the part that came is shown even after an error
 		err = endErr
 	}
 	if err != nil {

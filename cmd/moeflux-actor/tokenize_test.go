@@ -63,15 +63,15 @@ func TestTokenizeBadLines(t *testing.T) {
 		decode   bool
 		want     string
 	}{
-		{"no JSON", "{\"text\":\"a\"}\nhello\n", false, "line 2 of stdin: want an object"},
+		{"no JSON", "{\"text\":\"a\"}\nhello\n", false, "line 2 of stdin: this is not an object"},
 		{"blank line", "{\"text\":\"a\"}\n\n{\"text\":\"a\"}\n", false, "line 2 of stdin"},
-		{"no text", "{}\n", false, `line 1 of stdin: want an object like {"text": "..."}, "text" is missing`},
+		{"no text", "{}\n", false, `line 1 of stdin: this is not an object like {"text": "..."}: "text" is missing`},
 		{"null", "null\n", false, "line 1 of stdin"},
 		{"text that is a number", "{\"text\":1}", false, "line 1 of stdin"},
 		{"half a line", "{\"text\":\"a\"}\n{\"text\":\"b", false, "line 2 of stdin"},
 		{"two objects", "{\"text\":\"a\"} {\"text\":\"b\"}\n", false, "line 1 of stdin"},
-		{"not UTF-8", "{\"text\":\"\xff\"}\n", false, "line 1 of stdin: want an object like {\"text\": \"...\"}, got bytes that are not UTF-8"},
-		{"no list", "[1]\n[2]\n{}\n", true, "line 3 of stdin: want a JSON list"},
+		{"not UTF-8", "{\"text\":\"\xff\"}\n", false, "line 1 of stdin: this is not an object like {\"text\": \"...\"}: it is not UTF-8"},
+		{"no list", "[1]\n[2]\n{}\n", true, "line 3 of stdin: this is not a JSON list"},
 		{"fraction", "[1.5]\n", true, "line 1 of stdin"},
 		{"negative id", "[1,-1]\n", true, "line 1 of stdin: id -1 at index 1 is negative"},
 		{"id that does not fit", "[99999999999]\n", true, "line 1 of stdin"},
