@@ -75,7 +75,7 @@ type SharedExpert uint8
 const (
 	NoSharedExpert      SharedExpert = iota
 	SharedExpertGated                // times the sigmoid of a gate of its own
-	SharedExpertUngated              // added as it is
+	SharedExpertUngated              // added unchanged
 )
 
 // Layer is what one decoder layer is composed of.

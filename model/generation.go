@@ -9,8 +9,8 @@ import (
 // Generation is how the makers of a checkpoint want its tokens chosen: what its
 // generation_config.json says of sampling. A nil value means that the file does not say.
 type Generation struct {
-	// Sample is do_sample: false means that the most likely token is taken, and that the values
-	// below but for RepetitionPenalty do not count.
+	// Sample is do_sample: false means that the most likely token is taken, and that of the
+	// values below only RepetitionPenalty counts.
 	Sample            bool
 	Temperature       *float64
 	TopK              *int // 0 keeps all

@@ -8,7 +8,7 @@ func parsePartialRope(r *reader, f *family, c *Config) {
 	if r.has("rotary_dim") {
 		c.RotaryDim = r.int("rotary_dim", 2, maxHeadDim)
 		if c.RotaryDim%2 != 0 || c.HeadDim > 0 && c.RotaryDim > c.HeadDim {
-			r.fail("rotary_dim", "%d rotary channels of head_dim %d, want an even number of at most that", c.RotaryDim, c.HeadDim)
+			r.fail("rotary_dim", "%d rotary channels for head_dim %d: must be even and at most that", c.RotaryDim, c.HeadDim)
 		}
 		return
 	}
@@ -18,7 +18,7 @@ func parsePartialRope(r *reader, f *family, c *Config) {
 	}
 	c.RotaryDim = int(float64(c.HeadDim) * factor)
 	if c.HeadDim > 0 && factor > 0 && (c.RotaryDim < 2 || c.RotaryDim%2 != 0) {
-		r.fail("partial_rotary_factor", "%v of head_dim %d gives %d rotary channels, want an even number above 0",
+		r.fail("partial_rotary_factor", "%v of head_dim %d gives %d rotary channels: must be even and above 0",
 			factor, c.HeadDim, c.RotaryDim)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// addedToken is an entry of added_tokens: a text that becomes one id wherever it stands.
+// addedToken is an entry of added_tokens: a text that becomes one id wherever it occurs.
 type addedToken struct {
 	id         int32
 	content    string
@@ -18,8 +18,8 @@ type addedToken struct {
 	special    bool
 }
 
-// addedMatcher finds added tokens in a text. Looking at one place takes time up to the length of
-// the longest token there.
+// addedMatcher finds added tokens in a text. Looking at one index takes at most as long as the
+// longest token there.
 type addedMatcher struct {
 	patterns []addedPattern // by text
 	first    [256]bool      // bytes that begin a pattern
@@ -31,8 +31,8 @@ type addedPattern struct {
 	token *addedToken
 }
 
-// newAddedMatcher makes a matcher. Of two patterns with one text (after normalisation) the earlier
-// wins.
+// newAddedMatcher makes a matcher. Of two patterns with the same text (after normalisation) the
+// earlier wins.
 func newAddedMatcher(patterns []addedPattern) *addedMatcher {
 	m := &addedMatcher{only: -1}
 	for _, p := range patterns {
@@ -55,7 +55,7 @@ func newAddedMatcher(patterns []addedPattern) *addedMatcher {
 	return m
 }
 
-// candidate returns the first place from i on where a pattern may begin, or len(s).
+// candidate returns the first index from i on where a pattern may begin, or len(s).
 func (m *addedMatcher) candidate(s string, i int) int {
 	if m.only >= 0 {
 		if n := strings.IndexByte(s[i:], byte(m.only)); n >= 0 {
@@ -91,8 +91,8 @@ func (m *addedMatcher) longestAt(s string) *addedPattern {
 }
 
 // split calls token for each added token in s and text for each non-empty part between them, in
-// order. Matches are the leftmost, of those at one place the longest; one that is no single word is
-// passed over as a whole. text and token decide by their error whether to go on.
+// order. Matches are leftmost, then longest; a match that should be a single word and is not is
+// passed over as a whole. An error of text or token ends the split.
 func (m *addedMatcher) split(s string, text func(string) error, token func(*addedToken) error) error {
 	if len(m.patterns) == 0 {
 		if s == "" {
@@ -150,7 +150,7 @@ func beginsWithWord(s string) bool {
 	return n > 0 && isWord(r)
 }
 
-// isWord says whether r is a word character by Unicode's rules for regular expressions.
+// isWord reports whether r is a word character by Unicode's rules for regular expressions.
 func isWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }

@@ -3,7 +3,7 @@ package tokenizer
 import "hash/maphash"
 
 // Sizes of the piece cache: 2^14 entries of one cache line each make 1 MiB. Longer pieces and
-// pieces of more tokens are rare and merged afresh.
+// pieces of more tokens are rare and are merged each time.
 const (
 	cacheSlots    = 1 << 14
 	cachedBytes   = 30
@@ -11,8 +11,9 @@ const (
 	cacheSlotMask = cacheSlots - 1
 )
 
-// pieceCache remembers the tokens of short pieces. Each piece has one slot, the newer takes it from
-// the older: no lists, no growth. It belongs to one encoder and is not for concurrent use.
+// pieceCache remembers the tokens of short pieces. Each piece has one slot, which a newer piece
+// takes from an older one, so the cache needs no lists and does not grow. It belongs to one encoder
+// and is not for concurrent use.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots []cacheSlot // [cacheSlots], made at the first use
@@ -36,7 +37,7 @@ func (c *pieceCache) slot(piece string) *cacheSlot {
 	return &c.slots[maphash.String(c.seed, piece)&cacheSlotMask]
 }
 
-// holds says whether the slot is that of this piece. Pieces are never empty.
+// holds reports whether the slot is that of this piece. Pieces are never empty.
 func (s *cacheSlot) holds(piece string) bool {
 	return string(s.piece[:s.bytes]) == piece
 }

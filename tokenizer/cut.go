@@ -6,13 +6,13 @@ import (
 )
 
 // A cutter is a splitting expression with behaviour Isolated, written by hand: it returns the
-// length of the first piece of s, which is a match at 0 or all that comes before the first match. s
-// is not empty. Since none of the expressions looks back, cutting what remains again and again
-// splits the whole.
+// length of the first piece of s, which is a match at 0 or everything before the first match. s is
+// not empty. Since none of the expressions looks back, cutting the rest again and again splits the
+// whole.
 type cutter func(s string) int
 
 // knownPatterns are the splitting expressions with a cutter, spelled as in tokenizer.json. Tests
-// hold each cutter against the expression.
+// compare each cutter with its expression.
 var knownPatterns = map[string]cutter{
 	patternQwen2:         func(s string) int { return cutQwen(s, letter) },
 	patternQwen35:        func(s string) int { return cutQwen(s, letter|mark) },
@@ -89,7 +89,7 @@ func classAt(s string, i int) (class, int) {
 	return slowClass(r), n
 }
 
-// isAt says whether a character of a class in set begins at i.
+// isAt reports whether a character of a class in set begins at i.
 func isAt(s string, i int, set class) bool {
 	if i >= len(s) {
 		return false

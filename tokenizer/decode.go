@@ -7,7 +7,7 @@ import (
 // Decode returns the text of ids: their bytes one after the other, added tokens literally. Bytes
 // that are not UTF-8 become U+FFFD, one for each longest beginning of a character (so three bytes
 // of a cut four-byte character give one) and one for each byte that begins none. With skipSpecial,
-// special tokens are left out. Ids that no token has are left out too, as in the reference: a model
+// special tokens are left out. Ids without a token are left out too, as in the reference: a model
 // may have more rows of logits than the tokenizer has tokens.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	var buf []byte

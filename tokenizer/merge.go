@@ -71,8 +71,8 @@ type merger struct {
 	prior []int32
 }
 
-// mergeShort merges m.ids in place: always the pair of lowest rank, the leftmost of equals, until
-// none is left.
+// mergeShort merges m.ids in place: it merges the pair of lowest rank, the leftmost of equals,
+// until no pair merges.
 func (m *merger) mergeShort(table *pairTable) {
 	n := len(m.ids)
 	m.ranks, m.next = m.ranks[:0], m.next[:0]
@@ -187,7 +187,7 @@ func (m *merger) pop() uint64 {
 	}
 }
 
-// release drops scratch memory that one long piece made large.
+// release drops scratch memory that a long piece has made large.
 func (m *merger) release() {
 	if cap(m.ids) > 1<<16 {
 		*m = merger{}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalizer is a sequence of Unicode normal forms, mostly none or NFC alone.
+// normalizer is a sequence of Unicode normal forms, usually none or only NFC.
 type normalizer []norm.Form
 
 func (n normalizer) apply(s string) string {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object of tokenizer.json that is taken apart key by key. The first trouble is
-// kept in err; what was not taken when end is called is unsupported.
+// object is a JSON object of tokenizer.json that is taken apart key by key. The first error is kept
+// in err. Keys that are left when end is called are unsupported.
 type object struct {
 	path   string
 	fields map[string]json.RawMessage
@@ -25,7 +25,7 @@ func newObject(path string, raw []byte) *object {
 	if err := json.Unmarshal(raw, &o.fields); err != nil {
 		o.err = fmt.Errorf("tokenizer: %s is no JSON object: %w", name, err)
 	} else if o.fields == nil {
-		o.err = fmt.Errorf("tokenizer: %s is null, want a JSON object", name)
+		o.err = fmt.Errorf("tokenizer: %s is null, not a JSON object", name)
 	}
 	return o
 }
@@ -48,7 +48,7 @@ func (o *object) take(name string) json.RawMessage {
 	return raw
 }
 
-// into takes a key and decodes its value into dst, which stays as it is if the key is absent or
+// into takes a key and decodes its value into dst, which is left unchanged if the key is absent or
 // null.
 func (o *object) into(name string, dst any) {
 	raw := o.take(name)
@@ -102,7 +102,7 @@ func (o *object) fail(name, format string, args ...any) {
 	}
 }
 
-// end returns the first trouble, or refuses a key that nobody took.
+// end returns the first error, or refuses a key that was not taken.
 func (o *object) end() error {
 	if o.err != nil {
 		return o.err

@@ -10,8 +10,8 @@ import (
 )
 
 // maxSpareIDs bounds the ids of a small file: an id may exceed the size of tokenizer.json in bytes
-// by this much. Tables by id then are in proportion to the input, and a small vocabulary may still
-// carry the special ids of a full one.
+// by this much. Tables by id stay in proportion to the input, and a small vocabulary may still have
+// the special ids of a full one.
 const maxSpareIDs = 1 << 18
 
 // Parse reads a tokenizer.json. The error is an *UnsupportedError if the file asks for what this
@@ -155,7 +155,7 @@ func (t *Tokenizer) setVocab(vocab map[string]int32, idLimit int) error {
 
 func checkID(entry string, id int32, idLimit int) error {
 	if id < 0 || int(id) >= idLimit {
-		return fmt.Errorf("tokenizer: token %q has id %d, want one from 0 to %d in a file of this size", excerpt(entry), id, idLimit-1)
+		return fmt.Errorf("tokenizer: token %q has id %d, outside 0 to %d for a file of this size", excerpt(entry), id, idLimit-1)
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func parseMerges(raw json.RawMessage) ([][2]string, error) {
 	list := make([][2]string, len(pairs))
 	for i, p := range pairs {
 		if len(p) != 2 {
-			return nil, fmt.Errorf("tokenizer: model.merges[%d] has %d tokens, want 2", i, len(p))
+			return nil, fmt.Errorf("tokenizer: model.merges[%d] has %d tokens instead of 2", i, len(p))
 		}
 		list[i] = [2]string(p)
 	}
@@ -256,8 +256,8 @@ func (t *Tokenizer) parseAdded(raw []byte, cfg *config, idLimit int) error {
 	return nil
 }
 
-// readAddedToken takes the keys of an added token. Files mostly give them all; the defaults are
-// those of the reference.
+// readAddedToken takes the keys of an added token. Most files give them all; the defaults are those
+// of the reference.
 func readAddedToken(o *object, id int32) *addedToken {
 	special := o.flag("special", false)
 	return &addedToken{
@@ -293,8 +293,8 @@ func (t *Tokenizer) addToken(tok *addedToken, idLimit int) error {
 	return nil
 }
 
-// setMatchers sorts the added tokens by the text they are looked for in. Where two have one text, a
-// special one wins, then the earlier.
+// setMatchers sorts the added tokens by the text they are searched for in, raw or normalised. Of
+// two with the same text a special one wins, then the earlier.
 func (t *Tokenizer) setMatchers(added []*addedToken) {
 	slices.SortStableFunc(added, func(a, b *addedToken) int {
 		switch {

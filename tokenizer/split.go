@@ -11,7 +11,7 @@ import (
 // maxPatternBytes bounds a splitting expression. Those in use have at most a few hundred bytes.
 const maxPatternBytes = 1 << 14
 
-// behavior says what becomes of the matches of a Split pre-tokenizer.
+// behavior says what happens to the matches of a Split pre-tokenizer.
 type behavior uint8
 
 const (
@@ -27,7 +27,7 @@ var behaviors = map[string]behavior{
 	"MergedWithNext": mergedWithNext, "Contiguous": contiguous,
 }
 
-// splitStep is one Split pre-tokenizer. Just one of cut, literal and pattern is set.
+// splitStep is one Split pre-tokenizer. Exactly one of cut, literal and pattern is set.
 type splitStep struct {
 	cut      cutter // stands for an expression with behaviour isolated
 	literal  string

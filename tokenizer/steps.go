@@ -114,7 +114,7 @@ func parseSplit(o *object) (splitStep, error) {
 		return step, err
 	}
 	if (step.literal != "") == (regex != "") {
-		return step, fmt.Errorf("tokenizer: %s: want one of Regex and String, not empty", p.path)
+		return step, fmt.Errorf("tokenizer: %s needs either Regex or String, not empty", p.path)
 	}
 	if !isRegex {
 		return step, nil
@@ -219,11 +219,11 @@ func (t *Tokenizer) parseTemplate(o *object) error {
 				after = append(after, token.IDs...)
 			}
 		default:
-			return fmt.Errorf("tokenizer: %s[%d]: want a SpecialToken or the Sequence A", o.key("single"), i)
+			return fmt.Errorf("tokenizer: %s[%d] is neither a SpecialToken nor the Sequence A", o.key("single"), i)
 		}
 	}
 	if texts != 1 {
-		return fmt.Errorf("tokenizer: %s has the text %d times, want once", o.key("single"), texts)
+		return fmt.Errorf("tokenizer: %s has the text %d times instead of once", o.key("single"), texts)
 	}
 	t.before, t.after = append(before, t.before...), append(t.after, after...)
 	return nil

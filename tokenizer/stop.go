@@ -2,10 +2,9 @@ package tokenizer
 
 import "strings"
 
-// StopStream cuts a text at the first stop string, however the text comes in pieces: at the borders
-// of tokens, say. What might be the beginning of a stop string is held back until it is decided. Of
-// several stop strings the one that is complete first wins, of those the longest. It is for one
-// goroutine.
+// StopStream cuts a text at the first stop string, however the text is divided into pieces. What
+// may be the beginning of a stop string is held back until that is certain. Of several stop strings
+// the one that is complete first wins, then the longest. It is for one goroutine.
 type StopStream struct {
 	stops []string // none is empty
 	held  string
@@ -23,8 +22,8 @@ func NewStopStream(stops ...string) *StopStream {
 	return s
 }
 
-// Push adds text and returns what is certain to come before any stop string. Once one was found
-// nothing comes any more.
+// Push adds text and returns what certainly comes before any stop string. Once one was found it
+// returns nothing more.
 func (s *StopStream) Push(text string) string {
 	if s.found != "" {
 		return ""
@@ -65,8 +64,8 @@ func (s *StopStream) find() (begin int, stop string) {
 	return begin, stop
 }
 
-// heldBack returns the length of the longest end of text that begins one of the words without being
-// all of it.
+// heldBack returns the length of the longest suffix of text that is a proper prefix of one of the
+// words.
 func heldBack(text string, words ...string) int {
 	longest := 0
 	for _, word := range words {

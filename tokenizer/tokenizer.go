@@ -16,14 +16,14 @@ const (
 	flagSpelled                   // a vocabulary entry in the byte alphabet
 )
 
-// Tokenizer turns text into token ids and back. It does not change once made: any number of
-// goroutines may use it.
+// Tokenizer turns text into token ids and back. It never changes, so any number of goroutines may
+// use it.
 type Tokenizer struct {
 	bytes []string // [VocabSize] bytes a token stands for; "" for an unused id
 	flags []uint8  // [VocabSize]
 	ids   map[string]int32
 
-	byteIDs      [256]int32 // tokens of the single bytes, noToken where there is none
+	byteIDs      [256]int32 // tokens of the single bytes; noToken if a byte has none
 	merges       pairTable
 	ignoreMerges bool             // a piece that is a token as a whole is not merged
 	pieces       map[string]int32 // vocabulary by bytes, filled if ignoreMerges
@@ -69,7 +69,7 @@ func (t *Tokenizer) TokenID(content string) (id int32, ok bool) {
 	return id, ok
 }
 
-// IsSpecial says whether the id is that of a special token, which Decode may leave out.
+// IsSpecial reports whether the id is that of a special token, which Decode may leave out.
 func (t *Tokenizer) IsSpecial(id int32) bool {
 	return t.has(id) && t.flags[id]&flagSpecial != 0
 }
@@ -83,8 +83,8 @@ func (t *Tokenizer) EOS() (id int32, ok bool) { return max(t.eos, 0), t.eos != n
 // Encode returns the ids of text. With addSpecial, they come with the ids that go around a text
 // (often a BOS, often none): those that tokenizer_config.json asks for, else those of a template in
 // tokenizer.json. Added tokens in the text, special ones too, become their ids. Invalid UTF-8 is
-// taken for U+FFFD as in Decode. The error is an *UnencodableError, a *TextSizeError, or that of a
-// splitting expression.
+// treated as U+FFFD, as in Decode. The error is an *UnencodableError, a *TextSizeError, or that of
+// a splitting expression.
 func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, &TextSizeError{Bytes: len(text), MaxBytes: math.MaxInt32}

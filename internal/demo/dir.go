@@ -13,8 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 )
 
-// Name is the name of the packed copy's directory. Another checkpoint or another packing has
-// another name.
+// Name is the name of the packed copy's directory. It differs for other checkpoints and packings.
 func Name() string { return fmt.Sprintf("demo-%s-%d", checkpointSHA256[:12], packVersion) }
 
 // Dir returns the packed model directory of the demo model, under cacheDir, which is made if need
@@ -123,8 +122,8 @@ func unpack(dst string) error {
 	return nil
 }
 
-// installTries bounds how often something damaged is found in the place of a copy: more often than
-// once is another process that repairs it too and was found between its own two steps.
+// installTries bounds how often install moves a damaged copy aside. More than once means that
+// another process is repairing the copy too.
 const installTries = 5
 
 // install renames packed to dir, unless a good copy is there by now. What is there and damaged is

@@ -21,7 +21,7 @@ var checkpointFiles = [...]string{
 const checkpointSHA256 = "39f03ffc135ab7125aedb22ec61e9d32943faeadfabced25a3fb716dcbc1d559"
 
 // packVersion must be raised when the same checkpoint is packed into other bytes: packed copies of
-// before are then left alone, and a new one is made. A test knows the bytes.
+// earlier ones are then left alone, and a new one is made. A test knows the bytes.
 const packVersion = 3
 
 // Files returns the embedded files: a checkpoint directory in the layout of MLX, README.md, NOTICE,
@@ -60,7 +60,7 @@ type Routing struct {
 	About string `json:"about"`
 	// [layers] share of experts that the token before had in the same layer
 	HitLastToken []float64 `json:"hit_last_token"`
-	// [layers-1] share of layer i+1's experts that its gate foretells from layer i's input
+	// [layers-1] share of layer i+1's experts that its gate predicts from layer i's input
 	HitPrevLayerGate []float64 `json:"hit_prev_layer_gate"`
 	// [layers] share of picks that the busiest quarter of experts gets
 	ExpertShareTop25 []float64 `json:"expert_share_top25pct"`

@@ -17,7 +17,7 @@ const (
 	Assistant = "assistant"
 )
 
-// Message is one message of a conversation of texts.
+// Message is one message of a text conversation.
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
@@ -39,8 +39,8 @@ func Values(messages []Message) *jinja.List {
 	return list
 }
 
-// ReadMessages reads a JSON list of messages whose contents are texts. What else a message may hold
-// in other programs, such as images and tool calls, is refused.
+// ReadMessages reads a JSON list of messages whose contents are texts. Anything else
+// that messages hold in other programs, such as images and tool calls, is refused.
 func ReadMessages(r io.Reader) ([]Message, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -50,14 +50,14 @@ func ReadMessages(r io.Reader) ([]Message, error) {
 	dec.DisallowUnknownFields()
 	var messages []Message
 	if err := dec.Decode(&messages); err != nil {
-		return nil, fmt.Errorf(`chat: want a JSON list of messages like {"role": "user", "content": "..."}: %w`, err)
+		return nil, fmt.Errorf(`chat: this is not a JSON list of messages like {"role": "user", "content": "..."}: %w`, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("chat: something follows the list of messages")
 	}
 	for i, m := range messages {
 		if m.Role != System && m.Role != User && m.Role != Assistant {
-			return nil, fmt.Errorf("chat: message %d has the role %q, want %s, %s or %s", i, m.Role, System, User, Assistant)
+			return nil, fmt.Errorf("chat: message %d has the role %q, but must have %s, %s or %s", i, m.Role, System, User, Assistant)
 		}
 	}
 	return messages, nil

@@ -102,7 +102,7 @@ func readObject(path string) (map[string]json.RawMessage, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, fmt.Errorf("chat: %s: want a JSON object: %w", path, err)
+		return nil, fmt.Errorf("chat: %s is not a JSON object: %w", path, err)
 	}
 	return object, nil
 }
@@ -119,7 +119,7 @@ func (o *Options) tokens(config map[string]json.RawMessage) error {
 		}
 		var object struct{ Content *string }
 		if err := json.Unmarshal(raw, &object); err != nil || object.Content == nil {
-			return fmt.Errorf(`%s is %.40s, want a text or an object with "content"`, token.key, raw)
+			return fmt.Errorf(`%s is %.40s, which is neither a string nor an object with "content"`, token.key, raw)
 		}
 		*token.text = *object.Content
 	}

@@ -73,7 +73,7 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		{"nothing", nil, isNone, "no chat_template.jinja"},
 		{"no template", map[string]string{configFile: `{"bos_token": "<s>"}`}, isNone, "it may be no chat model"},
-		{"no object", map[string]string{configFile: `[]`}, any, "want a JSON object"},
+		{"no object", map[string]string{configFile: `[]`}, any, "not a JSON object"},
 		{"bad template", map[string]string{jinjaFile: "{% if %}"}, isJinja, jinjaFile + ":1"},
 		{"bad named template", map[string]string{configFile: `{"chat_template": [{"name": "default", "template": "{{"}]}`}, isJinja, "default"},
 		{"a number as template", map[string]string{configFile: `{"chat_template": 7}`}, any, "neither a text nor a list"},
@@ -124,8 +124,8 @@ func TestReadMessages(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, c := range []struct{ in, want string }{
-		{``, "want a JSON list"}, {`{}`, "want a JSON list"}, {`[] []`, "something follows"}, {`[{"role": "tool", "content": "x"}]`, `message 0 has the role "tool"`},
-		{`[{"role": "user", "content": ["x"]}]`, "want a JSON list"}, {`[{"role": "user", "content": "x", "tool_calls": []}]`, "tool_calls"}, {`[{}]`, `the role ""`},
+		{``, "not a JSON list"}, {`{}`, "not a JSON list"}, {`[] []`, "something follows"}, {`[{"role": "tool", "content": "x"}]`, `message 0 has the role "tool"`},
+		{`[{"role": "user", "content": ["x"]}]`, "not a JSON list"}, {`[{"role": "user", "content": "x", "tool_calls": []}]`, "tool_calls"}, {`[{}]`, `the role ""`},
 	} {
 		if _, err := ReadMessages(strings.NewReader(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.in, err, c.want)

@@ -20,7 +20,7 @@ type entry struct {
 	val  Value
 }
 
-// smallDict is the size up to which a search is no slower than a map.
+// smallDict is the largest size at which a linear search is as fast as a map.
 const smallDict = 8
 
 // NewDict returns an empty dict.

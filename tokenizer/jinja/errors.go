@@ -37,7 +37,7 @@ const (
 type Error struct {
 	Kind Kind
 	Name string // the template's, as given to Parse
-	Line int    // counted from 1; 0 where there is no template, as in DecodeJSON
+	Line int    // counted from 1; 0 without a template, as in DecodeJSON
 	Msg  string
 }
 

@@ -134,7 +134,7 @@ func (l *lexer) data(end int, sign byte, variable bool) {
 	l.advance(end)
 }
 
-// rawBegin reports whether a raw tag goes on at i, behind {% and its sign, and where what it holds
+// rawBegin reports whether a raw tag continues at i, after {% and its sign, and where what it holds
 // begins.
 func (l *lexer) rawBegin(i int) (body int, ok bool) {
 	i = l.spaceEnd(i)
@@ -176,7 +176,7 @@ func (l *lexer) raw(body int) error {
 	}
 }
 
-// comment moves behind the end of a comment.
+// comment moves past the end of a comment.
 func (l *lexer) comment() error {
 	k := strings.Index(l.src[l.pos:], "#}")
 	if k < 0 {

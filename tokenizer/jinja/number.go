@@ -149,7 +149,7 @@ func truncFloat(f float64) (Value, error) {
 	return normInt(n), nil
 }
 
-// roundFloat is Python's round(f, n): to the nearest of the decimal numbers with n digits behind
+// roundFloat is Python's round(f, n): to the nearest of the decimal numbers with n digits after
 // the point, judged by the exact value of f, the even one of two that are equally near.
 func roundFloat(f float64, n int) (float64, error) {
 	switch {

@@ -8,7 +8,7 @@ import (
 // maxNest bounds how deeply statements and expressions may be nested in the source.
 const maxNest = 200
 
-// Parse reads a template. name is for errors alone. The error is an *Error.
+// Parse reads a template. name is only for errors. The error is an *Error.
 func Parse(name, text string) (*Template, error) {
 	toks, err := lex(name, text)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *parser) failEnd(line int, msg string, ends, opens []string) error {
 	return p.failAt(line, "%s", msg)
 }
 
-// block reads the rest of a tag and the body behind it up to one of the end tags, which becomes the
+// block reads the rest of a tag and the body after it up to one of the end tags, which becomes the
 // current token.
 func (p *parser) block(ends ...string) ([]stmt, error) {
 	p.skipOp(":") // allowed for the sake of Python habits

@@ -1,6 +1,6 @@
 package jinja
 
-// The tags, each from behind its name on.
+// The tags, each parsed from after its name on.
 
 func (p *parser) ifTag(at place) (stmt, error) {
 	s := &ifStmt{place: at}

@@ -62,7 +62,7 @@ func (p *percentFormat) next() (Value, error) {
 	return p.args[p.used-1], nil
 }
 
-// directive writes what s, behind a percent sign, asks for, and returns the rest.
+// directive writes what s, which follows a percent sign, asks for, and returns the rest.
 func (p *percentFormat) directive(s string) (string, error) {
 	f := formatSpec{fill: " ", sign: '-', precision: -1}
 	v := missing
@@ -130,7 +130,7 @@ func (p *percentFormat) directive(s string) (string, error) {
 	return s[1:], p.out.write(text)
 }
 
-// named resolves the name in %(name)s; s begins behind the parenthesis.
+// named resolves the name in %(name)s; s begins after the parenthesis.
 func (p *percentFormat) named(s string) (Value, string, error) {
 	depth, end := 1, -1
 	for i := range len(s) {

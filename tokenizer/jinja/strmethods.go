@@ -7,7 +7,7 @@ import (
 
 type textFunc = func(r *run, s string, a arguments) (Value, error)
 
-// strMethods are the methods of str, but for format and format_map.
+// strMethods are the methods of str except format and format_map.
 var strMethods = map[string]textFunc{
 	"upper":        changed("upper", upper),
 	"lower":        changed("lower", lower),
@@ -222,7 +222,7 @@ func partitioner(name string, find func(s, sep string) int) textFunc {
 }
 
 // part is s[start:stop] by characters, as the methods that search take it, and the byte offset of
-// its start; ok is false where start lies behind the end, where not even the empty string is found.
+// its start; ok is false if start lies past the end, where not even the empty string is found.
 func part(s string, start, stop Value) (sub string, offset int, ok bool, err error) {
 	start, stop = optional(start, nil), optional(stop, nil)
 	if start == nil && stop == nil {

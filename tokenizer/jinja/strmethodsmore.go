@@ -62,7 +62,7 @@ func (r *run) strJoin(s string, a arguments) (Value, error) {
 	})
 }
 
-// joined puts sep between what text makes of the items.
+// joined returns the texts of the items with sep between them.
 func (r *run) joined(sep string, it iterator, text func(i int, v Value) (string, error)) (Value, error) {
 	out := &buffer{run: r}
 	for i := 0; ; i++ {

@@ -6,7 +6,7 @@ import "unicode"
 // and characters that count as digits or numbers without being of category Nd or N.
 
 // upperFull has the characters whose upper case is longer than one character; title case is the
-// same but for titleFull.
+// same except for titleFull.
 var upperFull = map[rune]string{
 	0x00df: "SS", 0x0149: "\u02bcN", 0x01f0: "J\u030c", 0x0390: "\u0399\u0308\u0301",
 	0x03b0: "\u03a5\u0308\u0301", 0x0587: "\u0535\u0552", 0x1e96: "H\u0331", 0x1e97: "T\u0308",

@@ -43,11 +43,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Render returns the text that the template makes of vars, which may be nil. It is RenderWith the
+// Render renders the template with vars, which may be nil. It is RenderWith the
 // zero Config.
 func (t *Template) Render(vars *Dict) (string, error) { return t.RenderWith(vars, Config{}) }
 
-// RenderWith returns the text that the template makes of vars, which may be nil. The error is an
+// RenderWith renders the template with vars, which may be nil. The error is an
 // *Error.
 func (t *Template) RenderWith(vars *Dict, cfg Config) (string, error) {
 	if vars == nil {
