@@ -4,92 +4,92 @@
 
 package host
 
-// mulInt8Q2N1NEON multiplies a panel of 2-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N1NEON multiplies a panel of 2-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N1NEON(a *byte)
 
-// mulF32Q2N1NEON multiplies a panel of 2-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N1NEON multiplies a panel of 2-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N1NEON(a *byte)
 
-// mulInt8Q2N2NEON multiplies a panel of 2-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N2NEON multiplies a panel of 2-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N2NEON(a *byte)
 
-// mulF32Q2N2NEON multiplies a panel of 2-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N2NEON multiplies a panel of 2-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N2NEON(a *byte)
 
-// mulInt8Q2N4NEON multiplies a panel of 2-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N4NEON multiplies a panel of 2-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N4NEON(a *byte)
 
-// mulF32Q2N4NEON multiplies a panel of 2-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N4NEON multiplies a panel of 2-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N4NEON(a *byte)
 
-// mulInt8Q4N1NEON multiplies a panel of 4-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N1NEON multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N1NEON(a *byte)
 
-// mulF32Q4N1NEON multiplies a panel of 4-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N1NEON multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N1NEON(a *byte)
 
-// mulInt8Q4N2NEON multiplies a panel of 4-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N2NEON multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N2NEON(a *byte)
 
-// mulF32Q4N2NEON multiplies a panel of 4-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N2NEON multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N2NEON(a *byte)
 
-// mulInt8Q4N4NEON multiplies a panel of 4-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N4NEON multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N4NEON(a *byte)
 
-// mulF32Q4N4NEON multiplies a panel of 4-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N4NEON multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N4NEON(a *byte)
 
-// mulInt8Q8N1NEON multiplies a panel of 8-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N1NEON multiplies a panel of 8-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N1NEON(a *byte)
 
-// mulF32Q8N1NEON multiplies a panel of 8-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N1NEON multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N1NEON(a *byte)
 
-// mulInt8Q8N2NEON multiplies a panel of 8-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N2NEON multiplies a panel of 8-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N2NEON(a *byte)
 
-// mulF32Q8N2NEON multiplies a panel of 8-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N2NEON multiplies a panel of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N2NEON(a *byte)
 
-// mulInt8Q8N4NEON multiplies a panel of 8-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N4NEON multiplies a panel of 8-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N4NEON(a *byte)
 
-// mulF32Q8N4NEON multiplies a panel of 8-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N4NEON multiplies a panel of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N4NEON(a *byte)
@@ -99,22 +99,22 @@ func mulF32Q8N4NEON(a *byte)
 //go:noescape
 func quantiseNEON(q *int8, scales, x *float32, group, groups int)
 
-// arrange2NEON brings 16 rows of 2-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange2NEON arranges 16 rows of 2-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange2NEON(dst, src *byte, stride, blocks int)
 
-// arrange4NEON brings 16 rows of 4-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange4NEON arranges 16 rows of 4-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange4NEON(dst, src *byte, stride, blocks int)
 
-// arrange8NEON brings 16 rows of 8-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange8NEON arranges 16 rows of 8-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange8NEON(dst, src *byte, stride, blocks int)
 
-// arrangeScalesNEON brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.
+// arrangeScalesNEON arranges 16 rows of scales or biases, stride bytes apart, as a panel: blocks of eight groups, at least one.
 //
 //go:noescape
 func arrangeScalesNEON(dst, src *byte, stride, blocks int)
@@ -124,17 +124,17 @@ func arrangeScalesNEON(dst, src *byte, stride, blocks int)
 //go:noescape
 func unpack16NEON(dst *float32, row *byte, blocks int)
 
-// oneBF16NEON returns the products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
+// oneBF16NEON returns the dot products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func oneBF16NEON(row *byte, x *float32, blocks int) (y float32)
 
-// lastNEON returns the products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
+// lastNEON returns the dot products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func lastNEON(row, x *float32, blocks int) (y float32)
 
-// twoNEON returns the products of a row of W with 2 of X, for blocks of 64 inputs, at least 1.
+// twoNEON returns the dot products of a row of W with 2 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func twoNEON(row, x0, x1 *float32, blocks int) (y0, y1 float32)
@@ -239,7 +239,7 @@ func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
 //go:noescape
 func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
 
-// softmaxNEON turns each row of 64 scores to weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
+// softmaxNEON turns each row of 64 scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape
 func softmaxNEON(scores, stats, acc []float32, dim int)

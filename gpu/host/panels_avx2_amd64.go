@@ -4,122 +4,122 @@
 
 package host
 
-// mulInt8Q2N1AVX2 multiplies a panel of 2-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N1AVX2 multiplies a panel of 2-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N1AVX2(a *byte)
 
-// mulF32Q2N1AVX2 multiplies a panel of 2-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N1AVX2 multiplies a panel of 2-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N1AVX2(a *byte)
 
-// mulInt8Q2N2AVX2 multiplies a panel of 2-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N2AVX2 multiplies a panel of 2-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N2AVX2(a *byte)
 
-// mulF32Q2N2AVX2 multiplies a panel of 2-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N2AVX2 multiplies a panel of 2-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N2AVX2(a *byte)
 
-// mulInt8Q2N3AVX2 multiplies a panel of 2-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N3AVX2 multiplies a panel of 2-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N3AVX2(a *byte)
 
-// mulF32Q2N3AVX2 multiplies a panel of 2-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N3AVX2 multiplies a panel of 2-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N3AVX2(a *byte)
 
-// mulInt8Q2N4AVX2 multiplies a panel of 2-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N4AVX2 multiplies a panel of 2-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N4AVX2(a *byte)
 
-// mulF32Q2N4AVX2 multiplies a panel of 2-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N4AVX2 multiplies a panel of 2-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N4AVX2(a *byte)
 
-// mulInt8Q4N1AVX2 multiplies a panel of 4-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N1AVX2(a *byte)
 
-// mulF32Q4N1AVX2 multiplies a panel of 4-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N1AVX2(a *byte)
 
-// mulInt8Q4N2AVX2 multiplies a panel of 4-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N2AVX2(a *byte)
 
-// mulF32Q4N2AVX2 multiplies a panel of 4-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N2AVX2(a *byte)
 
-// mulInt8Q4N3AVX2 multiplies a panel of 4-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N3AVX2 multiplies a panel of 4-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N3AVX2(a *byte)
 
-// mulF32Q4N3AVX2 multiplies a panel of 4-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N3AVX2 multiplies a panel of 4-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N3AVX2(a *byte)
 
-// mulInt8Q4N4AVX2 multiplies a panel of 4-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N4AVX2(a *byte)
 
-// mulF32Q4N4AVX2 multiplies a panel of 4-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N4AVX2(a *byte)
 
-// mulInt8Q8N1AVX2 multiplies a panel of 8-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N1AVX2 multiplies a panel of 8-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N1AVX2(a *byte)
 
-// mulF32Q8N1AVX2 multiplies a panel of 8-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N1AVX2 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N1AVX2(a *byte)
 
-// mulInt8Q8N2AVX2 multiplies a panel of 8-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N2AVX2 multiplies a panel of 8-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N2AVX2(a *byte)
 
-// mulF32Q8N2AVX2 multiplies a panel of 8-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N2AVX2 multiplies a panel of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N2AVX2(a *byte)
 
-// mulInt8Q8N3AVX2 multiplies a panel of 8-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N3AVX2 multiplies a panel of 8-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N3AVX2(a *byte)
 
-// mulF32Q8N3AVX2 multiplies a panel of 8-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N3AVX2 multiplies a panel of 8-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N3AVX2(a *byte)
 
-// mulInt8Q8N4AVX2 multiplies a panel of 8-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N4AVX2 multiplies a panel of 8-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N4AVX2(a *byte)
 
-// mulF32Q8N4AVX2 multiplies a panel of 8-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N4AVX2 multiplies a panel of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N4AVX2(a *byte)
@@ -129,22 +129,22 @@ func mulF32Q8N4AVX2(a *byte)
 //go:noescape
 func quantiseAVX2(q *int8, scales *float32, x *float32, group int, groups int)
 
-// arrange2AVX2 brings 16 rows of 2-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange2AVX2 arranges 16 rows of 2-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange2AVX2(dst *byte, src *byte, stride int, blocks int)
 
-// arrange4AVX2 brings 16 rows of 4-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange4AVX2 arranges 16 rows of 4-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange4AVX2(dst *byte, src *byte, stride int, blocks int)
 
-// arrange8AVX2 brings 16 rows of 8-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange8AVX2 arranges 16 rows of 8-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange8AVX2(dst *byte, src *byte, stride int, blocks int)
 
-// arrangeScalesAVX2 brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.
+// arrangeScalesAVX2 arranges 16 rows of scales or biases, stride bytes apart, as a panel: blocks of eight groups, at least one.
 //
 //go:noescape
 func arrangeScalesAVX2(dst *byte, src *byte, stride int, blocks int)

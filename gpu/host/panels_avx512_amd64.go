@@ -4,182 +4,182 @@
 
 package host
 
-// mulInt8Q2N1AVX512 multiplies a panel of 2-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N1AVX512 multiplies a panel of 2-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N1AVX512(a *byte)
 
-// mulF32Q2N1AVX512 multiplies a panel of 2-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N1AVX512 multiplies a panel of 2-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N1AVX512(a *byte)
 
-// mulInt8Q2N2AVX512 multiplies two panels of 2-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N2AVX512 multiplies two panels of 2-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N2AVX512(a *byte)
 
-// mulF32Q2N2AVX512 multiplies two panels of 2-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N2AVX512 multiplies two panels of 2-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N2AVX512(a *byte)
 
-// mulInt8Q2N3AVX512 multiplies two panels of 2-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N3AVX512 multiplies two panels of 2-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N3AVX512(a *byte)
 
-// mulF32Q2N3AVX512 multiplies two panels of 2-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N3AVX512 multiplies two panels of 2-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N3AVX512(a *byte)
 
-// mulInt8Q2N4AVX512 multiplies two panels of 2-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N4AVX512 multiplies two panels of 2-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N4AVX512(a *byte)
 
-// mulF32Q2N4AVX512 multiplies two panels of 2-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N4AVX512 multiplies two panels of 2-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N4AVX512(a *byte)
 
-// mulInt8Q2N5AVX512 multiplies two panels of 2-bit codes with 5 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N5AVX512 multiplies two panels of 2-bit codes by 5 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N5AVX512(a *byte)
 
-// mulF32Q2N5AVX512 multiplies two panels of 2-bit codes with 5 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N5AVX512 multiplies two panels of 2-bit codes by 5 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N5AVX512(a *byte)
 
-// mulInt8Q2N6AVX512 multiplies two panels of 2-bit codes with 6 rows of X, int8. a points to a panelArgs.
+// mulInt8Q2N6AVX512 multiplies two panels of 2-bit codes by 6 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q2N6AVX512(a *byte)
 
-// mulF32Q2N6AVX512 multiplies two panels of 2-bit codes with 6 rows of X, float32. a points to a panelArgs.
+// mulF32Q2N6AVX512 multiplies two panels of 2-bit codes by 6 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q2N6AVX512(a *byte)
 
-// mulInt8Q4N1AVX512 multiplies a panel of 4-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N1AVX512(a *byte)
 
-// mulF32Q4N1AVX512 multiplies a panel of 4-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N1AVX512(a *byte)
 
-// mulInt8Q4N2AVX512 multiplies two panels of 4-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N2AVX512(a *byte)
 
-// mulF32Q4N2AVX512 multiplies two panels of 4-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N2AVX512(a *byte)
 
-// mulInt8Q4N3AVX512 multiplies two panels of 4-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N3AVX512(a *byte)
 
-// mulF32Q4N3AVX512 multiplies two panels of 4-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N3AVX512(a *byte)
 
-// mulInt8Q4N4AVX512 multiplies two panels of 4-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N4AVX512(a *byte)
 
-// mulF32Q4N4AVX512 multiplies two panels of 4-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N4AVX512(a *byte)
 
-// mulInt8Q4N5AVX512 multiplies two panels of 4-bit codes with 5 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N5AVX512 multiplies two panels of 4-bit codes by 5 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N5AVX512(a *byte)
 
-// mulF32Q4N5AVX512 multiplies two panels of 4-bit codes with 5 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N5AVX512 multiplies two panels of 4-bit codes by 5 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N5AVX512(a *byte)
 
-// mulInt8Q4N6AVX512 multiplies two panels of 4-bit codes with 6 rows of X, int8. a points to a panelArgs.
+// mulInt8Q4N6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q4N6AVX512(a *byte)
 
-// mulF32Q4N6AVX512 multiplies two panels of 4-bit codes with 6 rows of X, float32. a points to a panelArgs.
+// mulF32Q4N6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q4N6AVX512(a *byte)
 
-// mulInt8Q8N1AVX512 multiplies a panel of 8-bit codes with 1 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N1AVX512 multiplies a panel of 8-bit codes by 1 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N1AVX512(a *byte)
 
-// mulF32Q8N1AVX512 multiplies a panel of 8-bit codes with 1 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N1AVX512 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N1AVX512(a *byte)
 
-// mulInt8Q8N2AVX512 multiplies two panels of 8-bit codes with 2 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N2AVX512 multiplies two panels of 8-bit codes by 2 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N2AVX512(a *byte)
 
-// mulF32Q8N2AVX512 multiplies two panels of 8-bit codes with 2 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N2AVX512 multiplies two panels of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N2AVX512(a *byte)
 
-// mulInt8Q8N3AVX512 multiplies two panels of 8-bit codes with 3 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N3AVX512 multiplies two panels of 8-bit codes by 3 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N3AVX512(a *byte)
 
-// mulF32Q8N3AVX512 multiplies two panels of 8-bit codes with 3 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N3AVX512 multiplies two panels of 8-bit codes by 3 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N3AVX512(a *byte)
 
-// mulInt8Q8N4AVX512 multiplies two panels of 8-bit codes with 4 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N4AVX512 multiplies two panels of 8-bit codes by 4 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N4AVX512(a *byte)
 
-// mulF32Q8N4AVX512 multiplies two panels of 8-bit codes with 4 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N4AVX512 multiplies two panels of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N4AVX512(a *byte)
 
-// mulInt8Q8N5AVX512 multiplies two panels of 8-bit codes with 5 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N5AVX512 multiplies two panels of 8-bit codes by 5 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N5AVX512(a *byte)
 
-// mulF32Q8N5AVX512 multiplies two panels of 8-bit codes with 5 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N5AVX512 multiplies two panels of 8-bit codes by 5 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N5AVX512(a *byte)
 
-// mulInt8Q8N6AVX512 multiplies two panels of 8-bit codes with 6 rows of X, int8. a points to a panelArgs.
+// mulInt8Q8N6AVX512 multiplies two panels of 8-bit codes by 6 rows of X held as int8. a points to a panelArgs.
 //
 //go:noescape
 func mulInt8Q8N6AVX512(a *byte)
 
-// mulF32Q8N6AVX512 multiplies two panels of 8-bit codes with 6 rows of X, float32. a points to a panelArgs.
+// mulF32Q8N6AVX512 multiplies two panels of 8-bit codes by 6 rows of X held as float32. a points to a panelArgs.
 //
 //go:noescape
 func mulF32Q8N6AVX512(a *byte)
@@ -189,22 +189,22 @@ func mulF32Q8N6AVX512(a *byte)
 //go:noescape
 func quantiseAVX512(q *int8, scales *float32, x *float32, group int, groups int)
 
-// arrange2AVX512 brings 16 rows of 2-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange2AVX512 arranges 16 rows of 2-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange2AVX512(dst *byte, src *byte, stride int, blocks int)
 
-// arrange4AVX512 brings 16 rows of 4-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange4AVX512 arranges 16 rows of 4-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange4AVX512(dst *byte, src *byte, stride int, blocks int)
 
-// arrange8AVX512 brings 16 rows of 8-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.
+// arrange8AVX512 arranges 16 rows of 8-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.
 //
 //go:noescape
 func arrange8AVX512(dst *byte, src *byte, stride int, blocks int)
 
-// arrangeScalesAVX512 brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.
+// arrangeScalesAVX512 arranges 16 rows of scales or biases, stride bytes apart, as a panel: blocks of eight groups, at least one.
 //
 //go:noescape
 func arrangeScalesAVX512(dst *byte, src *byte, stride int, blocks int)

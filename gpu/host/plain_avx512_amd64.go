@@ -9,17 +9,17 @@ package host
 //go:noescape
 func unpack16AVX512(dst *float32, row *byte, blocks int)
 
-// oneBF16AVX512 returns the products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
+// oneBF16AVX512 returns the dot products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func oneBF16AVX512(row *byte, x *float32, blocks int) (y float32)
 
-// lastAVX512 returns the products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
+// lastAVX512 returns the dot products of a row of W with 1 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func lastAVX512(row *float32, x *float32, blocks int) (y float32)
 
-// twoAVX512 returns the products of a row of W with 2 of X, for blocks of 64 inputs, at least 1.
+// twoAVX512 returns the dot products of a row of W with 2 of X, for blocks of 64 inputs, at least 1.
 //
 //go:noescape
 func twoAVX512(row *float32, x0 *float32, x1 *float32, blocks int) (y0 float32, y1 float32)

@@ -109,7 +109,7 @@ func multiplyAVX512(c []float32, a []float32, b []float32, cStride int, aStride 
 //go:noescape
 func multiplyAheadAVX512(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
 
-// softmaxAVX512 turns each row of 64 scores to weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
+// softmaxAVX512 turns each row of 64 scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape
 func softmaxAVX512(scores []float32, stats []float32, acc []float32, dim int)

@@ -111,7 +111,7 @@ func Functions(isa ISA) []Func {
 				if int8s {
 					held = "int8"
 				}
-				f := add("panels", "product", panel, fmt.Sprintf("multiplies %s of %d-bit codes with %d rows of X, %s. a points to a panelArgs.", panels, bits, rows, held))
+				f := add("panels", "product", panel, fmt.Sprintf("multiplies %s of %d-bit codes by %d rows of X held as %s. a points to a panelArgs.", panels, bits, rows, held))
 				f.Name, f.Bits, f.Rows, f.Int8 = Product(isa, bits, rows, int8s), bits, rows, int8s
 			}
 		}
@@ -120,18 +120,18 @@ func Functions(isa ISA) []Func {
 		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.")
 	for _, bits := range Widths {
 		f := add("panels", "arrange", arrange,
-			fmt.Sprintf("brings 16 rows of %d-bit codes, stride bytes apart, into a panel: blocks of four words a row, at least one.", bits))
+			fmt.Sprintf("arranges 16 rows of %d-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.", bits))
 		f.Name, f.Bits = fmt.Sprintf("arrange%d%s", bits, isa.Suffix), bits
 	}
 	add("panels", "arrangeScales", arrange,
-		"brings 16 rows of scales or biases, stride bytes apart, into a panel: blocks of eight groups, at least one.")
+		"arranges 16 rows of scales or biases, stride bytes apart, as a panel: blocks of eight groups, at least one.")
 	if isa.Peak {
 		add("panels", "dotPeak", "(turns int)", "does turns times 24 products of 64 pairs of bytes, at least once.")
 	}
 
 	add("plain", "unpack16", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d bf16, at least 1, to dst.", UnpackInputs))
 	plain := func(name, signature string, rows int, bf16 bool) {
-		f := add("plain", "plain", signature, fmt.Sprintf("returns the products of a row of W with %d of X, for blocks of %d inputs, at least 1.", rows, BlockInputs))
+		f := add("plain", "plain", signature, fmt.Sprintf("returns the dot products of a row of W with %d of X, for blocks of %d inputs, at least 1.", rows, BlockInputs))
 		f.Name, f.Rows, f.BF16 = name+isa.Suffix, rows, bf16
 	}
 	plain("oneBF16", "(row *byte, x *float32, blocks int) (y float32)", 1, true)
@@ -171,7 +171,7 @@ func Functions(isa ISA) []Func {
 		vectors("multiplyAhead", "("+multiply+", next *byte)", product+". Meanwhile it fetches lines: next points to an aheadLines.")
 	}
 	vectors("softmax", "(scores, stats, acc []float32, dim int)",
-		fmt.Sprintf("turns each row of %d scores to weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.", SoftmaxPositions))
+		fmt.Sprintf("turns each row of %d scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.", SoftmaxPositions))
 	vectors("delta", "(state, keys, gates, v, y []float32, vStride, yStride int)",
 		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", isa.Lanes))
 	vectors("touch", "(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
