@@ -40,8 +40,8 @@ With --chat the prompt is a user's message in the model's chat template, and the
 prompt, --chat starts a conversation: Ctrl-C stops an answer, Ctrl-D ends, /help lists the commands.`
 }
 
-// defaultTokens and defaultChatTokens are the defaults of -n. An answer ends by itself, and may need
-// room to reason.
+// defaultTokens and defaultChatTokens are the defaults of -n. An answer ends by itself, and may
+// need room to reason.
 const defaultTokens, defaultChatTokens = 256, 2048
 
 // defaultMax returns the default of -n.
