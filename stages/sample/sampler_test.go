@@ -94,7 +94,7 @@ func TestErrors(t *testing.T) {
 		{"all ruled out", Options{Temperature: 1}, []float32{negInf, negInf}, nil, nil, func(err error) bool { return errors.Is(err, ErrNoFiniteLogit) }, "no finite logit"},
 		{"history beyond the vocabulary", Options{RepeatPenalty: 2}, []float32{1, 2}, []int32{0, 2}, nil, nil, "history token 2 at index 1"},
 		{"negative history", Options{RepeatPenalty: 2, RepeatWindow: 1}, []float32{1, 2}, []int32{0, -1}, nil, nil, "history token -1 at index 1"},
-		{"bad options", Options{TopP: 2}, []float32{1, 2}, nil, nil, nil, "top-p 2"},
+		{"bad options", Options{TopP: 2}, []float32{1, 2}, nil, nil, nil, "TopP is 2"},
 		{"NaN under a penalty", Options{PresencePenalty: 1}, []float32{1, nan}, nil, []int32{1}, isLogit, "token 1 is NaN"},
 		{"infinity under a bias", Options{LogitBias: map[int32]float64{0: -100}}, []float32{posInf, 1}, nil, nil, isLogit, "token 0 is +Inf"},
 		{"NaN beside a bias", Options{LogitBias: map[int32]float64{0: -100}}, []float32{1, nan}, nil, nil, isLogit, "token 1 is NaN"},
