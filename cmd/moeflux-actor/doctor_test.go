@@ -99,8 +99,8 @@ func TestForecast(t *testing.T) {
 		memory, disk float64
 		want         *forecast
 	}{
-		{"all there", expectedKept{1, "x"}, 50e9, 0, &forecast{TokensPerSecond: 50, Bound: "memory", ComputeSeconds: 0.02, Low: 30, KeptRate: 1, KeptRateFrom: "x", MemoryBandwidth: 50e9}},
-		{"the disk is slower", expectedKept{0.75, "x"}, 50e9, 2e9, &forecast{TokensPerSecond: 20, Low: 12, Bound: "disk", ComputeSeconds: 0.02, DiskSeconds: 0.05, KeptRate: 0.75,
+		{"all there", expectedKept{1, "x"}, 50e9, 0, &forecast{TokensPerSecond: 50, Bound: "memory", ComputeSeconds: 0.02, Low: 27.5, KeptRate: 1, KeptRateFrom: "x", MemoryBandwidth: 50e9}},
+		{"the disk is slower", expectedKept{0.75, "x"}, 50e9, 2e9, &forecast{TokensPerSecond: 20, Low: 11.578947368, Bound: "disk", ComputeSeconds: 0.02, DiskSeconds: 0.05, KeptRate: 0.75,
 			KeptRateFrom: "x", MemoryBandwidth: 50e9, DiskBandwidth: 2e9}},
 		{"unknown hits", expectedKept{}, 50e9, 2e9, nil},
 		{"unknown disk", expectedKept{0.5, "x"}, 50e9, 0, nil},
@@ -143,7 +143,10 @@ func TestForecastOfMeasuredSpeeds(t *testing.T) {
 		{"Zen 5, 35b in memory", touched35, experts35, 1, 49e9, 0, []float64{20.8}},
 		{"Xeon, 30b in memory", touched30, experts30, 1, 26.5e9, 0, []float64{12.3}},
 		{"Xeon, 35b in memory", touched35, experts35, 1, 26.5e9, 0, []float64{10.6}},
-		{"Xeon, 16 cores, 30b in memory", touched30, experts30, 1, 91e9, 0, []float64{33.3}},
+		{"Xeon, 16 threads, 30b in memory", touched30, experts30, 1, 53 * touched30, 0, []float64{33.3}},
+		{"Xeon, 8 threads", touched30, experts30, 1, 44 * touched30, 0, []float64{25.5}},
+		{"Xeon, 4 threads", touched30, experts30, 1, 24 * touched30, 0, []float64{17.0}},
+		{"Xeon, 1 thread", touched30, experts30, 1, 8.2 * touched30, 0, []float64{6.7}},
 		{"Xeon, 30b, a quarter in memory", touched30, experts30, 0.74, 26.5e9, 1.4e9, []float64{5.2}},
 		{"Xeon, 30b, half in memory", touched30, experts30, 0.86, 26.5e9, 1.4e9, []float64{7.0}},
 	} {

@@ -16,9 +16,9 @@ import (
 )
 
 // slowestShare is the least share of the memory's bandwidth at which a token's weights are
-// multiplied: 65 % to 85 % were measured for models of real size on three kinds of processor
-// (docs/experiments.md).
-const slowestShare = 0.6
+// multiplied: 58 % to 85 % were measured for models of real size, with 1 to 16 threads of three
+// kinds of processor (docs/experiments.md).
+const slowestShare = 0.55
 
 // forecast says how fast one text should decode. At best the slower of memory and disk decides, and
 // all other work is hidden behind it. At worst a token reads first and then computes, at
