@@ -137,7 +137,7 @@ func TestGovernorMapped(t *testing.T) {
 		mem.free(free)
 		g.tick(time.Second)
 	}
-	if n := strings.Count(log.String(), "--expert-io direct"); n != 2 || len(*sizes) != 0 {
+	if n := strings.Count(log.String(), "Config.ExpertIO direct"); n != 2 || len(*sizes) != 0 {
 		t.Errorf("told %d times, want 2; resized to %v:\n%s", n, *sizes, log)
 	}
 }
