@@ -129,7 +129,7 @@ func (c *checker) bytes(name string, v View, n, align int) span {
 	case v.Offset < 0 || v.Offset > size || n > size-v.Offset:
 		c.fail("%s: %d bytes at offset %d do not fit a buffer of %d", name, n, v.Offset, size)
 	case v.Offset%align != 0:
-		c.fail("%s: offset %d is no multiple of %d", name, v.Offset, align)
+		c.fail("%s: offset %d is not a multiple of %d", name, v.Offset, align)
 	}
 	return s
 }
@@ -278,7 +278,7 @@ func overlap(a, b span) bool {
 	return d < a.width || d+b.width > a.stride
 }
 
-// or returns n, or what 0 stands for.
+// or returns n, or zero if n is 0.
 func or(n, zero int) int {
 	if n == 0 {
 		return zero

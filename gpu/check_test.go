@@ -69,7 +69,7 @@ func view[T any](name string, align int, at func(o *T) *View) []bad[T] {
 		list = append(list, bad[T]{name + " misaligned", func(o *T) {
 			v := at(o)
 			*v = View{Buf: &fakeBuffer{v.Buf.Len() + align}, Offset: v.Offset + align/2}
-		}, "no multiple"})
+		}, "not a multiple"})
 	}
 	return list
 }

@@ -10,10 +10,10 @@ var ErrOutOfMemory = errors.New("gpu: out of device memory")
 
 // Device makes buffers and queues. Its methods may be called from many goroutines.
 type Device interface {
-	// Name says what it is, for people: "host (2 threads, portable)".
+	// Name describes the device for people: "host (2 threads, portable)".
 	Name() string
 	// NewBuffer returns zeroed device memory of n bytes, n > 0, aligned to at least 64.
-	// It fails with an error that wraps ErrOutOfMemory and says how much was asked.
+	// If there is no room the error wraps ErrOutOfMemory and says how much was asked for.
 	NewBuffer(n int) (Buffer, error)
 	// Wrap makes host memory visible to the device without a copy where the device can: weights
 	// mapped from a file, expert slots. The memory stays the caller's and must outlive the buffer;
@@ -47,8 +47,8 @@ type Queue interface {
 	Close() error
 }
 
-// Watched is a Queue that tells when it works, so that time spent working can be told from time
-// spent waiting.
+// Watched is a Queue that reports when it works, so that working time can be told from waiting
+// time.
 type Watched interface {
 	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it,
 	// in the order of the Submits, and before a ticket tells that it is done. f must not block and

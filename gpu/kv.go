@@ -25,13 +25,13 @@ func (f KVFormat) String() string {
 	return fmt.Sprintf("kv(%d)", uint8(f))
 }
 
-// kvAlign is what codes, scales and the end of either are rounded up to: no kernel that reads a
-// vector at the end of one reads beyond the page.
+// kvAlign is what the sizes of codes and scales are rounded up to, so that a kernel that reads a
+// vector at the end of either stays inside the page.
 const kvAlign = 64
 
 func kvLine(n int) int { return (n + kvAlign - 1) / kvAlign * kvAlign }
 
-// ScalesAt returns how many bytes behind the codes of keys or values their scales begin; KVInt8
+// ScalesAt returns where the scales of keys or values begin, in bytes from their codes; KVInt8
 // only.
 func (kv *KV) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
 

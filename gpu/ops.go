@@ -144,7 +144,7 @@ type Rope struct {
 // offsets.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
-// bytes behind these on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
+// bytes further on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
 // the channels of a head. For the channels x of one position and group,
 //
 //	scale = max|x|/127, the lowest 8 bits of its significand cleared     code = x/scale, the nearest whole number, ties to even
@@ -303,7 +303,7 @@ type Tabulate struct {
 // int32 [Rows, TopK], heaviest first, Weights float32 [Rows, TopK]. Bias is float32 [Experts]; the
 // zero View means none. Of equal keys the lower expert goes first.
 //
-// A row with a score that is no finite number has no experts: its picks are -1-e, where e is the
+// A row with a score that is not finite has no experts: its picks are -1-e, where e is the
 // first such score's expert, and its weights 0.
 type Route struct {
 	Scores, Bias, Picks, Weights View

@@ -11,8 +11,8 @@ type Pages struct {
 	line *pagesLine
 }
 
-// pageEntry is a page. least is the room behind the beginning of each page up to this one, and
-// offsets are their offsets, or'ed.
+// pageEntry is a page. least is the smallest room from a page's beginning to its buffer's end, of
+// the pages up to this one; offsets are their offsets, or'ed.
 type pageEntry struct {
 	view           View
 	least, offsets int

@@ -1,4 +1,5 @@
-// Rows of the cache of keys and values, and how groups of channels are rounded to 8 bits, see gpu.KV.
+// Rows of the cache of keys and values, and how groups of channels are rounded to 8 bits, see
+// gpu.KV.
 #include "common.metal"
 
 struct AppendRow {
@@ -10,7 +11,7 @@ struct AppendRow {
   uint pad;
 };
 
-// Where the scales of a part of a page lie, behind the codes of its rows of dim channels.
+// Where the scales of a part of a page begin: after the codes of its rows of dim channels.
 inline device float* scales_of(device uchar* part, device const AppendRow& r, uint dim) {
   return (device float*)(part + ((r.page_rows * dim + 63u) & ~63u));
 }
@@ -28,7 +29,8 @@ struct RoundedGroup {
 // |x| as bits, whose order is that of the magnitudes, with infinities and NaNs above all.
 inline uint magnitude(float x) { return as_type<uint>(x) & 0x7fffffffu; }
 
-// The scale of a group whose largest magnitude is most: NaN where that is not finite, 0 where it is too small.
+// The scale of a group whose largest magnitude is most: NaN where that is not finite, 0 where it is
+// too small.
 inline RoundedGroup rounded_group(uint most) {
   const float scale = as_type<float>(as_type<uint>(as_type<float>(most) / 127.0f) & ~0xffu);
   RoundedGroup g;
@@ -37,7 +39,8 @@ inline RoundedGroup rounded_group(uint most) {
   return g;
 }
 
-// A channel's code. The sum has no room for fractions: the low bits are the nearest whole number, ties to even.
+// A channel's code. The sum has no room for fractions: the low bits are the nearest whole number,
+// ties to even.
 inline uchar rounded(float x, RoundedGroup g) {
   return g.divisor != 0.0f ? uchar(as_type<uint>(x / g.divisor + 12582912.0f) & 0xffu) : uchar(0u);
 }

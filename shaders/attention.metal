@@ -1,6 +1,8 @@
-// Causal softmax attention of few rows: see cache.metal for the order of sums and the #define lines.
+// Causal softmax attention of few rows: see cache.metal for the order of sums and the #define
+// lines.
 //
-// HEADS is how many query heads of one key-value head a threadgroup takes together; which they are changes no bit.
+// HEADS is how many query heads of one key-value head a threadgroup takes together; which they are
+// changes no bit.
 #include "cache.metal"
 
 #ifndef HEADS
@@ -17,10 +19,12 @@
 #define PIECE 1u
 #endif
 #define PIECES (CHUNK / PIECE)
-#define BROUGHT ((PIECE * VALUE_QUADS + THREADS - 1u) / THREADS)  // quads of a piece that a thread brings
+// quads of a piece that a thread brings
+#define BROUGHT ((PIECE * VALUE_QUADS + THREADS - 1u) / THREADS)
 #define ITEMS (((VALUE_QUADS + 7u) / 8u * 8u * HEADS + THREADS - 1u) / THREADS)
 
-// A chunk's quads of keys of this thread's lane and position. Positions past the last are the last one again.
+// A chunk's quads of keys of this thread's lane and position. Positions past the last are the last
+// one again.
 inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread Quad* k) {
   device const uchar* part = pages[at / page_rows].at + p.keys;
   const uint slot = at % page_rows;
@@ -46,8 +50,9 @@ inline void load_values(device const Page* pages, constant AttentionParams& p, u
   }
 }
 
-// Grid: (row, part); key-value heads times blocks. A row of one part is written to y[row, head, VALUE_DIM], else the part's sums of values to
-// parts[row of the launch, part, head, VALUE_DIM] and its largest score and sum of weights to part_ml.
+// Grid: (row, part); key-value heads times blocks. A row of one part is written to y[row, head,
+// VALUE_DIM], else the part's sums of values to parts[row of the launch, part, head, VALUE_DIM] and
+// its largest score and sum of weights to part_ml.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void attention(device const float* q [[buffer(0)]],
                       device const AttentionRow* rows [[buffer(1)]],
@@ -64,7 +69,8 @@ kernel void attention(device const float* q [[buffer(0)]],
   threadgroup float4 vs[PIECE * VALUE_QUADS];
   threadgroup float4 sums[HEADS * CHUNK * 2u];  // of 8 lanes, for each head and position
   threadgroup float w[HEADS * CHUNK];
-  threadgroup float2 fs[HEADS];  // factors of what was before and of the chunk; at the end the state
+  // factors of what was before and of the chunk; at the end the state
+  threadgroup float2 fs[HEADS];
   const uint r = group.x / p.parts, part = group.x % p.parts;
   device const AttentionRow& row = rows[r];
   const uint pos = row.pos, page_rows = row.page_rows, chunks = pos / CHUNK + 1u;
@@ -73,7 +79,8 @@ kernel void attention(device const float* q [[buffer(0)]],
   const uint head0 = kv_head * p.group + block;           // of the block
   const uint live = min(p.group - block, uint(HEADS));    // heads of the block that there are
   const uint key_channel = kv_head * HEAD_DIM, value_channel = p.shared_values ? 0u : kv_head * VALUE_DIM;
-  const uint l = tid % LANES, j = tid / LANES;            // this thread's lane and position of a chunk's scores
+  // this thread's lane and position of a chunk's scores
+  const uint l = tid % LANES, j = tid / LANES;
   device const Page* table = pages + row.pages;
   Quad k[KEYS], v[PIECES * BROUGHT];
   float4 acc[ITEMS];
@@ -172,8 +179,8 @@ kernel void attention(device const float* q [[buffer(0)]],
   }
 }
 
-// 16 parts of a chain, one to a lane: the largest score m of this part and of those before it, of which the first part's is start, and the factors of what
-// was before it and of itself.
+// 16 parts of a chain, one to a lane: the largest score m of this part and of those before it, of
+// which the first part's is start, and the factors of what was before it and of itself.
 inline float2 factors(float start, float m_part, uint i, thread float& m) {
   m = m_part;
 #pragma unroll
@@ -186,8 +193,9 @@ inline float2 factors(float start, float m_part, uint i, thread float& m) {
   return float2(exp((i == 0u ? start : before) - m), exp(m_part - m));
 }
 
-// Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and there are at most MOST_SPANS spans. MERGED channels of a
-// head are a threadgroup's; with chunks 4 threads share a channel, each has every fourth span. Grid: heads times blocks of channels, rows.
+// Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and
+// there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks 4
+// threads share a channel, each has every fourth span. Grid: heads times blocks of channels, rows.
 #define MERGED 128u
 #define MOST_SPANS 24u
 [[max_total_threads_per_threadgroup(512)]]

@@ -1,13 +1,16 @@
 // Attention over a paged cache: what attention.metal and prefill.metal share.
 //
-// The order of sums, which is the same in every kernel of these files. Positions are taken in chunks of CHUNK and chunks in spans of SPAN, both
-// counted from position 0. A score is the sum of 8 lanes in order, times the scale; lane l takes the channels of the quads l, l+8, … one after
-// the other. A chunk has its largest score, the sum of the weights against it (a simd_sum, one position a lane), and for each channel the
-// weighted values, position after position. Chunks are merged into spans in order, and spans into the result in order. So bits are the same
-// whether chunks, spans or all positions of a row are one threadgroup's work, and whether rows are alone or share tiles.
+// The order of sums, which is the same in every kernel of these files. Positions are taken in
+// chunks of CHUNK and chunks in spans of SPAN, both counted from position 0. A score is the sum of
+// 8 lanes in order, times the scale; lane l takes the channels of the quads l, l+8, … one after the
+// other. A chunk has its largest score, the sum of the weights against it (a simd_sum, one position
+// a lane), and for each channel the weighted values, position after position. Chunks are merged
+// into spans in order, and spans into the result in order. So bits are the same whether chunks,
+// spans or all positions of a row are one threadgroup's work, and whether rows are alone or share
+// tiles.
 //
-// HEAD_DIM and VALUE_DIM are the channels of a key and of a value. WIDE: the cache's places allow vectors to be loaded. KV8: 1 for 8 bits and
-// scales, see gpu.KV; 2 where each head has one scale.
+// HEAD_DIM and VALUE_DIM are the channels of a key and of a value. WIDE: the cache's places allow
+// vectors to be loaded. KV8: 1 for 8 bits and scales, see gpu.KV; 2 where each head has one scale.
 #include "common.metal"
 
 #ifndef HEAD_DIM
@@ -47,7 +50,8 @@ struct AttentionParams {
   ulong values;
 };
 
-// 4 channels of keys or values as they were loaded: nothing waits for a load before they are widened.
+// 4 channels of keys or values as they were loaded: nothing waits for a load before they are
+// widened.
 #if KV8 && WIDE
 struct Quad {
   uint codes;
@@ -69,7 +73,8 @@ inline Quad no_quad() {
   return v;
 }
 
-// 4 channels from channel c on of a position of a page's keys or values, those from channel end on 0.
+// 4 channels from channel c on of a position of a page's keys or values, those from channel end on
+// 0.
 inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
   Quad v;
 #if KV8
@@ -102,7 +107,8 @@ inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint 
 // The 4 channels.
 inline float4 widen(Quad v) {
 #if KV8 && WIDE
-  // A code plus 128 under the exponent of 2^23 is a float; what is taken away makes it the code, exactly.
+  // A code plus 128 under the exponent of 2^23 is a float; what is taken away makes it the code,
+  // exactly.
   const uint w = v.codes ^ 0x80808080u;
   return float4(as_type<float>((w & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 8 & 255u) | 0x4b000000u) - 8388736.0f,
                 as_type<float>((w >> 16 & 255u) | 0x4b000000u) - 8388736.0f, as_type<float>((w >> 24) | 0x4b000000u) - 8388736.0f) * v.scale;
@@ -130,8 +136,8 @@ inline float2 merge(thread AttentionState& state, float m_next, float l_next) {
   return f;
 }
 
-// A chunk's weight of a lane's position, whose score is s; a position that is not live weighs nothing. ml is the chunk's largest score and the
-// sum of its weights.
+// A chunk's weight of a lane's position, whose score is s; a position that is not live weighs
+// nothing. ml is the chunk's largest score and the sum of its weights.
 inline float weigh(float s, bool live, thread float2& ml) {
   const float m = simd_max(live ? s : LOWEST);
   const float e = live ? exp(s - m) : 0.0f;

@@ -1,4 +1,5 @@
-// Elementwise operations and copies: one thread an element, in a grid of one dimension. An operand that may be another's memory is not const.
+// Elementwise operations and copies: one thread an element, in a grid of one dimension. An operand
+// that may be another's memory is not const.
 #include "append.metal"
 
 struct AddParams {
@@ -128,7 +129,8 @@ kernel void append_kv(device const float* k [[buffer(0)]],
   }
 }
 
-// Rounds a group of channels to 8 bits and a scale, as gpu.KV says, and writes them to slot r.slot of a part of a page. One simdgroup.
+// Rounds a group of channels to 8 bits and a scale, as gpu.KV says, and writes them to slot r.slot
+// of a part of a page. One simdgroup.
 inline void append_group(device const float* x, device uchar* part, device const AppendRow& r, constant AppendParams& p, uint g, uint lane) {
   uint most = 0u;
   for (uint i = lane; i < p.group; i += 32u) most = max(most, magnitude(x[i]));
@@ -138,7 +140,8 @@ inline void append_group(device const float* x, device uchar* part, device const
   if (lane == 0u) scales_of(part, r, p.dim)[g * r.page_rows + r.slot] = to.scale;
 }
 
-// The same with 8 bits. One simdgroup a group of channels; n counts groups of keys and, with VALUES, of values.
+// The same with 8 bits. One simdgroup a group of channels; n counts groups of keys and, with
+// VALUES, of values.
 kernel void append_kv8(device const float* k [[buffer(0)]],
                        device const float* v [[buffer(1)]],
                        device const AppendRow* rows [[buffer(2)]],

@@ -1,5 +1,6 @@
-// Products of routed experts with the rows that chose them, see product.metal for the #define lines. Experts lie anywhere: a table has the places of
-// their matrices. A job is up to XROWS pairs (row·top_k + pick) of one expert; the whole threadgroup of one without pairs does nothing.
+// Products of routed experts with the rows that chose them, see product.metal for the #define
+// lines. Experts lie anywhere: a table has the places of their matrices. A job is up to XROWS pairs
+// (row·top_k + pick) of one expert; the whole threadgroup of one without pairs does nothing.
 #include "product.metal"
 
 struct ExpertMatrix {
@@ -43,7 +44,8 @@ inline void vectors_of(device const ExpertJob& job, device const uint* pairs, ui
   for (uint v = 0; v < XROWS; v++) at[v] = ulong(pairs[job.first + min(v, job.count - 1u)] / divide) * stride;
 }
 
-// y[pair, o] = Σ_i W[o, i]·x[vector of pair, i]. WHICH: 0 the gates, 1 the ups, 2 the downs. Grid: tiles of the matrices' rows, jobs.
+// y[pair, o] = Σ_i W[o, i]·x[vector of pair, i]. WHICH: 0 the gates, 1 the ups, 2 the downs. Grid:
+// tiles of the matrices' rows, jobs.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
                             device const ExpertJob* jobs [[buffer(1)]],
@@ -111,7 +113,8 @@ struct ExpertGateParams {
   uint n;  // pairs·inner
   uint inner;
 };
-// gate[pair, i] = silu(gate[pair, i])·up[pair, i], where a pair has its inner gates and then its inner ups.
+// gate[pair, i] = silu(gate[pair, i])·up[pair, i], where a pair has its inner gates and then its
+// inner ups.
 kernel void experts_swiglu(device float* gate_up [[buffer(0)]],
                            constant ExpertGateParams& p [[buffer(1)]],
                            uint i [[thread_position_in_grid]]) {

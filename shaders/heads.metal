@@ -1,4 +1,5 @@
-// Products of each head's vector with that head's own block of a matrix, see product.metal for the #define lines; LAYOUT is 0 or 2.
+// Products of each head's vector with that head's own block of a matrix, see product.metal for the
+// #define lines; LAYOUT is 0 or 2.
 #include "product.metal"
 
 struct HeadParams {
@@ -28,7 +29,8 @@ inline Weights weights_of(device const uchar* codes, device const ushort* scales
   return w;
 }
 
-// y[r, h, o] = Σ_i w[h·head_rows + first_row + o, i]·x[r, h, i]. Grid: tiles of out, heads, XROWS rows of x.
+// y[r, h, o] = Σ_i w[h·head_rows + first_row + o, i]·x[r, h, i]. Grid: tiles of out, heads, XROWS
+// rows of x.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void head_matmul(device const uchar* codes [[buffer(0)]],
                         device const ushort* scales [[buffer(1)]],
@@ -67,8 +69,8 @@ inline void unit_values(Weights w, uint row, uint unit, thread float* values) {
 #endif
 }
 
-// y[r, h, o] = Σ_i w[h·head_rows + first_row + i, o]·x[r, h, i], o < w_cols. Grid: 32 units of out, heads, rows. The inputs are spread over 8
-// simdgroups, whose sums are added in order.
+// y[r, h, o] = Σ_i w[h·head_rows + first_row + i, o]·x[r, h, i], o < w_cols. Grid: 32 units of out,
+// heads, rows. The inputs are spread over 8 simdgroups, whose sums are added in order.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void head_matmul_transposed(device const uchar* codes [[buffer(0)]],
                                    device const ushort* scales [[buffer(1)]],

@@ -1,7 +1,9 @@
-// What happens to the heads' vectors between the products that make them and attention, in one launch: norms of queries and keys, rotation, and
-// rows of keys and values on their way to the cache. Each step computes what its own kernel does, to the bit.
+// What happens to the heads' vectors between the products that make them and attention, in one
+// launch: norms of queries and keys, rotation, and rows of keys and values on their way to the
+// cache. Each step computes what its own kernel does, to the bit.
 //
-// A set is vectors of one kind: the queries, the keys, the values. A simdgroup takes one vector. KV8: the cache holds 8 bits and scales, else float.
+// A set is vectors of one kind: the queries, the keys, the values. A simdgroup takes one vector.
+// KV8: the cache holds 8 bits and scales, else float.
 #include "append.metal"
 #include "rotate.metal"
 #include "vectors.metal"
@@ -14,7 +16,8 @@ struct HeadSet {
   device float* x;            // vector (row, head) begins at row·row + head·head
   device const float* w;      // of the norm; without, any 1 float
   device const float* turns;  // [rows, pairs, 2]; without pairs, any 2 floats
-  device float* copy;         // of channels, from copied on; vector (row, head) goes to row·copy_row + head·copy_head
+  // of channels, from copied on; vector (row, head) goes to row·copy_row + head·copy_head
+  device float* copy;
   uint row;
   uint head;
   uint heads;   // 0: there is no such set
@@ -112,8 +115,8 @@ inline void kept(device uchar* part, device const AppendRow& r, constant HeadVec
 #endif
 }
 
-// Grid: the vectors of all rows, SIMDGROUPS a threadgroup; simdgroups past the last read that once more and write nothing. rows has the places of
-// the rows in the cache, in order.
+// Grid: the vectors of all rows, SIMDGROUPS a threadgroup; simdgroups past the last read that once
+// more and write nothing. rows has the places of the rows in the cache, in order.
 [[max_total_threads_per_threadgroup(128)]]
 kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
                          constant HeadVectorsParams& p [[buffer(1)]],

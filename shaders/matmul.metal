@@ -9,7 +9,8 @@ struct MatMulParams {
   uint y_stride;
   uint group_bits;
 };
-// y[r, o] = Σ_i w[o, i]·x[r, i] + bias[o]. Grid: tiles of the matrix's rows, XROWS rows of x. BIAS: 0 without bias.
+// y[r, o] = Σ_i w[o, i]·x[r, i] + bias[o]. Grid: tiles of the matrix's rows, XROWS rows of x. BIAS:
+// 0 without bias.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void matmul(device const uchar* codes [[buffer(0)]],
                    device const ushort* scales [[buffer(1)]],

@@ -1,4 +1,5 @@
-// Products of up to 4 matrices of one format with the same rows of vectors, in one launch, see product.metal for the #define lines.
+// Products of up to 4 matrices of one format with the same rows of vectors, in one launch, see
+// product.metal for the #define lines.
 #include "product.metal"
 
 struct JoinedMatrix {
@@ -8,7 +9,8 @@ struct JoinedMatrix {
   device const float* bias;
   device float* y;
   uint rows;      // of the matrix
-  uint tile;      // the first of its tiles among those of all matrices; where there is no matrix, past the last
+  // the first of its tiles among those of all matrices; where there is no matrix, past the last
+  uint tile;
   uint y_stride;  // floats from row to row
   uint pad;
 };
@@ -35,7 +37,8 @@ inline void vectors_of(uint row, constant MatMulsParams& p, thread ulong* at) {
   for (uint v = 0; v < XROWS; v++) at[v] = ulong(min(row + v, p.rows - 1u)) * p.x_stride;
 }
 
-// y_m[r, o] = Σ_i w_m[o, i]·x[r, i] + bias_m[o] for each matrix m. Grid: tiles of all matrices' rows, XROWS rows of x. BIAS: 0 without biases.
+// y_m[r, o] = Σ_i w_m[o, i]·x[r, i] + bias_m[o] for each matrix m. Grid: tiles of all matrices'
+// rows, XROWS rows of x. BIAS: 0 without biases.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void matmuls(device const float* x [[buffer(0)]],
                     constant MatMulsParams& p [[buffer(1)]],
@@ -63,8 +66,9 @@ kernel void matmuls(device const float* x [[buffer(0)]],
   }
 }
 
-// y_2 = silu(y_0)·y_1, where y_0 and y_1 are the products of matrices 0 and 1, of one shape. All three are written, y_2 last: it may be one of the
-// others. Grid: tiles of a matrix's rows, XROWS rows of x.
+// y_2 = silu(y_0)·y_1, where y_0 and y_1 are the products of matrices 0 and 1, of one shape. All
+// three are written, y_2 last: it may be one of the others. Grid: tiles of a matrix's rows, XROWS
+// rows of x.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void matmul_swiglu(device const float* x [[buffer(0)]],
                           constant MatMulsParams& p [[buffer(1)]],

@@ -1,5 +1,5 @@
-// Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams past the last vector read that once more and write
-// nothing.
+// Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams
+// past the last vector read that once more and write nothing.
 #include "rotate.metal"
 #include "vectors.metal"
 
@@ -147,7 +147,8 @@ struct RopeParams {
   uint row;    // floats from row to row
   uint head;
 };
-// Turns pairs of channels, see rotate.metal, by the angles of the table [rows, pairs, 2]. INTERLEAVED: pairs are neighbours, else halves.
+// Turns pairs of channels, see rotate.metal, by the angles of the table [rows, pairs, 2].
+// INTERLEAVED: pairs are neighbours, else halves.
 kernel void rope(device float* x [[buffer(0)]],
                  device const float* turns [[buffer(1)]],
                  constant RopeParams& p [[buffer(2)]],

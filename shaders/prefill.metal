@@ -1,9 +1,12 @@
-// Causal softmax attention of many rows of a sequence: tiles of queries share the keys and values that threadgroup memory holds. Each row has the
-// bits that attention.metal gives it: see cache.metal for the order of sums and the #define lines.
+// Causal softmax attention of many rows of a sequence: tiles of queries share the keys and values
+// that threadgroup memory holds. Each row has the bits that attention.metal gives it: see
+// cache.metal for the order of sums and the #define lines.
 //
-// A tile is QUERIES queries: HEADS heads of one key-value head of QUERIES/HEADS rows that follow one another. Positions are taken in blocks of
-// two chunks: the scores of a block, then its weights, then the sums of values. Keys, queries and values come in pieces of 8 KiB and less.
-// TILE_DIM is HEAD_DIM and VALUE_DIM, 64, 128 or 256, and so many threads a threadgroup has; operands are WIDE.
+// A tile is QUERIES queries: HEADS heads of one key-value head of QUERIES/HEADS rows that follow
+// one another. Positions are taken in blocks of two chunks: the scores of a block, then its
+// weights, then the sums of values. Keys, queries and values come in pieces of 8 KiB and less.
+// TILE_DIM is HEAD_DIM and VALUE_DIM, 64, 128 or 256, and the threads of a threadgroup;
+// operands are WIDE.
 #ifndef TILE_DIM
 #define TILE_DIM 128
 #define HEADS 8
@@ -22,7 +25,8 @@
 #define MINE (QUERIES * BLOCK / 4u / TILE_THREADS)  // positions of a thread's scores, for 4 queries
 #define FEW (BLOCK / MINE)                   // threads that share a query's scores, or its values
 #define VALUE_PIECE (512u / VALUE_QUADS)     // positions of values
-#define ROW_S (BLOCK + 4u)                   // floats of a query's scores: queries that a simdgroup reads together lie in different banks
+// floats of a query's scores: queries that a simdgroup reads together lie in different banks
+#define ROW_S (BLOCK + 4u)
 
 struct AttentionTile {
   uint entry;  // of its first row in the table of rows
@@ -46,14 +50,16 @@ inline BlockPlace place_of(uint first, uint last, uint page_rows) {
   b.one = min(first + BLOCK - 1u, last) / page_rows == b.page;
   return b;
 }
-// Position i of a block: its page and where it lies in that. Positions past the last are the last one again.
+// Position i of a block: its page and where it lies in that. Positions past the last are the last
+// one again.
 inline uint2 position_of(thread const BlockPlace& b, uint i) {
   const uint at = min(b.first + i, b.last);
   if (b.one) return uint2(b.page, at - b.page * b.page_rows);
   return uint2(at / b.page_rows, at % b.page_rows);
 }
 
-// Grid: key-value heads times blocks of heads; tiles; spans. Rows of one span are written to y, see attention; others to parts.
+// Grid: key-value heads times blocks of heads; tiles; spans. Rows of one span are written to y, see
+// attention; others to parts.
 [[max_total_threads_per_threadgroup(512)]]
 kernel void attention_tiles(device const float* q [[buffer(0)]],
                             device const AttentionRow* rows [[buffer(1)]],
@@ -68,7 +74,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint sg [[simdgroup_index_in_threadgroup]],
                             uint sgs [[simdgroups_per_threadgroup]]) {
-  threadgroup float4 ks[PIECE * (BLOCK + 1u)];   // keys [quad][position], one more so that writers meet in no bank; values [position][quad]
+  // keys [quad][position], one more so that writers meet in no bank; values [position][quad]
+  threadgroup float4 ks[PIECE * (BLOCK + 1u)];
   threadgroup float4 qs[PIECE * (QUERIES + 1u)];
   threadgroup float s[QUERIES * ROW_S];
   threadgroup float2 fs[QUERIES * 2u];  // factors of a query's chunks
@@ -77,11 +84,13 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   device const AttentionRow& row0 = rows[tile.entry];
   device const Page* table = pages + row0.pages;
   const uint pos0 = row0.pos, last = pos0 + tile.rows - 1u, page_rows = row0.page_rows;
-  const uint span0 = group.z * SPAN * CHUNK, end = min(last + 1u, span0 + SPAN * CHUNK);  // positions
+  // positions
+  const uint span0 = group.z * SPAN * CHUNK, end = min(last + 1u, span0 + SPAN * CHUNK);
   const uint kv_head = group.x / p.blocks, head_block = group.x % p.blocks * HEADS;
   const uint head0 = kv_head * p.group + head_block, live = min(p.group - head_block, uint(HEADS));
   const uint channel = kv_head * HEAD_DIM;
-  const uint few = lane % 8u + 8u * (sg % (FEW / 8u)), qg = lane / 8u + 4u * (sg / (FEW / 8u));  // this thread's place in a tile of scores
+  // this thread's place in a tile of scores
+  const uint few = lane % 8u + 8u * (sg % (FEW / 8u)), qg = lane / 8u + 4u * (sg / (FEW / 8u));
   if (tid < QUERIES) run[tid] = float2(LOWEST, 0.0f);
   float4 acc[4][2];
 #pragma unroll
@@ -97,7 +106,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
 #pragma unroll 1
     for (uint l0 = 0; l0 < LANES; l0 += PIECE_LANES) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // what was there has been used
-      const uint x = tid % PIECE, quad = l0 + x / KEYS + LANES * (x % KEYS);  // both the same for all items of a thread
+      // both the same for all items of a thread
+      const uint x = tid % PIECE, quad = l0 + x / KEYS + LANES * (x % KEYS);
 #pragma unroll
       for (uint i = 0; i < PIECE * BLOCK / TILE_THREADS; i++) {
         const uint at = (i * TILE_THREADS + tid) / PIECE;
@@ -162,7 +172,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       }
       if (lane == 0u) run[query] = float2(state.m, state.l);
     }
-    const uint seen = min(end - first, BLOCK);                                   // positions that some row sees
+    // positions that some row sees
+    const uint seen = min(end - first, BLOCK);
     const uint common = pos0 + 1u < first ? 0u : min(pos0 + 1u - first, BLOCK);  // and all rows
 #pragma unroll 1
     for (uint c = 0; c < 2u; c++) {

@@ -1,12 +1,16 @@
-// Products of rows of a weight matrix with vectors: what matmul.metal, experts.metal and heads.metal share.
+// Products of rows of a weight matrix with vectors: what matmul.metal, experts.metal and
+// heads.metal share.
 //
-// BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of inputs with one scale and one bias (bf16) a group, 16 for bf16,
-// 32 for float. LAYOUT: 0 rows, one after the other; 1 panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which
-// it takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many vectors are multiplied at once.
+// BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of inputs with one scale
+// and one bias (bf16) a group, 16 for bf16, 32 for float. LAYOUT: 0 rows, one after the other; 1
+// panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which it
+// takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many
+// vectors are multiplied at once.
 //
-// The lanes of a simdgroup share a tile of TILE rows of the matrix: LANES lanes along the inputs, each UNIT inputs a step and 4 rows. The
-// order in which a row's products are added depends on none of XROWS, WIDE and which other rows there are: by the codes of a unit, then
-// by steps, then over lanes and then over simdgroups.
+// The lanes of a simdgroup share a tile of TILE rows of the matrix: LANES lanes along the inputs,
+// each UNIT inputs a step and 4 rows. The order in which a row's products are added depends on none
+// of XROWS, WIDE and which other rows there are: by the codes of a unit, then by steps, then over
+// lanes and then over simdgroups.
 #include "common.metal"
 
 #if LAYOUT == 1
@@ -31,7 +35,8 @@ struct Weights {
   uint group_bits;  // a group has 2^group_bits inputs
 };
 
-// A lane's 4 rows of the tile that begins at row first, none beyond the matrix: rows past the end are the last one again.
+// A lane's 4 rows of the tile that begins at row first, none beyond the matrix: rows past the end
+// are the last one again.
 inline uint4 rows_of(Weights w, uint first, uint lane) {
 #if LAYOUT == 1
   const uint r = first + 4u * (lane & 3u);
@@ -68,8 +73,9 @@ inline uint code_bit(uint i) {
 #endif
 }
 
-// The code at a bit that is known when the kernel is compiled, as a float. Masked where it is, under the exponent of 2^23, it reads as 2^23 +
-// code·2^bit; a fused product and sum makes that code, exactly. That is cheaper than shifting and converting.
+// The code at a bit that is known when the kernel is compiled, as a float. Masked where it is,
+// under the exponent of 2^23, it reads as 2^23 + code·2^bit; a fused product and sum makes that
+// code, exactly. That is cheaper than shifting and converting.
 inline float code_f32(uint word, uint bit) {
   const uint half_word = bit < 16u ? word : word >> 16;
   const uint at = bit & 15u;
@@ -130,7 +136,8 @@ inline float4 load_inputs(device const float* x, uint i, uint cols) {
 #endif
 }
 
-// Adds one unit's products: acc[v] has this lane's 4 rows times vector v, which begins at x + at[v].
+// Adds one unit's products: acc[v] has this lane's 4 rows times vector v, which begins at x +
+// at[v].
 inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, thread const ulong* at, thread float4* acc) {
   const uint i0 = unit * UNIT;
 #if BITS <= 8
@@ -191,8 +198,9 @@ inline float4 sum_lanes(float4 v) {
 // Where a threadgroup's simdgroups leave their sums: [simdgroup][vector][TILE].
 #define PARTS (8u * XROWS * TILE)
 
-// The products of the tile at row first with XROWS vectors, summed over the threadgroup, into part[0][vector][TILE], for every thread to
-// read. All threads of the threadgroup call it; there are at most 8 simdgroups.
+// The products of the tile at row first with XROWS vectors, summed over the threadgroup, into
+// part[0][vector][TILE], for every thread to read. All threads of the threadgroup call it; there
+// are at most 8 simdgroups.
 inline void product(Weights w, uint first, device const float* x, thread const ulong* at, uint lane, uint sg, uint sgs,
                     threadgroup float* part) {
   float4 acc[XROWS];

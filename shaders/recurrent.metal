@@ -16,13 +16,14 @@ struct ConvParams {
 #endif
 #define ROWS 8u
 
-// The input of a row's sequence that is back rows before the first row of r; in the state where that is older than the operation.
+// The input of a row's sequence that is back rows before the first row of r; in the state where
+// that is older than the operation.
 inline float conv_input(device const float* x, device const ConvRow& r, uint back, uint channel, uint channels) {
   return back <= r.before ? x[ulong(r.row - back) * channels + channel] : r.state[ulong(KERNEL - 1u - (back - r.before)) * channels + channel];
 }
 
-// y[t, c] = silu(Σ_j w[c, j]·x_{t-(KERNEL-1)+j}[c]). Grid: channels, entries of the table. ADVANCE: every sequence has one entry, and its state is
-// moved on here.
+// y[t, c] = silu(Σ_j w[c, j]·x_{t-(KERNEL-1)+j}[c]). Grid: channels, entries of the table. ADVANCE:
+// every sequence has one entry, and its state is moved on here.
 kernel void conv(device const float* x [[buffer(0)]],
                  device const float* w [[buffer(1)]],
                  device const ConvRow* rows [[buffer(2)]],
@@ -61,7 +62,8 @@ kernel void conv(device const float* x [[buffer(0)]],
   }
 }
 
-// Moves states on by their sequences' rows. rows has one entry a sequence: its last row, n = 1. Grid: channels, sequences.
+// Moves states on by their sequences' rows. rows has one entry a sequence: its last row, n = 1.
+// Grid: channels, sequences.
 kernel void conv_state(device const float* x [[buffer(0)]],
                        device const ConvRow* rows [[buffer(1)]],
                        constant ConvParams& p [[buffer(2)]],
@@ -85,14 +87,18 @@ struct DeltaParams {
 #define KEY_DIM 128
 #endif
 #define QUADS ((KEY_DIM + 3u) / 4u)
-#define LANES 8u                             // that share a row of the state: lane l has quads l, l+8, …
+// that share a row of the state: lane l has quads l, l+8, …
+#define LANES 8u
 #define KEYS ((QUADS + LANES - 1u) / LANES)
-#define PADDED (KEYS * LANES)                // quads of a key in threadgroup memory, zeros behind it
-#define SGS 4u                               // simdgroups of a threadgroup, each with 4 rows of the state
+// quads of a key in threadgroup memory, then zeros
+#define PADDED (KEYS * LANES)
+// simdgroups of a threadgroup, each with 4 rows of the state
+#define SGS 4u
 #if KEY_DIM <= 128
 #define STEPS 8u                             // rows of input that are prepared at a time
 #else
-#define STEPS 4u                             // keys of more than 500 channels do not fit threadgroup memory
+// keys of more than 500 channels do not fit threadgroup memory
+#define STEPS 4u
 #endif
 #define MINE (STEPS / SGS)                   // of them by a simdgroup
 #define PER_LANE ((PADDED * 4u + 31u) / 32u) // channels of a key that a lane normalises
@@ -141,9 +147,9 @@ inline float step(thread float4* s, threadgroup const float4* keys, threadgroup 
 //
 //   δ = β·(v - g·a)    y = g·c + κ·δ    S ← g·S + δ·kᵀ
 //
-// which is the gated delta rule with one round of sums a row. The state stays in registers; queries and keys of STEPS rows, normalised, their
-// κ, decay and β lie in threadgroup memory, and while one lot is used the next is on its way.
-// Grid: blocks of 16 value rows, value heads, sequences.
+// which is the gated delta rule with one round of sums a row. The state stays in registers; queries
+// and keys of STEPS rows, normalised, their κ, decay and β lie in threadgroup memory, and while one
+// lot is used the next is on its way. Grid: blocks of 16 value rows, value heads, sequences.
 [[max_total_threads_per_threadgroup(128)]]
 kernel void delta_rule(device const float* qkv [[buffer(0)]],
                        device const float* alpha [[buffer(1)]],
@@ -160,7 +166,8 @@ kernel void delta_rule(device const float* qkv [[buffer(0)]],
   threadgroup float4 queries[2u * STEPS * PADDED];
   threadgroup float4 gates[2u * STEPS];  // g, β, κ
   const uint h = group.y, key_head = h / (p.value_heads / p.key_heads);
-  const uint l = lane % LANES, i = (group.x * SGS + sg) * 4u + lane / LANES;  // this thread's lane and row of the state
+  // this thread's lane and row of the state
+  const uint l = lane % LANES, i = (group.x * SGS + sg) * 4u + lane / LANES;
   const bool live = i < p.value_dim;
   device const DeltaSegment& seg = segments[group.z];
   device float* state = seg.state + (ulong(h) * p.value_dim + min(i, p.value_dim - 1u)) * KEY_DIM;

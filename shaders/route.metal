@@ -1,15 +1,17 @@
 // Routing on the device: the choice of experts, and the lists by which experts.metal works.
 #include "common.metal"
 
-// A number's bits in an order in which larger numbers have larger bits: 0 is below all finite ones. The two zeros are one number.
+// A number's bits in an order in which larger numbers have larger bits: 0 is below all finite ones.
+// The two zeros are one number.
 inline uint ordered(float x) {
   const uint b = as_type<uint>(x);
   if ((b & 0x7fffffffu) == 0u) return 0x80000000u;
   return (b >> 31) != 0u ? ~b : b | 0x80000000u;
 }
 
-// Moves the place of the largest of n keys, of equal ones the lowest place, to the front: returns it, and takes it out. For one simdgroup, all of
-// whose lanes get it. A lane looks at places lane, lane + 32, … alone.
+// Moves the place of the largest of n keys, of equal ones the lowest place, to the front: returns
+// it, and takes it out. For one simdgroup, all of whose lanes get it. A lane looks at places lane,
+// lane + 32, … alone.
 inline uint take_best(threadgroup uint* keys, uint n, uint lane) {
   uint best = 0u, at = n;
   for (uint i = lane; i < n; i += 32u) {
@@ -39,8 +41,9 @@ struct RouteParams {
 };
 // Room for the picks: compilers read four at a time, the last ones, too.
 #define CHOSEN ((TOPK + 3u) / 4u * 4u)
-// Chooses TOPK of EXPERTS by their scores, see gpu.Route. SIGMOID: 0 softmax, 1 each score on its own. NORM: weights are divided by their sum. BIAS: it
-// is added for the choice. JOBS, for one row alone: each pick becomes a job of its own, for experts.metal. One simdgroup a row.
+// Chooses TOPK of EXPERTS by their scores, see gpu.Route. SIGMOID: 0 softmax, 1 each score on its
+// own. NORM: weights are divided by their sum. BIAS: it is added for the choice. JOBS, for one row
+// alone: each pick becomes a job of its own, for experts.metal. One simdgroup a row.
 [[max_total_threads_per_threadgroup(32)]]
 kernel void route(device const float* scores [[buffer(0)]],
                   device const float* bias [[buffer(1)]],
@@ -154,8 +157,9 @@ struct JobParams {
   uint xrows;    // most pairs of a job
   uint jobs;     // that there can be
 };
-// Groups the pairs (row·top_k + pick) of n picks by expert, and cuts each expert's into jobs; jobs that are left over have a count of 0. Pairs of no
-// expert of the table are in no job. The order of an expert's pairs is any. One threadgroup.
+// Groups the pairs (row·top_k + pick) of n picks by expert, and cuts each expert's into jobs; jobs
+// that are left over have a count of 0. Pairs of no expert of the table are in no job. The order of
+// an expert's pairs is any. One threadgroup.
 [[max_total_threads_per_threadgroup(1024)]]
 kernel void expert_jobs(device const int* picks [[buffer(0)]],
                         device ExpertJob* jobs [[buffer(1)]],

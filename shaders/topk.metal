@@ -1,8 +1,9 @@
 // The K largest of a row of logits, and the sum of all exponentials.
 //
-// Logits are compared as whole numbers: keys, which grow as the floats do. The K-th largest key is found two bits at a time by counting; where several
-// have that key, those of the lowest indices are taken. So what is chosen, and its order, depends on the logits alone.
-// EACH is how many candidates a thread has.
+// Logits are compared as whole numbers: keys, which grow as the floats do. The K-th largest key is
+// found two bits at a time by counting; where several have that key, those of the lowest indices
+// are taken. So what is chosen, and its order, depends on the logits alone. EACH is how many
+// candidates a thread has.
 #include "common.metal"
 
 #ifndef EACH
@@ -28,23 +29,25 @@ inline uint key_of(float logit) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// The sum over the threadgroup of counts, of which each thread has at most EACH. turns says which half of part, [2][MOST_SGS], is used: threads may be at
-// the next sum while others read the last.
+// The sum over the threadgroup of counts, of which each thread has at most EACH. turns says which
+// half of part, [2][MOST_SGS], is used: threads may be at the next sum while others read the last.
 inline uint4 total(uint4 counts, threadgroup uint4* part, thread uint& turns, uint lane, uint sg, uint sgs) {
   threadgroup uint4* p = part + (turns & 1u) * MOST_SGS;
   turns += 1u;
-  const uint xy = simd_sum(counts.x | counts.y << 16), z = simd_sum(counts.z);  // of a simdgroup they have 16 bits
+  // of a simdgroup they have 16 bits
+  const uint xy = simd_sum(counts.x | counts.y << 16), z = simd_sum(counts.z);
   if (lane == 0u) p[sg] = uint4(xy & 0xffffu, xy >> 16, z, 0u);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const uint4 mine = lane < sgs ? p[lane] : uint4(0u);
   return uint4(simd_sum(mine.x), simd_sum(mine.y), simd_sum(mine.z), 0u);
 }
 
-// Which of the threadgroup's candidates are among its k largest: exactly k, each with a place of its own below k in at, or at = k. Candidates of one key
-// have different indices, and there are k or more. All threads call it.
+// Which of the threadgroup's candidates are among its k largest: exactly k, each with a place of
+// its own below k in at, or at = k. Candidates of one key have different indices, and there are k
+// or more. All threads call it.
 inline void choose(thread const uint* keys, thread const uint* indices, uint k, threadgroup uint4* part, uint lane, uint sg, uint sgs,
                    thread uint* at) {
-  uint turns = 0u, key = 0u, taken = 0u;  // so many have the key or one above
+  uint turns = 0u, key = 0u, taken = 0u;  // how many have the key or one above
   for (uint bit = 32u; bit > 0u && taken != k;) {
     bit -= 2u;
     uint4 n = uint4(0u);
@@ -115,8 +118,9 @@ inline float sum_of(float x, threadgroup float* part, uint lane, uint sg, uint s
   return s;
 }
 
-// The k largest of each PART logits of a row as keys and indices, chosen[row, part, k], and the largest of them with the sum of exponentials against
-// it, stats[row, part]. A part of fewer than k has others behind them, of key 0, which no logit has. Grid: parts, rows.
+// The k largest of each PART logits of a row as keys and indices, chosen[row, part, k], and the
+// largest of them with the sum of exponentials against it, stats[row, part]. A part of fewer than k
+// has others after them, of key 0, which no logit has. Grid: parts, rows.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void topk_parts(device const float* logits [[buffer(0)]],
                        device uint2* chosen [[buffer(1)]],
@@ -156,7 +160,8 @@ kernel void topk_parts(device const float* logits [[buffer(0)]],
   }
 }
 
-// The k largest of a row's parts, in order, with their indices, and the row's largest and log Σ exp(logit - largest). Grid: rows.
+// The k largest of a row's parts, in order, with their indices, and the row's largest and log Σ
+// exp(logit - largest). Grid: rows.
 [[max_total_threads_per_threadgroup(512)]]
 kernel void topk_merge(device const float* logits [[buffer(0)]],
                        device const uint2* chosen [[buffer(1)]],

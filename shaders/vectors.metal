@@ -1,8 +1,9 @@
-// Vectors that a team of TEAM simdgroups holds in registers: what norms alone and joined with others share. TEAM is 1, with several vectors to a
-// threadgroup, or all simdgroups of it.
+// Vectors that a team of TEAM simdgroups holds in registers: what norms alone and joined with
+// others share. TEAM is 1, with several vectors to a threadgroup, or all simdgroups of it.
 //
-// A thread has QUADS pieces of 4 neighbouring numbers; what lies past the vector's end is 0. Squares are added piece by piece, then over the
-// simdgroup, then over the team: an order that depends on TEAM and so on the vector's length alone. WIDE: pieces are loaded and stored whole.
+// A thread has QUADS pieces of 4 neighbouring numbers; what lies past the vector's end is 0.
+// Squares are added piece by piece, then over the simdgroup, then over the team: an order that
+// depends on TEAM and so on the vector's length alone. WIDE: pieces are loaded and stored whole.
 #include "common.metal"
 
 #ifndef TEAM
@@ -18,8 +19,8 @@
 // Where piece q of a member of the team begins.
 inline uint quad_at(uint q, uint member) { return 4u * (q * (TEAM * 32u) + member); }
 
-// 4 numbers of a vector of n > 0 from number i on; those past the end are 0. What is past the end is loaded from within: a branch would keep loads from
-// being under way together.
+// 4 numbers of a vector of n > 0 from number i on; those past the end are 0. What is past the end
+// is loaded from within: a branch would keep loads from being under way together.
 inline float4 load_quad(device const float* x, uint i, uint n) {
 #if WIDE
   const float4 v = *(device const float4*)(x + min(i, n - 4u));
@@ -39,7 +40,8 @@ inline void store_quad(device float* y, uint i, uint n, float4 v) {
 #endif
 }
 
-// Σ v² of the team's vector, the same in all its threads. part is one float a simdgroup of the team. Every thread of the threadgroup calls it.
+// Σ v² of the team's vector, the same in all its threads. part is one float a simdgroup of the
+// team. Every thread of the threadgroup calls it.
 inline float square_sum(thread const float4* v, uint lane, uint sg, threadgroup float* part) {
   float s = 0.0f;
 #pragma unroll

@@ -47,7 +47,7 @@ var (
 	_ launch.LimbBackend  = (*backend)(nil)
 )
 
-// Asynchronous says that Submit may encode: a launch is kept back or noted by the driver.
+// Asynchronous lets Submit encode: a launch is kept back, or recorded by the driver.
 func (b *backend) Asynchronous() {}
 
 // pipeline is a kernel that is loaded.
@@ -57,7 +57,7 @@ type pipeline struct {
 	function functionHandle
 }
 
-// spoiled is why a context is of no use any more.
+// spoiled is why a context can no longer be used.
 type spoiled struct{ err error }
 
 // newBackend opens a GPU of a driver. log may be nil.
@@ -107,7 +107,7 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 		return 0, err
 	}
 	if ordinal < 0 || ordinal >= int(n) {
-		return 0, fmt.Errorf("cuda: GPU %d of %d that the driver shows; they count from 0", ordinal, n)
+		return 0, fmt.Errorf("cuda: there is no GPU %d: the driver shows %d, counted from 0", ordinal, n)
 	}
 	if err := d.check(d.deviceGet(&b.device, ordinal), "cuDeviceGet", ""); err != nil {
 		return 0, err
@@ -145,8 +145,8 @@ func (b *backend) bind() (unbind func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
-// check returns nil for success, else an *Error, or why the context is spoiled if that is known:
-// then this call is not to blame.
+// check returns nil for success, else an *Error, or the reason why the context is spoiled if that
+// is known: then this call is not to blame.
 func (b *backend) check(r result, function, doing string) error {
 	if r == success {
 		return nil
@@ -157,8 +157,8 @@ func (b *backend) check(r result, function, doing string) error {
 	return b.d.check(r, function, doing)
 }
 
-// blame is check for whoever knows what the device was doing: where r spoils the context, this is
-// the cause of all errors that follow.
+// blame is check for a caller that knows what the device was doing: if r spoils the context, this
+// becomes the cause of all later errors.
 func (b *backend) blame(r result, function, doing string) error {
 	if r.spoils() {
 		b.broken.CompareAndSwap(nil, &spoiled{b.d.check(r, function, doing)})
@@ -175,7 +175,7 @@ func (b *backend) cause() error {
 	return fmt.Errorf("cuda: %s has failed and takes no more work: %w", b.name, s.err)
 }
 
-// Compile makes machine code of a kernel, or finds it in the cache, and loads it.
+// Compile compiles a kernel, or finds it in the cache, and loads it.
 func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
 	return b.load(k, m.Emit(msl.CUDA, k.Name, k.Defines))
 }
@@ -221,7 +221,7 @@ func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
 		return nil, &CompileError{Kernel: k.Name, Defines: k.Defines, Options: opts, Log: log, Err: err}
 	}
 	if len(bytes.TrimSpace([]byte(log))) > 0 {
-		b.log.Debug("cuda: the compiler remarks", "kernel", k.Name, "log", log)
+		b.log.Debug("cuda: the compiler's remarks", "kernel", k.Name, "log", log)
 	}
 	if err := b.cache.store(name, image); err != nil {
 		b.log.Warn("compiled kernels are not kept for the next run", "why", err)
@@ -229,8 +229,8 @@ func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
 	return image, nil
 }
 
-// Close gives everything back. While streams are open or memory is not released it is an error and
-// the device stays open.
+// Close releases everything. While streams are open or memory is not released it returns an error
+// and the device stays open.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,8 +251,7 @@ func (b *backend) Close() error {
 		b.d.streamDestroy(b.setup)
 		b.d.setCurrent(0)
 	}
-	// nothing of a spoiled context can be given back piece by piece, and releasing it gives back
-	// all
+	// a spoiled context cannot be taken apart, and releasing it releases everything
 	if b.cause() != nil {
 		err = nil
 	}

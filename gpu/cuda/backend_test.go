@@ -93,7 +93,7 @@ func TestOpenFails(t *testing.T) {
 		f.rest()
 	}
 	f := newFake(t)
-	if _, err := newBackend(Config{Ordinal: 1}, f.driver(), nil); err == nil || !strings.Contains(err.Error(), "GPU 1 of 1") {
+	if _, err := newBackend(Config{Ordinal: 1}, f.driver(), nil); err == nil || !strings.Contains(err.Error(), "no GPU 1: the driver shows 1") {
 		t.Errorf("the second of one GPU: %v", err)
 	}
 	cause := &LibraryError{What: "the compiler", Variable: CompilerVariable, Tried: []string{"nowhere"}}

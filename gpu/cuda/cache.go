@@ -14,7 +14,7 @@ import (
 )
 
 // cache keeps machine code in a folder, one file for each source, options and compiler. A file is
-// the hash of its image and the image; one that is damaged is as good as none. Several processes
+// the hash of its image and the image; a damaged one is ignored. Several processes
 // may use a folder at once: files appear whole.
 type cache struct {
 	dir string // "" keeps nothing

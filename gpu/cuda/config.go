@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Environment variables that name a library's file in place of all places where it is looked for.
+// Environment variables that name a library's file. They replace the search for it.
 const (
 	DriverVariable   = "MOEFLUX_CUDA_DRIVER"
 	CompilerVariable = "MOEFLUX_CUDA_NVRTC"
@@ -15,32 +15,33 @@ const (
 
 // Config says which GPU is opened and what it uses. The zero value is ready for use.
 type Config struct {
-	// Ordinal is which of the GPUs that the driver shows, from 0.
+	// Ordinal selects one of the GPUs that the driver shows, counted from 0.
 	Ordinal int
-	// CacheDir is where compiled kernels are kept from run to run. "" keeps none: each run compiles
-	// anew, which takes some seconds.
+	// CacheDir is where compiled kernels are kept between runs. "" keeps none: each run compiles
+	// them again, which takes some seconds.
 	CacheDir string
-	// Driver and Compiler are files in place of those that are looked for; "" looks.
+	// Driver and Compiler name the libraries' files; "" searches for them.
 	Driver, Compiler string
-	// Folders are looked through before the usual ones.
+	// Folders are searched before the usual ones.
 	Folders []string
-	// Logger hears of what does no harm, such as a cache that cannot be written. nil: nobody does.
+	// Logger gets warnings that do no harm, such as a cache that cannot be written. nil discards
+	// them.
 	Logger *slog.Logger
 }
 
-// LibraryError reports a library that was found nowhere.
+// LibraryError reports a library that was not found.
 type LibraryError struct {
-	What     string   // which it is, for people
-	Variable string   // that may name it
+	What     string   // the library, for people
+	Variable string   // the environment variable that may name it
 	Tried    []string // each place and what was wrong there
 }
 
 func (e *LibraryError) Error() string {
-	return fmt.Sprintf("cuda: %s was not found; tried %s; set %s to its file if it lies elsewhere", e.What, strings.Join(e.Tried, "; "), e.Variable)
+	return fmt.Sprintf("cuda: %s was not found; tried %s; if it is somewhere else, set %s to its path", e.What, strings.Join(e.Tried, "; "), e.Variable)
 }
 
 // Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be
-// used: no driver, a driver that shows none, or a system that CUDA does not serve.
+// used: no driver, a driver that shows none, or a system that CUDA does not support.
 func Absent(err error) bool {
 	if e, ok := errors.AsType[*LibraryError](err); ok {
 		return e.Variable == DriverVariable
@@ -51,20 +52,20 @@ func Absent(err error) bool {
 	return errors.Is(err, ErrUnsupported)
 }
 
-// codeNoDevice is what the driver says where there is no GPU.
+// codeNoDevice is the driver's error where there is no GPU.
 const codeNoDevice = 100
 
-// ErrUnsupported is wrapped by Open's error on a system that CUDA does not serve.
+// ErrUnsupported is wrapped by Open's error on a system that CUDA does not support.
 var ErrUnsupported = errors.New("CUDA needs linux/amd64 or linux/arm64")
 
-// Error is a function of the driver, or of the compiler, that failed.
+// Error reports a function of the driver, or of the compiler, that failed.
 type Error struct {
 	Function string // "cuMemAlloc_v2"
 	Code     int    // CUresult or nvrtcResult
-	// what the library says of it: "CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was
+	// the library's text: "CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was
 	// encountered"
 	Text  string
-	Doing string // for what it was called; "" if the function says it all
+	Doing string // what it was called for; "" if the function's name says it
 }
 
 func (e *Error) Error() string {

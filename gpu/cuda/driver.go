@@ -76,7 +76,7 @@ type driver struct {
 	graphCreate  func(g *graphHandle) result
 	graphDestroy func(g graphHandle) result
 	graphAdd     func(g graphHandle, n *nodeHandle, k *kernelSpec) result
-	// each behind the one before
+	// each after the one before
 	graphOrder func(g graphHandle, nodes []nodeHandle) result
 	// the same, so that they may begin before; nil before CUDA 12.3
 	graphOverlap     func(g graphHandle, nodes []nodeHandle, edges []edgeData) result

@@ -65,7 +65,7 @@ func (c *chain) add(p *pipeline, l *launch.Launch) {
 	c.nodes = append(c.nodes, n)
 }
 
-// values returns a node's parameters, one behind the other.
+// values returns a node's parameters, one after the other.
 func (c *chain) values(n *node) []byte {
 	if n.first == n.end {
 		return nil
@@ -166,7 +166,7 @@ type edgeData struct {
 
 // early is the edge to a kernel that may begin when the one before it lets it, and waits by itself
 // for that one's end. Only kernels that do so (MSL_BEGIN of package msl, begin of
-// override/limbs.cu) may stand behind such an edge.
+// override/limbs.cu) may follow such an edge.
 // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
 var early = edgeData{fromPort: 1, kind: 1}
 
@@ -174,7 +174,7 @@ var early = edgeData{fromPort: 1, kind: 1}
 // and the driver have to know of it.
 func (b *backend) overlaps() bool { return b.capability >= 90 && b.d.graphOverlap != nil }
 
-// order puts each node of a graph behind the one before.
+// order makes each node of a graph follow the one before.
 func (b *backend) order(g graphHandle, nodes []nodeHandle) error {
 	if b.overlaps() {
 		return b.check(b.d.graphOverlap(g, nodes, slices.Repeat([]edgeData{early}, len(nodes)-1)), "cuGraphAddDependencies_v2", "")
@@ -224,7 +224,7 @@ func (s *stream) launchAll(x *batch) error {
 }
 
 // find returns the graph of the chain, or nil if the chain is new or the driver makes no graph of
-// it; that is no fault, it is launched kernel by kernel then.
+// it. Then its kernels are launched one by one.
 func (s *stream) find() *graph {
 	gs := &s.graphs
 	gs.clock++
@@ -309,7 +309,7 @@ func (s *stream) update(g *graph) error {
 			continue
 		}
 		if r := s.b.d.graphSet(g.exec, g.nodes[i], s.spec(n)); r != success {
-			was.groups = [3]int{} // as it is now nobody knows: set it the next time
+			was.groups = [3]int{} // its state is unknown: set it the next time
 			return s.b.check(r, "cuGraphExecKernelNodeSetParams_v2", n.doing())
 		}
 		was.groups, was.threads = n.groups, n.threads

@@ -45,7 +45,8 @@ func TestKernelsCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := emu.Open(emu.Config{Cache: filepath.Join(dir, "moeflux-actor", "emulator")}) // the cache of gpu/emu's tests
+	// the cache of gpu/emu's tests
+	e, err := emu.Open(emu.Config{Cache: filepath.Join(dir, "moeflux-actor", "emulator")})
 	if err != nil {
 		t.Fatal(err)
 	}

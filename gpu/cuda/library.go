@@ -190,7 +190,7 @@ func (p proc) pointer(args ...uintptr) *byte {
 func (s *symbols) proc(name string) proc {
 	p, err := purego.Dlsym(s.lib.handle, name)
 	if err != nil && s.err == nil {
-		s.err = fmt.Errorf("cuda: %s has no function %s; a newer version of it is needed: %w", s.lib.path, name, err)
+		s.err = fmt.Errorf("cuda: %s has no function %s; install a newer version: %w", s.lib.path, name, err)
 	}
 	return proc(p)
 }

@@ -31,7 +31,7 @@ func TestNoLibrary(t *testing.T) {
 	if e := (*LibraryError)(nil); !errors.As(err, &e) || len(e.Tried) != 3 {
 		t.Fatalf("%v, want three places", err)
 	}
-	for _, want := range []string{"cuda: the driver was not found; tried libnowhere.so.1: ", broken + ": ", "libnowhere.so.1 in /no/such/folder*", "set THE_VARIABLE to its file"} {
+	for _, want := range []string{"cuda: the driver was not found; tried libnowhere.so.1: ", broken + ": ", "libnowhere.so.1 in /no/such/folder*", "set THE_VARIABLE to its path"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not tell %q", err, want)
 		}

@@ -156,7 +156,7 @@ func (b *backend) newPinned(n int) (*memory, error) {
 	var at unsafe.Pointer
 	r := b.d.hostAlloc(&at, uint64(n), hostAllocPortable|hostAllocMapped)
 	if r == outOfMemory {
-		return nil, fmt.Errorf("cuda: %w: %s asked, which the system does not give", gpu.ErrOutOfMemory, doing)
+		return nil, fmt.Errorf("cuda: %w: the system refuses %s", gpu.ErrOutOfMemory, doing)
 	}
 	if err := b.check(r, "cuMemHostAlloc", doing); err != nil {
 		return nil, err

@@ -9,14 +9,13 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 )
 
-// Copies from and to memory that is not page-locked make the driver wait for the device, and so the
-// caller. So what is copied passes through blocks of pinned memory, which are kept for the next
-// copies.
+// Copies from and to memory that is not page-locked make the driver, and so the caller, wait for
+// the device. So copies go through blocks of pinned memory, which are kept for later ones.
 const (
-	// greatestBlock is the most that is copied to the host that way at once.
+	// greatestBlock is the largest copy to the host that goes that way.
 	greatestBlock = launch.LeastBlock << 10
-	// directBytes is the most that is copied to the device that way: 8 GB/s, where the driver alone
-	// has 15.
+	// directBytes is the largest copy to the device that goes that way: it runs at 8 GB/s, the
+	// driver alone at 15.
 	directBytes = 1 << 20
 )
 

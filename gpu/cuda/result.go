@@ -21,8 +21,8 @@ const (
 	unknownError         result = 999
 )
 
-// spoils reports whether the context is of no use after r: it came out of a kernel or out of the
-// hardware.
+// spoils reports whether the context can no longer be used after r: the error came from a kernel or
+// from the hardware.
 func (r result) spoils() bool {
 	switch r {
 	case eccUncorrectable, illegalAddress, launchTimeout, contextIsDestroyed, kernelAssert, unknownError:
@@ -43,7 +43,7 @@ func (d *driver) check(r result, function, doing string) error {
 func (d *driver) describe(r result) string {
 	name, text := d.errorName(r), d.errorString(r)
 	if name == "" {
-		return "which the driver does not know"
+		return "unknown to the driver"
 	}
 	return name + ", " + text
 }

@@ -124,7 +124,7 @@ func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	}
 	k := p.(*pipeline)
 	if len(l.Args) > maxArgs {
-		return x.keep(fmt.Errorf("cuda: kernel %s has %d arguments, at most %d are possible", k.kernel, len(l.Args), maxArgs))
+		return x.keep(fmt.Errorf("cuda: kernel %s has %d arguments, but at most %d are possible", k.kernel, len(l.Args), maxArgs))
 	}
 	s.chain.add(k, l)
 	return nil

@@ -4,7 +4,7 @@ package cuda
 
 import "github.com/moeflux/moeflux-actor/gpu/launch"
 
-// finish waits for a batch, brings what it copied out to its place, and tells.
+// finish waits for a batch, copies its downloads to their places, and reports completion.
 func (s *stream) finish(x *batch) {
 	ns, err := s.await(x)
 	x.staging.Return(&s.b.pinned, err == nil)
@@ -42,7 +42,7 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 	return max(1, int64(float64(s.ms)*1e6)), x.err
 }
 
-// doing says what a batch did, for the error of a kernel that failed.
+// doing describes a batch for the error of a kernel that failed.
 func (x *batch) doing() string { return launch.Doing(x.kernels) }
 
 // Close waits for the work and the calls of done, and ends the stream.

@@ -144,7 +144,7 @@ func aloneRope(s *setup, rows []int) *operand {
 	return x
 }
 
-// aloneAttention gives each row a sequence of its own, of a length of its own.
+// aloneAttention gives each row its own sequence, with its own length.
 func aloneAttention(s *setup, rows []int, group int) *operand {
 	const heads, kvHeads, dim = 4, 2, 24
 	data := s.normal(company * heads * dim)

@@ -20,7 +20,7 @@ func edgeCases() []testCase {
 	return all
 }
 
-// edges multiplies rows of all kinds, each so many times over so that they travel in companies of
+// edges multiplies rows of all kinds, each several times, so that they travel in companies of
 // several sizes.
 func edges(s *setup, f quant.Format, copies int) {
 	const out, in = 32, 256
@@ -55,7 +55,7 @@ func edges(s *setup, f quant.Format, copies int) {
 	for i, v := range y.floats() {
 		kind, got := i/out%len(kinds), float64(v)
 		switch {
-		// An infinity times a weight of 0 is no number, times others it is infinite: a device may
+		// An infinity times a weight of 0 is a NaN, times others it is infinite: a device may
 		// make either of all.
 		case kind < notFinite && (math.IsNaN(got) || kind > 0 && math.IsInf(got, 0)):
 		case kind >= notFinite && math.Abs(got-want[i]) <= limit[i]:

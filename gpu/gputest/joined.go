@@ -95,7 +95,7 @@ func newPool(t *testing.T, d gpu.Device, q *sequence) *pool {
 	return p
 }
 
-// compare moves an operand to shift float32 behind another one's beginning and compares. What Check
+// compare moves an operand to shift float32 past another one's beginning and compares. What Check
 // refuses is left out.
 func (p *pool) compare(moved, to, shift int) {
 	p.t.Helper()

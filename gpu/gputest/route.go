@@ -14,7 +14,7 @@ type routeShape struct {
 	rows, experts, topK int
 	rule                route.Rule
 	bias                bool
-	broken              int // rows with a score that is no finite number
+	broken              int // rows with a score that is not finite
 }
 
 func routeCases() []testCase {

@@ -30,7 +30,7 @@ func topKCases() []testCase {
 
 type topKShape struct {
 	rows, vocab, k int
-	equal          int  // so many different logits there are, 0 for any number
+	equal          int  // how many different logits there are; 0 means any number
 	ruledOut       int  // how many are -Inf
 	special        bool // a NaN and zeros of both signs
 }

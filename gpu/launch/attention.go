@@ -14,7 +14,8 @@ type tile struct{ entry, rows uint32 }
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
 	scale                                                                       float32
-	keys, values                                                                uint64 // bytes from a page's beginning
+	// bytes from a page's beginning
+	keys, values uint64
 }
 
 // Positions are added in chunks, and chunks in spans: see cache.metal.
@@ -23,8 +24,8 @@ const (
 	attentionSpan    = 16  // chunks
 	attentionThreads = 256 // of a threadgroup
 	mergedChannels   = 128
-	// A row's spans are a threadgroup each where that makes so many threadgroups, or more spans
-	// than mostSpans. Else each chunk is one.
+	// Each span of a row is a threadgroup if that makes at least enoughSpans threadgroups, or if
+	// there are more than mostSpans spans. Otherwise each chunk is one.
 	enoughSpans = 224
 	mostSpans   = 24
 	// Fewer threadgroups than this leave processors idle: then fewer heads share the reading of
@@ -86,8 +87,8 @@ func (a *attending) tileable() bool {
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
-// params are those of a launch whose rows have at most so many parts of per chunks, with heads
-// query heads to a threadgroup.
+// params are those of a launch whose rows have at most parts parts of per chunks, with heads query
+// heads to a threadgroup.
 func (a *attending) params(heads, per, parts int) attentionParams {
 	kv := &a.Segments[0].KV // all are of one width and format
 	group := a.Heads / a.KVHeads
@@ -99,8 +100,7 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale, keys, values}
 }
 
-// blockHeads is how many query heads of a key-value head a threadgroup takes: as many as there are,
-// up to 8.
+// blockHeads returns how many query heads of a key-value head a threadgroup takes: all, up to 8.
 func (a *attending) blockHeads() int {
 	most := 8
 	if a.HeadDim > 384 { // their queries would not fit threadgroup memory

@@ -50,7 +50,7 @@ type Pipeline any
 
 // Backend is a device that runs kernels. Its methods may be called from many goroutines.
 type Backend interface {
-	// Name says what it is, for people.
+	// Name describes the device for people.
 	Name() string
 	// NewMemory returns n > 0 zeroed bytes, aligned to at least 64. Where the device has no room
 	// the error wraps gpu.ErrOutOfMemory and says how much was asked and how much there is.
@@ -67,21 +67,21 @@ type Backend interface {
 	Close() error
 }
 
-// Asynchronous is a Backend whose streams take note of work in microseconds and never call done
+// Asynchronous is a Backend whose streams record work in microseconds and never call done
 // before Commit has returned. Commands are encoded in Submit then, which saves waking another
 // goroutine twice a layer; a kernel that is new is compiled there, too.
 type Asynchronous interface {
 	Backend
-	// Asynchronous does nothing.
+	// Asynchronous marks the type; it does nothing.
 	Asynchronous()
 }
 
 // Stream runs launches and copies in the order of the calls; each sees what the earlier ones wrote.
 // All methods are called from one goroutine at a time, which unless the back end is Asynchronous is
-// the one that made the stream. It is not locked to its thread, for a goroutine that is takes ten
-// times as long to wake: a back end that minds makes its context current in each call. They may
-// return before the work is done. After an error of a method the stream is given no more work of
-// the same Submit, but Commit is called, and then work of other Submits follows.
+// the one that made the stream. It is not locked to its thread, because a locked goroutine takes
+// ten times as long to wake: a back end that needs a thread's context makes it current in each
+// call. They may return before the work is done. After an error of a method the stream is given no
+// more work of the same Submit, but Commit is called, and then work of other Submits follows.
 type Stream interface {
 	// Launch runs a kernel; p was compiled of l.Kernel. l and its Args are the caller's again when
 	// it returns.

@@ -89,7 +89,7 @@ func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
 // from then on: for memory of a back end's own kinds.
 func (d *Device) Adopt(n int, newMemory func() (Memory, error)) (gpu.Buffer, error) {
 	if n <= 0 {
-		return nil, fmt.Errorf("launch: a buffer of %d bytes, want at least 1", n)
+		return nil, fmt.Errorf("launch: a buffer of %d bytes; it needs at least 1", n)
 	}
 	if err := d.count(&d.buffers); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 		return nil, errors.New("launch: wrapping no bytes")
 	}
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); at%4 != 0 {
-		return nil, fmt.Errorf("launch: wrapping memory at %#x, want a multiple of 4", at)
+		return nil, fmt.Errorf("launch: wrapping memory at %#x, which is not a multiple of 4", at)
 	}
 	d.mu.Lock()
 	closed := d.closed

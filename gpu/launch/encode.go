@@ -72,7 +72,7 @@ type lists struct {
 	heads   headJoin
 }
 
-// or returns n, or what 0 stands for.
+// or returns n, or zero if n is 0.
 func or(n, zero int) int {
 	if n == 0 {
 		return zero

@@ -301,7 +301,7 @@ func (x *encoder) places(all ...place) {
 func (x *encoder) matrix(m *gpu.Matrix) { x.views(m.Weight, m.Scales, m.Biases) }
 
 // reserve takes floats float32 of scratch memory from byte *at on, where the last piece ended, and
-// moves *at behind them.
+// moves *at past it.
 func (x *encoder) reserve(at *int, floats int) place {
 	p := place{at: *at}
 	*at = (*at + 4*floats + 255) &^ 255
@@ -321,7 +321,7 @@ func constants[T any](x *encoder, v T) {
 	x.constants = append(x.constants, unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)...)
 }
 
-// more puts v's bytes behind those of the constants that were bound last.
+// more appends v's bytes to the constants that were bound last.
 func more[T any](x *encoder, v T) {
 	n := int(unsafe.Sizeof(v))
 	x.args[len(x.args)-1].n += n
@@ -337,7 +337,7 @@ func bytesOf[T any](items []T) []byte {
 const leastTable = 64
 
 // table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a
-// power of two: lists of pages grow with a text, and what lies behind them stays where it is, so
+// power of two: lists grow, and what follows them stays where it is, so
 // that launches of one token are those of the next.
 func table[T any](x *encoder, items []T) int {
 	at, room := len(x.tables), leastTable

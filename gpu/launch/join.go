@@ -29,7 +29,7 @@ func (x *encoder) join(ops []gpu.Op) int {
 	return 0
 }
 
-// extent is the addresses of an operand, from its first byte to behind its last. Operands of
+// extent is the addresses of an operand, from its first byte to the one past its last. Operands of
 // different buffers that are one memory overlap, too.
 type extent struct{ from, to uint64 }
 

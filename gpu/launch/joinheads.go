@@ -36,7 +36,7 @@ type headVectors struct {
 	x              gpu.View
 	vectors        int // known from a norm before the rows are
 	row, head      int // strides, float32s; row is known when heads is
-	heads, dim     int // heads is 0 as long as it is not known
+	heads, dim     int // heads is 0 until it is known
 	norm           int // channels
 	eps            float32
 	w, turns, copy gpu.View
@@ -50,7 +50,7 @@ type headVectors struct {
 // headJoin collects operations on heads' vectors that can be one launch.
 type headJoin struct {
 	set         [headSets]headVectors
-	sets, rows  int // rows is 0 as long as it is not known
+	sets, rows  int // rows is 0 until it is known
 	interleaved bool
 	rotated     bool
 	append      *gpu.AppendKV
@@ -78,7 +78,7 @@ func (x *encoder) joinHeads(ops []gpu.Op) int {
 	return n
 }
 
-// take adds an operation, if it is one of those and follows what the vectors have behind them.
+// take adds an operation, if it is one of those and may follow what was taken before.
 func (h *headJoin) take(op gpu.Op) bool {
 	switch o := op.(type) {
 	case *gpu.RMSNorm:
@@ -113,8 +113,8 @@ func (h *headJoin) add() *headVectors {
 	return &h.set[h.sets-1]
 }
 
-// are reports whether s are vectors of so many heads, rows with this stride, and of more heads than
-// one with that.
+// are reports whether s has this many heads and rows, with these strides; head does not matter if
+// there is one head.
 func (s *headVectors) are(rows, heads, row, head int) bool {
 	if s.heads == 0 {
 		return s.vectors == rows*heads && row == heads*s.head && (heads == 1 || head == s.head)

@@ -74,7 +74,7 @@ func (x *encoder) limbRows(r *limbRows) {
 
 type limbSplitParams struct{ rows, cols, xStride, _ uint32 }
 
-// splitLimbs makes limbs of rows in scratch memory from byte *at on, and moves *at behind them.
+// splitLimbs makes limbs of rows in scratch memory from byte *at on, and moves *at past them.
 func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int) {
 	groups := cols / d[1]
 	r.limbs, r.sums, r.split = x.reserve(at, ceil(3*r.rows*cols, 4)), x.reserve(at, 2*r.rows*groups), true
@@ -85,16 +85,16 @@ func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int
 	x.end(256, ceil(4*r.rows*groups, 256))
 }
 
-// lastSplit is rows whose limbs lie in scratch memory: no operation but products of the same rows
-// has come since.
+// lastSplit is rows whose limbs are in scratch memory: since then there were only products of the
+// same rows.
 type lastSplit struct {
 	rows        limbRows
 	cols, group int
 	next        int // the operation that may use them, too
 }
 
-// splitOnce is splitLimbs for a launch of so many operations that begins with a product, unless the
-// launch before it has multiplied the same rows, which it has not changed.
+// splitOnce is splitLimbs for a launch of n operations that begins with a product, unless the launch
+// before multiplied the same rows and did not change them.
 func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
 	l := &x.lastSplit
 	if l.rows.split && l.next == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
@@ -117,8 +117,8 @@ type limbShape struct {
 	split bool
 }
 
-// limbShapeOf returns that for so many rows, and tiles of 16 rows of the matrix. Limbs of few rows
-// each warp makes for itself: a kernel that does it once costs a launch.
+// limbShapeOf returns the shape for a number of rows and of tiles of 16 rows of the matrix. If there
+// are few rows, each warp makes its own limbs: a kernel that makes them once costs a launch.
 func limbShapeOf(rows, tiles int) limbShape {
 	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= limbWide), split: rows > 4}
 	switch {
@@ -159,7 +159,7 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 }
 
 // limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch
-// of so many operations.
+// of n operations.
 func (x *encoder) limbInputs(o *gpu.MatMul, split bool, operations int) (limbRows, [4]int) {
 	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
 	d := limbDefines(o.W.Format, wideProduct(o))
@@ -177,8 +177,8 @@ func (x *encoder) limbParts(all []*gpu.MatMul) {
 	}
 }
 
-// limbParams binds what the kernel has to know of the products. It returns how many threadgroups of
-// so many tiles they take.
+// limbParams binds the kernel's parameters of the products. It returns how many threadgroups they
+// take, each of the given number of tiles.
 func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 	o := all[0]
 	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})

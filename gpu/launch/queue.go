@@ -20,15 +20,15 @@ type submitted struct {
 // ticket is the completion of one Submit.
 type ticket = gpu.Pending[submitted]
 
-// queue encodes Commands one after the other in a goroutine of its own, or, of a back end that only
-// takes note of work, in that of Submit. It has no bound: Submit never waits.
+// queue encodes Commands one after the other: in its own goroutine, or, for an Asynchronous back
+// end, in Submit. It is unbounded: Submit never waits.
 type queue struct {
 	d       *Device
 	tickets gpu.Tickets[submitted]
 
 	encoding sync.Mutex // held while x is in use
-	// of an Asynchronous back end: whoever submits encodes; else nil, and the queue's goroutine has
-	// one
+	// for an Asynchronous back end, whose Submit encodes; else nil, and the queue's goroutine has
+	// its own
 	x *encoder
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type queue struct {
 	inFlight int       // encoded, not done
 	closed   bool
 	watch    func(bool)
-	wake     chan struct{} // one token says: look at waiting or closed
+	wake     chan struct{} // a value means: look at waiting and closed
 	ended    chan error    // of the goroutine
 
 	watching sync.Mutex // orders calls of watch; taken before mu
@@ -71,8 +71,8 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	return q, nil
 }
 
-// Watch makes the queue tell when it works, see gpu.Watched. Where several Submits are in flight,
-// the next one's work begins when the one's before it ends.
+// Watch makes the queue report when it works, see gpu.Watched. If several Submits are in flight,
+// the work of one begins when the work of the one before it ends.
 func (q *queue) Watch(f func(working bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +170,7 @@ func (q *queue) serve(began chan<- error) {
 	}
 }
 
-// take returns the oldest ticket, or nil and whether there will be no more.
+// take returns the oldest ticket, or nil and whether the queue is closed.
 func (q *queue) take() (t *ticket, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -199,7 +199,7 @@ func (q *queue) run(x *encoder, t *ticket) {
 	x.stream.Commit(t.Of.complete)
 }
 
-// complete ends t: the back end's word of what was committed with it.
+// complete ends t, as the back end reports.
 func (q *queue) complete(t *ticket, ns int64, err error) {
 	err = errors.Join(t.Of.failed, err)
 	if err != nil {

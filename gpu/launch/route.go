@@ -18,7 +18,7 @@ type routeParams struct {
 
 func (x *encoder) route(o *gpu.Route) error {
 	if o.Experts > mostExperts || o.TopK > mostExperts/2 {
-		return fmt.Errorf("%d picks of %d experts, the kernel serves %d of %d", o.TopK, o.Experts, mostExperts/2, mostExperts)
+		return fmt.Errorf("%d picks of %d experts; the kernel serves at most %d of %d", o.TopK, o.Experts, mostExperts/2, mostExperts)
 	}
 	r := &o.Rule
 	x.begin(o, "route", o.Experts, o.TopK, flag(r.Sigmoid), flag(r.NormTopK), flag(!o.Bias.IsZero()), flag(o.Rows == 1))
@@ -54,7 +54,7 @@ type jobTables struct {
 // jobTables says where the lists of an operation lie, and takes the memory.
 func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	pairs := rows * topK
-	switch { // how many pairs an expert has nobody knows here: as many as if all were wanted alike
+	switch { // how many pairs an expert has is not known here: assume that all are picked alike
 	case limbs && rows > limbFew && pairs > limbFew*experts:
 		t.xrows = limbMany
 	case limbs: // jobs with fewer cost less
@@ -73,7 +73,7 @@ func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 func (x *encoder) jobs(o *gpu.Experts) (t jobTables, err error) {
 	pairs, experts := o.Rows*o.TopK, len(o.Table.Experts)
 	if experts > mostExperts {
-		return t, fmt.Errorf("a table of %d experts, the kernel serves %d", experts, mostExperts)
+		return t, fmt.Errorf("a table of %d experts; the kernel serves at most %d", experts, mostExperts)
 	}
 	first := &o.Table.Experts[0]
 	t = x.jobTables(o.Rows, o.TopK, experts, x.limbs(first.Gate.Format) && x.limbs(first.Up.Format) && x.limbs(first.Down.Format))

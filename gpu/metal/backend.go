@@ -14,10 +14,10 @@ import (
 // simdWidth is the lanes of a simdgroup that the kernels are written for.
 const simdWidth = 32
 
-// preamble goes before every source. What kernels fuse they say by fma: a compiler that contracts
-// as it likes does so in one specialisation of a kernel and not in another, and then the bits of a
-// row depend on how many travel together. Compile options turn fast mathematics off, but have
-// nothing for this.
+// preamble goes before every source. Kernels write fma where they fuse. A compiler that contracts
+// on its own does so in one specialisation of a kernel and not in another, and then the bits of a
+// row depend on how many rows travel together. Compile options turn fast mathematics off, but not
+// this.
 const preamble = "#pragma METAL fp contract(off)\n"
 
 // backend is one GPU.
@@ -36,8 +36,7 @@ type backend struct {
 
 var _ launch.Asynchronous = (*backend)(nil)
 
-// Asynchronous says that Submit may encode: a launch is a line in a table, and a Commit one call of
-// C.
+// Asynchronous lets Submit encode: a launch is a line in a table, and a Commit one call of C.
 func (b *backend) Asynchronous() {}
 
 // pipeline is a kernel that is compiled.
@@ -47,8 +46,8 @@ type pipeline struct {
 	args int
 }
 
-// newDevice returns a device that computes with a GPU, which it closes when it is closed, and also
-// where it fails.
+// newDevice returns a device that computes with a GPU. It closes the GPU when it is closed, or if
+// it fails.
 func newDevice(sys system) (*Device, error) {
 	b, err := newBackend(sys)
 	if err != nil {
@@ -61,7 +60,7 @@ func newDevice(sys system) (*Device, error) {
 	return &Device{d, int64(b.facts.workingSet)}, nil
 }
 
-// newBackend takes a GPU over, which it closes, also where it fails.
+// newBackend takes over a GPU, which it closes, even if it fails.
 func newBackend(sys system) (*backend, error) {
 	b := &backend{sys: sys, facts: sys.facts()}
 	if err := b.check(); err != nil {
@@ -84,7 +83,7 @@ func newBackend(sys system) (*backend, error) {
 	return b, nil
 }
 
-// check says what of the GPU or the system is too old.
+// check reports what is too old about the GPU or the system.
 func (b *backend) check() error {
 	switch {
 	case b.facts.residencySets == 0:
@@ -98,7 +97,7 @@ func (b *backend) check() error {
 // Name says what it is: "metal (Apple M3 Max)".
 func (b *backend) Name() string { return fmt.Sprintf("metal (%s)", b.sys.name()) }
 
-// Compile makes a pipeline of a kernel and holds the GPU against what the kernel was written for.
+// Compile makes a pipeline of a kernel and checks that the GPU is what the kernel was written for.
 func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, error) {
 	return b.compile(k, m)
 }
@@ -118,7 +117,7 @@ func (b *backend) compile(k launch.Kernel, m *msl.Module) (*pipeline, error) {
 	case c.width != simdWidth:
 		why = fmt.Sprintf("this GPU's simdgroups have %d threads (threadExecutionWidth), the kernels are written for %d", c.width, simdWidth)
 	case c.maxThreads < kernel.MaxThreads:
-		why = fmt.Sprintf("this GPU runs it with at most %d threads in a threadgroup (maxTotalThreadsPerThreadgroup), it wants %d", c.maxThreads, kernel.MaxThreads)
+		why = fmt.Sprintf("this GPU runs it with at most %d threads in a threadgroup (maxTotalThreadsPerThreadgroup), but it needs %d", c.maxThreads, kernel.MaxThreads)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +133,8 @@ func (b *backend) compile(k launch.Kernel, m *msl.Module) (*pipeline, error) {
 	return p, nil
 }
 
-// Close gives everything back. While streams are open or memory is not released it is an error and
-// the device stays open.
+// Close releases everything. While streams are open or memory is not released it returns an error
+// and the device stays open.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	if b.closed {

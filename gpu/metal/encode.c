@@ -24,15 +24,17 @@ enum {
 extern id MTLCreateSystemDefaultDevice(void);
 extern id MTLCopyAllDevices(void);
 
-// Of the runtime, as clang's documents on automatic reference counting and on the layout of blocks have them.
+// Of the runtime, as clang's documents on automatic reference counting and on the layout of blocks
+// have them.
 extern void *objc_autoreleasePoolPush(void);
 extern void objc_autoreleasePoolPop(void *pool);
 extern void *_NSConcreteStackBlock[];
 
 #include "messages.h"
 
-// The type of a function and a selector for each message: send calls the method with its very types. The call goes by a variable, for gcc refuses to call a
-// function that it knows with other types.
+// The type of a function and a selector for each message: send calls the method with its very
+// types. The call goes by a variable, for gcc refuses to call a function that it knows with other
+// types.
 static void (*message)(void);
 #define MESSAGE(protocol, name, selector, result, types) \
   typedef result(*name##_method) types;                  \
@@ -48,8 +50,9 @@ static void register_selectors(void) {
 #undef MESSAGE
 }
 
-// metal_device returns the system's GPU, retained, or NULL. It is to be called before the others. MTLCreateSystemDefaultDevice has none for processes without
-// a window server, such as those begun over ssh.
+// metal_device returns the system's GPU, retained, or NULL. It is to be called before the others.
+// MTLCreateSystemDefaultDevice has none for processes without a window server, such as those begun
+// over ssh.
 void *metal_device(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, register_selectors);
@@ -75,15 +78,16 @@ void metal_describe(void *device, metal_facts *facts) {
   facts->working_set = send(working_set_size, device);
 }
 
-// metal_wrap makes a buffer of memory without a copy; memory and length are multiples of a page. It returns the buffer, retained, or NULL, and the address that
-// kernels have it at.
+// metal_wrap makes a buffer of memory without a copy; memory and length are multiples of a page. It
+// returns the buffer, retained, or NULL, and the address that kernels have it at.
 void *metal_wrap(void *device, uintptr_t memory, uint64_t length, uint64_t options, uint64_t *address) {
   id buffer = send(wrap_bytes, device, (void *)memory, (NSUInteger)length, (NSUInteger)options, NULL);
   *address = buffer == NULL ? 0 : send(gpu_address, buffer);
   return buffer;
 }
 
-// A block that writes its ticket to a file descriptor, as the compiler would lay it out: nothing in it needs copying or disposing of.
+// A block that writes its ticket to a file descriptor, as the compiler would lay it out: nothing in
+// it needs copying or disposing of.
 struct told_block {
   void *isa;
   int flags, reserved;
@@ -117,9 +121,11 @@ static void bind(id encoder, const metal_launch *l, const metal_arg *args, const
   }
 }
 
-// metal_submit encodes n launches, one after the other, into one command buffer, commits it and returns it, retained; NULL if there is none to be had. The
-// encoder is a concurrent one with a barrier between launches, and a fence orders it after those of earlier command buffers: Metal tracks no hazards of these
-// buffers, for kernels reach most of them by addresses that it does not see.
+// metal_submit encodes n launches, one after the other, into one command buffer, commits it and
+// returns it, retained; NULL if there is none to be had. The encoder is a concurrent one with a
+// barrier between launches, and a fence orders it after those of earlier command buffers: Metal
+// tracks no hazards of these buffers, for kernels reach most of them by addresses that it does not
+// see.
 void *metal_submit(const metal_target *target, const metal_launch *launches, uint64_t n, const metal_arg *args, const uint8_t *constants, uint64_t ticket) {
   void *pool = objc_autoreleasePoolPush();
   id buffer = send(command_buffer, (id)target->queue);

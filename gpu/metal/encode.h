@@ -1,5 +1,5 @@
-// What package metal asks of Metal in C. Plain C with objc_msgSend, so that Linux builds and runs it against a runtime of its own in the tests. encode.c says
-// what the functions do.
+// What package metal asks of Metal in C. Plain C with objc_msgSend, so that Linux builds and runs
+// it against a runtime of its own in the tests. encode.c says what the functions do.
 #ifndef MOEFLUX_METAL_ENCODE_H
 #define MOEFLUX_METAL_ENCODE_H
 
@@ -13,7 +13,8 @@ typedef struct {
   uint32_t first, count;
 } metal_launch;
 
-// One argument: a buffer from offset on, or, without a buffer, length bytes of the constants from offset on.
+// One argument: a buffer from offset on, or, without a buffer, length bytes of the constants from
+// offset on.
 typedef struct {
   uintptr_t buffer;  // id<MTLBuffer>
   uint64_t offset;

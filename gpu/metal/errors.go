@@ -49,7 +49,7 @@ type CommandError struct {
 func (e *CommandError) Error() string {
 	name := commandErrors[e.Code]
 	if name == "" {
-		name = "which this program does not know"
+		name = "unknown to this program"
 	}
 	return fmt.Sprintf("metal: %s: error %d, %s: %s", e.Doing, e.Code, name, e.Text)
 }

@@ -71,9 +71,9 @@ func (b *backend) newMemory(n int) (*memory, error) {
 	return m, nil
 }
 
-// outOfMemory says that there is no room for n bytes.
+// outOfMemory reports that there is no room for n bytes.
 func (b *backend) outOfMemory(n int, more string) error {
-	return fmt.Errorf("metal: %w: %d bytes asked in one piece; %s gives at most %d in one, and is meant to use %d in all%s",
+	return fmt.Errorf("metal: %w: %d bytes asked in one piece; %s gives at most %d in one piece and should use %d in all%s",
 		gpu.ErrOutOfMemory, n, b.sys.name(), b.facts.maxBuffer, b.facts.workingSet, more)
 }
 

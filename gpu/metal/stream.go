@@ -64,7 +64,7 @@ func (b *backend) NewStream() (launch.Stream, error) {
 	}
 	told, telling, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("metal: a pipe for what is done: %w", err)
+		return nil, fmt.Errorf("metal: the completion pipe: %w", err)
 	}
 	queue, fence, err := b.sys.newQueue()
 	if err != nil {
@@ -152,10 +152,10 @@ func (s *stream) Launch(lp launch.Pipeline, l *launch.Launch) error {
 	return nil
 }
 
-// refuses says why Metal would not take a launch; "" if it does.
+// refuses returns why Metal would not take a launch, or "" if it would.
 func (p *pipeline) refuses(l *launch.Launch) string {
 	if l.Threads > p.maxThreads {
-		return fmt.Sprintf("this GPU runs it with at most %d threads in a threadgroup (maxTotalThreadsPerThreadgroup), it is launched with %d", p.maxThreads, l.Threads)
+		return fmt.Sprintf("this GPU runs it with at most %d threads in a threadgroup (maxTotalThreadsPerThreadgroup), but it is launched with %d", p.maxThreads, l.Threads)
 	}
 	if len(l.Args) != p.args || p.args > maxArgs {
 		return fmt.Sprintf("%d arguments, want %d, at most %d are possible", len(l.Args), p.args, maxArgs)
@@ -172,7 +172,7 @@ func (p *pipeline) refuses(l *launch.Launch) string {
 	return ""
 }
 
-// CopyIn copies src to dst by way of staging memory: dst may be in use by launches before.
+// CopyIn copies src to dst by way of staging memory: earlier launches may still use dst.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	x := s.record()
 	mem, in, at, err := x.staging.Take(&s.b.spare, len(src))
@@ -183,8 +183,8 @@ func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	return s.transfer("copy_memory", len(src), piece{in, at}, piece{dst.(*memory), offset})
 }
 
-// CopyOut copies from src to dst by way of staging memory: launches behind it may write to src
-// before the host comes to look.
+// CopyOut copies from src to dst by way of staging memory: later launches may write to src before
+// the host reads it.
 func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 	x := s.record()
 	mem, in, at, err := x.staging.Take(&s.b.spare, len(dst))
@@ -215,7 +215,7 @@ func (s *stream) Commit(done func(ns int64, err error)) {
 	s.line.Add(x)
 }
 
-// finish waits for a batch, brings what it copied out to its place, and tells.
+// finish waits for a batch, copies its downloads to their places, and reports completion.
 func (s *stream) finish(x *batch) {
 	ns, err := s.await(x)
 	x.staging.Return(&s.b.spare, err == nil)
@@ -253,7 +253,7 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 	return ns, &CommandError{Doing: x.doing(), Code: r.code, Text: string(text)}
 }
 
-// doing says what a batch did, for the error of a kernel that failed.
+// doing describes a batch for the error of a kernel that failed.
 func (x *batch) doing() string {
 	var names []string
 	for _, p := range x.pipelines {

@@ -66,7 +66,7 @@ type system interface {
 	// newQueue makes a command queue, whose command buffers have what is wrapped resident, and a
 	// fence.
 	newQueue() (queue, fence object, err error)
-	// submit is metal_submit; nil if there is no command buffer to be had.
+	// submit is metal_submit; nil if Metal gives no command buffer.
 	submit(to *target, t *table, ticket uint64) (commandBuffer object)
 	// finish is metal_finish.
 	finish(commandBuffer object, r *result)

@@ -55,7 +55,7 @@ func Open() (*Device, error) {
 func openSystem() (s *gpuSystem, err error) {
 	p := C.metal_device()
 	if p == nil {
-		return nil, fmt.Errorf("metal: the system shows %w that programs may use", ErrNoDevice)
+		return nil, fmt.Errorf("metal: %w that programs may use", ErrNoDevice)
 	}
 	s = &gpuSystem{device: metal.DeviceObject{Object: objc.ObjectFrom(p)}}
 	C.metal_describe(p, (*C.metal_facts)(unsafe.Pointer(&s.what)))

@@ -1,4 +1,5 @@
-// Copies within the device's memory, in the order of the launches, and clearing. UNIT is the type that is copied: what the places and the length allow.
+// Copies within the device's memory, in the order of the launches, and clearing. UNIT is the type
+// that is copied: what the places and the length allow.
 #include <metal_stdlib>
 using namespace metal;
 

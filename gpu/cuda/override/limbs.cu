@@ -1,21 +1,25 @@
 // Products of affine matrices with rows of float32, exactly added up by the integer tensor cores.
 //
-// Within a quantisation group of the weights (GROUP inputs) a row x is whole numbers of 24 bits times a power of two: n = rint(x·2^(22-e)), where
-// 2^e <= max|x| < 2^(e+1). An input errs by half a unit, 2^(e-23), which is at most 2^-23 of the group's largest: that is how a float32
-// sum would round where all inputs are alike, and more where one is far larger than the others. The three bytes of n are limbs, the upper one signed, which are multiplied by codes of 8 bits or less and summed without any
-// rounding. So which unit does it, in which order and in the company of which rows, changes nothing. What is rounded is done by the same instructions
-// in the same order in all kernels here:
+// Within a quantisation group of the weights (GROUP inputs) a row x is whole numbers of 24 bits
+// times a power of two: n = rint(x·2^(22-e)), where 2^e <= max|x| < 2^(e+1). An input errs by half
+// a unit, 2^(e-23), which is at most 2^-23 of the group's largest: that is how a float32 sum would
+// round where all inputs are alike, and more where one is far larger than the others. The three
+// bytes of n are limbs, the upper one signed, which are multiplied by codes of 8 bits or less and
+// summed without any rounding. So which unit does it, in which order and in the company of which
+// rows, changes nothing. What is rounded is done by the same instructions in the same order in all
+// kernels here:
 //
 //   d      = a·2^-6 + (b·2^-14 + c·2^-22)       a, b, c the limbs' sums
 //   term   = fma(scale, d, bias·n)              n = 2^-22·Σn
 //   slice  = fma(2^e, term, slice)              over the groups of a slice, ascending
 //   result = (slice_0 + slice_1) + …            over the slices, whose number follows from the matrix, see product.cu
 //
-// The largest input of a group below 2^-105 counts as that, and what is then below 2^-128 as 0; a group with an input that is not finite makes the row's
-// results NaN.
+// The largest input of a group below 2^-105 counts as that, and what is then below 2^-128 as 0; a
+// group with an input that is not finite makes the row's results NaN.
 //
-// #define lines: BITS 2, 4 or 8, GROUP 32, 64 or 128, LAYOUT 0 rows or 1 panels of 16 rows (model/quant), WIDE 1 where operands' places allow
-// vectors to be loaded. It needs the integer tensor cores of sm_80.
+// #define lines: BITS 2, 4 or 8, GROUP 32, 64 or 128, LAYOUT 0 rows or 1 panels of 16 rows
+// (model/quant), WIDE 1 where operands' places allow vectors to be loaded. It needs the integer
+// tensor cores of sm_80.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -23,8 +27,9 @@ typedef unsigned long long u64;
 
 #define FN __device__ __forceinline__
 
-// What every kernel does first: one of sm_90 and later may begin while those before it in a graph still run. It lets the next one be set up, too, and
-// waits: those before it are over then, with all that they waited for themselves, and their results are visible. Parameters are not restricted
+// What every kernel does first: one of sm_90 and later may begin while those before it in a graph
+// still run. It lets the next one be set up, too, and waits: those before it are over then, with
+// all that they waited for themselves, and their results are visible. Parameters are not restricted
 // pointers: the compiler could read ahead of the wait.
 FN void begin() {
 #if __CUDA_ARCH__ >= 900
@@ -34,16 +39,19 @@ FN void begin() {
 
 #define ALL 0xffffffffu
 
-// A chunk is what a step of one or two tensor core instructions takes; a lane has a quarter of it, inputs next to each other, PIECES times 4.
+// A chunk is what a step of one or two tensor core instructions takes; a lane has a quarter of it,
+// inputs next to each other, PIECES times 4.
 #define CHUNK (GROUP < 64 ? 32 : 64)
 #define CHUNKS (GROUP / CHUNK)
 #define PIECES (CHUNK / 16)
-// Words of a chunk's codes that a lane loads of each of its two rows: its own, or with codes of 2 bits and a chunk of 32 half of one.
+// Words of a chunk's codes that a lane loads of each of its two rows: its own, or with codes of 2
+// bits and a chunk of 32 half of one.
 #define LANE_WORDS (CHUNK * BITS / 128 > 0 ? CHUNK * BITS / 128 : 1)
 #define CHUNK_WORDS (CHUNK * BITS / 32)
 #define GROUP_WORDS (GROUP * BITS / 32)
 
-// A row's limbs in memory: for each group the upper, the middle and the lower bytes of its inputs. Beside them for each group 2^e and n.
+// A row's limbs in memory: for each group the upper, the middle and the lower bytes of its inputs.
+// Beside them for each group 2^e and n.
 #define RECORD (3 * GROUP)
 
 struct Weights {
@@ -52,7 +60,8 @@ struct Weights {
   const u16* biases;
 };
 
-// Where a lane finds its two rows of a tile of 16: 2g and 2g+1 of a panel, g and g+8 of rows, g = lane/4.
+// Where a lane finds its two rows of a tile of 16: 2g and 2g+1 of a panel, g and g+8 of rows, g =
+// lane/4.
 struct Tile {
   const u32* codes[2];
   const u16* scales[2];
@@ -115,7 +124,8 @@ FN uint2 load2(const u32* p, bool there) {
   return v;
 }
 
-// Moves a tile to a later group. Groups are counted from there: a small number that the compiler knows needs no address of its own.
+// Moves a tile to a later group. Groups are counted from there: a small number that the compiler
+// knows needs no address of its own.
 FN void advance(Tile& a, u32 groups) {
   const u64 width = LAYOUT == 1 ? 16u : 1u;
 #pragma unroll
@@ -188,7 +198,8 @@ FN u32 piece(const u32 (&w)[LANE_WORDS], u32 m, u32 t) {
 #endif
 }
 
-// Makes limbs of a row's group, of which the 4 lanes with one lane/4 have a quarter each, see CHUNK. Without it, they are of zeros.
+// Makes limbs of a row's group, of which the 4 lanes with one lane/4 have a quarter each, see
+// CHUNK. Without it, they are of zeros.
 FN void split(Limbs& b, const float* x, u32 t, bool there) {
   float v[CHUNKS][4 * PIECES];
 #pragma unroll
@@ -239,7 +250,8 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
   b.sum = (float)sum * 2.384185791015625e-07f;
 }
 
-// Reads a lane's part of the limbs of a row's group; record is in any memory. Unless it is there, they are zeros.
+// Reads a lane's part of the limbs of a row's group; record is in any memory. Unless it is there,
+// they are zeros.
 FN void fetch(Limbs& b, const u8* record, u32 t, bool there) {
 #pragma unroll
   for (u32 l = 0; l < 3; l++) {
@@ -257,8 +269,9 @@ FN void fetch(Limbs& b, const u8* record, u32 t, bool there) {
   }
 }
 
-// The sums of 16 rows' codes times the limbs of 8 columns: a lane has those of rows g and g+8 with columns 2t and 2t+1. They begin as the bits of
-// a float, so that adding up integers counts up its significand: no conversion is needed, and limbs' weights are the exponents.
+// The sums of 16 rows' codes times the limbs of 8 columns: a lane has those of rows g and g+8 with
+// columns 2t and 2t+1. They begin as the bits of a float, so that adding up integers counts up its
+// significand: no conversion is needed, and limbs' weights are the exponents.
 struct Sums {
   u32 v[3][4];
 };

@@ -1,5 +1,6 @@
-// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the other the ups. GATED 0: y[pair, o] = W[o]·x,
-// WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have at most XROWS pairs, 8 or 32. Grid: TILES tiles, jobs.
+// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the
+// other the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have
+// at most XROWS pairs, 8 or 32. Grid: TILES tiles, jobs.
 #define KINDS (1 + GATED)
 #define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
 #include "product.cu"

@@ -1,4 +1,5 @@
-// Y = X·Wᵀ + bias, XROWS rows of X a threadgroup: 1, 2, 4 or a multiple of 8. Grid: TILES tiles of all parts, rows by XROWS.
+// Y = X·Wᵀ + bias, XROWS rows of X a threadgroup: 1, 2, 4 or a multiple of 8. Grid: TILES tiles of
+// all parts, rows by XROWS.
 #define KINDS 1
 #define RESIDENT (XROWS > 16 ? 8 : 16)
 #include "product.cu"

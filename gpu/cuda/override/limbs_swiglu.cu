@@ -1,5 +1,6 @@
-// The products of a gate and an up, of one shape, and y = silu(gate)·up. All three are written, y last: it may be one of the others. PARTS is 2; the first half
-// of the warps has the gates, the other the ups. Grid: tiles of a matrix, rows by XROWS: 1, 2, 4 or a multiple of 8.
+// The products of a gate and an up, of one shape, and y = silu(gate)·up. All three are written, y
+// last: it may be one of the others. PARTS is 2; the first half of the warps has the gates, the
+// other the ups. Grid: tiles of a matrix, rows by XROWS: 1, 2, 4 or a multiple of 8.
 #define TILES 1
 #define KINDS 2
 #define RESIDENT 16

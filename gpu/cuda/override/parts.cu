@@ -1,5 +1,6 @@
-// The matrices of one launch: the same X times PARTS matrices of one format, 1 to 4, one behind the other along the grid. Each is five parameters, in
-// this order, so that chains of launches are told apart by them as by all memory; what is a number stands in MatMulParams.
+// The matrices of one launch: the same X times PARTS matrices of one format, 1 to 4, one after the
+// other along the grid. Each is five parameters, in this order, so that chains of launches are told
+// apart by them as by all memory; what is a number stands in MatMulParams.
 #define PART_PARAMS(i) const u8 *codes##i, const u16 *scales##i, const u16 *biases##i, const float *bias##i, float *y##i
 #if PARTS == 1
 #define ALL_PARTS PART_PARAMS(0)

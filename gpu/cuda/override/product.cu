@@ -1,11 +1,14 @@
-// Products of tiles of matrices with rows. A warp has TILES tiles of 16 rows of a matrix in one slice of their inputs, a threadgroup of WARPS warps all
-// slices. INPUTS is the matrix's columns: a slice's length is known then, and what no slice needs is not there.
+// Products of tiles of matrices with rows. A warp has TILES tiles of 16 rows of a matrix in one
+// slice of their inputs, a threadgroup of WARPS warps all slices. INPUTS is the matrix's columns: a
+// slice's length is known then, and what no slice needs is not there.
 //
-// A tensor core instruction multiplies 8 columns. With N < 8 rows of X they are N rows in each of 8/N groups, so that a pass takes 8/N groups and
-// converts, scales and adds up once; in the pass for a group the other groups' columns are 0. More rows are C times 8: codes are loaded and taken
+// A tensor core instruction multiplies 8 columns. With N < 8 rows of X they are N rows in each of
+// 8/N groups, so that a pass takes 8/N groups and converts, scales and adds up once; in the pass
+// for a group the other groups' columns are 0. More rows are C times 8: codes are loaded and taken
 // apart once for all.
 //
-// #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split has made; XROWS, the most rows of a threadgroup.
+// #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split
+// has made; XROWS, the most rows of a threadgroup.
 #include "limbs.cu"
 
 // Rows of X: where lanes find row r.
@@ -17,12 +20,14 @@ struct Rows {
 
 #define GROUPS (INPUTS / GROUP)
 #define SLICES_MOST ((GROUPS + 7) / 8 < 8 ? (GROUPS + 7) / 8 : 8)
-#define EACH ((GROUPS + SLICES_MOST - 1) / SLICES_MOST)  // groups of a slice, the last may have fewer
+// groups of a slice, the last may have fewer
+#define EACH ((GROUPS + SLICES_MOST - 1) / SLICES_MOST)
 #define SLICES ((GROUPS + EACH - 1) / EACH)
 #define WARPS (SLICES * KINDS)  // KINDS of matrices
 
-// How many groups ahead of those that are multiplied a tile's codes are loaded, and how many warps are to share a processor: what registers hold
-// keeps memory at work. docs/experiments.md has the figures.
+// How many groups ahead of those that are multiplied a tile's codes are loaded, and how many warps
+// are to share a processor: what registers hold keeps memory at work. docs/experiments.md has the
+// figures.
 #define AHEAD_WORDS (CHUNKS * 2 * LANE_WORDS * TILES / (XROWS == 1 ? 2 : 1))
 #define AHEAD_MOST (AHEAD_WORDS <= 4 ? 8 : AHEAD_WORDS <= 8 ? 4 : AHEAD_WORDS <= 16 ? 2 : 1)
 #define AHEAD (AHEAD_MOST < EACH ? AHEAD_MOST : EACH)
@@ -95,8 +100,8 @@ FN void add_pass(float (&acc)[TILES][2][2], const Sums (&d)[TILES], const Limbs&
   }
 }
 
-// The sums over a slice, the left groups from where tiles and rows stand: acc[c][tile][i][slot], i is the row 2t+i of rows[c], of 1 row 0. There
-// is more than one of rows only with N = 8.
+// The sums over a slice, the left groups from where tiles and rows stand: acc[c][tile][i][slot], i
+// is the row 2t+i of rows[c], of 1 row 0. There is more than one of rows only with N = 8.
 template <int N, int C>
 FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C], u32 left, u32 lane) {
   const u32 mine = (lane >> 2) / N, t = lane & 3u;  // the group of my column in a pass
@@ -155,7 +160,8 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
   }
 }
 
-// Adds up a warp's slice and leaves it in part[warp][(row of X·TILES + tile)·16 + row of the tile], for every thread to read.
+// Adds up a warp's slice and leaves it in part[warp][(row of X·TILES + tile)·16 + row of the tile],
+// for every thread to read.
 #define PART (XROWS * TILES * 16)
 template <int N, int C>
 FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C], u32 slice_of_warp) {
