@@ -78,28 +78,28 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// within says where in a list the error lies, if there is one.
+// within adds to the error, if there is one, where in a list it was found.
 func (c *checker) within(list string, i int) {
 	if c.err != nil {
 		c.err.Why = fmt.Sprintf("%s %d: %s", list, i, c.err.Why)
 	}
 }
 
-// positive wants n > 0.
+// positive requires n > 0.
 func (c *checker) positive(name string, n int) {
 	if c.err == nil && n <= 0 {
 		c.fail("%s is %d, want at least 1", name, n)
 	}
 }
 
-// divides wants a to be a multiple of b, both positive.
+// divides requires a to be a multiple of b, both positive.
 func (c *checker) divides(nameA string, a int, nameB string, b int) {
 	if c.err == nil && a%b != 0 {
 		c.fail("%s %d does not divide into %s %d", nameA, a, nameB, b)
 	}
 }
 
-// eps wants a finite number that is not negative.
+// eps requires a finite number that is not negative.
 func (c *checker) eps(e float32) {
 	if c.err == nil && !(e >= 0 && e <= math.MaxFloat32) {
 		c.fail("eps is %v, want a finite number that is not negative", e)
@@ -114,7 +114,7 @@ type span struct {
 
 func (s span) bytes() int { return sum(product(s.rows-1, s.stride), s.width) }
 
-// bytes wants n bytes at v, aligned to align, inside v's buffer.
+// bytes requires n bytes at v, aligned to align, inside v's buffer.
 func (c *checker) bytes(name string, v View, n, align int) span {
 	s := span{v, 1, n, n}
 	if c.err != nil {
@@ -134,17 +134,17 @@ func (c *checker) bytes(name string, v View, n, align int) span {
 	return s
 }
 
-// floats wants n float32 at v.
+// floats requires n float32 at v.
 func (c *checker) floats(name string, v View, n int) span {
 	return c.bytes(name, v, product(n, 4), 4)
 }
 
-// dense wants float32 [rows, dim] at v.
+// dense requires float32 [rows, dim] at v.
 func (c *checker) dense(name string, v View, rows, dim int) span {
 	return c.floats(name, v, product(rows, dim))
 }
 
-// strided wants rows rows of dim float32, stride apart.
+// strided requires rows rows of dim float32, stride apart.
 func (c *checker) strided(name string, v View, rows, dim, stride int) span {
 	if c.err == nil && stride < dim {
 		c.fail("%s: stride %d is smaller than a row of %d", name, stride, dim)
@@ -153,7 +153,7 @@ func (c *checker) strided(name string, v View, rows, dim, stride int) span {
 	return span{v, rows, product(stride, 4), product(dim, 4)}
 }
 
-// heads wants vectors (row, head) of dim float32 at row·rowStride + head·headStride.
+// heads requires vectors (row, head) of dim float32 at row·rowStride + head·headStride.
 func (c *checker) heads(name string, v View, rows, heads, dim, rowStride, headStride int) span {
 	width := dim
 	if heads > 1 {
@@ -165,7 +165,7 @@ func (c *checker) heads(name string, v View, rows, heads, dim, rowStride, headSt
 	return c.strided(name, v, rows, width, rowStride)
 }
 
-// matrix wants a matrix of a shape and format that kernels serve, complete and inside its buffers.
+// matrix requires a shape and format that kernels serve, and a matrix that lies inside its buffers.
 func (c *checker) matrix(name string, m *Matrix) {
 	if c.err != nil {
 		return
@@ -200,8 +200,8 @@ func (c *checker) matrix(name string, m *Matrix) {
 	}
 }
 
-// weightLayout returns how many bytes a row of m has, whose format is valid, how many inputs share
-// a scale, 0 if there are none, and the alignment: codes lie in 32-bit words.
+// weightLayout returns how many bytes a row of m has, how many inputs share a scale (0 if there are
+// no scales), and the alignment. The format is valid. Codes are in 32-bit words.
 func weightLayout(m *Matrix) (rowBytes, group, align int) {
 	switch m.Format.Kind {
 	case quant.F32:
@@ -213,15 +213,15 @@ func weightLayout(m *Matrix) (rowBytes, group, align int) {
 	}
 }
 
-// shape wants m to be [rows, cols].
+// shape requires m to be [rows, cols].
 func (c *checker) shape(name string, m *Matrix, rows, cols int) {
 	if c.err == nil && (m.Rows != rows || m.Cols != cols) {
 		c.fail("%s is [%d, %d], want [%d, %d]", name, m.Rows, m.Cols, rows, cols)
 	}
 }
 
-// blocks wants m to have, for each head, used rows from row head·headRows + first on, inside that
-// head's headRows rows.
+// blocks requires m to have, for each head, used rows from row head·headRows + first on, inside
+// that head's headRows rows.
 func (c *checker) blocks(name string, m *Matrix, heads, headRows, first, used int) {
 	if c.err != nil {
 		return
@@ -231,7 +231,7 @@ func (c *checker) blocks(name string, m *Matrix, heads, headRows, first, used in
 	}
 }
 
-// indices wants every index in [0, n).
+// indices requires every index in [0, n).
 func (c *checker) indices(name string, list []int32, n int) {
 	if c.err != nil {
 		return
@@ -244,14 +244,14 @@ func (c *checker) indices(name string, list []int32, n int) {
 	}
 }
 
-// apart wants two operands that share no byte.
+// apart requires two operands that share no byte.
 func (c *checker) apart(nameA string, a span, nameB string, b span) {
 	if c.err == nil && overlap(a, b) {
 		c.fail("%s and %s overlap", nameA, nameB)
 	}
 }
 
-// sameOrApart wants an output that is exactly an input or shares no byte with it.
+// sameOrApart requires an output that is exactly an input or shares no byte with it.
 func (c *checker) sameOrApart(nameA string, a span, nameB string, b span) {
 	if c.err == nil && a != b && overlap(a, b) {
 		c.fail("%s and %s overlap without being the same", nameA, nameB)
@@ -286,8 +286,8 @@ func or(n, zero int) int {
 	return n
 }
 
-// product returns a·b, and the largest int where that does not fit or a factor is negative: more
-// than any buffer holds.
+// product returns a·b, or the largest int if that does not fit or a factor is negative: no buffer
+// holds that much.
 func product(a, b int) int {
 	if a < 0 || b < 0 {
 		return math.MaxInt

@@ -2,7 +2,7 @@ package gpu
 
 import "github.com/moeflux/moeflux-actor/model/route"
 
-// Check wants a table with a place on the device.
+// Check requires a table with a place on the device.
 func (o *Tabulate) Check() error {
 	c := checker{op: o.Name()}
 	switch {
@@ -18,7 +18,7 @@ func (o *Tabulate) Check() error {
 	return c.result()
 }
 
-// experts wants experts of one shape, the formats of each matrix the same in all.
+// experts requires experts of one shape, the formats of each matrix the same in all.
 func (c *checker) experts(list []Expert) {
 	c.positive("number of Experts", len(list))
 	if !c.ok() {
@@ -45,7 +45,7 @@ func (c *checker) experts(list []Expert) {
 	}
 }
 
-// list wants n numbers in one of the two places.
+// list requires n numbers in one of the two places.
 func list[T int32 | float32](c *checker, name string, l *List[T], n int) span {
 	switch {
 	case !l.At.IsZero() && l.Host != nil:
@@ -68,7 +68,7 @@ func (o *Experts) check(tabulated bool) error {
 	switch {
 	case o.Table == nil:
 		c.fail("no Table")
-	// The Tabulate that writes a table checks its experts: not again for each token.
+	// The Tabulate that writes a table checks its experts, so a token need not.
 	case o.Table.written, tabulated:
 	case !o.Table.At.IsZero():
 		c.fail("the table's form on the device was never written")
@@ -143,7 +143,7 @@ func (o *Route) Check() error {
 	return c.result()
 }
 
-// expertGroups wants groups of equal size, of which those that are kept hold k experts.
+// expertGroups requires groups of equal size, and that the groups kept hold k experts.
 func (c *checker) expertGroups(r *route.Rule, experts, k int) {
 	if n := r.NGroup; c.ok() && n > 1 && (experts%n != 0 || r.TopKGroup < 1 || r.TopKGroup > n || r.TopKGroup*(experts/n) < k) {
 		c.fail("%d of %d groups of %d experts for %d picks", r.TopKGroup, n, experts, k)

@@ -113,9 +113,9 @@ func distance(a, b int) int {
 	return a - b
 }
 
-// kvSegments wants at least one segment, none sharing a row with another, with a cache of one width
-// whose table reaches the last position. It returns how many rows the operands have: up to the last
-// segment's end.
+// kvSegments requires at least one segment, none sharing a row with another, with a cache of one
+// width whose table reaches the last position. It returns how many rows the operands have: up to
+// the last segment's end.
 func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 	c.positive("number of Segments", len(segs))
 	for i := range segs {
@@ -172,8 +172,8 @@ var stateEndsPool = sync.Pool{New: func() any { return stateEnds{} }}
 // fewStates is how many states are compared each with each.
 const fewStates = 8
 
-// stateSegments wants at least one segment, none sharing a row or a state with another, each with a
-// state of stateFloats float32. It returns how many rows the operands have.
+// stateSegments requires at least one segment, none sharing a row or a state with another, each
+// with a state of stateFloats float32. It returns how many rows the operands have.
 func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int) {
 	c.positive("number of Segments", len(segs))
 	var ends stateEnds
@@ -220,21 +220,21 @@ func stateSpan(s *StateSegment, floats int) span {
 	return span{s.State, 1, 4 * floats, 4 * floats}
 }
 
-// rowsApart wants the rows of the segment being checked to be none of segment j's.
+// rowsApart requires the rows of the segment being checked to be none of segment j's.
 func (c *checker) rowsApart(j, rowA, rowsA, rowB, rowsB int) {
 	if c.err == nil && rowA < sum(rowB, rowsB) && rowB < sum(rowA, rowsA) {
 		c.fail("rows %d to %d overlap rows %d to %d of segment %d", rowB, sum(rowB, rowsB-1), rowA, sum(rowA, rowsA-1), j)
 	}
 }
 
-// groups wants groups of channels that share a scale to end where n channels do.
+// groups requires groups of channels that share a scale to end where n channels do.
 func (c *checker) groups(kv *KV, name string, n int) {
 	if c.err == nil && kv.Format == KVInt8 && n%kv.Group != 0 {
 		c.fail("groups of %d channels do not divide %s %d", kv.Group, name, n)
 	}
 }
 
-// pages wants the pages from page first to the one before position end to hold keys and values.
+// pages requires the pages from page first to the one before position end to hold keys and values.
 func (c *checker) pages(kv *KV, first, end int) {
 	if c.err != nil {
 		return

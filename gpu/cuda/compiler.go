@@ -10,8 +10,7 @@ import (
 	"unsafe"
 )
 
-// compiler is the functions of NVRTC that are used. It needs no GPU. Tests put others in their
-// place.
+// compiler holds the functions of NVRTC that are used. It needs no GPU. Tests replace them.
 type compiler struct {
 	path string // of the library
 
@@ -87,7 +86,7 @@ func (c *compiler) bind(s *symbols) {
 	}
 }
 
-// check returns nil for success, else what the compiler says.
+// check returns nil for success, else the compiler's error.
 func (c *compiler) check(r result, function string) error {
 	if r == success {
 		return nil
@@ -104,11 +103,11 @@ func (c *compiler) versionText() (string, error) {
 	return fmt.Sprintf("%d.%d", major, minor), nil
 }
 
-// options are those of every kernel. Fast exponentials and the like are chosen in the source, name
-// by name: --use_fast_math would turn the precise ones into fast ones, too. Quotients are exact:
-// quick ones are 0 where the divisor is above 2^126. Products and sums are fused where the source
-// says fma and nowhere else: the compiler would do it in one specialisation of a kernel and not in
-// another, and bits would depend on the rows that travel together.
+// options are those of every kernel. The source chooses fast functions one by one:
+// --use_fast_math would also make the precise ones fast. Quotients are exact, because fast ones are
+// 0 if the divisor is above 2^126. Products and sums are fused only where the source says fma: left
+// to itself the compiler fuses in one specialisation of a kernel and not in another, and bits would
+// depend on the rows that travel together.
 func options(arch string) []string {
 	return []string{"--gpu-architecture=" + arch, "--std=c++14", "--ftz=true", "--prec-div=true", "--prec-sqrt=false", "--fmad=false"}
 }

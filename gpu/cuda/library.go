@@ -24,19 +24,19 @@ type search struct {
 	patterns []string // of files in these folders, in order
 }
 
-// library is one that is open. It stays so: what it started cannot be unloaded.
+// library is an open library. It stays open, because what it started cannot be unloaded.
 type library struct {
 	handle uintptr
 	path   string
 }
 
-// driverFolders are where drivers lie that the dynamic linker does not know: containers, WSL,
-// NixOS, and a toolkit's own copy.
+// driverFolders are where drivers are installed without the dynamic linker's knowledge: containers,
+// WSL, NixOS, and a toolkit's own copy.
 var driverFolders = []string{
 	"/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/cuda*/compat",
 }
 
-// compilerFolders are where toolkits lie, and the packages of Python that bring the compiler along.
+// compilerFolders are where toolkits are installed, and Python packages that contain the compiler.
 var compilerFolders = []string{
 	"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda*/lib64", "/opt/cuda*/targets/*/lib",
 	"/usr/lib/*-linux-gnu", "/usr/lib64", "/opt/nvidia/hpc_sdk/*/*/cuda/lib64",
@@ -52,8 +52,8 @@ func driverSearch(cfg Config) search {
 	}
 }
 
-// compilerSearch looks for a compiler that is not of a later generation than the driver, which
-// would not load its code.
+// compilerSearch looks for a compiler of the driver's generation or an earlier one: the driver does
+// not load the code of a later one.
 func compilerSearch(cfg Config, driverMajor int) search {
 	s := search{
 		what: fmt.Sprintf("CUDA's run-time compiler (NVRTC) for a driver of CUDA %d", driverMajor), variable: CompilerVariable, file: cfg.Compiler,
@@ -115,9 +115,9 @@ func (s *search) open() (library, error) {
 	return library{}, &LibraryError{What: s.what, Variable: s.variable, Tried: tried}
 }
 
-// preload opens the libraries beside a file that it opens by name itself: where the dynamic linker
-// does not look into that folder it finds them open already. One that cannot be opened will be
-// missed by the library, which says so.
+// preload opens libraries beside a file, which the file's library later opens by name. If the
+// dynamic linker does not look into that folder, it finds them already open. If one cannot be
+// opened, the library reports it missing.
 func preload(file, pattern string) {
 	if !filepath.IsAbs(file) {
 		return
@@ -131,7 +131,7 @@ func preload(file, pattern string) {
 	}
 }
 
-// withPath names the file in an error of the dynamic linker, which mostly does so itself.
+// withPath adds the file's name to an error of the dynamic linker, which usually has it already.
 func withPath(path string, err error) string {
 	if strings.HasPrefix(err.Error(), path) {
 		return err.Error()
@@ -195,7 +195,7 @@ func (s *symbols) proc(name string) proc {
 	return proc(p)
 }
 
-// optional is proc for a function that older versions do not have: 0 then.
+// optional is proc for a function that older versions lack; it returns 0 then.
 func (s *symbols) optional(name string) proc {
 	p, err := purego.Dlsym(s.lib.handle, name)
 	if err != nil {
@@ -212,7 +212,7 @@ func (p proc) call(args ...uintptr) result {
 	return result(int32(r))
 }
 
-// quickProc is the address of a C function that is called all the time: a call allocates nothing.
+// quickProc is the address of a C function that is called often: a call allocates nothing.
 type quickProc struct {
 	proc proc
 	args *sync.Pool
@@ -225,7 +225,7 @@ func (s *symbols) quick(name string) quickProc {
 	return quickProc{s.proc(name), s.args}
 }
 
-// call calls a function of at most four arguments; it does not look at those beyond its own.
+// call calls a function of at most four arguments; a function of fewer ignores the rest.
 //
 //go:uintptrescapes
 func (p quickProc) call(a, b, c, d uintptr) result {

@@ -21,7 +21,7 @@ type memory struct {
 	kind memoryKind
 }
 
-// memoryKind says how a piece is given back.
+// memoryKind says how a piece is released.
 type memoryKind uint8
 
 const (
@@ -38,8 +38,8 @@ func (m *memory) Bytes() []byte { return m.host }
 // Address is where kernels find it.
 func (m *memory) Address() uint64 { return uint64(m.at) }
 
-// Release gives it back. Giving back fails only with a context that is spoiled, which gives back
-// all when it is closed.
+// Release frees the memory. That fails only in a spoiled context, which frees everything when it is
+// closed.
 func (m *memory) Release() {
 	b := m.b
 	host := unsafe.Pointer(unsafe.SliceData(m.host))
@@ -93,7 +93,7 @@ func (b *backend) newMemory(n int) (*memory, error) {
 	}
 	m := &memory{b: b}
 	r := outOfMemory
-	// what can never be is not asked for: the driver calls some of that an invalid value
+	// more than there is in all is not asked for: the driver may call that an invalid value
 	if uint64(n) <= total {
 		r = b.d.alloc(&m.at, uint64(n))
 	}
@@ -140,7 +140,7 @@ func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 	return m, nil
 }
 
-// newPinned returns n bytes of host memory that copies need no detour from or to.
+// newPinned returns n bytes of host memory that copies reach directly.
 func (b *backend) newPinned(n int) (*memory, error) {
 	unbind, err := b.bind()
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *backend) newPinned(n int) (*memory, error) {
 	return m, nil
 }
 
-// isPinned reports whether mem is part of what newPinned gave.
+// isPinned reports whether mem is part of memory from newPinned.
 func (b *backend) isPinned(mem []byte) bool {
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	b.mu.Lock()

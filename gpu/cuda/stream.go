@@ -17,7 +17,7 @@ import (
 const maxArgs = 32
 
 // stream is a CUDA stream. Its work is cut into batches, one for each Commit; a goroutine waits for
-// them in order and tells.
+// them in order and reports them done.
 type stream struct {
 	b      *backend
 	handle streamHandle
@@ -115,7 +115,7 @@ func (x *batch) keep(err error) error {
 	return err
 }
 
-// Launch runs a kernel, as soon as something else comes that is not a launch.
+// Launch keeps a launch back until something comes that is not a launch.
 func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	x, err := s.record()
 	defer runtime.UnlockOSThread()
@@ -130,12 +130,12 @@ func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
 	return nil
 }
 
-// doing says what a node does, for errors.
+// doing describes a node for errors.
 func (n *node) doing() string {
 	return fmt.Sprintf("kernel %s in %v groups of %d threads", n.p.kernel, n.groups, n.threads)
 }
 
-// transfer is record for what is not a launch: what is kept back comes before it.
+// transfer is record for work that is not a launch: launches that were kept back go first.
 func (s *stream) transfer() (*batch, error) {
 	x, err := s.record()
 	if err == nil {
@@ -144,8 +144,8 @@ func (s *stream) transfer() (*batch, error) {
 	return x, err
 }
 
-// CopyIn copies src to dst: at once if it is pinned, by way of pinned memory if it is small. What
-// is larger than directBytes the driver brings over faster than that, while the caller waits.
+// CopyIn copies src to dst: directly if it is pinned, by way of pinned memory if it is small. Above
+// directBytes the driver's own copy is faster, though the caller waits for it.
 func (s *stream) CopyIn(dst launch.Memory, offset int, src []byte) error {
 	x, err := s.transfer()
 	defer runtime.UnlockOSThread()

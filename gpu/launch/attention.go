@@ -42,8 +42,8 @@ func (x *encoder) attention(o *gpu.Attention) {
 	x.attend(o, o, place{view: o.Q}, place{view: o.Y}, 0)
 }
 
-// attend is the attention that o describes, whose Q and Y are not looked at, for op. Scratch memory
-// below at is in use.
+// attend is the attention that o describes, but from q to y, for op. Scratch memory below at is in
+// use.
 func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	_, latent := op.(*gpu.LatentAttention)
 	valueDim := or(o.ValueDim, o.HeadDim)

@@ -29,8 +29,8 @@ type Device struct {
 
 var _ gpu.Device = (*Device)(nil)
 
-// New returns a device that computes with b, which it closes when it is closed, and also where New
-// fails.
+// New returns a device that computes with b. The device closes b when it is closed, and New closes
+// it on failure.
 func New(b Backend) (*Device, error) {
 	modules, err := Modules()
 	if err != nil {
@@ -85,8 +85,8 @@ func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {
 	return d.Adopt(n, func() (Memory, error) { return d.b.NewMemory(n) })
 }
 
-// Adopt returns a buffer of the n > 0 bytes of memory that newMemory makes, which is the buffer's
-// from then on: for memory of a back end's own kinds.
+// Adopt returns a buffer of the n > 0 bytes that newMemory makes and that then belong to the
+// buffer. It is for back ends with several kinds of memory.
 func (d *Device) Adopt(n int, newMemory func() (Memory, error)) (gpu.Buffer, error) {
 	if n <= 0 {
 		return nil, fmt.Errorf("launch: a buffer of %d bytes; it needs at least 1", n)
@@ -171,7 +171,7 @@ func (b *buffer) Release() {
 	}
 }
 
-// pipeline returns what k was compiled to, and compiles it the first time.
+// pipeline returns the pipeline of k, and compiles it the first time.
 func (d *Device) pipeline(k Kernel) (Pipeline, error) {
 	d.compiling.Lock()
 	defer d.compiling.Unlock()
@@ -197,8 +197,8 @@ func (d *Device) compile(k Kernel) (Pipeline, error) {
 	return d.b.Compile(k, m)
 }
 
-// Close gives everything back. While queues are open or buffers not released it is an error and the
-// device stays open. Closing twice is a no-op.
+// Close releases everything. While queues are open or buffers are not released it returns an error
+// and the device stays open. Closing twice is a no-op.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {

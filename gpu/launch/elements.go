@@ -40,7 +40,7 @@ func (x *encoder) copyHeads(o *gpu.CopyHeads) {
 	x.copyBetween(o, o, place{view: o.X}, place{view: o.Y})
 }
 
-// copyBetween copies as o says, whose X and Y are not looked at, for op.
+// copyBetween copies as o says, but between from and to, for op.
 func (x *encoder) copyBetween(op gpu.Op, o *gpu.CopyHeads, from, to place) {
 	n := o.Rows * o.Heads * o.Dim
 	x.begin(op, "copy_heads")

@@ -70,7 +70,7 @@ func (x *encoder) experts(o *gpu.Experts) error {
 	return nil
 }
 
-// wideMatrices reports of which of the matrices vectors can be loaded, in all experts of a table.
+// wideMatrices reports which of the matrices vectors can be loaded from, in all experts of a table.
 func wideMatrices(t *gpu.ExpertTable) (wide [3]bool) {
 	wide = [3]bool{true, true, true}
 	for i := range t.Experts {
@@ -82,8 +82,8 @@ func wideMatrices(t *gpu.ExpertTable) (wide [3]bool) {
 	return wide
 }
 
-// wideExperts reports for which of the matrices vectors can be loaded of all experts and their
-// inputs.
+// wideExperts reports for which of the matrices vectors can be loaded, from all experts and from
+// their inputs.
 func wideExperts(o *gpu.Experts) [3]bool {
 	wide, ok := o.Table.Kept.([3]bool)
 	if !ok {

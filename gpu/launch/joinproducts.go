@@ -52,7 +52,7 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 		return 0
 	}
 	limbs := x.limbs(first.W.Format)
-	// for many rows those have no kernel of both
+	// for many rows there is no kernel of both
 	if n == 2 && n < len(ops) && !(limbs && first.Rows > 2*limbFew) {
 		if o := gatedOf(ops[n], all[0], all[1]); o != nil {
 			if limbs {

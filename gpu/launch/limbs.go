@@ -93,8 +93,8 @@ type lastSplit struct {
 	next        int // the operation that may use them, too
 }
 
-// splitOnce is splitLimbs for a launch of n operations that begins with a product, unless the launch
-// before multiplied the same rows and did not change them.
+// splitOnce is splitLimbs for a launch of n operations that begins with a product, unless the
+// launch before multiplied the same rows and did not change them.
 func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
 	l := &x.lastSplit
 	if l.rows.split && l.next == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
@@ -117,8 +117,8 @@ type limbShape struct {
 	split bool
 }
 
-// limbShapeOf returns the shape for a number of rows and of tiles of 16 rows of the matrix. If there
-// are few rows, each warp makes its own limbs: a kernel that makes them once costs a launch.
+// limbShapeOf returns the shape for a number of rows and of tiles of 16 rows of the matrix. If
+// there are few rows, each warp makes its own limbs: a kernel that makes them once costs a launch.
 func limbShapeOf(rows, tiles int) limbShape {
 	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= limbWide), split: rows > 4}
 	switch {

@@ -60,7 +60,7 @@ func (s shape) simdgroups(cols int) int {
 	return n
 }
 
-// wide reports whether vectors of 16 bytes can be loaded of m and of inputs at x with these
+// wide reports whether vectors of 16 bytes can be loaded from m and from inputs at x with these
 // strides.
 func (s shape) wide(m *gpu.Matrix, x gpu.View, strides ...int) bool {
 	for _, n := range strides {
@@ -71,7 +71,7 @@ func (s shape) wide(m *gpu.Matrix, x gpu.View, strides ...int) bool {
 	return aligned(16, x) && s.wideMatrix(m)
 }
 
-// wideMatrix reports whether it can be done of m.
+// wideMatrix reports whether they can be loaded from m.
 func (s shape) wideMatrix(m *gpu.Matrix) bool {
 	return m.Cols%4 == 0 && aligned(16, m.Weight) && aligned(8, m.Scales, m.Biases)
 }

@@ -2,9 +2,9 @@ package launch
 
 import "github.com/moeflux/moeflux-actor/gpu"
 
-// From teamDim channels on a threadgroup of at least leastTeam simdgroups shares a vector; shorter
-// ones take a simdgroup each, normTeam to a threadgroup. Of a team each thread has as few pieces of
-// 4 channels as can be.
+// From teamDim channels on, a threadgroup of at least leastTeam simdgroups shares a vector. Shorter
+// vectors take a simdgroup each, normTeam to a threadgroup. Each thread of a team has as few pieces
+// of 4 channels as possible.
 const (
 	teamDim   = 1024
 	leastTeam = 8

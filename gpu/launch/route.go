@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// mostExperts is how many experts the kernels of routing serve: their keys, three numbers each, lie
-// in a threadgroup's memory.
+// mostExperts is how many experts the routing kernels serve: their keys, three numbers each, have
+// to fit a threadgroup's memory.
 const mostExperts = 2048
 
 type routeParams struct {
@@ -43,15 +43,15 @@ type jobParams struct{ n, experts, xrows, jobs uint32 }
 // jobThreads is how many threads group the pairs of an operation.
 const jobThreads = 1024
 
-// jobTables is where an operation's lists lie: in memory of the encoder's own, which each operation
-// with experts uses anew.
+// jobTables is where an operation's lists are: in memory of the encoder, which each operation with
+// experts overwrites.
 type jobTables struct {
 	pairs int // bytes from the beginning, where the jobs are
 	n     int // jobs that there can be; those that there are not have no pairs
 	xrows int // most pairs of a job
 }
 
-// jobTables says where the lists of an operation lie, and takes the memory.
+// jobTables reserves the memory of an operation's lists and returns where they are.
 func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	pairs := rows * topK
 	switch { // how many pairs an expert has is not known here: assume that all are picked alike
@@ -68,8 +68,8 @@ func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	return t
 }
 
-// jobs groups an operation's pairs by expert, on the device. Where there is one row, whoever has
-// chosen its experts in this Submit has done it: each pick is a job of its own.
+// jobs groups an operation's pairs by expert, on the device. For one row whose experts were chosen
+// in this Submit that is done already: each pick is a job.
 func (x *encoder) jobs(o *gpu.Experts) (t jobTables, err error) {
 	pairs, experts := o.Rows*o.TopK, len(o.Table.Experts)
 	if experts > mostExperts {
