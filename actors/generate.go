@@ -26,14 +26,15 @@ type GenerateOptions struct {
 	MaxTokens int            // 0: no limit but the context
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
-	// Earlier is the tokens of the text before the prompt, for the repeat penalty: what the
-	// sequence holds already.
+	// Earlier is the tokens of the text before the prompt, which the sequence already holds. Only
+	// the repeat penalty looks at them.
 	Earlier []int32
-	// Resume makes the prompt the whole text: what the engine knows of its beginning is not read
-	// again (Sequence.Resume), and it is remembered itself for texts that begin alike. Earlier must
-	// be empty.
+	// Resume says that the prompt is the whole text: what the engine has of its beginning is not
+	// read again (Sequence.Resume), and the text is remembered for others that begin alike.
+	// Earlier must be empty.
 	Resume bool
-	// Reused, if set, is written when the prompt has been read: how many of its tokens were not.
+	// Reused, if set, is written when the prompt has been read: how many of its tokens did not have
+	// to be read.
 	Reused *int
 	// LogProbs, if set, is written before each token is yielded: its log-probability and those of
 	// the TopLogProbs most likely tokens. Top is the consumer's to keep.
@@ -87,7 +88,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	chunk := Chunk{Tokens: prompt, Logits: wanted}
 	if o.Resume {
 		if len(o.Earlier) > 0 {
-			return "", errors.New("actors: GenerateOptions.Resume takes the whole text as prompt, and nothing earlier")
+			return "", errors.New("GenerateOptions.Resume takes the whole text as the prompt; leave Earlier empty")
 		}
 		n, err := s.Resume(ctx, prompt)
 		if err != nil {

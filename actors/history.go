@@ -50,10 +50,10 @@ func (s *Sequence) Reset(ctx context.Context) error {
 	return err
 }
 
-// Truncate keeps the first pos positions, 0 if pos is below, and forgets checkpoints behind them.
-// At or behind the end nothing changes. A model with recurrent state can only be cut to 0:
-// elsewhere the error is a *stages.CannotTruncateLinear, which says where Rewind would get to, and
-// nothing is changed.
+// Truncate keeps the first pos positions, none if pos is negative, and forgets checkpoints after
+// them. If pos is at or after the end, nothing changes. With recurrent state a sequence can only be
+// cut to 0: for any other position the error is a *stages.CannotTruncateLinear, which says where
+// Rewind would get to, and nothing changes.
 func (s *Sequence) Truncate(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Caller: to}
@@ -61,9 +61,9 @@ func (s *Sequence) Truncate(ctx context.Context, pos int) error {
 	return err
 }
 
-// Rewind takes the sequence back to the highest position up to pos that can be reached, if need be
-// by a checkpoint or to 0, and returns it: the tokens from there on must be evaluated again. It
-// heals a poisoned sequence.
+// Rewind takes the sequence back to the highest position up to pos that it can reach, if necessary
+// by a checkpoint or to 0, and returns that position: the tokens from there on must be evaluated
+// again. It heals a poisoned sequence.
 func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Nearest: true, Caller: to}
@@ -74,19 +74,19 @@ func (s *Sequence) Rewind(ctx context.Context, pos int) (reached int, err error)
 	return d.Pos, nil
 }
 
-// Checkpoint keeps the present state under its position, which pos must be, in place of what was
-// kept of that position. When it stands, older checkpoints go: what it takes the place of, the
-// oldest beyond SetMaxCheckpoints, and what Config.CheckpointMemory has no room for any more. Each
-// sequence's newest stays, and so does that at position 0. If there would be no room the error is a
-// *stages.CheckpointMemoryError. After any error all checkpoints are as before.
+// Checkpoint keeps the present state under its position, which pos must be, and replaces the
+// checkpoint at that position. Once the new one stands, others go: the one it replaces, the oldest
+// beyond SetMaxCheckpoints, and what no longer fits in Config.CheckpointMemory. Each sequence's
+// newest checkpoint stays, and so does the one at position 0. If even then there is no room, the
+// error is a *stages.CheckpointMemoryError. After any error all checkpoints are as before.
 func (s *Sequence) Checkpoint(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.KeepCheckpoint{Seq: s.id, Pos: pos, Caller: to} })
 	return err
 }
 
-// RestoreTo takes the sequence back to a checkpoint, which stays; those behind it are forgotten. It
-// heals a poisoned sequence. Without such a checkpoint the error is a *stages.NoCheckpointError and
-// nothing is changed.
+// RestoreTo takes the sequence back to a checkpoint, which stays; checkpoints after it are
+// forgotten. It heals a poisoned sequence. If there is no such checkpoint the error is a
+// *stages.NoCheckpointError and nothing changes.
 func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.RestoreCheckpoint{Seq: s.id, Pos: pos, Caller: to}
@@ -94,15 +94,15 @@ func (s *Sequence) RestoreTo(ctx context.Context, pos int) error {
 	return err
 }
 
-// SetMaxCheckpoints sets how many checkpoints the sequence keeps, where Config.Checkpoints says it
-// for all. It takes effect at the next Checkpoint. The newest and that at position 0 count, but are
-// kept in any case; with 0 there are no others.
+// SetMaxCheckpoints sets how many checkpoints the sequence keeps; Config.Checkpoints is the default
+// for all sequences. It takes effect at the next Checkpoint. The newest and the one at position 0
+// count, but are always kept; with 0 there are no others.
 func (s *Sequence) SetMaxCheckpoints(ctx context.Context, n int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.CapCheckpoints{Seq: s.id, Max: n, Caller: to} })
 	return err
 }
 
-// ForgetCheckpoint gives a checkpoint back; that there is none is fine.
+// ForgetCheckpoint gives up the checkpoint at pos, if there is one.
 func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.ForgetCheckpoint{Seq: s.id, Pos: pos, Caller: to}
@@ -110,12 +110,12 @@ func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
 	return err
 }
 
-// Resume makes the sequence hold as much of the beginning of a text as there is anywhere in the
-// engine: in itself, in other sequences, in checkpoints, and in states that were remembered
-// (Chunk.Remember). Memory is shared until somebody writes to it. It returns how many tokens that
-// is, at most all but the last: evaluate the others. It heals a poisoned sequence, and forgets
-// checkpoints of other texts. Where nothing fits, the sequence is empty then. With latent attention
-// what is taken over has the bits of the form in which it was computed.
+// Resume makes the sequence hold as much of the beginning of a text as the engine has anywhere: in
+// this sequence, in others, in checkpoints, or in remembered states (Chunk.Remember). It returns
+// how many tokens that is, at most all but the last: evaluate the others. If the engine has nothing
+// of the text, the sequence is empty afterwards. Memory is shared until one of its holders writes
+// to it. Resume heals a poisoned sequence, and forgets checkpoints of other texts. With latent
+// attention what it takes over has the bits of the form in which it was computed.
 func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Caller: to}
@@ -127,7 +127,7 @@ func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err er
 }
 
 // Fork makes another sequence that stands where this one does, without its checkpoints. They share
-// memory until one of them writes to it.
+// memory until one of them writes to it. When ctx ends first there is no other sequence.
 func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
 	if s.isClosed() {
 		return nil, stages.ErrClosed
@@ -138,12 +138,11 @@ func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
 // Description is where a sequence stands.
 type Description struct {
 	PosMax      int     // positions evaluated: the next one
-	Tokens      []int32 // [PosMax]; below 0 where a loaded state does not tell them
-	Checkpoints []int   // positions, the one that was kept first before the others
+	Tokens      []int32 // [PosMax]; negative where a loaded state does not have them
+	Checkpoints []int   // positions, oldest checkpoint first
 }
 
-// Describe asks the canonical state where the sequence stands, where Len tells what the last answer
-// said.
+// Describe asks the engine where the sequence stands; Len only knows what the last answer said.
 func (s *Sequence) Describe(ctx context.Context) (Description, error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // token. Choosing a token takes a caller some 10 to 100 µs; a token itself takes milliseconds.
 const lingerTime = 200 * time.Microsecond
 
-// linger is the sequencer's one timer: a new round takes the place of the one before, of which the
-// sequencer no longer wants to hear. Nothing is allocated for a round. Where a timer that ends
-// meets a new round, the new one is over early; a stage may be told that at any time.
+// linger is the sequencer's one timer. A new round replaces the one before, whose end no longer
+// matters. A round allocates nothing. If a timer fires while a new round begins, the new one ends
+// early, which the sequencer allows at any time.
 type linger struct {
 	timer   *time.Timer // made for the first round; only the line touches it
 	due     atomic.Pointer[stages.LingerOver]

@@ -8,13 +8,13 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// reply is the Caller of a request whose caller may stop waiting before the answer comes. Whatever
-// the answer hands over then goes to late, so nothing leaks.
+// reply is the Caller of a request that may stop waiting before the answer comes. A late answer
+// goes to late, so that nothing it hands over leaks.
 type reply struct {
 	answer chan stages.Message // has a place for the only answer
 
 	mu   sync.Mutex
-	late func(stages.Message) // takes an answer that nobody waits for any more; nil before that
+	late func(stages.Message) // takes a late answer; nil while somebody waits
 }
 
 func newReply() *reply { return &reply{answer: make(chan stages.Message, 1)} }
@@ -47,8 +47,8 @@ func (r *reply) leave(late func(stages.Message)) stages.Message {
 }
 
 // request sends a message to the sequencer, with the caller that message gets, and waits for the
-// answer. When ctx ends first it returns ctx's error at once. The request is not taken back then:
-// it is done all the same, and late gets its answer. nil means that the answer is of no use.
+// answer. When ctx ends first it returns the error of ctx at once. The request is carried out all
+// the same, and late gets its answer; nil discards it.
 func (e *Engine) request(ctx context.Context, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
 	return e.requestTo(ctx, stages.Sequencer, message, late)
 }
@@ -90,8 +90,8 @@ func endOf(ctx context.Context) error {
 	return fmt.Errorf("the call was given up: %w", context.Cause(ctx))
 }
 
-// giveBack sends the sequencer a message that returns something nobody wants any more. A closed
-// engine returns everything anyway.
+// giveBack sends the sequencer a message that returns something that is no longer wanted. Closing
+// the engine returns everything anyway.
 func (e *Engine) giveBack(m stages.Message) {
 	if !e.closed.Load() {
 		e.sendTo(stages.Sequencer, m)

@@ -59,6 +59,8 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 		caller = &m.Caller
 	case *stages.ForgetCheckpoint:
 		caller = &m.Caller
+	case *stages.CapCheckpoints:
+		caller = &m.Caller
 	case *stages.ResumeSequence:
 		caller = &m.Caller
 	case *stages.ForgetTexts:
@@ -70,6 +72,8 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 	case *stages.DraftState:
 		caller = &m.Caller
 	case *stages.AdoptState:
+		caller = &m.Caller
+	case *stages.ReleaseState:
 		caller = &m.Caller
 	case *stages.Drain:
 		caller = &m.Caller
@@ -85,7 +89,7 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 		caller, to = &m.Caller, stages.Router
 	case *stages.ForgetExperts:
 		caller, to = &m.Caller, stages.Router
-	case *stages.CancelEval, *stages.ReleaseState: // without an answer
+	case *stages.CancelEval: // without an answer
 		return to, true
 	default:
 		return to, false

@@ -49,6 +49,13 @@ func TestMessagesFromOutside(t *testing.T) {
 	if a, ok := ask(&stages.ForgetExperts{}).(*stages.ExpertsForgotten); !ok || a.Err != nil {
 		t.Errorf("ForgetExperts is answered by %+v", a)
 	}
+	for kind, m := range map[stages.SequenceOp]stages.Message{
+		stages.Capped: &stages.CapCheckpoints{Seq: 1 << 40}, stages.Released: &stages.ReleaseState{State: -7}, stages.Closed: &stages.CloseSequence{Seq: 1 << 40, Now: true},
+	} {
+		if a, ok := ask(m).(*stages.SequenceDone); !ok || a.Kind != kind || a.Err == nil {
+			t.Errorf("%T is answered by %+v", m, a)
+		}
+	}
 	system.Root.Send(e.PID(), "nobody asks")
 	eval(t, sequence(t, e), 1, 2, 3)
 	if n := strings.Count(log.String(), "a message was ignored"); n != 1 {

@@ -29,15 +29,15 @@ type Pos = stages.Pos
 // At asserts a position.
 func At(pos int) Pos { return stages.At(pos) }
 
-// Sequence is one text: tokens evaluated one after the other, with the state they leave behind. It
+// Sequence is one text: tokens evaluated one after the other, and the state they build up. It
 // evaluates one chunk at a time; different sequences of an engine share its pipeline and may be
 // used from different goroutines.
 //
-// A method whose ctx ends returns ctx's error at once. Evaluation is stopped (EvalChunk). Whatever
-// else was asked for (Reset, Resume, Checkpoint, and so on) is done all the same, as soon as the
-// device gets to it: until then what replaces the state keeps the sequence busy, afterwards Len and
-// Describe tell where it stands. A sequence or a frozen state that nobody waits for any more is
-// given back.
+// When its ctx ends, a method returns the error of ctx at once. Evaluation is stopped (EvalChunk).
+// Any other request (Reset, Resume, Checkpoint, and so on) is carried out all the same, as soon as
+// the device gets to it. One that replaces the state keeps the sequence busy until then; afterwards
+// Len and Describe tell where it stands. A sequence or a frozen state that comes too late is given
+// back.
 type Sequence struct {
 	e  *Engine
 	id stages.SeqID
@@ -47,7 +47,7 @@ type Sequence struct {
 	poison error
 	closed bool
 	call   *call                  // memory for the next evaluation, or nil
-	spare  *stages.ChunkEvaluated // an answer nobody needs any more, or nil
+	spare  *stages.ChunkEvaluated // an answer that is no longer needed, or nil
 }
 
 // Chunk is tokens to be evaluated together, and what is wanted of them.
@@ -59,7 +59,7 @@ type Chunk struct {
 	Logits  LogitsWanted
 	Hidden  bool // the hidden state of every row before each layer and after the last
 	Routing bool // the experts picked in every layer
-	// Before is how many tokens of the same text stand before these and were not read again: what
+	// Before is how many tokens of the same text come before these and were not read again: what
 	// Resume returned. Latent attention has two forms of computing, chosen by the length of the
 	// text that is read.
 	Before int
@@ -117,8 +117,8 @@ func (s *Sequence) Eval(ctx context.Context, tokens []int32) ([]float32, error) 
 }
 
 // Use appends tokens and lends f the logits [vocab] after the last of them, which f must not keep.
-// It allocates nothing, where Eval makes a slice of the vocabulary for each token. The error is
-// that of Eval, or f's.
+// It allocates nothing, whereas Eval makes a slice of the vocabulary for each token. The error is
+// that of Eval, or of f.
 func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []float32) error) error {
 	r, err := s.eval(ctx, Chunk{Tokens: tokens})
 	if err != nil {
@@ -128,8 +128,7 @@ func (s *Sequence) Use(ctx context.Context, tokens []int32, f func(logits []floa
 	return f(r.Logits)
 }
 
-// UseBest is Use with the largest logits alone, stages.Best of them or all, which are found on the
-// device.
+// UseBest is Use with only the largest logits, at most stages.Best of them, which the device finds.
 func (s *Sequence) UseBest(ctx context.Context, tokens []int32, f func(sample.Best) error) error {
 	r, err := s.eval(ctx, Chunk{Tokens: tokens, Logits: BestLogits})
 	if err != nil {
@@ -148,12 +147,11 @@ func bestOf(r *stages.ChunkEvaluated) sample.Best {
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
 //
 // When ctx ends, tokens that are not being computed are given up and the sequence stands where Len
-// says. If a step of this sequence alone is under way, it is given up between two layers; what
-// others share ends first, but is waited for no longer than a second. What was given up is taken
-// back, or, of a model with recurrent state, poisons the sequence: Err tells. While a step that was
-// not waited for goes on the sequence is busy. Bad arguments change nothing. Any other error comes
-// from a failed step, which poisons the sequence, unless it failed for want of memory before it
-// began.
+// says. A step of this sequence alone is given up between two layers. A step that others share ends
+// first, but EvalChunk waits for it no longer than a second. What was given up is taken back or,
+// with recurrent state, poisons the sequence: Err tells. While a step that was not waited for goes
+// on, the sequence is busy. Bad arguments change nothing. Any other error comes from a failed step,
+// which poisons the sequence unless it failed for lack of memory before it began.
 func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	r, err := s.eval(ctx, c)
 	if err != nil {
@@ -227,7 +225,7 @@ func (s *Sequence) begin() (*call, error) {
 	return k, nil
 }
 
-// done gives back an answer of eval, whose logits nobody needs any more.
+// done gives back an answer of eval, whose logits are no longer needed.
 func (s *Sequence) done(r *stages.ChunkEvaluated) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,10 +238,9 @@ func traceContext(ctx context.Context) stages.TraceContext {
 	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close gives the sequence's state back. A chunk under way ends with ErrClosed first, and Close
-// waits for it for a second at most: where a disk or a device does not answer, it lets go, and the
-// engine gives the state back when the answer comes. Closing again, or after the engine, is a
-// no-op.
+// Close gives the sequence's state back. A chunk under way ends with ErrClosed first. Close waits
+// for that at most a second: if a disk or a device does not answer, it returns, and the engine
+// gives the state back when the answer comes. Closing again, or after the engine, is a no-op.
 func (s *Sequence) Close() error {
 	s.mu.Lock()
 	again := s.closed

@@ -14,8 +14,8 @@ import (
 
 // staging is how records come to slots that lie in the memory of a gpu.Discrete device: through the
 // host's memory, from which they are uploaded before expert-IO hears that the read has ended. So a
-// slot that is resident is on the device, nobody waits for an upload but who needs it, and uploads
-// run beside what the device computes, on a queue of their own.
+// slot that is resident is on the device, only those who need an expert wait for its upload, and
+// uploads run beside what the device computes, on a queue of their own.
 type staging struct {
 	tier *tier
 
@@ -46,7 +46,7 @@ func newStagedSlots(dev gpu.Discrete, n int, f *expertfile.File, layers int, i *
 	return s, err
 }
 
-// submit uploads so many bytes.
+// submit uploads a number of bytes.
 func (s *staging) submit(c *gpu.Commands, bytes int) (gpu.Ticket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

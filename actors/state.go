@@ -14,14 +14,15 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
-// SaveOptions say how a state is written. The zero value writes what Load takes by itself.
+// SaveOptions say how a state is written. The zero value writes what Load takes without options.
 type SaveOptions struct {
-	// Plain leaves the seal out: exactly another program's file, in which damage shows by accident
-	// only.
+	// Plain leaves the seal out: exactly another program's file, in which damage shows only by
+	// accident.
 	Plain bool
-	// Version is the format's, 1 or 2. 0 means the older one that will do.
+	// Version is the version of the format: snapshot.Version1 or snapshot.Version2. 0 means the
+	// oldest that will do.
 	Version int
-	// Note goes into the seal, for who loads the state: see snapshot.Seal.
+	// Note goes into the seal, for the program that loads the state: see snapshot.Seal.
 	Note []byte
 }
 
@@ -37,10 +38,10 @@ type LoadOptions struct {
 	InPlace bool
 }
 
-// Shape returns what a state of the model is made of.
+// Shape returns what a state of the model consists of.
 func (e *Engine) Shape() *snapshot.Shape { return snapshot.ShapeOf(e.model) }
 
-// Fingerprint names the open model in the seals of states.
+// Fingerprint identifies the open model in the seals of states.
 func (e *Engine) Fingerprint() (snapshot.Fingerprint, error) {
 	of, err := e.fingerprint()
 	if err != nil {
@@ -67,7 +68,7 @@ func fingerprintOf(cfg Config) (profile.Fingerprint, error) {
 	return profile.Of(cfg.Model, x.Dir())
 }
 
-// writing returns how a state of these tokens is written.
+// writing returns how to write a state of these tokens.
 func (e *Engine) writing(tokens []int32, o SaveOptions) (snapshot.WriteOptions, error) {
 	w := snapshot.WriteOptions{Positions: len(tokens), Version: o.Version}
 	if o.Plain {
@@ -231,7 +232,7 @@ func (e *Engine) openState(r io.ReaderAt, size int64, o LoadOptions) (*snapshot.
 	return snapshot.Open(r, size, e.Shape(), read)
 }
 
-// tokensOf returns the token ids of a file's positions, -1 where it does not tell them.
+// tokensOf returns the token ids of a file's positions, -1 where the file does not have them.
 func tokensOf(file *snapshot.File) []int32 {
 	tokens := make([]int32, file.Positions())
 	seal := file.Seal()
@@ -244,7 +245,7 @@ func tokensOf(file *snapshot.File) []int32 {
 	return tokens
 }
 
-// exchange begins the reading or filling of a state, which Close waits for. The caller calls end.
+// exchange begins reading or filling a state. Engine.Close waits until the caller calls end.
 func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
 	if ctx.Err() != nil {
 		return nil, endOf(ctx)
@@ -274,8 +275,8 @@ func (e *Engine) askState(ctx context.Context, message func(stages.Caller) stage
 	return state, state.Err
 }
 
-// rows is the memory of a state that is being read or filled, as long as its caller and the engine
-// want that.
+// rows is the memory of a state that is being read or filled. It fails once ctx has ended or the
+// engine has stopped.
 type rows struct {
 	ctx   context.Context
 	e     *Engine

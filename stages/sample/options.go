@@ -48,7 +48,7 @@ func (o Options) Validate() error {
 	var errs []error
 	bad := func(cond bool, format string, args ...any) {
 		if cond {
-			errs = append(errs, fmt.Errorf(""+format, args...))
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
 	// Written so that NaN fails.
