@@ -12,10 +12,6 @@ var ErrUnsupported = errors.New("no Metal")
 // ErrNoDevice is wrapped by Open's error on a Mac without a GPU that programs may use.
 var ErrNoDevice = errors.New("no GPU")
 
-// Absent reports whether err, of Open, says that there is no GPU, rather than one that cannot be
-// used.
-func Absent(err error) bool { return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrNoDevice) }
-
 // CompileError reports a kernel that Metal did not compile.
 type CompileError struct {
 	Kernel, Defines string
