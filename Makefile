@@ -1,4 +1,4 @@
-# make check is what CI runs after the tests; make ci is all of it.
+# make check runs what CI runs after the tests; make ci runs all of it.
 
 .PHONY: all build test check ci fmt clean
 
