@@ -116,7 +116,7 @@ func TestLayoutFlag(t *testing.T) {
 	for _, make := range [][]string{{"convert", src}, synthArgs()} {
 		dst := filepath.Join(t.TempDir(), "model")
 		o := call(t, "", append(make, dst, "--layout", "columns")...)
-		if o.code != exitUsage || !strings.Contains(o.stderr, `--layout "columns", want panels or rows`) {
+		if o.code != exitUsage || !strings.Contains(o.stderr, `--layout "columns" is unknown; available: panels, rows`) {
 			t.Errorf("%v in columns: exit %d, stderr %q", make, o.code, o.stderr)
 		}
 	}
