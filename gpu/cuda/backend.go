@@ -67,6 +67,7 @@ func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*comp
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
+	defer keepSignalStacks()
 	major, err := b.find(cfg.Ordinal)
 	if err != nil {
 		return nil, err
@@ -191,6 +192,7 @@ func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) 
 		return nil, err
 	}
 	defer unbind()
+	defer keepSignalStacks()
 	p := &pipeline{kernel: k.Name}
 	if err := b.check(b.d.moduleLoad(&p.module, image), "cuModuleLoadData", "kernel "+k.Name); err != nil {
 		return nil, err

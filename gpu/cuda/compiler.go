@@ -127,6 +127,7 @@ func (c *compiler) build(source string, opts []string) (image []byte, log string
 		pointers[i] = &zeroTerminated(o)[0]
 	}
 	failed := c.check(c.compile(program, pointers), "nvrtcCompileProgram")
+	keepSignalStacks()
 	text, err := c.read(program, c.logSize, c.log, "nvrtcGetProgramLog")
 	log = string(bytes.TrimRight(text, "\x00\n"))
 	if failed != nil || err != nil {
