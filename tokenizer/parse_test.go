@@ -96,7 +96,7 @@ func TestMalformed(t *testing.T) {
 		{"added with a taken id", string(spec{added: []map[string]any{added(97, "<x>")}}.json(t)), "another token"},
 		{"added with another id", string(spec{added: []map[string]any{added(300, "a")}}.json(t)), "vocabulary says 97"},
 		{"added twice", string(spec{added: []map[string]any{added(300, "<x>"), added(300, "<x>", "special")}}.json(t)), "differs"},
-		{"no pattern", string(spec{preTokenizers: []any{obj{"type": "Split", "behavior": "Isolated", "pattern": obj{}}}}.json(t)), "Regex and String"},
+		{"no pattern", string(spec{preTokenizers: []any{obj{"type": "Split", "behavior": "Isolated", "pattern": obj{}}}}.json(t)), "Regex or String"},
 		{"bad pattern", string(spec{preTokenizers: []any{obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": "("}}}}.json(t)), "pattern.Regex"},
 		{"long pattern", string(spec{preTokenizers: []any{obj{"type": "Split", "behavior": "Isolated", "pattern": obj{"Regex": strings.Repeat("(", maxPatternBytes+1)}}}}.json(t)), "limit"},
 		{"template without text", string(spec{postProcessor: template()}.json(t)), "0 times"},
