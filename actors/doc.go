@@ -19,12 +19,16 @@
 //
 //	shell.perform          shell.go     takes the reads out of the outbox
 //	shell.read             reads.go     one slotRead for each, with the slot's memory as its target
-//	readpool.Pool          io/readpool  a worker reads the record
+//	readpool.Pool          io/readpool  a worker reads the record; the slot's bytes are the pool's
+//	checkedReads           verify.go    compares checksums, if that is asked for
+//	File.ReadExpert        io/expertfile  the only copy: from the disk (or the page cache) to the slot
 //	slotRead.end, tell     reads.go     sends ExpertsRead to expert-IO
 //	Core.expertsRead       stages/expertio/core.go  the slot is resident
 //	Core.sendWave          stages/expertio/send.go  WaveResident, with the slots, to dispatch
-//	Core.waveResident      stages/dispatch  encodes the multiply-add of each expert, with
+//	Core.waveResident      stages/dispatch/layers.go  encodes each expert's products (bind.go), with
 //	slotMemory.View        slots.go     which says where a slot lies
+//	runExperts             gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
+//	Core.ticketDone        stages/combine  sends the slots home: SlotsReleased to expert-IO
 //
 // On a device with memory of its own a read goes through the host's memory (tier.go) and is
 // uploaded (staged.go) before tell. Mapped experts are read by nobody: their slots are views of the
@@ -32,7 +36,7 @@
 //
 // # Adding a message
 //
-// The end of the documentation of package stages says how.
+// The end of the documentation of package stages lists every place.
 //
 // # Failure
 //

@@ -49,7 +49,7 @@ func (e *ContextMemoryError) Error() string {
 	if e.Int8 {
 		advice += ", or keep keys and values in 8 bits with Config.KV"
 	}
-	return fmt.Sprintf("a context of %d positions needs %d bytes, and %d are there; %s", e.Context, e.Need, e.Available, advice)
+	return fmt.Sprintf("a context of %d positions needs %d bytes, but only %d are available; %s", e.Context, e.Need, e.Available, advice)
 }
 
 // stride returns the bytes from slot to slot.

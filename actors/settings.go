@@ -134,7 +134,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		fits := need <= budget
 		if cfg.Resident == ResidentOn {
 			if !fits {
-				return fmt.Errorf("actors: all experts take %d bytes, and %d are there for them; set Config.Resident to auto or off", need, max(0, budget))
+				return fmt.Errorf("actors: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
 			}
 			i.ExpertIO = ExpertIOMmap
 		}

@@ -1,6 +1,6 @@
 // Package shaders holds the kernels of devices that are not the processor, in the subset of the
-// Metal Shading Language that docs/gpu.md describes. A file is one subject; product.metal and
-// common.metal and others without kernels are included by others. What a kernel's #define lines
+// Metal Shading Language that docs/gpu.md describes. Each file covers one subject. Files without
+// kernels, such as product.metal and common.metal, are only included. What a kernel's #define lines
 // mean stands before it; gpu/launch's table of kernels names them in order.
 package shaders
 

@@ -9,7 +9,7 @@ import (
 // What can be wrong with a snapshot: the kinds of [Error]. A text says what the file has or is.
 var (
 	ErrNotSnapshot    = errors.New("not a snapshot")
-	ErrVersion        = errors.New("a version that cannot be read here")
+	ErrVersion        = errors.New("unsupported version")
 	ErrTruncated      = errors.New("ends too soon")
 	ErrShape          = errors.New("the state of a model of another shape")
 	ErrNegativeLen    = errors.New("a negative number of positions")
@@ -20,7 +20,7 @@ var (
 	ErrUnsealed       = errors.New("no seal, so damage would not be noticed; to load another program's file, accept unsealed ones")
 	ErrSeal           = errors.New("a damaged seal")
 	ErrChecksum       = errors.New("damaged: the checksum does not match")
-	ErrFingerprint    = errors.New("the state of another model, or of the same in another quantization")
+	ErrFingerprint    = errors.New("the state of another model, or of the same model quantised differently")
 	ErrUnsupported    = errors.New("a state that this form of file cannot hold")
 	ErrBufferTooSmall = errors.New("the buffer is too small")
 )

@@ -1,6 +1,7 @@
 // Package stages is the vocabulary of the pipeline: Step and Batch, the messages that the five
 // stages exchange, the RoutePlan, slots, the Outbox that a stage fills, the errors a caller sees,
-// and the figures a stage counts. It holds no logic beyond String and Error methods.
+// and the figures a stage counts. It holds no logic beyond errors, differences of figures, and
+// reuse of memory.
 //
 // A stage is a pure state machine in a package of its own: sequencer, router, expertio, dispatch,
 // combine. Its Step method takes one message and writes into an Outbox what must happen next. It
@@ -141,12 +142,14 @@
 //
 // # Where an expert's bytes go
 //
-// The read is asked for in stages/expertio (assign) and travels in Outbox.Reads. The shell in
-// package actors (reads.go) gives it to io/readpool, whose worker calls ReadExpert of io/expertfile
-// with the slot's memory (slots.go). On a device with memory of its own the record goes through
-// host memory and is uploaded from there (staged.go, tier.go). WaveResident names the slot.
-// Dispatch turns it into pointers to the record's matrices (waveResident, gather) and submits a
-// gpu.Experts. The device multiplies: gpu/host in experts.go, GPUs by kernels of package shaders.
+// The read is asked for in stages/expertio (assignLoad in loads.go) and travels in Outbox.Reads.
+// The shell in package actors (reads.go) gives it to io/readpool, whose worker calls ReadExpert of
+// io/expertfile with the slot's memory (slots.go). On a device with memory of its own the record
+// goes through host memory and is uploaded from there (staged.go, tier.go). WaveResident names the
+// slot. Dispatch turns it into pointers to the record's matrices (waveResident, gather) and submits
+// a gpu.Experts. The device multiplies: gpu/host from runExperts (experts.go) by multiply
+// (matmul.go) and mulPanels (panels.go) to the assembly in panels_*.s, GPUs by kernels of package
+// shaders. Package actors lists the way function by function, with who owns the bytes.
 //
 // # Messages
 //
@@ -230,8 +233,16 @@
 //	ExpertsForgotten   expert-IO -> caller     it is done
 //	WarmSlots          engine -> expert-IO     fill empty slots while the disk is idle
 //
-// To add a message: declare it in messages.go, with sender, receiver and ownership in its comment;
-// add a line here; handle it in the receiver's Step; add it to stagetest's list, so that scripts
-// can use it; and, if it has a Caller, add it to request in package actors. If it is sent for
-// every token, take its memory from Spent.
+// # Adding a message
+//
+//   - Declare it in messages.go, embedding Step if it belongs to a step and Outside otherwise, with
+//     sender, receiver and ownership in its comment. Add a line to the list above.
+//   - Send it, and add a case to the receiver's Core.Step, with a script in that stage's testdata.
+//   - Add it to stagetest: to the list in scriptparse.go, and to watch.go if it moves slots or
+//     pages. If it belongs to the walk of a token, -update rewrites the message logs.
+//   - If it belongs to a step, give it a kind in tracing/kind.go, and to record in actors/trace.go
+//     the figures it carries.
+//   - If it has a Caller, add it to request in package actors.
+//   - If it is sent for every token, take its memory from Spent: a constructor in spent.go, and a
+//     case in Handled.
 package stages

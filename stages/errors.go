@@ -101,7 +101,7 @@ type StateMemoryError struct {
 }
 
 func (e *StateMemoryError) Error() string {
-	return fmt.Sprintf("states need %d more bytes, and %d of %d are in use; close a sequence, forget checkpoints or raise Config.StateMemory",
+	return fmt.Sprintf("states need another %d bytes, but %d of %d are already in use; close a sequence or raise Config.StateMemory",
 		e.Need, e.Used, e.Max)
 }
 

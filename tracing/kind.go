@@ -9,7 +9,7 @@ import (
 // Kind says what message a stage handled.
 type Kind uint8
 
-// The kinds, one for each message type. KindOther is any message that is not about a step.
+// The kinds, one for each type of message about a step. KindOther is any other message.
 const (
 	KindOther Kind = iota
 	KindBeginLayer
@@ -29,6 +29,7 @@ const (
 	KindDrainStep
 	KindStepDrained
 	KindStepRouted
+	KindScoresAhead
 	KindMatched // not a message: expert-IO gave uses of a step their slots, whatever it handled
 	numKinds
 )
@@ -36,7 +37,7 @@ const (
 var kindNames = [numKinds]string{
 	"other", "BeginLayer", "PrefetchExperts", "PicksReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted",
 	"LayerSubmitted", "TicketDone", "SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "StepFailed", "DrainStep",
-	"StepDrained", "StepRouted", "Matched",
+	"StepDrained", "StepRouted", "ScoresAhead", "Matched",
 }
 
 func (k Kind) String() string {
@@ -81,6 +82,8 @@ func KindOf(m stages.Message) Kind {
 		return KindDrainStep
 	case *stages.StepRouted:
 		return KindStepRouted
+	case *stages.ScoresAhead:
+		return KindScoresAhead
 	case *stages.StepDrained:
 		return KindStepDrained
 	default:

@@ -121,7 +121,7 @@ func TestKinds(t *testing.T) {
 		&stages.BeginLayer{}, &stages.PrefetchExperts{}, &stages.PicksReady{}, &stages.LayerRouted{}, &stages.ExpertsRead{},
 		&stages.WaveResident{}, &stages.WaveSubmitted{}, &stages.LayerSubmitted{}, &stages.TicketDone{}, &stages.SlotsReleased{},
 		&stages.LayerRetired{}, &stages.ReadLogits{}, &stages.LogitsReady{}, &stages.StepFailed{}, &stages.DrainStep{},
-		&stages.StepDrained{}, &stages.StepRouted{},
+		&stages.StepDrained{}, &stages.StepRouted{}, &stages.ScoresAhead{},
 	}
 	seen := map[Kind]bool{KindOf(&stages.EvalChunk{}): true}
 	if !seen[KindOther] {
@@ -133,6 +133,11 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%T has kind %v (seen before: %v)", m, k, seen[k])
 		}
 		seen[k] = true
+	}
+	for _, name := range stepMessages(t) {
+		if !slices.Contains(kindNames[:], name) {
+			t.Errorf("message %s belongs to a step and has no kind", name)
+		}
 	}
 	seen[KindMatched] = true
 	if len(seen) != int(numKinds) {

@@ -97,7 +97,7 @@ func TestChatWithoutTemplate(t *testing.T) {
 	model, _ := loadE2E(t)
 	dir := withTemplate(t, model, "")
 	o := call(t, "", "run", "--chat", "-p", "x", "--model", dir)
-	for _, want := range []string{"--chat is not possible", dir, "as chat_template.jinja"} {
+	for _, want := range []string{"this model cannot chat", dir, "as chat_template.jinja"} {
 		if o.code != exitFailed || !strings.Contains(o.stderr, want) {
 			t.Errorf("exit %d, stderr %q, want %d and %q", o.code, o.stderr, exitFailed, want)
 		}

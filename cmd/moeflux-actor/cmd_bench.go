@@ -26,7 +26,7 @@ type benchCmd struct {
 	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5; with --cold 1; with --sweep 3 rounds."`
 	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured side by side. Default: 1."`
 	Warmup       *int          `placeholder:"W" help:"Tokens that each text decodes before the measurement. Default: 100; with --sweep 32; or what the context leaves."`
-	Cold         bool          `help:"Measure one run without a warm-up that begins with empty expert slots, and compute what the best possible cache would have read. Files that the system has cached stay cached: drop them yourself."`
+	Cold         bool          `help:"Measure one run from empty expert slots, without a warm-up, and compute what the best possible cache would have read. Files that the system has cached stay cached: drop them yourself."`
 	Forget       bool          `help:"Empty the expert slots and drop all predictions before every run, so that each begins with misses. The experts must have slots (not --expert-io mmap)."`
 	Sweep        bool          `help:"Instead of measuring one setting, race combinations of settings, those of --grid or a few usual ones, against the defaults."`
 	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. Others stay as their flags say. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`

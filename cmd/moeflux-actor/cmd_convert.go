@@ -13,7 +13,7 @@ type convertCmd struct {
 	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a packed model directory, to change its --layout."`
 	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
 	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
-	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve what is read from disk once more, at a considerable loss of quality."`
+	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve disk reads again compared with four, at a considerable loss of quality."`
 	Layout     string `placeholder:"NAME" help:"How quantised matrices are stored: panels (16 rows together, which the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 	JSON       bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
 }

@@ -18,13 +18,13 @@ type synthCmd struct {
 	Layers  int    `placeholder:"N" help:"The number of layers, for a smaller model. Default: the shape's own."`
 	Vocab   int    `placeholder:"N" help:"The size of the vocabulary. Default: the shape's own."`
 	Experts int    `placeholder:"N" help:"The number of experts in a layer. Default: the shape's own."`
-	Seed    uint64 `default:"1" placeholder:"N" help:"Chooses among models of one law; the same seed gives the same bytes. Default: 1."`
-	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the floor for caches), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
+	Seed    uint64 `default:"1" placeholder:"N" help:"The random seed; the same seed gives the same bytes. Default: 1."`
+	Route   string `default:"mild" placeholder:"LAW" help:"How tokens use experts: uniform (the worst case for a cache), skew (some experts are popular), mild (also topics that last; realistic) or strong. Default: mild."`
 	Layout  string `placeholder:"NAME" help:"How matrices are stored: panels (16 rows together, what the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 
 	ExpertsOf string `placeholder:"DIR" help:"A model that synth made with the same flags except --route. DST links to its expert files, which do not depend on the route, instead of copying them."`
 
-	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: greedy decoding after the first must emit the others."`
+	Chain    int    `placeholder:"N" help:"Print N tokens of the chain: fed the first, greedy decoding must emit the rest."`
 	Simulate int    `placeholder:"N" help:"Route N tokens of the chain and print what a cache of experts would see."`
 	Routing  string `placeholder:"FILE" help:"With --simulate: write the routing there, a line for each token: number, token, and the experts of each layer."`
 

@@ -43,7 +43,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 	}
 	template, err := chat.Load(dir, chat.Options{Now: inv.env.now})
 	if _, none := errors.AsType[*chat.NoTemplateError](err); none {
-		return fmt.Errorf("--chat is not possible, leave it out to continue a text: %w", err)
+		return fmt.Errorf("this model cannot chat; leave out --chat to continue a text: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("the chat template cannot be used: %w", err)

@@ -336,7 +336,7 @@ func TestSessionInUse(t *testing.T) {
 	first := startSession(t, append([]string{"-p", "x"}, flags...)...)
 	for _, args := range [][]string{{"run", "-p", "y", "-n", "2"}, {"run", "--chat", "-p", "y", "-n", "2"}} {
 		o := call(t, "", append(args, flags...)...)
-		if o.code != exitFailed || !strings.Contains(o.stderr, `session "a" is in use by another run; wait for its end, or choose another name`) {
+		if o.code != exitFailed || !strings.Contains(o.stderr, `session "a" is in use by another run; wait until it ends, or choose another name`) {
 			t.Errorf("%v: exit %d, stderr %q", args, o.code, o.stderr)
 		}
 		checkErrorLine(t, o)

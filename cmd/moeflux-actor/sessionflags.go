@@ -65,7 +65,7 @@ func (f *sessionFlags) openKept(ctx context.Context, inv *invocation, chat bool)
 	k.release, err = sessions.Hold(*f.Session)
 	switch {
 	case errors.Is(err, store.ErrHeld):
-		return nil, fmt.Errorf("session %q is in use by another run; wait for its end, or choose another name", *f.Session)
+		return nil, fmt.Errorf("session %q is in use by another run; wait until it ends, or choose another name", *f.Session)
 	case err != nil:
 		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
 	}

@@ -13,7 +13,7 @@ import (
 // textFlags are the flags of commands that continue a text.
 type textFlags struct {
 	promptFlags
-	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the text or the context ends. Default: 256, with run --chat 2048."`
+	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the model ends the text or the context is full. Default: 256, with run --chat 2048."`
 	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content."`
 
 	samplingFlags `group:"Sampling:"`

@@ -110,7 +110,7 @@ func TestRefusedKernel(t *testing.T) {
 	}{
 		{"source", func(s *fakeSystem) { s.refuses = errors.New("program_source:7: error: no") }, `compiling kernel add with "": program_source:7: error: no`},
 		{"simdgroup", func(s *fakeSystem) { s.width = 64 }, "simdgroups have 64 threads (threadExecutionWidth), the kernels are written for 32"},
-		{"threads", func(s *fakeSystem) { s.most = 64 }, "at most 64 threads in a threadgroup (maxTotalThreadsPerThreadgroup), it is launched with 256"},
+		{"threads", func(s *fakeSystem) { s.most = 64 }, "at most 64 threads in a threadgroup (maxTotalThreadsPerThreadgroup), but it is launched with 256"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newFake(t, false)

@@ -12,10 +12,10 @@ var (
 	ErrNone      = errors.New("no such session")
 	ErrDamaged   = errors.New("not a sealed snapshot with token ids")
 	ErrDiskFull  = errors.New("the disk is full")
-	ErrTooLarge  = errors.New("larger than all sessions together may be")
+	ErrTooLarge  = errors.New("larger than the limit for all sessions")
 	ErrUnsettled = errors.New("stored, but a loss of power may undo it")
 	ErrNoRoom    = errors.New("stored, but older sessions could not be removed to make room")
-	ErrHeld      = errors.New("another process goes on with it")
+	ErrHeld      = errors.New("in use by another process")
 	ErrFolder    = errors.New("the folder cannot be used")
 )
 

@@ -237,7 +237,7 @@ func (c *Core) lane(s *stages.Step) (*lane, error) {
 func (c *Core) enterLane(s *stages.Step) error {
 	b := s.Batch
 	if b == nil || b.Lane < 0 || b.Lane >= len(c.lanes) || len(b.Rows) == 0 || len(b.Rows) > c.cfg.ChunkRows {
-		return fmt.Errorf("dispatch: %v fits in none of %d lanes of %d rows", s, len(c.lanes), c.cfg.ChunkRows)
+		return fmt.Errorf("dispatch: %v does not fit any of the %d lanes (%d rows each)", s, len(c.lanes), c.cfg.ChunkRows)
 	}
 	l := c.lanes[b.Lane]
 	if l.outstanding != 0 {

@@ -10,4 +10,6 @@
 //
 // The queue runs in order, so when a ticket is finished everything submitted before it is finished
 // too. By that rule recorded commands are used again.
+//
+// To add a message, add a case to Core.Step; package stages has the other steps.
 package dispatch

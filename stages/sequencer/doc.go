@@ -13,4 +13,6 @@
 // which frozen states there are, as checkpoints (checkpoints.go), remembered for texts that begin
 // alike (resume.go), or being read and filled by callers (exchange.go). It takes sequences back to
 // them (rewind.go). Where states lie, and every copy, is up to dispatch (states.go).
+//
+// To add a message, add a case to Core.Step; package stages has the other steps.
 package sequencer

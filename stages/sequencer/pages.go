@@ -97,7 +97,7 @@ func (l *ledger) check(want map[stages.PageID]holders) error {
 	free := make(map[stages.PageID]bool, len(l.free))
 	for _, id := range l.free {
 		if free[id] || want[id] != (holders{}) {
-			return fmt.Errorf("sequencer: page %d is free, twice or although somebody holds it", id)
+			return fmt.Errorf("sequencer: page %d is on the free list twice, or while still held", id)
 		}
 		free[id] = true
 	}
