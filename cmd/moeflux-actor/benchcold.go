@@ -12,7 +12,7 @@ type routingTrace struct {
 }
 
 // benchOptimum is what the best possible cache would have read for the decoded tokens: it has as
-// many slots, starts as empty, reads only what is used, and knows the future.
+// many slots, starts equally empty, reads only what is used, and knows the future.
 type benchOptimum struct {
 	Misses   int64   `json:"expert_misses"`
 	KeptRate float64 `json:"expert_kept_rate"`
