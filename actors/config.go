@@ -165,7 +165,7 @@ type Config struct {
 	// changes results.
 	ExpertsPerToken int
 
-	// CountAhead makes the engine count how well the routers of the next two layers foretell their
+	// CountAhead makes the engine count how well the routers of the next two layers predict their
 	// picks (Stats), for every row. It costs two small matrix multiplications a layer; the
 	// predictors next-gate and both count what they look at anyway.
 	CountAhead bool
