@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
@@ -38,7 +39,7 @@ type Engine struct {
 	experts  *expertfile.File
 	slots    *slotMemory
 	queue    gpu.Queue
-	meter    *meter
+	meter    *metering.Meter
 	pool     *readpool.Pool
 	governor *governor
 	checked  *checkedReads // nil if reads are not compared with checksums

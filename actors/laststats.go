@@ -25,7 +25,7 @@ func (e *Engine) keepStats() {
 		if err := s.core.Step(m, &s.out); err != nil {
 			panic(err)
 		}
-		s.e.meter.after(s.id, m, &s.out)
+		s.e.meter.After(s.id, m, &s.out)
 	}
 	e.addReads(m.Stats)
 	e.last.Store(m.Stats)

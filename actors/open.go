@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
@@ -180,8 +181,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
-	e.meter = newMeter(len(m.Layers), e.now)
-	e.queue = e.meter.measured(e.queue)
+	e.meter = metering.New(len(m.Layers), e.now)
+	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,

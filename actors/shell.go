@@ -74,11 +74,11 @@ func (s *shell) handle(m stages.Message) {
 	if traced {
 		began, at = s.e.now(), *head
 	}
-	s.e.meter.before(s.id, head)
+	s.e.meter.Before(s.id, head)
 	if err := s.core.Step(m, &s.out); err != nil {
 		panic(&stageError{s.id, err})
 	}
-	s.e.meter.after(s.id, m, &s.out)
+	s.e.meter.After(s.id, m, &s.out)
 	var rec tracing.Record
 	if traced {
 		rec = s.record(m, &at, began)

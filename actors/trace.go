@@ -32,12 +32,12 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	switch m := m.(type) {
 	case *stages.BeginLayer:
 		if s.id == stages.Dispatch {
-			r.Times, r.Count = s.e.meter.of(head.Layer, m.More), int32(m.More)
+			r.Times, r.Count = s.e.meter.Of(head.Layer, m.More), int32(m.More)
 		}
 	case *stages.LayerRetired:
-		r.Times, r.Count = s.e.meter.of(head.Layer, m.More), int32(m.More)
+		r.Times, r.Count = s.e.meter.Of(head.Layer, m.More), int32(m.More)
 	case *stages.ReadLogits, *stages.LogitsReady:
-		r.Times = s.e.meter.of(head.Layer, 0)
+		r.Times = s.e.meter.Of(head.Layer, 0)
 	case *stages.PrefetchExperts:
 		h := &s.out.Hint
 		r.Count, r.Miss, r.Declined, r.Skipped = int32(h.Issued), int32(h.Dropped), int32(h.Declined), int32(h.Skipped)

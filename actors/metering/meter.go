@@ -1,4 +1,4 @@
-package actors
+package metering
 
 import (
 	"slices"
@@ -8,13 +8,13 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// meter measures where time goes (stages.Times). Cores have no clock. The shells tell the meter
+// Meter measures where time goes (stages.Times). Cores have no clock. The shells tell the meter
 // what expert-IO waits for and which reads are under way; the device's queue tells it when the
 // device works. Nothing changes between two such notes, so all the time between them belongs to one
 // account. A note reads the clock once and allocates nothing after the lists have grown.
 //
 // The queue's goroutine and the goroutine that runs the line both use the meter, hence the lock.
-type meter struct {
+type Meter struct {
 	now func() int64 // the engine's clock
 
 	submitting int  // layer of the message that dispatch handles; only the line uses it
@@ -39,12 +39,14 @@ type wait struct {
 	layer int
 }
 
-func newMeter(layers int, now func() int64) *meter {
-	return &meter{now: now, submitting: layers, layer: layers, layers: make([]stages.Times, layers+1)}
+// New returns the meter of a model with a number of layers. now reads the engine's clock, in
+// nanoseconds.
+func New(layers int, now func() int64) *Meter {
+	return &Meter{now: now, submitting: layers, layer: layers, layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.
-func (m *meter) count() {
+func (m *Meter) count() {
 	now := m.now()
 	d := now - m.until
 	m.until = now
@@ -64,8 +66,8 @@ func (m *meter) count() {
 	}
 }
 
-// before notes the layer that dispatch is about to submit work for.
-func (m *meter) before(id stages.StageID, head *stages.Step) {
+// Before notes the layer that dispatch is about to submit work for.
+func (m *Meter) Before(id stages.StageID, head *stages.Step) {
 	if id != stages.Dispatch {
 		return
 	}
@@ -75,12 +77,12 @@ func (m *meter) before(id stages.StageID, head *stages.Step) {
 	}
 }
 
-// after notes what a stage made of a message. The outbox must still be full.
-func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) {
+// After notes what a stage made of a message. The outbox must still be full.
+func (m *Meter) After(id stages.StageID, in stages.Message, out *stages.Outbox) {
 	switch id {
 	case stages.Combine:
 		if in, ok := in.(*stages.CollectStats); ok {
-			m.report(in.Stats)
+			m.Report(in.Stats)
 		}
 	case stages.ExpertIO:
 		switch in := in.(type) {
@@ -99,7 +101,7 @@ func (m *meter) after(id stages.StageID, in stages.Message, out *stages.Outbox) 
 // experts notes what expert-IO did: the number of reads that ended, the layer that was routed, and
 // the step that was given up, if any. The outbox holds new reads and the layers that have all
 // experts.
-func (m *meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepID, out *stages.Outbox) {
+func (m *Meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepID, out *stages.Outbox) {
 	if ended == 0 && routed == nil && gone == 0 && len(out.Reads) == 0 && len(out.Sends) == 0 {
 		return
 	}
@@ -124,20 +126,20 @@ func (m *meter) experts(ended int, routed *stages.LayerRouted, gone stages.StepI
 }
 
 // served removes a step that no longer waits. The caller holds m.mu.
-func (m *meter) served(step stages.StepID) {
+func (m *Meter) served(step stages.StepID) {
 	m.waits = slices.DeleteFunc(m.waits, func(w wait) bool { return w.step == step })
 }
 
 // index returns the index of a layer's account.
-func (m *meter) index(layer int) int {
+func (m *Meter) index(layer int) int {
 	if layer < 0 || layer >= len(m.layers) {
 		return len(m.layers) - 1
 	}
 	return layer
 }
 
-// of returns the times until now of a layer and of the next more layers.
-func (m *meter) of(layer, more int) (t stages.Times) {
+// Of returns the times until now of a layer and of the next more layers.
+func (m *Meter) Of(layer, more int) (t stages.Times) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
@@ -147,8 +149,8 @@ func (m *meter) of(layer, more int) (t stages.Times) {
 	return t
 }
 
-// report writes the times until now into s.
-func (m *meter) report(s *stages.Stats) {
+// Report writes the times until now into s.
+func (m *Meter) Report(s *stages.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
@@ -161,9 +163,9 @@ func (m *meter) report(s *stages.Stats) {
 	}
 }
 
-// measured returns a queue that notes the layer of each submission, if q can say when the device
+// Measured returns a queue that notes the layer of each submission, if q can say when the device
 // works. Otherwise it returns q.
-func (m *meter) measured(q gpu.Queue) gpu.Queue {
+func (m *Meter) Measured(q gpu.Queue) gpu.Queue {
 	w, ok := q.(gpu.Watched)
 	if !ok {
 		return q
@@ -174,7 +176,7 @@ func (m *meter) measured(q gpu.Queue) gpu.Queue {
 }
 
 // work notes that the device begins or ends the oldest submission.
-func (m *meter) work(working bool) {
+func (m *Meter) work(working bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
@@ -191,7 +193,7 @@ func (m *meter) work(working bool) {
 // measuredQueue tells the meter of submissions.
 type measuredQueue struct {
 	gpu.Queue
-	m *meter
+	m *Meter
 }
 
 // Submit notes the layer first, because the device may begin before the queue returns.
@@ -204,7 +206,7 @@ func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return t, err
 }
 
-func (m *meter) submit() {
+func (m *Meter) submit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// a device that is never idle must not make the list grow without bound
@@ -217,7 +219,7 @@ func (m *meter) submit() {
 
 // unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
 // ones, but not this one.
-func (m *meter) unsubmit() {
+func (m *Meter) unsubmit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.submitted = m.submitted[:len(m.submitted)-1]

@@ -1,8 +1,9 @@
-package actors
+package metering
 
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -21,14 +22,14 @@ func (q *watchedQueue) Close() error                             { return nil }
 // TestMeter lets two layers of one step and the head pass, with a clock that the test turns.
 func TestMeter(t *testing.T) {
 	var clock int64
-	m := newMeter(2, func() int64 { return clock })
+	m := New(2, func() int64 { return clock })
 	dev := &watchedQueue{}
-	q := m.measured(dev)
+	q := m.Measured(dev)
 	step := func(layer int) stages.Step { return stages.Step{ID: 7, Layer: layer} }
 	submit := func(layer int) {
 		t.Helper()
 		s := step(layer)
-		m.before(stages.Dispatch, &s)
+		m.Before(stages.Dispatch, &s)
 		if _, err := q.Submit(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -45,14 +46,14 @@ func TestMeter(t *testing.T) {
 		return &stages.Outbox{Sends: []stages.Send{{To: stages.Dispatch, Msg: &stages.WaveResident{Step: step(layer), Last: true}}}}
 	}
 	ended := func(n int, out *stages.Outbox) {
-		m.after(stages.ExpertIO, &stages.ExpertsRead{Results: make([]stages.ReadResult, n)}, out)
+		m.After(stages.ExpertIO, &stages.ExpertsRead{Results: make([]stages.ReadResult, n)}, out)
 	}
 
 	clock += 1000 // nobody has asked for anything yet
 	submit(0)
 	work(10) // mixer of layer 0
 	submit(0)
-	m.after(stages.ExpertIO, &stages.LayerRouted{Step: step(0)}, reads(3))
+	m.After(stages.ExpertIO, &stages.LayerRouted{Step: step(0)}, reads(3))
 	work(5) // its shared expert, while its experts are read
 	clock += 20
 	ended(2, &stages.Outbox{})
@@ -61,11 +62,11 @@ func TestMeter(t *testing.T) {
 	clock += 2 // dispatch is at work
 	submit(0)
 	submit(1)
-	m.after(stages.ExpertIO, &stages.PrefetchExperts{Step: step(1)}, reads(1))
+	m.After(stages.ExpertIO, &stages.PrefetchExperts{Step: step(1)}, reads(1))
 	work(40) // experts of layer 0, while one of layer 1 is read ahead
 	work(15) // mixer of layer 1
 	ended(1, &stages.Outbox{})
-	m.after(stages.ExpertIO, &stages.LayerRouted{Step: step(1)}, resident(1)) // all there
+	m.After(stages.ExpertIO, &stages.LayerRouted{Step: step(1)}, resident(1)) // all there
 	clock += 3
 	submit(1)
 	work(25)
@@ -75,7 +76,7 @@ func TestMeter(t *testing.T) {
 
 	var s stages.Stats
 	s.Layers = make([]stages.LayerStats, 2)
-	m.after(stages.Combine, &stages.CollectStats{Stats: &s}, &stages.Outbox{})
+	m.After(stages.Combine, &stages.CollectStats{Stats: &s}, &stages.Outbox{})
 	for _, c := range []struct {
 		name      string
 		got, want stages.Times
@@ -83,7 +84,7 @@ func TestMeter(t *testing.T) {
 		{"layer 0", s.Layers[0].Times, stages.Times{ComputeNS: 55, OverlapNS: 45, DiskWaitNS: 50}},
 		{"layer 1", s.Layers[1].Times, stages.Times{ComputeNS: 40, OverlapNS: 15}},
 		{"all", s.Times, stages.Times{ComputeNS: 145, OverlapNS: 60, DiskWaitNS: 50, ReadNS: 5 + 20 + 30 + 40 + 15}},
-		{"of", m.of(2, 0), stages.Times{ComputeNS: 50}},
+		{"of", m.Of(2, 0), stages.Times{ComputeNS: 50}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, c.got, c.want)
@@ -95,20 +96,20 @@ func TestMeter(t *testing.T) {
 // submission leaves nothing.
 func TestMeterGivenUp(t *testing.T) {
 	var clock int64
-	m := newMeter(1, func() int64 { return clock })
+	m := New(1, func() int64 { return clock })
 	dev := &watchedQueue{refuse: errors.New("no")}
-	q := m.measured(dev)
+	q := m.Measured(dev)
 	if _, err := q.Submit(nil); err == nil || len(m.submitted) != 0 {
 		t.Errorf("refused: error %v, %d submissions are left", err, len(m.submitted))
 	}
 	s := stages.Step{ID: 3}
-	m.after(stages.ExpertIO, &stages.LayerRouted{Step: s}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
+	m.After(stages.ExpertIO, &stages.LayerRouted{Step: s}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
 	clock += 10
-	m.after(stages.ExpertIO, &stages.DrainStep{Step: s}, &stages.Outbox{})
+	m.After(stages.ExpertIO, &stages.DrainStep{Step: s}, &stages.Outbox{})
 	clock += 10
-	m.after(stages.ExpertIO, &stages.ExpertsRead{Results: make([]stages.ReadResult, 1)}, &stages.Outbox{})
+	m.After(stages.ExpertIO, &stages.ExpertsRead{Results: make([]stages.ReadResult, 1)}, &stages.Outbox{})
 	clock += 10
-	if got, want := m.of(0, 0), (stages.Times{DiskWaitNS: 10}); got != want {
+	if got, want := m.Of(0, 0), (stages.Times{DiskWaitNS: 10}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if m.readNS != 20 || m.reads != 0 || len(m.waits) != 0 {
@@ -119,15 +120,15 @@ func TestMeterGivenUp(t *testing.T) {
 // TestMeterUnwatched holds that nothing is guessed of a device that does not tell when it works.
 func TestMeterUnwatched(t *testing.T) {
 	var clock int64
-	m := newMeter(1, func() int64 { return clock })
+	m := New(1, func() int64 { return clock })
 	q := struct{ gpu.Queue }{}
-	if m.measured(q) != gpu.Queue(q) {
+	if m.Measured(q) != gpu.Queue(q) {
 		t.Error("the queue is not the same")
 	}
-	m.after(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 3}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
+	m.After(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 3}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
 	clock += 10
 	s := stages.Stats{Layers: make([]stages.LayerStats, 1)}
-	m.report(&s)
+	m.Report(&s)
 	if want := (stages.Times{ReadNS: 10}); s.Times != want {
 		t.Errorf("got %+v, want %+v", s.Times, want)
 	}
@@ -136,7 +137,7 @@ func TestMeterUnwatched(t *testing.T) {
 // TestMeterNeverIdle holds that a device that always has work does not make the meter's memory
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
-	m := newMeter(1, func() int64 { return 0 })
+	m := New(1, func() int64 { return 0 })
 	m.submit()
 	for range 10000 {
 		m.submit()
@@ -151,8 +152,8 @@ func TestMeterNeverIdle(t *testing.T) {
 // BenchmarkMeter is what the meter costs a layer of a decoded token: three submissions, and a
 // routing whose experts are there.
 func BenchmarkMeter(b *testing.B) {
-	e := Engine{}
-	m := newMeter(48, e.now)
+	epoch := time.Now()
+	m := New(48, func() int64 { return int64(time.Since(epoch)) })
 	s := stages.Step{ID: 1, Layer: 3}
 	routed := &stages.LayerRouted{Step: s}
 	out := &stages.Outbox{Sends: []stages.Send{{To: stages.Dispatch, Msg: &stages.WaveResident{Step: s, Last: true}}}}
@@ -160,13 +161,13 @@ func BenchmarkMeter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for range 3 {
-			m.before(stages.Dispatch, &s)
+			m.Before(stages.Dispatch, &s)
 			m.submit()
 			m.work(true)
 			m.work(false)
 		}
-		m.after(stages.ExpertIO, routed, out)
-		m.after(stages.ExpertIO, read, out)
+		m.After(stages.ExpertIO, routed, out)
+		m.After(stages.ExpertIO, read, out)
 		m.reads = 0
 	}
 }
