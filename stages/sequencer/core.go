@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
 // Config sizes the stage. All fields are required.
@@ -43,10 +44,10 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	seqs  map[stages.SeqID]*sequence
-	ready []*request // not in a step, in order of arrival
-	lanes []*step    // [StepsInFlight]; nil is free
-	turn  int        // the lane whose next layer is considered first
+	lanes []*step // [StepsInFlight]; nil is free
+	turn  int     // the lane whose next layer is considered first
 
+	schedule schedule.Schedule[*request] // requests that are in no step
 	lastStep stages.StepID
 	ringUsed int // layers begun and not retired
 
@@ -64,10 +65,6 @@ type Core struct {
 	lastFrozen  stages.StateID
 	lastUnknown int32
 
-	expected  int    // sequences that have just decoded and will likely be back at once
-	round     uint64 // of waiting for them
-	lingering bool
-
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last step to end
 
@@ -84,7 +81,7 @@ var _ stages.Core = (*Core)(nil)
 // New returns the stage with no sequence.
 func New(cfg Config) *Core {
 	return &Core{
-		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows},
+		cfg: cfg, schedule: schedule.New[*request](cfg.ChunkRows), seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows},
 		exchanged: make(map[stages.StateID]*frozen), ops: make(map[uint64]*operation),
 	}
 }
@@ -140,7 +137,7 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 	case *stages.StateCopied:
 		return c.stateCopied(m, out)
 	case *stages.LingerOver:
-		c.lingerOver(m)
+		c.schedule.WaitOver(m.Round)
 	case *stages.Drain:
 		c.startDrain(m, out)
 	case *stages.CollectStats:

@@ -1,7 +1,7 @@
 // Package sequencer is the stage that begins and ends steps. It owns the length, tokens and health
-// of every sequence, forms steps out of the rows of all sequences that are ready, runs the layer
-// loop under the ring's credits, and answers callers. What happens within a layer is up to the
-// other stages.
+// of every sequence, forms steps out of the rows that package schedule chooses among all sequences
+// that are ready, runs the layer loop under the ring's credits, and answers callers. What happens
+// within a layer is up to the other stages.
 //
 // A step that fails is drained: a DrainStep follows everything that was sent on its behalf through
 // the pipeline. Only when it has come round are callers answered, sequences marked as poisoned and

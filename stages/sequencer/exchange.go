@@ -35,7 +35,7 @@ func (c *Core) draftState(m *stages.DraftState, out *stages.Outbox) {
 	}
 	if inPlace {
 		c.lent++
-		c.unexpect(s)
+		c.schedule.Unexpect(uint64(s.id))
 		c.empty(s)
 		c.settle(out)
 		s.poison = &stages.PoisonedError{Seq: s.id, Err: stages.ErrGivenUp}

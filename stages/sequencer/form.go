@@ -1,6 +1,9 @@
 package sequencer
 
-import "github.com/moeflux/moeflux-actor/stages"
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/schedule"
+)
 
 // step is one step in the pipeline.
 type step struct {
@@ -18,86 +21,28 @@ type step struct {
 	untouched bool // it has done nothing
 }
 
-// form makes steps out of ready requests while a lane is free.
+// form makes steps of what the schedule gives while a lane is free.
 func (c *Core) form(out *stages.Outbox) {
 	for lane, s := range c.lanes {
 		if s != nil {
 			continue
 		}
-		if len(c.ready) == 0 || c.linger(out) {
+		shares, round := c.schedule.Next()
+		out.Linger = max(out.Linger, round)
+		if len(shares) == 0 {
 			return
 		}
-		c.lanes[lane] = c.newStep(lane)
+		c.lanes[lane] = c.newStep(lane, shares)
 	}
 }
 
-// linger reports whether forming should wait for sequences that decoded just now and are about to
-// ask for their next token: rows that travel together read their experts once. The wait has a time
-// limit, which the shell keeps.
-func (c *Core) linger(out *stages.Outbox) bool {
-	if c.expected == 0 || c.fullChunk() {
-		return false
-	}
-	if !c.lingering {
-		c.lingering = true
-		c.round++
-		out.Linger = c.round
-	}
-	return true
-}
-
-// fullChunk reports whether what is ready fills a step by itself.
-func (c *Core) fullChunk() bool {
-	rows := 0
-	for _, r := range c.ready {
-		rows += r.left()
-	}
-	return rows >= c.cfg.ChunkRows
-}
-
-func (c *Core) lingerOver(m *stages.LingerOver) {
-	if !c.lingering || m.Round != c.round {
-		return
-	}
-	c.lingering = false
-	for _, s := range c.seqs {
-		c.unexpect(s)
-	}
-}
-
-// newStep takes rows in order of arrival. A prompt leaves one row to each decoding sequence after
-// it.
-func (c *Core) newStep(lane int) *step {
-	if c.expected == 0 {
-		c.lingering = false
-	}
+func (c *Core) newStep(lane int, shares []schedule.Share[*request]) *step {
 	c.lastStep++
 	s := c.emptyStep()
-	b := s.head.Batch
-	b.Lane, s.head.ID = lane, c.lastStep
-	decoding := 0
-	for _, r := range c.ready {
-		if r.left() == 1 {
-			decoding++
-		}
+	s.head.Batch.Lane, s.head.ID = lane, c.lastStep
+	for _, sh := range shares {
+		c.addRows(s, sh.Request, sh.Rows)
 	}
-	rest := c.ready[:0]
-	for _, r := range c.ready {
-		room := c.cfg.ChunkRows - len(b.Rows)
-		n := 1
-		if r.left() == 1 {
-			decoding--
-		} else {
-			n = min(r.left(), max(room-decoding, 1))
-		}
-		if room < 1 || len(s.reqs) > 0 && (r.alone || s.reqs[0].alone) {
-			rest = append(rest, r)
-			continue
-		}
-		c.addRows(s, r, n)
-	}
-	clear(c.ready[len(rest):])
-	c.ready = rest
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -188,12 +187,12 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 		r.done += g.Rows
 		c.advance(r, g, out)
 		switch {
-		case r.left() == 0:
+		case r.Left() == 0:
 			c.finish(r, nil, out)
 		case r.cancel != nil:
 			c.finish(r, r.cancel, out)
 		default:
-			c.ready = append(c.ready, r)
+			c.schedule.Add(r)
 		}
 	}
 	out.Spent().LogitsDone(s.logits)
@@ -316,7 +315,7 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 			c.dismiss(r, s.failing, out)
 		case s.retry && r.cancel == nil && r.lost == nil:
 			r.step, r.alone = nil, true
-			c.ready = slices.Insert(c.ready, min(i, len(c.ready)), r)
+			c.schedule.AddAt(i, r)
 		case r.lost != nil:
 			c.giveUp(r, r.lost, out)
 		default:

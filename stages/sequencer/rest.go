@@ -17,8 +17,8 @@ func (c *Core) AtRest() error {
 	if c.ringUsed != 0 {
 		return fmt.Errorf("sequencer: %d ring credits never came back", c.ringUsed)
 	}
-	if len(c.ready) != 0 {
-		return fmt.Errorf("sequencer: %d requests are ready and in no step", len(c.ready))
+	if n := c.schedule.Ready(); n != 0 {
+		return fmt.Errorf("sequencer: %d requests are ready and in no step", n)
 	}
 	if len(c.ops) != 0 {
 		return fmt.Errorf("sequencer: %d operations were never ended", len(c.ops))
@@ -45,7 +45,7 @@ func (c *Core) AtRest() error {
 			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.pages), len(s.tokens), s.len)
 		}
 		hold(want, live, s.pages)
-		if s.expected {
+		if c.schedule.Expects(uint64(id)) {
 			expected++
 		}
 	}
@@ -58,9 +58,9 @@ func (c *Core) AtRest() error {
 	if used := c.stateBytes(c.pages.used(), c.states()); lent != c.lent || used > c.cfg.StateBytes {
 		return fmt.Errorf("sequencer: states take %d of %d bytes; %d drafts in place are counted, there are %d", used, c.cfg.StateBytes, c.lent, lent)
 	}
-	if expected != c.expected || recurrent != c.recurrent {
+	if expected != c.schedule.Expected() || recurrent != c.recurrent {
 		return fmt.Errorf("sequencer: %d sequences expected back and %d kept recurrent states are counted, there are %d and %d",
-			c.expected, c.recurrent, expected, recurrent)
+			c.schedule.Expected(), c.recurrent, expected, recurrent)
 	}
 	return c.pages.check(want)
 }

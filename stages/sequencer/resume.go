@@ -134,12 +134,12 @@ const mostOnTheWay = 8
 // at borders between steps, as far apart as makes half of the budget suffice.
 func (c *Core) remember(r *request, out *stages.Outbox) {
 	s := r.seq
-	if !r.msg.Remember || r.left() > 0 && (s.len < r.border || c.cfg.RecurrentBytes == 0) {
+	if !r.msg.Remember || r.Left() > 0 && (s.len < r.border || c.cfg.RecurrentBytes == 0) {
 		return
 	}
 	r.border = c.nextBorder(r)
 	// the next step writes to a page that is kept now: to a copy
-	onTheWay := r.left() > 0 && s.len%c.pages.rows != 0
+	onTheWay := r.Left() > 0 && s.len%c.pages.rows != 0
 	if !c.worthIt(s, out) || onTheWay && c.room(c.tally(), func(*tally) int { return 1 }, 0, out) != nil {
 		return
 	}

@@ -17,7 +17,6 @@ type sequence struct {
 	checkpoints int   // most that it keeps, those that are protected included
 	req         *request
 	remembers   bool                  // its caller has given texts to be remembered
-	expected    bool                  // counted in Core.expected
 	op          *operation            // that dispatch is at, or nil
 	draft       *frozen               // that is to be filled and to take its state's place, or nil
 	closing     *stages.CloseSequence // wants to be closed once req or op has ended
@@ -43,7 +42,11 @@ type request struct {
 	weights []float32
 }
 
-func (r *request) left() int { return len(r.msg.Tokens) - r.done }
+// Left returns how many tokens are not evaluated yet.
+func (r *request) Left() int { return len(r.msg.Tokens) - r.done }
+
+// Alone reports whether the request must have a step to itself.
+func (r *request) Alone() bool { return r.alone }
 
 // before returns how much of the text in front of the chunk counts with it.
 func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
@@ -62,7 +65,7 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		out.Answer(m.Caller, a)
 		return
 	}
-	c.unexpect(s)
+	c.schedule.Unexpect(uint64(s.id))
 	var r *request
 	if n := len(c.spareRequests) - 1; n >= 0 {
 		r, c.spareRequests = c.spareRequests[n], c.spareRequests[:n]
@@ -74,7 +77,7 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	r.copy = c.grow(s, s.len+len(m.Tokens))
 	r.border = c.nextBorder(r)
 	s.req = r
-	c.ready = append(c.ready, s.req)
+	c.schedule.Add(r)
 }
 
 // grow gives a sequence pages for a number of positions, for which there is room. If others share
@@ -153,13 +156,6 @@ func (c *Core) checkTokens(tokens []int32) error {
 	return nil
 }
 
-func (c *Core) unexpect(s *sequence) {
-	if s.expected {
-		s.expected = false
-		c.expected--
-	}
-}
-
 func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 	if s := c.seqs[m.Seq]; s != nil && s.req != nil && s.req.msg.Request == m.Request {
 		r := s.req
@@ -189,12 +185,7 @@ func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 		r.cancel = cause
 	}
 	if r.step == nil {
-		for i, q := range c.ready {
-			if q == r {
-				c.ready = append(c.ready[:i], c.ready[i+1:]...)
-				break
-			}
-		}
+		c.schedule.Remove(r)
 		c.finish(r, r.cancel, out)
 		return
 	}
@@ -235,8 +226,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 		c.tell(r, err, out)
 	}
 	if err == nil && len(r.msg.Tokens) == 1 {
-		s.expected = true
-		c.expected++
+		c.schedule.Expect(uint64(s.id))
 	}
 	*r = request{}
 	c.spareRequests = append(c.spareRequests, r)
@@ -333,7 +323,7 @@ func (c *Core) closed(s *sequence, out *stages.Outbox) {
 // close gives up a sequence to which nothing is being done. What it leaves to dispatch needs no
 // answer: dispatch handles it before whatever comes next.
 func (c *Core) close(s *sequence, out *stages.Outbox) {
-	c.unexpect(s)
+	c.schedule.Unexpect(uint64(s.id))
 	if s.draft != nil { // its caller will find the sequence gone
 		c.endDraft(s.draft)
 	}

@@ -126,7 +126,7 @@ func (c *Core) cut(s *sequence, pos int) { c.place(s, s.pages, s.tokens, pos) }
 // moved forgets what does not hold any more of a sequence that stands elsewhere than before: what
 // was predicted, and checkpoints of other texts.
 func (c *Core) moved(s *sequence, out *stages.Outbox) {
-	c.unexpect(s)
+	c.schedule.Unexpect(uint64(s.id))
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
 	c.forgetOthers(s, out)
 	c.settle(out)
