@@ -187,7 +187,7 @@
 //	DrainStep          sequencer -> dispatch -> router -> expert-IO -> dispatch -> combine
 //	                                           follows what was sent for a failed step
 //	StepDrained        combine -> sequencer    nothing of the step is in flight
-//	Drain              engine -> sequencer     take nothing new, cancel what runs
+//	Drain              engine -> sequencer     take nothing new; finish or cancel what runs
 //	Drained            sequencer -> engine     no step is left
 //	LingerOver         shell -> sequencer      a timer that Outbox.Linger asked for
 //

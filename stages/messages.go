@@ -169,9 +169,11 @@ type Prediction struct {
 type WarmSlots struct{ Outside }
 
 // Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running
-// chunks end as if cancelled, and when no step is left the answer is Drained. Caller to sequencer.
+// chunks end as if cancelled, and when no chunk and no step is left the answer is Drained. Caller
+// to sequencer.
 type Drain struct {
 	Outside
+	Finish bool // running chunks are finished instead; a later Drain may cancel them
 	Caller Caller
 }
 

@@ -66,7 +66,7 @@ type Core struct {
 	lastUnknown int32
 
 	draining bool            // nothing new is taken
-	drains   []stages.Caller // wait for the last step to end
+	drains   []stages.Caller // wait for the last chunk and the last step to end
 
 	steps, rows, failed                  int64
 	remembered, evicted, resumed, reused int64
@@ -174,10 +174,13 @@ func (c *Core) mostPages() int {
 	return int(min(c.cfg.StateBytes/max(c.cfg.PageBytes, 1), math.MaxInt32))
 }
 
-// startDrain refuses new work and cancels what runs.
+// startDrain refuses new work and, unless it may finish, cancels what runs.
 func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 	c.draining = true
 	c.drains = append(c.drains, m.Caller)
+	if m.Finish {
+		return
+	}
 	for _, s := range c.seqs {
 		if s.req != nil {
 			c.cancel(s.req, stages.ErrClosed, out)
@@ -185,10 +188,18 @@ func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 	}
 }
 
-// endDrain answers Drain if no step is left.
+// endDrain answers Drain if no chunk and no step is left.
 func (c *Core) endDrain(out *stages.Outbox) {
+	if len(c.drains) == 0 {
+		return
+	}
 	for _, s := range c.lanes {
 		if s != nil {
+			return
+		}
+	}
+	for _, s := range c.seqs {
+		if s.req != nil { // not in a step yet
 			return
 		}
 	}

@@ -132,7 +132,7 @@ func (c *Core) adoptState(m *stages.AdoptState, out *stages.Outbox) {
 	switch {
 	case s == nil:
 		err = stages.ErrUnknownSequence
-	case s.closing != nil || c.draining:
+	case s.closing != nil:
 		err = stages.ErrClosed
 	case f == nil || !f.ready || f.draft != s || len(f.pages) != c.pages.count(len(m.Tokens)):
 		err = stages.ErrUnknownState
