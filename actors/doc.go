@@ -1,24 +1,26 @@
-// Package actors runs the stages, one actor each, on protoactor-go. It offers the Engine and the
-// Sequence that callers use.
+// Package actors is the pipeline as callers use it: Open, the Engine and its Sequences, Config and
+// Info. It opens a model's files, chooses settings, wires the stages together, and closes
+// everything in order. What runs below it is in packages of its own: actors/runtime runs the stages
+// as actors, and actors/metering counts where time goes.
 //
 // Open makes an engine with an actor system of its own. Spawn makes one in the system of a host
 // service. Both give plain Go methods. A caller who would rather send messages sends them to
 // Engine.PID, as requests or with a PID as Caller: the messages of package stages whose comment
 // says "Caller to ...". Any other request is answered by a *MessageError.
 //
-// A shell (shell.go) is all that an actor is. It hands each message to its stage's core and does
-// what the core has written into the outbox. It never blocks: reads run in io/readpool, kernels on
-// the device's own threads, and both come back as messages. Credits that the cores keep bound what
-// is in flight; mailboxes have no capacity. All stages of an engine take turns in one line
-// (line.go), so only one runs at a time.
+// A shell (runtime/shell.go) is all that an actor is. It hands each message to its stage's core and
+// does what the core has written into the outbox. It never blocks: reads run in io/readpool,
+// kernels on the device's own threads, and both come back as messages. Credits that the cores keep
+// bound what is in flight; mailboxes have no capacity. All stages of an engine take turns in one
+// line (runtime/line.go), so only one runs at a time.
 //
 // # Where an expert's bytes go
 //
 // The device picks experts. stages/router sends a plan of them to stages/expertio, which finds a
 // slot for each and puts the reads that are needed into its outbox. From there:
 //
-//	shell.perform          shell.go     takes the reads out of the outbox
-//	shell.read             reads.go     one slotRead for each, with the slot's memory as its target
+//	shell.perform          runtime/shell.go  takes the reads out of the outbox
+//	experts.Read           reads.go     one slotRead for each, with the slot's memory as its target
 //	readpool.Pool          io/readpool  a worker reads the record; the slot's bytes are the pool's
 //	checkedReads           verify.go    compares checksums, if that is asked for
 //	File.ReadExpert        io/expertfile  the only copy: from the disk (or the page cache) to the slot

@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
+	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
@@ -33,7 +34,6 @@ type Engine struct {
 	model *model.Config
 	info  Info
 	log   *slog.Logger
-	epoch time.Time
 
 	weights  *weights.File
 	experts  *expertfile.File
@@ -49,31 +49,16 @@ type Engine struct {
 
 	faultsAtOpen int64
 
-	awaits awaits
-
-	system    *actor.ActorSystem
-	ownSystem bool
-	top       *actor.PID
-	parent    *parent
-	pids      [stages.NumStages]*actor.PID
-	tracer    *actor.PID
-	spans     *spanWriter // nil without a tracer
+	rt        *runtime.Runtime
+	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
 
 	lastSeq     atomic.Uint64
 	lastRequest atomic.Uint64
-
-	breaking sync.Once
-	broken   chan struct{} // closed when the engine has stopped by itself
-	reason   error         // why; set before broken is closed
-
-	linger linger
 
 	exchanging  sync.RWMutex // read-locked while a caller reads or fills a state
 	fingerprint func() (profile.Fingerprint, error)
 
 	closing  sync.Once
-	closed   atomic.Bool   // set when Close begins: nothing new is taken
-	gone     chan struct{} // closed when Close is done
 	closeErr error
 
 	last atomic.Pointer[Stats] // what Stats returns after Close
@@ -87,40 +72,7 @@ func (e *Engine) Info() Info { return e.info }
 
 // PID returns the sequencer's address, for callers who would rather send messages:
 // *stages.EvalChunk and every other message that callers send, as requests or with a PID as Caller.
-func (e *Engine) PID() *actor.PID { return e.pids[stages.Sequencer] }
-
-// post sends the sequencer a request, unless the engine is closed or broken. The stages of a broken
-// engine may still answer for a moment, with half a state.
-func (e *Engine) post(m stages.Message) error { return e.postTo(stages.Sequencer, m) }
-
-func (e *Engine) postTo(to stages.StageID, m stages.Message) error {
-	if e.closed.Load() {
-		return stages.ErrClosed
-	}
-	select {
-	case <-e.broken:
-		return e.reason
-	default:
-	}
-	if e.system.IsStopped() {
-		e.systemStopped()
-		return e.reason
-	}
-	e.sendTo(to, m)
-	return nil
-}
-
-// wait returns the answer that comes to the reply channel of a request.
-func (e *Engine) wait(reply chan stages.Message) (stages.Message, error) {
-	select {
-	case a := <-reply:
-		return a, nil
-	case <-e.broken:
-		return nil, e.reason
-	case <-e.gone:
-		return nil, stages.ErrClosed
-	}
-}
+func (e *Engine) PID() *actor.PID { return e.rt.PID() }
 
 // cancelPatience is how long a cancelled call waits for the end of its chunk. A step that is shared
 // with others, or is in its last layer, ends within that time and leaves the sequence unharmed. It
@@ -133,26 +85,26 @@ func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, se
 	select {
 	case a := <-reply:
 		return a, nil
-	case <-e.broken:
-		return nil, e.reason
-	case <-e.gone:
+	case <-e.rt.Broken():
+		return nil, e.rt.Reason()
+	case <-e.rt.Gone():
 		return nil, stages.ErrClosed
 	case <-ctx.Done():
 	}
 	cause := fmt.Errorf("evaluation cancelled: %w", context.Cause(ctx))
 	// wait tells of an engine that is closed
-	_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause})
+	_ = e.rt.Post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause})
 	late := time.NewTimer(cancelPatience)
 	defer late.Stop()
 	select {
 	case a := <-reply:
 		return a, nil
 	case <-late.C:
-		_ = e.post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
-	case <-e.broken: // wait tells
-	case <-e.gone:
+		_ = e.rt.Post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
+	case <-e.rt.Broken(): // wait tells
+	case <-e.rt.Gone():
 	}
-	return e.wait(reply)
+	return e.rt.Wait(reply)
 }
 
 // NewSequence makes an empty sequence, which must be closed. When ctx ends first there is none.
@@ -161,8 +113,8 @@ func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.
 // newSequence makes a sequence with the state of another; from 0 makes an empty one.
 func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
-	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
-		func(stages.Message) { e.giveBack(&stages.CloseSequence{Seq: s.id}) })
+	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
+		func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +128,7 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence,
 
 // ForgetTexts forgets all remembered texts (Chunk.Remember) and frees their memory.
 func (e *Engine) ForgetTexts(ctx context.Context) error {
-	_, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.ForgetTexts{Caller: to} }, nil)
+	_, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.ForgetTexts{Caller: to} }, nil)
 	return err
 }
 
@@ -187,7 +139,7 @@ func (e *Engine) ForgetTexts(ctx context.Context) error {
 // system's page cache still holds what it has of the files. Where experts are mapped or loaded at
 // Open (ExpertIOMmap) there are no slots, and the error is stages.ErrExpertsMapped.
 func (e *Engine) ForgetExperts(ctx context.Context) error {
-	a, err := e.requestTo(ctx, stages.Router, func(to stages.Caller) stages.Message { return &stages.ForgetExperts{Caller: to} }, nil)
+	a, err := e.rt.RequestTo(ctx, stages.Router, func(to stages.Caller) stages.Message { return &stages.ForgetExperts{Caller: to} }, nil)
 	if err != nil {
 		return err
 	}
@@ -198,7 +150,7 @@ func (e *Engine) ForgetExperts(ctx context.Context) error {
 // returns the last figures together with stages.ErrClosed; there are none if a stage failed in a
 // way that left its figures unusable.
 func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
-	a, err := e.request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
+	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
 	switch {
 	case err == nil:
 		return a.(*stages.CollectStats).Stats, nil
@@ -208,23 +160,6 @@ func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 		}
 	}
 	return nil, err
-}
-
-// breakDown records why the engine has stopped and wakes every caller.
-func (e *Engine) breakDown(err error) {
-	e.breaking.Do(func() {
-		e.reason = err
-		if e.log != nil {
-			e.log.Error("engine stopped", "error", err)
-		}
-		close(e.broken)
-	})
-}
-
-// systemStopped ends an engine whose actor system was shut down. That stops no actor by itself.
-func (e *Engine) systemStopped() {
-	e.breakDown(&StoppedError{})
-	e.system.Root.Stop(e.top)
 }
 
 // Close ends the engine. It takes no new work, ends running chunks with ErrClosed between two
@@ -239,18 +174,18 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) shutDown() error {
-	e.closed.Store(true)
-	defer close(e.gone)
+	e.rt.Close()
+	defer e.rt.SetGone()
 	reply := make(chan stages.Message, 1)
-	e.sendTo(stages.Sequencer, &stages.Drain{Caller: reply})
+	e.rt.Send(stages.Sequencer, &stages.Drain{Caller: reply})
 	var err error
 	select {
 	case <-reply:
-	case <-e.broken:
+	case <-e.rt.Broken():
 	}
 	select {
-	case <-e.broken: // even if the sequencer has still answered
-		err = e.reason
+	case <-e.rt.Broken(): // even if the sequencer has still answered
+		err = e.rt.Reason()
 	default:
 		e.saveProfile()
 	}
@@ -275,12 +210,8 @@ func (e *Engine) release() error {
 	if e.governor != nil {
 		e.governor.close()
 	}
-	if e.top != nil {
-		select {
-		case <-e.broken: // stages that still run must not use a closed device
-			e.stopActors()
-		default:
-		}
+	if e.rt != nil {
+		e.rt.StopIfBroken()
 	}
 	if e.pool != nil {
 		e.pool.Close()
@@ -291,12 +222,9 @@ func (e *Engine) release() error {
 	if e.queue != nil {
 		keep(e.queue.Close())
 	}
-	e.linger.wait()
-	if e.top != nil {
-		e.flushSpans()
-		e.stopActors()
-		e.spans.close()
-		e.keepStats()
+	if e.rt != nil {
+		e.rt.Stop()
+		e.last.Store(e.rt.LastStats())
 	}
 	if e.dispatch != nil {
 		e.dispatch.Close()
@@ -310,40 +238,8 @@ func (e *Engine) release() error {
 	if e.weights != nil {
 		keep(e.weights.Close())
 	}
-	if e.ownSystem {
-		e.system.Shutdown()
+	if e.ownSystem != nil {
+		e.ownSystem.Shutdown()
 	}
 	return first
-}
-
-// stopActors returns when all actors have stopped.
-func (e *Engine) stopActors() {
-	e.parent.stopping.Store(true)
-	select {
-	case <-e.parent.stopped:
-	default:
-		e.system.Root.Stop(e.top)
-		<-e.parent.stopped
-	}
-}
-
-// flushSpans waits until the tracer has the records of all steps, unless the engine has broken
-// down.
-func (e *Engine) flushSpans() {
-	if e.tracer == nil {
-		return
-	}
-	select {
-	case <-e.broken:
-		return
-	default:
-	}
-	b := &barrier{done: make(chan struct{})}
-	for _, pid := range e.pids {
-		e.system.Root.Send(pid, b)
-	}
-	select {
-	case <-b.done:
-	case <-e.broken:
-	}
 }

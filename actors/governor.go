@@ -198,7 +198,7 @@ func (e *Engine) govern(cfg Config) {
 		g.held = e.slots.held
 		g.resize = func(slots int) {
 			// nobody waits for the answer
-			e.sendTo(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Memory: true, Caller: make(chan stages.Message, 1)})
+			e.rt.Send(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Memory: true, Caller: make(chan stages.Message, 1)})
 		}
 	}
 	every := cfg.memoryEvery

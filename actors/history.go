@@ -15,7 +15,7 @@ func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stage
 	if s.isClosed() {
 		return nil, stages.ErrClosed
 	}
-	a, err := s.e.request(ctx, message, func(a stages.Message) {
+	a, err := s.e.rt.Request(ctx, message, func(a stages.Message) {
 		if d := a.(*stages.SequenceDone); d.Kind != stages.Described {
 			s.note(d)
 		}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
+	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
@@ -25,7 +25,6 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/expertio"
 	"github.com/moeflux/moeflux-actor/stages/router"
 	"github.com/moeflux/moeflux-actor/stages/sequencer"
-	"github.com/moeflux/moeflux-actor/tracing"
 )
 
 // Open opens a model with an actor system of its own. ctx bounds the opening only.
@@ -40,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		system.Shutdown()
 		return nil, err
 	}
-	e.ownSystem = true
+	e.ownSystem = system
 	return e, nil
 }
 
@@ -71,7 +70,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e = &Engine{system: system, epoch: time.Now(), broken: make(chan struct{}), gone: make(chan struct{}), log: cfg.Logger, faultsAtOpen: majorFaults(),
+	e = &Engine{rt: runtime.New(system, cfg.Logger), log: cfg.Logger, faultsAtOpen: majorFaults(),
 		fingerprint: sync.OnceValues(func() (profile.Fingerprint, error) { return fingerprintOf(cfg) })}
 	defer func() {
 		if err != nil {
@@ -102,9 +101,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err != nil {
 		return e, err
 	}
-	if err := e.spawn(cfg, cores); err != nil {
-		return e, err
-	}
+	e.spawn(cfg, cores)
 	e.govern(cfg)
 	return e, nil
 }
@@ -181,7 +178,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
-	e.meter = metering.New(len(m.Layers), e.now)
+	e.meter = metering.New(len(m.Layers), e.rt.Now)
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
@@ -257,37 +254,24 @@ func (e *Engine) rule() (router.Rule, error) {
 	return r, nil
 }
 
-// spawn starts the actors: a supervisor, and below it the stages and, with Config.Tracer, the
-// tracer.
-func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) error {
-	e.parent = &parent{e: e, started: make(chan struct{}), stopped: make(chan struct{})}
-	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
-	e.awaits.send, e.awaits.explain = e.sendTo, e.lostFile
-	for id, core := range cores {
-		if cfg.wrapCore != nil {
-			core = cfg.wrapCore(stages.StageID(id), core)
+// spawn starts the actors.
+func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
+	if cfg.wrapCore != nil {
+		for id := range cores {
+			cores[id] = cfg.wrapCore(stages.StageID(id), cores[id])
 		}
-		s := &shell{e: e, id: stages.StageID(id), core: core}
-		s.out.Share(spent)
-		if cfg.Tracer != nil {
-			s.ring, s.hintOf = tracing.NewRing(cfg.ringRecords), make(map[uint64]int32)
-		}
-		e.parent.children = append(e.parent.children, child{name: s.id.String(), actor: s, pid: &e.pids[id], mailbox: stageBox})
 	}
-	if cfg.Tracer != nil {
-		replayer := tracing.NewReplayer(cfg.Tracer, e.epoch)
-		for _, l := range e.model.Layers {
-			replayer.LayerKinds = append(replayer.LayerKinds, l.Mixer.String())
-		}
-		e.spans = newSpanWriter(&cfg, replayer)
-		t := &tracer{e: e, spans: e.spans, steps: make(map[stages.StepID]*gathered)}
-		e.parent.children = append(e.parent.children, child{name: "tracer", actor: t, pid: &e.tracer, mailbox: actor.Unbounded()})
+	kinds := make([]string, len(e.model.Layers))
+	for i, l := range e.model.Layers {
+		kinds[i] = l.Mixer.String()
 	}
-	props := actor.PropsFromProducer(func() actor.Actor { return e.parent }, actor.WithSupervisor(e.parent))
-	e.top = e.system.Root.SpawnPrefix(props, "moeflux")
-	<-e.parent.started
+	e.rt.Start(runtime.Parts{
+		Cores: cores, Meter: e.meter, Experts: (*experts)(e), Explain: e.lostFile,
+		Tracing: runtime.Tracing{
+			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, Patience: cfg.spanPatience, RingRecords: cfg.ringRecords,
+		},
+	})
 	if e.info.ExpertIO != ExpertIOMmap {
-		e.sendTo(stages.ExpertIO, new(stages.WarmSlots))
+		e.rt.Send(stages.ExpertIO, new(stages.WarmSlots))
 	}
-	return nil
 }

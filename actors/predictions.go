@@ -19,7 +19,7 @@ func (s *Sequence) Predictions(ctx context.Context, layer int) ([]Prediction, er
 	if s.isClosed() {
 		return nil, stages.ErrClosed
 	}
-	a, err := s.e.requestTo(ctx, stages.Router, func(to stages.Caller) stages.Message {
+	a, err := s.e.rt.RequestTo(ctx, stages.Router, func(to stages.Caller) stages.Message {
 		return &stages.DescribePredictions{Seq: s.id, Layer: layer, Caller: to}
 	}, nil)
 	if err != nil {

@@ -57,12 +57,12 @@ func (e *Engine) saveProfile() {
 		return
 	}
 	reply := make(chan stages.Message, 1)
-	e.sendTo(stages.Sequencer, &stages.CollectStats{Stats: new(Stats), Caller: reply})
+	e.rt.Send(stages.Sequencer, &stages.CollectStats{Stats: new(Stats), Caller: reply})
 	var st *Stats
 	select {
 	case a := <-reply:
 		st = a.(*stages.CollectStats).Stats
-	case <-e.broken:
+	case <-e.rt.Broken():
 		return
 	}
 	if st.Rows == 0 {

@@ -20,15 +20,15 @@ type slotRead struct {
 	uploaded func(error)
 }
 
-// read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
+// Read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
 // hears of each as soon as it ends.
-func (s *shell) read(g *stages.ReadGroup) {
+func (e *experts) Read(g *stages.ReadGroup) {
 	for _, r := range g.Reads {
-		t := s.e.reads[r.Slot]
+		t := e.reads[r.Slot]
 		if t == nil {
-			t = &slotRead{e: s.e}
+			t = &slotRead{e: (*Engine)(e)}
 			t.ended, t.uploaded = t.end, t.over
-			s.e.reads[r.Slot] = t
+			e.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
@@ -78,5 +78,5 @@ func (t *slotRead) uploadRead(err error) {
 // tell tells expert-IO how the read ended.
 func (t *slotRead) tell(err error) {
 	t.result[0].Err = err
-	t.e.sendTo(stages.ExpertIO, &t.done)
+	t.e.rt.Send(stages.ExpertIO, &t.done)
 }

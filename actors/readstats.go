@@ -7,17 +7,20 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
+// Hurry tells the pool that somebody waits for a speculative read.
+func (e *experts) Hurry(slot stages.SlotID, gen uint32) { e.pool.Hurry(readTag(slot, gen)) }
+
 // readTag names a read by its slot and the slot's generation.
 func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot))<<32 | uint64(gen) }
 
 // readOverdue tells expert-IO that a read does not end. The pool calls it.
 func (e *Engine) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
 	e.log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
-	e.sendTo(stages.ExpertIO, &stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err})
+	e.rt.Send(stages.ExpertIO, &stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err})
 }
 
-// addReads adds the figures that only the engine has to those of the stages.
-func (e *Engine) addReads(s *stages.Stats) {
+// AddStats adds the figures that only the engine has to those of the stages.
+func (e *experts) AddStats(s *stages.Stats) {
 	p := e.pool.Stats()
 	s.Reads = stages.ReadStats{
 		Source: string(e.info.ExpertIO), Ended: p.Reads, Speculative: p.Speculative, Hurried: p.Hurried, Bytes: p.Bytes, Failed: p.Errors,
@@ -31,7 +34,6 @@ func (e *Engine) addReads(s *stages.Stats) {
 	s.Memory = stages.MemoryStats{
 		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),
 	}
-	e.spans.addTo(s)
 	if e.slots.staging != nil {
 		e.slots.staging.add(s)
 	}

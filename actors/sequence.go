@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
@@ -174,7 +175,7 @@ type call struct {
 // eval is EvalChunk with the answer as it comes. The caller may hand the answer to done.
 func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, endOf(ctx)
+		return nil, runtime.EndOf(ctx)
 	}
 	k, err := s.begin()
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}
-	if err := s.e.post(&k.msg); err != nil {
+	if err := s.e.rt.Post(&k.msg); err != nil {
 		return nil, err
 	}
 	a, err := s.e.waitOrCancel(ctx, k.reply, s.id, request)
@@ -254,10 +255,10 @@ func (s *Sequence) Close() error {
 	ask := func(now bool) func(stages.Caller) stages.Message {
 		return func(to stages.Caller) stages.Message { return &stages.CloseSequence{Seq: s.id, Now: now, Caller: to} }
 	}
-	a, err := s.e.request(ctx, ask(false), nil)
+	a, err := s.e.rt.Request(ctx, ask(false), nil)
 	impatient := errors.Is(err, context.DeadlineExceeded)
 	if impatient {
-		a, err = s.e.request(context.Background(), ask(true), nil) // the sequencer answers at once
+		a, err = s.e.rt.Request(context.Background(), ask(true), nil) // the sequencer answers at once
 	}
 	if err == nil {
 		err = a.(*stages.SequenceDone).Err

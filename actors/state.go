@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/weights"
@@ -149,7 +150,7 @@ func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(snapsh
 	if err != nil {
 		return err
 	}
-	defer s.e.sendTo(stages.Sequencer, &stages.ReleaseState{State: state.State})
+	defer s.e.rt.Send(stages.Sequencer, &stages.ReleaseState{State: state.State})
 	how, err := s.e.writing(state.Tokens, o)
 	if err != nil {
 		return err
@@ -248,12 +249,12 @@ func tokensOf(file *snapshot.File) []int32 {
 // exchange begins reading or filling a state. Engine.Close waits until the caller calls end.
 func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
 	if ctx.Err() != nil {
-		return nil, endOf(ctx)
+		return nil, runtime.EndOf(ctx)
 	}
 	if !e.exchanging.TryRLock() { // only Close locks it
 		return nil, stages.ErrClosed
 	}
-	if e.closed.Load() {
+	if e.rt.Closed() {
 		e.exchanging.RUnlock()
 		return nil, stages.ErrClosed
 	}
@@ -263,9 +264,9 @@ func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
 // askState asks for a state that the caller reads or fills. One that comes after ctx has ended is
 // given back.
 func (e *Engine) askState(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.StateReady, error) {
-	a, err := e.request(ctx, message, func(a stages.Message) {
+	a, err := e.rt.Request(ctx, message, func(a stages.Message) {
 		if late := a.(*stages.StateReady); late.Err == nil {
-			e.giveBack(&stages.ReleaseState{State: late.State})
+			e.rt.GiveBack(&stages.ReleaseState{State: late.State})
 		}
 	})
 	if err != nil {
@@ -309,11 +310,11 @@ func (r *rows) wanted() error {
 	select {
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
-	case <-r.e.broken:
-		return r.e.reason
+	case <-r.e.rt.Broken():
+		return r.e.rt.Reason()
 	default:
 	}
-	if r.e.closed.Load() {
+	if r.e.rt.Closed() {
 		return stages.ErrClosed
 	}
 	return nil
@@ -322,8 +323,8 @@ func (r *rows) wanted() error {
 // move has dispatch copy what the host cannot address.
 func (r *rows) move(pieces []dispatch.Piece, up bool) error {
 	reply := make(chan stages.Message, 1)
-	r.e.sendTo(stages.Dispatch, &dispatch.Exchange{Pieces: pieces, Up: up, Caller: reply})
-	a, err := r.e.wait(reply)
+	r.e.rt.Send(stages.Dispatch, &dispatch.Exchange{Pieces: pieces, Up: up, Caller: reply})
+	a, err := r.e.rt.Wait(reply)
 	if err != nil {
 		return err
 	}

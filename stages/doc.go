@@ -5,9 +5,9 @@
 //
 // A stage is a pure state machine in a package of its own: sequencer, router, expertio, dispatch,
 // combine. Its Step method takes one message and writes into an Outbox what must happen next. It
-// starts no goroutine, reads no clock, takes no lock and does no I/O. Package actors runs the
-// stages for real: its shell performs the outbox, reads experts and waits for the device. Package
-// stages/stagetest runs the same stages in one goroutine, under any order of delivery.
+// starts no goroutine, reads no clock, takes no lock and does no I/O. Package actors/runtime runs
+// the stages for real: its shell performs the outbox, has experts read and waits for the device.
+// Package stages/stagetest runs the same stages in one goroutine, under any order of delivery.
 //
 // A message is sent by pointer and is not written to after it is sent, until it has been handled
 // (see Spent). Send gives away: the sender forgets every slice in the message, unless the field's
@@ -155,7 +155,7 @@
 //
 // Each line says who sends a message to whom, and what passes hands with it. Commands are in the
 // imperative, facts in the past participle. A caller is whoever uses the engine; the shell, the
-// engine and the read pool are those of package actors.
+// engine and the read pool are those of package actors and of the packages below it.
 //
 // Evaluation:
 //
@@ -240,9 +240,9 @@
 //   - Send it, and add a case to the receiver's Core.Step, with a script in that stage's testdata.
 //   - Add it to stagetest: to the list in scriptparse.go, and to watch.go if it moves slots or
 //     pages. If it belongs to the walk of a token, -update rewrites the message logs.
-//   - If it belongs to a step, give it a kind in tracing/kind.go, and to record in actors/trace.go
-//     the figures it carries.
-//   - If it has a Caller, add it to request in package actors.
+//   - If it belongs to a step, give it a kind in tracing/kind.go, and to record in
+//     actors/runtime/trace.go the figures it carries.
+//   - If it has a Caller, add it to request in actors/runtime/outside.go.
 //   - If it is sent for every token, take its memory from Spent: a constructor in spent.go, and a
 //     case in Handled.
 package stages

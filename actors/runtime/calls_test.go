@@ -1,4 +1,4 @@
-package actors
+package runtime
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func TestReply(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &Engine{broken: make(chan struct{}), gone: make(chan struct{})}
+				rt := &Runtime{fate: newFate()}
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				if c.cancelled {
@@ -41,7 +41,7 @@ func TestReply(t *testing.T) {
 				}
 				late := 0
 				began := time.Now()
-				a, err := e.waitFor(ctx, r, func(stages.Message) { late++ })
+				a, err := rt.waitFor(ctx, r, func(stages.Message) { late++ })
 				if waited := time.Since(began); waited != c.waited || !errors.Is(err, c.want) || (a != nil) != (c.answers == 1) {
 					t.Errorf("%v and %v after %v, want %v after %v", a, err, waited, c.want, c.waited)
 				}

@@ -1,4 +1,4 @@
-package actors
+package runtime
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func (e *MessageError) Error() string {
 
 // unknown refuses a message that no actor takes. It answers the sender, if there is one, and logs
 // the message otherwise.
-func (e *Engine) unknown(ctx actor.Context, name string) {
+func (r *Runtime) unknown(ctx actor.Context, name string) {
 	switch ctx.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 		return // the actor system's own
@@ -30,7 +30,7 @@ func (e *Engine) unknown(ctx actor.Context, name string) {
 		ctx.Respond(err)
 		return
 	}
-	e.log.Warn("a message was ignored", "actor", err.Actor, "message", err.Message)
+	r.log.Warn("a message was ignored", "actor", err.Actor, "message", err.Message)
 }
 
 // request makes the sender of a request its Caller, unless the request names one, and returns the
@@ -80,7 +80,7 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 	case *stages.CollectStats:
 		caller = &m.Caller
 		if m.Stats == nil {
-			m.Stats = new(Stats)
+			m.Stats = new(stages.Stats)
 		}
 	case *stages.ResizeSlots:
 		m.Memory = false

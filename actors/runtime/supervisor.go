@@ -1,4 +1,4 @@
-package actors
+package runtime
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func (e *StoppedError) Error() string {
 
 // parent is the supervisor. It spawns the stages and stops all of them when one fails.
 type parent struct {
-	e        *Engine
+	r        *Runtime
 	children []child
 	started  chan struct{}
 	stopped  chan struct{}
@@ -59,19 +59,19 @@ func (p *parent) Receive(ctx actor.Context) {
 		close(p.started)
 	case *actor.Terminated:
 		if !p.stopping.Load() { // the other stages cannot go on without it
-			p.e.breakDown(&StoppedError{Actor: p.name(m.Who)})
+			p.r.breakDown(&StoppedError{Actor: p.name(m.Who)})
 			for _, c := range ctx.Children() {
 				ctx.Stop(c)
 			}
 		}
 	case *actor.Stopping:
 		if !p.stopping.Load() {
-			p.e.breakDown(&StoppedError{Actor: "supervisor"})
+			p.r.breakDown(&StoppedError{Actor: "supervisor"})
 		}
 	case *actor.Stopped:
 		close(p.stopped)
 	default:
-		p.e.unknown(ctx, "supervisor")
+		p.r.unknown(ctx, "supervisor")
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *parent) HandleFailure(_ *actor.ActorSystem, s actor.Supervisor, failed 
 	if !ok {
 		err = fmt.Errorf("panic: %v", reason)
 	}
-	p.e.breakDown(&BrokenError{Stage: p.name(failed), Err: err})
+	p.r.breakDown(&BrokenError{Stage: p.name(failed), Err: err})
 	s.StopChildren(s.Children()...)
 }
 

@@ -1,4 +1,4 @@
-package actors
+package runtime
 
 import (
 	"sync"
@@ -21,16 +21,16 @@ type linger struct {
 	running sync.WaitGroup // rounds whose time is not over
 }
 
-// begin sends m to e's sequencer after the linger time. It returns the message of an earlier round
+// begin sends m to r's sequencer after the linger time. It returns the message of an earlier round
 // that will not be sent, or nil. Only the line calls it.
-func (l *linger) begin(m *stages.LingerOver, e *Engine) (unsent *stages.LingerOver) {
+func (l *linger) begin(m *stages.LingerOver, r *Runtime) (unsent *stages.LingerOver) {
 	unsent = l.due.Swap(m)
 	l.running.Add(1)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(lingerTime, func() {
 			defer l.running.Done()
 			if m := l.due.Swap(nil); m != nil {
-				e.sendTo(stages.Sequencer, m)
+				r.Send(stages.Sequencer, m)
 			}
 		})
 	} else if l.timer.Reset(lingerTime) {

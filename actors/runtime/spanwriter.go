@@ -1,4 +1,4 @@
-package actors
+package runtime
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// exporterPatience is how long Close waits for the caller's span processors.
+	// exporterPatience is how long Stop waits for the caller's span processors.
 	exporterPatience = 5 * time.Second
 	// maxWaitingRecords bounds the records, of 128 bytes each, whose spans are not made yet.
 	maxWaitingRecords = 1 << 18
@@ -35,9 +35,9 @@ type spanWriter struct {
 	toldSlow, toldPanicked, toldRecords atomic.Bool
 }
 
-func newSpanWriter(cfg *Config, replayer *tracing.Replayer) *spanWriter {
+func newSpanWriter(log *slog.Logger, replayer *tracing.Replayer, patience time.Duration) *spanWriter {
 	w := &spanWriter{
-		log: cfg.Logger, replayer: replayer, patience: cmp.Or(cfg.spanPatience, exporterPatience),
+		log: log, replayer: replayer, patience: cmp.Or(patience, exporterPatience),
 		steps: make(chan *gathered, maxWaitingSteps), done: make(chan struct{}),
 	}
 	go w.run()

@@ -1,12 +1,16 @@
-package actors
+package runtime
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/combine"
 	"github.com/moeflux/moeflux-actor/tracing"
 )
+
+// readName names a read under way: a slot, and its generation.
+type readName struct {
+	slot stages.SlotID
+	gen  uint32
+}
 
 // flushRecords asks a shell for its records of a step that is over. The sequencer's shell sends it
 // to all five. Records that a stage adds later, such as of reads for the next step, are left out.
@@ -32,16 +36,16 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	switch m := m.(type) {
 	case *stages.BeginLayer:
 		if s.id == stages.Dispatch {
-			r.Times, r.Count = s.e.meter.Of(head.Layer, m.More), int32(m.More)
+			r.Times, r.Count = s.r.meter.Of(head.Layer, m.More), int32(m.More)
 		}
 	case *stages.LayerRetired:
-		r.Times, r.Count = s.e.meter.Of(head.Layer, m.More), int32(m.More)
+		r.Times, r.Count = s.r.meter.Of(head.Layer, m.More), int32(m.More)
 	case *stages.ReadLogits, *stages.LogitsReady:
-		r.Times = s.e.meter.Of(head.Layer, 0)
+		r.Times = s.r.meter.Of(head.Layer, 0)
 	case *stages.PrefetchExperts:
 		h := &s.out.Hint
 		r.Count, r.Miss, r.Declined, r.Skipped = int32(h.Issued), int32(h.Dropped), int32(h.Declined), int32(h.Skipped)
-		r.Wave, r.Bytes, r.Hint = int32(m.Ahead), int64(h.Issued)*int64(s.e.info.SlotBytes), s.hint(head.ID)
+		r.Wave, r.Bytes, r.Hint = int32(m.Ahead), int64(h.Issued)*int64(s.r.tracing.SlotBytes), s.hint(head.ID)
 	case *stages.PicksReady:
 		for _, send := range s.out.Sends {
 			if routed, ok := send.Msg.(*stages.LayerRouted); ok {
@@ -51,11 +55,11 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 	case *stages.ExpertsRead:
 		r.Count = int32(len(m.Results))
 		for _, res := range m.Results {
-			r.Hint = max(r.Hint, s.hintOf[readTag(res.Slot, res.Gen)])
+			r.Hint = max(r.Hint, s.hintOf[readName{res.Slot, res.Gen}])
 			if res.Err != nil {
 				r.Miss++
 			} else {
-				r.Bytes += int64(s.e.info.SlotBytes)
+				r.Bytes += int64(s.r.tracing.SlotBytes)
 			}
 		}
 	case *stages.WaveResident:
@@ -84,7 +88,7 @@ func (s *shell) hint(step stages.StepID) int32 {
 			continue
 		}
 		for _, r := range g.Reads {
-			s.hintOf[readTag(r.Slot, r.Gen)] = s.hints
+			s.hintOf[readName{r.Slot, r.Gen}] = s.hints
 		}
 	}
 	return s.hints
@@ -94,7 +98,7 @@ func (s *shell) hint(step stages.StepID) int32 {
 func (s *shell) endHint(m stages.Message) {
 	if m, ok := m.(*stages.ExpertsRead); ok {
 		for _, res := range m.Results {
-			delete(s.hintOf, readTag(res.Slot, res.Gen))
+			delete(s.hintOf, readName{res.Slot, res.Gen})
 		}
 	}
 }
@@ -109,7 +113,7 @@ func (s *shell) recordMatched(m stages.Message, now int64) {
 	if !ok || r.Batch == nil || !r.Batch.Traced {
 		return
 	}
-	k := s.e.info.TopK
+	k := s.r.tracing.TopK
 	for segment, g := range r.Batch.Segments {
 		hits := 0
 		for at := 0; at < len(r.Picks); at += k * len(r.Batch.Rows) {
@@ -122,7 +126,7 @@ func (s *shell) recordMatched(m stages.Message, now int64) {
 func (s *shell) addMatched(step *stages.Step, segment, hits, misses int, now int64) {
 	s.ring.Add(tracing.Record{
 		Step: step.ID, Layer: int32(step.Layer), Wave: int32(segment), Stage: s.id, Kind: tracing.KindMatched, BeganNS: now, EndedNS: now,
-		Count: int32(hits), Miss: int32(misses), Bytes: int64(misses) * int64(s.e.info.SlotBytes),
+		Count: int32(hits), Miss: int32(misses), Bytes: int64(misses) * int64(s.r.tracing.SlotBytes),
 	})
 }
 
@@ -143,61 +147,13 @@ func (s *shell) endTraced() {
 		return
 	}
 	for _, ended := range s.out.Ended {
-		for _, pid := range s.e.pids {
-			s.e.system.Root.Send(pid, &flushRecords{ended})
+		for _, pid := range s.r.pids {
+			s.r.system.Root.Send(pid, &flushRecords{ended})
 		}
 	}
 }
 
 func (s *shell) flush(m *flushRecords) {
 	step := m.ended.Step.ID
-	s.e.system.Root.Send(s.e.tracer, &recordsFlushed{m.ended, s.ring.Take(step, nil), s.ring.TakeLost(step)})
-}
-
-// tracer is the actor that gathers the records of ended steps. It hands them to a spanWriter, which
-// may be slow.
-type tracer struct {
-	e        *Engine
-	spans    *spanWriter
-	steps    map[stages.StepID]*gathered
-	barriers int // stages whose barrier has come
-}
-
-// gathered is what the stages have sent of one step.
-type gathered struct {
-	ended   stages.Ended
-	records []tracing.Record
-	lost    int64
-	stages  int
-}
-
-// Receive handles one message of the mailbox.
-func (t *tracer) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *recordsFlushed:
-		t.gather(m)
-	case *barrier:
-		if t.barriers++; t.barriers == stages.NumStages {
-			close(m.done)
-		}
-	default:
-		t.e.unknown(ctx, "tracer")
-	}
-}
-
-// gather passes a step on when all stages have sent their records.
-func (t *tracer) gather(m *recordsFlushed) {
-	id := m.ended.Step.ID
-	g := t.steps[id]
-	if g == nil {
-		g = &gathered{ended: m.ended}
-		t.steps[id] = g
-	}
-	g.records = append(g.records, m.records...)
-	g.lost += m.lost
-	if g.stages++; g.stages < stages.NumStages {
-		return
-	}
-	delete(t.steps, id)
-	t.spans.offer(g)
+	s.r.system.Root.Send(s.r.tracer, &recordsFlushed{m.ended, s.ring.Take(step, nil), s.ring.TakeLost(step)})
 }

@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing"
+)
+
+// shell is the actor of one stage.
+type shell struct {
+	r    *Runtime
+	id   stages.StageID
+	core stages.Core
+	out  stages.Outbox
+	ring *tracing.Ring // nil: no tracing
+
+	hints  int32              // hints that were recorded
+	hintOf map[readName]int32 // of the speculative reads under way that were recorded
+}
+
+// stageError is an error that a core returned: a broken invariant.
+type stageError struct {
+	stage stages.StageID
+	err   error
+}
+
+func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.err) }
+func (e *stageError) Unwrap() error { return e.err }
+
+// Receive handles one message of the mailbox. Stages and callbacks send without a sender, so a
+// message that has one is a request from outside.
+func (s *shell) Receive(ctx actor.Context) {
+	if s.id == stages.Sequencer && s.r.system.IsStopped() {
+		s.r.systemStopped()
+		if ctx.Sender() != nil {
+			ctx.Respond(s.r.fate.reason)
+		}
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case stages.Message:
+		if ctx.Sender() == nil {
+			s.handle(m)
+			return
+		}
+		switch to, ok := s.request(m, ctx.Sender()); {
+		case !ok:
+			s.r.unknown(ctx, s.id.String())
+		case to != s.id:
+			s.r.Send(to, m)
+		default:
+			s.handle(m)
+		}
+	case *flushRecords:
+		s.flush(m)
+	case *barrier:
+		s.r.system.Root.Send(s.r.tracer, m)
+	default:
+		s.r.unknown(ctx, s.id.String())
+	}
+}
+
+// handle runs the core on a message, does what the core asks for, and records the times if the step
+// is traced.
+func (s *shell) handle(m stages.Message) {
+	head := m.Head()
+	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
+	var began int64
+	var at stages.Step
+	if traced {
+		began, at = s.r.Now(), *head
+	}
+	s.r.meter.Before(s.id, head)
+	if err := s.core.Step(m, &s.out); err != nil {
+		panic(&stageError{s.id, err})
+	}
+	s.r.meter.After(s.id, m, &s.out)
+	var rec tracing.Record
+	if traced {
+		rec = s.record(m, &at, began)
+	}
+	if s.ring != nil {
+		s.recordMatched(m, s.r.Now())
+		s.endHint(m)
+	}
+	s.perform()
+	if traced {
+		rec.EndedNS = s.r.Now()
+		s.ring.Add(rec)
+	}
+	s.endTraced()
+	s.out.Reset()
+	s.out.Spent().Handled(m)
+}
+
+// perform does what the core has written into the outbox.
+func (s *shell) perform() {
+	for _, id := range s.out.Frees {
+		s.r.experts.Free(id)
+	}
+	for i := range s.out.Reads {
+		s.r.experts.Read(&s.out.Reads[i])
+	}
+	for _, h := range s.out.Hurries {
+		s.r.experts.Hurry(h.Slot, h.Gen)
+	}
+	for i := range s.out.Awaits {
+		a := &s.out.Awaits[i]
+		s.r.awaits.await(s.id, a, s.out.Spent().TicketDone(a.Step, a.ID))
+	}
+	for _, m := range s.out.Sends {
+		s.r.Send(m.To, m.Msg)
+	}
+	for _, a := range s.out.Answers {
+		switch m := a.Msg.(type) {
+		case *stages.SlotsResized:
+			s.r.experts.Resized(m.Slots)
+		case *stages.ExpertsForgotten:
+			s.r.experts.Forgotten()
+		}
+		s.r.answer(a.To, a.Msg)
+	}
+	for _, n := range s.out.Notes {
+		s.r.log.Debug(n.Text, n.Args...)
+	}
+	if round := s.out.Linger; round != 0 {
+		spent := s.out.Spent()
+		if unsent := s.r.linger.begin(spent.LingerOver(round), s.r); unsent != nil {
+			spent.Handled(unsent)
+		}
+	}
+}
