@@ -1,0 +1,27 @@
+// Package admission decides who is next when memory for states is short. It is a queue of asks and
+// the accounts of those who ask; it knows neither what is asked for nor how much there is of it.
+// The sequencer tells it who asks, what was promised to whom, and how many tokens were evaluated,
+// and takes the head of the queue when memory allows.
+//
+// Its nouns:
+//
+//   - ask: a wish that waits. Asks of a higher class go first, always.
+//   - share: the account of one key (a tenant, say) in one class. Within a class asks that let a
+//     text go on (Grow) go first, then those of the key that has had least.
+//   - served, promised: tokens that were evaluated for a share, and those that it has memory for
+//     and that are still to come. What a key has had is the sum of both: so a key that gets several
+//     places at once pays for them at once, and gets back what it did not use.
+//
+// A key that was idle must not live on what it did not use meanwhile, nor may it fall behind for
+// what it used alone. So each class has a clock that counts tokens served to a share, on average
+// over those that are active, and a share that becomes active again is set to at least that
+// (start-time fair queueing, with the clock of generalized processor sharing). The clock moves as
+// long as anybody is served: newcomers cannot overtake an ask forever, whoever else is stuck.
+//
+// The queue is bounded. Where it is full, an ask of the lowest class and of the key with the
+// longest line is turned away, perhaps not the newest one: so one key cannot fill the queue to keep
+// others out. Asks of texts that have memory already are neither counted nor turned away.
+//
+// Nothing here has a clock of its own, a goroutine or a lock, and nothing depends on the order of a
+// map.
+package admission
