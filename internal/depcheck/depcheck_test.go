@@ -53,6 +53,8 @@ func TestRulesText(t *testing.T) {
 		{"stages/router", "gpu", false},
 		{"stages/dispatch", "gpu", true},
 		{"stages/router", "stages/combine", false},
+		{"stages/sequencer", "stages/pages", true},
+		{"actors", "stages/pages", false},
 		{"io/weights", "model", true},
 		{"io/expertfile", "gpu", false},
 		{"io/readpool", "model", false},

@@ -2,9 +2,9 @@ package sequencer
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/pages"
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
@@ -42,47 +42,39 @@ type Config struct {
 
 // Core is the stage.
 type Core struct {
-	cfg   Config
-	seqs  map[stages.SeqID]*sequence
-	lanes []*step // [StepsInFlight]; nil is free
-	turn  int     // the lane whose next layer is considered first
-
+	cfg      Config
+	seqs     map[stages.SeqID]*sequence
 	schedule schedule.Schedule[*request] // requests that are in no step
-	lastStep stages.StepID
-	ringUsed int // layers begun and not retired
+	flight   flight
+	spare    spare
+	count    counts
 
-	pages ledger
-	// checkpoints and what is remembered, in the order of keeping
-	kept      []*frozen
-	exchanged map[stages.StateID]*frozen // states that callers read or fill
-	recurrent int                        // of kept, those with a recurrent state
-	// of exchanged, drafts in the place of their sequence's state
-	lent int
-	uses uint64 // of kept states so far
-
-	ops         map[uint64]*operation // under way in dispatch
-	lastOp      uint64
-	lastFrozen  stages.StateID
-	lastUnknown int32
+	book     *pages.Book
+	search   search
+	exchange exchange
+	ops      operations
 
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last chunk and the last step to end
-
-	steps, rows, failed                  int64
-	remembered, evicted, resumed, reused int64
-
-	spareSteps    []*step
-	spareBatches  []*stages.Batch // oldest first
-	spareRequests []*request
 }
+
+// counts are figures for CollectStats.
+type counts struct{ steps, rows, failed, resumed, reused int64 }
 
 var _ stages.Core = (*Core)(nil)
 
 // New returns the stage with no sequence.
 func New(cfg Config) *Core {
+	book := pages.New(pages.Sizes{
+		PageRows: cfg.PageRows, PageBytes: cfg.PageBytes, RecurrentBytes: cfg.RecurrentBytes,
+		StateBytes: cfg.StateBytes, CheckpointBytes: cfg.CheckpointBytes,
+	})
+	seqs := make(map[stages.SeqID]*sequence)
 	return &Core{
-		cfg: cfg, schedule: schedule.New[*request](cfg.ChunkRows), seqs: make(map[stages.SeqID]*sequence), lanes: make([]*step, cfg.StepsInFlight), pages: ledger{rows: cfg.PageRows},
-		exchanged: make(map[stages.StateID]*frozen), ops: make(map[uint64]*operation),
+		cfg: cfg, seqs: seqs, schedule: schedule.New[*request](cfg.ChunkRows), flight: flight{lanes: make([]*step, cfg.StepsInFlight)}, book: book,
+		search:   search{book: book, seqs: seqs, whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
+		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
+		ops:      operations{under: make(map[uint64]*operation)},
 	}
 }
 
@@ -91,6 +83,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	if err := c.handle(in, out); err != nil {
 		return err
 	}
+	c.dropGone(out)
 	c.form(out)
 	c.beginLayers(out)
 	c.endDrain(out)
@@ -122,7 +115,7 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 	case *stages.ResumeSequence:
 		c.resumeSequence(m, out)
 	case *stages.ForgetTexts:
-		c.forgetAll(0, out)
+		c.book.ForgetOf(0)
 		c.answer(m.Caller, &stages.SequenceDone{Kind: stages.Forgotten}, out)
 	case *stages.DescribeSequence:
 		c.describeSequence(m, out)
@@ -160,18 +153,11 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s := m.Stats
-	s.Steps, s.Rows, s.FailedSteps = c.steps, c.rows, c.failed
-	s.PagesUsed, s.PagesMax = c.pages.used(), c.mostPages()
-	s.States = stages.StateStats{
-		Kept: len(c.kept), KeptBytes: c.keptBytes(), KeptMax: c.cfg.CheckpointBytes, Remembered: c.remembered, Evicted: c.evicted,
-		Resumed: c.resumed, Reused: c.reused,
-	}
+	s.Steps, s.Rows, s.FailedSteps = c.count.steps, c.count.rows, c.count.failed
+	s.PagesUsed, s.PagesMax = c.book.Used(), c.book.Most()
+	s.States = c.book.Stats()
+	s.States.Resumed, s.States.Reused = c.count.resumed, c.count.reused
 	out.Send(stages.Router, m)
-}
-
-// mostPages returns how many pages StateBytes has room for without any recurrent state.
-func (c *Core) mostPages() int {
-	return int(min(c.cfg.StateBytes/max(c.cfg.PageBytes, 1), math.MaxInt32))
 }
 
 // startDrain refuses new work and, unless it may finish, cancels what runs.
@@ -190,13 +176,8 @@ func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 
 // endDrain answers Drain if no chunk and no step is left.
 func (c *Core) endDrain(out *stages.Outbox) {
-	if len(c.drains) == 0 {
+	if len(c.drains) == 0 || !c.flight.empty() {
 		return
-	}
-	for _, s := range c.lanes {
-		if s != nil {
-			return
-		}
 	}
 	for _, s := range c.seqs {
 		if s.req != nil { // not in a step yet

@@ -9,10 +9,15 @@
 // goes on to its end for the others, and then those are poisoned. A step that fails through no
 // sequence's fault, and can be taken back, is tried again, each sequence by itself.
 //
-// The sequencer keeps the books of states: who holds which page of keys and values (pages.go), and
-// which frozen states there are, as checkpoints (checkpoints.go), remembered for texts that begin
-// alike (resume.go), or being read and filled by callers (exchange.go). It takes sequences back to
-// them (rewind.go). Where states lie, and every copy, is up to dispatch (states.go).
+// The books of states are those of package pages: who holds which page of keys and values, and
+// which frozen states are kept, as checkpoints (checkpoints.go) or remembered for texts that begin
+// alike (resume.go). States are found by their tokens in search.go, read and filled by callers in
+// exchange.go, and sequences go back to them in rewind.go. Where states lie, and every copy, is up
+// to dispatch (states.go).
+//
+// A chunk's way: chunks.go takes it and answers it, form.go puts its rows into a step, layers.go
+// takes the step through the layers (flight.go has those on their way), results.go shares out what
+// came of it, failure.go ends it otherwise.
 //
 // To add a message, add a case to Core.Step; package stages has the other steps.
 package sequencer

@@ -9,71 +9,48 @@ import (
 // AtRest reports, as an error, what the stage still holds although nothing is in flight: steps,
 // credits, requests, pages that no sequence has. Tests ask it once no message is under way.
 func (c *Core) AtRest() error {
-	for lane, s := range c.lanes {
+	for lane, s := range c.flight.lanes {
 		if s != nil {
 			return fmt.Errorf("sequencer: lane %d is still held by %v: %d layers begun, %d submitted, %d retired", lane, &s.head, s.begun, s.submitted, s.retired)
 		}
 	}
-	if c.ringUsed != 0 {
-		return fmt.Errorf("sequencer: %d ring credits never came back", c.ringUsed)
+	if c.flight.ring != 0 {
+		return fmt.Errorf("sequencer: %d ring credits never came back", c.flight.ring)
 	}
 	if n := c.schedule.Ready(); n != 0 {
 		return fmt.Errorf("sequencer: %d requests are ready and in no step", n)
 	}
-	if len(c.ops) != 0 {
-		return fmt.Errorf("sequencer: %d operations were never ended", len(c.ops))
+	if n := len(c.ops.under); n != 0 {
+		return fmt.Errorf("sequencer: %d operations were never ended", n)
 	}
-	expected := 0
-	want := make(map[stages.PageID]holders)
-	for _, f := range c.exchanged {
-		hold(want, live, f.pages)
+	if list := c.book.Gone(); len(list) > 0 {
+		return fmt.Errorf("sequencer: dispatch was never told that states %v are gone", list)
 	}
-	recurrent := 0
-	for _, f := range c.kept {
-		hold(want, kept, f.pages)
-		if f.id != 0 {
-			recurrent++
-		}
-	}
+	expected, states := 0, 0
+	var holding [][]stages.PageID
 	for id, s := range c.seqs {
 		switch {
 		case s.req != nil:
 			return fmt.Errorf("sequencer: the request of sequence %d was never answered", id)
 		case s.closing != nil:
 			return fmt.Errorf("sequencer: sequence %d was never closed", id)
-		case s.poison == nil && (len(s.pages) != c.pages.count(s.len) || len(s.tokens) != s.len):
-			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.pages), len(s.tokens), s.len)
+		case s.poison == nil && (len(s.Pages) != c.book.Count(s.Len) || len(s.Tokens) != s.Len):
+			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.Pages), len(s.Tokens), s.Len)
 		}
-		hold(want, live, s.pages)
+		holding = append(holding, s.Pages)
+		if s.draft == nil || !s.draft.inPlace {
+			states++
+		}
 		if c.schedule.Expects(uint64(id)) {
 			expected++
 		}
 	}
-	lent := 0
-	for _, f := range c.exchanged {
-		if f.inPlace {
-			lent++
-		}
+	if n := c.schedule.Expected(); n != expected {
+		return fmt.Errorf("sequencer: %d sequences are expected back, there are %d", n, expected)
 	}
-	if used := c.stateBytes(c.pages.used(), c.states()); lent != c.lent || used > c.cfg.StateBytes {
-		return fmt.Errorf("sequencer: states take %d of %d bytes; %d drafts in place are counted, there are %d", used, c.cfg.StateBytes, c.lent, lent)
+	for _, f := range c.exchange.open {
+		holding = append(holding, f.Pages)
+		states++
 	}
-	if expected != c.schedule.Expected() || recurrent != c.recurrent {
-		return fmt.Errorf("sequencer: %d sequences expected back and %d kept recurrent states are counted, there are %d and %d",
-			c.schedule.Expected(), c.recurrent, expected, recurrent)
-	}
-	return c.pages.check(want)
-}
-
-// hold counts a holder of pages.
-func hold(count map[stages.PageID]holders, by holder, pages []stages.PageID) {
-	for _, id := range pages {
-		h := count[id]
-		if by == kept {
-			h.kept++
-		} else {
-			h.live++
-		}
-		count[id] = h
-	}
+	return c.book.Check(holding, states)
 }

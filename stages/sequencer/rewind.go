@@ -1,6 +1,9 @@
 package sequencer
 
-import "github.com/moeflux/moeflux-actor/stages"
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/pages"
+)
 
 // truncateSequence takes a sequence back to a position, or, if it may, to the nearest one that can
 // be reached.
@@ -13,17 +16,17 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 		c.refuse(m.Caller, m.Seq, stages.Truncated, err, out)
 		return
 	}
-	pos := min(max(m.Pos, 0), s.len)
-	whole := s.poison == nil && (pos == s.len || c.cfg.RecurrentBytes == 0)
-	switch nearest, at := c.nearest(s, pos); {
-	case whole && pos == s.len:
-		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.len}, out)
+	pos := min(max(m.Pos, 0), s.Len)
+	whole := s.poison == nil && (pos == s.Len || c.cfg.RecurrentBytes == 0)
+	switch nearest, at := c.search.nearest(s, pos); {
+	case whole && pos == s.Len:
+		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.Len}, out)
 	case whole:
 		c.cut(s, pos)
 		c.moved(s, out)
-		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.len}, out)
+		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.Len}, out)
 	case !m.Nearest && pos > 0:
-		c.refuse(m.Caller, m.Seq, stages.Truncated, &stages.CannotTruncateLinear{Pos: pos, PosMax: s.len, Nearest: at}, out)
+		c.refuse(m.Caller, m.Seq, stages.Truncated, &stages.CannotTruncateLinear{Pos: pos, PosMax: s.Len, Nearest: at}, out)
 	case nearest != nil:
 		c.restore(s, nearest, at, &operation{kind: stages.Truncated, caller: m.Caller}, out)
 	default:
@@ -31,24 +34,11 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	}
 }
 
-// nearest returns the state that has the most of a sequence's text up to a position, and how much:
-// one of its own checkpoints, or a remembered one. It returns nil and 0 if there is none.
-func (c *Core) nearest(s *sequence, pos int) (best *frozen, at int) {
-	for _, f := range c.kept {
-		if f.ready && (f.owner == s.id || f.owner == 0) {
-			if n := c.usable(f.tokens, s.tokens[:s.len], pos); n > at {
-				best, at = f, n
-			}
-		}
-	}
-	return best, at
-}
-
 func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)
-	var f *frozen
+	var f *pages.State
 	if err == nil {
-		if f = c.checkpoint(s.id, m.Pos); f == nil || !f.ready {
+		if f = c.book.At(s.id, m.Pos); f == nil {
 			err = &stages.NoCheckpointError{Seq: m.Seq, Pos: m.Pos}
 		}
 	}
@@ -56,26 +46,28 @@ func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox
 		c.refuse(m.Caller, m.Seq, stages.Restored, err, out)
 		return
 	}
-	c.restore(s, f, f.pos(), &operation{kind: stages.Restored, caller: m.Caller}, out)
+	c.restore(s, f, f.Pos(), &operation{kind: stages.Restored, caller: m.Caller}, out)
 }
 
 // restore makes a sequence hold the first positions of a frozen state; all of them if it has a
 // recurrent state.
-func (c *Core) restore(s *sequence, f *frozen, pos int, o *operation, out *stages.Outbox) {
-	c.use(f)
-	c.follow(s, f.pages, f.tokens[:pos], f.id, o, out)
+func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, out *stages.Outbox) {
+	c.book.Use(f)
+	c.follow(s, f.Text(), pos, f.ID, o, out)
 }
 
-// follow makes a sequence hold a text, given its pages and its recurrent state.
-func (c *Core) follow(s *sequence, pages []stages.PageID, tokens []int32, from stages.StateID, o *operation, out *stages.Outbox) {
+// follow makes a sequence hold the first positions of a text, given its recurrent state.
+func (c *Core) follow(s *sequence, text pages.Text, pos int, from stages.StateID, o *operation, out *stages.Outbox) {
 	o.seq = s
-	c.place(s, pages, tokens, len(tokens))
+	c.book.Place(&s.Text, text, pos)
 	c.copyState(o, stages.CopyState{From: from, To: s.id.State()}, out)
 	c.moved(s, out) // after the copy, which may be of what is forgotten
 }
 
 // clear empties a sequence.
-func (c *Core) clear(s *sequence, o *operation, out *stages.Outbox) { c.follow(s, nil, nil, 0, o, out) }
+func (c *Core) clear(s *sequence, o *operation, out *stages.Outbox) {
+	c.follow(s, pages.Text{}, 0, 0, o, out)
+}
 
 func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)
@@ -83,7 +75,7 @@ func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
 		c.refuse(m.Caller, m.Seq, stages.WasReset, err, out)
 		return
 	}
-	c.forgetAll(s.id, out)
+	c.book.ForgetOf(s.id)
 	c.clear(s, &operation{kind: stages.WasReset, caller: m.Caller}, out)
 }
 
@@ -93,10 +85,10 @@ func (c *Core) describeSequence(m *stages.DescribeSequence, out *stages.Outbox) 
 		c.refuse(m.Caller, m.Seq, stages.Described, stages.ErrUnknownSequence, out)
 		return
 	}
-	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.len, Tokens: s.tokens[:s.len:s.len], Busy: s.busy(), Poison: s.poison}
-	for _, f := range c.kept {
-		if f.owner == s.id && f.ready && c.checkpoint(s.id, f.pos()) == f {
-			done.Checkpoints = append(done.Checkpoints, f.pos())
+	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.Len, Tokens: s.Tokens[:s.Len:s.Len], Busy: s.busy(), Poison: s.poison}
+	for _, f := range c.book.Kept() {
+		if f.Owner == s.id && f.Ready && c.book.At(s.id, f.Pos()) == f {
+			done.Checkpoints = append(done.Checkpoints, f.Pos())
 		}
 	}
 	c.answer(m.Caller, done, out)

@@ -1,10 +1,6 @@
-package sequencer
+package pages
 
-import (
-	"fmt"
-
-	"github.com/moeflux/moeflux-actor/stages"
-)
+import "github.com/moeflux/moeflux-actor/stages"
 
 // ledger counts the holders of each page. A page without holders is free. Live holders are
 // sequences, drafts, and states that are being read; kept ones are checkpoints and what is
@@ -26,13 +22,24 @@ const (
 	kept
 )
 
+// inUse returns 1 for a page that has a holder.
+func (h holders) inUse() int { return min(int(h.live+h.kept), 1) }
+
+// keptOnly returns 1 for a page that is kept and not live.
+func (h holders) keptOnly() int {
+	if h.live > 0 {
+		return 0
+	}
+	return min(int(h.kept), 1)
+}
+
 // used returns how many pages are not free.
 func (l *ledger) used() int { return len(l.pages) - len(l.free) }
 
 // count returns how many pages a number of positions takes.
 func (l *ledger) count(positions int) int { return (positions + l.rows - 1) / l.rows }
 
-// take returns a free page, which has a live holder from now on. There must be one.
+// take returns a free page, which has a live holder from now on.
 func (l *ledger) take() stages.PageID {
 	if n := len(l.free) - 1; n >= 0 {
 		id := l.free[n]
@@ -81,31 +88,4 @@ func (l *ledger) release(by holder, list ...stages.PageID) {
 			l.free = append(l.free, id)
 		}
 	}
-}
-
-// check compares the counts with holders that were counted anew.
-func (l *ledger) check(want map[stages.PageID]holders) error {
-	only := 0
-	for id, h := range l.pages {
-		if h != want[stages.PageID(id)] {
-			return fmt.Errorf("sequencer: page %d counts %+v holders, there are %+v", id, h, want[stages.PageID(id)])
-		}
-		if h.live == 0 && h.kept > 0 {
-			only++
-		}
-	}
-	free := make(map[stages.PageID]bool, len(l.free))
-	for _, id := range l.free {
-		if free[id] || want[id] != (holders{}) {
-			return fmt.Errorf("sequencer: page %d is on the free list twice, or while still held", id)
-		}
-		free[id] = true
-	}
-	switch {
-	case len(want)+len(free) != len(l.pages):
-		return fmt.Errorf("sequencer: %d pages were in use, %d are held and %d free", len(l.pages), len(want), len(free))
-	case only != l.only:
-		return fmt.Errorf("sequencer: %d pages are counted as kept alone, there are %d", l.only, only)
-	}
-	return nil
 }

@@ -1,0 +1,178 @@
+package sequencer
+
+import "github.com/moeflux/moeflux-actor/stages"
+
+// request is one EvalChunk on its way.
+type request struct {
+	msg  *stages.EvalChunk
+	seq  *sequence
+	pos  int // of the first token
+	done int // tokens evaluated and kept
+	// of a page that others share, until a step has made it; From equals To if there is none
+	copy    stages.PageCopy
+	border  int   // position from which on the text is remembered next
+	step    *step // that evaluates some of the tokens now, or nil
+	cancel  error // why it should end, or nil
+	lost    error // why its step goes on without it, or nil
+	told    bool  // it was answered before its step ended; the step's results are not kept
+	alone   bool  // a step with others has failed, so it gets one of its own
+	logits  []float32
+	hidden  []float32 // [layers+1, tokens, hidden]
+	picks   []int32   // [layers, tokens, TopK]
+	weights []float32
+}
+
+// Left returns how many tokens are not evaluated yet.
+func (r *request) Left() int { return len(r.msg.Tokens) - r.done }
+
+// Alone reports whether the request must have a step to itself.
+func (r *request) Alone() bool { return r.alone }
+
+// before returns how much of the text in front of the chunk counts with it.
+func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
+
+func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
+	if a := m.Spare; a != nil {
+		c.floatsDone(a.Logits, out)
+		out.Spent().AnswerDone(a)
+	}
+	s, err := c.admit(m)
+	if err != nil {
+		a := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}
+		if s := c.seqs[m.Seq]; s != nil {
+			a.Poison = s.poison
+		}
+		out.Answer(m.Caller, a)
+		return
+	}
+	c.schedule.Unexpect(uint64(s.id))
+	r := c.spare.request()
+	*r = request{msg: m, seq: s, pos: s.Len}
+	s.remembers = s.remembers || m.Remember
+	r.copy = c.book.Grow(&s.Text, s.Len+len(m.Tokens))
+	r.border = c.nextBorder(r)
+	s.req = r
+	c.schedule.Add(r)
+}
+
+// admit checks a chunk before anything is changed.
+func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
+	if c.draining {
+		return nil, stages.ErrClosed
+	}
+	s := c.seqs[m.Seq]
+	switch {
+	case s == nil:
+		return nil, stages.ErrUnknownSequence
+	case s.closing != nil:
+		return nil, stages.ErrClosed
+	case s.op != nil || s.draft != nil:
+		return nil, stages.ErrBusy
+	case s.poison != nil:
+		return nil, s.poison
+	case s.req != nil:
+		return nil, stages.ErrBusy
+	case len(m.Tokens) == 0:
+		return nil, stages.ErrEmptyChunk
+	case !m.Pos.Holds(s.Len):
+		return nil, &stages.PosError{Seq: s.id, Pos: m.Pos, Len: s.Len}
+	case len(m.Tokens) > c.cfg.MaxPositions-s.Len:
+		return nil, &stages.ContextError{Len: s.Len, Tokens: len(m.Tokens), Max: c.cfg.MaxPositions}
+	}
+	if err := c.checkTokens(m.Tokens); err != nil {
+		return nil, err
+	}
+	return s, c.book.RoomToGrow(&s.Text, s.Len+len(m.Tokens))
+}
+
+func (c *Core) checkTokens(tokens []int32) error {
+	for i, t := range tokens {
+		if t < 0 || int(t) >= c.cfg.Vocab {
+			return &stages.TokenError{Index: i, Token: t, Vocab: c.cfg.Vocab}
+		}
+	}
+	return nil
+}
+
+func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
+	if s := c.seqs[m.Seq]; s != nil && s.req != nil && s.req.msg.Request == m.Request {
+		r := s.req
+		c.cancel(r, m.Cause, out)
+		if m.Now && s.req == r && !r.told { // its step goes on
+			c.abandon(r, out)
+		}
+	}
+}
+
+// abandon answers a cancelled request whose step goes on, be it for others, or because it still
+// waits for something. What the step makes of it is not kept, which only a sequence without
+// recurrent state survives.
+func (c *Core) abandon(r *request, out *stages.Outbox) {
+	if c.cfg.RecurrentBytes > 0 {
+		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: r.cancel}
+	}
+	c.tell(r, r.cancel, out)
+	r.told = true
+}
+
+// cancel ends a request that is in no step at once. One that is in a step ends when the step does;
+// if nobody wants the step any more, it is undone when no layer of it has begun, and given up
+// between layers when some are left to begin.
+func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
+	if r.cancel == nil {
+		r.cancel = cause
+	}
+	if r.step == nil {
+		c.schedule.Remove(r)
+		c.finish(r, r.cancel, out)
+		return
+	}
+	switch s := r.step; {
+	case !s.forsaken():
+	case s.begun == 0: // no other stage knows of it
+		c.undo(s, out)
+	case s.begun < c.cfg.Layers:
+		c.fail(s, cause, out)
+	}
+}
+
+// undo ends a step that has not begun. Its sequences are as before it.
+func (c *Core) undo(s *step, out *stages.Outbox) {
+	c.flight.free(s)
+	for _, r := range s.reqs {
+		r.step = nil
+		c.finish(r, r.cancel, out)
+	}
+}
+
+// finish answers a request and does what its sequence waited for.
+func (c *Core) finish(r *request, err error, out *stages.Outbox) {
+	s := r.seq
+	s.req = nil
+	if s.poison == nil {
+		c.book.Back(&s.Text, r.copy)
+	} else { // nobody knows what its pages hold
+		c.book.Copied(r.copy)
+	}
+	if !r.told {
+		c.tell(r, err, out)
+	}
+	if err == nil && len(r.msg.Tokens) == 1 {
+		c.schedule.Expect(uint64(s.id))
+	}
+	c.spare.keepRequest(r)
+	if s.closing != nil {
+		c.close(s, out)
+	}
+}
+
+// tell answers a request.
+func (c *Core) tell(r *request, err error, out *stages.Outbox) {
+	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
+		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil,
+	})
+	if err == nil {
+		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
+	}
+	out.Answer(r.msg.Caller, a)
+}

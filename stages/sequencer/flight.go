@@ -1,0 +1,100 @@
+package sequencer
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// flight is the steps in the pipeline.
+type flight struct {
+	lanes []*step // nil is free
+	turn  int     // the lane whose next layer is considered first
+	last  stages.StepID
+	ring  int // layers begun and not retired
+}
+
+// step is one step in the pipeline.
+type step struct {
+	head      stages.Step // Layer is left at 0
+	reqs      []*request  // [len(Batch.Segments)]
+	begun     int         // layers
+	submitted int
+	retired   int
+	credits   int  // of the ring, held by layers begun and not retired
+	asked     bool // ReadLogits is sent, or nobody wants anything of it
+	logits    *stages.LogitsReady
+	failing   error
+	// the failure is no single request's fault, and what the step has done can be taken back
+	retry     bool
+	untouched bool // it has done nothing
+}
+
+// empty reports whether no step is left.
+func (f *flight) empty() bool {
+	for _, s := range f.lanes {
+		if s != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// free frees a step's lane.
+func (f *flight) free(s *step) { f.lanes[s.head.Batch.Lane] = nil }
+
+// next returns the step whose next layer may begin: the layer before it is with the device.
+func (f *flight) next(layers int) *step {
+	for i := range f.lanes {
+		lane := (f.turn + i) % len(f.lanes)
+		s := f.lanes[lane]
+		if s != nil && s.failing == nil && s.begun < layers && s.begun == s.submitted {
+			f.turn = lane + 1
+			return s
+		}
+	}
+	return nil
+}
+
+// find returns the step that a message belongs to.
+func (f *flight) find(h *stages.Step) (*step, error) {
+	if h.Batch != nil && h.Batch.Lane >= 0 && h.Batch.Lane < len(f.lanes) {
+		if s := f.lanes[h.Batch.Lane]; s != nil && s.head.ID == h.ID {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("sequencer: message for %v, which is not in flight", h)
+}
+
+// late forgives what dispatch tells of a step that has ended: StepDrained comes by way of combine
+// and may overtake it.
+func (f *flight) late(h *stages.Step, err error) error {
+	if h.ID <= f.last {
+		return nil
+	}
+	return err
+}
+
+// wants reports whether the end of the step must be read back.
+func (s *step) wants() bool {
+	b := s.head.Batch
+	if b.Hidden || b.Routing {
+		return true
+	}
+	for i := range b.Rows {
+		if b.Rows[i].Logits {
+			return true
+		}
+	}
+	return false
+}
+
+// forsaken reports whether nobody wants the step any more.
+func (s *step) forsaken() bool {
+	for _, r := range s.reqs {
+		if r.cancel == nil && r.lost == nil {
+			return false
+		}
+	}
+	return true
+}
