@@ -32,9 +32,9 @@
 //	runExperts             gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
 //	Core.ticketDone        stages/combine  sends the slots home: SlotsReleased to expert-IO
 //
-// On a device with memory of its own a read goes through the host's memory (tier.go) and is
-// uploaded (staged.go) before tell. Mapped experts are read by nobody: their slots are views of the
-// files.
+// On a device with memory of its own a read goes through the host's memory and is uploaded before
+// tell: stages/tier decides, tier.go has the memory, staged.go the queue. Mapped experts are read
+// by nobody: their slots are views of the files.
 //
 // # Adding a message
 //

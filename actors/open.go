@@ -168,7 +168,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	case mapped:
 		e.slots, err = mapSlots(cfg.Device, e.experts, len(m.Layers))
 	case own:
-		e.slots, err = newStagedSlots(discrete, i.Slots, e.experts, len(m.Layers), i, e.log)
+		e.slots, err = e.newStagedSlots(discrete)
 	default:
 		e.slots, err = newSlots(cfg.Device, i.Slots, i.stride(), i.SlotBytes)
 	}

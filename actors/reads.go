@@ -4,6 +4,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
 )
 
 // slotRead is the read under way into one slot. A slot has at most one, until expert-IO has handled
@@ -15,8 +16,7 @@ type slotRead struct {
 	done   stages.ExpertsRead
 	ended  func(errs []error)
 
-	record   *record      // of the tier, if there is one
-	commands gpu.Commands // the upload of the record
+	commands gpu.Commands // the upload of the record, if it goes through a tier
 	uploaded func(error)
 }
 
@@ -27,52 +27,62 @@ func (e *experts) Read(g *stages.ReadGroup) {
 		t := e.reads[r.Slot]
 		if t == nil {
 			t = &slotRead{e: (*Engine)(e)}
-			t.ended, t.uploaded = t.end, t.over
+			t.ended, t.uploaded = t.end, t.uploadEnded
 			e.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Speculative}
-		t.start()
+		slots := e.slots
+		if slots.staging != nil {
+			slots.staging.tier.step(&tier.Ask{Read: r, Speculative: g.Speculative})
+			continue
+		}
+		slots.noteFilled(r.Slot, true)
+		t.fill(slots.bytes(r.Slot), g.Speculative)
 	}
 }
 
-// start begins a read, or continues one that had to wait for room in the tier.
-func (t *slotRead) start() {
-	if s := t.e.slots; s.staging == nil {
-		id := t.result[0].Slot
-		t.reqs[0].Dst = s.bytes(id)
-		s.noteFilled(id, true)
-	} else if found := s.staging.tier.take(t); found == foundThere {
-		t.upload()
-		return
-	} else if found != foundRoom {
+// Hurry moves a speculative read ahead: somebody waits for it by now.
+func (e *experts) Hurry(slot stages.SlotID, gen uint32) {
+	if st := e.slots.staging; st != nil {
+		st.tier.step(&tier.Hurry{Slot: slot, Gen: gen})
 		return
 	}
-	t.e.pool.Submit(t.reqs[:], t.done.Speculative, t.ended)
+	e.pool.Hurry(readTag(slot, gen))
+}
+
+// fill has the pool read the record.
+func (t *slotRead) fill(record []byte, speculative bool) {
+	t.reqs[0].Dst = record
+	t.e.pool.Submit(t.reqs[:], speculative, t.ended)
 }
 
 // end continues after the disk read. It runs on a worker of the pool.
 func (t *slotRead) end(errs []error) {
 	err := errs[0] // the pool's memory
-	if t.record == nil {
-		t.tell(err)
+	if st := t.e.slots.staging; st != nil {
+		st.tier.step(&tier.Filled{Slot: t.result[0].Slot, Err: err})
 		return
 	}
-	followers := t.e.slots.staging.tier.arrived(t.record, err)
-	t.uploadRead(err)
-	for _, f := range followers {
-		f.uploadRead(err)
-	}
+	t.tell(err)
 }
 
-// uploadRead continues with a record after the attempt to read it.
-func (t *slotRead) uploadRead(err error) {
+// upload copies a record to the read's slot.
+func (t *slotRead) upload(record []byte) {
+	slots := t.e.slots
+	t.commands.Reset()
+	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: record})
+	ticket, err := slots.staging.submit(&t.commands, len(record))
 	if err != nil {
-		t.over(err)
+		t.uploadEnded(err)
 		return
 	}
-	t.upload()
+	ticket.OnDone(t.uploaded)
+}
+
+func (t *slotRead) uploadEnded(err error) {
+	t.e.slots.staging.tier.step(&tier.Uploaded{Slot: t.result[0].Slot, Err: err})
 }
 
 // tell tells expert-IO how the read ended.
@@ -80,3 +90,15 @@ func (t *slotRead) tell(err error) {
 	t.result[0].Err = err
 	t.e.rt.Send(stages.ExpertIO, &t.done)
 }
+
+// stagedReads performs what a tier wants for the reads of an engine.
+type stagedReads struct{ e *Engine }
+
+func (s stagedReads) fill(slot stages.SlotID, record []byte, speculative bool) {
+	s.e.reads[slot].fill(record, speculative)
+}
+func (s stagedReads) hurry(h stages.Hurry)                     { s.e.pool.Hurry(readTag(h.Slot, h.Gen)) }
+func (s stagedReads) upload(slot stages.SlotID, record []byte) { s.e.reads[slot].upload(record) }
+func (s stagedReads) overdue(o stages.ReadOverdue)             { s.e.rt.Send(stages.ExpertIO, &o) }
+func (s stagedReads) ended(slot stages.SlotID, err error)      { s.e.reads[slot].tell(err) }
+func (s stagedReads) broken(err error)                         { s.e.rt.Break("tier", err) }

@@ -5,18 +5,22 @@ import (
 
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
 )
-
-// Hurry tells the pool that somebody waits for a speculative read.
-func (e *experts) Hurry(slot stages.SlotID, gen uint32) { e.pool.Hurry(readTag(slot, gen)) }
 
 // readTag names a read by its slot and the slot's generation.
 func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot))<<32 | uint64(gen) }
 
-// readOverdue tells expert-IO that a read does not end. The pool calls it.
+// readOverdue tells expert-IO that a read does not end, and which others wait for that. The pool
+// calls it.
 func (e *Engine) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
 	e.log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
-	e.rt.Send(stages.ExpertIO, &stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err})
+	late := stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err}
+	if st := e.slots.staging; st != nil {
+		st.tier.step((*tier.Overdue)(&late))
+		return
+	}
+	e.rt.Send(stages.ExpertIO, &late)
 }
 
 // AddStats adds the figures that only the engine has to those of the stages.

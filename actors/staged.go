@@ -3,13 +3,13 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
 )
 
 // staging is how records come to slots that lie in the memory of a gpu.Discrete device: through the
@@ -17,16 +17,18 @@ import (
 // slot that is resident is on the device, only those who need an expert wait for its upload, and
 // uploads run beside what the device computes, on a queue of their own.
 type staging struct {
-	tier *tier
+	tier *hostTier
 
 	mu       sync.Mutex // one Submit at a time
 	queue    gpu.Queue
 	uploaded int64 // bytes
 }
 
-// newStagedSlots makes n empty slots on a device with memory of its own, and the tier before them.
-func newStagedSlots(dev gpu.Discrete, n int, f *expertfile.File, layers int, i *Info, log *slog.Logger) (s *slotMemory, err error) {
-	stride := i.stride()
+// newStagedSlots makes the engine's empty slots on a device with memory of its own, and the tier
+// before them.
+func (e *Engine) newStagedSlots(dev gpu.Discrete) (s *slotMemory, err error) {
+	i := &e.info
+	n, stride := i.Slots, i.stride()
 	s = &slotMemory{perBuffer: n, stride: stride, bytesEach: i.SlotBytes, staging: new(staging)}
 	defer func() {
 		if err != nil {
@@ -39,7 +41,8 @@ func newStagedSlots(dev gpu.Discrete, n int, f *expertfile.File, layers int, i *
 		return s, err
 	}
 	s.buffers = []gpu.Buffer{buf}
-	if s.staging.tier, err = newTier(dev, layers, f.Experts(), stride, i.SlotBytes, i.HostSlots, log); err != nil {
+	cfg := tier.Config{Layers: len(e.model.Layers), Experts: e.experts.Experts(), Slots: n, Limit: i.HostSlots}
+	if s.staging.tier, err = newHostTier(dev, cfg, stride, i.SlotBytes, stagedReads{e}, e.log); err != nil {
 		return s, err
 	}
 	s.staging.queue, err = dev.NewQueue()
@@ -59,10 +62,7 @@ func (s *staging) add(to *stages.Stats) {
 	s.mu.Lock()
 	to.Reads.Uploaded = s.uploaded
 	s.mu.Unlock()
-	h := s.tier
-	h.mu.Lock()
-	to.Reads.FromHost, to.Memory.HostHeld = h.hits, int64(h.held)*int64(h.stride)
-	h.mu.Unlock()
+	to.Reads.FromHost, to.Memory.HostHeld = s.tier.hits(), s.tier.heldBytes()
 }
 
 // close waits for uploads under way and their callbacks.

@@ -1,223 +1,200 @@
 package actors
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
 )
 
-// tier is a cache of experts' records in the host's pinned memory, between the disk and slots in
-// the memory of a gpu.Discrete device. A read whose record is here does not read the disk; any
-// other reads its record into the tier. Both then upload the record from here. The least recently
-// used record is replaced first. The tier grows as reads come, up to a limit that the governor
-// lowers and raises (tiermemory.go).
-type tier struct {
+// recordBlockBytes is roughly the memory that a tier pins or frees at once. Pinning it takes some
+// ten milliseconds, so a goroutine does that ahead of the reads.
+const recordBlockBytes = 64 << 20
+
+// hostTier runs a tier.Core, which decides what a record holds and who waits for it. It owns the
+// pinned memory and the goroutine that makes and frees it. Events come from any goroutine, the core
+// takes one at a time, and the goroutine that brought an event performs what follows from it: the
+// worker that has read a record starts its upload.
+type hostTier struct {
 	dev      gpu.Discrete
-	experts  int // of a layer
 	stride   int // bytes from record to record
 	bytes    int // of a record
 	perBlock int // records
 	log      *slog.Logger
-	start    func(*slotRead) // continues a read that waited
+	user     tierUser
+	orders   chan tier.Order // room for one: the core gives no second one before it has the answer
+	kept     sync.WaitGroup
 
-	mu sync.Mutex // guards the rest
-	at []*record  // [layer·experts + expert]; nil if not here
-	// head of the ring of records that hold an expert; next is the most recently used
-	recent  record
-	free    []*record
-	waiting []*slotRead // for a free record, in order, demand reads before speculative ones
-	hits    int64       // reads whose record was here or on its way
-
-	limit  int // records
-	held   int // records in blocks
-	blocks []*recordBlock
+	mu     sync.Mutex // guards the rest
+	core   *tier.Core
+	blocks []gpu.Buffer // by number
+	spare  []*tierWork
 	closed bool
-	wake   sync.Cond // keep has something to do
-	kept   sync.WaitGroup
 }
 
-// record is room for one expert.
-type record struct {
-	mem        []byte
-	block      *recordBlock
-	key        int // layer·experts + expert
-	there      bool
-	users      int         // reads and uploads under way
-	followers  []*slotRead // wait for the record that another read is bringing
-	prev, next *record
+// tierUser performs what a tier wants. Its methods are called from any goroutine and do not wait.
+type tierUser interface {
+	fill(slot stages.SlotID, record []byte, speculative bool)
+	hurry(stages.Hurry) // a fill that was begun as speculative; it may have ended
+	upload(slot stages.SlotID, record []byte)
+	overdue(stages.ReadOverdue)
+	ended(slot stages.SlotID, err error)
+	broken(error) // the core's protocol
 }
 
-// found says how a read continues.
-type found int
-
-const (
-	foundThere  found = iota // the record is here
-	foundRoom                // there is room to read it into
-	foundComing              // another read is bringing it and will continue this one
-	foundNone                // every record is in use: the read continues when one is free
-)
-
-// take finds the record of a read, or room for it.
-func (h *tier) take(t *slotRead) found {
-	key := t.reqs[0].Layer*h.experts + t.reqs[0].Expert
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r := h.at[key]; r != nil {
-		h.hits++
-		h.use(r, t)
-		if r.there {
-			return foundThere
-		}
-		r.followers = append(r.followers, t)
-		return foundComing
-	}
-	r := h.room()
-	if r == nil {
-		h.queue(t)
-		return foundNone
-	}
-	r.key, h.at[key] = key, r
-	h.use(r, t)
-	t.reqs[0].Dst = r.mem
-	return foundRoom
+// tierWork is what follows from one event.
+type tierWork struct {
+	tier.Effects
+	records [][]byte // of the fills, then of the uploads
 }
 
-// queue makes a read wait for a free record.
-func (h *tier) queue(t *slotRead) {
-	i := len(h.waiting)
-	for !t.done.Speculative && i > 0 && h.waiting[i-1].done.Speculative {
-		i--
-	}
-	h.waiting = slices.Insert(h.waiting, i, t)
-}
-
-// use notes that a read uses a record, which becomes the most recently used.
-func (h *tier) use(r *record, t *slotRead) {
-	t.record = r
-	r.users++
-	r.unlink()
-	r.prev, r.next = &h.recent, h.recent.next
-	r.prev.next, r.next.prev = r, r
-}
-
-func (r *record) unlink() {
-	if r.next != nil {
-		r.prev.next, r.next.prev = r.next, r.prev
-		r.prev, r.next = nil, nil
-	}
-}
-
-// room returns a record without an expert: a free one, or the least recently used of those that are
-// not in use, emptied.
-func (h *tier) room() *record {
-	if len(h.free) <= h.perBlock/2 {
-		h.wake.Signal()
-	}
-	if n := len(h.free); n > 0 {
-		r := h.free[n-1]
-		h.free = h.free[:n-1]
-		return r
-	}
-	for r := h.recent.prev; r != &h.recent; r = r.prev {
-		if r.users == 0 {
-			h.forget(r)
-			return r
-		}
-	}
-	return nil
-}
-
-// forget removes the expert from a record.
-func (h *tier) forget(r *record) {
-	h.at[r.key] = nil
-	r.there = false
-	r.unlink()
-}
-
-// forgetAll empties all records that are not in use.
-func (h *tier) forgetAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for r := h.recent.next; r != &h.recent; {
-		next := r.next
-		if r.users == 0 {
-			h.forget(r)
-			if !r.block.leaving {
-				h.free = append(h.free, r)
-			}
-		}
-		r = next
-	}
-}
-
-// arrived notes that the read of a record has ended, and returns the other reads that waited for
-// it.
-func (h *tier) arrived(r *record, err error) []*slotRead {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	followers := r.followers
-	r.followers = nil
+// newHostTier makes a tier of at most limit records. It pins the first block at once.
+func newHostTier(dev gpu.Discrete, cfg tier.Config, stride, bytes int, user tierUser, log *slog.Logger) (*hostTier, error) {
+	cfg.BlockRecords = min(max(1, recordBlockBytes/stride), cfg.Limit)
+	h := &hostTier{dev: dev, stride: stride, bytes: bytes, perBlock: cfg.BlockRecords, log: log, user: user, orders: make(chan tier.Order, 1), core: tier.New(cfg)}
+	buf, err := h.pin(cfg.BlockRecords)
 	if err != nil {
-		h.forget(r)
-	} else {
-		r.there = true
+		return nil, err
 	}
-	return followers
+	h.blocks = []gpu.Buffer{buf}
+	h.kept.Go(h.keep)
+	return h, nil
 }
 
-// release ends a read's use of its record and returns a read that waited for a record, or nil.
-func (h *tier) release(t *slotRead) (next *slotRead) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := t.record
-	t.record = nil
-	r.users--
-	if r.users > 0 {
-		return nil
-	}
-	switch {
-	case r.block.leaving:
-		if r.there {
-			h.forget(r)
-		}
-		h.wake.Signal()
-	case !r.there: // its read has failed
-		h.free = append(h.free, r)
-	}
-	return h.dequeue()
-}
-
-// dequeue removes and returns the first read that waits, or nil.
-func (h *tier) dequeue() *slotRead {
-	if len(h.waiting) == 0 {
-		return nil
-	}
-	t := h.waiting[0]
-	h.waiting = slices.Delete(h.waiting, 0, 1)
-	return t
-}
-
-// upload copies the record to the read's slot.
-func (t *slotRead) upload() {
-	slots := t.e.slots
-	t.commands.Reset()
-	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: t.record.mem})
-	ticket, err := slots.staging.submit(&t.commands, len(t.record.mem))
+func (h *hostTier) pin(records int) (gpu.Buffer, error) {
+	buf, err := h.dev.NewPinned(records * h.stride)
 	if err != nil {
-		t.over(err)
+		return nil, fmt.Errorf("actors: %d experts of %d bytes in the host's memory: %w", records, h.bytes, err)
+	}
+	return buf, nil
+}
+
+// step gives the core an event and performs what follows. Fills go first, so that the disk has them
+// before anybody handles the end of a read.
+func (h *hostTier) step(in tier.Event) {
+	w, err := h.decide(in)
+	if err != nil {
+		h.user.broken(err)
 		return
 	}
-	ticket.OnDone(t.uploaded)
+	uploads := w.records[len(w.Fills):]
+	for i, f := range w.Fills {
+		h.user.fill(f.Slot, w.records[i], f.Speculative)
+	}
+	for _, u := range w.Hurries {
+		h.user.hurry(u)
+	}
+	for i, u := range w.Uploads {
+		h.user.upload(u.Slot, uploads[i])
+	}
+	for _, o := range w.Overdue {
+		h.user.overdue(o)
+	}
+	for _, e := range w.Ended {
+		h.user.ended(e.Slot, e.Err)
+	}
+	w.Reset()
+	h.mu.Lock()
+	h.spare = append(h.spare, w)
+	h.mu.Unlock()
 }
 
-// over ends a read that used a record.
-func (t *slotRead) over(err error) {
-	h := t.e.slots.staging.tier
-	next := h.release(t)
-	t.tell(err)
-	if next != nil {
-		h.start(next)
+// decide runs the core, and passes an order on to keep.
+func (h *hostTier) decide(in tier.Event) (*tierWork, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var w *tierWork
+	if n := len(h.spare) - 1; n >= 0 {
+		w, h.spare = h.spare[n], h.spare[:n]
+	} else {
+		w = new(tierWork)
 	}
+	if err := h.core.Step(in, &w.Effects); err != nil {
+		return nil, err
+	}
+	w.records = w.records[:0]
+	for _, f := range w.Fills {
+		w.records = append(w.records, h.record(f.Record))
+	}
+	for _, u := range w.Uploads {
+		w.records = append(w.records, h.record(u.Record))
+	}
+	if w.Memory.Kind != tier.NoOrder && !h.closed {
+		h.orders <- w.Memory
+	}
+	return w, nil
+}
+
+// record returns the memory of a record.
+func (h *hostTier) record(r tier.Record) []byte {
+	return h.blocks[r.Block].Bytes()[int(r.Index)*h.stride:][:h.bytes:h.bytes]
+}
+
+// keep pins and frees memory until close.
+func (h *hostTier) keep() {
+	for o := range h.orders {
+		if o.Kind == tier.Free {
+			h.replace(o.Block, nil).Release()
+			h.step(new(tier.Freed))
+			continue
+		}
+		buf, err := h.pin(o.Records)
+		if err != nil {
+			h.log.Warn("no more of the host's memory can be pinned for experts", "held_bytes", h.heldBytes(), "error", err)
+		} else {
+			h.replace(o.Block, buf)
+		}
+		h.step(&tier.Pinned{Err: err})
+	}
+}
+
+// replace sets the memory of a block and returns what it was.
+func (h *hostTier) replace(block int32, buf gpu.Buffer) gpu.Buffer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := int(block) + 1 - len(h.blocks); n > 0 {
+		h.blocks = append(h.blocks, slices.Repeat([]gpu.Buffer{nil}, n)...)
+	}
+	was := h.blocks[block]
+	h.blocks[block] = buf
+	return was
+}
+
+// heldBytes returns the bytes that are pinned.
+func (h *hostTier) heldBytes() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return int64(h.core.Held()) * int64(h.stride)
+}
+
+// hits returns how many reads found their record here or on its way.
+func (h *hostTier) hits() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.core.Hits()
+}
+
+// resize sets the limit of records. It does not wait.
+func (h *hostTier) resize(records int) { h.step(&tier.Limit{Records: records}) }
+
+// forgetAll empties all records that are not in use.
+func (h *hostTier) forgetAll() { h.step(new(tier.Forget)) }
+
+// close gives everything back. No read is under way.
+func (h *hostTier) close() {
+	h.mu.Lock()
+	h.closed = true
+	close(h.orders)
+	h.mu.Unlock()
+	h.kept.Wait()
+	for _, b := range h.blocks {
+		if b != nil {
+			b.Release()
+		}
+	}
+	h.blocks = nil
 }

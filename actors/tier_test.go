@@ -9,15 +9,20 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/internal/invariants"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
 )
 
-// pinning is a device that counts what it has pinned, and pins no more than it may.
+// pinning is a device that counts what it has pinned, and pins no more than it may. What is
+// released has other bytes.
 type pinning struct {
 	gpu.Discrete
+	mu         sync.Mutex
 	held, most int // bytes
 }
 
@@ -28,9 +33,19 @@ type pinnedBuffer struct {
 
 func (b *pinnedBuffer) Len() int      { return len(b.mem) }
 func (b *pinnedBuffer) Bytes() []byte { return b.mem }
-func (b *pinnedBuffer) Release()      { b.d.held -= len(b.mem) }
+func (b *pinnedBuffer) Release() {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	b.d.held -= len(b.mem)
+	for i := 0; i < len(b.mem); i += 4096 {
+		b.mem[i] = 0xdd
+	}
+}
 
 func (d *pinning) NewPinned(n int) (gpu.Buffer, error) {
+	time.Sleep(10 * time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.held+n > d.most {
 		return nil, fmt.Errorf("pinning %d bytes: %w", n, gpu.ErrOutOfMemory)
 	}
@@ -38,174 +53,145 @@ func (d *pinning) NewPinned(n int) (gpu.Buffer, error) {
 	return &pinnedBuffer{d, make([]byte, n)}, nil
 }
 
-// tierRun drives a tier as reads do, and holds what it says against a plain account.
+// tierRun is a disk and a device's queue around a tier, with goroutines of their own that take
+// random times.
 type tierRun struct {
 	*testing.T
-	h       *tier
-	reading []*slotRead // have room, their bytes are on the way
-	upload  []*slotRead // their record is there
-	waiting int
+	h      *hostTier
+	failed bool // fills and uploads may fail
 
 	mu      sync.Mutex
-	started []*slotRead     // that had to wait, and do not any more
-	owner   map[*record]int // whose bytes a record has
+	rng     *rand.Rand
+	key     []byte        // [slots] of the expert that is being read; 0: none
+	records map[*byte]int // users of a record
+	idle    chan stages.SlotID
+	errs    int
 }
 
-// go1 takes a read on as far as it gets by itself.
-func (r *tierRun) go1(t *slotRead) {
-	key := t.reqs[0].Layer*r.h.experts + t.reqs[0].Expert
-	switch r.h.take(t) {
-	case foundThere:
-		if got, ok := r.owner[t.record]; !ok || got != key || t.record.mem[0] != byte(key) {
-			r.Fatalf("expert %d is said to be in a record of %d with bytes of %d", key, got, t.record.mem[0])
-		}
-		r.upload = append(r.upload, t)
-	case foundRoom:
-		r.h.mu.Lock()
-		if t.record.block.leaving || !slices.Contains(r.h.blocks, t.record.block) {
-			r.Errorf("room for expert %d lies in memory that goes or is gone", key)
-		}
-		r.h.mu.Unlock()
-		for _, u := range append(r.upload[:len(r.upload):len(r.upload)], r.reading...) {
-			if u.record == t.record {
-				r.Fatalf("a record that is in use is room for expert %d", key)
-			}
-		}
-		delete(r.owner, t.record)
-		r.reading = append(r.reading, t)
-	case foundNone:
-		r.waiting++
-	}
+func (r *tierRun) later(do func(fails bool)) {
+	r.mu.Lock()
+	wait, fails := time.Duration(1+r.rng.IntN(3000))*time.Microsecond, r.failed && r.rng.IntN(8) == 0
+	r.mu.Unlock()
+	go func() {
+		time.Sleep(wait)
+		do(fails)
+	}()
 }
 
-// arrive ends one of the reads under way.
-func (r *tierRun) arrive(i int, err error) {
-	t := r.reading[i]
-	r.reading = append(r.reading[:i], r.reading[i+1:]...)
-	key := t.reqs[0].Layer*r.h.experts + t.reqs[0].Expert
-	if err == nil {
-		t.record.mem[0] = byte(key)
-		r.owner[t.record] = key
-	}
-	rec := t.record
-	for _, f := range append([]*slotRead{t}, r.h.arrived(rec, err)...) {
-		if f.record != rec {
-			r.Fatalf("who waited for expert %d has another record", key)
-		}
-		if err != nil {
-			r.end(f)
-			continue
-		}
-		r.upload = append(r.upload, f)
-	}
-}
-
-func (r *tierRun) end(t *slotRead) {
-	if next := r.h.release(t); next != nil {
-		r.start(next)
-	}
-	r.settle()
-}
-
-func (r *tierRun) start(t *slotRead) {
+// hold counts a use of a record. A fill must be the only one.
+func (r *tierRun) hold(record []byte, fill bool, by int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.started = append(r.started, t)
-}
-
-// settle waits until the tier's own goroutine rests, and goes on with what it and others have
-// started.
-func (r *tierRun) settle() {
-	synctest.Wait()
-	r.mu.Lock()
-	started := r.started
-	r.started = nil
-	r.mu.Unlock()
-	for _, t := range started {
-		r.waiting--
-		r.go1(t)
+	if fill && by > 0 && r.records[&record[0]] > 0 {
+		r.Error("a record in use is filled")
 	}
+	r.records[&record[0]] += by
 }
 
-// TestTier sends 20,000 random reads of 40 experts through tiers of one block to all that there is,
-// with failing reads and limits that fall and rise: a record is never two experts' at once nor
-// taken from who uses it, every read ends, the memory follows the limit, and in the end is given
-// back.
+func (r *tierRun) fill(slot stages.SlotID, record []byte, _ bool) {
+	r.hold(record, true, 1)
+	r.later(func(fails bool) {
+		r.mu.Lock()
+		record[0], record[len(record)-1] = r.key[slot], r.key[slot]
+		r.mu.Unlock()
+		var err error
+		if fails {
+			err = errors.New("the disk is round")
+			record[0] = 0xff
+		}
+		r.hold(record, true, -1)
+		r.h.step(&tier.Filled{Slot: slot, Err: err})
+	})
+}
+
+func (r *tierRun) upload(slot stages.SlotID, record []byte) {
+	r.hold(record, false, 1)
+	r.later(func(fails bool) {
+		r.mu.Lock()
+		if record[0] != r.key[slot] || record[len(record)-1] != r.key[slot] {
+			r.Errorf("slot %d gets the bytes %d, %d, want %d", slot, record[0], record[len(record)-1], r.key[slot])
+		}
+		r.mu.Unlock()
+		var err error
+		if fails {
+			err = errUploadFailed
+		}
+		r.hold(record, false, -1)
+		r.h.step(&tier.Uploaded{Slot: slot, Err: err})
+	})
+}
+
+var errUploadFailed = errors.New("the bus is broken")
+
+func (r *tierRun) hurry(stages.Hurry)         {}
+func (r *tierRun) overdue(stages.ReadOverdue) { r.Error("a read is said to be late") }
+func (r *tierRun) broken(err error)           { r.Error(err) }
+func (r *tierRun) ended(slot stages.SlotID, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.key[slot] == 0 {
+		r.Errorf("the read into slot %d ends twice", slot)
+	}
+	r.key[slot] = 0
+	if err != nil {
+		r.errs++
+	}
+	r.idle <- slot
+}
+
+// TestTier sends random reads of 40 experts through tiers of one block to all that there is, from a
+// disk and a bus with goroutines of their own that fail, while the limit falls and rises and
+// experts are forgotten: every read ends once with the right bytes, no record is filled while it is
+// in use, the memory follows the limit, and in the end all is given back.
 func TestTier(t *testing.T) {
-	const experts, layers, stride = 20, 2, recordBlockBytes / 4
-	for seed := range uint64(4) {
+	const experts, layers, slots, stride = 20, 2, 12, recordBlockBytes / 4
+	for seed := range uint64(testenv.Rounds(2, 4, 16)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				dev := &pinning{most: (9 + int(seed)*4) * stride}
-				h, err := newTier(dev, layers, experts, stride, 16, experts*layers, slog.New(slog.DiscardHandler))
+				r := &tierRun{T: t, failed: seed%2 == 0, rng: rand.New(rand.NewPCG(seed, 2)), key: make([]byte, slots), records: map[*byte]int{}, idle: make(chan stages.SlotID, slots)}
+				h, err := newHostTier(dev, tier.Config{Layers: layers, Experts: experts, Slots: slots, Limit: experts * layers}, stride, 16, r, slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := &tierRun{T: t, h: h, owner: map[*record]int{}}
-				h.start = r.start
-				defer func() { // close must come, or the bubble never ends
-					if !h.closed {
-						h.close()
-					}
-				}()
+				r.h = h
+				for slot := range stages.SlotID(slots) {
+					r.idle <- slot
+				}
 				limit := experts * layers
-				for range 5000 {
-					switch k := rng.IntN(10); {
-					case k < 4:
-						read := &slotRead{done: stages.ExpertsRead{Speculative: rng.IntN(2) == 0}}
-						read.reqs[0] = readpool.Request{Layer: rng.IntN(layers), Expert: rng.IntN(experts)}
-						r.go1(read)
-					case k < 6 && len(r.reading) > 0:
-						var err error
-						if rng.IntN(5) == 0 {
-							err = errors.New("the disk is round")
-						}
-						r.arrive(rng.IntN(len(r.reading)), err)
-					case k < 9 && len(r.upload) > 0:
-						i := rng.IntN(len(r.upload))
-						u := r.upload[i]
-						r.upload = append(r.upload[:i], r.upload[i+1:]...)
-						r.end(u)
-					case k == 9 && rng.IntN(10) == 0:
+				for i := range 3000 {
+					slot := <-r.idle
+					read := stages.Read{Slot: slot, Gen: uint32(i), Layer: rng.IntN(layers), Expert: rng.IntN(experts)}
+					r.mu.Lock()
+					r.key[slot] = byte(1 + read.Layer*experts + read.Expert)
+					r.mu.Unlock()
+					guess := rng.IntN(2) == 0
+					h.step(&tier.Ask{Read: read, Speculative: guess})
+					if guess && rng.IntN(3) == 0 {
+						h.step(&tier.Hurry{Slot: slot, Gen: uint32(i)})
+					}
+					if rng.IntN(100) == 0 {
 						limit = rng.IntN(experts * layers)
 						h.resize(limit)
-					case k == 9 && rng.IntN(5) == 0:
+					}
+					if rng.IntN(100) == 0 {
 						h.forgetAll()
-						for key, rec := range h.at {
-							if rec != nil && rec.users == 0 {
-								t.Fatalf("expert %d was not forgotten", key)
-							}
-						}
-					}
-					r.settle()
-					for len(r.reading)+len(r.upload) > 12 {
-						if len(r.reading) > 0 {
-							r.arrive(0, nil)
-						}
-						if len(r.upload) > 0 {
-							u := r.upload[0]
-							r.upload = r.upload[1:]
-							r.end(u)
-						}
 					}
 				}
-				for len(r.reading)+len(r.upload) > 0 {
-					for len(r.reading) > 0 {
-						r.arrive(0, nil)
-					}
-					for len(r.upload) > 0 {
-						u := r.upload[0]
-						r.upload = r.upload[1:]
-						r.end(u)
-					}
-				}
-				if r.waiting != 0 || len(h.waiting) != 0 {
-					t.Errorf("%d reads wait, %d by the tier's account, although nobody uses a record", r.waiting, len(h.waiting))
+				for range slots {
+					<-r.idle
 				}
 				synctest.Wait()
-				if most := max(limit, h.perBlock); h.held > most || dev.held != h.held*stride {
-					t.Errorf("%d records are held, %d bytes pinned, where %d records may be", h.held, dev.held, most)
+				time.Sleep(time.Second) // pins and frees end
+				if err := h.core.AtRest(); err != nil {
+					t.Error(err)
+				}
+				if most := max(limit, h.perBlock) * stride; dev.held > most || int64(dev.held) != h.heldBytes() {
+					t.Errorf("%d bytes are pinned, %d by the tier's account, where %d may be", dev.held, h.heldBytes(), most)
+				}
+				if r.failed != (r.errs > 0) || h.hits() == 0 {
+					t.Errorf("%d reads failed, %d were hits: the test shows nothing", r.errs, h.hits())
 				}
 				h.close()
 				if dev.held != 0 {
@@ -216,74 +202,70 @@ func TestTier(t *testing.T) {
 	}
 }
 
-// What was wanted longest ago makes room, unless it is in use, and a demand goes before guesses
-// that wait.
-func TestTierOrder(t *testing.T) {
+// A tier that is closed while it pins gives that block back too.
+func TestTierClosesWhilePinning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const stride = recordBlockBytes / 3
-		h, err := newTier(&pinning{most: 3 * stride}, 1, 8, stride, 16, 3, slog.New(slog.DiscardHandler))
+		const stride = recordBlockBytes
+		dev := &pinning{most: 10 * stride}
+		r := &tierRun{T: t, rng: rand.New(rand.NewPCG(1, 1)), key: []byte{1}, records: map[*byte]int{}, idle: make(chan stages.SlotID, 1)}
+		h, err := newHostTier(dev, tier.Config{Layers: 1, Experts: 10, Slots: 1, Limit: 10}, stride, 16, r, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.close()
-		read := func(expert int, guess bool) *slotRead {
-			r := &slotRead{done: stages.ExpertsRead{Speculative: guess}}
-			r.reqs[0].Expert = expert
-			return r
-		}
-		bring := func(expert int) {
-			r := read(expert, false)
-			if h.take(r) == foundRoom {
-				h.arrived(r.record, nil)
-			}
-			h.release(r)
-		}
-		for _, e := range []int{0, 1, 2, 0, 3} {
-			bring(e)
-		}
-		var here []int
-		for e, r := range h.at {
-			if r != nil {
-				here = append(here, e)
-			}
-		}
-		if fmt.Sprint(here) != "[0 2 3]" || h.hits != 1 {
-			t.Errorf("experts %v are here after %d hits, want 0, 2, 3 after 1", here, h.hits)
-		}
-		users := []*slotRead{read(0, false), read(2, false), read(3, true)}
-		for _, u := range users {
-			if h.take(u) != foundThere {
-				t.Fatalf("expert %d is not here", u.reqs[0].Expert)
-			}
-		}
-		guess, demand := read(5, true), read(6, false)
-		for _, r := range []*slotRead{guess, demand, read(7, false), read(1, true)} {
-			if h.take(r) != foundNone {
-				t.Error("there is room although every record is in use")
-			}
-		}
-		var waiting []int
-		for _, r := range h.waiting {
-			waiting = append(waiting, r.reqs[0].Expert)
-		}
-		if fmt.Sprint(waiting) != "[6 7 5 1]" {
-			t.Errorf("experts %v wait in this order, want demand 6, 7 and then guesses 5, 1", waiting)
-		}
-		h.waiting = slices.Delete(h.waiting, 1, 2)
-		if next := h.release(users[1]); next != demand || h.take(next) != foundRoom || h.at[2] != nil {
-			t.Error("the demand does not get the record that is not in use any more")
-		}
-		h.arrived(demand.record, nil)
-		if next := h.release(demand); next != guess {
-			t.Error("the guess waits although a record is not in use")
+		r.h = h
+		h.step(&tier.Ask{})
+		<-r.idle
+		before := dev.held
+		h.close()
+		if before != stride || dev.held != 0 {
+			t.Errorf("%d bytes were pinned before the end, %d stay", before, dev.held)
 		}
 	})
 }
 
 // A host that gives nothing is an error that says what was wanted.
 func TestTierWithoutMemory(t *testing.T) {
-	_, err := newTier(&pinning{}, 1, 8, 4096, 4000, 8, slog.New(slog.DiscardHandler))
+	_, err := newHostTier(&pinning{}, tier.Config{Layers: 1, Experts: 8, Slots: 8, Limit: 8}, 4096, 4000, nil, slog.New(slog.DiscardHandler))
 	if !errors.Is(err, gpu.ErrOutOfMemory) {
 		t.Errorf("a host without memory: %v", err)
+	}
+}
+
+// nothing performs nothing, and remembers which reads want what.
+type nothing struct{ fills, uploads []stages.SlotID }
+
+func (n *nothing) fill(s stages.SlotID, _ []byte, _ bool) { n.fills = append(n.fills, s) }
+func (n *nothing) upload(s stages.SlotID, _ []byte)       { n.uploads = append(n.uploads, s) }
+func (n *nothing) hurry(stages.Hurry)                     {}
+func (n *nothing) overdue(stages.ReadOverdue)             {}
+func (n *nothing) ended(stages.SlotID, error)             {}
+func (n *nothing) broken(err error)                       { panic(err) }
+
+// In the steady state a read through the tier allocates nothing, neither from the disk nor from a
+// record.
+func TestTierAllocatesNothing(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the race detector and the checks allocate")
+	}
+	n := new(nothing)
+	h, err := newHostTier(&pinning{most: 1 << 30}, tier.Config{Layers: 1, Experts: 8, Slots: 2, Limit: 2}, 4096, 4000, n, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	expert := 0
+	got := testing.AllocsPerRun(100, func() {
+		expert = (expert + 1) % 8
+		n.fills, n.uploads = n.fills[:0], n.uploads[:0]
+		h.step(&tier.Ask{Read: stages.Read{Expert: expert}, Speculative: true})
+		h.step(&tier.Ask{Read: stages.Read{Slot: 1, Expert: expert}})
+		h.step(new(tier.Filled))
+		h.step(new(tier.Uploaded))
+		h.step(&tier.Uploaded{Slot: 1})
+		h.step(&tier.Ask{Read: stages.Read{Expert: expert}})
+		h.step(new(tier.Uploaded))
+	})
+	if got != 0 || !slices.Equal(n.fills, []stages.SlotID{0}) || !slices.Equal(n.uploads, []stages.SlotID{0, 1, 0}) {
+		t.Errorf("%v allocations in four reads, fills %v, uploads %v", got, n.fills, n.uploads)
 	}
 }

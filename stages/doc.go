@@ -145,11 +145,12 @@
 // The read is asked for in stages/expertio (assignLoad in loads.go) and travels in Outbox.Reads.
 // The shell in package actors (reads.go) gives it to io/readpool, whose worker calls ReadExpert of
 // io/expertfile with the slot's memory (slots.go). On a device with memory of its own the record
-// goes through host memory and is uploaded from there (staged.go, tier.go). WaveResident names the
-// slot. Dispatch turns it into pointers to the record's matrices (waveResident, gather) and submits
-// a gpu.Experts. The device multiplies: gpu/host from runExperts (experts.go) by multiply
-// (matmul.go) and mulPanels (panels.go) to the assembly in panels_*.s, GPUs by kernels of package
-// shaders. Package actors lists the way function by function, with who owns the bytes.
+// goes through host memory and is uploaded from there: package stages/tier decides, tier.go and
+// staged.go do it. WaveResident names the slot. Dispatch turns it into pointers to the record's
+// matrices (waveResident, gather) and submits a gpu.Experts. The device multiplies: gpu/host from
+// runExperts (experts.go) by multiply (matmul.go) and mulPanels (panels.go) to the assembly in
+// panels_*.s, GPUs by kernels of package shaders. Package actors lists the way function by
+// function, with who owns the bytes.
 //
 // # Messages
 //

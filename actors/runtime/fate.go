@@ -64,6 +64,12 @@ func (r *Runtime) breakDown(err error) {
 	})
 }
 
+// Break ends an engine a part of which, besides the stages, has found one of its invariants broken:
+// every caller gets a *BrokenError. It may be called from any goroutine.
+func (r *Runtime) Break(part string, err error) {
+	r.breakDown(&BrokenError{Stage: part, Err: err})
+}
+
 // systemStopped ends an engine whose actor system was shut down. That stops no actor by itself.
 func (r *Runtime) systemStopped() {
 	r.breakDown(&StoppedError{})
