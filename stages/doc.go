@@ -236,14 +236,14 @@
 //
 // # Adding a message
 //
-//   - Declare it in messages.go, embedding Step if it belongs to a step and Outside otherwise, with
-//     sender, receiver and ownership in its comment. Add a line to the list above.
+//   - Declare it in messages.go, stepmessages.go or statemessages.go, embedding Step if it belongs
+//     to a step and Outside otherwise, with sender, receiver and ownership in its comment. Below it
+//     come its methods: MessageKind; Ask, if callers send it; and spend, if it is sent for every
+//     token. Give it a kind in kinds.go, and a line in the list above. Tests name what is missing.
+//   - If it is sent for every token, take its memory from Spent: a list and a constructor in
+//     spent.go.
 //   - Send it, and add a case to the receiver's Core.Step, with a script in that stage's testdata.
-//   - Add it to stagetest: to the list in scriptparse.go, and to watch.go if it moves slots or
-//     pages. If it belongs to the walk of a token, -update rewrites the message logs.
-//   - If it belongs to a step, give it a kind in tracing/kind.go, and to record in
-//     actors/runtime/trace.go the figures it carries.
-//   - If it has a Caller, add it to request in actors/runtime/outside.go.
-//   - If it is sent for every token, take its memory from Spent: a constructor in spent.go, and a
-//     case in Handled.
+//   - If it moves slots or pages, tell watch.go of stagetest. If it belongs to the walk of a token,
+//     -update rewrites the message logs. Scripts know it already.
+//   - If it carries figures that spans need, note them in actors/runtime/trace.go.
 package stages

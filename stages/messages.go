@@ -5,7 +5,22 @@ package stages
 //
 // A message belongs to its receiver until it has been handled. Then its memory may become another
 // message's (Spent), so a stage that needs something of it later makes a copy.
-type Message interface{ Head() *Step }
+type Message interface {
+	Head() *Step       // nil if it is about no step
+	MessageKind() Kind // its type, as a number
+
+	// spend empties a message that was handled and keeps its memory for another of its type. Most
+	// messages leave that to the garbage collector: the spend of Step and Outside does nothing.
+	spend(*Spent)
+}
+
+// Outside heads the messages that belong to no step.
+type Outside struct{}
+
+// Head returns nil.
+func (*Outside) Head() *Step { return nil }
+
+func (*Outside) spend(*Spent) {}
 
 // Caller is where an answer goes: something that the shell understands (a channel, a PID). Stages
 // only pass it on.
@@ -53,6 +68,9 @@ type EvalChunk struct {
 	Spare *ChunkEvaluated
 }
 
+func (*EvalChunk) MessageKind() Kind         { return KindEvalChunk }
+func (m *EvalChunk) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // ChunkEvaluated answers EvalChunk. Sequencer to caller. Everything passes to the caller. After an
 // error Rows says how many tokens were evaluated and kept before it.
 type ChunkEvaluated struct {
@@ -74,6 +92,8 @@ type ChunkEvaluated struct {
 	Unfinished bool
 }
 
+func (*ChunkEvaluated) MessageKind() Kind { return KindChunkEvaluated }
+
 // CancelEval stops a chunk. Caller to sequencer. A chunk that is not being computed ends at once.
 // One that is being computed ends between steps or, when all chunks of its step are cancelled,
 // between layers. Its rows are taken back then; a sequence with recurrent state is poisoned
@@ -89,11 +109,18 @@ type CancelEval struct {
 	Now bool
 }
 
+func (*CancelEval) MessageKind() Kind { return KindCancelEval }
+
+// Ask names no caller: a cancellation has no answer.
+func (*CancelEval) Ask(Caller) StageID { return Sequencer }
+
 // ForgetSequence tells the router to drop its predictions for a sequence. Sequencer to router.
 type ForgetSequence struct {
 	Outside
 	Seq SeqID
 }
+
+func (*ForgetSequence) MessageKind() Kind { return KindForgetSequence }
 
 // CollectStats gathers figures. It travels from the sequencer to router, expert-IO, dispatch and
 // combine. Each adds its own, and combine's shell answers the caller with it. Stats passes along
@@ -102,6 +129,15 @@ type CollectStats struct {
 	Outside
 	Stats  *Stats
 	Caller Caller
+}
+
+func (*CollectStats) MessageKind() Kind { return KindCollectStats }
+
+func (m *CollectStats) Ask(from Caller) StageID {
+	if m.Stats == nil {
+		m.Stats = new(Stats)
+	}
+	return asks(&m.Caller, from, Sequencer)
 }
 
 // ResizeSlots bounds the number of expert slots. There are two bounds, the caller's and the
@@ -117,12 +153,21 @@ type ResizeSlots struct {
 	Caller Caller
 }
 
+func (*ResizeSlots) MessageKind() Kind { return KindResizeSlots }
+
+func (m *ResizeSlots) Ask(from Caller) StageID {
+	m.Memory = false
+	return asks(&m.Caller, from, ExpertIO)
+}
+
 // SlotsResized answers ResizeSlots when there are no more slots than both bounds allow, or another
 // ResizeSlots of the same kind has come. Expert-IO to caller.
 type SlotsResized struct {
 	Outside
 	Slots int // the number of slots now
 }
+
+func (*SlotsResized) MessageKind() Kind { return KindSlotsResized }
 
 // ForgetExperts drops what is predicted and every expert that no step uses, so that the next picks
 // of these experts are misses. It ends a warm start. Anybody to router, which forgets each
@@ -132,12 +177,17 @@ type ForgetExperts struct {
 	Caller Caller
 }
 
+func (*ForgetExperts) MessageKind() Kind         { return KindForgetExperts }
+func (m *ForgetExperts) Ask(from Caller) StageID { return asks(&m.Caller, from, Router) }
+
 // ExpertsForgotten answers ForgetExperts. It comes when every speculative read that was under way
 // has ended, for its slot is the reader's until then. Expert-IO to caller.
 type ExpertsForgotten struct {
 	Outside
 	Err error // ErrExpertsMapped, or nil
 }
+
+func (*ExpertsForgotten) MessageKind() Kind { return KindExpertsForgotten }
 
 // DescribePredictions asks what the router knows of the next row of a sequence before that row is
 // computed. Caller to router. The answer is a PredictionsDescribed.
@@ -148,6 +198,9 @@ type DescribePredictions struct {
 	Caller Caller
 }
 
+func (*DescribePredictions) MessageKind() Kind         { return KindDescribePredictions }
+func (m *DescribePredictions) Ask(from Caller) StageID { return asks(&m.Caller, from, Router) }
+
 // PredictionsDescribed answers DescribePredictions. Router to caller.
 type PredictionsDescribed struct {
 	Outside
@@ -156,6 +209,8 @@ type PredictionsDescribed struct {
 	Predictions []Prediction
 	Err         error // a layer without a router
 }
+
+func (*PredictionsDescribed) MessageKind() Kind { return KindPredictionsDescribed }
 
 // Prediction is an expert that a row may pick.
 type Prediction struct {
@@ -168,6 +223,8 @@ type Prediction struct {
 // expert-IO, once.
 type WarmSlots struct{ Outside }
 
+func (*WarmSlots) MessageKind() Kind { return KindWarmSlots }
+
 // Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running
 // chunks end as if cancelled, and when no chunk and no step is left the answer is Drained. Caller
 // to sequencer.
@@ -177,8 +234,13 @@ type Drain struct {
 	Caller Caller
 }
 
+func (*Drain) MessageKind() Kind         { return KindDrain }
+func (m *Drain) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // Drained answers Drain: nothing is in flight any more. Sequencer to caller.
 type Drained struct{ Outside }
+
+func (*Drained) MessageKind() Kind { return KindDrained }
 
 // LingerOver tells the sequencer that it has waited long enough for sequences that were expected
 // back. Shell to sequencer, after an Outbox asked for it.
@@ -187,190 +249,9 @@ type LingerOver struct {
 	Round uint64
 }
 
-// BeginLayer starts one layer of a step, or, where the device routes by itself, several. Sequencer
-// to dispatch and, where the router chooses the experts, to it, which may predict.
-type BeginLayer struct {
-	Step
-	More int // following layers that begin with it
+func (*LingerOver) MessageKind() Kind { return KindLingerOver }
+
+func (m *LingerOver) spend(s *Spent) {
+	*m = LingerOver{}
+	s.lingers.put(m)
 }
-
-// PrefetchExperts names experts that a layer will probably need. Router to expert-IO; a hint. A
-// layer may get several, the later ones with more to go by.
-type PrefetchExperts struct {
-	// Layer is the layer that will need them: of this step or, if the step is past it, of the next
-	// step of its sequences
-	Step
-	Ahead   int     // layers from the one that the step has come to
-	Experts []int32 // the likeliest first, of equal ones the lower; without repeats
-	// [len(Experts)] that at least one row picks the expert, above 0 and at most 1
-	Chances []float32
-}
-
-// PicksReady carries what the device has chosen for a layer. Dispatch to router.
-type PicksReady struct {
-	Step
-	Picks   []int32   // [rows, TopK], see gpu.Route; passes to the router
-	Weights []float32 // likewise
-}
-
-// ScoresAhead carries what the routers of the next layers make of this layer's router input, to
-// predict what those layers will pick. Dispatch to router, before the next layer's PicksReady; it
-// is left out if that would come first.
-type ScoresAhead struct {
-	Step
-	Scores []float32 // [layers ahead, rows, experts]; passes to the router
-}
-
-// LayerRouted carries a layer's plan. Router to expert-IO.
-type LayerRouted struct {
-	Step
-	Plan *RoutePlan // shared, read-only
-}
-
-// ExpertsRead reports reads that have ended: each as soon as it has, so that its expert need not
-// wait for the others of its group. Read pool to expert-IO. The slots' bytes pass back.
-type ExpertsRead struct {
-	Step        // as given in ReadGroup
-	Results     []ReadResult
-	Speculative bool // as given in ReadGroup
-}
-
-// ReadResult is the end of one read.
-type ReadResult struct {
-	Slot SlotID
-	Gen  uint32 // the slot's generation when the read was started
-	Err  error
-}
-
-// ReadOverdue reports a read that has not ended in time. The slot's bytes stay with the reader, who
-// reports again if it takes longer still. ExpertsRead comes when it has ended. Read pool to
-// expert-IO.
-type ReadOverdue struct {
-	Outside
-	Slot SlotID
-	Gen  uint32 // the slot's generation when the read was started
-	Err  error
-}
-
-// WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a
-// wave. Each use of a plan is in one wave; which, and how many there are, depends on what was in
-// memory when. Expert-IO to dispatch. The slots pass to dispatch and come home in SlotsReleased.
-type WaveResident struct {
-	Step
-	Plan    *RoutePlan // shared, read-only
-	Wave    int        // counts the waves of the layer from 0
-	Last    bool       // no further wave of this layer
-	Settled bool       // every expert of the model is in memory: nothing need be predicted
-	// indices into Plan.Uses, ascending; none if only lost uses were left for the last wave
-	Uses  []int32
-	Slots []SlotID // [len(Uses)]
-	// Losses, with Last, names the sequences whose rows the layer could not be computed for.
-	// Shared, read-only.
-	Losses []Loss
-}
-
-// WaveSubmitted tells combine that a wave's commands are with the device. Dispatch to combine. The
-// slots pass on.
-type WaveSubmitted struct {
-	Step
-	Wave   int
-	Last   bool
-	Ticket Ticket
-	After  Ticket // nil, or the ticket of earlier commands that the wave's build on
-	Slots  []SlotID
-	// with Last, unless the layer is dense or routed on the device: the plan passes on, to be given
-	// back when the wave is done
-	Plan *RoutePlan
-	More int // following layers whose commands these are too
-}
-
-// LayerSubmitted says that all commands of a layer are with the device. Dispatch to sequencer.
-type LayerSubmitted struct {
-	Step
-	More   int    // following layers whose commands are too
-	Losses []Loss // sequences whose rows it could not be computed for; shared, read-only
-}
-
-// Loss is a sequence of a step for whose rows a layer could not be computed, while the step goes on
-// for the others: an expert that only those rows want could not be read, or their router scores are
-// not finite. What is computed for them from there on means nothing. A step that has lost all its
-// sequences has failed.
-type Loss struct {
-	Seq SeqID
-	Err *StepError
-}
-
-// TicketDone says that the device has finished submitted commands. Device to the stage that
-// awaited it.
-type TicketDone struct {
-	Step            // as given in Await
-	ID       uint64 // as given in Await
-	Err      error
-	DeviceNS int64
-}
-
-// SlotsReleased sends a wave's slots home. Combine to expert-IO, or dispatch where the step has
-// failed.
-type SlotsReleased struct {
-	Step
-	Wave  int
-	Slots []SlotID
-}
-
-// LayerRetired says that the device has finished a layer. Combine to sequencer.
-type LayerRetired struct {
-	Step
-	More int // following layers that it has finished too
-}
-
-// StepRouted carries what the device has routed by itself in a step. Dispatch to router, which
-// counts it.
-type StepRouted struct {
-	Step
-	// [layers with routed experts, rows, TopK]; negative in rows whose scores were not finite
-	Picks []int32
-}
-
-// ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected.
-// Sequencer to dispatch, after the last LayerSubmitted.
-type ReadLogits struct{ Step }
-
-// LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
-type LogitsReady struct {
-	Step
-	// [rows with Logits set, Row.Width], one after the other; see ChunkEvaluated.Logits
-	Logits  []float32
-	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
-	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
-	Weights []float32
-	// sequences whose rows could not be computed, where that is found at the step's end; shared,
-	// read-only
-	Losses []Loss
-}
-
-// StepFailed says that a step cannot go on for any of its sequences. Any stage to sequencer. Layer
-// is where it failed.
-type StepFailed struct {
-	Step
-	Stage StageID
-	Err   error
-	// Untouched means that no state of a sequence has changed: nothing was submitted.
-	Untouched bool
-}
-
-// DrainStep empties the pipeline of a failed step. It travels from the sequencer to dispatch,
-// router, expert-IO, dispatch and combine, after everything that they sent before, and ends as
-// StepDrained.
-type DrainStep struct {
-	Step
-	Hop int // 0 on the way to dispatch first, 1 when it comes there again
-}
-
-// StepDrained says that nothing of a failed step is in flight any more. Combine to sequencer.
-type StepDrained struct{ Step }
-
-// Outside heads the messages that belong to no step.
-type Outside struct{}
-
-// Head returns nil.
-func (*Outside) Head() *Step { return nil }

@@ -216,52 +216,7 @@ func (s *Spent) AnswerDone(m *ChunkEvaluated) {
 
 // Handled takes back a message that a stage has handled, unless it is of a kind that stages keep or
 // pass on. Whoever runs the stages calls it when everything the stage asked for in return is done.
-func (s *Spent) Handled(m Message) {
-	switch m := m.(type) {
-	case *BeginLayer:
-		*m = BeginLayer{}
-		s.begins.put(m)
-	case *PrefetchExperts:
-		*m = PrefetchExperts{Experts: m.Experts[:0], Chances: m.Chances[:0]}
-		s.prefetch.put(m)
-	case *PicksReady:
-		*m = PicksReady{Picks: m.Picks[:0], Weights: m.Weights[:0]}
-		s.picks.put(m)
-	case *ScoresAhead:
-		*m = ScoresAhead{Scores: m.Scores[:0]}
-		s.aheads.put(m)
-	case *LayerRouted:
-		*m = LayerRouted{}
-		s.routed.put(m)
-	case *WaveResident:
-		*m = WaveResident{Uses: m.Uses[:0]}
-		s.residents.put(m)
-	case *WaveSubmitted:
-		*m = WaveSubmitted{}
-		s.waves.put(m)
-	case *LayerSubmitted:
-		*m = LayerSubmitted{}
-		s.submitted.put(m)
-	case *TicketDone:
-		*m = TicketDone{}
-		s.tickets.put(m)
-	case *SlotsReleased:
-		*m = SlotsReleased{}
-		s.releases.put(m)
-	case *LayerRetired:
-		*m = LayerRetired{}
-		s.retired.put(m)
-	case *StepRouted:
-		*m = StepRouted{Picks: m.Picks[:0]}
-		s.routings.put(m)
-	case *LingerOver:
-		*m = LingerOver{}
-		s.lingers.put(m)
-	case *ReadLogits:
-		*m = ReadLogits{}
-		s.reads.put(m)
-	}
-}
+func (s *Spent) Handled(m Message) { m.spend(s) }
 
 // resize returns n items, their values undefined, in the memory of v if it is large enough.
 func resize[T any](v []T, n int) []T {

@@ -9,6 +9,9 @@ type OpenSequence struct {
 	Caller Caller
 }
 
+func (*OpenSequence) MessageKind() Kind         { return KindOpenSequence }
+func (m *OpenSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // ResetSequence empties a sequence, forgets its checkpoints and heals a poisoned one. Caller to
 // sequencer; answered by SequenceDone, until when the sequence is busy. If it fails the sequence is
 // poisoned.
@@ -17,6 +20,9 @@ type ResetSequence struct {
 	Seq    SeqID
 	Caller Caller
 }
+
+func (*ResetSequence) MessageKind() Kind         { return KindResetSequence }
+func (m *ResetSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // CloseSequence gives a sequence's state and checkpoints back, when what is under way of it has
 // ended. Caller to sequencer; answered by SequenceDone.
@@ -29,6 +35,9 @@ type CloseSequence struct {
 	Now    bool
 	Caller Caller
 }
+
+func (*CloseSequence) MessageKind() Kind         { return KindCloseSequence }
+func (m *CloseSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // TruncateSequence takes a sequence back to a position; checkpoints past it are forgotten. Caller
 // to sequencer; answered by SequenceDone.
@@ -43,6 +52,9 @@ type TruncateSequence struct {
 	Caller  Caller
 }
 
+func (*TruncateSequence) MessageKind() Kind         { return KindTruncateSequence }
+func (m *TruncateSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // KeepCheckpoint keeps a sequence's present state under its position. Caller to sequencer; answered
 // by SequenceDone.
 type KeepCheckpoint struct {
@@ -51,6 +63,9 @@ type KeepCheckpoint struct {
 	Pos    int // must be the sequence's length
 	Caller Caller
 }
+
+func (*KeepCheckpoint) MessageKind() Kind         { return KindKeepCheckpoint }
+func (m *KeepCheckpoint) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // RestoreCheckpoint takes a sequence back to a checkpoint, which stays; those past it are
 // forgotten. It heals a poisoned sequence. Caller to sequencer; answered by SequenceDone.
@@ -61,6 +76,9 @@ type RestoreCheckpoint struct {
 	Caller Caller
 }
 
+func (*RestoreCheckpoint) MessageKind() Kind         { return KindRestoreCheckpoint }
+func (m *RestoreCheckpoint) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // ForgetCheckpoint gives a checkpoint back. It is no error if there is none. Caller to sequencer;
 // answered by SequenceDone.
 type ForgetCheckpoint struct {
@@ -69,6 +87,9 @@ type ForgetCheckpoint struct {
 	Pos    int
 	Caller Caller
 }
+
+func (*ForgetCheckpoint) MessageKind() Kind         { return KindForgetCheckpoint }
+func (m *ForgetCheckpoint) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // CapCheckpoints sets how many checkpoints a sequence keeps from its next one on. The newest and
 // that at position 0 count, but are kept in any case. Caller to sequencer; answered by
@@ -79,6 +100,9 @@ type CapCheckpoints struct {
 	Max    int // below 0 means 0
 	Caller Caller
 }
+
+func (*CapCheckpoints) MessageKind() Kind         { return KindCapCheckpoints }
+func (m *CapCheckpoints) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // ResumeSequence makes a sequence hold as much of the beginning of a text as there is anywhere in
 // the engine: in itself, in another sequence, in a checkpoint, in a state that was remembered. At
@@ -91,6 +115,9 @@ type ResumeSequence struct {
 	Caller Caller
 }
 
+func (*ResumeSequence) MessageKind() Kind         { return KindResumeSequence }
+func (m *ResumeSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // ForgetTexts gives up all that is remembered of texts. Caller to sequencer; answered by
 // SequenceDone.
 type ForgetTexts struct {
@@ -98,12 +125,18 @@ type ForgetTexts struct {
 	Caller Caller
 }
 
+func (*ForgetTexts) MessageKind() Kind         { return KindForgetTexts }
+func (m *ForgetTexts) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // DescribeSequence asks where a sequence stands. Caller to sequencer; answered by SequenceDone.
 type DescribeSequence struct {
 	Outside
 	Seq    SeqID
 	Caller Caller
 }
+
+func (*DescribeSequence) MessageKind() Kind         { return KindDescribeSequence }
+func (m *DescribeSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // SequenceDone answers what is asked of a sequence. Sequencer to caller.
 type SequenceDone struct {
@@ -120,6 +153,8 @@ type SequenceDone struct {
 	Err    error
 	Poison error // why the sequence is unusable from now on, or nil
 }
+
+func (*SequenceDone) MessageKind() Kind { return KindSequenceDone }
 
 // SequenceOp is what was asked of a sequence.
 type SequenceOp uint8
@@ -148,6 +183,9 @@ type FreezeSequence struct {
 	Caller Caller
 }
 
+func (*FreezeSequence) MessageKind() Kind         { return KindFreezeSequence }
+func (m *FreezeSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // DraftState makes room for a state that is to be filled and to take the place of a sequence's. The
 // sequence is busy until then. Caller to sequencer; answered by StateReady.
 type DraftState struct {
@@ -160,6 +198,9 @@ type DraftState struct {
 	Caller  Caller
 }
 
+func (*DraftState) MessageKind() Kind         { return KindDraftState }
+func (m *DraftState) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or,
 // of a draft, AdoptState in the end.
 type StateReady struct {
@@ -169,6 +210,8 @@ type StateReady struct {
 	Memory any     // where it lies, in the form that dispatch uses
 	Err    error
 }
+
+func (*StateReady) MessageKind() Kind { return KindStateReady }
 
 // AdoptState puts a draft, which has been filled, in the place of its sequence's state, forgets the
 // sequence's checkpoints of other texts, and heals it if it is poisoned. Caller to sequencer;
@@ -181,6 +224,9 @@ type AdoptState struct {
 	Caller Caller
 }
 
+func (*AdoptState) MessageKind() Kind         { return KindAdoptState }
+func (m *AdoptState) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // ReleaseState gives a frozen state or a draft back. Caller to sequencer; answered by SequenceDone,
 // which tells where the draft's sequence stands, and of another state nothing.
 type ReleaseState struct {
@@ -188,6 +234,9 @@ type ReleaseState struct {
 	State  StateID
 	Caller Caller
 }
+
+func (*ReleaseState) MessageKind() Kind         { return KindReleaseState }
+func (m *ReleaseState) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
 // CopyState makes a state of another one's recurrent state: a new state, or one that is replaced.
 // Sequencer to dispatch; answered by StateCopied when the device has done so. What is sent after
@@ -201,6 +250,8 @@ type CopyState struct {
 	Pages    []PageID // with Expose: its pages; shared, read-only
 }
 
+func (*CopyState) MessageKind() Kind { return KindCopyState }
+
 // StateCopied answers CopyState. Dispatch to sequencer.
 type StateCopied struct {
 	Outside
@@ -209,8 +260,12 @@ type StateCopied struct {
 	Err    error
 }
 
+func (*StateCopied) MessageKind() Kind { return KindStateCopied }
+
 // DropState gives a state's recurrent memory back. Sequencer to dispatch.
 type DropState struct {
 	Outside
 	State StateID
 }
+
+func (*DropState) MessageKind() Kind { return KindDropState }

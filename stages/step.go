@@ -151,6 +151,8 @@ type Step struct {
 // Head returns the step; every pipeline message has it by embedding.
 func (s *Step) Head() *Step { return s }
 
+func (*Step) spend(*Spent) {}
+
 func (s *Step) String() string {
 	if s.Batch == nil {
 		return fmt.Sprintf("step %d layer %d", s.ID, s.Layer)

@@ -46,9 +46,9 @@ func (s *stepRecords) collect(step stages.StepID, records []Record) {
 			continue
 		}
 		switch rec.Kind {
-		case KindReadLogits:
+		case stages.KindReadLogits:
 			s.readLogits = rec
-		case KindLogitsReady:
+		case stages.KindLogitsReady:
 			s.logitsReady = rec
 		default:
 			if rec.Layer >= 0 && rec.Layer < maxLayers {
@@ -74,25 +74,25 @@ func (s *stepRecords) add(rec *Record) {
 	s.n = max(s.n, int(rec.Layer)+1)
 	l := &s.layers[rec.Layer]
 	switch {
-	case rec.Kind == KindBeginLayer && rec.Stage == stages.Dispatch:
+	case rec.Kind == stages.KindBeginLayer && rec.Stage == stages.Dispatch:
 		l.begin = rec
-	case rec.Kind == KindPicksReady:
+	case rec.Kind == stages.KindPicksReady:
 		l.scores = rec
-	case rec.Kind == KindPrefetchExperts:
+	case rec.Kind == stages.KindPrefetchExperts:
 		s.hints = append(s.hints, rec)
-	case rec.Kind == KindLayerRouted:
+	case rec.Kind == stages.KindLayerRouted:
 		l.routed = rec
-	case rec.Kind == KindLayerRetired:
+	case rec.Kind == stages.KindLayerRetired:
 		l.retired = rec
-	case rec.Kind == KindExpertsRead && rec.Hint != 0:
+	case rec.Kind == stages.KindExpertsRead && rec.Hint != 0:
 		s.hintReads = append(s.hintReads, rec)
-	case rec.Kind == KindWaveResident:
+	case rec.Kind == stages.KindWaveResident:
 		l.residents = append(l.residents, rec)
-	case rec.Kind == KindTicketDone && rec.Stage == stages.Combine:
+	case rec.Kind == stages.KindTicketDone && rec.Stage == stages.Combine:
 		l.tickets = append(l.tickets, rec)
-	case rec.Kind == KindTicketDone && rec.Stage == stages.Dispatch:
+	case rec.Kind == stages.KindTicketDone && rec.Stage == stages.Dispatch:
 		s.dispatchDone = append(s.dispatchDone, rec)
-	case rec.Kind == KindSlotsReleased && rec.Stage == stages.ExpertIO:
+	case rec.Kind == stages.KindSlotsReleased && rec.Stage == stages.ExpertIO:
 		s.released = append(s.released, rec)
 	}
 }

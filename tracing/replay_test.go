@@ -41,44 +41,44 @@ func token() []Record {
 	)
 	var no stages.Times
 	return []Record{
-		rec(7, 0, 0, seq, KindLayerSubmitted, 200, 201, 205, 0, 0, 0, 0, no),
-		rec(7, 0, 0, seq, KindLayerRetired, 250, 251, 252, 0, 0, 0, 0, stages.Times{ComputeNS: 1048, OverlapNS: 530, DiskWaitNS: 204}),
-		rec(7, 1, 0, seq, KindLayerRetired, 570, 571, 572, 0, 0, 0, 0, stages.Times{ComputeNS: 2161, OverlapNS: 80, DiskWaitNS: 21}),
-		rec(7, 2, 0, seq, KindLogitsReady, 650, 652, 660, 0, 0, 0, 0, stages.Times{ComputeNS: 107}),
+		rec(7, 0, 0, seq, stages.KindLayerSubmitted, 200, 201, 205, 0, 0, 0, 0, no),
+		rec(7, 0, 0, seq, stages.KindLayerRetired, 250, 251, 252, 0, 0, 0, 0, stages.Times{ComputeNS: 1048, OverlapNS: 530, DiskWaitNS: 204}),
+		rec(7, 1, 0, seq, stages.KindLayerRetired, 570, 571, 572, 0, 0, 0, 0, stages.Times{ComputeNS: 2161, OverlapNS: 80, DiskWaitNS: 21}),
+		rec(7, 2, 0, seq, stages.KindLogitsReady, 650, 652, 660, 0, 0, 0, 0, stages.Times{ComputeNS: 107}),
 
-		rec(7, 0, 0, router, KindBeginLayer, 100, 103, 104, 0, 0, 0, 0, no),
-		rec(7, 0, 0, router, KindPicksReady, 130, 132, 140, 4, 1, 0, 0, no),
-		rec(7, 1, 0, router, KindBeginLayer, 202, 203, 204, 0, 0, 0, 0, no),
-		rec(7, 1, 0, router, KindPicksReady, 330, 333, 344, 6, 2, 0, 0, no),
+		rec(7, 0, 0, router, stages.KindBeginLayer, 100, 103, 104, 0, 0, 0, 0, no),
+		rec(7, 0, 0, router, stages.KindPicksReady, 130, 132, 140, 4, 1, 0, 0, no),
+		rec(7, 1, 0, router, stages.KindBeginLayer, 202, 203, 204, 0, 0, 0, 0, no),
+		rec(7, 1, 0, router, stages.KindPicksReady, 330, 333, 344, 6, 2, 0, 0, no),
 
-		rec(7, 0, 0, io, KindLayerRouted, 138, 141, 150, 3, 1, 4096, 0, no),
-		rec(7, 0, 0, io, KindExpertsRead, 170, 172, 180, 1, 0, 4096, 0, no),
-		hinted(1, rec(7, 1, 1, io, KindPrefetchExperts, 190, 192, 196, 2, 1, 0, 0, no)),
-		rec(7, 0, 0, io, KindSlotsReleased, 248, 255, 256, 4, 0, 0, 0, no),
-		rec(7, 1, 0, io, KindLayerRouted, 343, 345, 350, 2, 4, 16384, 0, no),
+		rec(7, 0, 0, io, stages.KindLayerRouted, 138, 141, 150, 3, 1, 4096, 0, no),
+		rec(7, 0, 0, io, stages.KindExpertsRead, 170, 172, 180, 1, 0, 4096, 0, no),
+		hinted(1, rec(7, 1, 1, io, stages.KindPrefetchExperts, 190, 192, 196, 2, 1, 0, 0, no)),
+		rec(7, 0, 0, io, stages.KindSlotsReleased, 248, 255, 256, 4, 0, 0, 0, no),
+		rec(7, 1, 0, io, stages.KindLayerRouted, 343, 345, 350, 2, 4, 16384, 0, no),
 		// the demand reads
-		rec(7, 1, 0, io, KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no),
+		rec(7, 1, 0, io, stages.KindExpertsRead, 398, 400, 410, 4, 0, 16384, 0, no),
 		// the prefetch
-		hinted(1, rec(7, 1, 0, io, KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no)),
-		rec(7, 1, 0, io, KindSlotsReleased, 465, 470, 480, 4, 0, 0, 0, no),
-		rec(7, 1, 1, io, KindSlotsReleased, 569, 580, 581, 2, 0, 0, 0, no),
+		hinted(1, rec(7, 1, 0, io, stages.KindExpertsRead, 420, 421, 422, 2, 0, 8192, 0, no)),
+		rec(7, 1, 0, io, stages.KindSlotsReleased, 465, 470, 480, 4, 0, 0, 0, no),
+		rec(7, 1, 1, io, stages.KindSlotsReleased, 569, 580, 581, 2, 0, 0, 0, no),
 
-		rec(7, 0, 0, dispatch, KindBeginLayer, 101, 102, 110, 0, 0, 0, 0, stages.Times{ComputeNS: 1000, OverlapNS: 500, DiskWaitNS: 200}),
-		rec(7, 0, 0, dispatch, KindTicketDone, 125, 127, 131, 0, 0, 0, 15, no),
-		rec(7, 0, 0, dispatch, KindWaveResident, 178, 181, 199, 4, 0, 0, 0, no),
-		rec(7, 1, 0, dispatch, KindBeginLayer, 203, 206, 216, 0, 0, 0, 0, stages.Times{ComputeNS: 2000}),
-		rec(7, 1, 0, dispatch, KindTicketDone, 320, 322, 331, 0, 0, 0, 95, no),
-		rec(7, 1, 0, dispatch, KindWaveResident, 408, 412, 430, 4, 0, 0, 0, no),
-		rec(7, 1, 1, dispatch, KindWaveResident, 478, 481, 500, 2, 0, 0, 0, no),
-		rec(7, 2, 0, dispatch, KindReadLogits, 510, 520, 530, 0, 0, 0, 0, stages.Times{ComputeNS: 7}),
-		rec(7, 2, 0, dispatch, KindTicketDone, 640, 645, 651, 0, 0, 0, 100, no),
+		rec(7, 0, 0, dispatch, stages.KindBeginLayer, 101, 102, 110, 0, 0, 0, 0, stages.Times{ComputeNS: 1000, OverlapNS: 500, DiskWaitNS: 200}),
+		rec(7, 0, 0, dispatch, stages.KindTicketDone, 125, 127, 131, 0, 0, 0, 15, no),
+		rec(7, 0, 0, dispatch, stages.KindWaveResident, 178, 181, 199, 4, 0, 0, 0, no),
+		rec(7, 1, 0, dispatch, stages.KindBeginLayer, 203, 206, 216, 0, 0, 0, 0, stages.Times{ComputeNS: 2000}),
+		rec(7, 1, 0, dispatch, stages.KindTicketDone, 320, 322, 331, 0, 0, 0, 95, no),
+		rec(7, 1, 0, dispatch, stages.KindWaveResident, 408, 412, 430, 4, 0, 0, 0, no),
+		rec(7, 1, 1, dispatch, stages.KindWaveResident, 478, 481, 500, 2, 0, 0, 0, no),
+		rec(7, 2, 0, dispatch, stages.KindReadLogits, 510, 520, 530, 0, 0, 0, 0, stages.Times{ComputeNS: 7}),
+		rec(7, 2, 0, dispatch, stages.KindTicketDone, 640, 645, 651, 0, 0, 0, 100, no),
 
-		rec(7, 0, 0, combine, KindWaveSubmitted, 198, 199, 200, 0, 0, 0, 0, no),
-		rec(7, 0, 0, combine, KindTicketDone, 240, 245, 249, 1, 0, 0, 33, no),
-		rec(7, 1, 0, combine, KindTicketDone, 455, 460, 466, 2, 0, 0, 22, no),
-		rec(7, 1, 1, combine, KindTicketDone, 560, 565, 570, 1, 0, 0, 44, no),
+		rec(7, 0, 0, combine, stages.KindWaveSubmitted, 198, 199, 200, 0, 0, 0, 0, no),
+		rec(7, 0, 0, combine, stages.KindTicketDone, 240, 245, 249, 1, 0, 0, 33, no),
+		rec(7, 1, 0, combine, stages.KindTicketDone, 455, 460, 466, 2, 0, 0, 22, no),
+		rec(7, 1, 1, combine, stages.KindTicketDone, 560, 565, 570, 1, 0, 0, 44, no),
 
-		rec(6, 0, 0, combine, KindTicketDone, 1, 2, 3, 0, 0, 0, 0, no), // another step
+		rec(6, 0, 0, combine, stages.KindTicketDone, 1, 2, 3, 0, 0, 0, 0, no), // another step
 	}
 }
 
@@ -212,20 +212,20 @@ func TestMissingRecords(t *testing.T) {
 		wave  int32
 		gone  []string // spans of the layer
 	}{
-		{"begin", stages.Dispatch, KindBeginLayer, 1, 0, []string{SpanLayer, SpanMix}},
-		{"begin at the router", stages.Router, KindBeginLayer, 1, 0, nil},
-		{"scores", stages.Router, KindPicksReady, 1, 0, []string{SpanMix, SpanRoute, SpanExpertIO}},
-		{"routed", stages.ExpertIO, KindLayerRouted, 1, 0, []string{SpanExpertIO}},
-		{"first wave", stages.Dispatch, KindWaveResident, 1, 0, []string{SpanExperts, SpanRetire}},
-		{"last wave", stages.Dispatch, KindWaveResident, 1, 1, []string{SpanExpertIO, SpanExperts, SpanRetire}},
-		{"ticket", stages.Combine, KindTicketDone, 1, 0, []string{SpanExperts, SpanRetire}},
-		{"mix ticket", stages.Dispatch, KindTicketDone, 1, 0, nil},
-		{"retired", stages.Sequencer, KindLayerRetired, 1, 0, []string{SpanLayer}},
-		{"prefetch", stages.ExpertIO, KindPrefetchExperts, 1, 1, []string{SpanPrefetch}},
-		{"reads", stages.ExpertIO, KindExpertsRead, 1, 0, nil},
-		{"released", stages.ExpertIO, KindSlotsReleased, 1, 1, nil},
-		{"logits", stages.Sequencer, KindLogitsReady, 2, 0, []string{SpanHead}},
-		{"read logits", stages.Dispatch, KindReadLogits, 2, 0, []string{SpanHead}},
+		{"begin", stages.Dispatch, stages.KindBeginLayer, 1, 0, []string{SpanLayer, SpanMix}},
+		{"begin at the router", stages.Router, stages.KindBeginLayer, 1, 0, nil},
+		{"scores", stages.Router, stages.KindPicksReady, 1, 0, []string{SpanMix, SpanRoute, SpanExpertIO}},
+		{"routed", stages.ExpertIO, stages.KindLayerRouted, 1, 0, []string{SpanExpertIO}},
+		{"first wave", stages.Dispatch, stages.KindWaveResident, 1, 0, []string{SpanExperts, SpanRetire}},
+		{"last wave", stages.Dispatch, stages.KindWaveResident, 1, 1, []string{SpanExpertIO, SpanExperts, SpanRetire}},
+		{"ticket", stages.Combine, stages.KindTicketDone, 1, 0, []string{SpanExperts, SpanRetire}},
+		{"mix ticket", stages.Dispatch, stages.KindTicketDone, 1, 0, nil},
+		{"retired", stages.Sequencer, stages.KindLayerRetired, 1, 0, []string{SpanLayer}},
+		{"prefetch", stages.ExpertIO, stages.KindPrefetchExperts, 1, 1, []string{SpanPrefetch}},
+		{"reads", stages.ExpertIO, stages.KindExpertsRead, 1, 0, nil},
+		{"released", stages.ExpertIO, stages.KindSlotsReleased, 1, 1, nil},
+		{"logits", stages.Sequencer, stages.KindLogitsReady, 2, 0, []string{SpanHead}},
+		{"read logits", stages.Dispatch, stages.KindReadLogits, 2, 0, []string{SpanHead}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			records := slices.DeleteFunc(token(), func(r Record) bool {
@@ -291,7 +291,7 @@ func withoutAttributes(lines []string) []string {
 
 // Spans of a layer whose own span is missing hang under the chunk.
 func TestChildrenOfMissingLayer(t *testing.T) {
-	records := slices.DeleteFunc(token(), func(r Record) bool { return r.Kind == KindLayerRetired })
+	records := slices.DeleteFunc(token(), func(r Record) bool { return r.Kind == stages.KindLayerRetired })
 	spans := replay(t, chunk(), records)
 	eval := spans[len(spans)-1]
 	for _, s := range spans[:len(spans)-1] {
@@ -323,8 +323,8 @@ func TestUnknownQueuedTimes(t *testing.T) {
 // A wave that was done before dispatch had stamped its record has no length.
 func TestCrossedTimes(t *testing.T) {
 	records := []Record{
-		rec(7, 0, 0, stages.Dispatch, KindWaveResident, 10, 11, 50, 1, 0, 0, 0, stages.Times{}),
-		rec(7, 0, 0, stages.Combine, KindTicketDone, 29, 30, 31, 0, 0, 0, 5, stages.Times{}),
+		rec(7, 0, 0, stages.Dispatch, stages.KindWaveResident, 10, 11, 50, 1, 0, 0, 0, stages.Times{}),
+		rec(7, 0, 0, stages.Combine, stages.KindTicketDone, 29, 30, 31, 0, 0, 0, 5, stages.Times{}),
 	}
 	want := `
 moeflux.eval 90-700 step=7 seq=3 pos=11 rows=1 step_rows=2 hits=5 misses=5 bytes_read=20480 bytes_ahead=8192
@@ -386,7 +386,7 @@ func TestNotSampled(t *testing.T) {
 // Records that no stage would write do no harm.
 func TestNonsense(t *testing.T) {
 	var records []Record
-	for kind := range 2 * numKinds {
+	for kind := range 2 * stages.NumKinds {
 		for _, layer := range []int32{-1, 0, 1 << 30} {
 			records = append(records, Record{Step: 7, Layer: layer, Wave: -5, Stage: 77, Kind: kind, EndedNS: -1})
 		}
@@ -405,16 +405,16 @@ func manyRecords() []Record {
 			at += 10
 			out = append(out, Record{Step: 7, Layer: l, Stage: stage, Kind: kind, QueuedNS: at, BeganNS: at + 2, EndedNS: at + 5, Count: count, Miss: miss})
 		}
-		add(stages.Dispatch, KindBeginLayer, 0, 0)
-		add(stages.ExpertIO, KindPrefetchExperts, 2, 0)
-		add(stages.Dispatch, KindTicketDone, 0, 0)
-		add(stages.Router, KindPicksReady, 8, 1)
-		add(stages.ExpertIO, KindLayerRouted, 6, 2)
-		add(stages.ExpertIO, KindExpertsRead, 2, 0)
-		add(stages.Dispatch, KindWaveResident, 8, 0)
-		add(stages.Combine, KindTicketDone, 1, 0)
-		add(stages.ExpertIO, KindSlotsReleased, 8, 0)
-		add(stages.Sequencer, KindLayerRetired, 0, 0)
+		add(stages.Dispatch, stages.KindBeginLayer, 0, 0)
+		add(stages.ExpertIO, stages.KindPrefetchExperts, 2, 0)
+		add(stages.Dispatch, stages.KindTicketDone, 0, 0)
+		add(stages.Router, stages.KindPicksReady, 8, 1)
+		add(stages.ExpertIO, stages.KindLayerRouted, 6, 2)
+		add(stages.ExpertIO, stages.KindExpertsRead, 2, 0)
+		add(stages.Dispatch, stages.KindWaveResident, 8, 0)
+		add(stages.Combine, stages.KindTicketDone, 1, 0)
+		add(stages.ExpertIO, stages.KindSlotsReleased, 8, 0)
+		add(stages.Sequencer, stages.KindLayerRetired, 0, 0)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -115,42 +114,9 @@ func TestRingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Every message about a step has a kind of its own with a name, and every kind a message.
-func TestKinds(t *testing.T) {
-	about := []stages.Message{
-		&stages.BeginLayer{}, &stages.PrefetchExperts{}, &stages.PicksReady{}, &stages.LayerRouted{}, &stages.ExpertsRead{},
-		&stages.WaveResident{}, &stages.WaveSubmitted{}, &stages.LayerSubmitted{}, &stages.TicketDone{}, &stages.SlotsReleased{},
-		&stages.LayerRetired{}, &stages.ReadLogits{}, &stages.LogitsReady{}, &stages.StepFailed{}, &stages.DrainStep{},
-		&stages.StepDrained{}, &stages.StepRouted{}, &stages.ScoresAhead{},
-	}
-	seen := map[Kind]bool{KindOf(&stages.EvalChunk{}): true}
-	if !seen[KindOther] {
-		t.Errorf("EvalChunk has kind %v, want %v", KindOf(&stages.EvalChunk{}), KindOther)
-	}
-	for _, m := range about {
-		k := KindOf(m)
-		if want := fmt.Sprintf("*stages.%v", k); seen[k] || fmt.Sprintf("%T", m) != want {
-			t.Errorf("%T has kind %v (seen before: %v)", m, k, seen[k])
-		}
-		seen[k] = true
-	}
-	for _, name := range stepMessages(t) {
-		if !slices.Contains(kindNames[:], name) {
-			t.Errorf("message %s belongs to a step and has no kind", name)
-		}
-	}
-	seen[KindMatched] = true
-	if len(seen) != int(numKinds) {
-		t.Errorf("%d kinds have a message, there are %d", len(seen), numKinds)
-	}
-	if got := Kind(200).String(); got != "kind 200" {
-		t.Errorf("got %q for an unknown kind", got)
-	}
-}
-
 func BenchmarkRingAdd(b *testing.B) {
 	r := NewRing(0)
-	rec := Record{Step: 1, Layer: 3, Stage: stages.Dispatch, Kind: KindBeginLayer}
+	rec := Record{Step: 1, Layer: 3, Stage: stages.Dispatch, Kind: stages.KindBeginLayer}
 	b.ReportAllocs()
 	for b.Loop() {
 		rec.BeganNS++

@@ -37,65 +37,9 @@ func (r *Runtime) unknown(ctx actor.Context, name string) {
 // stage that the request is for. ok is false for messages that callers do not send, or do not send
 // to this stage: a core would take such a message for a broken invariant and stop the engine.
 func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID, ok bool) {
-	if s.id != stages.Sequencer {
+	r, ok := m.(stages.Request)
+	if !ok || s.id != stages.Sequencer {
 		return s.id, false
 	}
-	to = stages.Sequencer
-	var caller *stages.Caller
-	switch m := m.(type) {
-	case *stages.EvalChunk:
-		caller = &m.Caller
-	case *stages.OpenSequence:
-		caller = &m.Caller
-	case *stages.ResetSequence:
-		caller = &m.Caller
-	case *stages.CloseSequence:
-		caller = &m.Caller
-	case *stages.TruncateSequence:
-		caller = &m.Caller
-	case *stages.KeepCheckpoint:
-		caller = &m.Caller
-	case *stages.RestoreCheckpoint:
-		caller = &m.Caller
-	case *stages.ForgetCheckpoint:
-		caller = &m.Caller
-	case *stages.CapCheckpoints:
-		caller = &m.Caller
-	case *stages.ResumeSequence:
-		caller = &m.Caller
-	case *stages.ForgetTexts:
-		caller = &m.Caller
-	case *stages.DescribeSequence:
-		caller = &m.Caller
-	case *stages.FreezeSequence:
-		caller = &m.Caller
-	case *stages.DraftState:
-		caller = &m.Caller
-	case *stages.AdoptState:
-		caller = &m.Caller
-	case *stages.ReleaseState:
-		caller = &m.Caller
-	case *stages.Drain:
-		caller = &m.Caller
-	case *stages.CollectStats:
-		caller = &m.Caller
-		if m.Stats == nil {
-			m.Stats = new(stages.Stats)
-		}
-	case *stages.ResizeSlots:
-		m.Memory = false
-		caller, to = &m.Caller, stages.ExpertIO
-	case *stages.DescribePredictions:
-		caller, to = &m.Caller, stages.Router
-	case *stages.ForgetExperts:
-		caller, to = &m.Caller, stages.Router
-	case *stages.CancelEval: // without an answer
-		return to, true
-	default:
-		return to, false
-	}
-	if *caller == nil {
-		*caller = sender
-	}
-	return to, true
+	return r.Ask(sender), true
 }

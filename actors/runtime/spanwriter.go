@@ -100,7 +100,7 @@ func (w *spanWriter) write(g *gathered) {
 			c.BeganNS = min(c.BeganNS, r.QueuedNS)
 		}
 		c.EndedNS = max(c.EndedNS, r.EndedNS)
-		if r.Kind == tracing.KindPrefetchExperts {
+		if r.Kind == stages.KindPrefetchExperts {
 			c.BytesAhead += r.Bytes
 		}
 	}

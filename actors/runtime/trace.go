@@ -31,7 +31,7 @@ type barrier struct{ done chan struct{} }
 // before the core had the message: a core may have taken back a message's memory.
 func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing.Record {
 	r := tracing.Record{
-		Step: head.ID, Layer: int32(head.Layer), Stage: s.id, Kind: tracing.KindOf(m), QueuedNS: head.SentNS, BeganNS: began,
+		Step: head.ID, Layer: int32(head.Layer), Stage: s.id, Kind: m.MessageKind(), QueuedNS: head.SentNS, BeganNS: began,
 	}
 	switch m := m.(type) {
 	case *stages.BeginLayer:

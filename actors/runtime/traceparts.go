@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/moeflux/moeflux-actor/tracing"
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing"
+)
 
 // lastOfLayer marks a layer's last WaveResident, in Miss, which the records of the kind do not use
 // otherwise, until gatherParts.
@@ -28,7 +31,7 @@ func gatherParts(records []tracing.Record, segments int) ([]tracing.Record, []ma
 	rest := records[:0]
 	for _, r := range records {
 		switch r.Kind {
-		case tracing.KindWaveResident:
+		case stages.KindWaveResident:
 			if r.Miss == lastOfLayer {
 				waves[r.Layer] = r.Wave + 1
 			}
@@ -43,7 +46,7 @@ func gatherParts(records []tracing.Record, segments int) ([]tracing.Record, []ma
 			}
 			layers[r.Layer].add(&r)
 			continue
-		case tracing.KindExpertsRead:
+		case stages.KindExpertsRead:
 			if r.Hint == 0 {
 				continue
 			}
@@ -58,9 +61,9 @@ func gatherParts(records []tracing.Record, segments int) ([]tracing.Record, []ma
 	}
 	for i := range rest {
 		switch r := &rest[i]; r.Kind {
-		case tracing.KindPicksReady:
+		case stages.KindPicksReady:
 			r.Miss = waves[r.Layer]
-		case tracing.KindLayerRouted:
+		case stages.KindLayerRouted:
 			if m := layers[r.Layer]; m != nil {
 				r.Count, r.Miss, r.Bytes = int32(m.hits), int32(m.misses), m.bytes
 			}

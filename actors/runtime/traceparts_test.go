@@ -18,8 +18,8 @@ func TestGatherParts(t *testing.T) {
 		r.Hint = hint
 		return r
 	}
-	scores, resident, read := tracing.KindPicksReady, tracing.KindWaveResident, tracing.KindExpertsRead
-	routed, matches := tracing.KindLayerRouted, tracing.KindMatched
+	scores, resident, read := stages.KindPicksReady, stages.KindWaveResident, stages.KindExpertsRead
+	routed, matches := stages.KindLayerRouted, tracing.KindMatched
 	got, counts := gatherParts([]tracing.Record{
 		rec(scores, 0, 0, 4, 0, 10, 0), rec(scores, 1, 0, 1, 0, 50, 0), rec(routed, 0, 0, 0, 0, 10, 0),
 		rec(matches, 0, -1, 2, 1, 10, 100), rec(matches, 0, 0, 2, 0, 10, 0), rec(matches, 0, 1, 1, 1, 10, 100),

@@ -108,6 +108,9 @@ type Exchange struct {
 	Err    error // of the answer
 }
 
+// MessageKind returns KindOther: only this package and its callers know Exchange.
+func (*Exchange) MessageKind() stages.Kind { return stages.KindOther }
+
 // Piece is memory that is copied.
 type Piece struct {
 	Device gpu.View

@@ -30,6 +30,8 @@ func (r *resize) limit() int { return min(r.bounds[0], r.bounds[1]) }
 // come first.
 type shrinkOn struct{ stages.Outside }
 
+func (*shrinkOn) MessageKind() stages.Kind { return stages.KindOther }
+
 // resizeSlots sets a bound of the number of slots. Callers who still wait for an earlier one of the
 // same kind are answered with what there is.
 func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {

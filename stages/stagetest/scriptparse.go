@@ -13,18 +13,7 @@ import (
 // messages is every message type by its name.
 var messages = func() map[string]reflect.Type {
 	all := make(map[string]reflect.Type)
-	for _, m := range []stages.Message{
-		new(stages.EvalChunk), new(stages.ChunkEvaluated), new(stages.CancelEval), new(stages.OpenSequence), new(stages.ResetSequence),
-		new(stages.CloseSequence), new(stages.TruncateSequence), new(stages.KeepCheckpoint), new(stages.RestoreCheckpoint), new(stages.ForgetCheckpoint), new(stages.CapCheckpoints),
-		new(stages.ResumeSequence), new(stages.ForgetTexts), new(stages.DescribeSequence), new(stages.FreezeSequence), new(stages.DraftState), new(stages.StateReady),
-		new(stages.AdoptState), new(stages.ReleaseState), new(stages.CopyState), new(stages.StateCopied), new(stages.DropState), new(stages.SequenceDone), new(stages.ForgetSequence), new(stages.CollectStats), new(stages.Drain),
-		new(stages.ResizeSlots), new(stages.SlotsResized), new(stages.WarmSlots), new(stages.ReadOverdue),
-		new(stages.ForgetExperts), new(stages.ExpertsForgotten), new(stages.DescribePredictions), new(stages.PredictionsDescribed),
-		new(stages.Drained), new(stages.LingerOver), new(stages.BeginLayer), new(stages.PrefetchExperts), new(stages.PicksReady), new(stages.ScoresAhead),
-		new(stages.LayerRouted), new(stages.ExpertsRead), new(stages.WaveResident), new(stages.WaveSubmitted), new(stages.LayerSubmitted),
-		new(stages.TicketDone), new(stages.SlotsReleased), new(stages.LayerRetired), new(stages.ReadLogits), new(stages.LogitsReady),
-		new(stages.StepRouted), new(stages.StepFailed), new(stages.DrainStep), new(stages.StepDrained),
-	} {
+	for _, m := range stages.Blanks() {
 		t := reflect.TypeOf(m).Elem()
 		all[t.Name()] = t
 	}
