@@ -5,8 +5,9 @@
 // keeps in flight, and that depends on its prefetchers: two streams with PREFETCHNTA are the
 // fastest way on a Zen 5, and on an Intel server core, where such prefetches bypass the second
 // cache and its prefetcher, they reach less than half of what plain loads do. Measure therefore
-// tries every loop that the processor runs (AVX-512, AVX2, NEON and portable; 1 to 8 streams; with
-// prefetches and without) and reports the fastest.
+// tries every loop that the processor runs (AVX-512 and AVX2, or NEON; 1 to 8 streams; with
+// prefetches and without) and reports the fastest. Processors and builds without wide loads read
+// one word of each line, which moves as much memory.
 //
 // Memory is backed by huge pages where the system has them. The threads take blocks of one array as
 // they finish the last, so a thread whose core is busy with something else does not hold up the

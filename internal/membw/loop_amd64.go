@@ -70,11 +70,16 @@ func sum256short(w *uint64, n int) uint64
 
 // loops returns the loops that this processor runs. AVX2 may be the faster of the two: its two
 // loads a line drive some prefetchers better than one.
-func loops() []loop { return slices.Concat(loops512(), loops256(), portable()) }
+func loops() []loop {
+	if !cpu.X86.HasAVX2 {
+		return portable()
+	}
+	return slices.Concat(loops512(), loops256())
+}
 
 // of makes a loop of an assembly function.
 func of(name string, sum func(w *uint64, n int) uint64) loop {
-	return loop{name, func(w []uint64) uint64 { return sum(&w[0], len(w)) }}
+	return loop{name, 1, func(w []uint64) uint64 { return sum(&w[0], len(w)) }}
 }
 
 func loops512() []loop {
@@ -97,9 +102,6 @@ func loops512() []loop {
 }
 
 func loops256() []loop {
-	if !cpu.X86.HasAVX2 {
-		return nil
-	}
 	return []loop{
 		of("avx2, short loop", sum256short),
 		of("avx2, 1 stream", sum256x1),

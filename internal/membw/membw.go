@@ -175,7 +175,7 @@ func (a *array) touch(ctx context.Context, t *threads) {
 }
 
 // read reads n blocks from block first on, past the end from the beginning. The sum proves that
-// neither the compiler nor the loop left a word out.
+// neither the compiler nor the loop left out a word that the loop should load.
 func (a *array) read(t *threads, l loop, first, n int) {
 	var next, sum atomic.Int64
 	blocks := len(a.words) / blockWords
@@ -186,7 +186,7 @@ func (a *array) read(t *threads, l loop, first, n int) {
 		}
 		sum.Add(int64(mine))
 	})
-	if want := int64(n * blockWords); sum.Load() != want {
+	if want := int64(n * blockWords / l.step); sum.Load() != want {
 		panic(fmt.Sprintf("membw: %s: the sum of %d ones is %d", l.name, want, sum.Load()))
 	}
 }
