@@ -110,7 +110,7 @@ type benchCase struct {
 type benchSummary struct {
 	TokensPerSecond spread  `json:"tokens_per_second"`
 	MultiplyAdds    float64 `json:"multiply_adds_per_second"` // of weight matrices, the median
-	// median bytes touched a second, of the memory's bandwidth; null if that is unknown
+	// median bytes touched a second, of the most that memory gave; null if that is unknown
 	BandwidthShare *float64 `json:"bandwidth_share"`
 	// median tokens a second, of the forecast at best; null for prompts, for several texts, and
 	// without a forecast
@@ -187,8 +187,8 @@ func summary(runs []benchRun, memory *benchMemory, part func(benchRun) benchPart
 	}
 	s.setRate()
 	s.TokensPerSecond, s.MultiplyAdds = spreadOf(speeds), spreadOf(work).Median
-	if memory != nil && memory.Median > 0 {
-		share := spreadOf(touched).Median / memory.Median
+	if memory != nil && memory.Max > 0 {
+		share := spreadOf(touched).Median / memory.Max
 		s.BandwidthShare = &share
 	}
 	return s

@@ -13,13 +13,15 @@ const (
 	bandwidthMinBytes = 128 << 20 // less would measure the caches
 )
 
-// benchMemory is the memory's bandwidth, measured before every run or before the model was opened.
+// benchMemory is the memory's bandwidth, measured before every run and after the last, or before
+// the model was opened. Max, the most of these measurements, is what a run is compared with: one
+// that caught other work on the machine must not make a run look faster than memory.
 type benchMemory struct {
 	spread         // bytes a second
 	Threads int    `json:"threads"`
 	Bytes   int    `json:"bytes"` // of the array; a measurement is the median of many passes
 	Loop    string `json:"loop"`  // the fastest, of the last measurement
-	First   bool   `json:"first"` // measured before the model was opened, not before every run
+	First   bool   `json:"first"` // measured before the model was opened, not around every run
 
 	rates []float64
 }
@@ -51,4 +53,12 @@ func (m *benchMemory) measure(ctx context.Context) error {
 	m.Loop, m.rates = r.Loop, append(m.rates, r.Median)
 	m.spread = spreadOf(m.rates)
 	return nil
+}
+
+// measureMemory adds one measurement between runs, if that is when memory is measured.
+func (r *benchResult) measureMemory(ctx context.Context) error {
+	if r.Memory == nil || r.Memory.First {
+		return nil
+	}
+	return r.Memory.measure(ctx)
 }

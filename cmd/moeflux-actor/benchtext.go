@@ -41,7 +41,7 @@ func (r *benchResult) text() string {
 	if m := r.Memory; m == nil {
 		figureLine(&b, "memory", "not measured")
 	} else {
-		when := "before every run"
+		when := "before every run and after the last"
 		if m.First {
 			when = "before the model was opened"
 		}

@@ -47,7 +47,7 @@ func (benchCmd) Help() string {
     moeflux-actor bench --model DIR --soak 20m --sequences 4
 
 bench warms up and then measures R runs of a warm engine: the caches stay as they are from run to run, unless --forget empties the expert slots. It
-measures the memory's bandwidth with the device's threads before each run, or, if expert slots will take all free memory, before it opens the model.
+measures the memory's bandwidth with the device's threads before each run and after the last, or, if expert slots will take all free memory, before it opens the model.
 Several lengths of prompts are measured with the first number of texts, several numbers of texts with the first length; each run goes through all of
 these cases. Prompts are random ids, the same in every bench. With a model of synth they are pieces of its chain, so that its own law chooses the
 experts. Decoding does not stop at an end of text. Ctrl-C ends the measurement and prints what there is.
@@ -307,10 +307,8 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *
 func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
 	// every prompt is new, so that no case finds the experts of another
 	for i := range c.repeat() {
-		if r.Memory != nil && !r.Memory.First {
-			if err := r.Memory.measure(ctx); err != nil {
-				return err
-			}
+		if err := r.measureMemory(ctx); err != nil {
+			return err
 		}
 		for _, k := range r.Cases {
 			if c.Forget {
@@ -326,7 +324,7 @@ func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPromp
 			next += k.Sequences
 		}
 	}
-	return nil
+	return r.measureMemory(ctx)
 }
 
 // forecast measures the disk if experts are read from it, and sets what one text's speed should

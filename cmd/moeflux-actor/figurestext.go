@@ -8,7 +8,7 @@ var figures = []struct{ name, meaning string }{
 	{"tokens/s", "Tokens a second, of all texts together: the median of the runs, then the least and the most. Prompts and decoding are measured apart."},
 	{"GMAC/s", "Billions of multiply-adds of weight matrices a second. Attention over earlier positions is left out."},
 	{"touched", "The weights that a token needs: all resident ones and those of the experts that it uses."},
-	{"memory", "The share of the memory's bandwidth: the weights that the steps touch, once a step however many texts it serves, a second, by what membw reads with the same threads. Weights that stay in a processor's cache can lift it above 100 %."},
+	{"memory", "The share of the memory's bandwidth: the weights that the steps touch, once a step however many texts it serves, a second, by the most that membw read with the same threads in any of its measurements. Weights that stay in a processor's cache can lift it above 100 %."},
 	{"hits", "The share of expert uses whose expert was in a slot, or on its way because of a prediction, when the router picked it. A use is one expert of one layer in one step, however many rows share it."},
 	{"kept", "Hits without those on experts that were read ahead: what the slots alone had kept from earlier uses. Forecast and best cache speak of the same share."},
 	{"read", "Bytes of experts that were read for any reason, in all runs of a row."},
