@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -27,20 +28,20 @@ const (
 )
 
 // ExpertIO says how experts come into memory.
-type ExpertIO string
+type ExpertIO = expertmem.IO
 
 // The ways.
 const (
 	// direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot
 	// be read directly
-	ExpertIOAuto ExpertIO = "auto"
+	ExpertIOAuto = expertmem.Auto
 	// the packed files are mapped, or copied at Open to a device with memory of its own; every pick
 	// is a hit
-	ExpertIOMmap ExpertIO = "mmap"
+	ExpertIOMmap = expertmem.Mmap
 	// slots are filled past the page cache; buffered where records or file system do not allow it
-	ExpertIODirect ExpertIO = "direct"
+	ExpertIODirect = expertmem.Direct
 	// slots are filled by positional reads through the page cache
-	ExpertIOBuffered ExpertIO = "buffered"
+	ExpertIOBuffered = expertmem.Buffered
 )
 
 // Resident says whether the device routes by itself.
@@ -62,14 +63,14 @@ const (
 	KVInt8 KVFormat = "int8" // see gpu.KV
 )
 
-// VerifyReads says whether expert reads are held against checksums.
-type VerifyReads string
+// VerifyReads says whether expert reads are compared with checksums.
+type VerifyReads = expertmem.Verify
 
 // The choices.
 const (
-	VerifyAuto VerifyReads = "auto" // where the model has checksums of its experts' records
-	VerifyOn   VerifyReads = "on"   // a model without them does not open
-	VerifyOff  VerifyReads = "off"
+	VerifyAuto = expertmem.VerifyAuto // where the model has checksums of its experts' records
+	VerifyOn   = expertmem.VerifyOn   // a model without them does not open
+	VerifyOff  = expertmem.VerifyOff
 )
 
 // Config sizes an engine. Only Model and Device must be set; the zero value of every other field is
@@ -180,8 +181,8 @@ type Config struct {
 	// WrapReads, if set, wraps the source of expert reads; tests inject faults with it.
 	WrapReads func(readpool.Source) readpool.Source
 
-	memory      memoryMeter   // nil means the system's
-	memoryEvery time.Duration // how often the governor looks; 0 means governEvery
+	memory      expertmem.Meter // nil means the system's
+	memoryEvery time.Duration   // how often the governor looks; 0 means once a second
 	// how long Close waits for span processors; 0 means exporterPatience
 	spanPatience time.Duration
 	ringRecords  int      // of each stage, see tracing.NewRing

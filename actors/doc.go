@@ -1,7 +1,8 @@
 // Package actors is the pipeline as callers use it: Open, the Engine and its Sequences, Config and
 // Info. It opens a model's files, chooses settings, wires the stages together, and closes
 // everything in order. What runs below it is in packages of its own: actors/runtime runs the stages
-// as actors, and actors/metering counts where time goes.
+// as actors, actors/expertmem has the memory of experts, their reads and the governor, and
+// actors/metering counts where time goes.
 //
 // Open makes an engine with an actor system of its own. Spawn makes one in the system of a host
 // service. Both give plain Go methods. A caller who would rather send messages sends them to
@@ -19,22 +20,30 @@
 // The device picks experts. stages/router sends a plan of them to stages/expertio, which finds a
 // slot for each and puts the reads that are needed into its outbox. From there:
 //
-//	shell.perform          runtime/shell.go  takes the reads out of the outbox
-//	experts.Read           reads.go     one slotRead for each, with the slot's memory as its target
-//	readpool.Pool          io/readpool  a worker reads the record; the slot's bytes are the pool's
-//	checkedReads           verify.go    compares checksums, if that is asked for
-//	File.ReadExpert        io/expertfile  the only copy: from the disk (or the page cache) to the slot
-//	slotRead.end, tell     reads.go     sends ExpertsRead to expert-IO
-//	Core.expertsRead       stages/expertio/core.go  the slot is resident
-//	Core.sendWave          stages/expertio/send.go  WaveResident, with the slots, to dispatch
-//	Core.waveResident      stages/dispatch/layers.go  encodes each expert's products (bind.go), with
-//	slotMemory.View        slots.go     which says where a slot lies
-//	runExperts             gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
-//	Core.ticketDone        stages/combine  sends the slots home: SlotsReleased to expert-IO
+//	shell.perform      actors/runtime/shell.go  takes the reads out of the outbox
+//	Memory.Read        actors/expertmem/reads.go  one slotRead for each, its target the slot's memory
+//	readpool.Pool      io/readpool  a worker reads the record; the slot's bytes are the pool's
+//	checkedReads       actors/expertmem/verify.go  compares checksums, if that is asked for
+//	File.ReadExpert    io/expertfile  the only copy: from the disk (or the page cache) to the slot
+//	slotRead.end, tell actors/expertmem/reads.go  sends ExpertsRead to expert-IO
+//	Core.expertsRead   stages/expertio/core.go  the slot is resident
+//	Core.sendWave      stages/expertio/send.go  WaveResident, with the slots, to dispatch
+//	Core.waveResident  stages/dispatch/layers.go  encodes each expert's products (bind.go), with
+//	Memory.View        actors/expertmem/slots.go  which says where a slot lies
+//	runExperts         gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
+//	Core.ticketDone    stages/combine  sends the slots home: SlotsReleased to expert-IO
 //
 // On a device with memory of its own a read goes through the host's memory and is uploaded before
-// tell: stages/tier decides, tier.go has the memory, staged.go the queue. Mapped experts are read
-// by nobody: their slots are views of the files.
+// tell: stages/tier decides, tier.go of actors/expertmem has the memory, staged.go the queue.
+// Mapped experts are read by nobody: their slots are views of the files.
+//
+// # Where to look
+//
+//	engine.go    Engine, closing
+//	open.go      files, cores and actors of an engine, in order; plan.go stops before memory is taken
+//	config.go    what a caller may set; settings.go and memory.go make Info of it
+//	sequence.go  evaluation; history.go, state.go and generate.go what else a Sequence does
+//	profile.go   counts of use that outlast a run
 //
 // # Adding a message
 //

@@ -11,12 +11,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
-	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -37,17 +37,11 @@ type Engine struct {
 
 	weights  *weights.File
 	experts  *expertfile.File
-	slots    *slotMemory
+	memory   *expertmem.Memory
 	queue    gpu.Queue
 	meter    *metering.Meter
-	pool     *readpool.Pool
-	governor *governor
-	checked  *checkedReads // nil if reads are not compared with checksums
-	reads    []*slotRead   // [slots]; nil for a slot that nothing was read into yet
 	profile  usage
 	dispatch *dispatch.Core
-
-	faultsAtOpen int64
 
 	rt        *runtime.Runtime
 	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
@@ -207,17 +201,14 @@ func (e *Engine) release() error {
 			first = err
 		}
 	}
-	if e.governor != nil {
-		e.governor.close()
+	if e.memory != nil {
+		e.memory.StopGoverning()
 	}
 	if e.rt != nil {
 		e.rt.StopIfBroken()
 	}
-	if e.pool != nil {
-		e.pool.Close()
-	}
-	if e.slots != nil && e.slots.staging != nil {
-		keep(e.slots.staging.close())
+	if e.memory != nil {
+		keep(e.memory.StopReading())
 	}
 	if e.queue != nil {
 		keep(e.queue.Close())
@@ -229,8 +220,8 @@ func (e *Engine) release() error {
 	if e.dispatch != nil {
 		e.dispatch.Close()
 	}
-	if e.slots != nil {
-		keep(e.slots.release())
+	if e.memory != nil {
+		keep(e.memory.Release())
 	}
 	if e.experts != nil {
 		keep(e.experts.Close())

@@ -4,21 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/model"
 )
-
-// The reserve is memory that the engine leaves alone: for its heap and scratch, for other programs,
-// and for what the governor cannot react to in time. It is a sixteenth of what is available, but at
-// least leastReserve, unless hardly more than that is there.
-const (
-	reserveShare = 16
-	leastReserve = 256 << 20
-)
-
-// reserveOf returns the part of available memory that is left alone.
-func reserveOf(available int64) int64 {
-	return min(max(available/reserveShare, leastReserve), available/4)
-}
 
 // MemoryError reports that a model cannot run in the memory that is there. Need is the sum of the
 // fields after Available.
@@ -52,9 +40,6 @@ func (e *ContextMemoryError) Error() string {
 	return fmt.Sprintf("a context of %d positions needs %d bytes, but only %d are available; %s", e.Context, e.Need, e.Available, advice)
 }
 
-// stride returns the bytes from slot to slot.
-func (i *Info) stride() int { return (i.SlotBytes + slotAlign - 1) / slotAlign * slotAlign }
-
 // stateShare returns what is set aside for the state of a sequence: all of a context that was asked
 // for, otherwise at most a sixteenth of the memory. Longer texts take memory from the expert slots
 // later.
@@ -62,7 +47,7 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	positions := cmp.Or(cfg.Context, m.MaxPositionEmbeddings)
 	share := i.KVBytesPerPos * int64(positions)
 	if cfg.Context == 0 {
-		share = min(share, i.Available/reserveShare)
+		share = min(share, i.Available/16)
 	}
 	if cfg.StateMemory > 0 {
 		share = min(share, cfg.StateMemory)
@@ -74,7 +59,7 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 func (i *Info) checkLeast(slots int64) error {
 	e := &MemoryError{
 		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + i.KVBytesPerPos*pageRows, Slots: slots,
-		Reserve: min(i.Reserve, leastReserve/4),
+		Reserve: min(i.Reserve, expertmem.LeastReserve/4),
 	}
 	e.Need = e.Weights + e.State + e.Slots + e.Reserve
 	if e.Need > e.Available {

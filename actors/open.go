@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -15,7 +16,6 @@ import (
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/profile"
-	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/route"
@@ -70,7 +70,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e = &Engine{rt: runtime.New(system, cfg.Logger), log: cfg.Logger, faultsAtOpen: majorFaults(),
+	e = &Engine{rt: runtime.New(system, cfg.Logger), log: cfg.Logger,
 		fingerprint: sync.OnceValues(func() (profile.Fingerprint, error) { return fingerprintOf(cfg) })}
 	defer func() {
 		if err != nil {
@@ -102,7 +102,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 		return e, err
 	}
 	e.spawn(cfg, cores)
-	e.govern(cfg)
+	e.memory.Govern(expertmem.Reserves{Weights: int64(e.dispatch.MappedBytes()), Machine: e.info.Reserve, Host: e.info.HostReserve}, cfg.memoryEvery)
 	return e, nil
 }
 
@@ -131,7 +131,14 @@ func openExperts(cfg Config, m *model.Config) (*expertfile.File, error) {
 
 // settle chooses settings that suit the opened files and the available memory.
 func (e *Engine) settle(cfg Config) error {
-	mem, err := e.openMonitor(cfg)
+	var err error
+	if e.memory, err = expertmem.New(expertmem.Config{
+		Device: cfg.Device, File: e.experts, Layers: len(e.model.Layers), Host: e.rt, Log: cfg.Logger, ReadTimeout: cfg.ReadTimeout,
+		Verify: cfg.VerifyReads, WrapReads: cfg.WrapReads,
+	}, cfg.memory); err != nil {
+		return err
+	}
+	mem, err := e.memory.Measure()
 	if err != nil {
 		return err
 	}
@@ -148,6 +155,15 @@ func (e *Engine) settle(cfg Config) error {
 	return err
 }
 
+// deviceMemory returns the memory that an engine on a device with memory of its own may use there.
+func deviceMemory(dev gpu.Discrete) (sysmem.Info, error) {
+	free, total, err := dev.Memory()
+	if err != nil {
+		return sysmem.Info{}, fmt.Errorf("actors: the memory of %s: %w", dev.Name(), err)
+	}
+	return sysmem.Info{Total: total, Available: free}, nil
+}
+
 // unifiedMemory returns the part of mem that an engine may use on a device that shares memory with
 // the host but has a limited working set.
 func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
@@ -161,20 +177,10 @@ func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
 func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
 	mapped := i.ExpertIO == ExpertIOMmap
-	discrete, own := cfg.Device.(gpu.Discrete)
-	switch {
-	case mapped && own:
-		e.slots, err = loadSlots(discrete, e.experts, len(m.Layers))
-	case mapped:
-		e.slots, err = mapSlots(cfg.Device, e.experts, len(m.Layers))
-	case own:
-		e.slots, err = e.newStagedSlots(discrete)
-	default:
-		e.slots, err = newSlots(cfg.Device, i.Slots, i.stride(), i.SlotBytes)
-	}
-	if err != nil {
+	if err := e.memory.Open(i.plan); err != nil {
 		return cores, err
 	}
+	i.VerifyReads = e.memory.Verifies()
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
@@ -209,17 +215,11 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
 		Resident: i.Resident, Rule: rule.Rule,
-	}, cfg.Device, e.queue, e.weights, e.slots); err != nil {
+	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)
 	}
 	cores[stages.Dispatch] = e.dispatch
 	cores[stages.Combine] = new(combine.Core)
-	src, err := e.source(cfg)
-	if err != nil {
-		return cores, err
-	}
-	e.pool = readpool.New(src, readpool.Config{Workers: i.ReadWorkers, Timeout: i.ReadTimeout, Overdue: e.readOverdue})
-	e.reads = make([]*slotRead, i.Slots)
 	return cores, nil
 }
 
@@ -266,7 +266,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		kinds[i] = l.Mixer.String()
 	}
 	e.rt.Start(runtime.Parts{
-		Cores: cores, Meter: e.meter, Experts: (*experts)(e), Explain: e.lostFile,
+		Cores: cores, Meter: e.meter, Experts: e.memory, Explain: e.lostFile,
 		Tracing: runtime.Tracing{
 			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, Patience: cfg.spanPatience, RingRecords: cfg.ringRecords,
 		},

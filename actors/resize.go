@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -15,32 +16,9 @@ import (
 //
 // When ctx ends first the bound holds all the same.
 func (e *Engine) ResizeSlots(ctx context.Context, slots int) (int, error) {
-	a, err := e.rt.RequestTo(ctx, stages.ExpertIO, func(to stages.Caller) stages.Message { return &stages.ResizeSlots{Slots: slots, Caller: to} }, nil)
+	a, err := e.rt.RequestTo(ctx, stages.ExpertIO, func(to stages.Caller) stages.Message { return expertmem.CallersBound(slots, to) }, nil)
 	if err != nil {
 		return 0, err
 	}
 	return a.(*stages.SlotsResized).Slots, nil
-}
-
-// experts is what the shells need of the engine; see runtime.Experts.
-type experts Engine
-
-// Resized logs a new number of slots.
-func (e *experts) Resized(slots int) {
-	e.log.Info("expert slots", "slots", slots, "of", e.info.Slots, "bytes", int64(slots)*int64(e.info.SlotBytes))
-}
-
-// Free returns the memory of a slot to the system. If that fails the slot keeps its memory,
-// which does no other harm.
-func (e *experts) Free(id stages.SlotID) {
-	if err := e.slots.discard(id); err != nil {
-		e.log.Warn("the memory of an expert slot stays in use", "slot", id, "error", err)
-	}
-}
-
-// Forgotten forgets the experts in the host's memory too.
-func (e *experts) Forgotten() {
-	if e.slots.staging != nil {
-		e.slots.staging.tier.forgetAll()
-	}
 }

@@ -2,13 +2,11 @@ package actors
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"math"
-	"sync"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/model"
@@ -17,19 +15,6 @@ import (
 
 // pageRows is the number of positions in a key-value page.
 const pageRows = 64
-
-// directWorkers is how many reads past the page cache run at once. One or two are enough to keep
-// the measured disks busy; more only wait (docs/experiments.md).
-const directWorkers = 4
-
-// mapBytes is the largest size of all experts at which they are mapped and not read into slots,
-// provided that they fit in memory. A mapping costs nothing at the start and is shared with other
-// engines through the page cache. That counts for a small model, which decodes thousands of tokens
-// a second and is used briefly; if its pages must come from the disk, that takes a few seconds. For
-// a larger model it would take long, since page faults reach a tenth of the speed of direct reads.
-// Such a model gets memory of the engine's own, in large pages, which the device reads a tenth
-// faster and which the system does not take back while the engine is idle (docs/experiments.md).
-const mapBytes = 1 << 30
 
 // checkpointShare is the default share of available memory that checkpoints may take: one part in
 // checkpointShare.
@@ -73,6 +58,7 @@ type Info struct {
 	// bytes of the host's memory that the engine leaves free, if the above are a device's own
 	HostReserve int64
 	kvPages     int
+	plan        expertmem.Plan
 }
 
 // files is what settle needs to know about a model's files.
@@ -85,16 +71,18 @@ type files struct {
 	host int64
 }
 
-// all returns the number of experts in the model.
-func (f *files) all(m *model.Config) int { return f.moeLayers * m.NumExperts }
+// shape returns the experts of the model.
+func (f *files) shape(m *model.Config, topK int) expertmem.Shape {
+	return expertmem.Shape{RecordBytes: f.expertBytes, Experts: m.NumExperts, Layers: len(m.Layers), MoELayers: f.moeLayers, TopK: topK}
+}
 
 // settle turns a Config into the settings that the engine uses.
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
-		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), SlotBytes: f.expertBytes, ExpertBytes: int64(f.expertBytes) * int64(m.NumExperts) * int64(f.moeLayers),
-		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ReadWorkers: cfg.ReadWorkers, ChunkRows: cmp.Or(cfg.ChunkRows, 512),
+		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(),
+		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: reserveOf(mem.Available),
+		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
@@ -122,90 +110,26 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 
 // settleExperts chooses how experts are read, the number of slots, and the size of waves.
 func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
-	budget := cfg.ExpertMemory
-	if budget == 0 {
-		budget = i.Available - i.WeightBytes - i.stateShare(cfg, m) - i.Reserve
+	w := expertmem.Wishes{
+		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
 	}
-	direct := sync.OnceValue(f.direct)
-	i.ExpertIO = cfg.ExpertIO
-	if i.ExpertIO == "" || i.ExpertIO == ExpertIOAuto {
-		i.ExpertIO = ExpertIODirect
-		need := int64(f.all(m)) * int64(i.stride())
-		fits := need <= budget
-		if cfg.Resident == ResidentOn {
-			if !fits {
-				return fmt.Errorf("actors: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
-			}
-			i.ExpertIO = ExpertIOMmap
-		}
-		// a device with memory of its own loads all at Open
-		if fits && (i.ExpertBytes <= mapBytes || f.host > 0 || direct() != nil) {
-			i.ExpertIO = ExpertIOMmap
-		}
+	r := expertmem.Room{Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - i.Reserve, Host: f.host, Least: i.checkLeast, Direct: f.direct}
+	p, err := expertmem.MakePlan(f.shape(m, i.TopK), w, r, cfg.Logger)
+	if err != nil {
+		return err
 	}
-	i.WaveSlots = min(cmp.Or(cfg.WaveSlots, 64), m.NumExperts)
-	if i.ExpertIO == ExpertIOMmap {
-		i.ReadWorkers = cmp.Or(i.ReadWorkers, readpool.DefaultWorkers)
-		i.Slots, i.Prefetch = len(m.Layers)*m.NumExperts, PrefetchOff
-		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
-		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
-		return nil
-	}
-	stride := int64(i.stride())
-	if least := int64(2*i.TopK) * stride; cfg.ExpertMemory == 0 && budget < least {
-		if err := i.checkLeast(least); err != nil {
-			return err
-		}
-		budget = least
-	}
-	i.Slots = int(min(budget/stride, int64(f.all(m))))
+	i.plan = p
+	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
+	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
 	i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 2)
-	if i.Slots == f.all(m) {
+	if p.All {
 		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
 	}
-	if i.Slots == 0 {
-		return fmt.Errorf("actors: %d bytes for experts do not hold one of %d bytes; raise Config.ExpertMemory", budget, stride)
-	}
-	if cfg.WaveSlots == 0 { // half of the slots, so that one wave is read while another computes
-		i.WaveSlots = min(i.WaveSlots, max(1, i.Slots/2))
-	}
-	if i.Slots < i.WaveSlots {
-		return fmt.Errorf("actors: %d bytes for experts hold %d of them, and a wave has %d; raise Config.ExpertMemory", budget, i.Slots, i.WaveSlots)
-	}
-	i.settleReads(cfg, direct)
-	return i.settleHost(cfg, m, f)
-}
-
-// settleHost chooses how many experts the host's memory may hold for a device with its own memory.
-func (i *Info) settleHost(cfg Config, m *model.Config, f files) error {
-	if f.host == 0 {
-		return nil
-	}
-	i.HostReserve = reserveOf(f.host)
-	budget := cmp.Or(cfg.HostMemory, f.host-i.HostReserve)
-	i.HostSlots = int(min(budget/int64(i.stride()), int64(f.all(m))))
-	if i.HostSlots < i.TopK {
-		return fmt.Errorf("actors: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise Config.HostMemory, or free some", budget, i.HostSlots, i.stride(), i.TopK)
+	if p.IO == ExpertIOMmap {
+		i.Prefetch = PrefetchOff
+		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
 	}
 	return nil
-}
-
-// settleReads chooses between direct and buffered reads. It warns if direct reads were asked for
-// and are not possible.
-func (i *Info) settleReads(cfg Config, direct func() error) {
-	workers := readpool.DefaultWorkers
-	if i.ExpertIO == ExpertIODirect {
-		workers = directWorkers
-		if err := direct(); err != nil {
-			level := slog.LevelInfo
-			if cfg.ExpertIO == ExpertIODirect {
-				level = slog.LevelWarn
-			}
-			cfg.Logger.Log(context.Background(), level, "experts are read through the page cache", "why", err)
-			i.ExpertIO, workers = ExpertIOBuffered, readpool.DefaultWorkers
-		}
-	}
-	i.ReadWorkers = cmp.Or(i.ReadWorkers, workers)
 }
 
 // settleState chooses the context and the pool of key-value pages.

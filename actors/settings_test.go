@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/synth"
@@ -98,9 +99,9 @@ func TestSettleMemory(t *testing.T) {
 			t.Errorf("%s in %d bytes: %s, %v; want %s", c.shape, c.available, i.ExpertIO, err, c.want)
 			continue
 		}
-		slots := int64(i.Slots) * int64(i.stride())
-		if c.want == ExpertIODirect && (slots < c.least || slots > c.most || i.ReadWorkers != directWorkers) {
-			t.Errorf("%s in %d bytes: %d bytes of slots and %d workers, want %d to %d and %d", c.shape, c.available, slots, i.ReadWorkers, c.least, c.most, directWorkers)
+		slots := int64(i.Slots) * int64(i.plan.Stride)
+		if c.want == ExpertIODirect && (slots < c.least || slots > c.most || i.ReadWorkers != 4) {
+			t.Errorf("%s in %d bytes: %d bytes of slots and %d workers, want %d to %d and %d", c.shape, c.available, slots, i.ReadWorkers, c.least, c.most, 4)
 		}
 		if sum := i.WeightBytes + slots + i.Reserve; c.want == ExpertIODirect && sum > c.available {
 			t.Errorf("%s in %d bytes: weights, slots and reserve are %d", c.shape, c.available, sum)
@@ -112,7 +113,7 @@ func TestSettleMemory(t *testing.T) {
 // of which slots would be a second copy.
 func TestSettleMaps(t *testing.T) {
 	p := shape(t, "qwen3-30b-a3b")
-	experts := int64(p.files.all(p.cfg))
+	experts := int64(p.files.shape(p.cfg, 1).All())
 	round := func() error { return errors.New("the disk is round") }
 	for _, c := range []struct {
 		name   string
@@ -122,11 +123,11 @@ func TestSettleMaps(t *testing.T) {
 		want   ExpertIO
 		steps  int
 	}{
-		{"a GiB", mapBytes / experts / slotAlign * slotAlign, p.files.direct, 8 << 30, ExpertIOMmap, 1},
-		{"more", mapBytes/experts/slotAlign*slotAlign + slotAlign, p.files.direct, 8 << 30, ExpertIODirect, 1},
-		{"more, not directly", mapBytes/experts/slotAlign*slotAlign + slotAlign, round, 8 << 30, ExpertIOMmap, 1},
-		{"a GiB in too little", mapBytes / experts / slotAlign * slotAlign, p.files.direct, 2 << 30, ExpertIODirect, 2},
-		{"a GiB in too little, not directly", mapBytes / experts / slotAlign * slotAlign, round, 2 << 30, ExpertIOBuffered, 2},
+		{"a GiB", expertmem.MapBytes / experts / expertmem.SlotAlign * expertmem.SlotAlign, p.files.direct, 8 << 30, ExpertIOMmap, 1},
+		{"more", expertmem.MapBytes/experts/expertmem.SlotAlign*expertmem.SlotAlign + expertmem.SlotAlign, p.files.direct, 8 << 30, ExpertIODirect, 1},
+		{"more, not directly", expertmem.MapBytes/experts/expertmem.SlotAlign*expertmem.SlotAlign + expertmem.SlotAlign, round, 8 << 30, ExpertIOMmap, 1},
+		{"a GiB in too little", expertmem.MapBytes / experts / expertmem.SlotAlign * expertmem.SlotAlign, p.files.direct, 2 << 30, ExpertIODirect, 2},
+		{"a GiB in too little, not directly", expertmem.MapBytes / experts / expertmem.SlotAlign * expertmem.SlotAlign, round, 2 << 30, ExpertIOBuffered, 2},
 	} {
 		f := p.files
 		f.expertBytes, f.direct = int(c.record), c.direct

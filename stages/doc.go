@@ -143,7 +143,7 @@
 // # Where an expert's bytes go
 //
 // The read is asked for in stages/expertio (assignLoad in loads.go) and travels in Outbox.Reads.
-// The shell in package actors (reads.go) gives it to io/readpool, whose worker calls ReadExpert of
+// Package actors/expertmem (reads.go) gives it to io/readpool, whose worker calls ReadExpert of
 // io/expertfile with the slot's memory (slots.go). On a device with memory of its own the record
 // goes through host memory and is uploaded from there: package stages/tier decides, tier.go and
 // staged.go do it. WaveResident names the slot. Dispatch turns it into pointers to the record's

@@ -45,7 +45,7 @@ func flagName(f reflect.StructField) string {
 
 var (
 	settingName   = regexp.MustCompile(`\b(?:Config|Options)\.([A-Z]\w*)`)
-	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
+	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
 )
 
 // forUsers turns what libraries say into what a user of the command line understands: settings are

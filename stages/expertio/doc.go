@@ -24,6 +24,6 @@
 //	forget.go    emptying the slots
 //	warm.go      a warm start
 //
-// Package actors does the reads (reads.go) and says where a slot lies (slots.go). To add a message,
-// add a case to Core.Step; package stages has the other steps.
+// Package actors/expertmem does the reads (reads.go) and says where a slot lies (slots.go). To add
+// a message, add a case to Core.Step; package stages has the other steps.
 package expertio

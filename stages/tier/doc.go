@@ -16,6 +16,6 @@
 // leave: their records take no other expert, and when the last use has ended the block is freed.
 // The first block always stays. One [Order] for memory is under way at a time.
 //
-// The shell owns memory, device queue, reads and the goroutine that pins. Package actors has it;
-// stages/stagetest simulates it.
+// The shell owns memory, device queue, reads and the goroutine that pins. Package actors/expertmem
+// has it; stages/stagetest simulates it.
 package tier

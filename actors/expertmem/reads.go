@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -10,7 +10,7 @@ import (
 // slotRead is the read under way into one slot. A slot has at most one, until expert-IO has handled
 // its end, so the next read reuses the memory, that of the message included.
 type slotRead struct {
-	e      *Engine
+	m      *Memory
 	reqs   [1]readpool.Request
 	result [1]stages.ReadResult
 	done   stages.ExpertsRead
@@ -22,18 +22,18 @@ type slotRead struct {
 
 // Read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
 // hears of each as soon as it ends.
-func (e *experts) Read(g *stages.ReadGroup) {
+func (m *Memory) Read(g *stages.ReadGroup) {
 	for _, r := range g.Reads {
-		t := e.reads[r.Slot]
+		t := m.reads[r.Slot]
 		if t == nil {
-			t = &slotRead{e: (*Engine)(e)}
+			t = &slotRead{m: m}
 			t.ended, t.uploaded = t.end, t.uploadEnded
-			e.reads[r.Slot] = t
+			m.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Speculative}
-		slots := e.slots
+		slots := m.slots
 		if slots.staging != nil {
 			slots.staging.tier.step(&tier.Ask{Read: r, Speculative: g.Speculative})
 			continue
@@ -44,24 +44,24 @@ func (e *experts) Read(g *stages.ReadGroup) {
 }
 
 // Hurry moves a speculative read ahead: somebody waits for it by now.
-func (e *experts) Hurry(slot stages.SlotID, gen uint32) {
-	if st := e.slots.staging; st != nil {
+func (m *Memory) Hurry(slot stages.SlotID, gen uint32) {
+	if st := m.slots.staging; st != nil {
 		st.tier.step(&tier.Hurry{Slot: slot, Gen: gen})
 		return
 	}
-	e.pool.Hurry(readTag(slot, gen))
+	m.pool.Hurry(readTag(slot, gen))
 }
 
 // fill has the pool read the record.
 func (t *slotRead) fill(record []byte, speculative bool) {
 	t.reqs[0].Dst = record
-	t.e.pool.Submit(t.reqs[:], speculative, t.ended)
+	t.m.pool.Submit(t.reqs[:], speculative, t.ended)
 }
 
 // end continues after the disk read. It runs on a worker of the pool.
 func (t *slotRead) end(errs []error) {
 	err := errs[0] // the pool's memory
-	if st := t.e.slots.staging; st != nil {
+	if st := t.m.slots.staging; st != nil {
 		st.tier.step(&tier.Filled{Slot: t.result[0].Slot, Err: err})
 		return
 	}
@@ -70,7 +70,7 @@ func (t *slotRead) end(errs []error) {
 
 // upload copies a record to the read's slot.
 func (t *slotRead) upload(record []byte) {
-	slots := t.e.slots
+	slots := t.m.slots
 	t.commands.Reset()
 	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: record})
 	ticket, err := slots.staging.submit(&t.commands, len(record))
@@ -82,23 +82,23 @@ func (t *slotRead) upload(record []byte) {
 }
 
 func (t *slotRead) uploadEnded(err error) {
-	t.e.slots.staging.tier.step(&tier.Uploaded{Slot: t.result[0].Slot, Err: err})
+	t.m.slots.staging.tier.step(&tier.Uploaded{Slot: t.result[0].Slot, Err: err})
 }
 
 // tell tells expert-IO how the read ended.
 func (t *slotRead) tell(err error) {
 	t.result[0].Err = err
-	t.e.rt.Send(stages.ExpertIO, &t.done)
+	t.m.cfg.Host.Send(stages.ExpertIO, &t.done)
 }
 
-// stagedReads performs what a tier wants for the reads of an engine.
-type stagedReads struct{ e *Engine }
+// stagedReads performs what a tier wants for the reads of a Memory.
+type stagedReads struct{ m *Memory }
 
 func (s stagedReads) fill(slot stages.SlotID, record []byte, speculative bool) {
-	s.e.reads[slot].fill(record, speculative)
+	s.m.reads[slot].fill(record, speculative)
 }
-func (s stagedReads) hurry(h stages.Hurry)                     { s.e.pool.Hurry(readTag(h.Slot, h.Gen)) }
-func (s stagedReads) upload(slot stages.SlotID, record []byte) { s.e.reads[slot].upload(record) }
-func (s stagedReads) overdue(o stages.ReadOverdue)             { s.e.rt.Send(stages.ExpertIO, &o) }
-func (s stagedReads) ended(slot stages.SlotID, err error)      { s.e.reads[slot].tell(err) }
-func (s stagedReads) broken(err error)                         { s.e.rt.Break("tier", err) }
+func (s stagedReads) hurry(h stages.Hurry)                     { s.m.pool.Hurry(readTag(h.Slot, h.Gen)) }
+func (s stagedReads) upload(slot stages.SlotID, record []byte) { s.m.reads[slot].upload(record) }
+func (s stagedReads) overdue(o stages.ReadOverdue)             { s.m.cfg.Host.Send(stages.ExpertIO, &o) }
+func (s stagedReads) ended(slot stages.SlotID, err error)      { s.m.reads[slot].tell(err) }
+func (s stagedReads) broken(err error)                         { s.m.cfg.Host.Break("tier", err) }

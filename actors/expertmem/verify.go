@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"errors"
@@ -7,6 +7,16 @@ import (
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
+)
+
+// Verify says whether expert reads are compared with checksums.
+type Verify string
+
+// The choices.
+const (
+	VerifyAuto Verify = "auto" // where the model has checksums of its experts' records
+	VerifyOn   Verify = "on"   // a model without them does not open
+	VerifyOff  Verify = "off"
 )
 
 // checkedReads compares what a source reads with the checksums of the records. It runs on the
@@ -30,27 +40,29 @@ func (c *checkedReads) ReadExpert(layer, expert int, dst []byte) error {
 }
 
 // source returns what the pool reads from.
-func (e *Engine) source(cfg Config) (readpool.Source, error) {
-	src := readpool.Source(e.experts)
-	if cfg.WrapReads != nil {
-		src = cfg.WrapReads(src)
+func (m *Memory) source() (readpool.Source, error) {
+	src := readpool.Source(m.cfg.File)
+	if m.cfg.WrapReads != nil {
+		src = m.cfg.WrapReads(src)
 	}
-	if cfg.VerifyReads == VerifyOff || e.info.ExpertIO == ExpertIOMmap {
+	if m.cfg.Verify == VerifyOff || m.plan.IO == Mmap {
 		return src, nil
 	}
-	switch err := e.experts.LoadSums(); {
+	switch err := m.cfg.File.LoadSums(); {
 	case err == nil:
-	case cfg.VerifyReads == VerifyOn:
+	case m.cfg.Verify == VerifyOn:
 		return nil, err
 	// packed by another program, or before there were checksums
 	case errors.Is(err, fs.ErrNotExist):
-		e.log.Info("expert reads are not verified: the model has no checksums of its records")
+		m.cfg.Log.Info("expert reads are not verified: the model has no checksums of its records")
 		return src, nil
 	default:
-		e.log.Warn("expert reads are not verified", "error", err)
+		m.cfg.Log.Warn("expert reads are not verified", "error", err)
 		return src, nil
 	}
-	e.checked = &checkedReads{Source: src, file: e.experts}
-	e.info.VerifyReads = true
-	return e.checked, nil
+	m.checked = &checkedReads{Source: src, file: m.cfg.File}
+	return m.checked, nil
 }
+
+// Verifies reports whether reads are compared with checksums.
+func (m *Memory) Verifies() bool { return m.checked != nil }

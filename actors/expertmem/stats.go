@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"golang.org/x/sys/unix"
@@ -13,33 +13,33 @@ func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot)
 
 // readOverdue tells expert-IO that a read does not end, and which others wait for that. The pool
 // calls it.
-func (e *Engine) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
-	e.log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
+func (m *Memory) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
+	m.cfg.Log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
 	late := stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err}
-	if st := e.slots.staging; st != nil {
+	if st := m.slots.staging; st != nil {
 		st.tier.step((*tier.Overdue)(&late))
 		return
 	}
-	e.rt.Send(stages.ExpertIO, &late)
+	m.cfg.Host.Send(stages.ExpertIO, &late)
 }
 
-// AddStats adds the figures that only the engine has to those of the stages.
-func (e *experts) AddStats(s *stages.Stats) {
-	p := e.pool.Stats()
+// AddStats adds the figures of reads and memory to those of the stages.
+func (m *Memory) AddStats(s *stages.Stats) {
+	p := m.pool.Stats()
 	s.Reads = stages.ReadStats{
-		Source: string(e.info.ExpertIO), Ended: p.Reads, Speculative: p.Speculative, Hurried: p.Hurried, Bytes: p.Bytes, Failed: p.Errors,
+		Source: string(m.plan.IO), Ended: p.Reads, Speculative: p.Speculative, Hurried: p.Hurried, Bytes: p.Bytes, Failed: p.Errors,
 		Retried: p.Retried, Overdue: p.Overdue, WorkerTime: p.Time, BusyTime: p.Busy, QueuedHigh: p.QueuedHigh, RunningHigh: p.RunningHigh,
-		MajorFaults: majorFaults() - e.faultsAtOpen,
+		MajorFaults: majorFaults() - m.faultsAtOpen,
 	}
-	if e.checked != nil {
-		s.Reads.Corrupt = e.checked.corrupt.Load()
+	if m.checked != nil {
+		s.Reads.Corrupt = m.checked.corrupt.Load()
 	}
-	g := e.governor
+	g := &m.governor
 	s.Memory = stages.MemoryStats{
-		Available: g.available.Load(), SlotsAsked: int(g.asked.Load()), SlotsHeld: e.slots.held(), Shrunk: g.shrunk.Load(), Grown: g.grown.Load(),
+		Available: g.counts.available.Load(), SlotsAsked: int(g.counts.asked.Load()), SlotsHeld: m.slots.held(), Shrunk: g.counts.shrunk.Load(), Grown: g.counts.grown.Load(),
 	}
-	if e.slots.staging != nil {
-		e.slots.staging.add(s)
+	if m.slots.staging != nil {
+		m.slots.staging.add(s)
 	}
 }
 

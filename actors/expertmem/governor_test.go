@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"bytes"
@@ -31,8 +31,8 @@ const mib = 1 << 20
 func governed(most int) (g *governor, mem *fakeMemory, log *bytes.Buffer, sizes *[]int) {
 	mem, log, sizes = &fakeMemory{}, new(bytes.Buffer), new([]int)
 	g = &governor{
-		meter: mem, log: slog.New(slog.NewTextHandler(log, nil)), most: most, least: 8, stride: mib, need: 50 * mib, reserve: 16 * mib,
-		resize: func(n int) { *sizes = append(*sizes, n) },
+		meter: mem, log: slog.New(slog.NewTextHandler(log, nil)), need: 50 * mib, reserve: 16 * mib,
+		bounded: bounded{most: most, least: 8, stride: mib, resize: func(n int) { *sizes = append(*sizes, n) }},
 	}
 	g.slots = most
 	g.held = func() int64 { return int64(g.slots) * mib }
@@ -77,8 +77,8 @@ func TestGovernorShrinksAndGrows(t *testing.T) {
 	if n := len(*sizes); n < growShare-2 || (*sizes)[n-1] != 100 || !slices.IsSorted(*sizes) || (*sizes)[0] != 8+100/growShare {
 		t.Errorf("slots come back as %v, want slowly and all", *sizes)
 	}
-	if g.shrunk.Load() != 2 || g.grown.Load() != int64(len(*sizes)) || g.asked.Load() != 100 {
-		t.Errorf("counted %d shrinks, %d grows and %d slots", g.shrunk.Load(), g.grown.Load(), g.asked.Load())
+	if g.counts.shrunk.Load() != 2 || g.counts.grown.Load() != int64(len(*sizes)) || g.counts.asked.Load() != 100 {
+		t.Errorf("counted %d shrinks, %d grows and %d slots", g.counts.shrunk.Load(), g.counts.grown.Load(), g.counts.asked.Load())
 	}
 }
 

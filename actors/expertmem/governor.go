@@ -1,16 +1,13 @@
-package actors
+package expertmem
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
-	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // How the governor weighs what it sees.
@@ -23,8 +20,8 @@ const (
 	slack       = 0.1 // of a reserve may be missing before slots go
 )
 
-// memoryMeter measures available memory; see sysmem.Monitor.
-type memoryMeter interface {
+// Meter measures available memory; see sysmem.Monitor.
+type Meter interface {
 	Read() (sysmem.Info, error)
 	Close()
 }
@@ -35,35 +32,37 @@ type memoryMeter interface {
 // buffered reads fill the process's own memory. Mapped experts are dropped by the kernel itself, so
 // for them the governor only warns.
 type governor struct {
-	meter  memoryMeter
-	held   func() int64    // bytes of memory that slots take up
-	resize func(slots int) // asks for another number of slots
-	log    *slog.Logger
+	bounded
+	meter Meter
+	log   *slog.Logger
 
-	most, least int   // slots; most is 0 for mapped experts
-	stride      int64 // bytes of a slot
 	// bytes that the page cache must hold: mapped weights and mapped experts
 	need    int64
 	reserve int64
 
-	slots   int   // that memory allows; a caller may have fewer, see stages.ResizeSlots
-	extra   int64 // reserve that pressure has added
-	calm    int   // ticks since the last shortage
-	stalled time.Duration
-	known   bool // stalled is of an earlier tick
-	told    bool // has warned that memory is short and nothing can be given up
-	blind   bool // has warned that memory cannot be measured
+	slots int   // that memory allows; a caller may have fewer, see number.go
+	extra int64 // reserve that pressure has added
+	calm  int   // ticks since the last shortage
+	seen
 
 	stop chan struct{}
 	done sync.WaitGroup
 
-	available, asked, shrunk, grown atomic.Int64 // for Stats
+	counts struct{ available, asked, shrunk, grown atomic.Int64 } // for Stats
+}
+
+// seen is what a governor remembers of what it has measured and said.
+type seen struct {
+	stalled time.Duration
+	known   bool // stalled is of an earlier tick
+	told    bool // has warned that memory is short and nothing can be given up
+	blind   bool // has warned that memory cannot be measured
 }
 
 // start watches memory until close.
 func (g *governor) start(every time.Duration) {
 	g.slots = g.most
-	g.asked.Store(int64(g.slots))
+	g.counts.asked.Store(int64(g.slots))
 	g.stop = make(chan struct{})
 	g.done.Go(func() {
 		t := time.NewTicker(every)
@@ -99,7 +98,7 @@ func (g *governor) tick(every time.Duration) {
 		}
 		return
 	}
-	g.available.Store(now.Available)
+	g.counts.available.Store(now.Available)
 	spare := now.Available - g.need
 	pressed := g.pressed(now, every)
 	if pressed && spare < 2*g.reserve {
@@ -118,14 +117,14 @@ func (g *governor) tick(every time.Duration) {
 	switch {
 	case missing > 0 && float64(missing) > slack*float64(g.reserve):
 		g.set(want, now, pressed, slog.LevelWarn, "expert slots are given up, memory is short")
-		g.shrunk.Add(1)
+		g.counts.shrunk.Add(1)
 		g.calm = 0
 	case pressed || want < g.slots+step:
 		g.calm = 0
 	case g.slots < g.most:
 		if g.calm++; g.calm > calmTicks {
 			g.set(g.slots+step, now, pressed, slog.LevelInfo, "expert slots come back")
-			g.grown.Add(1)
+			g.counts.grown.Add(1)
 		}
 	}
 	g.tell(want == g.least && room < int64(g.least)*g.stride, now)
@@ -142,7 +141,7 @@ func (g *governor) pressed(now sysmem.Info, every time.Duration) bool {
 func (g *governor) set(slots int, now sysmem.Info, pressed bool, level slog.Level, why string) {
 	g.log.Log(context.Background(), level, why, "from", g.slots, "to", slots, "most", g.most, "available_bytes", now.Available, "pressure", pressed)
 	g.slots = slots
-	g.asked.Store(int64(slots))
+	g.counts.asked.Store(int64(slots))
 	g.resize(slots)
 }
 
@@ -157,53 +156,4 @@ func (g *governor) tell(short bool, now sysmem.Info) {
 		g.log.Warn("memory is short: no more expert slots can be given up", "slots", g.slots, "available_bytes", now.Available, "needed_bytes", g.need)
 	}
 	g.told = short
-}
-
-// openMonitor opens the meter that the governor will use, and measures once.
-func (e *Engine) openMonitor(cfg Config) (sysmem.Info, error) {
-	meter := cfg.memory
-	if meter == nil {
-		m, err := sysmem.NewMonitor()
-		if err != nil {
-			return sysmem.Info{}, fmt.Errorf("actors: %w", err)
-		}
-		meter = m
-	}
-	e.governor = &governor{meter: meter, log: cfg.Logger}
-	mem, err := meter.Read()
-	if err != nil {
-		return mem, fmt.Errorf("actors: %w", err)
-	}
-	return mem, nil
-}
-
-// govern starts the governor of an engine whose stages run. If the device has memory of its own, it
-// governs the experts in the host's memory; if all experts are on such a device it has nothing to
-// do.
-func (e *Engine) govern(cfg Config) {
-	g, i := e.governor, &e.info
-	_, own := cfg.Device.(gpu.Discrete)
-	switch {
-	case own && e.slots.staging == nil:
-		return
-	case own:
-		h := e.slots.staging.tier
-		g.reserve, g.most, g.least, g.stride = i.HostReserve, i.HostSlots, h.perBlock, int64(h.stride)
-		g.held, g.resize = h.heldBytes, h.resize
-	case i.ExpertIO == ExpertIOMmap:
-		g.need, g.reserve = int64(e.dispatch.MappedBytes())+i.ExpertBytes, i.Reserve
-	default:
-		g.need, g.reserve = int64(e.dispatch.MappedBytes()), i.Reserve
-		g.most, g.least, g.stride = i.Slots, i.WaveSlots, int64(i.stride())
-		g.held = e.slots.held
-		g.resize = func(slots int) {
-			// nobody waits for the answer
-			e.rt.Send(stages.ExpertIO, &stages.ResizeSlots{Slots: slots, Memory: true, Caller: make(chan stages.Message, 1)})
-		}
-	}
-	every := cfg.memoryEvery
-	if every == 0 {
-		every = governEvery
-	}
-	g.start(every)
 }

@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func newHostTier(dev gpu.Discrete, cfg tier.Config, stride, bytes int, user tier
 func (h *hostTier) pin(records int) (gpu.Buffer, error) {
 	buf, err := h.dev.NewPinned(records * h.stride)
 	if err != nil {
-		return nil, fmt.Errorf("actors: %d experts of %d bytes in the host's memory: %w", records, h.bytes, err)
+		return nil, fmt.Errorf("expertmem: %d experts of %d bytes in the host's memory: %w", records, h.bytes, err)
 	}
 	return buf, nil
 }

@@ -1,4 +1,4 @@
-package actors
+package expertmem
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// slotAlign is the alignment of slots: a page, so that no two slots share one and direct reads are
+// SlotAlign is the alignment of slots: a page, so that no two slots share one and direct reads are
 // possible.
-const slotAlign = expertfile.DirectAlign
+const SlotAlign = expertfile.DirectAlign
 
 // slotMemory is the memory of slots: either memory that reads fill, or the mapped packed files.
 type slotMemory struct {
@@ -33,15 +33,15 @@ type slotMemory struct {
 
 // newSlots makes n empty slots.
 func newSlots(dev gpu.Device, n, stride, expertBytes int) (*slotMemory, error) {
-	buf, err := dev.NewBuffer(n*stride + slotAlign) // small buffers begin anywhere
+	buf, err := dev.NewBuffer(n*stride + SlotAlign) // small buffers begin anywhere
 	if err != nil {
-		return nil, fmt.Errorf("actors: %d expert slots of %d bytes: %w", n, stride, err)
+		return nil, fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", n, stride, err)
 	}
 	if buf.Bytes() == nil {
 		buf.Release()
-		return nil, fmt.Errorf("actors: device %s has no memory that expert reads can fill", dev.Name())
+		return nil, fmt.Errorf("expertmem: device %s has no memory that expert reads can fill", dev.Name())
 	}
-	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % slotAlign)
+	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % SlotAlign)
 	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
 }
 
@@ -56,7 +56,7 @@ func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, erro
 		}
 		if err != nil {
 			s.release()
-			return nil, fmt.Errorf("actors: mapping experts of layer %d: %w", layer, err)
+			return nil, fmt.Errorf("expertmem: mapping experts of layer %d: %w", layer, err)
 		}
 	}
 	return s, nil
@@ -98,4 +98,20 @@ func (s *slotMemory) discard(id stages.SlotID) error {
 	v := s.View(id)
 	s.noteFilled(id, false)
 	return sysmem.Discard(v.Buf.Bytes()[v.Offset : v.Offset+s.stride])
+}
+
+// release gives the slots' memory back.
+func (s *slotMemory) release() (err error) {
+	if s.staging != nil {
+		err = s.staging.close()
+		if s.staging.tier != nil {
+			s.staging.tier.close()
+		}
+	}
+	for _, b := range s.buffers {
+		if b != nil {
+			b.Release()
+		}
+	}
+	return err
 }

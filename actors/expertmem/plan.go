@@ -1,0 +1,194 @@
+package expertmem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/moeflux/moeflux-actor/io/readpool"
+)
+
+// IO says how experts come into memory.
+type IO string
+
+// The ways.
+const (
+	Auto     IO = "auto"     // whichever of the others suits
+	Mmap     IO = "mmap"     // mapped files, or copies that a device made when it was opened
+	Direct   IO = "direct"   // slots, filled past the page cache
+	Buffered IO = "buffered" // slots, filled through the page cache
+)
+
+// directWorkers is how many reads past the page cache run at once. One or two are enough to keep
+// the measured disks busy; more only wait (docs/experiments.md).
+const directWorkers = 4
+
+// MapBytes is the largest size of all experts at which they are mapped and not read into slots,
+// provided that they fit in memory. A mapping costs nothing at the start and is shared with other
+// engines through the page cache. That counts for a small model, which decodes thousands of tokens
+// a second and is used briefly; if its pages must come from the disk, that takes a few seconds. For
+// a larger model it would take long, since page faults reach a tenth of the speed of direct reads.
+// Such a model gets memory of the engine's own, in large pages, which the device reads a tenth
+// faster and which the system does not take back while the engine is idle (docs/experiments.md).
+const MapBytes = 1 << 30
+
+// The reserve is memory that the engine leaves alone: for its heap and scratch, for other programs,
+// and for what the governor cannot react to in time. It is a sixteenth of what is available, but at
+// least LeastReserve, unless hardly more than that is there.
+const (
+	reserveShare = 16
+	LeastReserve = 256 << 20
+)
+
+// ReserveOf returns the part of available memory that is left alone.
+func ReserveOf(available int64) int64 {
+	return min(max(available/reserveShare, LeastReserve), available/4)
+}
+
+// Shape is the experts of a model.
+type Shape struct {
+	RecordBytes int // of one expert
+	Experts     int // of a layer
+	Layers      int // of the model
+	MoELayers   int // that have experts
+	TopK        int // experts of a token in a layer
+}
+
+// All returns the number of experts in the model.
+func (s Shape) All() int { return s.MoELayers * s.Experts }
+
+// Stride returns the bytes from slot to slot.
+func (s Shape) Stride() int { return (s.RecordBytes + SlotAlign - 1) / SlotAlign * SlotAlign }
+
+// Wishes is what a caller asks of the experts' memory. The zero value asks nothing.
+type Wishes struct {
+	IO        IO    // "" means Auto
+	MustFit   bool  // all experts must be in memory from the beginning
+	Bytes     int64 // the most for slots; 0: what is left
+	HostBytes int64 // the most of the host's memory; 0: what is left
+	Workers   int   // parallel reads; 0: as many as suit
+	WaveSlots int   // experts of one submission; 0: 64 or fewer
+}
+
+// Room is the memory that a plan has to do with.
+type Room struct {
+	Left int64 // bytes that are left for slots
+	// bytes of the host's memory that are available, if the device has memory of its own; otherwise
+	// 0
+	Host int64
+	// Least says whether bytes for slots can be had although less is left.
+	Least  func(bytes int64) error
+	Direct func() error // makes reads bypass the page cache, or says why they cannot
+}
+
+// Plan is how experts come into memory, and how many have room there.
+type Plan struct {
+	IO          IO // not Auto
+	Slots       int
+	WaveSlots   int
+	HostSlots   int   // the most experts in the host's memory, if slots are a device's own
+	HostReserve int64 // bytes of the host's memory that stay free then
+	Workers     int   // parallel reads
+	SlotBytes   int   // of one record
+	Stride      int   // bytes from slot to slot
+	Bytes       int64 // of all records
+	All         bool  // every expert has a slot
+}
+
+// MakePlan chooses how experts are read, the number of slots, and the size of waves.
+func MakePlan(s Shape, w Wishes, r Room, log *slog.Logger) (Plan, error) {
+	p := Plan{SlotBytes: s.RecordBytes, Stride: s.Stride(), Bytes: int64(s.RecordBytes) * int64(s.All())}
+	budget := cmp.Or(w.Bytes, r.Left)
+	direct := sync.OnceValue(r.Direct)
+	if err := p.chooseIO(s, w, r, budget, direct); err != nil {
+		return Plan{}, err
+	}
+	p.WaveSlots = min(cmp.Or(w.WaveSlots, 64), s.Experts)
+	if p.IO == Mmap {
+		p.Workers, p.Slots, p.All = cmp.Or(w.Workers, readpool.DefaultWorkers), s.Layers*s.Experts, true
+		return p, nil
+	}
+	if err := p.chooseSlots(s, w, r, budget); err != nil {
+		return Plan{}, err
+	}
+	p.chooseReads(w, direct, log)
+	return p, p.chooseHost(s, w, r)
+}
+
+// chooseIO chooses between a mapping and slots.
+func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() error) error {
+	if p.IO = w.IO; p.IO != "" && p.IO != Auto {
+		return nil
+	}
+	p.IO = Direct
+	need := int64(s.All()) * int64(p.Stride)
+	fits := need <= budget
+	if w.MustFit {
+		if !fits {
+			return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
+		}
+		p.IO = Mmap
+	}
+	// a device with memory of its own loads all at Open
+	if fits && (p.Bytes <= MapBytes || r.Host > 0 || direct() != nil) {
+		p.IO = Mmap
+	}
+	return nil
+}
+
+// chooseSlots chooses the number of slots.
+func (p *Plan) chooseSlots(s Shape, w Wishes, r Room, budget int64) error {
+	stride := int64(p.Stride)
+	if least := int64(2*s.TopK) * stride; w.Bytes == 0 && budget < least {
+		if err := r.Least(least); err != nil {
+			return err
+		}
+		budget = least
+	}
+	p.Slots = int(min(budget/stride, int64(s.All())))
+	p.All = p.Slots == s.All()
+	if p.Slots == 0 {
+		return fmt.Errorf("expertmem: %d bytes for experts do not hold one of %d bytes; raise Config.ExpertMemory", budget, stride)
+	}
+	if w.WaveSlots == 0 { // half of the slots, so that one wave is read while another computes
+		p.WaveSlots = min(p.WaveSlots, max(1, p.Slots/2))
+	}
+	if p.Slots < p.WaveSlots {
+		return fmt.Errorf("expertmem: %d bytes for experts hold %d of them, and a wave has %d; raise Config.ExpertMemory", budget, p.Slots, p.WaveSlots)
+	}
+	return nil
+}
+
+// chooseHost chooses how many experts the host's memory may hold for a device with its own memory.
+func (p *Plan) chooseHost(s Shape, w Wishes, r Room) error {
+	if r.Host == 0 {
+		return nil
+	}
+	p.HostReserve = ReserveOf(r.Host)
+	budget := cmp.Or(w.HostBytes, r.Host-p.HostReserve)
+	p.HostSlots = int(min(budget/int64(p.Stride), int64(s.All())))
+	if p.HostSlots < s.TopK {
+		return fmt.Errorf("expertmem: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise Config.HostMemory, or free some", budget, p.HostSlots, p.Stride, s.TopK)
+	}
+	return nil
+}
+
+// chooseReads chooses between direct and buffered reads. It warns if direct reads were asked for
+// and are not possible.
+func (p *Plan) chooseReads(w Wishes, direct func() error, log *slog.Logger) {
+	workers := readpool.DefaultWorkers
+	if p.IO == Direct {
+		workers = directWorkers
+		if err := direct(); err != nil {
+			level := slog.LevelInfo
+			if w.IO == Direct {
+				level = slog.LevelWarn
+			}
+			log.Log(context.Background(), level, "experts are read through the page cache", "why", err)
+			p.IO, workers = Buffered, readpool.DefaultWorkers
+		}
+	}
+	p.Workers = cmp.Or(w.Workers, workers)
+}
