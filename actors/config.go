@@ -75,6 +75,9 @@ const (
 
 // Config sizes an engine. Only Model and Device must be set; the zero value of every other field is
 // ready for use. None of the fields from RingDepth to StepsInFlight changes a result by a bit.
+//
+// It has many fields because it is flat: each is one setting, which stands alone, is named in
+// errors, and is one flag of the command. Structs within it would add names and no order.
 type Config struct {
 	// Model is the packed model directory.
 	Model string
@@ -178,8 +181,6 @@ type Config struct {
 	Tracer trace.TracerProvider
 	// Logger gets what an operator should know. nil means silence.
 	Logger *slog.Logger
-	// WrapReads, if set, wraps the source of expert reads; tests inject faults with it.
-	WrapReads func(readpool.Source) readpool.Source
 
 	memory      expertmem.Meter // nil means the system's
 	memoryEvery time.Duration   // how often the governor looks; 0 means once a second
@@ -187,6 +188,8 @@ type Config struct {
 	spanPatience time.Duration
 	ringRecords  int      // of each stage, see tracing.NewRing
 	wrapCore     wrapCore // nil means the stages as they are; tests break them with it
+	// nil means the files as they are; tests break reads with it
+	wrapReads func(readpool.Source) readpool.Source
 }
 
 // wrapCore puts something before a stage.

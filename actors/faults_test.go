@@ -35,10 +35,10 @@ func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actor
 	if cfg.ExpertMemory == 0 {
 		cfg.ExpertMemory = 31 * 24576
 	}
-	cfg.WrapReads = func(src readpool.Source) readpool.Source {
+	cfg = actors.WithReads(cfg, func(src readpool.Source) readpool.Source {
 		*faulty = readpool.NewFaulty(src, faults...)
 		return *faulty
-	}
+	})
 	return open(t, cfg), faulty
 }
 
@@ -251,12 +251,11 @@ func mappings(t *testing.T) string {
 func TestBrokenEngine(t *testing.T) {
 	system := silentSystem(t)
 	release := make(chan struct{})
-	e, err := actors.Spawn(context.Background(), system, actors.Config{
+	e, err := actors.Spawn(context.Background(), system, actors.WithReads(actors.Config{
 		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOBuffered,
-		WrapReads: func(src readpool.Source) readpool.Source {
-			return readpool.NewFaulty(src, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
-		},
-	})
+	}, func(src readpool.Source) readpool.Source {
+		return readpool.NewFaulty(src, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,13 +76,12 @@ func TestForgetExpertsMapped(t *testing.T) {
 func TestForgetExpertsWaits(t *testing.T) {
 	release := make(chan struct{})
 	var faulty *readpool.Faulty
-	e := open(t, actors.Config{
+	e := open(t, actors.WithReads(actors.Config{
 		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered,
-		WrapReads: func(src readpool.Source) readpool.Source {
-			faulty = readpool.NewFaulty(src, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
-			return faulty
-		},
-	})
+	}, func(src readpool.Source) readpool.Source {
+		faulty = readpool.NewFaulty(src, readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release})
+		return faulty
+	}))
 	for faulty.Reads() == 0 {
 		time.Sleep(time.Millisecond)
 	}

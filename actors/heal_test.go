@@ -36,10 +36,9 @@ func TestHeal(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3MoEQ4} {
 		src := new(breakable)
-		e := open(t, actors.Config{
+		e := open(t, actors.WithReads(actors.Config{
 			Model: fixtures.Packed(t, name, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 15,
-			WrapReads: func(s readpool.Source) readpool.Source { src.Source = s; return src },
-		})
+		}, func(s readpool.Source) readpool.Source { src.Source = s; return src }))
 		text, vocab := prompt(1, 30, e.Model().VocabSize), int32(e.Model().VocabSize)
 		want := eval(t, sequence(t, e), append(slices.Clone(text), 5)...)
 		for what, heal := range map[string]func(*actors.Sequence, []byte) error{

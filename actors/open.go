@@ -134,7 +134,7 @@ func (e *Engine) settle(cfg Config) error {
 	var err error
 	if e.memory, err = expertmem.New(expertmem.Config{
 		Device: cfg.Device, File: e.experts, Layers: len(e.model.Layers), Host: e.rt, Log: cfg.Logger, ReadTimeout: cfg.ReadTimeout,
-		Verify: cfg.VerifyReads, WrapReads: cfg.WrapReads,
+		Verify: cfg.VerifyReads, WrapReads: cfg.wrapReads,
 	}, cfg.memory); err != nil {
 		return err
 	}

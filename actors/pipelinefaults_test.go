@@ -81,10 +81,10 @@ func readFault(f readpool.Fault, quiet bool) fault {
 	return fault{
 		kind: kind, quiet: quiet, hit: func() bool { return faulty.Reads() >= f.Read },
 		put: func(c *actors.Config) {
-			c.WrapReads = func(src readpool.Source) readpool.Source {
+			*c = actors.WithReads(*c, func(src readpool.Source) readpool.Source {
 				faulty = readpool.NewFaulty(src, f)
 				return faulty
-			}
+			})
 		},
 	}
 }

@@ -20,7 +20,8 @@ const pageRows = 64
 // checkpointShare.
 const checkpointShare = 16
 
-// Info is the settings that an engine uses, after defaults and limits.
+// Info is the settings that an engine uses, after defaults and limits. It is flat like Config,
+// whose fields it answers, and because it is written to reports and logs as it is.
 type Info struct {
 	Name     string     // the model directory's, without its path
 	Arch     model.Arch // the model's

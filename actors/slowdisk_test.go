@@ -48,13 +48,12 @@ func BenchmarkSlowDisk(b *testing.B) {
 func benchmarkSlowDisk(b *testing.B, dir string, percent int64, bytesPerSecond float64) {
 	all := open(b, actors.Config{Model: dir, Device: device(b, 0), ExpertIO: actors.ExpertIOMmap}).Info().ExpertBytes
 	disk := &slowDisk{bytesPerSecond: bytesPerSecond}
-	e := open(b, actors.Config{
+	e := open(b, actors.WithReads(actors.Config{
 		Model: dir, Device: device(b, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: all * percent / 100, Prefetch: actors.PrefetchOff,
-		WrapReads: func(src readpool.Source) readpool.Source {
-			disk.Source = src
-			return disk
-		},
-	})
+	}, func(src readpool.Source) readpool.Source {
+		disk.Source = src
+		return disk
+	}))
 	d := newDecoder(b, e)
 	before, busy, began := figures(b, e), disk.busy, time.Now()
 	for b.Loop() {

@@ -26,7 +26,7 @@ func TestTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var disk silentDisk
-		e := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * int64(stride(t, dir)), Prefetch: actors.PrefetchOff, WrapReads: disk.wrap})
+		e := open(t, actors.WithReads(actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * int64(stride(t, dir)), Prefetch: actors.PrefetchOff}, disk.wrap))
 		s := sequence(t, e)
 		first := eval(t, s, readText...)
 		disk.silence()
@@ -79,7 +79,7 @@ func TestCancelInCompany(t *testing.T) {
 		}
 		layer, expert := only(t, [2]*actors.Evaluated{rows[2], rows[0]}, clean.Info().TopK)
 		disk := &stalledExpert{layer: layer, expert: expert, gate: make(chan struct{}), release: make(chan struct{}), waiting: make(chan struct{})}
-		e := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, StepsInFlight: 1, Prefetch: actors.PrefetchOff, WrapReads: disk.wrap})
+		e := open(t, actors.WithReads(actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, StepsInFlight: 1, Prefetch: actors.PrefetchOff}, disk.wrap))
 		first, hasty, patient := sequence(t, e), sequence(t, e), sequence(t, e)
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
@@ -177,7 +177,7 @@ func TestSpared(t *testing.T) {
 	}
 	layer, expert := only(t, want, clean.Info().TopK)
 	broken := &brokenExpert{layer: layer, expert: expert, both: make(chan struct{})}
-	e := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, StepsInFlight: 1, Prefetch: actors.PrefetchOff, WrapReads: broken.wrap})
+	e := open(t, actors.WithReads(actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, StepsInFlight: 1, Prefetch: actors.PrefetchOff}, broken.wrap))
 	warm, victim, other := sequence(t, e), sequence(t, e), sequence(t, e)
 	var wg sync.WaitGroup
 	var errs [2]error

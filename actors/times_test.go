@@ -25,10 +25,9 @@ func (s slowSource) ReadExpert(layer, expert int, dst []byte) error {
 // and no time is counted twice.
 func TestTimes(t *testing.T) {
 	const slow = 2 * time.Millisecond
-	e := open(t, actors.Config{
-		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 64 << 10, Prefetch: actors.PrefetchOff,
-		ReadWorkers: 1, WrapReads: func(s readpool.Source) readpool.Source { return slowSource{s, slow} },
-	})
+	e := open(t, actors.WithReads(actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 64 << 10, Prefetch: actors.PrefetchOff, ReadWorkers: 1,
+	}, func(s readpool.Source) readpool.Source { return slowSource{s, slow} }))
 	began := time.Now()
 	if _, err := greedy(sequence(t, e), []int32{1, 2, 3}, 8); err != nil {
 		t.Fatal(err)

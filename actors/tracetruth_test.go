@@ -173,7 +173,7 @@ func TestTraceIsTrue(t *testing.T) {
 		{"slots short", actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 4 * slot, WaveSlots: 2, Prefetch: actors.PrefetchOff}, false},
 		{"slots short, prefetch", actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 8 * slot, WaveSlots: 2, RingDepth: 3}, false},
 		{"half of the slots, prefetch", actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 40 * slot, WaveSlots: 4}, false},
-		{"slow disk", actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 8 * slot, WaveSlots: 4, WrapReads: slow}, true},
+		{"slow disk", actors.WithReads(actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 8 * slot, WaveSlots: 4}, slow), true},
 		{"mapped", actors.Config{ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff}, false},
 		{"resident", actors.Config{ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn}, false},
 	} {
