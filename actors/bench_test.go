@@ -89,7 +89,7 @@ func BenchmarkFirstToken(b *testing.B) {
 			b.Fatal(err)
 		}
 		eval(b, s, ref.Greedy[0].PromptIDs...)
-		if err := e.Close(); err != nil {
+		if err := e.Close(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 		if err := dev.Close(); err != nil {

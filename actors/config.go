@@ -184,10 +184,8 @@ type Config struct {
 
 	memory      expertmem.Meter // nil means the system's
 	memoryEvery time.Duration   // how often the governor looks; 0 means once a second
-	// how long Close waits for span processors; 0 means exporterPatience
-	spanPatience time.Duration
-	ringRecords  int      // of each stage, see tracing.NewRing
-	wrapCore     wrapCore // nil means the stages as they are; tests break them with it
+	ringRecords int             // of each stage, see tracing.NewRing
+	wrapCore    wrapCore        // nil means the stages as they are; tests break them with it
 	// nil means the files as they are; tests break reads with it
 	wrapReads func(readpool.Source) readpool.Source
 }

@@ -39,10 +39,11 @@
 //
 // # Where to look
 //
-//	engine.go    Engine, closing
+//	engine.go    Engine; close.go how it ends
 //	open.go      files, cores and actors of an engine, in order; plan.go stops before memory is taken
 //	config.go    what a caller may set; settings.go and memory.go make Info of it
-//	sequence.go  evaluation; history.go, state.go and generate.go what else a Sequence does
+//	sequence.go  Sequence; evaluate.go, history.go, state.go and generate.go what it does
+//	patience.go  calls that return though a file, a reader or a writer hangs
 //	profile.go   counts of use that outlast a run
 //
 // # Adding a message

@@ -3,11 +3,8 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -49,11 +46,8 @@ type Engine struct {
 	lastSeq     atomic.Uint64
 	lastRequest atomic.Uint64
 
-	exchanging  sync.RWMutex // read-locked while a caller reads or fills a state
 	fingerprint func() (profile.Fingerprint, error)
-
-	closing  sync.Once
-	closeErr error
+	end         ending
 
 	last atomic.Pointer[Stats] // what Stats returns after Close
 }
@@ -67,39 +61,6 @@ func (e *Engine) Info() Info { return e.info }
 // PID returns the sequencer's address, for callers who would rather send messages:
 // *stages.EvalChunk and every other message that callers send, as requests or with a PID as Caller.
 func (e *Engine) PID() *actor.PID { return e.rt.PID() }
-
-// cancelPatience is how long a cancelled call waits for the end of its chunk. A step that is shared
-// with others, or is in its last layer, ends within that time and leaves the sequence unharmed. It
-// takes longer only if a disk does not answer.
-const cancelPatience = time.Second
-
-// waitOrCancel is wait for an EvalChunk. When ctx ends it cancels the chunk and goes on waiting:
-// the answer says where the sequence stands.
-func (e *Engine) waitOrCancel(ctx context.Context, reply chan stages.Message, seq stages.SeqID, request uint64) (stages.Message, error) {
-	select {
-	case a := <-reply:
-		return a, nil
-	case <-e.rt.Broken():
-		return nil, e.rt.Reason()
-	case <-e.rt.Gone():
-		return nil, stages.ErrClosed
-	case <-ctx.Done():
-	}
-	cause := fmt.Errorf("evaluation cancelled: %w", context.Cause(ctx))
-	// wait tells of an engine that is closed
-	_ = e.rt.Post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause})
-	late := time.NewTimer(cancelPatience)
-	defer late.Stop()
-	select {
-	case a := <-reply:
-		return a, nil
-	case <-late.C:
-		_ = e.rt.Post(&stages.CancelEval{Seq: seq, Request: request, Cause: cause, Now: true})
-	case <-e.rt.Broken(): // wait tells
-	case <-e.rt.Gone():
-	}
-	return e.rt.Wait(reply)
-}
 
 // NewSequence makes an empty sequence, which must be closed. When ctx ends first there is none.
 func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.newSequence(ctx, 0) }
@@ -141,8 +102,8 @@ func (e *Engine) ForgetExperts(ctx context.Context) error {
 }
 
 // Stats returns the present figures. Stats.Since gives the difference of two. After Close it
-// returns the last figures together with stages.ErrClosed; there are none if a stage failed in a
-// way that left its figures unusable.
+// returns the last figures together with stages.ErrClosed; there are none as long as not everything
+// is freed, or if a stage failed in a way that left its figures unusable.
 func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.CollectStats{Stats: new(Stats), Caller: to} }, nil)
 	switch {
@@ -156,44 +117,8 @@ func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	return nil, err
 }
 
-// Close ends the engine. It takes no new work, ends running chunks with ErrClosed between two
-// layers, waits for reads and the device, and then frees all memory, mappings and files. It returns
-// when nothing is left, and may be called again. If the exporter of spans does not take the last
-// ones within five seconds, Close logs that and leaves them behind, with the goroutine that waits
-// for the exporter. If the engine had stopped by itself, the error says why; otherwise it is the
-// first error of freeing something.
-func (e *Engine) Close() error {
-	e.closing.Do(func() { e.closeErr = e.shutDown() })
-	return e.closeErr
-}
-
-func (e *Engine) shutDown() error {
-	e.rt.Close()
-	defer e.rt.SetGone()
-	reply := make(chan stages.Message, 1)
-	e.rt.Send(stages.Sequencer, &stages.Drain{Caller: reply})
-	var err error
-	select {
-	case <-reply:
-	case <-e.rt.Broken():
-	}
-	select {
-	case <-e.rt.Broken(): // even if the sequencer has still answered
-		err = e.rt.Reason()
-	default:
-		e.saveProfile()
-	}
-	// waits for callers that read or fill states; new ones find the engine closed
-	e.exchanging.Lock()
-	defer e.exchanging.Unlock()
-	if rerr := e.release(); err == nil {
-		err = rerr
-	}
-	return err
-}
-
 // release frees whatever has been opened, each thing after its users: reads, device, actors,
-// buffers, mappings, files.
+// buffers, mappings, files. Spans come last: who exports them holds nothing of the engine's.
 func (e *Engine) release() error {
 	var first error
 	keep := func(err error) {
@@ -207,12 +132,15 @@ func (e *Engine) release() error {
 	if e.rt != nil {
 		e.rt.StopIfBroken()
 	}
+	e.waitsFor(endingReads)
 	if e.memory != nil {
 		keep(e.memory.StopReading())
 	}
+	e.waitsFor(endingQueue)
 	if e.queue != nil {
 		keep(e.queue.Close())
 	}
+	e.waitsFor(freeing)
 	if e.rt != nil {
 		e.rt.Stop()
 		e.last.Store(e.rt.LastStats())
@@ -223,6 +151,7 @@ func (e *Engine) release() error {
 	if e.memory != nil {
 		keep(e.memory.Release())
 	}
+	e.waitsFor(endingFiles)
 	if e.experts != nil {
 		keep(e.experts.Close())
 	}
@@ -232,5 +161,19 @@ func (e *Engine) release() error {
 	if e.ownSystem != nil {
 		e.ownSystem.Shutdown()
 	}
+	e.waitsFor(endingSpans)
+	if e.rt != nil {
+		e.endSpans()
+	}
 	return first
+}
+
+// endSpans returns when all spans are made. The last figures have their number then.
+func (e *Engine) endSpans() {
+	last := e.last.Load()
+	if last != nil {
+		last = last.Since(nil)
+	}
+	e.rt.EndSpans(last)
+	e.last.Store(last)
 }

@@ -96,7 +96,7 @@ func sameConversation(cfg actors.Config, first, second []int32, want [][]float32
 	if err != nil {
 		return err
 	}
-	defer e.Close()
+	defer e.Close(context.Background())
 	var wg sync.WaitGroup
 	var other error
 	stop := make(chan struct{})
@@ -127,7 +127,7 @@ func sameConversation(cfg actors.Config, first, second []int32, want [][]float32
 			return fmt.Errorf("logits %d differ", i)
 		}
 	}
-	return e.Close()
+	return e.Close(context.Background())
 }
 
 // comeAndGo changes the number of slots all the time until stop is closed.

@@ -33,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer engine.Close()
+	defer engine.Close(context.Background())
 
 	seq, err := engine.NewSequence(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func ExampleSequence_Save() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer engine.Close()
+	defer engine.Close(context.Background())
 
 	text := []int32{5, 6, 7, 8}
 	seq, err := engine.NewSequence(ctx)

@@ -1,8 +1,7 @@
 package actors
 
 import (
-	"time"
-
+	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -16,8 +15,14 @@ func WithReads(cfg Config, wrap func(readpool.Source) readpool.Source) Config {
 	return cfg
 }
 
-// SetSpanPatience sets how long Close waits for span processors.
-func SetSpanPatience(cfg *Config, d time.Duration) { cfg.spanPatience = d }
-
 // SetRingRecords sets the fixed capacity of the stages' rings of records; 0 is the usual one.
 func SetRingRecords(cfg *Config, n int) { cfg.ringRecords = n }
+
+// BeforeFingerprint makes an engine call f before it reads files for its fingerprint.
+func BeforeFingerprint(e *Engine, f func()) {
+	of := e.fingerprint
+	e.fingerprint = func() (profile.Fingerprint, error) {
+		f()
+		return of()
+	}
+}

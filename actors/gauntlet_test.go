@@ -229,7 +229,7 @@ func (g *gauntlet) closed(e *actors.Engine, seqs []*actors.Sequence, f fault) {
 	if err == nil && st.PagesUsed != 0 {
 		g.t.Errorf("%s: all is closed, %d pages are used", f.kind, st.PagesUsed)
 	}
-	errs = append(errs, e.Close())
+	errs = append(errs, e.Close(context.Background()))
 	switch err := errors.Join(errs...); {
 	case isBroken(err) && f.hit(): // it came now
 		g.noticed[f.kind]++
@@ -249,7 +249,7 @@ func (g *gauntlet) buried(e *actors.Engine, seqs []*actors.Sequence, f fault) {
 	if _, err := e.NewSequence(context.Background()); !isBroken(err) {
 		g.t.Errorf("%s: a sequence of a broken engine: %v", f.kind, err)
 	}
-	if err := e.Close(); !isBroken(err) {
+	if err := e.Close(context.Background()); !isBroken(err) {
 		g.t.Errorf("%s: closing a broken engine: %v", f.kind, err)
 	}
 }

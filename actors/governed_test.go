@@ -51,7 +51,7 @@ func TestLimitLowered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	defer e.Close(context.Background())
 	s, err := e.NewSequence(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func open(tb testing.TB, cfg actors.Config) *actors.Engine {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := e.Close(); err != nil {
+		if err := e.Close(context.Background()); err != nil {
 			tb.Errorf("closing the engine: %v", err)
 		}
 	})

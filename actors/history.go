@@ -12,10 +12,15 @@ import (
 // before the answer comes, what was asked is done all the same and noted when it is done; until
 // then the sequence is busy, unless it was only to be kept, forgotten or described.
 func (s *Sequence) change(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.SequenceDone, error) {
-	if s.isClosed() {
+	if s.isClosed() || s.e.rt.Closed() {
 		return nil, stages.ErrClosed
 	}
-	a, err := s.e.rt.Request(ctx, message, func(a stages.Message) {
+	return s.changeOn(ctx, message)
+}
+
+// changeOn is change within a call under way, which goes on while the engine is being closed.
+func (s *Sequence) changeOn(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.SequenceDone, error) {
+	a, err := s.e.rt.Ask(ctx, stages.Sequencer, message, func(a stages.Message) {
 		if d := a.(*stages.SequenceDone); d.Kind != stages.Described {
 			s.note(d)
 		}
@@ -138,6 +143,7 @@ func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
 // Description is where a sequence stands.
 type Description struct {
 	PosMax      int     // positions evaluated: the next one
+	Busy        bool    // something is being done to it, and most else gives stages.ErrBusy
 	Tokens      []int32 // [PosMax]; negative where a loaded state does not have them
 	Checkpoints []int   // positions, oldest checkpoint first
 }
@@ -148,5 +154,5 @@ func (s *Sequence) Describe(ctx context.Context) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	return Description{PosMax: d.Pos, Tokens: slices.Clone(d.Tokens), Checkpoints: d.Checkpoints}, nil
+	return Description{PosMax: d.Pos, Busy: d.Busy, Tokens: slices.Clone(d.Tokens), Checkpoints: d.Checkpoints}, nil
 }

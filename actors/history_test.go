@@ -123,7 +123,7 @@ func live(t *testing.T, cfg actors.Config, r *rand.Rand, o *oracle, counts map[s
 		if err != nil {
 			return err
 		}
-		defer e.Close()
+		defer e.Close(context.Background())
 		h.engines = append(h.engines, e)
 	}
 	h.hybrid = h.engines[0].Model().Count(model.LinearAttention) > 0

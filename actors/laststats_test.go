@@ -38,7 +38,7 @@ func TestStatsAfterClose(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := e.Close(); (err != nil) != (stop == "broken") {
+			if err := e.Close(context.Background()); (err != nil) != (stop == "broken") {
 				t.Fatal(err)
 			}
 			last, err := e.Stats(ctx)

@@ -70,7 +70,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e = &Engine{rt: runtime.New(system, cfg.Logger), log: cfg.Logger,
+	e = &Engine{rt: runtime.New(system, cfg.Logger), end: newEnding(), log: cfg.Logger,
 		fingerprint: sync.OnceValues(func() (profile.Fingerprint, error) { return fingerprintOf(cfg) })}
 	defer func() {
 		if err != nil {
@@ -268,7 +268,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 	e.rt.Start(runtime.Parts{
 		Cores: cores, Meter: e.meter, Experts: e.memory, Explain: e.lostFile,
 		Tracing: runtime.Tracing{
-			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, Patience: cfg.spanPatience, RingRecords: cfg.ringRecords,
+			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, RingRecords: cfg.ringRecords,
 		},
 	})
 	if e.info.ExpertIO != ExpertIOMmap {

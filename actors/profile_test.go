@@ -35,7 +35,7 @@ func profiled(t *testing.T, model, path string, warm bool) (ids []int32, warmByt
 	if ids, err = greedy(s, prompt(1, 20, 320), 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Close(); err != nil {
+	if err := e.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return ids, warmBytes, log.String()

@@ -71,7 +71,7 @@ func TestMessagesFromOutside(t *testing.T) {
 	if a, ok := ask(&stages.Drain{}).(*stages.Drained); !ok {
 		t.Errorf("Drain is answered by %+v", a)
 	}
-	if err := e.Close(); err != nil {
+	if err := e.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,7 +121,7 @@ func TestSystemShutdown(t *testing.T) {
 		stopped("another call", err)
 		_, err = e.ResizeSlots(ctx, 7)
 		stopped("slots", err)
-		stopped("Close", e.Close())
+		stopped("Close", e.Close(context.Background()))
 		_, err = actors.Spawn(ctx, system, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: dev})
 		stopped("Spawn", err)
 		if after := mappings(t); after != before {
@@ -144,7 +144,7 @@ func TestSystemShutdownByMessage(t *testing.T) {
 	if s, ok := a.(*actors.StoppedError); err != nil || !ok || s.Actor != "" {
 		t.Errorf("a request is answered by %v, %v, want a StoppedError", a, err)
 	}
-	if err := e.Close(); !errors.As(err, &stopped) {
+	if err := e.Close(context.Background()); !errors.As(err, &stopped) {
 		t.Errorf("Close: %v, want a StoppedError", err)
 	}
 }

@@ -72,7 +72,7 @@ func TestResidentMustFit(t *testing.T) {
 		bad := cfg
 		c(&bad)
 		if e, err := actors.Open(context.Background(), bad); err == nil {
-			e.Close()
+			e.Close(context.Background())
 			t.Errorf("%s: opened", name)
 		}
 	}

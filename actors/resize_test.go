@@ -80,7 +80,7 @@ func TestResizeSlots(t *testing.T) {
 	if _, err := e.ResizeSlots(gone, most); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled call: %v", err)
 	}
-	if err := e.Close(); err != nil {
+	if err := e.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.ResizeSlots(ctx, most); !errors.Is(err, stages.ErrClosed) {

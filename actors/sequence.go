@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 	"unsafe"
 
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
@@ -34,11 +32,12 @@ func At(pos int) Pos { return stages.At(pos) }
 // evaluates one chunk at a time; different sequences of an engine share its pipeline and may be
 // used from different goroutines.
 //
-// When its ctx ends, a method returns the error of ctx at once. Evaluation is stopped (EvalChunk).
-// Any other request (Reset, Resume, Checkpoint, and so on) is carried out all the same, as soon as
-// the device gets to it. One that replaces the state keeps the sequence busy until then; afterwards
-// Len and Describe tell where it stands. A sequence or a frozen state that comes too late is given
-// back.
+// When its ctx ends, a method returns the error of ctx within 100 ms, whatever hangs: the disk, the
+// device, a reader or writer of the caller's. Evaluation is stopped (EvalChunk). Any other request
+// (Reset, Resume, Checkpoint, and so on) is carried out all the same, as soon as the device gets to
+// it, which an *UnfinishedError tells. One that replaces the state keeps the sequence busy until
+// then; afterwards Len, Err and Describe tell where it stands. A sequence or a frozen state that
+// comes too late is given back.
 type Sequence struct {
 	e  *Engine
 	id stages.SeqID
@@ -148,11 +147,11 @@ func bestOf(r *stages.ChunkEvaluated) sample.Best {
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
 //
 // When ctx ends, tokens that are not being computed are given up and the sequence stands where Len
-// says. A step of this sequence alone is given up between two layers. A step that others share ends
-// first, but EvalChunk waits for it no longer than a second. What was given up is taken back or,
-// with recurrent state, poisons the sequence: Err tells. While a step that was not waited for goes
-// on, the sequence is busy. Bad arguments change nothing. Any other error comes from a failed step,
-// which poisons the sequence unless it failed for lack of memory before it began.
+// says. A step of this sequence alone is given up between two layers. What was given up is taken
+// back or, with recurrent state, poisons the sequence: Err tells. A step that others share goes on
+// to its end. If that does not come in time, or a layer hangs, the error is an *UnfinishedError and
+// the sequence is busy until then. Bad arguments change nothing. Any other error comes from a
+// failed step, which poisons the sequence unless it failed for lack of memory before it began.
 func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	r, err := s.eval(ctx, c)
 	if err != nil {
@@ -165,79 +164,8 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	return e, nil
 }
 
-// call is the memory of one evaluation, used again for the next.
-type call struct {
-	msg    stages.EvalChunk
-	reply  chan stages.Message // has a place for the only answer
-	tokens []int32
-}
-
-// eval is EvalChunk with the answer as it comes. The caller may hand the answer to done.
-func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, runtime.EndOf(ctx)
-	}
-	k, err := s.begin()
-	if err != nil {
-		return nil, err
-	}
-	k.tokens = append(k.tokens[:0], c.Tokens...)
-	request := s.e.lastRequest.Add(1)
-	k.msg = stages.EvalChunk{
-		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
-		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
-	}
-	if err := s.e.rt.Post(&k.msg); err != nil {
-		return nil, err
-	}
-	a, err := s.e.waitOrCancel(ctx, k.reply, s.id, request)
-	if err != nil {
-		return nil, err // the answer may still come: k is not used again
-	}
-	r := a.(*stages.ChunkEvaluated)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Poison != nil { // an evaluation does not heal; the answer to a refused chunk may come late
-		s.poison = r.Poison
-	}
-	if r.Rows > 0 {
-		s.len = r.Pos + r.Rows
-	}
-	if !r.Unfinished {
-		k.msg = stages.EvalChunk{}
-		s.call = k
-	}
-	return r, r.Err
-}
-
-// begin returns the memory for an evaluation.
-func (s *Sequence) begin() (*call, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, stages.ErrClosed
-	}
-	k := s.call
-	s.call = nil // of two evaluations at once, which is a mistake of the caller, one makes its own
-	if k == nil {
-		k = &call{reply: make(chan stages.Message, 1)}
-	}
-	k.msg.Spare, s.spare = s.spare, nil
-	return k, nil
-}
-
-// done gives back an answer of eval, whose logits are no longer needed.
-func (s *Sequence) done(r *stages.ChunkEvaluated) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spare = r
-}
-
-// traceContext returns the span in ctx as messages carry it.
-func traceContext(ctx context.Context) stages.TraceContext {
-	c := trace.SpanContextFromContext(ctx)
-	return stages.TraceContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags())}
-}
+// closePatience is how long Sequence.Close waits for what is under way of the sequence.
+const closePatience = time.Second
 
 // Close gives the sequence's state back. A chunk under way ends with ErrClosed first. Close waits
 // for that at most a second: if a disk or a device does not answer, it returns, and the engine
@@ -250,22 +178,26 @@ func (s *Sequence) Close() error {
 	if again {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
+	err := s.close(closePatience, false)
+	if impatient := errors.Is(err, context.DeadlineExceeded); impatient {
+		err = s.close(endPatience, true) // the sequencer answers at once
+		if errors.Is(err, stages.ErrUnknownSequence) {
+			return nil // closed meanwhile
+		}
+	}
+	if errors.Is(err, stages.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// close asks for the end of the sequence, which comes at once with now.
+func (s *Sequence) close(patience time.Duration, now bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ask := func(now bool) func(stages.Caller) stages.Message {
-		return func(to stages.Caller) stages.Message { return &stages.CloseSequence{Seq: s.id, Now: now, Caller: to} }
-	}
-	a, err := s.e.rt.Request(ctx, ask(false), nil)
-	impatient := errors.Is(err, context.DeadlineExceeded)
-	if impatient {
-		a, err = s.e.rt.Request(context.Background(), ask(true), nil) // the sequencer answers at once
-	}
+	a, err := s.e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.CloseSequence{Seq: s.id, Now: now, Caller: to} }, nil)
 	if err == nil {
 		err = a.(*stages.SequenceDone).Err
-	}
-	// closed meanwhile
-	if errors.Is(err, stages.ErrClosed) || impatient && errors.Is(err, stages.ErrUnknownSequence) {
-		return nil
 	}
 	return err
 }

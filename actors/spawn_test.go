@@ -56,7 +56,7 @@ func TestSpawn(t *testing.T) {
 		t.Error(err)
 	}
 	for _, e := range []*actors.Engine{one, two} {
-		if err := e.Close(); err != nil {
+		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
-	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
 // SaveOptions say how a state is written. The zero value writes what Load takes without options.
@@ -42,8 +41,16 @@ type LoadOptions struct {
 // Shape returns what a state of the model consists of.
 func (e *Engine) Shape() *snapshot.Shape { return snapshot.ShapeOf(e.model) }
 
-// Fingerprint identifies the open model in the seals of states.
-func (e *Engine) Fingerprint() (snapshot.Fingerprint, error) {
+// Fingerprint identifies the open model in the seals of states. The first call reads files.
+func (e *Engine) Fingerprint(ctx context.Context) (snapshot.Fingerprint, error) {
+	if ctx.Err() != nil {
+		return snapshot.Fingerprint{}, runtime.EndOf(ctx)
+	}
+	return bounded(ctx, e, e.printOf)
+}
+
+// printOf is Fingerprint without patience.
+func (e *Engine) printOf() (snapshot.Fingerprint, error) {
 	of, err := e.fingerprint()
 	if err != nil {
 		return snapshot.Fingerprint{}, fmt.Errorf("actors: %w", err)
@@ -75,7 +82,7 @@ func (e *Engine) writing(tokens []int32, o SaveOptions) (snapshot.WriteOptions, 
 	if o.Plain {
 		return w, nil
 	}
-	of, err := e.Fingerprint()
+	of, err := e.printOf()
 	if err != nil {
 		return w, err
 	}
@@ -105,57 +112,71 @@ func (s *Sequence) Size(ctx context.Context, o SaveOptions) (int64, error) {
 	if d.Poison != nil {
 		return 0, d.Poison
 	}
-	w, err := s.e.writing(d.Tokens, o)
-	if err != nil {
-		return 0, err
-	}
-	return snapshot.Size(s.e.Shape(), w)
+	return bounded(ctx, s.e, func() (int64, error) {
+		w, err := s.e.writing(d.Tokens, o)
+		if err != nil {
+			return 0, err
+		}
+		return snapshot.Size(s.e.Shape(), w)
+	})
 }
 
 // Save writes the sequence's state to w and returns the number of bytes. What is written is the
 // state of the moment of the call, between two chunks; the sequence may go on meanwhile. Keys and
 // values are read where they lie; until Save returns there is a copy of the recurrent state, which
-// counts against Config.StateMemory. After an error what was written is not a snapshot. It must not
-// be called by two goroutines for one w.
+// counts against Config.StateMemory. After an error what was written is not a snapshot.
+//
+// w is called by another goroutine. A Write that hangs holds Save no longer than ctx, and nothing
+// is written after it; but until it returns, w is in use.
 func (s *Sequence) Save(ctx context.Context, w io.Writer, o SaveOptions) (n int64, err error) {
-	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
-		n, err = snapshot.Write(w, s.e.Shape(), src, how)
-		return err
+	return s.reading(ctx, o, func(src *rows, how snapshot.WriteOptions) (int64, error) {
+		return snapshot.Write(&wantedWriter{src, w}, s.e.Shape(), src, how)
 	})
-	return n, err
 }
 
-// SaveTo is Save to the beginning of buf. If buf is too small nothing is written, and the error is
-// a *snapshot.Error of kind snapshot.ErrBufferTooSmall, whose Got is the size of buf and whose Want
-// is the size that is needed.
+// SaveTo is Save to the beginning of buf, which it does not touch after it has returned. If buf is
+// too small nothing is written, and the error is a *snapshot.Error of kind
+// snapshot.ErrBufferTooSmall, whose Got is the size of buf and whose Want is the size that is
+// needed.
 func (s *Sequence) SaveTo(ctx context.Context, buf []byte, o SaveOptions) (n int, err error) {
-	err = s.reading(ctx, o, func(src snapshot.Source, how snapshot.WriteOptions) error {
-		n, err = snapshot.Encode(buf, s.e.Shape(), src, how)
-		return err
+	lent := &lentBuffer{rest: buf}
+	defer lent.takeBack()
+	written, err := s.reading(ctx, o, func(src *rows, how snapshot.WriteOptions) (int64, error) {
+		need, err := snapshot.Size(s.e.Shape(), how)
+		if err != nil {
+			return 0, err
+		}
+		if need > int64(len(buf)) {
+			_, err := snapshot.Encode(buf, s.e.Shape(), src, how) // says so
+			return 0, err
+		}
+		return snapshot.Write(lent, s.e.Shape(), src, how)
 	})
-	return n, err
+	return int(written), err
 }
 
 // reading freezes the sequence's state for as long as write reads it.
-func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(snapshot.Source, snapshot.WriteOptions) error) error {
+func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(*rows, snapshot.WriteOptions) (int64, error)) (int64, error) {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer end()
-	if s.isClosed() {
-		return stages.ErrClosed
-	}
-	state, err := s.e.askState(ctx, func(to stages.Caller) stages.Message { return &stages.FreezeSequence{Seq: s.id, Caller: to} })
-	if err != nil {
-		return err
-	}
-	defer s.e.rt.Send(stages.Sequencer, &stages.ReleaseState{State: state.State})
-	how, err := s.e.writing(state.Tokens, o)
-	if err != nil {
-		return err
-	}
-	return write(s.e.rowsOf(ctx, state), how)
+	return bounded(ctx, s.e, func() (int64, error) {
+		defer end()
+		if s.isClosed() {
+			return 0, stages.ErrClosed
+		}
+		state, err := s.e.askState(ctx, func(to stages.Caller) stages.Message { return &stages.FreezeSequence{Seq: s.id, Caller: to} })
+		if err != nil {
+			return 0, err
+		}
+		defer s.e.rt.GiveBack(&stages.ReleaseState{State: state.State})
+		how, err := s.e.writing(state.Tokens, o)
+		if err != nil {
+			return 0, err
+		}
+		return write(s.e.rowsOf(ctx, state), how)
+	})
 }
 
 // Load makes the sequence's state that of a snapshot of size bytes. If the sequence is busy, it
@@ -164,20 +185,34 @@ func (s *Sequence) reading(ctx context.Context, o SaveOptions, write func(snapsh
 // one's place only when all of it is here: after an error the sequence is as before, unless
 // LoadOptions.InPlace allows otherwise. Load heals a poisoned sequence, and forgets checkpoints of
 // other texts. The errors are *snapshot.Error, *stages.StateMemoryError, or those of r.
+//
+// r is called by another goroutine. A ReadAt that hangs holds Load no longer than ctx, and is the
+// last one; but until it returns, r is in use and the sequence busy.
 func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {
 	end, err := s.e.exchange(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
-	d, err := s.change(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
+	_, err = bounded(ctx, s.e, func() (struct{}, error) {
+		defer end()
+		return struct{}{}, s.load(ctx, r, size, o)
+	})
+	return err
+}
+
+// load is Load without patience.
+func (s *Sequence) load(ctx context.Context, r io.ReaderAt, size int64, o LoadOptions) error {
+	if s.isClosed() {
+		return stages.ErrClosed
+	}
+	d, err := s.changeOn(ctx, func(to stages.Caller) stages.Message { return &stages.DescribeSequence{Seq: s.id, Caller: to} })
 	switch {
 	case err != nil:
 		return err
 	case d.Busy:
 		return stages.ErrBusy
 	}
-	file, err := s.e.openState(r, size, o)
+	file, err := s.e.openState(&wantedReader{ctx, s.e, r}, size, o)
 	if err != nil {
 		return err
 	}
@@ -186,12 +221,12 @@ func (s *Sequence) Load(ctx context.Context, r io.ReaderAt, size int64, o LoadOp
 		return err
 	}
 	if err = file.Fill(s.e.rowsOf(ctx, draft)); err == nil {
-		_, err = s.change(ctx, func(to stages.Caller) stages.Message {
+		_, err = s.changeOn(ctx, func(to stages.Caller) stages.Message {
 			return &stages.AdoptState{Seq: s.id, State: draft.State, Tokens: tokensOf(file), Caller: to}
 		})
 	}
 	if err != nil { // the draft is still ours; if it was adopted after all, its name means nothing
-		_, _ = s.change(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
+		_, _ = s.changeOn(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
 			return &stages.ReleaseState{State: draft.State, Caller: to}
 		})
 	}
@@ -213,7 +248,7 @@ func (s *Sequence) draft(ctx context.Context, file *snapshot.File, o LoadOptions
 		return nil, err
 	}
 	if draft, err = ask(true); err != nil { // perhaps with the old state gone
-		_, _ = s.change(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
+		_, _ = s.changeOn(context.WithoutCancel(ctx), func(to stages.Caller) stages.Message {
 			return &stages.DescribeSequence{Seq: s.id, Caller: to}
 		})
 	}
@@ -224,7 +259,7 @@ func (s *Sequence) draft(ctx context.Context, file *snapshot.File, o LoadOptions
 func (e *Engine) openState(r io.ReaderAt, size int64, o LoadOptions) (*snapshot.File, error) {
 	read := snapshot.ReadOptions{Accept: o.Accept, MaxPositions: e.info.Context}
 	if !o.AnyModel {
-		of, err := e.Fingerprint()
+		of, err := e.printOf()
 		if err != nil {
 			return nil, err
 		}
@@ -246,25 +281,10 @@ func tokensOf(file *snapshot.File) []int32 {
 	return tokens
 }
 
-// exchange begins reading or filling a state. Engine.Close waits until the caller calls end.
-func (e *Engine) exchange(ctx context.Context) (end func(), err error) {
-	if ctx.Err() != nil {
-		return nil, runtime.EndOf(ctx)
-	}
-	if !e.exchanging.TryRLock() { // only Close locks it
-		return nil, stages.ErrClosed
-	}
-	if e.rt.Closed() {
-		e.exchanging.RUnlock()
-		return nil, stages.ErrClosed
-	}
-	return e.exchanging.RUnlock, nil
-}
-
 // askState asks for a state that the caller reads or fills. One that comes after ctx has ended is
 // given back.
 func (e *Engine) askState(ctx context.Context, message func(stages.Caller) stages.Message) (*stages.StateReady, error) {
-	a, err := e.rt.Request(ctx, message, func(a stages.Message) {
+	a, err := e.rt.Ask(ctx, stages.Sequencer, message, func(a stages.Message) {
 		if late := a.(*stages.StateReady); late.Err == nil {
 			e.rt.GiveBack(&stages.ReleaseState{State: late.State})
 		}
@@ -274,59 +294,4 @@ func (e *Engine) askState(ctx context.Context, message func(stages.Caller) stage
 	}
 	state := a.(*stages.StateReady)
 	return state, state.Err
-}
-
-// rows is the memory of a state that is being read or filled. It fails once ctx has ended or the
-// engine has stopped.
-type rows struct {
-	ctx   context.Context
-	e     *Engine
-	image *dispatch.Image
-}
-
-func (e *Engine) rowsOf(ctx context.Context, state *stages.StateReady) *rows {
-	r := &rows{ctx: ctx, e: e, image: state.Memory.(*dispatch.Image)}
-	r.image.Move = r.move
-	return r
-}
-
-// ReadRows fills dst, see snapshot.Source.
-func (r *rows) ReadRows(layer int, p snapshot.Part, first int, dst []byte) error {
-	if err := r.wanted(); err != nil {
-		return err
-	}
-	return r.image.ReadRows(layer, p, first, dst)
-}
-
-// WriteRows takes src, see snapshot.Target.
-func (r *rows) WriteRows(layer int, p snapshot.Part, first int, src []byte) error {
-	if err := r.wanted(); err != nil {
-		return err
-	}
-	return r.image.WriteRows(layer, p, first, src)
-}
-
-func (r *rows) wanted() error {
-	select {
-	case <-r.ctx.Done():
-		return context.Cause(r.ctx)
-	case <-r.e.rt.Broken():
-		return r.e.rt.Reason()
-	default:
-	}
-	if r.e.rt.Closed() {
-		return stages.ErrClosed
-	}
-	return nil
-}
-
-// move has dispatch copy what the host cannot address.
-func (r *rows) move(pieces []dispatch.Piece, up bool) error {
-	reply := make(chan stages.Message, 1)
-	r.e.rt.Send(stages.Dispatch, &dispatch.Exchange{Pieces: pieces, Up: up, Caller: reply})
-	a, err := r.e.rt.Wait(reply)
-	if err != nil {
-		return err
-	}
-	return a.(*dispatch.Exchange).Err
 }

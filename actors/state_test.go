@@ -364,7 +364,7 @@ func TestCloseWhileSaving(t *testing.T) {
 	}()
 	<-w.began
 	closed := make(chan error, 1)
-	go func() { closed <- e.Close() }()
+	go func() { closed <- e.Close(context.Background()) }()
 	for _, err := e.Stats(context.Background()); !errors.Is(err, stages.ErrClosed); _, err = e.Stats(context.Background()) {
 	}
 	select {

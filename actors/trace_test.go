@@ -35,7 +35,7 @@ func TestTrace(t *testing.T) {
 	}
 	root.End()
 	eval(t, quiet, 4)
-	if err := e.Close(); err != nil {
+	if err := e.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 

@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ func runTraced(t *testing.T, cfg actors.Config, run func(ctx context.Context, e 
 	run(ctx, e)
 	root.End()
 	tr := &traced{t: t, info: e.Info(), layers: len(e.Model().Layers)}
-	if err := e.Close(); err != nil {
+	if err := e.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := e.Stats(context.Background()) // with ErrClosed
@@ -338,7 +339,6 @@ func TestBadExporter(t *testing.T) {
 		cfg := actors.Config{
 			Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOMmap, Tracer: tp, Logger: log.logger(),
 		}
-		actors.SetSpanPatience(&cfg, 20*time.Millisecond)
 		e, err := actors.Open(context.Background(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -352,25 +352,25 @@ func TestBadExporter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		closed := make(chan error, 1)
-		go func() { closed <- e.Close() }()
-		select {
-		case err := <-closed:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("Close hangs")
-		}
+		patience, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err = e.Close(patience)
 		st, _ := e.Stats(context.Background())
-		want := "does not answer"
+		want := "does not take the last spans"
 		if hang == nil {
 			want = "a span processor panicked"
-			if st == nil || st.Tracing.StepsLost != 3 || st.Tracing.Steps != 0 {
-				t.Errorf("figures %+v, want 3 steps lost", st.Tracing)
+			if err != nil || st == nil || st.Tracing.StepsLost != 3 || st.Tracing.Steps != 0 {
+				t.Errorf("figures %+v, %v, want 3 steps lost", st.Tracing, err)
 			}
 		} else {
+			left, ok := errors.AsType[*actors.LeftBehindError](err)
+			if !ok || !left.Spans || left.Device || left.Reads != 0 {
+				t.Errorf("Close: %v, want spans that are left behind", err)
+			}
 			close(hang)
+			if err := e.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
 		}
 		if n := strings.Count(log.String(), want); n != 1 {
 			t.Errorf("the log says %d times %q, want once: %s", n, want, log.String())

@@ -35,7 +35,7 @@ func TestTruncatedWhileOpen(t *testing.T) {
 					!strings.Contains(err.Error(), "truncated") || strings.Contains(err.Error(), "goroutine") {
 					t.Errorf("%d threads: %v, want a *mapfault.FileError of %s", threads, err, path)
 				}
-				if err := e.Close(); err != nil {
+				if err := e.Close(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}

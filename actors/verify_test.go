@@ -95,7 +95,7 @@ func TestWithoutSums(t *testing.T) {
 		cfg.VerifyReads = actors.VerifyOn
 		e, err := actors.Open(context.Background(), cfg)
 		if err == nil {
-			e.Close()
+			e.Close(context.Background())
 		}
 		if !is[*expertfile.SumsError](err) || errors.Is(err, fs.ErrNotExist) != (tc.name == "missing") {
 			t.Errorf("%s, verification wanted: %v, want a SumsError", tc.name, err)

@@ -134,6 +134,9 @@ func (m *Memory) Govern(r Reserves, every time.Duration) {
 // StopGoverning leaves memory as it is.
 func (m *Memory) StopGoverning() { m.governor.close() }
 
+// Reading returns how many reads the disk has not answered.
+func (m *Memory) Reading() int { return m.pool.Stats().Running }
+
 // StopReading waits for reads and uploads under way and their messages.
 func (m *Memory) StopReading() error {
 	if m.pool != nil {

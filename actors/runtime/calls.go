@@ -8,50 +8,74 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// reply is the Caller of a request that may stop waiting before the answer comes. A late answer
-// goes to late, so that nothing it hands over leaks.
-type reply struct {
+// Reply is the Caller of a request that may stop waiting before the answer comes. A late answer
+// goes to a function, so that nothing it hands over leaks. It can be used again when the answer has
+// come in time.
+type Reply struct {
 	answer chan stages.Message // has a place for the only answer
 
 	mu   sync.Mutex
 	late func(stages.Message) // takes a late answer; nil while somebody waits
 }
 
-func newReply() *reply { return &reply{answer: make(chan stages.Message, 1)} }
+// NewReply returns the Caller of one request at a time.
+func NewReply() *Reply { return &Reply{answer: make(chan stages.Message, 1)} }
 
 // deliver brings the answer. A stage's goroutine calls it.
-func (r *reply) deliver(m stages.Message) {
-	r.mu.Lock()
-	late := r.late
+func (p *Reply) deliver(m stages.Message) {
+	p.mu.Lock()
+	late := p.late
 	if late == nil {
-		r.answer <- m
+		p.answer <- m
 	}
-	r.mu.Unlock()
+	p.mu.Unlock()
 	if late != nil {
 		late(m)
 	}
 }
 
-// leave stops the waiting, unless the answer is already here: then it returns the answer. late runs
+// Leave stops the waiting, unless the answer is already here: then it returns the answer. late runs
 // on a stage's goroutine and must not block.
-func (r *reply) leave(late func(stages.Message)) stages.Message {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (p *Reply) Leave(late func(stages.Message)) stages.Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	select {
-	case m := <-r.answer:
+	case m := <-p.answer:
 		return m
 	default:
-		r.late = late
+		p.late = late
 		return nil
 	}
 }
 
+// UnfinishedError reports a call that has returned, because its context ended, before what it asked
+// for was done or given up. The engine is still at it. A sequence that it changes is busy until
+// then (stages.ErrBusy, Description.Busy); afterwards Len, Err and Describe tell where it stands.
+type UnfinishedError struct {
+	Err error // that of the context
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("the call has returned before the engine is done with it: %v", e.Err)
+}
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
 // Post sends the sequencer a request, unless the engine is closed or broken. The stages of a broken
 // engine may still answer for a moment, with half a state.
-func (r *Runtime) Post(m stages.Message) error { return r.PostTo(stages.Sequencer, m) }
+func (r *Runtime) Post(m stages.Message) error {
+	if r.Closed() {
+		return stages.ErrClosed
+	}
+	return r.Follow(stages.Sequencer, m)
+}
 
-// PostTo is Post to any stage.
-func (r *Runtime) PostTo(to stages.StageID, m stages.Message) error {
+// Follow sends a message that belongs to a call under way: also while the engine is being closed,
+// as long as it has stages.
+func (r *Runtime) Follow(to stages.StageID, m stages.Message) error {
+	if !r.Enter() {
+		return stages.ErrClosed
+	}
+	defer r.Exit()
 	if err := r.Err(); err != nil {
 		return err
 	}
@@ -61,45 +85,11 @@ func (r *Runtime) PostTo(to stages.StageID, m stages.Message) error {
 
 // GiveBack sends the sequencer a message that returns something that is no longer wanted. Closing
 // the engine returns everything anyway.
-func (r *Runtime) GiveBack(m stages.Message) {
-	if !r.Closed() {
-		r.Send(stages.Sequencer, m)
-	}
-}
+func (r *Runtime) GiveBack(m stages.Message) { _ = r.Follow(stages.Sequencer, m) }
 
-// Wait returns the answer that comes to the channel of a request.
-func (r *Runtime) Wait(answer chan stages.Message) (stages.Message, error) {
-	select {
-	case a := <-answer:
-		return a, nil
-	case <-r.fate.broken:
-		return nil, r.fate.reason
-	case <-r.fate.gone:
-		return nil, stages.ErrClosed
-	}
-}
-
-// Request sends a message to the sequencer, with the caller that message gets, and waits for the
-// answer. When ctx ends first it returns the error of ctx at once. The request is carried out all
-// the same, and late gets its answer; nil discards it.
-func (r *Runtime) Request(ctx context.Context, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
-	return r.RequestTo(ctx, stages.Sequencer, message, late)
-}
-
-// RequestTo is Request of any stage.
-func (r *Runtime) RequestTo(ctx context.Context, to stages.StageID, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
-	if ctx.Err() != nil {
-		return nil, EndOf(ctx)
-	}
-	p := newReply()
-	if err := r.PostTo(to, message(p)); err != nil {
-		return nil, err
-	}
-	return r.waitFor(ctx, p, late)
-}
-
-// waitFor waits for the answer to a request that was sent, see Request.
-func (r *Runtime) waitFor(ctx context.Context, p *reply, late func(stages.Message)) (stages.Message, error) {
+// Wait returns the answer to a request. If ctx ends first there is neither answer nor error: the
+// caller must Leave.
+func (r *Runtime) Wait(ctx context.Context, p *Reply) (stages.Message, error) {
 	select {
 	case a := <-p.answer:
 		return a, nil
@@ -108,14 +98,50 @@ func (r *Runtime) waitFor(ctx context.Context, p *reply, late func(stages.Messag
 	case <-r.fate.gone:
 		return nil, stages.ErrClosed
 	case <-ctx.Done():
+		return nil, nil
+	}
+}
+
+// Request sends a message to the sequencer, with the caller that message gets, and waits for the
+// answer. When ctx ends first it returns an *UnfinishedError at once. The request is carried out
+// all the same, and late gets its answer; nil discards it.
+func (r *Runtime) Request(ctx context.Context, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
+	return r.RequestTo(ctx, stages.Sequencer, message, late)
+}
+
+// RequestTo is Request of any stage.
+func (r *Runtime) RequestTo(ctx context.Context, to stages.StageID, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
+	if r.Closed() {
+		return nil, stages.ErrClosed
+	}
+	return r.Ask(ctx, to, message, late)
+}
+
+// Ask is RequestTo within a call under way, which goes on while the engine is being closed.
+func (r *Runtime) Ask(ctx context.Context, to stages.StageID, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
+	if ctx.Err() != nil {
+		return nil, EndOf(ctx)
+	}
+	p := NewReply()
+	if err := r.Follow(to, message(p)); err != nil {
+		return nil, err
+	}
+	return r.waitFor(ctx, p, late)
+}
+
+// waitFor waits for the answer to a request that was sent, see Request.
+func (r *Runtime) waitFor(ctx context.Context, p *Reply, late func(stages.Message)) (stages.Message, error) {
+	a, err := r.Wait(ctx, p)
+	if a != nil || err != nil {
+		return a, err
 	}
 	if late == nil {
 		late = func(stages.Message) {}
 	}
-	if a := p.leave(late); a != nil {
+	if a := p.Leave(late); a != nil {
 		return a, nil
 	}
-	return nil, EndOf(ctx)
+	return nil, &UnfinishedError{EndOf(ctx)}
 }
 
 // EndOf returns the error of a call whose ctx has ended.

@@ -35,7 +35,7 @@ func TestReply(t *testing.T) {
 				if c.cancelled {
 					cancel()
 				}
-				r := newReply()
+				r := NewReply()
 				if c.after > 0 {
 					time.AfterFunc(c.after, func() { r.deliver(new(stages.SequenceDone)) })
 				}

@@ -115,7 +115,7 @@ func (r *Runtime) answer(to stages.Caller, m stages.Message) {
 		default:
 			r.log.Warn("an answer was dropped: its channel has no room", "answer", fmt.Sprintf("%T", m))
 		}
-	case *reply:
+	case *Reply:
 		c.deliver(m)
 	case *actor.PID:
 		r.system.Root.Send(c, m)
@@ -141,8 +141,8 @@ func (r *Runtime) StopIfBroken() {
 	}
 }
 
-// Stop stops the actors and returns when they have stopped and all spans are made. Nothing sends
-// messages any more: reads and the device have come to an end.
+// Stop stops the actors and returns when they have stopped. Nothing sends messages any more: reads
+// and the device have come to an end.
 func (r *Runtime) Stop() {
 	r.linger.wait()
 	if r.top == nil {
@@ -150,7 +150,15 @@ func (r *Runtime) Stop() {
 	}
 	r.flushSpans()
 	r.stopActors()
+}
+
+// EndSpans returns when all spans are made, after Stop, and writes their number into last, which
+// may be nil.
+func (r *Runtime) EndSpans(last *stages.Stats) {
 	r.spans.close()
+	if last != nil {
+		r.spans.addTo(last)
+	}
 }
 
 // stopActors returns when all actors have stopped.

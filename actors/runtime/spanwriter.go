@@ -1,19 +1,15 @@
 package runtime
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing"
 )
 
 const (
-	// exporterPatience is how long Stop waits for the caller's span processors.
-	exporterPatience = 5 * time.Second
 	// maxWaitingRecords bounds the records, of 128 bytes each, whose spans are not made yet.
 	maxWaitingRecords = 1 << 18
 	// maxWaitingSteps bounds the number of their steps.
@@ -25,7 +21,6 @@ const (
 type spanWriter struct {
 	log      *slog.Logger
 	replayer *tracing.Replayer
-	patience time.Duration
 
 	steps   chan *gathered
 	done    chan struct{} // closed when all spans are made
@@ -35,10 +30,9 @@ type spanWriter struct {
 	toldSlow, toldPanicked, toldRecords atomic.Bool
 }
 
-func newSpanWriter(log *slog.Logger, replayer *tracing.Replayer, patience time.Duration) *spanWriter {
+func newSpanWriter(log *slog.Logger, replayer *tracing.Replayer) *spanWriter {
 	w := &spanWriter{
-		log: log, replayer: replayer, patience: cmp.Or(patience, exporterPatience),
-		steps: make(chan *gathered, maxWaitingSteps), done: make(chan struct{}),
+		log: log, replayer: replayer, steps: make(chan *gathered, maxWaitingSteps), done: make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -113,20 +107,13 @@ func (w *spanWriter) write(g *gathered) {
 	}
 }
 
-// close waits until the spans of all steps are made, but no longer than w.patience, and ends the
-// writer. w may be nil.
+// close waits until the spans of all steps are made, and ends the writer. w may be nil.
 func (w *spanWriter) close() {
 	if w == nil {
 		return
 	}
 	close(w.steps)
-	late := time.NewTimer(w.patience)
-	defer late.Stop()
-	select {
-	case <-w.done:
-	case <-late.C:
-		w.log.Warn("the exporter of spans does not answer: the last spans are left behind", "waited", w.patience, "steps", len(w.steps)+1)
-	}
+	<-w.done
 }
 
 // addTo writes the writer's counts into s. w may be nil.

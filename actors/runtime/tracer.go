@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -16,8 +14,6 @@ type Tracing struct {
 	LayerKinds []string // of the model's layers, by mixer
 	TopK       int
 	SlotBytes  int // of one expert's record
-	// Patience is how long Stop waits for the provider's span processors; 0 means five seconds.
-	Patience time.Duration
 	// RingRecords is the fixed capacity of each stage's ring of records; see tracing.NewRing.
 	RingRecords int
 }
@@ -26,7 +22,7 @@ type Tracing struct {
 func (r *Runtime) newTracer() child {
 	replayer := tracing.NewReplayer(r.tracing.Provider, r.epoch)
 	replayer.LayerKinds = append(replayer.LayerKinds, r.tracing.LayerKinds...)
-	r.spans = newSpanWriter(r.log, replayer, r.tracing.Patience)
+	r.spans = newSpanWriter(r.log, replayer)
 	t := &tracer{r: r, spans: r.spans, steps: make(map[stages.StepID]*gathered)}
 	return child{name: "tracer", actor: t, pid: &r.tracer, mailbox: actor.Unbounded()}
 }

@@ -105,7 +105,7 @@ func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) e
 // name. If that cannot be loaded, the text is read instead.
 func (k *keptText) prime(s *session, seq *actors.Sequence) func(context.Context, []int32) (bool, error) {
 	return func(ctx context.Context, ids []int32) (bool, error) {
-		of, err := s.engine.Fingerprint()
+		of, err := s.engine.Fingerprint(ctx)
 		if err != nil {
 			return false, err
 		}

@@ -84,14 +84,14 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 	return ctx, func() { span.End() }
 }
 
-// close ends what is open, in the order that the parts need. It waits for spans to be written, but
-// not for ever.
+// close ends what is open, in the order that the parts need. It waits for reads, the device and
+// spans, but not for ever.
 func (s *session) close() error {
 	var errs []error
 	if s.engine != nil {
 		err := s.closeEngine()
-		if errs = append(errs, err); errors.Is(err, errReadsHang) {
-			return err // device and spans wait for them too
+		if errs = append(errs, err); errors.As(err, new(*stuckError)) {
+			return err // the device is still in use
 		}
 	}
 	if s.device != nil {
@@ -108,26 +108,36 @@ func (s *session) close() error {
 	return errors.Join(errs...)
 }
 
-// closePatience is how long the end of the program waits for reads that are under way.
+// closePatience is how long the end of the program waits for reads and device work under way.
 const closePatience = 2 * time.Second
 
-// errReadsHang tells that reads do not end.
-var errReadsHang = errors.New("the disk does not answer reads that are under way; they are left to the system")
-
-// closeEngine closes the engine. Reads that a disk does not answer are not waited for: the program
-// has something to say, and ends.
+// closeEngine closes the engine. What a disk or a device does not answer is not waited for: the
+// program has something to say, and ends.
 func (s *session) closeEngine() error {
-	done := make(chan error, 1)
-	go func() { done <- s.engine.Close() }()
-	late := time.NewTimer(closePatience)
-	defer late.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-late.C:
-		return errReadsHang
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	err := s.engine.Close(ctx)
+	if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
+		return &stuckError{left}
 	}
+	return err
 }
+
+// stuckError tells that the engine cannot be freed because something hangs.
+type stuckError struct{ left *actors.LeftBehindError }
+
+func (e *stuckError) Error() string {
+	switch {
+	case e.left.Reads > 0:
+		return "the disk does not answer reads that are under way; they are left to the system"
+	case e.left.Files:
+		return "the disk does not take the last files; they are left to the system"
+	case e.left.Device:
+		return "the device does not end what it has begun; it is left to the system"
+	}
+	return e.left.Error()
+}
+func (e *stuckError) Unwrap() error { return e.left }
 
 // sessionPlan is what openSession would come to.
 type sessionPlan struct {

@@ -23,7 +23,7 @@ func TestTokensAreGraphs(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() {
-				if err := e.Close(); err != nil {
+				if err := e.Close(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}()

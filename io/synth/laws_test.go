@@ -150,7 +150,7 @@ func TestEngineObeys(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer e.Close()
+				defer e.Close(t.Context())
 				seq, err := e.NewSequence(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -182,7 +182,7 @@ func TestEngineLayouts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Close()
+			defer e.Close(t.Context())
 			seq, err := e.NewSequence(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 )
 
 // Put stores what write writes, a sealed snapshot with its token ids, as the session of this name,
@@ -78,14 +79,15 @@ func (s *Store) begin(ctx context.Context) (*draft, error) {
 func (d *draft) fill(ctx context.Context, most int64, write func(io.Writer) error) error {
 	w := &limited{ctx: ctx, w: d.file, most: most}
 	err := write(w)
-	if w.err != nil {
-		err = w.err // whatever write made of it
+	n, failed := w.written()
+	if failed != nil {
+		err = failed // whatever write made of it
 	}
 	if err == nil {
 		err = d.file.Sync()
 	}
 	if err == nil {
-		_, err = sealOf(d.file, w.n)
+		_, err = sealOf(d.file, n)
 	}
 	if closed := d.file.Close(); err == nil { // after another failure it has nothing to add
 		err = closed
@@ -140,29 +142,48 @@ func (s *Store) makeRoom(keep string) error {
 	return nil
 }
 
-// limited counts what is written and ends it when it becomes too much or ctx ends.
+// limited counts what is written and ends it when it becomes too much or ctx ends. A Write that
+// hangs may be left behind.
 type limited struct {
-	ctx     context.Context
-	w       io.Writer
-	n, most int64
-	err     error // the first
+	ctx  context.Context
+	w    io.Writer
+	most int64
+
+	mu  sync.Mutex // guards the rest
+	n   int64
+	err error // the first
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if l.err != nil {
-		return 0, l.err
-	}
-	if l.err = context.Cause(l.ctx); l.err != nil {
-		return 0, l.err
-	}
-	if l.most > 0 && l.n+int64(len(p)) > l.most {
-		l.err = &Error{Kind: ErrTooLarge, Err: fmt.Errorf("more than %d bytes", l.most)}
-		return 0, l.err
+	if err := l.fits(len(p)); err != nil {
+		return 0, err
 	}
 	n, err := l.w.Write(p)
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.n, l.err = l.n+int64(n), err
 	return n, err
+}
+
+// fits reports, as an error, why n bytes more are not written.
+func (l *limited) fits(n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if l.err = context.Cause(l.ctx); l.err == nil && l.most > 0 && l.n+int64(n) > l.most {
+		l.err = &Error{Kind: ErrTooLarge, Err: fmt.Errorf("more than %d bytes", l.most)}
+	}
+	return l.err
+}
+
+// written returns the number of bytes, and what has failed.
+func (l *limited) written() (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n, l.err
 }

@@ -64,7 +64,7 @@ func demoTrace(tb testing.TB, texts int) *trace {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer e.Close()
+	defer e.Close(context.Background())
 	s, err := e.NewSequence(ctx)
 	if err != nil {
 		tb.Fatal(err)
