@@ -217,9 +217,11 @@ func (m *LayerRetired) spend(s *Spent) {
 }
 
 // StepRouted carries what the device has routed by itself in a step. Dispatch to router, which
-// counts it.
+// counts it. Nobody waits for that, so the sequencer may use the batch's memory again before the
+// message arrives: unless the step is traced, Step.Batch is the message's own copy.
 type StepRouted struct {
 	Step
+	batch Batch // the copy
 	// [layers with routed experts, rows, TopK]; negative in rows whose scores were not finite
 	Picks []int32
 }
@@ -227,7 +229,7 @@ type StepRouted struct {
 func (*StepRouted) MessageKind() Kind { return KindStepRouted }
 
 func (m *StepRouted) spend(s *Spent) {
-	*m = StepRouted{Picks: m.Picks[:0]}
+	*m = StepRouted{Picks: m.Picks[:0], batch: Batch{Rows: m.batch.Rows[:0], Segments: m.batch.Segments[:0]}}
 	s.routings.put(m)
 }
 

@@ -50,7 +50,7 @@ func LogLine(from, to string, m stages.Message) string {
 	}
 	for i := range v.NumField() {
 		f, x := v.Type().Field(i), v.Field(i)
-		if f.Anonymous || x.IsZero() {
+		if f.Anonymous || !f.IsExported() || x.IsZero() {
 			continue
 		}
 		if value := logValue(x); value != "" {

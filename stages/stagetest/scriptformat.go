@@ -29,7 +29,7 @@ func formatFields(v reflect.Value) string {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch {
-		case f.Anonymous || v.Field(i).IsZero():
+		case f.Anonymous || !f.IsExported() || v.Field(i).IsZero():
 		case f.Type == reflect.TypeFor[any](): // what only the stage it comes from understands
 			fmt.Fprintf(&b, " %s=there", strings.ToLower(f.Name))
 		default:

@@ -39,7 +39,7 @@ func (s *scenario) message(name string, a *Args) (stages.Message, error) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		key := strings.ToLower(f.Name)
-		if _, ok := a.pairs[key]; !ok || f.Anonymous {
+		if _, ok := a.pairs[key]; !ok || f.Anonymous || !f.IsExported() {
 			continue
 		}
 		if err := s.set(v.Field(i), a.String(key, "")); err != nil {
