@@ -176,7 +176,7 @@ func (c *Core) countRead(s *slot) {
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
-		s.speculative, s.urgent, s.warm = false, false, false
+		s.speculative, s.urgent, s.warm, s.late = false, false, false, false
 		s.gen++
 		c.ask(out, s.waiting[0].load.step, len(c.reads), r.Slot)
 		return

@@ -9,7 +9,7 @@ import (
 
 // readOverdue gives up the rows that wait for a read that does not end. The slot stays the reader's
 // until the read ends, and then holds the expert. A load that comes to wait for it meanwhile is
-// given up with the next report.
+// given up with the next report. So are loads that want slots when all are held by such reads.
 func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if !c.slots.has(m.Slot) {
 		return fmt.Errorf("expertio: a read of slot %d is late, there are %d", m.Slot, len(c.slots.all))
@@ -18,8 +18,35 @@ func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if s.gen != m.Gen || s.state != filling {
 		return nil // it has ended after all
 	}
+	s.late = true
 	c.fail(s, m.Err, out)
+	if c.slots.hung() {
+		c.starve(m.Err, out)
+	}
 	return nil
+}
+
+// hung reports whether every slot is held by a read that is late, or by a guess that nobody waits
+// for, which is not called late before it has begun.
+func (p *slots) hung() bool {
+	for i := range p.all {
+		s := &p.all[i]
+		if s.state != gone && (s.state != filling || !s.late && (!s.speculative || s.urgent)) {
+			return false
+		}
+	}
+	return true
+}
+
+// starve gives up the uses that have no slot.
+func (c *Core) starve(err error, out *stages.Outbox) {
+	for _, l := range c.queue {
+		for i := range l.uses {
+			if l.failed == nil && l.uses[i].open() {
+				c.lose(l, i, err, out)
+			}
+		}
+	}
 }
 
 // fail gives up what waits for a slot.
@@ -49,7 +76,11 @@ func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 		return
 	}
 	u := &l.uses[use]
-	c.slots.forget(u.slot, l)
+	if u.slot == none {
+		l.left--
+	} else {
+		c.slots.forget(u.slot, l)
+	}
 	u.slot, u.state = none, lost
 	l.unsent--
 }

@@ -24,6 +24,7 @@ type slot struct {
 	speculative bool     // being read for a prediction, or warm
 	foretold    bool     // read for a prediction and not used since
 	urgent      bool     // being read for a prediction, and a load has come to wait for it
+	late        bool     // being read, and the read was reported not to end
 	warm        bool     // being read because earlier runs used the expert
 	doomed      bool     // being read, and to be emptied when read unless a load waits by then
 	gen         uint32   // counts reads into the slot
@@ -134,7 +135,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
-	s.doomed = false
+	s.doomed, s.late = false, false
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true
