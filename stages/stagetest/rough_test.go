@@ -11,12 +11,16 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
 var (
 	errGone   = errors.New("the caller has gone")
 	errDisk   = errors.New("the disk is broken")
 	errDevice = errors.New("the device is broken")
+	errUpload = errors.New("the bus is broken")
+	errHung   = errors.New("the disk hangs")
+	errPin    = errors.New("no pages to pin")
 	errDrain  = errors.New("the engine is drained")
 )
 
@@ -32,6 +36,7 @@ type rough struct {
 	talkers           []*talker
 	faults            map[error]int // how many of each are left to happen
 	gap               int           // events between two interruptions, on average
+	hang              hang
 	lastRequest       uint64
 	draining, drained bool
 	seen              int // answers taken
@@ -54,14 +59,21 @@ type talker struct {
 	done    bool
 }
 
-func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float32) (*rough, tuning) {
+func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float32, change func(*rand.Rand, *tuning)) (*rough, tuning) {
 	x := &rough{r: rand.New(rand.NewPCG(seed, 4)), want: want, recurrent: dispatch.RecurrentBytes(p.cfg) > 0, counts: make(map[string]int), faults: make(map[error]int)}
-	for _, e := range []error{errGone, stages.ErrClosed, errDisk, errDevice} {
+	for _, e := range []error{errGone, stages.ErrClosed, errDisk, errDevice, errUpload} {
 		x.faults[e] = x.r.IntN(4)
+	}
+	x.faults[errPin] = x.r.IntN(20)
+	if x.r.IntN(3) == 0 {
+		x.hang.from = 1 + x.r.IntN(2000)
 	}
 	x.gap = 10 << x.r.IntN(4)
 	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
 	tu.resident = x.r.IntN(4) == 0
+	if change != nil {
+		change(x.r, &tu)
+	}
 	fail := func(e error) error {
 		if x.simulation != nil && x.faults[e] > 0 && x.r.IntN(x.gap) == 0 {
 			x.faults[e]--
@@ -72,7 +84,14 @@ func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 	}
 	device := func(*gpu.Commands) error { return fail(errDevice) }
 	disk := func(stages.Read) error { return fail(errDisk) }
-	f := faults{read: disk, late: disk, run: device}
+	late := func(r stages.Read) error {
+		if x.hang.on {
+			x.counts[errHung.Error()]++
+			return errHung
+		}
+		return disk(r)
+	}
+	f := faults{read: disk, late: late, run: device, upload: func() error { return fail(errUpload) }, pin: func() error { return fail(errPin) }}
 	if x.r.IntN(2) == 0 {
 		f.run, f.submit = f.submit, f.run
 	}
@@ -132,8 +151,9 @@ func (x *rough) between() bool {
 			return true
 		}
 	}
+	x.hanging()
 	if x.r.IntN(x.gap) > 0 {
-		return false
+		return x.problem != nil
 	}
 	t := x.talkers[x.r.IntN(len(x.talkers))]
 	switch x.r.IntN(6) {
@@ -292,7 +312,7 @@ func (x *rough) allowed(t *talker, m *stages.ChunkEvaluated) error {
 		if !t.closing && !x.draining {
 			return bad("nobody closed it")
 		}
-	case errors.Is(m.Err, errDisk) || errors.Is(m.Err, errDevice):
+	case errors.Is(m.Err, errDisk) || errors.Is(m.Err, errDevice) || errors.Is(m.Err, errUpload) || errors.Is(m.Err, errHung):
 		if !errors.As(m.Err, &step) || m.Poison == nil {
 			return bad("a failed step leaves no poison")
 		}
@@ -308,21 +328,28 @@ func (x *rough) allowed(t *talker, m *stages.ChunkEvaluated) error {
 // back where it belongs.
 func TestRough(t *testing.T) {
 	for _, name := range []string{"qwen3_5_moe/bf16", "qwen3_moe/bf16"} {
-		t.Run(name, func(t *testing.T) { runRough(t, openPack(t, name)) })
+		t.Run(name, func(t *testing.T) {
+			counts, _ := runRough(t, openPack(t, name), nil)
+			if counts["spared"] == 0 {
+				t.Error("no step went on for some of its sequences: the test shows nothing of that")
+			}
+		})
 	}
 }
 
-func runRough(t *testing.T, p *pack) {
+// runRough plays many lives, with settings that change changes, and returns what has happened.
+func runRough(t *testing.T, p *pack, change func(*rand.Rand, *tuning)) (map[string]int, stagetest.TierFigures) {
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
 	n := testenv.Rounds(50, *orders/4, 10**orders/4)
 	counts := make(map[string]int)
+	var sum stagetest.TierFigures
 	for i := range n {
 		sd := uint64(i) + 1
 		if *seed != 0 {
 			sd = *seed
 		}
-		x, tu := newRough(t, p, sd, all, want)
+		x, tu := newRough(t, p, sd, all, want, change)
 		err := x.live()
 		x.simulation.close()
 		if err != nil {
@@ -332,12 +359,11 @@ func runRough(t *testing.T, p *pack) {
 			counts[k] += v
 		}
 		counts["spared"] += x.Spared()
+		sum.Add(x.TierFigures())
 		if *seed != 0 {
 			break
 		}
 	}
-	if counts["spared"] == 0 {
-		t.Error("no step went on for some of its sequences: the test shows nothing of that")
-	}
-	t.Logf("%d orders: %v", n, counts)
+	t.Logf("%d orders: %v; the host's memory: %+v", n, counts, sum)
+	return counts, sum
 }

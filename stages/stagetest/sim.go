@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -15,6 +14,8 @@ type Config struct {
 	Queue *Queue // that the dispatch core submits to
 	// Read fills a slot with an expert's record. It runs when the simulated read ends.
 	Read func(stages.Read) error
+	// Tier, if set, is what reads go through. Read is not used then.
+	Tier *TierConfig
 	// Free, if set, is told of a slot whose memory may go back to the system.
 	Free func(stages.SlotID)
 	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is
@@ -37,6 +38,7 @@ type Sim struct {
 	// TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
 	loose   []stages.Send
 	reads   []stages.ReadGroup // of one read each
+	tier    *hostTier
 	lingers []uint64
 	watch   watch
 	out     stages.Outbox
@@ -52,7 +54,11 @@ const eventNS = 50_000
 
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
-	return &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows)}
+	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows)}
+	if cfg.Tier != nil {
+		s.tier = newHostTier(*cfg.Tier, s)
+	}
+	return s
 }
 
 // Post gives a caller's message to the sequencer. Messages of callers keep their order.
@@ -89,6 +95,9 @@ func (s *Sim) event() (bool, error) {
 	}
 	for i := range s.reads {
 		choices = append(choices, func() error { s.endRead(i); return nil })
+	}
+	if s.tier != nil {
+		choices = append(choices, s.tier.choices()...)
 	}
 	if s.cfg.Queue.Pending() > 0 {
 		choices = append(choices, func() error { s.cfg.Queue.RunOne(); return nil })
@@ -141,13 +150,8 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 			s.cfg.Free(id)
 		}
 	}
-	for _, g := range s.out.Reads {
-		for _, r := range g.Reads {
-			if err := s.watch.reading(r.Slot); err != nil {
-				return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
-			}
-			s.reads = append(s.reads, stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Speculative: g.Speculative})
-		}
+	if err := s.startReads(); err != nil {
+		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
 	for _, a := range s.out.Awaits {
 		done := s.out.Spent().TicketDone(a.Step, a.ID)
@@ -176,31 +180,13 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		s.note(to.String(), "caller", a.Msg)
 	}
 	s.Answers = append(s.Answers, s.out.Answers...)
+	s.forgetTier()
 	if s.out.Linger != 0 {
 		s.lingers = append(s.lingers, s.out.Linger)
 	}
 	s.out.Reset()
 	s.out.Spent().Handled(m)
 	return nil
-}
-
-// endRead fills a slot and tells expert-IO.
-func (s *Sim) endRead(i int) {
-	g := s.reads[i]
-	if s.cfg.Late != nil {
-		if err := s.cfg.Late(g.Reads[0]); err != nil {
-			late := &stages.ReadOverdue{Slot: g.Reads[0].Slot, Gen: g.Reads[0].Gen, Err: err}
-			s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: late})
-			return
-		}
-	}
-	s.reads = append(s.reads[:i], s.reads[i+1:]...)
-	s.watch.read(g.Reads[0].Slot)
-	done := &stages.ExpertsRead{Step: g.Step, Speculative: g.Speculative}
-	for _, r := range g.Reads {
-		done.Results = append(done.Results, stages.ReadResult{Slot: r.Slot, Gen: r.Gen, Err: s.cfg.Read(r)})
-	}
-	s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: done})
 }
 
 func (s *Sim) endLinger(i int) {
@@ -213,6 +199,9 @@ func (s *Sim) endLinger(i int) {
 // by the books of every core that has an AtRest method of its own.
 func (s *Sim) AtRest() error {
 	errs := []error{s.watch.atRest()}
+	if s.tier != nil {
+		errs = append(errs, s.tier.atRest())
+	}
 	for _, c := range s.cfg.Cores {
 		if r, ok := c.(interface{ AtRest() error }); ok {
 			errs = append(errs, r.AtRest())
@@ -224,78 +213,3 @@ func (s *Sim) AtRest() error {
 // Spared returns how often a layer went on for a sequence although it could not for another of the
 // step.
 func (s *Sim) Spared() int { return s.watch.spared }
-
-// Queue is a device queue whose commands run when the simulator says so, or at once until Hold is
-// called.
-type Queue struct {
-	// Refuse, if set, is asked by Submit, which fails with what it returns.
-	Refuse func(*gpu.Commands) error
-
-	run     func(*gpu.Commands) error
-	held    bool
-	pending []*ticket
-}
-
-// ticket is one submitted Commands.
-type ticket struct {
-	commands *gpu.Commands
-	onDone   func(error)
-	done     bool
-	err      error
-}
-
-var _ gpu.Queue = (*Queue)(nil)
-
-// NewQueue returns a queue that executes with run.
-func NewQueue(run func(*gpu.Commands) error) *Queue { return &Queue{run: run} }
-
-// Hold makes commands wait for RunOne.
-func (q *Queue) Hold() { q.held = true }
-
-// Submit appends c.
-func (q *Queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	if q.Refuse != nil {
-		if err := q.Refuse(c); err != nil {
-			return nil, err
-		}
-	}
-	t := &ticket{commands: c}
-	q.pending = append(q.pending, t)
-	if !q.held {
-		q.RunOne()
-	}
-	return t, nil
-}
-
-// Pending returns the number of Commands that have not run.
-func (q *Queue) Pending() int { return len(q.pending) }
-
-// RunOne runs the oldest Commands and completes its ticket.
-func (q *Queue) RunOne() {
-	t := q.pending[0]
-	q.pending = q.pending[1:]
-	t.err, t.done = q.run(t.commands), true
-	if t.onDone != nil {
-		t.onDone(t.err)
-	}
-}
-
-// Close runs what is left.
-func (q *Queue) Close() error {
-	for len(q.pending) > 0 {
-		q.RunOne()
-	}
-	return nil
-}
-
-// OnDone calls f when the commands have run.
-func (t *ticket) OnDone(f func(error)) {
-	if t.done {
-		f(t.err)
-		return
-	}
-	t.onDone = f
-}
-
-// DeviceNS returns 0: simulated time does not pass.
-func (t *ticket) DeviceNS() int64 { return 0 }

@@ -82,6 +82,7 @@ type tuning struct {
 	kept   int
 	pages  int // key-value pages for which there is memory; 0 means 64
 	states int // recurrent states for which there is memory besides; 0 means 16
+	host   hostTuning
 }
 
 // gates is how many layers' routers dispatch asks ahead.
@@ -127,6 +128,8 @@ type faults struct {
 	late   func(stages.Read) error   // before a read ends
 	run    func(*gpu.Commands) error // in place of running
 	submit func(*gpu.Commands) error // in place of taking
+	upload func() error              // of a record to a slot, in place of copying
+	pin    func() error              // in place of pinning
 }
 
 // simulate builds a pipeline.
@@ -199,22 +202,21 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	if dispatch.RecurrentBytes(p.cfg) == 0 {
 		watched = 0
 	}
+	slot := func(id stages.SlotID) []byte { return buf.Bytes()[int(id)*lay.Bytes:][:lay.Bytes] }
+	read := func(rd stages.Read, to []byte) error {
+		if f.read != nil {
+			if err := f.read(rd); err != nil {
+				return err
+			}
+		}
+		return p.experts.ReadExpert(rd.Layer, rd.Expert, to)
+	}
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r,
 		Late: f.late,
-		Read: func(rd stages.Read) error {
-			if f.read != nil {
-				if err := f.read(rd); err != nil {
-					return err
-				}
-			}
-			at := int(rd.Slot) * lay.Bytes
-			return p.experts.ReadExpert(rd.Layer, rd.Expert, buf.Bytes()[at:at+lay.Bytes])
-		},
-		Free: func(id stages.SlotID) {
-			at := int(id) * lay.Bytes
-			clear(buf.Bytes()[at : at+lay.Bytes])
-		},
+		Read: func(rd stages.Read) error { return read(rd, slot(rd.Slot)) },
+		Tier: p.tier(&tu, f, slot, read),
+		Free: func(id stages.SlotID) { clear(slot(id)) },
 	})
 	if tu.warm {
 		s.PostTo(stages.ExpertIO, new(stages.WarmSlots))
@@ -222,8 +224,12 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	return s
 }
 
-// meddle asks for another number of slots now and then, and has experts forgotten.
+// meddle asks for another number of slots now and then, and has experts forgotten. The host's
+// memory gets other limits.
 func (s *simulation) meddle() {
+	if s.tu.resize && s.tu.host.records > 0 && s.r.IntN(30) == 0 {
+		s.LimitTier(s.r.IntN(2 * s.tu.host.records))
+	}
 	if s.tu.resize && s.r.IntN(40) == 0 {
 		s.asked++
 		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Memory: s.r.IntN(2) == 0, Caller: "resize"})
@@ -417,6 +423,9 @@ func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	tu.slots = tu.waveSlots + r.IntN(experts*layers)
 	if r.IntN(3) == 0 {
 		tu.slots = tu.waveSlots
+	}
+	if r.IntN(2) == 0 {
+		tu.host = hostTuning{records: 1 + r.IntN(experts), block: 1 + r.IntN(4)}
 	}
 	return tu
 }

@@ -1,0 +1,80 @@
+package stagetest
+
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/tier"
+)
+
+// startReads takes the reads that a core wants, and hurries others.
+func (s *Sim) startReads() error {
+	for _, g := range s.out.Reads {
+		for _, r := range g.Reads {
+			if err := s.watch.reading(r.Slot); err != nil {
+				return err
+			}
+			one := stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Speculative: g.Speculative}
+			if s.tier == nil {
+				s.reads = append(s.reads, one)
+			} else if err := s.tier.ask(one); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range s.out.Hurries {
+		if s.tier == nil {
+			break
+		}
+		if err := s.tier.step((*tier.Hurry)(&h)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetTier has the tier emptied when expert-IO says that experts are forgotten.
+func (s *Sim) forgetTier() {
+	for _, a := range s.out.Answers {
+		if _, ok := a.Msg.(*stages.ExpertsForgotten); ok && s.tier != nil {
+			s.tier.forgets++
+		}
+	}
+}
+
+// endRead fills a slot and tells expert-IO.
+func (s *Sim) endRead(i int) {
+	g := s.reads[i]
+	if s.cfg.Late != nil {
+		if err := s.cfg.Late(g.Reads[0]); err != nil {
+			late := &stages.ReadOverdue{Slot: g.Reads[0].Slot, Gen: g.Reads[0].Gen, Err: err}
+			s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: late})
+			return
+		}
+	}
+	s.reads = append(s.reads[:i], s.reads[i+1:]...)
+	s.readEnded(&g, s.cfg.Read(g.Reads[0]))
+}
+
+// readEnded tells expert-IO of the end of a read.
+func (s *Sim) readEnded(g *stages.ReadGroup, err error) {
+	r := g.Reads[0]
+	s.watch.read(r.Slot)
+	s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: &stages.ExpertsRead{
+		Step: g.Step, Speculative: g.Speculative, Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, Err: err}},
+	}})
+}
+
+// LimitTier has the tier's core told a limit of records, some time later. Without a tier it does
+// nothing.
+func (s *Sim) LimitTier(records int) {
+	if s.tier != nil {
+		s.tier.limits = append(s.tier.limits, records)
+	}
+}
+
+// TierFigures returns what the tier has counted.
+func (s *Sim) TierFigures() TierFigures {
+	if s.tier == nil {
+		return TierFigures{}
+	}
+	return s.tier.figures
+}
