@@ -113,7 +113,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		}
 		var token int32
 		if wanted == BestLogits {
-			token, err = sampler.NextOf(bestOf(r))
+			token, err = sampler.NextOf(sample.Best(r.Largest))
 		} else {
 			token, err = sampler.Next(logits, text[:read], text[read:])
 		}

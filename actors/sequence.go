@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
@@ -135,13 +134,7 @@ func (s *Sequence) UseBest(ctx context.Context, tokens []int32, f func(sample.Be
 		return err
 	}
 	defer s.done(r)
-	return f(bestOf(r))
-}
-
-// bestOf is what an answer to BestLogits holds.
-func bestOf(r *stages.ChunkEvaluated) sample.Best {
-	n := len(r.Logits) / 2
-	return sample.Best{Logits: r.Logits[:n], Tokens: unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(r.Logits[n:]))), n)}
+	return f(sample.Best(r.Largest))
 }
 
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
@@ -157,11 +150,9 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights}
-	if c.Logits == BestLogits {
-		e.Logits, e.Best = nil, bestOf(r)
-	}
-	return e, nil
+	return &Evaluated{
+		Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Best: sample.Best(r.Largest), Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights,
+	}, nil
 }
 
 // closePatience is how long Sequence.Close waits for what is under way of the sequence.

@@ -84,6 +84,9 @@ func keptBy(s *Spent) (kept []any) {
 		if items := v.Field(i); items.Kind() == reflect.Struct {
 			items = items.Field(0)
 			for k := range items.Len() {
+				if items.Index(k).Kind() != reflect.Pointer {
+					continue // slices for logits
+				}
 				kept = append(kept, reflect.NewAt(items.Index(k).Type().Elem(), items.Index(k).UnsafePointer()).Interface())
 			}
 		}

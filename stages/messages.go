@@ -43,6 +43,13 @@ const Best = 64
 // BestOf returns how many those are for a vocabulary.
 func BestOf(vocab int) int { return min(Best, vocab) }
 
+// Largest is the largest logits of rows and their tokens, BestOf(vocab) of each row: in descending
+// order, of equal ones the lower token first.
+type Largest struct {
+	Logits []float32
+	Tokens []int32 // [len(Logits)]
+}
+
 // EvalChunk asks to evaluate tokens of one sequence from its present length on. Caller to
 // sequencer. A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
 type EvalChunk struct {
@@ -75,12 +82,11 @@ func (m *EvalChunk) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequ
 // error Rows says how many tokens were evaluated and kept before it.
 type ChunkEvaluated struct {
 	Outside
-	Seq  SeqID
-	Pos  int // of the first token
-	Rows int
-	// [wanted rows, vocab]; with BestLogits [2, BestOf(vocab)]: the largest in descending order,
-	// then the bits of their tokens
-	Logits []float32
+	Seq     SeqID
+	Pos     int // of the first token
+	Rows    int
+	Logits  []float32 // [wanted rows, vocab]; nil with BestLogits
+	Largest Largest   // [BestOf(vocab)] with BestLogits, else empty
 	// [layers+1, rows, hidden]; index i is before layer i, the last after all layers
 	Hidden  []float32
 	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first

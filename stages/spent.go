@@ -22,7 +22,8 @@ type Spent struct {
 	logits    free[LogitsReady]
 	answers   free[ChunkEvaluated]
 	plans     free[RoutePlan]
-	floats    [][]float32
+	floats    pool[float32]
+	tokens    pool[int32]
 }
 
 // free is the spent values of one type.
@@ -150,10 +151,17 @@ func (s *Spent) LingerOver(round uint64) *LingerOver {
 	return m
 }
 
-// LogitsReady returns a message with n Logits, their values undefined.
-func (s *Spent) LogitsReady(step Step, n int) *LogitsReady {
+// LogitsReady returns a message with room for some logits and for some of the largest ones, the
+// values undefined.
+func (s *Spent) LogitsReady(step Step, all, largest int) *LogitsReady {
 	m := s.logits.take()
-	m.Step, m.Logits = step, s.Floats(n)
+	m.Step = step
+	if all > 0 {
+		m.Logits = s.Floats(all)
+	}
+	if largest > 0 {
+		m.Largest = s.Largest(largest)
+	}
 	return m
 }
 
@@ -178,32 +186,50 @@ func (s *Spent) PlanDone(p *RoutePlan) {
 	s.plans.put(p)
 }
 
-// keepFloats bounds the slices of logits that are kept.
-const keepFloats = 8
+// keepSlices bounds the slices of a pool.
+const keepSlices = 8
 
-// Floats returns n float32, their values undefined. A slice that is much longer is left for others.
-func (s *Spent) Floats(n int) []float32 {
-	for i, f := range s.floats {
+// pool is slices that are used again.
+type pool[T any] struct{ kept [][]T }
+
+// take returns n items, their values undefined. A slice that is much longer is left for others.
+func (p *pool[T]) take(n int) []T {
+	for i, f := range p.kept {
 		if cap(f) >= n && cap(f)/4 <= n {
-			last := len(s.floats) - 1
-			s.floats[i], s.floats[last] = s.floats[last], nil
-			s.floats = s.floats[:last]
+			last := len(p.kept) - 1
+			p.kept[i], p.kept[last] = p.kept[last], nil
+			p.kept = p.kept[:last]
 			return f[:n]
 		}
 	}
-	return make([]float32, n)
+	return make([]T, n)
 }
 
-// FloatsDone takes a slice back for Floats. The oldest goes when there are many.
-func (s *Spent) FloatsDone(f []float32) {
+// put keeps a slice. The oldest goes when there are many.
+func (p *pool[T]) put(f []T) {
 	if cap(f) == 0 {
 		return
 	}
-	if len(s.floats) == keepFloats {
-		copy(s.floats, s.floats[1:])
-		s.floats = s.floats[:keepFloats-1]
+	if len(p.kept) == keepSlices {
+		copy(p.kept, p.kept[1:])
+		p.kept = p.kept[:keepSlices-1]
 	}
-	s.floats = append(s.floats, f)
+	p.kept = append(p.kept, f)
+}
+
+// Floats returns n float32, their values undefined.
+func (s *Spent) Floats(n int) []float32 { return s.floats.take(n) }
+
+// FloatsDone takes a slice back for Floats.
+func (s *Spent) FloatsDone(f []float32) { s.floats.put(f) }
+
+// Largest returns room for n logits and their tokens, the values undefined.
+func (s *Spent) Largest(n int) Largest { return Largest{s.floats.take(n), s.tokens.take(n)} }
+
+// LargestDone takes memory back for Largest.
+func (s *Spent) LargestDone(l Largest) {
+	s.floats.put(l.Logits)
+	s.tokens.put(l.Tokens)
 }
 
 // LogitsDone takes back a LogitsReady whose slices were passed on or taken back.

@@ -76,18 +76,21 @@ type Row struct {
 	Pos    int32
 	Token  int32
 	Logits bool // the caller wants this row's logits
-	Best   bool // with Logits: only the largest ones
+	Best   bool // with Logits: only the largest ones (Largest)
 }
 
-// Width returns how many numbers a row's logits are.
-func (r *Row) Width(vocab int) int {
-	switch {
-	case !r.Logits:
-		return 0
-	case r.Best:
-		return 2 * BestOf(vocab)
+// Widths returns how many logits are wanted of some rows of a vocabulary: rows with all of them,
+// and the largest ones of rows that want no more.
+func Widths(rows []Row, vocab int) (all, largest int) {
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.Logits && r.Best:
+			largest += BestOf(vocab)
+		case r.Logits:
+			all += vocab
+		}
 	}
-	return vocab
+	return all, largest
 }
 
 // Segment is a run of rows of one sequence inside a batch, at consecutive positions.

@@ -247,8 +247,8 @@ func (m *ReadLogits) spend(s *Spent) {
 // LogitsReady answers ReadLogits. Dispatch to sequencer. The slices pass on.
 type LogitsReady struct {
 	Step
-	// [rows with Logits set, Row.Width], one after the other; see ChunkEvaluated.Logits
-	Logits  []float32
+	Logits  []float32 // [rows with Logits and without Best set, vocab]
+	Largest Largest   // [rows with Best set, BestOf(vocab)]
 	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
 	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
 	Weights []float32

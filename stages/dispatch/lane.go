@@ -34,7 +34,6 @@ type lane struct {
 	tokens   []int32
 	angles   []float32
 	headRows []int32
-	bestRead []bestRows           // of the step
 	kv       [][]gpu.KVSegment    // [full attention layers]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]

@@ -93,7 +93,6 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 		copy(a.lane.picks, a.routed.Picks)
 		a.logits.Losses = c.losses(a.routed)
 	}
-	c.placeBest(a.lane)
 	out.Send(stages.Sequencer, a.logits)
 	if a.routed != nil {
 		out.Send(stages.Router, a.routed)

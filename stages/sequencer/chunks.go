@@ -17,6 +17,7 @@ type request struct {
 	told    bool  // it was answered before its step ended; the step's results are not kept
 	alone   bool  // a step with others has failed, so it gets one of its own
 	logits  []float32
+	largest stages.Largest
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
 	weights []float32
@@ -34,6 +35,7 @@ func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
 func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	if a := m.Spare; a != nil {
 		c.floatsDone(a.Logits, out)
+		out.Spent().LargestDone(a.Largest)
 		out.Spent().AnswerDone(a)
 	}
 	s, err := c.admit(m)
@@ -172,7 +174,7 @@ func (c *Core) tell(r *request, err error, out *stages.Outbox) {
 		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil,
 	})
 	if err == nil {
-		a.Logits, a.Hidden, a.Picks, a.Weights = r.logits, r.hidden, r.picks, r.weights
+		a.Logits, a.Largest, a.Hidden, a.Picks, a.Weights = r.logits, r.largest, r.hidden, r.picks, r.weights
 	}
 	out.Answer(r.msg.Caller, a)
 }

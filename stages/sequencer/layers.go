@@ -63,7 +63,7 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 			head.Layer = c.cfg.Layers
 			out.Send(stages.Dispatch, out.Spent().ReadLogits(head))
 		} else {
-			s.logits = out.Spent().LogitsReady(s.head, 0)
+			s.logits = out.Spent().LogitsReady(s.head, 0, 0)
 			c.commit(s, out) // the last layer may be retired already
 		}
 	}

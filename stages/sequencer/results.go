@@ -8,10 +8,8 @@ import (
 
 // checkResults compares the lengths of what came with what was asked for.
 func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
-	b, logits := s.head.Batch, 0
-	for i := range b.Rows {
-		logits += b.Rows[i].Width(c.cfg.Vocab)
-	}
+	b := s.head.Batch
+	logits, largest := stages.Widths(b.Rows, c.cfg.Vocab)
 	hidden, picks := 0, 0
 	if b.Hidden {
 		hidden = (c.cfg.Layers + 1) * len(b.Rows) * c.cfg.Hidden
@@ -25,6 +23,8 @@ func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 	case len(m.Logits) != logits || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
 		return fmt.Errorf("sequencer: %d logits, %d hidden, %d picks, %d weights for %v, want %d, %d, %d, %d",
 			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, logits, hidden, picks, picks)
+	case len(m.Largest.Logits) != largest || len(m.Largest.Tokens) != largest:
+		return fmt.Errorf("sequencer: %d largest logits and %d tokens for %v, want %d of each", len(m.Largest.Logits), len(m.Largest.Tokens), &s.head, largest)
 	}
 	return nil
 }
@@ -32,25 +32,31 @@ func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 // share gives each request its rows of the step's logits. One that is alone and has none yet gets
 // them without a copy.
 func (c *Core) share(s *step, out *stages.Outbox) {
-	logits := s.logits.Logits
+	logits, largest := s.logits.Logits, s.logits.Largest
 	if r := s.reqs[0]; len(s.reqs) == 1 && r.logits == nil {
 		if len(logits) > 0 {
 			r.logits = logits
 		}
+		r.largest = largest
 		return
 	}
 	for i, r := range s.reqs {
-		g, n := s.head.Batch.Segments[i], 0
-		for _, row := range s.head.Batch.Rows[g.Row : g.Row+g.Rows] {
-			n += row.Width(c.cfg.Vocab)
-		}
+		g := s.head.Batch.Segments[i]
+		n, k := stages.Widths(s.head.Batch.Rows[g.Row:g.Row+g.Rows], c.cfg.Vocab)
 		if r.logits == nil && n > 0 {
 			r.logits = out.Spent().Floats(n)[:0]
 		}
 		r.logits = append(r.logits, logits[:n]...)
 		logits = logits[n:]
+		if k > 0 { // of the chunk's last row: there is nothing yet
+			r.largest = out.Spent().Largest(k)
+			copy(r.largest.Logits, largest.Logits)
+			copy(r.largest.Tokens, largest.Tokens)
+			largest = stages.Largest{Logits: largest.Logits[k:], Tokens: largest.Tokens[k:]}
+		}
 	}
 	c.floatsDone(s.logits.Logits, out)
+	out.Spent().LargestDone(s.logits.Largest)
 }
 
 // keepRows is how many rows' logits a slice may hold that is kept for other answers.

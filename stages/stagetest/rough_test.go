@@ -259,7 +259,7 @@ func (x *rough) evaluated(t *talker, m *stages.ChunkEvaluated) error {
 	}
 	t.left = t.left && m.Err != nil || m.Unfinished
 	if m.Err == nil {
-		if !slices.Equal(m.Logits, x.want[t.n][t.answers]) {
+		if !slices.Equal(told(m), x.want[t.n][t.answers]) {
 			return fmt.Errorf("conversation %d: logits %d differ from those of the conversation alone", t.n, t.answers)
 		}
 		t.answers++
@@ -271,7 +271,7 @@ func (x *rough) evaluated(t *talker, m *stages.ChunkEvaluated) error {
 		x.counts["conversations"]++
 		x.close(t)
 	case m.Err == nil:
-		x.ask(t, []int32{t.script.next(m.Logits)})
+		x.ask(t, []int32{t.script.next(m)})
 	case errors.Is(m.Err, stages.ErrClosed):
 		t.answers = len(x.want[t.n]) // of a drained engine nothing more is to be had
 		x.close(t)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -261,11 +260,20 @@ type script struct {
 }
 
 // next is the most likely token by what was wanted.
-func (s *script) next(logits []float32) int32 {
+func (s *script) next(e *stages.ChunkEvaluated) int32 {
 	if s.want == stages.BestLogits {
-		return int32(math.Float32bits(logits[len(logits)/2]))
+		return e.Largest.Tokens[0]
 	}
-	return argmax(logits)
+	return argmax(e.Logits)
+}
+
+// told is what a chunk's answer says of its last row, as numbers that can be compared.
+func told(e *stages.ChunkEvaluated) []float32 {
+	all := slices.Concat(e.Logits, e.Largest.Logits)
+	for _, t := range e.Largest.Tokens {
+		all = append(all, float32(t))
+	}
+	return all
 }
 
 // play runs all scripts at once and returns the logits that each caller got, or its error.
@@ -310,9 +318,9 @@ func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 			if errs[i] = e.Err; e.Err != nil {
 				continue
 			}
-			logits[i] = append(logits[i], e.Logits)
+			logits[i] = append(logits[i], told(e))
 			if n := len(logits[i]); n <= scripts[i].decode {
-				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Tokens: []int32{scripts[i].next(e.Logits)}, Logits: scripts[i].want, Caller: i})
+				s.Post(&stages.EvalChunk{Seq: stages.SeqID(i + 1), Tokens: []int32{scripts[i].next(e)}, Logits: scripts[i].want, Caller: i})
 			}
 		}
 	}
