@@ -84,9 +84,20 @@ func TestReadModes(t *testing.T) {
 // fails with a typed error, a call may be cancelled before, and when the disk is back so is the
 // engine, with the right numbers.
 func TestStalledRead(t *testing.T) {
+	t.Run("slots", func(t *testing.T) { testStalledRead(t, actors.Config{}) })
+	// All records are held by reads that stall, so others wait for a record and never come to the
+	// disk, where they would be timed.
+	t.Run("host memory", func(t *testing.T) {
+		dev := &discrete{Device: device(t, 2), free: 1 << 30}
+		testStalledRead(t, actors.Config{Device: dev, HostMemory: 2 * pageSlot, ExpertMemory: 8 * pageSlot})
+	})
+}
+
+func testStalledRead(t *testing.T, cfg actors.Config) {
 	want := wantTranscript(t)
 	release := make(chan struct{})
-	e, _ := streamed(t, actors.Config{ReadWorkers: 2, ReadTimeout: 40 * time.Millisecond},
+	cfg.ReadWorkers, cfg.ReadTimeout = 2, 40*time.Millisecond
+	e, _ := streamed(t, cfg,
 		readpool.Fault{Read: 1, Kind: readpool.Slow, Release: release}, readpool.Fault{Read: 2, Kind: readpool.Slow, Release: release})
 	victim, other, third := sequence(t, e), sequence(t, e), sequence(t, e)
 	// the second needs no less what the first needed
@@ -103,6 +114,19 @@ func TestStalledRead(t *testing.T) {
 		}
 		if s.Err() == nil {
 			t.Error("the sequence is not poisoned")
+		}
+	}
+	// who needs none of what has stalled finds no room for what it needs
+	for token := range int32(10) {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		s := sequence(t, e)
+		_, err := s.Eval(ctx, []int32{token})
+		cancel()
+		if late := (*readpool.TimeoutError)(nil); !errors.As(err, &late) {
+			t.Fatalf("token %d: %v, want a TimeoutError", token, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -42,6 +42,12 @@ func (b *pinnedBuffer) Release() {
 	}
 }
 
+func (d *pinning) pinned() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held
+}
+
 func (d *pinning) NewPinned(n int) (gpu.Buffer, error) {
 	time.Sleep(10 * time.Millisecond)
 	d.mu.Lock()
@@ -184,6 +190,7 @@ func TestTier(t *testing.T) {
 				}
 				synctest.Wait()
 				time.Sleep(time.Second) // pins and frees end
+				synctest.Wait()
 				if err := h.core.AtRest(); err != nil {
 					t.Error(err)
 				}
@@ -215,7 +222,7 @@ func TestTierClosesWhilePinning(t *testing.T) {
 		r.h = h
 		h.step(&tier.Ask{})
 		<-r.idle
-		before := dev.held
+		before := dev.pinned()
 		h.close()
 		if before != stride || dev.held != 0 {
 			t.Errorf("%d bytes were pinned before the end, %d stay", before, dev.held)
@@ -240,6 +247,24 @@ func (n *nothing) hurry(stages.Hurry)                     {}
 func (n *nothing) overdue(stages.ReadOverdue)             {}
 func (n *nothing) ended(stages.SlotID, error)             {}
 func (n *nothing) broken(err error)                       { panic(err) }
+
+// BenchmarkTier takes reads through the shell, without their bytes: what the tier adds to each.
+func BenchmarkTier(b *testing.B) {
+	const experts, records = 256, 64
+	n := new(nothing)
+	h, err := newHostTier(&pinning{most: 1 << 30}, tier.Config{Layers: 1, Experts: experts, Slots: 1, Limit: records}, 4096, 4000, n, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.close()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		n.fills, n.uploads = n.fills[:0], n.uploads[:0]
+		h.step(&tier.Ask{Read: stages.Read{Expert: i % experts}})
+		h.step(new(tier.Filled))
+		h.step(new(tier.Uploaded))
+	}
+}
 
 // In the steady state a read through the tier allocates nothing, neither from the disk nor from a
 // record.
