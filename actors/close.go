@@ -52,10 +52,11 @@ func (e *LeftBehindError) Unwrap() error { return e.Err }
 type ending struct {
 	begun, cancelling sync.Once
 
-	cancelled chan struct{} // closed when what runs is not waited for any more
-	freed     chan struct{} // closed when nothing is left
-	err       error         // of all; set before freed is closed
-	at        atomic.Int32  // a phase
+	cancelled chan struct{}         // closed when what runs is not waited for any more
+	freed     chan struct{}         // closed when nothing is left
+	err       error                 // of all; set before freed is closed
+	at        atomic.Int32          // a phase
+	last      atomic.Pointer[Stats] // what Engine.Stats returns after Close
 
 	mu        sync.Mutex    // guards the rest
 	exchanges int           // calls that read or fill a state

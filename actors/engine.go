@@ -43,13 +43,10 @@ type Engine struct {
 	rt        *runtime.Runtime
 	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
 
-	lastSeq     atomic.Uint64
-	lastRequest atomic.Uint64
+	given struct{ seq, request atomic.Uint64 } // the last numbers
 
 	fingerprint func() (profile.Fingerprint, error)
 	end         ending
-
-	last atomic.Pointer[Stats] // what Stats returns after Close
 }
 
 // Model returns the model's configuration. The caller must not change it.
@@ -67,7 +64,7 @@ func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.
 
 // newSequence makes a sequence with the state of another; from 0 makes an empty one.
 func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
-	s := &Sequence{e: e, id: stages.SeqID(e.lastSeq.Add(1))}
+	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1))}
 	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
 		func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
@@ -110,7 +107,7 @@ func (e *Engine) Stats(ctx context.Context) (*Stats, error) {
 	case err == nil:
 		return a.(*stages.CollectStats).Stats, nil
 	case errors.Is(err, stages.ErrClosed):
-		if last := e.last.Load(); last != nil {
+		if last := e.end.last.Load(); last != nil {
 			return last.Since(nil), err
 		}
 	}
@@ -143,7 +140,7 @@ func (e *Engine) release() error {
 	e.waitsFor(freeing)
 	if e.rt != nil {
 		e.rt.Stop()
-		e.last.Store(e.rt.LastStats())
+		e.end.last.Store(e.rt.LastStats())
 	}
 	if e.dispatch != nil {
 		e.dispatch.Close()
@@ -170,10 +167,10 @@ func (e *Engine) release() error {
 
 // endSpans returns when all spans are made. The last figures have their number then.
 func (e *Engine) endSpans() {
-	last := e.last.Load()
+	last := e.end.last.Load()
 	if last != nil {
 		last = last.Since(nil)
 	}
 	e.rt.EndSpans(last)
-	e.last.Store(last)
+	e.end.last.Store(last)
 }

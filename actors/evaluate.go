@@ -27,7 +27,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 		return nil, err
 	}
 	k.tokens = append(k.tokens[:0], c.Tokens...)
-	request := s.e.lastRequest.Add(1)
+	request := s.e.given.request.Add(1)
 	k.msg = stages.EvalChunk{
 		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,

@@ -4,6 +4,8 @@ package stages
 // ones of it: in the steady state a decoded token allocates nothing. What a method returns is empty
 // but for its arguments. Stages reach it through their Outbox. It may be shared by stages that
 // never run at the same time; it is not for concurrent use.
+//
+// It has a list for each type of message that is sent for every token.
 type Spent struct {
 	begins    free[BeginLayer]
 	prefetch  free[PrefetchExperts]

@@ -2,7 +2,8 @@ package stages
 
 import "time"
 
-// Stats is what the stages have counted since the engine was opened.
+// Stats is what the stages have counted since the engine was opened. Like its parts it is flat and
+// long: every field is a figure that reports print by its name (docs/figures.md).
 type Stats struct {
 	Steps, Rows, FailedSteps int64
 	Layers                   []LayerStats // [layers]
