@@ -47,6 +47,8 @@
 // Where experts are:
 //
 //   - record: the packed weights of one expert, as they lie in a file and in a slot.
+//   - tier: the cache of records in the host's memory, between the disk and the slots of a device
+//     with memory of its own (package stages/tier).
 //   - slot: device memory for one record. It is free, being filled, resident or in use.
 //   - generation: counts how often a slot was given to another expert. It exposes a stale read.
 //   - demand read, speculative read: a read for a pick, a read for a hint.
