@@ -27,29 +27,46 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/sequencer"
 )
 
-// Open opens a model with an actor system of its own. ctx bounds the opening only.
+// Open opens a model with an actor system of its own. ctx bounds the opening only: when it ends,
+// Open returns within 100 ms. If a disk or a device holds the opening up, the error is an
+// *UnfinishedError then, and what was opened is closed as soon as that is possible; until then the
+// device must stay open.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(log) }))
-	e, err := open(ctx, system, cfg)
-	if err != nil {
-		system.Shutdown()
-		return nil, err
-	}
-	e.ownSystem = system
-	return e, nil
+	return openWithin(ctx, func() (*Engine, error) {
+		log := cfg.Logger
+		if log == nil {
+			log = slog.New(slog.DiscardHandler)
+		}
+		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(log) }))
+		e, err := open(ctx, system, cfg)
+		if err != nil {
+			system.Shutdown()
+			return nil, err
+		}
+		e.ownSystem = system
+		return e, nil
+	})
 }
 
-// Spawn opens a model in the host service's actor system. ctx bounds the opening only.
-// A system that was shut down gives a *StoppedError.
+// Spawn opens a model in the host service's actor system. ctx bounds the opening only, as that of
+// Open. A system that was shut down gives a *StoppedError.
 func Spawn(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Engine, error) {
 	if system.IsStopped() {
 		return nil, &StoppedError{}
 	}
-	return open(ctx, system, cfg)
+	return openWithin(ctx, func() (*Engine, error) { return open(ctx, system, cfg) })
+}
+
+// openWithin opens an engine, and closes one that is opened too late.
+func openWithin(ctx context.Context, open func() (*Engine, error)) (*Engine, error) {
+	if ctx.Err() != nil {
+		return nil, runtime.EndOf(ctx)
+	}
+	return within(ctx, nil, open, func(o outcome[*Engine]) {
+		if o.value != nil {
+			_ = o.value.Close(context.Background()) // nobody is there to be told
+		}
+	})
 }
 
 // quiet keeps the actor system's chatter about its own life out of the log.

@@ -28,10 +28,17 @@ func (e *Engine) wanted(ctx context.Context) error {
 	}
 }
 
-// bounded runs do, which may wait for files or for readers and writers of the caller's, in a
-// goroutine of its own. do must end soon after ctx, or after wanted fails. If it hangs, bounded
-// returns and leaves the goroutine to itself. A panic of do is the caller's.
+// bounded is within, for a call of an engine: it ends with the engine too, and do must end soon
+// after wanted fails.
 func bounded[T any](ctx context.Context, e *Engine, do func() (T, error)) (T, error) {
+	return within(ctx, e.rt.Gone(), do, nil)
+}
+
+// within runs do, which may wait for files, for a device, or for readers and writers of the
+// caller's, in a goroutine of its own. do should end soon after ctx. If it hangs, within returns
+// and leaves the goroutine to itself; late, unless it is nil, gets the outcome then. A panic of do
+// is the caller's.
+func within[T any](ctx context.Context, gone <-chan struct{}, do func() (T, error), late func(outcome[T])) (T, error) {
 	ended := make(chan outcome[T], 1)
 	go func() {
 		var o outcome[T]
@@ -41,22 +48,25 @@ func bounded[T any](ctx context.Context, e *Engine, do func() (T, error)) (T, er
 		}()
 		o.value, o.err = do()
 	}()
-	gone := error(stages.ErrClosed)
+	why := error(stages.ErrClosed)
 	select {
 	case o := <-ended:
 		return o.get()
-	case <-e.rt.Gone():
+	case <-gone:
 	case <-ctx.Done():
-		gone = &UnfinishedError{Err: runtime.EndOf(ctx)}
+		why = &UnfinishedError{Err: runtime.EndOf(ctx)}
 	}
-	late := time.NewTimer(endPatience)
-	defer late.Stop()
+	patience := time.NewTimer(endPatience)
+	defer patience.Stop()
 	select {
 	case o := <-ended:
 		return o.get()
-	case <-late.C:
-		return *new(T), gone
+	case <-patience.C:
 	}
+	if late != nil {
+		go func() { late(<-ended) }()
+	}
+	return *new(T), why
 }
 
 // outcome is how a function has ended.

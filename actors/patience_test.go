@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -197,4 +198,24 @@ func TestCloseHung(t *testing.T) {
 	if st, err := e.Stats(context.Background()); err != nil || st.PagesUsed != 0 {
 		t.Errorf("%d pages are used by nobody, %v", st.PagesUsed, err)
 	}
+}
+
+// TestOpenHung opens an engine while the device hangs: Open returns in time, and what it has opened
+// is closed when the hang is over.
+func TestOpenHung(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	synctest.Test(t, func(t *testing.T) {
+		g := new(gate)
+		g.shut()
+		ctx, cancel := context.WithTimeout(t.Context(), callPatience)
+		defer cancel()
+		began := time.Now()
+		// Experts and weights are brought to it before there are stages.
+		e, err := actors.Open(ctx, actors.Config{Model: dir, Device: stuckDiscrete{&discrete{Device: device(t, 1), free: 1 << 30}, g}})
+		if took := time.Since(began); e != nil || !errors.As(err, new(*actors.UnfinishedError)) || took > callPatience+callGrace || g.waited() == 0 {
+			t.Errorf("%v after %v", err, took)
+		}
+		g.open()
+		time.Sleep(time.Second)
+	})
 }

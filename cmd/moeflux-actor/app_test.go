@@ -41,7 +41,11 @@ const asProgram = "MOEFLUX_ACTOR_TEST_AS_PROGRAM"
 var sharedCache string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	switch os.Getenv(asProgram) {
+	case "":
+	case hungProgram:
+		os.Exit(process(hungEnv()))
+	default:
 		main()
 	}
 	dir, err := os.MkdirTemp("", "moeflux-actor-test-")

@@ -13,12 +13,14 @@ import (
 	"time"
 )
 
-func main() {
-	start := time.Now()
+func main() { os.Exit(process(systemEnv(time.Now()))) }
+
+// process runs the program in the process's own streams and signals.
+func process(e env) int {
 	// Without this a write to a closed pipe would kill the process before it can clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	e, signals := systemEnv(start), make(chan os.Signal, 8)
+	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx := watchSignals(context.Background(), e.interrupts, signals)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, e))
+	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, e)
 }

@@ -54,6 +54,9 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 		cfg.Tracer = s.exporter.Provider()
 	}
 	if s.engine, err = actors.Open(ctx, cfg); err != nil {
+		if errors.As(err, new(*actors.UnfinishedError)) {
+			s.device = nil // is still in use
+		}
 		return nil, errors.Join(openError(s.dir, err), s.close())
 	}
 	if k := s.engine.Info().TopK; k != s.engine.Model().NumExpertsPerTok {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+)
+
+// hungProgram in asProgram makes the test binary the program with a device that never ends what it
+// is given, and says so on stderr.
+const hungProgram = "hung"
+
+const hungNow = "the device hangs"
+
+func hungEnv() env {
+	e := systemEnv(time.Now())
+	e.wrapDevice = func(d gpu.Device) gpu.Device { return hungDevice{d} }
+	return e
+}
+
+type hungDevice struct{ gpu.Device }
+
+func (d hungDevice) NewQueue() (gpu.Queue, error) {
+	q, err := d.Device.NewQueue()
+	return &hungQueue{Queue: q}, err
+}
+
+// hungQueue works until the first step begins, and never again. It tells when that is.
+type hungQueue struct {
+	gpu.Queue
+	hung bool
+}
+
+func (q *hungQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	for _, op := range c.Ops() {
+		if op.Name() == "embed" && !q.hung {
+			q.hung = true
+			fmt.Fprintln(os.Stderr, hungNow)
+		}
+	}
+	if q.hung {
+		return hungTicket{}, nil
+	}
+	return q.Queue.Submit(c)
+}
+
+func (q *hungQueue) Close() error { select {} }
+
+type hungTicket struct{}
+
+func (hungTicket) OnDone(func(error)) {}
+func (hungTicket) DeviceNS() int64    { return 0 }
+
+// startHung starts a program and returns when its device hangs. rest gets the rest of stderr.
+func startHung(t *testing.T) (cmd *exec.Cmd, rest chan string) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0], "run", "-p", "package main", "--cache-dir", sharedCache, "--log-level", "error")
+	cmd.Env = append(os.Environ(), asProgram+"="+hungProgram)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { late.Stop() })
+	lines := bufio.NewReader(stderr)
+	for line := ""; !strings.Contains(line, hungNow); {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rest = make(chan string, 1)
+	go func() {
+		all, _ := io.ReadAll(lines)
+		rest <- string(all)
+	}()
+	return cmd, rest
+}
+
+// A signal ends a program whose device hangs, with the code of the signal, as soon as its patience
+// is over.
+func TestSignalsWhileHung(t *testing.T) {
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: exitInterrupted, syscall.SIGTERM: exitTerminated} {
+		cmd, rest := startHung(t)
+		began := time.Now()
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		said := <-rest
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%v: exit %d, want %d; stderr %q", signal, got, want, said)
+		}
+		if took := time.Since(began); took > closePatience+5*time.Second {
+			t.Errorf("%v: it ends after %v", signal, took)
+		}
+	}
+}
+
+// A second signal kills a program that still waits.
+func TestSecondSignalWhileHung(t *testing.T) {
+	for _, second := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		cmd, rest := startHung(t)
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(closePatience / 4) // signals have their default effect by then
+		if err := cmd.Process.Signal(second); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		<-rest
+		_ = cmd.Wait()
+		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !ok || !status.Signaled() || status.Signal() != second || time.Since(began) > closePatience/2 {
+			t.Errorf("Ctrl-C and %v: it ends with %v after %v", second, cmd.ProcessState, time.Since(began))
+		}
+	}
+}
+
+// What is told of an engine that cannot be freed names what hangs.
+func TestStuck(t *testing.T) {
+	for want, left := range map[string]actors.LeftBehindError{
+		"the disk does not answer":   {Reads: 2},
+		"the disk does not take":     {Files: true},
+		"the device does not end":    {Device: true},
+		"its memory is just being f": {Err: errors.New("x")},
+	} {
+		if got := (&stuckError{&left}).Error(); !strings.Contains(got, want) {
+			t.Errorf("%+v: %q, want %q", left, got, want)
+		}
+	}
+}
