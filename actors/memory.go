@@ -40,6 +40,10 @@ func (e *ContextMemoryError) Error() string {
 	return fmt.Sprintf("a context of %d positions needs %d bytes, but only %d are available; %s", e.Context, e.Need, e.Available, advice)
 }
 
+// stateShares is the default share of available memory that is set aside for the state of a
+// sequence: one part in stateShares.
+const stateShares = 16
+
 // stateShare returns what is set aside for the state of a sequence: all of a context that was asked
 // for, otherwise at most a sixteenth of the memory. Longer texts take memory from the expert slots
 // later.
@@ -47,7 +51,7 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	positions := cmp.Or(cfg.Context, m.MaxPositionEmbeddings)
 	share := i.KVBytesPerPos * int64(positions)
 	if cfg.Context == 0 {
-		share = min(share, i.Available/16)
+		share = min(share, i.Available/stateShares)
 	}
 	if cfg.StateMemory > 0 {
 		share = min(share, cfg.StateMemory)

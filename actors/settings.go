@@ -59,7 +59,7 @@ type Info struct {
 	// bytes of the host's memory that the engine leaves free, if the above are a device's own
 	HostReserve int64
 	kvPages     int
-	plan        expertmem.Plan
+	plan        expertmem.Plan // what the settings of experts come from
 }
 
 // files is what settle needs to know about a model's files.
