@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -25,13 +26,16 @@ import (
 // the cores only ever makes a pass slower. What counts is the median of the tries, since the memory
 // itself may be shared with other machines and give more in one second than in the next. Tries go
 // on until the two agree or patience ends. Where even membw's own passes differ so much that the
-// machine must be busy, a wider margin holds.
+// machine must be busy, a wider margin holds. Where other programs take the processors from the
+// readers all the time, and the memory's bandwidth with them, two moments have two bandwidths: the
+// figures are printed and not compared.
 func TestSecondMethod(t *testing.T) {
 	const (
 		margin, marginBusy = 0.10, 0.30
 		steady             = 0.85 // the median pass, of the best one
 		leastTries         = 3
 		patience           = 12 * time.Second
+		preempted          = 30 // times a second and thread: another program's turn takes some 3 ms
 	)
 	for _, threads := range []int{1, 2, 4, 8, 16} {
 		if threads > min(runtime.GOMAXPROCS(0), runtime.NumCPU()) {
@@ -40,7 +44,9 @@ func TestSecondMethod(t *testing.T) {
 		size := max(512<<20, threads*64<<20) // more than a share of the third cache
 		other := newSecond(t, threads, size)
 		var tries []try
-		for begin := time.Now(); len(tries) < leastTries || apart(tries) > margin && time.Since(begin) < patience; {
+		begin, before := time.Now(), preemptions(t)
+		disturbed := func() float64 { return (preemptions(t) - before) / time.Since(begin).Seconds() / float64(threads) }
+		for len(tries) < leastTries || apart(tries) > margin && time.Since(begin) < patience && disturbed() < preempted {
 			r, err := Measure(t.Context(), Config{Threads: threads, Bytes: size})
 			if err != nil {
 				t.Fatal(err)
@@ -49,18 +55,28 @@ func TestSecondMethod(t *testing.T) {
 			tries = append(tries, try{r, best, name})
 		}
 		m := medianTry(tries)
-		t.Logf("threads %d: membw %.1f GB/s (median %.1f; %s), second method %.1f GB/s (%s); %.0f%%, %d tries",
-			threads, m.first.Max/1e9, m.first.Median/1e9, m.first.Loop, m.second/1e9, m.name, 100*m.ratio(), len(tries))
+		t.Logf("threads %d: membw %.1f GB/s (median %.1f; %s), second method %.1f GB/s (%s); %.0f%%, %d tries, preempted %.0f times a second",
+			threads, m.first.Max/1e9, m.first.Median/1e9, m.first.Loop, m.second/1e9, m.name, 100*m.ratio(), len(tries), disturbed())
 		allowed := margin
 		if m.first.Median < steady*m.first.Max {
 			allowed = marginBusy
 		}
-		if apart(tries) > allowed {
+		if apart(tries) > allowed && disturbed() < preempted {
 			t.Errorf("threads %d: membw reads %.1f GB/s, the second method %.1f: more than %.0f %% apart; its ways, GB/s: %v",
 				threads, m.first.Max/1e9, m.second/1e9, 100*allowed, other)
 		}
 		other.close()
 	}
+}
+
+// preemptions returns how often a thread of this process lost its processor to another program.
+func preemptions(t *testing.T) float64 {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return float64(u.Nivcsw)
 }
 
 // try is one measurement of both sides.
