@@ -11,6 +11,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -45,14 +46,11 @@ func TestPipelineFaults(t *testing.T) {
 	}
 }
 
-// each tries the fault that make makes of n = 1, 2, … until one does not happen any more.
+// each tries the fault that make makes of n = 1 and so on, until one does not happen any more:
+// every n under MOEFLUX_THOROUGH, a sample of them otherwise.
 func (g *gauntlet) each(make func(n int) fault) {
 	g.t.Helper()
-	step := 1
-	if testing.Short() {
-		step = 9
-	}
-	for n := 1; g.try(make(n)); n += step {
+	for n := 1; g.try(make(n)); n += testenv.Rounds(25, 4, 1) {
 	}
 }
 
@@ -68,7 +66,7 @@ func (g *gauntlet) reads() {
 	g.each(func(n int) fault {
 		return readFault(readpool.Fault{Read: n, Kind: readpool.Slow, Delay: 5 * time.Millisecond}, true)
 	})
-	for n := 1; g.try(stalledRead(n)); n += 5 { // each takes the read timeout
+	for n := 1; g.try(stalledRead(n)); n += testenv.Rounds(25, 15, 5) { // each takes the read timeout
 	}
 }
 
@@ -125,10 +123,7 @@ func (g *gauntlet) device() {
 
 // stages lets every stage panic, or find an invariant broken, at its n-th message.
 func (g *gauntlet) stages() {
-	step := 7
-	if testing.Short() {
-		step = 40
-	}
+	step := testenv.Rounds(97, 23, 7)
 	for id := range stages.StageID(stages.NumStages) {
 		for _, panics := range []bool{false, true} {
 			for n := 1; g.try(stageFault(id, n, panics)); n += step {

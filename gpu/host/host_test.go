@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
-	"github.com/moeflux/moeflux-actor/internal/invariants"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,10 +48,10 @@ func allConfigs(threads ...int) (all []Config) {
 }
 
 func TestConformance(t *testing.T) {
-	counts := []int{1, 2, 5}
-	// under the race detector a suite takes half a minute, and one thread has no races
-	if invariants.Enabled {
-		counts = []int{5}
+	// TestThreads has the bits of other numbers
+	counts := []int{5}
+	if testenv.Rounds(1, 1, 3) > 1 {
+		counts = []int{1, 2, 5}
 	}
 	for _, variant := range Variants() {
 		for _, threads := range counts {
@@ -97,11 +97,11 @@ func TestRounded(t *testing.T) {
 // TestThreads checks that any number of threads gives the same bits.
 func TestThreads(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the suite three times for each variant")
+		t.Skip("runs the suite twice for each variant")
 	}
-	counts := []int{2, 5}
-	if invariants.Enabled {
-		counts = counts[1:]
+	counts := []int{5}
+	if testenv.Rounds(1, 1, 2) > 1 {
+		counts = []int{2, 5}
 	}
 	for _, variant := range Variants() {
 		want := gputest.Outputs(t, openVariant(t, 1, variant))

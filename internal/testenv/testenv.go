@@ -71,7 +71,8 @@ func Missing(t testing.TB, what string, names ...string) {
 	t.Skip(what)
 }
 
-// Rounds returns how many cases a test tries: few under -short, many under Thorough.
+// Rounds returns how many cases a test tries, or which n-th ones: few under -short, many under
+// Thorough.
 func Rounds(few, usual, many int) int {
 	switch {
 	case os.Getenv(Thorough) == "1":

@@ -140,7 +140,7 @@ func (w *writer) kill(t *testing.T) {
 // to be done, or one that it had begun since.
 func TestKill(t *testing.T) {
 	rounds := testenv.Rounds(10, 150, 1500)
-	most := time.Duration(testenv.Rounds(10, 10, 100)) * time.Second
+	most := time.Duration(testenv.Rounds(3, 4, 100)) * time.Second
 	for _, c := range []struct {
 		name string
 		max  int64

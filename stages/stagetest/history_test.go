@@ -428,7 +428,7 @@ func TestEditors(t *testing.T) {
 
 func testEditors(t *testing.T, name string) {
 	p := openPack(t, name)
-	n := testenv.Rounds(60, *orders/3, 10**orders/3)
+	n := testenv.Rounds(60, *orders/8, 10**orders/3)
 	counts, known := make(map[string]int), make(map[string][]float32)
 	for i := range n {
 		sd := uint64(i) + 1
