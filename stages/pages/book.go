@@ -31,12 +31,17 @@ type Book struct {
 	lastName  stages.StateID
 	uses      uint64 // of kept states so far
 	gone      []stages.StateID
+	forgotten func(*State) // is told of each kept state that was given up, or nil
 
 	remembered, evicted int64
 }
 
 // New returns books that are empty.
 func New(s Sizes) *Book { return &Book{sizes: s, ledger: ledger{rows: s.PageRows}} }
+
+// Watch has a function called for each kept state when it was given up, so that who finds states by
+// their tokens forgets it, too. The function must not change the books.
+func (b *Book) Watch(forgotten func(*State)) { b.forgotten = forgotten }
 
 // Text is what a sequence holds.
 type Text struct {

@@ -40,6 +40,9 @@ func (b *Book) Forget(s *State) {
 		b.recurrent--
 	}
 	b.drop(s, kept)
+	if b.forgotten != nil {
+		b.forgotten(s)
+	}
 }
 
 // ForgetIf gives up the kept states for which which is true.

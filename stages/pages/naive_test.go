@@ -26,6 +26,7 @@ type naive struct {
 	pages   map[*pages.State][]stages.PageID // of kept
 	content map[stages.PageID][]int32
 	named   map[stages.StateID]bool // that dispatch has memory for
+	told    map[*pages.State]bool   // that were given up, as the books tell it
 	lastSeq stages.SeqID
 	token   int32
 	evicted int
@@ -43,10 +44,18 @@ func newNaive(t *testing.T, seed uint64) *naive {
 	if rng.IntN(2) == 0 {
 		s.RecurrentBytes = 1 + rng.Int64N(40)
 	}
-	return &naive{
+	n := &naive{
 		T: t, rng: rng, sizes: s, book: pages.New(s), texts: make(map[stages.SeqID]*text), out: make(map[*pages.State]bool),
 		content: make(map[stages.PageID][]int32), named: make(map[stages.StateID]bool),
+		told: make(map[*pages.State]bool),
 	}
+	n.book.Watch(func(s *pages.State) {
+		if n.told[s] || !s.Gone() {
+			t.Errorf("a state at %d is told to be gone twice, or is not", s.Pos())
+		}
+		n.told[s] = true
+	})
+	return n
 }
 
 // live returns the pages that texts and callers have.
@@ -122,6 +131,9 @@ func (n *naive) after(what string) {
 	for _, s := range n.kept {
 		if s.Gone() == slices.Contains(kept, s) {
 			n.Fatalf("%s: a state at %d that is gone is kept, or the other way round", what, s.Pos())
+		}
+		if n.told[s] != s.Gone() {
+			n.Fatalf("%s: a state at %d is gone: %v, but told: %v", what, s.Pos(), s.Gone(), n.told[s])
 		}
 	}
 	n.kept = slices.Clone(kept)

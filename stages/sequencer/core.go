@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/stages/prefix"
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
@@ -69,13 +70,14 @@ func New(cfg Config) *Core {
 		PageRows: cfg.PageRows, PageBytes: cfg.PageBytes, RecurrentBytes: cfg.RecurrentBytes,
 		StateBytes: cfg.StateBytes, CheckpointBytes: cfg.CheckpointBytes,
 	})
-	seqs := make(map[stages.SeqID]*sequence)
-	return &Core{
-		cfg: cfg, seqs: seqs, schedule: schedule.New[*request](cfg.ChunkRows), flight: flight{lanes: make([]*step, cfg.StepsInFlight)}, book: book,
-		search:   search{book: book, seqs: seqs, whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
+	c := &Core{
+		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), schedule: schedule.New[*request](cfg.ChunkRows), flight: flight{lanes: make([]*step, cfg.StepsInFlight)}, book: book,
+		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
 		ops:      operations{under: make(map[uint64]*operation)},
 	}
+	book.Watch(c.search.forget)
+	return c
 }
 
 // Step handles one message.

@@ -11,9 +11,9 @@
 //
 // The books of states are those of package pages: who holds which page of keys and values, and
 // which frozen states are kept, as checkpoints (checkpoints.go) or remembered for texts that begin
-// alike (resume.go). States are found by their tokens in search.go, read and filled by callers in
-// exchange.go, and sequences go back to them in rewind.go. Where states lie, and every copy, is up
-// to dispatch (states.go).
+// alike (resume.go). States are found by their tokens in search.go, in the tree of package prefix.
+// Callers read and fill them in exchange.go, and sequences go back to them in rewind.go. Where
+// states lie, and every copy, is up to dispatch (states.go).
 //
 // A chunk's way: chunks.go takes it and answers it, form.go puts its rows into a step, layers.go
 // takes the step through the layers (flight.go has those on their way), results.go shares out what

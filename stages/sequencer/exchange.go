@@ -149,6 +149,7 @@ func (c *Core) adoptState(m *stages.AdoptState, out *stages.Outbox) {
 	c.endDraft(f)
 	c.exchange.nameUnknown(m.Tokens, c.cfg.Vocab)
 	c.book.Adopt(&s.Text, f.State, m.Tokens)
+	c.search.placed(s)
 	c.copyState(&operation{kind: stages.Adopted, seq: s, caller: m.Caller}, stages.CopyState{From: f.ID, To: s.id.State(), Take: true}, out)
 	c.moved(s, out)
 }

@@ -148,6 +148,7 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 	s := r.seq
 	s.Tokens = append(s.Tokens, r.msg.Tokens[r.done-g.Rows:r.done]...)
 	s.Len += g.Rows
+	c.search.grew(s)
 	c.book.Copied(r.copy)
 	r.copy = stages.PageCopy{}
 	c.remember(r, out)

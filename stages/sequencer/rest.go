@@ -52,5 +52,8 @@ func (c *Core) AtRest() error {
 		holding = append(holding, f.Pages)
 		states++
 	}
+	if err := c.search.check(c.seqs); err != nil {
+		return err
+	}
 	return c.book.Check(holding, states)
 }

@@ -3,6 +3,7 @@ package sequencer
 import (
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/stages/prefix"
 )
 
 // resumeSequence makes a sequence hold as much of the beginning of a text as the engine has.
@@ -60,7 +61,7 @@ func (c *Core) ownPart(s *sequence, text []int32, most int) int {
 	if s.poison != nil {
 		return 0
 	}
-	n := min(common(s.Tokens, text), most)
+	n := min(prefix.Common(s.Tokens, text), most)
 	if n < s.Len && c.cfg.RecurrentBytes > 0 {
 		return 0
 	}

@@ -59,7 +59,7 @@ func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, out *
 // follow makes a sequence hold the first positions of a text, given its recurrent state.
 func (c *Core) follow(s *sequence, text pages.Text, pos int, from stages.StateID, o *operation, out *stages.Outbox) {
 	o.seq = s
-	c.book.Place(&s.Text, text, pos)
+	c.place(s, text, pos)
 	c.copyState(o, stages.CopyState{From: from, To: s.id.State()}, out)
 	c.moved(s, out) // after the copy, which may be of what is forgotten
 }

@@ -1,18 +1,34 @@
 package sequencer
 
 import (
+	"cmp"
+	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/stages/prefix"
 )
 
-// search finds states by the tokens they hold, among what is kept and among the sequences.
+// search finds states by the tokens they hold, among what is kept and among the sequences. All of
+// them are in a tree, up to date after every step.
 type search struct {
+	tree  prefix.Tree[known]
 	book  *pages.Book
-	seqs  map[stages.SeqID]*sequence
-	whole bool // there is recurrent state, so that a state serves as a whole or not at all
-	rows  int  // positions of one page
+	kept  map[*pages.State]*prefix.Holder[known]
+	last  uint64 // order of the state that was kept last
+	whole bool   // there is recurrent state, so that a state serves as a whole or not at all
+	rows  int    // positions of one page
+}
+
+// known is a state whose text is in the tree.
+type known struct {
+	// Of those that serve equally well the first one is taken: what is kept in the order of
+	// keeping, then sequences by their names.
+	order uint64
+	kept  *pages.State // nil: a sequence
+	seq   *sequence
 }
 
 // source holds the beginning of a text.
@@ -23,103 +39,151 @@ type source struct {
 	kept *pages.State   // nil: a sequence
 }
 
+// add makes a new sequence known.
+func (h *search) add(s *sequence) {
+	s.known = h.tree.Insert(s.Tokens, known{order: 1<<63 | uint64(s.id), seq: s})
+}
+
+// grew notes that a sequence has more tokens after those that it had.
+func (h *search) grew(s *sequence) { h.tree.Extend(s.known, s.Tokens) }
+
+// placed notes that a sequence has other tokens.
+func (h *search) placed(s *sequence) { h.tree.Set(s.known, s.Tokens) }
+
+// remove forgets a sequence.
+func (h *search) remove(s *sequence) { h.tree.Remove(s.known) }
+
+// keep makes a state known that is kept from now on.
+func (h *search) keep(f *pages.State) {
+	h.last++
+	h.kept[f] = h.tree.Insert(f.Tokens, known{order: h.last, kept: f})
+}
+
+// forget forgets a kept state that was given up.
+func (h *search) forget(f *pages.State) {
+	h.tree.Remove(h.kept[f])
+	delete(h.kept, f)
+}
+
 // deepest returns the kept state or other sequence that has the most of the beginning of a text, up
 // to most positions. With recurrent state it must match as a whole; without, its own beginning is
 // enough.
-func (h *search) deepest(s *sequence, text []int32, most int) (best source) {
-	for _, f := range h.book.Kept() {
-		if n := h.usable(f.Tokens, text, most); f.Ready && n > best.pos {
-			best = source{pos: n, text: f.Text(), from: f.ID, kept: f}
+func (h *search) deepest(s *sequence, text []int32, most int) source {
+	best, pos := h.longest(text[:most], func(k known, n int) int {
+		switch t := k.seq; {
+		case k.kept != nil && k.kept.Ready:
+			return n
+		case k.kept != nil || t == s || t.poison != nil || t.op != nil:
+			return 0
+		case t.req == nil:
+			return n
+		case h.whole:
+			return 0
 		}
+		return n - n%h.rows // a step may be writing to their last page, after these positions
+	})
+	switch {
+	case pos == 0:
+		return source{}
+	case best.kept != nil:
+		return source{pos: pos, text: best.kept.Text(), from: best.kept.ID, kept: best.kept}
 	}
-	for _, t := range h.inOrder() {
-		if t == s || t.poison != nil || t.op != nil {
-			continue
-		}
-		n := h.usable(t.Tokens[:t.Len], text, most)
-		if t.req != nil { // a step may be writing to their last page, after these positions
-			if n -= n % h.rows; h.whole {
-				n = 0
-			}
-		}
-		if n > best.pos {
-			best = source{pos: n, text: t.Text, from: t.id.State()}
-		}
-	}
-	return best
+	return source{pos: pos, text: best.seq.Text, from: best.seq.id.State()}
 }
 
 // nearest returns the state that has the most of a sequence's text up to a position, and how much:
 // one of its own checkpoints, or a remembered one. It returns nil and 0 if there is none.
-func (h *search) nearest(s *sequence, pos int) (best *pages.State, at int) {
-	for _, f := range h.book.Kept() {
-		if f.Ready && (f.Owner == s.id || f.Owner == 0) {
-			if n := h.usable(f.Tokens, s.Tokens[:s.Len], pos); n > at {
-				best, at = f, n
-			}
+func (h *search) nearest(s *sequence, pos int) (*pages.State, int) {
+	best, at := h.longest(s.Tokens[:pos], func(k known, n int) int {
+		if f := k.kept; f == nil || !f.Ready || f.Owner != s.id && f.Owner != 0 {
+			return 0
 		}
-	}
-	return best, at
+		return n
+	})
+	return best.kept, at
 }
 
 // serving returns a remembered state that serves every text that one of these tokens would serve,
 // or nil. (A checkpoint goes with its sequence.)
 func (h *search) serving(tokens []int32) *pages.State {
-	for _, f := range h.book.Kept() {
-		if f.Owner == 0 && h.serves(f.Tokens, tokens) {
-			return f
+	var best known
+	for t, n := range h.holding(tokens) {
+		k := t.Value
+		if n < len(tokens) {
+			break
+		}
+		if k.remembered() && (best.kept == nil || k.order < best.order) {
+			best = k
 		}
 	}
-	return nil
+	return best.kept
 }
 
-// forgetServed gives up what is remembered and serves no text that f does not serve.
+// forgetServed gives up what is remembered and serves no text that f does not serve: it has the
+// same tokens or, without recurrent state, fewer of them.
 func (h *search) forgetServed(f *pages.State) {
-	h.book.ForgetIf(func(old *pages.State) bool { return old != f && old.Owner == 0 && h.serves(f.Tokens, old.Tokens) })
+	var served []known
+	for t, n := range h.tree.Beginnings(f.Tokens) {
+		if h.whole && n < f.Pos() {
+			break
+		}
+		if t.Value.remembered() && t.Value.kept != f {
+			served = append(served, t.Value)
+		}
+	}
+	slices.SortFunc(served, func(a, b known) int { return cmp.Compare(b.order, a.order) })
+	for _, k := range served {
+		h.book.Forget(k.kept)
+	}
 }
 
 // forgetOthers gives up the checkpoints of a sequence that no longer match the beginning of its
 // text.
 func (h *search) forgetOthers(s *sequence) {
-	h.book.ForgetIf(func(f *pages.State) bool { return f.Owner == s.id && common(f.Tokens, s.Tokens) < f.Pos() })
+	h.book.ForgetIf(func(f *pages.State) bool { return f.Owner == s.id && !h.kept[f].Begins(s.known) })
 }
 
-// usable returns how many positions of a state a text can use.
-func (h *search) usable(tokens, text []int32, most int) int {
-	if h.whole && (len(tokens) > most || len(tokens) == 0 || tokens[len(tokens)-1] != text[len(tokens)-1]) {
-		return 0
-	}
-	n := min(common(tokens, text), most)
-	if n < len(tokens) && h.whole {
-		return 0
-	}
-	return n
-}
+// remembered reports whether it is a state that is kept for any text.
+func (k known) remembered() bool { return k.kept != nil && k.kept.Owner == 0 }
 
-// serves reports whether one state can replace another for every text: it has the same tokens or,
-// without recurrent state, the same and more.
-func (h *search) serves(tokens, other []int32) bool {
-	n := common(tokens, other)
-	return n == len(other) && (n == len(tokens) || !h.whole)
-}
-
-// inOrder returns the sequences by their names, so that nothing depends on the order of a map.
-func (h *search) inOrder() []*sequence {
-	list := make([]*sequence, 0, len(h.seqs))
-	for _, s := range h.seqs {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b *sequence) int { return int(a.id) - int(b.id) })
-	return list
-}
-
-// common returns the length of the common prefix of two texts.
-func common(a, b []int32) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
+// longest returns the state of which most positions, and at least one, can be used for a text.
+// usable says how many of those that they have in common.
+func (h *search) longest(text []int32, usable func(k known, common int) int) (best known, pos int) {
+	for t, common := range h.holding(text) {
+		if common < pos {
+			break
+		}
+		n := usable(t.Value, common)
+		if n > pos || n == pos && n > 0 && t.Value.order < best.order {
+			best, pos = t.Value, n
 		}
 	}
-	return n
+	return best, pos
+}
+
+// holding returns the states that hold something of the beginning of a text, and how much, those
+// with most first. With recurrent state it is all that they have.
+func (h *search) holding(text []int32) iter.Seq2[*prefix.Holder[known], int] {
+	if h.whole {
+		return h.tree.Beginnings(text)
+	}
+	return h.tree.Sharing(text)
+}
+
+// check compares the tree with the texts that there are. Tests ask it.
+func (h *search) check(seqs map[stages.SeqID]*sequence) error {
+	for _, s := range seqs {
+		if !slices.Equal(s.known.Text(), s.Tokens) {
+			return fmt.Errorf("sequencer: sequence %d is searched as %v and holds %v", s.id, s.known.Text(), s.Tokens)
+		}
+	}
+	for _, f := range h.book.Kept() {
+		if t := h.kept[f]; t == nil || !slices.Equal(t.Text(), f.Tokens) {
+			return fmt.Errorf("sequencer: a kept state of %v is searched as another one", f.Tokens)
+		}
+	}
+	if n := len(seqs) + len(h.book.Kept()); h.tree.Len() != n || len(h.kept) != len(h.book.Kept()) {
+		return fmt.Errorf("sequencer: %d texts are searched, %d of them kept; there are %d, %d kept", h.tree.Len(), len(h.kept), n, len(h.book.Kept()))
+	}
+	return h.tree.Check()
 }

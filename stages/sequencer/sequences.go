@@ -5,14 +5,16 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/stages/prefix"
 )
 
 // sequence is what the stage knows of one sequence.
 type sequence struct {
 	id stages.SeqID
 	pages.Text
-	poison      error // why it is unusable, or nil
-	checkpoints int   // most that it keeps, those that are protected included
+	known       *prefix.Holder[known] // its tokens, where search finds them
+	poison      error                 // why it is unusable, or nil
+	checkpoints int                   // most that it keeps, those that are protected included
 	req         *request
 	remembers   bool                  // its caller has given texts to be remembered
 	op          *operation            // that dispatch is at, or nil
@@ -41,8 +43,9 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	}
 	s := &sequence{id: m.Seq, checkpoints: c.cfg.Checkpoints}
 	c.seqs[m.Seq] = s
+	c.search.add(s)
 	c.book.AddStates(1)
-	c.book.Place(&s.Text, from.Text, from.Len)
+	c.place(s, from.Text, from.Len)
 	o := &operation{kind: stages.Opened, seq: s, caller: m.Caller}
 	c.copyState(o, stages.CopyState{From: from.id.State(), To: s.id.State()}, out)
 }
@@ -123,5 +126,6 @@ func (c *Core) close(s *sequence, out *stages.Outbox) {
 func (c *Core) remove(s *sequence) {
 	c.empty(s)
 	c.book.AddStates(-1)
+	c.search.remove(s)
 	delete(c.seqs, s.id)
 }

@@ -105,10 +105,16 @@ func (c *Core) moved(s *sequence, out *stages.Outbox) {
 }
 
 // empty makes a sequence hold nothing.
-func (c *Core) empty(s *sequence) { c.book.Place(&s.Text, pages.Text{}, 0) }
+func (c *Core) empty(s *sequence) { c.place(s, pages.Text{}, 0) }
 
 // cut takes a sequence back to a position that needs no other recurrent state.
-func (c *Core) cut(s *sequence, pos int) { c.book.Place(&s.Text, s.Text, pos) }
+func (c *Core) cut(s *sequence, pos int) { c.place(s, s.Text, pos) }
+
+// place makes a sequence hold the first positions of a text.
+func (c *Core) place(s *sequence, text pages.Text, pos int) {
+	c.book.Place(&s.Text, text, pos)
+	c.search.placed(s)
+}
 
 // dropState has dispatch give up a state.
 func (c *Core) dropState(id stages.StateID, out *stages.Outbox) {
