@@ -25,6 +25,9 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 	"Engine.NewSequence": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
 		return h.made(h.e.NewSequence(ctx))
 	},
+	"Engine.NewSequenceFor": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
+		return h.made(h.e.NewSequenceFor(ctx, actors.SequenceOptions{Class: actors.Interactive, Key: "k"}))
+	},
 	"Engine.PID": func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.PID(); return nil },
 	"Engine.ResizeSlots": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
 		_, err := h.e.ResizeSlots(ctx, 4)
@@ -38,6 +41,7 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 
 	"Sequence.Checkpoint": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error { return s.Checkpoint(ctx, s.Len()) },
 	"Sequence.Close":      func(_ context.Context, _ *hungEngine, s *actors.Sequence) error { return s.Close() },
+	"Sequence.Declare":    func(_ context.Context, _ *hungEngine, s *actors.Sequence) error { s.Declare(100); return nil },
 	"Sequence.Describe": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error {
 		_, err := s.Describe(ctx)
 		return err

@@ -152,10 +152,19 @@ type Config struct {
 	// memory, and attention to a long one less time. It changes results.
 	KV KVFormat
 	// StateMemory is the most bytes for the states of all sequences: key-value pages, and the
-	// recurrent state that each sequence of some models has from the first moment, as has each Save
-	// and Load while it runs. 0 means a quarter of the memory that is free at Open. Too small makes
-	// NewSequence, evaluation, Save and Load fail with a *stages.StateMemoryError.
+	// recurrent state that each sequence of some models has from its first token, as has each Save
+	// and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free
+	// at Open. Too small makes texts wait, and fail with a *stages.StateMemoryError where waiting
+	// cannot help.
 	StateMemory int64
+	// MaxSequences is the most sequences that have memory for their state at once; further ones
+	// wait. 0 means any number that fits in StateMemory. Too small leaves the device idle; too many
+	// texts at once make each of them slow.
+	MaxSequences int
+	// MaxWaiting is the most requests that wait for memory, besides those of texts that have some
+	// and need more. Further ones fail with a *stages.QueueFullError, those of the lowest class and
+	// of the key with most waiting first. 0 means 1024; negative means that none waits.
+	MaxWaiting int
 	// Checkpoints is how many checkpoints a sequence keeps, unless Sequence.SetMaxCheckpoints says
 	// otherwise. The newest and that at position 0 count, but are kept in any case. 0 means 4;
 	// negative means none but these two.
@@ -242,6 +251,7 @@ func (c Config) Validate() error {
 		bad(true, "Config.KV is %q, but must be f32 or int8", c.KV)
 	}
 	bad(c.StateMemory < 0, "Config.StateMemory is %d bytes, but must be 0 or more", c.StateMemory)
+	bad(c.MaxSequences < 0, "Config.MaxSequences is %d, but must be 0 or more", c.MaxSequences)
 	bad(c.CheckpointMemory < 0, "Config.CheckpointMemory is %d bytes, but must be 0 or more", c.CheckpointMemory)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	return errors.Join(errs...)

@@ -59,14 +59,44 @@ func (e *Engine) Info() Info { return e.info }
 // *stages.EvalChunk and every other message that callers send, as requests or with a PID as Caller.
 func (e *Engine) PID() *actor.PID { return e.rt.PID() }
 
-// NewSequence makes an empty sequence, which must be closed. When ctx ends first there is none.
-func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) { return e.newSequence(ctx, 0) }
+// Class says who gets memory for states first.
+type Class = stages.Class
+
+// The classes.
+const (
+	Background  = stages.Background
+	Normal      = stages.Normal
+	Interactive = stages.Interactive
+)
+
+// SequenceOptions say in which order a sequence gets memory where there is too little for all. The
+// zero value is a normal one. A higher class goes first, always; within a class texts that have
+// memory and need more, then the key that was served fewest tokens, then who came first. Nobody is
+// overtaken because something smaller would fit.
+type SequenceOptions struct {
+	Class Class
+	// Key names who shares memory with others by what they were served: a tenant, or an API key.
+	// "" is one like others.
+	Key string
+}
+
+// NewSequence makes an empty sequence, which must be closed. It has no memory before its first
+// evaluation. When ctx ends first there is none.
+func (e *Engine) NewSequence(ctx context.Context) (*Sequence, error) {
+	return e.newSequence(ctx, 0, SequenceOptions{})
+}
+
+// NewSequenceFor is NewSequence of a class and for a key.
+func (e *Engine) NewSequenceFor(ctx context.Context, o SequenceOptions) (*Sequence, error) {
+	return e.newSequence(ctx, 0, o)
+}
 
 // newSequence makes a sequence with the state of another; from 0 makes an empty one.
-func (e *Engine) newSequence(ctx context.Context, from stages.SeqID) (*Sequence, error) {
-	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1))}
-	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message { return &stages.OpenSequence{Seq: s.id, From: from, Caller: to} },
-		func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
+func (e *Engine) newSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (*Sequence, error) {
+	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1)), options: o}
+	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message {
+		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Caller: to}
+	}, func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,6 +16,7 @@ type call struct {
 	msg    stages.EvalChunk
 	reply  *runtime.Reply
 	tokens []int32
+	until  int // as Declare says
 }
 
 // eval is EvalChunk with the answer as it comes. The caller may hand the answer to done.
@@ -30,6 +32,7 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	request := s.e.given.request.Add(1)
 	k.msg = stages.EvalChunk{
 		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
+		Until: cmp.Or(c.Until, k.until),
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}
 	if err := s.e.rt.Post(&k.msg); err != nil {
@@ -96,6 +99,7 @@ func (s *Sequence) begin() (*call, error) {
 		k = &call{reply: runtime.NewReply()}
 	}
 	k.msg.Spare, s.spare = s.spare, nil
+	k.until = s.until
 	return k, nil
 }
 

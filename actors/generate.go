@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -23,7 +24,9 @@ const (
 // GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends
 // the text.
 type GenerateOptions struct {
-	MaxTokens int            // 0: no limit but the context
+	// 0: no limit but the context. With a limit there is memory for all of them before the prompt
+	// is read (Chunk.Until).
+	MaxTokens int
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
 	// Earlier is the tokens of the text before the prompt, which the sequence already holds. Only
@@ -63,6 +66,21 @@ func (s *Sequence) Generate(ctx context.Context, prompt []int32, o GenerateOptio
 	}
 }
 
+// reaches returns how many positions a generation declares that the text reaches: all that it may
+// evaluate, so that it ends with the length that was asked for and not for lack of memory; of one
+// without a limit what Declare says. The last token is not evaluated.
+func (s *Sequence) reaches(prompt []int32, o GenerateOptions) int {
+	until := s.declared()
+	if o.MaxTokens == 0 {
+		return until
+	}
+	before := 0
+	if !o.Resume {
+		before = s.Len()
+	}
+	return max(until, min(before+len(prompt)+o.MaxTokens-1, s.e.info.Context))
+}
+
 // read tells that the prompt has been read.
 func (o *GenerateOptions) read(reused int) {
 	if o.Reused != nil {
@@ -85,16 +103,20 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	if o.LogProbs == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
 		wanted = BestLogits
 	}
-	chunk := Chunk{Tokens: prompt, Logits: wanted}
+	until := s.reaches(prompt, o)
+	if o.MaxTokens > 0 { // whatever is left of it is for others when the text ends before
+		defer s.e.rt.GiveBack(&stages.TruncateSequence{Seq: s.id, Pos: math.MaxInt})
+	}
+	chunk := Chunk{Tokens: prompt, Logits: wanted, Until: until}
 	if o.Resume {
 		if len(o.Earlier) > 0 {
 			return "", errors.New("GenerateOptions.Resume takes the whole text as the prompt; leave Earlier empty")
 		}
-		n, err := s.Resume(ctx, prompt)
+		n, err := s.resume(ctx, prompt, until)
 		if err != nil {
 			return "", err
 		}
-		chunk = Chunk{Tokens: prompt[n:], Logits: wanted, Before: n, Remember: true}
+		chunk = Chunk{Tokens: prompt[n:], Logits: wanted, Before: n, Remember: true, Until: until}
 	}
 	// the answer before; its logits are the sampler's until the next token is asked for
 	var spent *stages.ChunkEvaluated
@@ -138,6 +160,6 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 			return StopContext, nil
 		}
 		text = append(text, token)
-		chunk = Chunk{Tokens: text[len(text)-1:], Logits: wanted}
+		chunk = Chunk{Tokens: text[len(text)-1:], Logits: wanted, Until: until}
 	}
 }

@@ -122,8 +122,13 @@ func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
 // to it. Resume heals a poisoned sequence, and forgets checkpoints of other texts. With latent
 // attention what it takes over has the bits of the form in which it was computed.
 func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err error) {
+	return s.resume(ctx, text, s.declared())
+}
+
+// resume is Resume of a text that is declared to reach a number of positions.
+func (s *Sequence) resume(ctx context.Context, text []int32, until int) (reused int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
-		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Caller: to}
+		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Until: until, Caller: to}
 	})
 	if err != nil {
 		return 0, err
@@ -132,12 +137,13 @@ func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err er
 }
 
 // Fork makes another sequence that stands where this one does, without its checkpoints. They share
-// memory until one of them writes to it. When ctx ends first there is no other sequence.
+// memory until one of them writes to it. Where there is no memory for it now it waits, and begins
+// where this one stands then. When ctx ends first there is no other sequence.
 func (s *Sequence) Fork(ctx context.Context) (*Sequence, error) {
 	if s.isClosed() {
 		return nil, stages.ErrClosed
 	}
-	return s.e.newSequence(ctx, s.id)
+	return s.e.newSequence(ctx, s.id, s.options)
 }
 
 // Description is where a sequence stands.

@@ -55,11 +55,12 @@ func TestKVPool(t *testing.T) {
 					}
 					return logits
 				}
-				refused := func(s *actors.Sequence, tokens []int32, pages, used, states int) {
+				// of states, fresh ones are needed, and states are there
+				refused := func(s *actors.Sequence, tokens []int32, pages, fresh, used, states int) {
 					t.Helper()
 					_, err := s.Eval(context.Background(), tokens)
 					want := stages.StateMemoryError{
-						Pages: pages, Need: int64(pages) * page * per, Used: int64(used)*page*per + int64(states)*e.Info().StateBytes, Max: e.Info().StateMemory,
+						Pages: pages, States: fresh, Need: int64(pages)*page*per + int64(fresh)*e.Info().StateBytes, Used: int64(used)*page*per + int64(states)*e.Info().StateBytes, Max: e.Info().StateMemory,
 					}
 					var full *stages.StateMemoryError
 					if !errors.As(err, &full) || *full != want {
@@ -69,9 +70,9 @@ func TestKVPool(t *testing.T) {
 				a, b, c := sequence(t, e), sequence(t, e), sequence(t, e)
 				eval(t, a, text(1, 3*page)...)
 				eval(t, b, text(2, 2*page+1)...)
-				refused(c, text(3, page+1), 2, 6, 3)
+				refused(c, text(3, page+1), 2, 1, 6, 2)
 				eval(t, c, text(3, page)...)
-				refused(a, text(4, 1), 1, 7, 3)
+				refused(a, text(4, 1), 1, 0, 7, 3)
 
 				// Who has room in his last page goes on, with the bits of an engine without limits;
 				// so does who was refused, once there is room.
@@ -93,7 +94,7 @@ func TestKVPool(t *testing.T) {
 				if used, _ := pages(t, e); used != most {
 					t.Errorf("%d pages are in use, want %d", used, most)
 				}
-				refused(sequence(t, e), text(7, 1), 1, 7, 3)
+				refused(sequence(t, e), text(7, 1), 1, 1, 7, 2)
 				for _, s := range []*actors.Sequence{a, b} {
 					if err := s.Close(); err != nil {
 						t.Fatal(err)

@@ -207,6 +207,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory,
+		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting,
 	})
 	rule, err := e.rule()
 	if err != nil {

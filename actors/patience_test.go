@@ -93,7 +93,6 @@ func TestPatience(t *testing.T) {
 		len  int  // of the sequence in the end
 		free bool // the sequence takes other work meanwhile
 	}{
-		{"Reset", func(ctx context.Context, s *actors.Sequence) error { return s.Reset(ctx) }, 0, false},
 		{"RestoreTo", func(ctx context.Context, s *actors.Sequence) error { return s.RestoreTo(ctx, 3) }, 3, false},
 		{"Rewind", func(ctx context.Context, s *actors.Sequence) error { _, err := s.Rewind(ctx, 3); return err }, 3, false},
 		{"Resume", func(ctx context.Context, s *actors.Sequence) error { _, err := s.Resume(ctx, text[:5]); return err }, 4, false},

@@ -41,7 +41,10 @@ type Sequence struct {
 	e  *Engine
 	id stages.SeqID
 
+	options SequenceOptions
+
 	mu     sync.Mutex // guards the rest
+	until  int        // as Declare says
 	len    int
 	poison error
 	closed bool
@@ -65,6 +68,10 @@ type Chunk struct {
 	// Remember keeps states of the text for others that begin alike (Resume): at the end of the
 	// chunk, and on the way there at a few borders between steps, within Config.CheckpointMemory.
 	Remember bool
+	// Until is how many positions the text is declared to reach, prompt and new tokens. There is
+	// memory for all of them before the chunk begins: where there is none now, the chunk waits for
+	// it, and what comes within these positions never does. 0 means what Declare says.
+	Until int
 }
 
 // Evaluated is the outcome of a chunk.
@@ -94,6 +101,24 @@ func (s *Sequence) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.poison
+}
+
+// Declare says how many positions the text will reach, of evaluations from now on (Chunk.Until) and
+// of Resume. With 0 it is not known: evaluation reserves memory for its own tokens only, and may
+// fail in the middle of the text with a *stages.StateMemoryError when nobody is about to give
+// memory back. Who has declared an end is waited for by others until the sequence is closed or
+// reset.
+func (s *Sequence) Declare(positions int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = positions
+}
+
+// declared returns what the last Declare said.
+func (s *Sequence) declared() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until
 }
 
 func (s *Sequence) isClosed() bool {
@@ -138,6 +163,10 @@ func (s *Sequence) UseBest(ctx context.Context, tokens []int32, f func(sample.Be
 }
 
 // EvalChunk appends tokens. Spans of a traced engine are children of the span in ctx.
+//
+// Where memory for states is short, it waits in a queue: see SequenceOptions for the order, and
+// Chunk.Until for what it waits for. The error is a *stages.QueueFullError if too many wait, and a
+// *stages.StateMemoryError if waiting cannot help.
 //
 // When ctx ends, tokens that are not being computed are given up and the sequence stands where Len
 // says. A step of this sequence alone is given up between two layers. What was given up is taken

@@ -50,8 +50,10 @@ type Info struct {
 	KV            KVFormat
 	KVBytesPerPos int64 // per position of a sequence
 	// StateMemory is the most bytes for key-value pages and for the fixed states of sequences.
-	StateMemory int64
-	Checkpoints int // most of a sequence
+	StateMemory  int64
+	MaxSequences int // that have memory for their state at once; 0: any number that fits
+	MaxWaiting   int // requests that wait for memory
+	Checkpoints  int // most of a sequence
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
 	CheckpointMemory int64
 	Available        int64 // bytes of memory available at Open
@@ -83,6 +85,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(),
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
+		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {

@@ -237,7 +237,7 @@ func (s *Sequence) load(ctx context.Context, r io.ReaderAt, size int64, o LoadOp
 func (s *Sequence) draft(ctx context.Context, file *snapshot.File, o LoadOptions) (*stages.StateReady, error) {
 	ask := func(inPlace bool) (*stages.StateReady, error) {
 		return s.e.askState(ctx, func(to stages.Caller) stages.Message {
-			return &stages.DraftState{Seq: s.id, Positions: file.Positions(), InPlace: inPlace, Caller: to}
+			return &stages.DraftState{Seq: s.id, Positions: file.Positions(), InPlace: inPlace, AtOnce: o.InPlace && !inPlace, Caller: to}
 		})
 	}
 	draft, err := ask(false)

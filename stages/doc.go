@@ -69,6 +69,8 @@
 // What is kept of a sequence:
 //
 //   - page: room for the keys and values of a fixed number of positions, in all layers.
+//   - grant: a sequence's right to memory up to a position that its caller has declared.
+//   - ask: a request that waits for memory.
 //   - frozen state: a state that no step changes: a list of pages and a copy of the recurrent
 //     state.
 //   - checkpoint: a frozen state that a caller keeps under a position of its sequence.
@@ -165,6 +167,7 @@
 //	EvalChunk          caller -> sequencer     tokens of a sequence; Tokens and Spare pass on
 //	ChunkEvaluated     sequencer -> caller     logits, hidden states, routing; all pass on
 //	CancelEval         caller -> sequencer     which request, why, and whether at once
+//	Withdraw           caller -> sequencer     which request need not wait for memory any more, why
 //	BeginLayer         sequencer -> dispatch,  the step, and how many layers begin together
 //	                   router
 //	PrefetchExperts    router -> expert-IO     a hint: experts and their chances
@@ -196,7 +199,7 @@
 //
 // States of sequences. Every request has an answer:
 //
-//	OpenSequence       caller -> sequencer     a new sequence, empty or like another
+//	OpenSequence       caller -> sequencer     a new sequence, empty (without memory) or like another
 //	ResetSequence      caller -> sequencer     empties one
 //	CloseSequence      caller -> sequencer     gives up one
 //	TruncateSequence   caller -> sequencer     back to a position

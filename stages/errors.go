@@ -3,6 +3,7 @@ package stages
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
@@ -93,16 +94,39 @@ func (e *ContextError) Error() string {
 }
 
 // StateMemoryError reports that the memory for states is used up, by pages of keys and values and
-// by the recurrent states of sequences. What is only remembered of texts does not count: it gives
-// way.
+// by the recurrent states of sequences, and that waiting would not help: nobody who has memory is
+// about to give it back, or all of it would not do. What is only remembered of texts does not
+// count: it gives way.
 type StateMemoryError struct {
 	Pages, States   int   // that are needed
-	Need, Used, Max int64 // bytes
+	Need, Used, Max int64 // bytes; Used includes what others were promised
+	// Sequences is how many sequences have memory if there may be no more of them, whatever they
+	// need (Config.MaxSequences); 0 otherwise.
+	Sequences int
 }
 
 func (e *StateMemoryError) Error() string {
+	if e.Sequences > 0 {
+		return fmt.Sprintf("%d sequences have memory, and there may be no more; close or reset one, or raise Config.MaxSequences", e.Sequences)
+	}
 	return fmt.Sprintf("states need another %d bytes, but %d of %d are already in use; close a sequence or raise Config.StateMemory",
 		e.Need, e.Used, e.Max)
+}
+
+// QueueFullError reports that too many requests already wait for memory. The one that is turned
+// away is of the lowest class, and of the key of which most wait.
+type QueueFullError struct {
+	Waiting int // that wait now
+	// RetryAfter is when there will be a place in the queue, by how fast it moved lately.
+	RetryAfter time.Duration
+}
+
+func (e *QueueFullError) Error() string {
+	if e.Waiting == 0 {
+		return "there is no memory for it now, and nothing may wait for it; raise Config.StateMemory or Config.MaxWaiting"
+	}
+	return fmt.Sprintf("%d requests already wait for memory; try again in %v, or raise Config.MaxWaiting or Config.StateMemory",
+		e.Waiting, e.RetryAfter.Round(time.Millisecond))
 }
 
 // ScoreError reports a router output that is not a finite number.

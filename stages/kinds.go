@@ -15,6 +15,7 @@ const (
 	KindEvalChunk
 	KindChunkEvaluated
 	KindCancelEval
+	KindWithdraw
 	KindForgetSequence
 	KindCollectStats
 	KindResizeSlots
@@ -74,6 +75,7 @@ var blanks = [NumKinds]Message{
 	KindEvalChunk:            (*EvalChunk)(nil),
 	KindChunkEvaluated:       (*ChunkEvaluated)(nil),
 	KindCancelEval:           (*CancelEval)(nil),
+	KindWithdraw:             (*Withdraw)(nil),
 	KindForgetSequence:       (*ForgetSequence)(nil),
 	KindCollectStats:         (*CollectStats)(nil),
 	KindResizeSlots:          (*ResizeSlots)(nil),

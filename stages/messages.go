@@ -63,6 +63,10 @@ type EvalChunk struct {
 	Trace   TraceContext
 	Request uint64 // identifies this request in CancelEval
 	Caller  Caller
+	// Until is how many positions the text is declared to reach: its prompt and the most new
+	// tokens. There is memory for all of them before the chunk begins. 0 declares none: there is
+	// memory for this chunk, and the text may have to end for lack of it later.
+	Until int
 	// Before is how many positions before the first token belong to the same text and were not read
 	// again (SequenceDone.Pos of a ResumeSequence). The tokens are computed in the form that the
 	// whole text would be.
@@ -119,6 +123,20 @@ func (*CancelEval) MessageKind() Kind { return KindCancelEval }
 
 // Ask names no caller: a cancellation has no answer.
 func (*CancelEval) Ask(Caller) StageID { return Sequencer }
+
+// Withdraw takes back a request that waits for memory, other than EvalChunk, for which there is
+// CancelEval. Its caller gets the answer, with Cause. A request that does not wait goes on. Caller
+// to sequencer; it has no answer of its own.
+type Withdraw struct {
+	Outside
+	Of    Caller // the request's; must be comparable
+	Cause error
+}
+
+func (*Withdraw) MessageKind() Kind { return KindWithdraw }
+
+// Ask names no caller: this has no answer.
+func (*Withdraw) Ask(Caller) StageID { return Sequencer }
 
 // ForgetSequence tells the router to drop its predictions for a sequence. Sequencer to router.
 type ForgetSequence struct {
@@ -231,9 +249,9 @@ type WarmSlots struct{ Outside }
 
 func (*WarmSlots) MessageKind() Kind { return KindWarmSlots }
 
-// Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, running
-// chunks end as if cancelled, and when no chunk and no step is left the answer is Drained. Caller
-// to sequencer.
+// Drain stops intake: from now on EvalChunk and OpenSequence are refused with ErrClosed, and so is
+// what waits for memory. Running chunks end as if cancelled, and when no chunk and no step is left
+// the answer is Drained. Caller to sequencer.
 type Drain struct {
 	Outside
 	Finish bool // running chunks are finished instead; a later Drain may cancel them

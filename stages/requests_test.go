@@ -38,8 +38,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestRequests checks that each message with a Caller, and no other but CancelEval, is a Request:
-// asked by somebody it gets a Caller unless it has one, and goes to the stage that doc.go says.
+// TestRequests checks that each message with a Caller, and no other but CancelEval and Withdraw, is
+// a Request: asked by somebody it gets a Caller unless it has one, and goes to the stage that
+// doc.go says.
 func TestRequests(t *testing.T) {
 	_, doc := parse(t)
 	n := 0
@@ -49,7 +50,7 @@ func TestRequests(t *testing.T) {
 		p := reflect.New(typ)
 		field, has := typ.FieldByName("Caller")
 		r, ok := p.Interface().(stages.Request)
-		if ok != (has || name == "CancelEval") {
+		if ok != (has || name == "CancelEval" || name == "Withdraw") {
 			t.Errorf("%s is a request: %v, it has a caller: %v", name, ok, has)
 		}
 		if !ok {

@@ -2,9 +2,9 @@ package stages
 
 // Since returns what was counted after earlier, which is nil, or figures of the same engine: the
 // difference of every count and time. What describes a moment stays as it is in s: the numbers of
-// slots, pages and kept states, memory, the high-water marks, PrefetchHeld and PrefetchPaused. The
-// result shares no memory with s, and is what resets the figures: keep it, or keep s for the next
-// call.
+// slots, pages, kept states and who waits for memory, memory, the high-water marks, PrefetchHeld
+// and PrefetchPaused. The result shares no memory with s, and is what resets the figures: keep it,
+// or keep s for the next call.
 func (s *Stats) Since(earlier *Stats) *Stats {
 	if earlier == nil {
 		earlier = new(Stats)
@@ -16,6 +16,9 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.ReadErrors -= earlier.ReadErrors
 	d.WavesSubmitted -= earlier.WavesSubmitted
 	d.States = s.States.since(&earlier.States)
+	d.Admission.Waited -= earlier.Admission.Waited
+	d.Admission.Granted -= earlier.Admission.Granted
+	d.Admission.TurnedAway -= earlier.Admission.TurnedAway
 	d.Reads = s.Reads.since(&earlier.Reads)
 	d.Tracing.Steps -= earlier.Tracing.Steps
 	d.Tracing.StepsLost -= earlier.Tracing.StepsLost

@@ -1,11 +1,13 @@
 package stages
 
-// OpenSequence makes a sequence: an empty one, or one that stands where another does. Caller to
-// sequencer; the answer is a SequenceDone.
+// OpenSequence makes a sequence: an empty one, which takes no memory yet, or one that stands where
+// another does, which is busy until it is made. Caller to sequencer; the answer is a SequenceDone.
 type OpenSequence struct {
 	Outside
 	Seq    SeqID
 	From   SeqID // 0: empty
+	Class  Class
+	Key    string // who shares memory with others by what they were served: a tenant, say
 	Caller Caller
 }
 
@@ -39,8 +41,9 @@ type CloseSequence struct {
 func (*CloseSequence) MessageKind() Kind         { return KindCloseSequence }
 func (m *CloseSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
-// TruncateSequence takes a sequence back to a position; checkpoints past it are forgotten. Caller
-// to sequencer; answered by SequenceDone.
+// TruncateSequence takes a sequence back to a position; checkpoints past it are forgotten. What the
+// sequence was promised for positions to come (EvalChunk.Until) is free for others. Caller to
+// sequencer; answered by SequenceDone.
 type TruncateSequence struct {
 	Outside
 	Seq SeqID
@@ -112,6 +115,7 @@ type ResumeSequence struct {
 	Outside
 	Seq    SeqID
 	Tokens []int32 // passes to the sequencer
+	Until  int     // as of EvalChunk, if the text goes on from what there is of it
 	Caller Caller
 }
 
@@ -195,6 +199,7 @@ type DraftState struct {
 	// InPlace gives the sequence's own state up where there is no room for both. Should the draft
 	// not be adopted, the sequence is poisoned with ErrGivenUp.
 	InPlace bool
+	AtOnce  bool // where there is no room, say so rather than wait for it
 	Caller  Caller
 }
 

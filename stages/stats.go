@@ -15,6 +15,7 @@ type Stats struct {
 	RingHighWater            int // most waves submitted and not retired at once
 	PagesUsed, PagesMax      int // key-value pages; one that several states share counts once
 	States                   StateStats
+	Admission                AdmissionStats
 	Reads                    ReadStats
 	Memory                   MemoryStats
 	Tracing                  TracingStats
@@ -90,6 +91,17 @@ type StateStats struct {
 	Evicted            int64 // kept states that were given up for lack of memory
 	Resumed            int64 // calls to resume a text
 	Reused             int64 // tokens of those texts that were not read again
+}
+
+// AdmissionStats says who has memory for states and who waits for it.
+type AdmissionStats struct {
+	Sequences     int   // that have memory
+	PromisedBytes int64 // for declared positions that are still to come
+	Waiting       int   // requests that wait
+	WaitingMost   int   // the most at once
+	Waited        int64 // requests that had to wait, however it ended
+	Granted       int64 // of these, those that got memory
+	TurnedAway    int64 // requests that found the queue full, or had to leave it for others
 }
 
 // MemoryStats is what the engine knows about memory. Sizes are in bytes.

@@ -103,8 +103,9 @@ func (r *Runtime) Wait(ctx context.Context, p *Reply) (stages.Message, error) {
 }
 
 // Request sends a message to the sequencer, with the caller that message gets, and waits for the
-// answer. When ctx ends first it returns an *UnfinishedError at once. The request is carried out
-// all the same, and late gets its answer; nil discards it.
+// answer. When ctx ends first it returns an *UnfinishedError at once. A request that waits for
+// memory is given up; any other is carried out all the same, and late gets its answer; nil discards
+// it.
 func (r *Runtime) Request(ctx context.Context, message func(stages.Caller) stages.Message, late func(stages.Message)) (stages.Message, error) {
 	return r.RequestTo(ctx, stages.Sequencer, message, late)
 }
@@ -126,11 +127,16 @@ func (r *Runtime) Ask(ctx context.Context, to stages.StageID, message func(stage
 	if err := r.Follow(to, message(p)); err != nil {
 		return nil, err
 	}
-	return r.waitFor(ctx, p, late)
+	return r.waitFor(ctx, p, func() {
+		if to == stages.Sequencer { // it may only wait for memory
+			r.GiveBack(&stages.Withdraw{Of: p, Cause: EndOf(ctx)})
+		}
+	}, late)
 }
 
-// waitFor waits for the answer to a request that was sent, see Request.
-func (r *Runtime) waitFor(ctx context.Context, p *Reply, late func(stages.Message)) (stages.Message, error) {
+// waitFor waits for the answer to a request that was sent, see Request. When ctx ends before it
+// comes, withdraw is called.
+func (r *Runtime) waitFor(ctx context.Context, p *Reply, withdraw func(), late func(stages.Message)) (stages.Message, error) {
 	a, err := r.Wait(ctx, p)
 	if a != nil || err != nil {
 		return a, err
@@ -138,6 +144,7 @@ func (r *Runtime) waitFor(ctx context.Context, p *Reply, late func(stages.Messag
 	if late == nil {
 		late = func(stages.Message) {}
 	}
+	withdraw()
 	if a := p.Leave(late); a != nil {
 		return a, nil
 	}

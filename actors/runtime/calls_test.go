@@ -39,9 +39,12 @@ func TestReply(t *testing.T) {
 				if c.after > 0 {
 					time.AfterFunc(c.after, func() { r.deliver(new(stages.SequenceDone)) })
 				}
-				late := 0
+				late, withdrawn := 0, false
 				began := time.Now()
-				a, err := rt.waitFor(ctx, r, func(stages.Message) { late++ })
+				a, err := rt.waitFor(ctx, r, func() { withdrawn = true }, func(stages.Message) { late++ })
+				if withdrawn != (c.answers == 0) {
+					t.Errorf("the request is withdrawn: %v", withdrawn)
+				}
 				if waited := time.Since(began); waited != c.waited || !errors.Is(err, c.want) || (a != nil) != (c.answers == 1) {
 					t.Errorf("%v and %v after %v, want %v after %v", a, err, waited, c.want, c.waited)
 				}

@@ -17,6 +17,8 @@ type shell struct {
 	out  stages.Outbox
 	ring *tracing.Ring // nil: no tracing
 
+	queue queuePace // of the sequencer
+
 	hints  int32              // hints that were recorded
 	hintOf map[readName]int32 // of the speculative reads under way that were recorded
 }
@@ -114,6 +116,9 @@ func (s *shell) perform() {
 	for _, m := range s.out.Sends {
 		s.r.Send(m.To, m.Msg)
 	}
+	if n := s.out.Served; n > 0 {
+		s.queue.note(n, s.r.Now())
+	}
 	for _, a := range s.out.Answers {
 		switch m := a.Msg.(type) {
 		case *stages.SlotsResized:
@@ -121,6 +126,7 @@ func (s *shell) perform() {
 		case *stages.ExpertsForgotten:
 			s.r.experts.Forgotten()
 		}
+		s.tellWhen(a.Msg)
 		s.r.answer(a.To, a.Msg)
 	}
 	for _, n := range s.out.Notes {

@@ -20,6 +20,10 @@ type benchRunner struct {
 	done, total int64         // tokens of one sequence, for the bar
 }
 
+// textsWaitForEachOther is how many texts of a bench may wait for memory: none. All prompts are
+// read before the first text goes on, so nobody would give any back.
+const textsWaitForEachOther = -1
+
 // newBenchRunner opens the sequences; close ends them.
 func newBenchRunner(ctx context.Context, inv *invocation, s *session, setting *benchSetting, sequences int) (*benchRunner, error) {
 	b := &benchRunner{inv: inv, s: s, setting: setting, bar: newProgress(inv)}
@@ -59,6 +63,9 @@ func (b *benchRunner) run(ctx context.Context, prompts [][]int32, n int) (*bench
 		if err := t.Reset(ctx); err != nil {
 			return nil, err
 		}
+	}
+	for i, p := range prompts {
+		b.texts[i].Declare(len(p) + n)
 	}
 	var r benchRun
 	err := b.part(ctx, &r.Prefill, len(prompts), len(prompts[0]), 1, func(ctx context.Context, i int) error {

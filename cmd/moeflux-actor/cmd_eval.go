@@ -117,6 +117,7 @@ func evalWindow(ctx context.Context, s *session, seq *actors.Sequence, ids []int
 	if err := seq.Reset(ctx); err != nil {
 		return 0, err
 	}
+	seq.Declare(len(ids) - 1)
 	ctx, end := s.span(ctx, "moeflux.window")
 	defer end()
 	vocab, sum := s.engine.Model().VocabSize, 0.0

@@ -16,6 +16,7 @@ import (
 
 // sequence is what a generation needs of an *actors.Sequence.
 type sequence interface {
+	Declare(positions int)
 	Resume(ctx context.Context, text []int32) (reused int, err error)
 	EvalChunk(ctx context.Context, c actors.Chunk) (*actors.Evaluated, error)
 	Generate(ctx context.Context, prompt []int32, o actors.GenerateOptions) iter.Seq2[int32, error]
@@ -161,6 +162,9 @@ func (g *generation) resumeWhenFree(ctx context.Context) (reused int, err error)
 // If the text shall end before that, it returns nil. Only a generation that can be halted does it
 // piece by piece; the chunks are those that the engine would make.
 func (g *generation) read(ctx context.Context) (rest []int32, err error) {
+	if g.maxTokens > 0 { // the last one is not evaluated
+		g.seq.Declare(len(g.ids) + g.maxTokens - 1)
+	}
 	if err := g.known(ctx); err != nil {
 		return nil, err
 	}

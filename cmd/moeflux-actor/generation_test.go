@@ -16,7 +16,10 @@ type notes struct {
 	chunks  []int // sizes of those that want no logits
 	prompt  []int32
 	earlier []int32
+	until   int
 }
+
+func (n *notes) Declare(positions int) { n.until = positions }
 
 func (n *notes) EvalChunk(_ context.Context, c actors.Chunk) (*actors.Evaluated, error) {
 	if c.Logits == actors.NoLogits {
@@ -69,13 +72,16 @@ func TestGenerationReadsInChunks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seq, asked := &notes{}, 0
-			g := &generation{s: s, seq: seq, tok: tok, show: &plainText{}, ids: ids, reused: c.reused, clock: runClock{now: testEnv().now}}
+			g := &generation{s: s, maxTokens: 9, seq: seq, tok: tok, show: &plainText{}, ids: ids, reused: c.reused, clock: runClock{now: testEnv().now}}
 			if c.stops {
 				g.halt = func() bool { asked++; return asked == c.haltAt }
 			}
 			r, err := g.run(t.Context())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if seq.until != 108 { // the last token is not evaluated
+				t.Errorf("the text is declared to reach %d positions, want 108", seq.until)
 			}
 			read := c.reused
 			for _, n := range c.chunks {

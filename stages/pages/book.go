@@ -28,6 +28,7 @@ type Book struct {
 	kept      []*State // in the order of keeping
 	recurrent int      // of kept, those with a recurrent state
 	states    int      // recurrent states that count against StateBytes
+	promised  int      // pages that texts have a right to and have not taken
 	lastName  stages.StateID
 	uses      uint64 // of kept states so far
 	gone      []stages.StateID
@@ -64,6 +65,16 @@ func (b *Book) Used() int { return b.ledger.used() }
 
 // AddStates counts n recurrent states more, or fewer, against StateBytes: those of sequences.
 func (b *Book) AddStates(n int) { b.states += n }
+
+// Promise counts n pages more, or fewer, as promised to texts that have yet to take them. They
+// count against StateBytes like those in use.
+func (b *Book) Promise(n int) { b.promised += n }
+
+// Promised returns how many bytes are promised.
+func (b *Book) Promised() int64 { return b.stateBytes(b.promised, 0) }
+
+// Fits reports whether StateBytes would do for pages and recurrent states if there were no others.
+func (b *Book) Fits(pages, states int) bool { return b.stateBytes(pages, states) <= b.sizes.StateBytes }
 
 // Gone returns the names of the states that were given up since it was asked last: dispatch may
 // free what it has of them. The names are the caller's until the books are changed.
@@ -110,6 +121,19 @@ func (b *Book) Grow(t *Text, positions int) (cp stages.PageCopy) {
 // sharesTail reports whether a text's next position lies in a page that others hold, too.
 func (b *Book) sharesTail(t *Text) bool {
 	return t.Len%b.ledger.rows != 0 && b.ledger.shared(t.Pages[t.Len/b.ledger.rows])
+}
+
+// TailHeld reports whether a text's next position lies in a page that somebody holds who does not
+// give way: a sequence, a state that a caller has, a checkpoint.
+func (b *Book) TailHeld(t *Text) bool {
+	if !b.sharesTail(t) {
+		return false
+	}
+	id := t.Pages[t.Len/b.ledger.rows]
+	if b.ledger.pages[id].live > 1 {
+		return true
+	}
+	return slices.ContainsFunc(b.kept, func(s *State) bool { return s.Owner != 0 && slices.Contains(s.Pages, id) })
 }
 
 // Copied notes that the copy that Grow asked for is made, or is wanted no more.

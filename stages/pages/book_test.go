@@ -40,7 +40,7 @@ func (n *naive) pick() (string, func()) {
 		name string
 		do   func(*text, stages.SeqID)
 	}{
-		{"eval", n.eval}, {"eval", n.eval}, {"eval", n.eval}, {"fail", n.fail}, {"cut", n.cut}, {"follow", n.follow},
+		{"eval", n.eval}, {"eval", n.eval}, {"eval", n.eval}, {"promise", n.promise}, {"fail", n.fail}, {"cut", n.cut}, {"follow", n.follow},
 		{"keep", n.keep}, {"keep", n.keep}, {"remember", n.remember}, {"remember", n.remember}, {"ready", n.ready},
 		{"forget", n.forget}, {"read", n.read}, {"draft", n.draft}, {"return", n.giveBack}, {"close", n.close},
 	}
@@ -73,6 +73,7 @@ func (n *naive) open() {
 }
 
 func (n *naive) close(x *text, id stages.SeqID) {
+	n.book.Promise(-x.promised)
 	n.book.ForgetOf(id)
 	n.book.Place(&x.Text, pages.Text{}, 0)
 	n.book.AddStates(-1)
@@ -98,6 +99,20 @@ func (n *naive) shared(x *text, kept []*pages.State) bool {
 	return holders > 1
 }
 
+// promise promises a text pages for rows more, in place of what it was promised before. What it
+// was promised it gets, whoever holds the rest.
+func (n *naive) promise(x *text, _ stages.SeqID) {
+	want := n.book.ToGrow(&x.Text, x.Len+n.rng.IntN(9))
+	own := x.promised
+	fits := func(kept []*pages.State) bool { return n.fitsStates(want-own, 0)(kept) }
+	if n.room(func() error { return n.book.Room(pages.Need{Pages: want, Own: own}) }, fits) {
+		n.book.Promise(want - own)
+		x.promised = want
+	} else if want <= own {
+		n.Fatalf("promise: %d pages are refused to a text that was promised %d", want, own)
+	}
+}
+
 // grow gives a text room for rows more.
 func (n *naive) grow(x *text, rows int) (stages.PageCopy, bool) {
 	fits := func(kept []*pages.State) bool {
@@ -105,13 +120,22 @@ func (n *naive) grow(x *text, rows int) (stages.PageCopy, bool) {
 		if n.shared(x, kept) {
 			need++
 		}
-		return n.fitsStates(need, 0)(kept)
+		return n.fitsStates(need-x.promised, 0)(kept)
 	}
-	if !n.room(func() error { return n.book.RoomToGrow(&x.Text, x.Len+rows) }, fits) {
+	if need := n.book.ToGrow(&x.Text, x.Len+rows); need < x.promised { // it needs no more
+		n.book.Promise(need - x.promised)
+		x.promised = need
+	}
+	if !n.room(func() error { return n.book.RoomToGrow(&x.Text, x.Len+rows, x.promised) }, fits) {
+		if !n.book.TailHeld(&x.Text) && n.book.ToGrow(&x.Text, x.Len+rows) <= x.promised {
+			n.Fatalf("grow: a text is refused what it was promised")
+		}
 		return stages.PageCopy{}, false
 	}
 	shared := n.shared(x, n.book.Kept())
 	cp := n.book.Grow(&x.Text, x.Len+rows)
+	n.book.Promise(-x.promised)
+	x.promised = 0
 	if (cp.From != cp.To) != shared {
 		n.Fatalf("grow: a copy %v, though the page is shared: %v", cp, shared)
 	}

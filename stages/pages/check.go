@@ -7,8 +7,9 @@ import (
 )
 
 // Check compares the books with what there is: the pages of each live holder, that is of texts and
-// of the states that callers have, and how many recurrent states those have. Tests ask it.
-func (b *Book) Check(holding [][]stages.PageID, states int) error {
+// of the states that callers have, how many recurrent states those have, and how many pages are
+// promised. Tests ask it.
+func (b *Book) Check(holding [][]stages.PageID, states, promised int) error {
 	want := make(map[stages.PageID]holders)
 	for _, list := range holding {
 		for _, id := range list {
@@ -28,13 +29,24 @@ func (b *Book) Check(holding [][]stages.PageID, states int) error {
 			recurrent++
 		}
 	}
+	if promised != b.promised {
+		return fmt.Errorf("pages: %d pages are counted as promised, there are %d", b.promised, promised)
+	}
 	if states != b.states || recurrent != b.recurrent {
 		return fmt.Errorf("pages: %d recurrent states and %d kept ones are counted, there are %d and %d", b.states, b.recurrent, states, recurrent)
 	}
-	if used := b.stateBytes(b.Used(), states); used > b.sizes.StateBytes {
-		return fmt.Errorf("pages: states take %d of %d bytes", used, b.sizes.StateBytes)
+	if err := b.Bounded(); err != nil {
+		return err
 	}
 	return b.ledger.check(want)
+}
+
+// Bounded reports whether what is used and what is promised keeps within StateBytes.
+func (b *Book) Bounded() error {
+	if used := b.stateBytes(b.Used(), b.states); used+b.Promised() > b.sizes.StateBytes {
+		return fmt.Errorf("pages: states take %d of %d bytes, and %d more are promised", used, b.sizes.StateBytes, b.Promised())
+	}
+	return nil
 }
 
 // check compares the counts with holders that were counted anew.

@@ -35,7 +35,8 @@ type naive struct {
 // text is a sequence of one request at a time.
 type text struct {
 	pages.Text
-	most int // checkpoints
+	most     int // checkpoints
+	promised int // pages
 }
 
 func newNaive(t *testing.T, seed uint64) *naive {
@@ -87,7 +88,15 @@ func (n *naive) used(kept []*pages.State) int64 {
 	for _, s := range kept {
 		maps.Copy(all, set(s.Pages))
 	}
-	return int64(len(all))*n.sizes.PageBytes + int64(n.states())*n.sizes.RecurrentBytes
+	return int64(len(all)+n.promised())*n.sizes.PageBytes + int64(n.states())*n.sizes.RecurrentBytes
+}
+
+// promised returns how many pages texts have a right to.
+func (n *naive) promised() (total int) {
+	for _, x := range n.texts {
+		total += x.promised
+	}
+	return total
 }
 
 // keptBytes returns what CheckpointBytes must have room for if these states are kept.
@@ -158,7 +167,7 @@ func (n *naive) after(what string) {
 	if !maps.Equal(want, n.named) {
 		n.Fatalf("%s: dispatch has states %v, want %v", what, n.named, want)
 	}
-	if err := n.book.Check(n.live(), n.states()); err != nil {
+	if err := n.book.Check(n.live(), n.states(), n.promised()); err != nil {
 		n.Fatalf("%s: %v", what, err)
 	}
 	if got, want := n.book.Stats().KeptBytes, n.keptBytes(n.kept); got != want {

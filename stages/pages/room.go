@@ -19,6 +19,10 @@ type Need struct {
 	Tail *Text
 	// Instead are pages that are given up for what is needed.
 	Instead []stages.PageID
+	// Own are pages that were promised to the same text, and of which these are some.
+	Own int
+	// From is a kept state that must not be given up for this, or nil.
+	From *State
 }
 
 // Room makes room within StateBytes, giving up what is remembered if necessary. How many pages are
@@ -29,15 +33,23 @@ func (b *Book) Room(n Need) error {
 	if len(n.Instead) > 0 {
 		t.add(live, -1, n.Instead)
 	}
+	others := b.promised - n.Own
 	enough := func(t *tally) bool {
-		return b.stateBytes(t.used+b.pages(n, t), t.states+n.States) <= b.sizes.StateBytes
+		return b.stateBytes(t.used+others+b.pages(n, t), t.states+n.States) <= b.sizes.StateBytes
 	}
-	if enough(t) || b.evictFor(t, b.texts(), enough) {
+	if enough(t) || b.evictFor(t, b.texts(n.From), enough) {
 		return nil
 	}
 	pages := b.pages(n, t)
 	return &stages.StateMemoryError{
-		Pages: pages, States: n.States, Need: b.stateBytes(pages, n.States), Used: b.stateBytes(t.used, t.states), Max: b.sizes.StateBytes,
+		Pages: pages, States: n.States, Need: b.stateBytes(pages, n.States), Used: b.stateBytes(t.used+others, t.states), Max: b.sizes.StateBytes,
+	}
+}
+
+// Lack returns the error of what there is no room for.
+func (b *Book) Lack(pages, states int) *stages.StateMemoryError {
+	return &stages.StateMemoryError{
+		Pages: pages, States: states, Need: b.stateBytes(pages, states), Used: b.stateBytes(b.Used()+b.promised, b.states), Max: b.sizes.StateBytes,
 	}
 }
 
@@ -49,14 +61,18 @@ func (b *Book) pages(n Need, t *tally) int {
 	return n.Pages
 }
 
-// RoomToGrow makes room for a text to reach a number of positions.
-func (b *Book) RoomToGrow(t *Text, positions int) error {
-	need := b.Count(positions) - len(t.Pages)
-	if need == 0 && !b.sharesTail(t) {
+// RoomToGrow makes room for a text to reach a number of positions. own of the pages were promised
+// to it.
+func (b *Book) RoomToGrow(t *Text, positions, own int) error {
+	need := b.ToGrow(t, positions)
+	if !b.sharesTail(t) && need <= own {
 		return nil
 	}
-	return b.Room(Need{Pages: need, Tail: t})
+	return b.Room(Need{Pages: need, Tail: t, Own: own})
 }
+
+// ToGrow returns how many pages a text lacks to reach a number of positions.
+func (b *Book) ToGrow(t *Text, positions int) int { return max(b.Count(positions)-len(t.Pages), 0) }
 
 // RoomToRemember makes room within CheckpointBytes for a text of a number of positions. If it
 // cannot, it gives up nothing and reports false.
@@ -120,9 +136,9 @@ func (b *Book) victims() (all []*State) {
 	return all
 }
 
-// texts returns those of victims that are only remembered.
-func (b *Book) texts() []*State {
-	return slices.DeleteFunc(b.victims(), func(s *State) bool { return s.Owner != 0 })
+// texts returns those of victims that are only remembered, all but one.
+func (b *Book) texts(but *State) []*State {
+	return slices.DeleteFunc(b.victims(), func(s *State) bool { return s.Owner != 0 || s == but })
 }
 
 // evictFor gives up victims, in their order, until enough holds, sparing those that make no

@@ -21,6 +21,7 @@ func (c *Core) keepCheckpoint(m *stages.KeepCheckpoint, out *stages.Outbox) {
 		return
 	}
 	c.keep(s, s.id, m.Caller, out)
+	c.cover(s)
 }
 
 // keep keeps where a sequence stands. owner is 0 for what is only remembered. The sequence need not

@@ -1,6 +1,9 @@
 package sequencer
 
-import "github.com/moeflux/moeflux-actor/stages"
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/pages"
+)
 
 // request is one EvalChunk on its way.
 type request struct {
@@ -51,10 +54,28 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	r := c.spare.request()
 	*r = request{msg: m, seq: s, pos: s.Len}
 	s.remembers = s.remembers || m.Remember
-	r.copy = c.book.Grow(&s.Text, s.Len+len(m.Tokens))
 	r.border = c.nextBorder(r)
 	s.req = r
-	c.schedule.Add(r)
+	if until := c.reach(s, m); c.within(s, until) {
+		c.start(r, until, out)
+	} else {
+		c.obtain(c.askToEval(r, until), out)
+	}
+}
+
+// askToEval returns what a chunk asks for that its sequence's grant does not cover.
+func (c *Core) askToEval(r *request, until int) *ask {
+	s := r.seq
+	need := pages.Need{Pages: c.book.ToGrow(&s.Text, until), Tail: &s.Text, Own: s.grant.promised}
+	if !s.grant.holds {
+		need.States = 1
+	}
+	return &ask{
+		seq: s, caller: r.msg.Caller, chunk: r, enters: !s.grant.holds, pages: c.book.Count(until), states: 1,
+		room:   func() error { return c.book.Room(need) },
+		take:   func(out *stages.Outbox) { c.start(r, until, out) },
+		refuse: func(err error, out *stages.Outbox) { c.finish(r, err, out) },
+	}
 }
 
 // admit checks a chunk before anything is changed.
@@ -68,7 +89,7 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.op != nil || s.draft != nil:
+	case s.op != nil || s.draft != nil || s.ask != nil && s.req == nil:
 		return nil, stages.ErrBusy
 	case s.poison != nil:
 		return nil, s.poison
@@ -84,7 +105,7 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 	if err := c.checkTokens(m.Tokens); err != nil {
 		return nil, err
 	}
-	return s, c.book.RoomToGrow(&s.Text, s.Len+len(m.Tokens))
+	return s, nil
 }
 
 func (c *Core) checkTokens(tokens []int32) error {
@@ -110,21 +131,28 @@ func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 // waits for something. What the step makes of it is not kept, which only a sequence without
 // recurrent state survives.
 func (c *Core) abandon(r *request, out *stages.Outbox) {
-	if c.cfg.RecurrentBytes > 0 {
+	if c.cfg.RecurrentBytes > 0 && r.step != nil {
 		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: r.cancel}
 	}
 	c.tell(r, r.cancel, out)
 	r.told = true
 }
 
-// cancel ends a request that is in no step at once. One that is in a step ends when the step does;
-// if nobody wants the step any more, it is undone when no layer of it has begun, and given up
-// between layers when some are left to begin.
+// cancel ends a request that is in no step at once, or when its sequence has got its state, if
+// dispatch is at that. One that is in a step ends when the step does; if nobody wants the step any
+// more, it is undone when no layer of it has begun, and given up between layers when some are left
+// to begin.
 func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 	if r.cancel == nil {
 		r.cancel = cause
 	}
 	if r.step == nil {
+		if r.seq.op != nil {
+			return
+		}
+		if a := r.seq.ask; a != nil {
+			c.unqueue(a, out)
+		}
 		c.schedule.Remove(r)
 		c.finish(r, r.cancel, out)
 		return
@@ -156,6 +184,9 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	} else { // nobody knows what its pages hold
 		c.book.Copied(r.copy)
 	}
+	if err != nil || s.Len >= s.grant.until {
+		c.endGrant(s)
+	}
 	if !r.told {
 		c.tell(r, err, out)
 	}
@@ -171,7 +202,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 // tell answers a request.
 func (c *Core) tell(r *request, err error, out *stages.Outbox) {
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
-		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil,
+		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
 	})
 	if err == nil {
 		a.Logits, a.Largest, a.Hidden, a.Picks, a.Weights = r.logits, r.largest, r.hidden, r.picks, r.weights

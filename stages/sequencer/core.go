@@ -39,6 +39,11 @@ type Config struct {
 	// CheckpointBytes is the most for all that is kept: recurrent states, and pages that nobody
 	// else holds.
 	CheckpointBytes int64
+	// MaxSequences is the most sequences that have memory at once. 0 means that memory alone is the
+	// bound.
+	MaxSequences int
+	// MaxWaiting is the most requests that wait for memory, besides those of texts that have some.
+	MaxWaiting int
 }
 
 // Core is the stage.
@@ -54,6 +59,7 @@ type Core struct {
 	search   search
 	exchange exchange
 	ops      operations
+	asks     asks
 
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last chunk and the last step to end
@@ -75,6 +81,7 @@ func New(cfg Config) *Core {
 		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
 		ops:      operations{under: make(map[uint64]*operation)},
+		asks:     newAsks(cfg.MaxWaiting),
 	}
 	book.Watch(c.search.forget)
 	return c
@@ -85,6 +92,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	if err := c.handle(in, out); err != nil {
 		return err
 	}
+	c.letIn(out)
 	c.dropGone(out)
 	c.form(out)
 	c.beginLayers(out)
@@ -93,11 +101,18 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 }
 
 func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
+	switch in.(type) {
+	case *stages.EvalChunk, *stages.LayerSubmitted, *stages.LayerRetired, *stages.LogitsReady: // most messages give nothing back
+	default:
+		c.asks.stirred = true
+	}
 	switch m := in.(type) {
 	case *stages.EvalChunk:
 		c.evalChunk(m, out)
 	case *stages.CancelEval:
 		c.cancelEval(m, out)
+	case *stages.Withdraw:
+		c.withdraw(m, out)
 	case *stages.OpenSequence:
 		c.openSequence(m, out)
 	case *stages.ResetSequence:
@@ -159,6 +174,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s.PagesUsed, s.PagesMax = c.book.Used(), c.book.Most()
 	s.States = c.book.Stats()
 	s.States.Resumed, s.States.Reused = c.count.resumed, c.count.reused
+	s.Admission = c.admissionStats()
 	out.Send(stages.Router, m)
 }
 
@@ -166,6 +182,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 	c.draining = true
 	c.drains = append(c.drains, m.Caller)
+	c.refuseAll(out)
 	if m.Finish {
 		return
 	}

@@ -15,6 +15,9 @@
 // Callers read and fill them in exchange.go, and sequences go back to them in rewind.go. Where
 // states lie, and every copy, is up to dispatch (states.go).
 //
+// A sequence's right to memory is its grant (grants.go). What goes beyond it asks (asks.go), and
+// waits where there is no memory, in the order of package admission.
+//
 // A chunk's way: chunks.go takes it and answers it, form.go puts its rows into a step, layers.go
 // takes the step through the layers (flight.go has those on their way), results.go shares out what
 // came of it, failure.go ends it otherwise.

@@ -14,76 +14,82 @@ type exchange struct {
 // exchanged is one of them.
 type exchanged struct {
 	*pages.State
-	draft   *sequence // that it is a draft for, or nil
-	inPlace bool      // the sequence has given its own state up for it
+	draft *sequence // that it is a draft for, or nil
 }
 
 // freezeSequence makes a frozen state that its caller reads.
 func (c *Core) freezeSequence(m *stages.FreezeSequence, out *stages.Outbox) {
 	s, err := c.healthy(m.Seq)
-	if err == nil {
-		err = c.book.Room(pages.Need{States: 1})
-	}
 	if err != nil {
 		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
 		return
 	}
-	from := s.id.State()
-	if s.Len == 0 {
-		from = 0
-	}
-	c.expose(&exchanged{State: c.book.Read(s.Text)}, from, m.Caller, out)
+	c.obtain(&ask{
+		seq: s, copied: s, caller: m.Caller, pages: len(s.Pages), states: 2,
+		room: func() error { return c.roomToCopy(s) },
+		take: func(out *stages.Outbox) {
+			from := s.id.State()
+			if s.Len == 0 {
+				from = 0
+			}
+			f := &exchanged{State: c.book.Read(s.Text)}
+			c.cover(s)
+			c.expose(f, from, m.Caller, out)
+		},
+		refuse: func(err error, out *stages.Outbox) { c.answer(m.Caller, &stages.StateReady{Err: err}, out) },
+	}, out)
 }
 
 // draftState makes a state that its caller fills. Its sequence takes nothing else until then.
 func (c *Core) draftState(m *stages.DraftState, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)
-	inPlace := false
 	switch {
 	case err != nil:
 	case c.draining:
 		err = stages.ErrClosed
 	case m.Positions < 0 || m.Positions > c.cfg.MaxPositions:
 		err = &stages.ContextError{Tokens: m.Positions, Max: c.cfg.MaxPositions}
-	default:
-		inPlace, err = c.roomForDraft(s, m)
 	}
 	if err != nil {
 		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
 		return
 	}
-	if inPlace {
-		c.book.AddStates(-1)
-		c.schedule.Unexpect(uint64(s.id))
-		c.empty(s)
-		c.book.Settle()
-		s.poison = &stages.PoisonedError{Seq: s.id, Err: stages.ErrGivenUp}
-		c.dropState(s.id.State(), out)
-	}
-	s.draft = &exchanged{State: c.book.Draft(m.Positions), draft: s, inPlace: inPlace}
-	c.expose(s.draft, 0, m.Caller, out)
+	c.obtain(c.askForDraft(s, m), out)
 }
 
-// roomForDraft makes room for a draft, and reports whether the sequence must give its own state up
-// for that, which it may if it is asked to.
-func (c *Core) roomForDraft(s *sequence, m *stages.DraftState) (inPlace bool, err error) {
-	n := c.book.Count(m.Positions)
-	err = c.book.Room(pages.Need{Pages: n, States: 1})
-	if err == nil || !m.InPlace {
-		return false, err
+// askForDraft returns what a draft asks for. If its sequence may give up its own state for it, it
+// does so only where there is no room for both.
+func (c *Core) askForDraft(s *sequence, m *stages.DraftState) *ask {
+	n, inPlace := c.book.Count(m.Positions), false
+	a := &ask{seq: s, caller: m.Caller, enters: !s.grant.holds, atOnce: m.AtOnce, pages: n, states: 1}
+	if s.grant.holds && !m.InPlace {
+		a.states = 2
 	}
-	if err := c.book.Room(pages.Need{Pages: n, Instead: s.Pages}); err != nil {
-		return false, err
+	a.room = func() error {
+		inPlace = false
+		err := c.book.Room(pages.Need{Pages: n, States: 1})
+		if err == nil || !m.InPlace || !s.grant.holds {
+			return err
+		}
+		inPlace = true
+		return c.book.Room(pages.Need{Pages: n, Instead: s.Pages, Own: s.grant.promised})
 	}
-	return true, nil
+	a.take = func(out *stages.Outbox) {
+		if inPlace {
+			c.schedule.Unexpect(uint64(s.id))
+			c.vacate(s, out)
+			c.book.Settle()
+			s.poison = &stages.PoisonedError{Seq: s.id, Err: stages.ErrGivenUp}
+		}
+		s.draft = &exchanged{State: c.book.Draft(m.Positions), draft: s}
+		c.expose(s.draft, 0, m.Caller, out)
+	}
+	a.refuse = func(err error, out *stages.Outbox) { c.answer(m.Caller, &stages.StateReady{Err: err}, out) }
+	return a
 }
 
 // endDraft lets a draft's sequence go on, as it is.
 func (c *Core) endDraft(f *exchanged) {
-	if f.inPlace {
-		c.book.AddStates(1)
-		f.inPlace = false
-	}
 	if f.draft != nil {
 		f.draft.draft = nil
 		f.draft = nil
@@ -101,15 +107,15 @@ func (c *Core) exposed(o *operation, m *stages.StateCopied, out *stages.Outbox) 
 	f := o.expose
 	f.Ready = true
 	if m.Err != nil {
-		c.withdraw(f)
+		c.giveBack(f)
 		c.answer(o.caller, &stages.StateReady{Err: m.Err}, out)
 		return
 	}
 	c.answer(o.caller, &stages.StateReady{State: f.ID, Tokens: f.Tokens, Memory: m.Memory}, out)
 }
 
-// withdraw gives up a state that a caller reads or fills.
-func (c *Core) withdraw(f *exchanged) {
+// giveBack gives up a state that a caller reads or fills.
+func (c *Core) giveBack(f *exchanged) {
 	delete(c.exchange.open, f.ID)
 	c.endDraft(f)
 	c.book.Release(f.State)
@@ -125,7 +131,7 @@ func (c *Core) releaseState(m *stages.ReleaseState, out *stages.Outbox) {
 	if s := f.draft; s != nil {
 		done.Seq, done.Pos, done.Poison = s.id, s.Len, s.poison
 	}
-	c.withdraw(f)
+	c.giveBack(f)
 	c.answer(m.Caller, done, out)
 }
 
@@ -148,6 +154,10 @@ func (c *Core) adoptState(m *stages.AdoptState, out *stages.Outbox) {
 	delete(c.exchange.open, m.State)
 	c.endDraft(f)
 	c.exchange.nameUnknown(m.Tokens, c.cfg.Vocab)
+	c.endGrant(s)
+	if !s.grant.holds {
+		c.enter(s)
+	}
 	c.book.Adopt(&s.Text, f.State, m.Tokens)
 	c.search.placed(s)
 	c.copyState(&operation{kind: stages.Adopted, seq: s, caller: m.Caller}, stages.CopyState{From: f.ID, To: s.id.State(), Take: true}, out)

@@ -6,6 +6,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
+// Bounded reports, as an error, memory that is used or promised beyond what there is. Tests ask it
+// after every message.
+func (c *Core) Bounded() error { return c.book.Bounded() }
+
 // AtRest reports, as an error, what the stage still holds although nothing is in flight: steps,
 // credits, requests, pages that no sequence has. Tests ask it once no message is under way.
 func (c *Core) AtRest() error {
@@ -26,21 +30,26 @@ func (c *Core) AtRest() error {
 	if list := c.book.Gone(); len(list) > 0 {
 		return fmt.Errorf("sequencer: dispatch was never told that states %v are gone", list)
 	}
-	expected, states := 0, 0
+	expected, states, promised := 0, 0, 0
 	var holding [][]stages.PageID
 	for id, s := range c.seqs {
 		switch {
 		case s.req != nil:
 			return fmt.Errorf("sequencer: the request of sequence %d was never answered", id)
+		case s.ask != nil || s.copies > 0:
+			return fmt.Errorf("sequencer: sequence %d waits for memory, and nobody will give any back", id)
+		case !s.grant.holds && len(s.Pages) > 0 || s.grant.until == 0 && s.grant.promised > 0 || s.grant.until > 0 && s.grant.until <= s.Len:
+			return fmt.Errorf("sequencer: sequence %d has %d pages for %d positions, and a grant of %+v", id, len(s.Pages), s.Len, s.grant)
 		case s.closing != nil:
 			return fmt.Errorf("sequencer: sequence %d was never closed", id)
 		case s.poison == nil && (len(s.Pages) != c.book.Count(s.Len) || len(s.Tokens) != s.Len):
 			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.Pages), len(s.Tokens), s.Len)
 		}
 		holding = append(holding, s.Pages)
-		if s.draft == nil || !s.draft.inPlace {
+		if s.grant.holds {
 			states++
 		}
+		promised += s.grant.promised
 		if c.schedule.Expects(uint64(id)) {
 			expected++
 		}
@@ -55,5 +64,5 @@ func (c *Core) AtRest() error {
 	if err := c.search.check(c.seqs); err != nil {
 		return err
 	}
-	return c.book.Check(holding, states)
+	return c.book.Check(holding, states, promised)
 }

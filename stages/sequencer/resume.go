@@ -16,30 +16,90 @@ func (c *Core) resumeSequence(m *stages.ResumeSequence, out *stages.Outbox) {
 		c.refuse(m.Caller, m.Seq, stages.Resumed, err, out)
 		return
 	}
-	most := len(m.Tokens) - 1 // the last one's logits are wanted
-	own := c.ownPart(s, m.Tokens, most)
-	if own < s.Len && c.worthIt(s) { // its text is left
+	c.count.resumed++
+	if c.ownPart(s, m) < s.Len && c.worthIt(s) { // its text is left
 		c.keep(s, 0, nil, out)
 	}
-	best := c.search.deepest(s, m.Tokens, most)
-	c.count.resumed++
-	o := &operation{kind: stages.Resumed, caller: m.Caller}
+	r := c.plan(s, m)
+	if r.best.pos <= r.own || r.need.States+r.need.Pages == 0 {
+		c.resume(s, m, r, out)
+		return
+	}
+	c.obtain(&ask{
+		seq: s, caller: m.Caller, enters: !s.grant.holds, pages: max(c.book.Count(r.until), len(r.best.text.Pages)), states: 1,
+		room: func() error { // while it waited, states have come and gone
+			r = c.plan(s, m)
+			return c.book.Room(r.need)
+		},
+		take:   func(out *stages.Outbox) { c.resume(s, m, r, out) },
+		refuse: func(err error, out *stages.Outbox) { c.refuse(m.Caller, s.id, stages.Resumed, err, out) },
+	}, out)
+}
+
+// resumption is how a sequence gets to hold the beginning of a text.
+type resumption struct {
+	own   int    // positions that it has
+	best  source // that has more, perhaps
+	until int    // that the text is declared to reach; 0: nobody has said so
+	need  pages.Need
+}
+
+// plan returns what there is of a text, and what memory it takes to have a sequence hold that.
+func (c *Core) plan(s *sequence, m *stages.ResumeSequence) (r resumption) {
+	r.own = c.ownPart(s, m)
+	r.best = c.search.deepest(s, m.Tokens, len(m.Tokens)-1) // the last one's logits are wanted
+	if r.best.pos <= r.own {
+		return r
+	}
+	r.need.From = r.best.kept
+	if !s.grant.holds {
+		r.need.States = 1
+	}
+	if of := r.best.seq; of != nil && of.req == nil {
+		r.need.Pages = c.toShare(of)
+	}
+	if m.Until > 0 {
+		r.until = max(len(m.Tokens), min(m.Until, c.cfg.MaxPositions))
+		r.need.Pages += c.book.Count(r.until) - r.best.pos/c.cfg.PageRows // it writes to a page of its own
+		r.need.Instead, r.need.Own = s.Pages, s.grant.promised
+	}
+	return r
+}
+
+// resume makes a sequence hold what there is of a text. There is room.
+func (c *Core) resume(s *sequence, m *stages.ResumeSequence, r resumption, out *stages.Outbox) {
 	switch {
-	case own >= best.pos && own == s.Len && s.poison == nil:
+	case r.best.pos > r.own:
+		c.carryOn(s, m, r, out)
+	case r.own == s.Len && s.poison == nil:
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Resumed, Pos: s.Len}, out)
-	case own >= best.pos && own > 0:
-		c.cut(s, own)
+	case r.own == 0:
+		c.clear(s, stages.Resumed, m.Caller, out)
+	default:
+		c.cut(s, r.own)
 		c.moved(s, out)
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Resumed, Pos: s.Len}, out)
-	case best.pos == 0:
-		c.clear(s, o, out)
-	default:
-		if best.kept != nil {
-			c.book.Use(best.kept)
-		}
-		c.follow(s, best.text, best.pos, best.from, o, out)
 	}
 	c.count.reused += int64(s.Len)
+}
+
+// carryOn makes a sequence hold what another state has of a text.
+func (c *Core) carryOn(s *sequence, m *stages.ResumeSequence, r resumption, out *stages.Outbox) {
+	if r.best.kept != nil {
+		c.book.Use(r.best.kept)
+	}
+	if !s.grant.holds {
+		c.enter(s)
+	}
+	c.follow(s, r.best.text, r.best.pos, r.best.from, &operation{kind: stages.Resumed, caller: m.Caller}, out)
+	if r.best.seq != nil {
+		c.cover(r.best.seq)
+	}
+	if r.until > 0 {
+		s.grant.declared = true
+		c.open(s, r.until)
+		c.cover(s)
+	}
 }
 
 // checkText checks a text that is to be read.
@@ -55,13 +115,13 @@ func (c *Core) checkText(tokens []int32) error {
 	return c.checkTokens(tokens)
 }
 
-// ownPart returns how many positions of a sequence are the beginning of a text, at most most; 0 if
-// its recurrent state is that of another position.
-func (c *Core) ownPart(s *sequence, text []int32, most int) int {
+// ownPart returns how many positions of a sequence are the beginning of a text; 0 if its recurrent
+// state is that of another position.
+func (c *Core) ownPart(s *sequence, m *stages.ResumeSequence) int {
 	if s.poison != nil {
 		return 0
 	}
-	n := min(prefix.Common(s.Tokens, text), most)
+	n := min(prefix.Common(s.Tokens, m.Tokens), len(m.Tokens)-1)
 	if n < s.Len && c.cfg.RecurrentBytes > 0 {
 		return 0
 	}

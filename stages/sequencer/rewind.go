@@ -20,6 +20,7 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	whole := s.poison == nil && (pos == s.Len || c.cfg.RecurrentBytes == 0)
 	switch nearest, at := c.search.nearest(s, pos); {
 	case whole && pos == s.Len:
+		c.endGrant(s)
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Truncated, Pos: s.Len}, out)
 	case whole:
 		c.cut(s, pos)
@@ -28,9 +29,9 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 	case !m.Nearest && pos > 0:
 		c.refuse(m.Caller, m.Seq, stages.Truncated, &stages.CannotTruncateLinear{Pos: pos, PosMax: s.Len, Nearest: at}, out)
 	case nearest != nil:
-		c.restore(s, nearest, at, &operation{kind: stages.Truncated, caller: m.Caller}, out)
+		c.restore(s, nearest, at, &operation{kind: stages.Truncated, caller: m.Caller}, m, out)
 	default:
-		c.clear(s, &operation{kind: stages.Truncated, caller: m.Caller}, out)
+		c.clear(s, stages.Truncated, m.Caller, out)
 	}
 }
 
@@ -46,14 +47,33 @@ func (c *Core) restoreCheckpoint(m *stages.RestoreCheckpoint, out *stages.Outbox
 		c.refuse(m.Caller, m.Seq, stages.Restored, err, out)
 		return
 	}
-	c.restore(s, f, f.Pos(), &operation{kind: stages.Restored, caller: m.Caller}, out)
+	c.restore(s, f, f.Pos(), &operation{kind: stages.Restored, caller: m.Caller}, m, out)
 }
 
 // restore makes a sequence hold the first positions of a frozen state; all of them if it has a
-// recurrent state.
-func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, out *stages.Outbox) {
-	c.book.Use(f)
-	c.follow(s, f.Text(), pos, f.ID, o, out)
+// recurrent state. That was asked for by m. A sequence that has no memory asks for some first, and
+// when it has got it, m is handled again: what there was may be gone by then.
+func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, m stages.Message, out *stages.Outbox) {
+	switch {
+	case pos == 0:
+		c.clear(s, o.kind, o.caller, out)
+	case s.grant.holds:
+		c.book.Use(f)
+		c.follow(s, f.Text(), pos, f.ID, o, out)
+	default:
+		c.obtain(&ask{
+			seq: s, caller: o.caller, enters: true, pages: c.book.Count(pos), states: 1,
+			room: func() error { return c.book.Room(pages.Need{States: 1, From: f}) },
+			take: func(out *stages.Outbox) {
+				c.enter(s)
+				_ = c.handle(m, out) // which fails only for what is no request
+				if s.op == nil {
+					c.vacate(s, out)
+				}
+			},
+			refuse: func(err error, out *stages.Outbox) { c.refuse(o.caller, s.id, o.kind, err, out) },
+		}, out)
+	}
 }
 
 // follow makes a sequence hold the first positions of a text, given its recurrent state.
@@ -64,9 +84,12 @@ func (c *Core) follow(s *sequence, text pages.Text, pos int, from stages.StateID
 	c.moved(s, out) // after the copy, which may be of what is forgotten
 }
 
-// clear empties a sequence.
-func (c *Core) clear(s *sequence, o *operation, out *stages.Outbox) {
-	c.follow(s, pages.Text{}, 0, 0, o, out)
+// clear empties a sequence, which gives all its memory back, and answers that it is done.
+func (c *Core) clear(s *sequence, kind stages.SequenceOp, caller stages.Caller, out *stages.Outbox) {
+	c.vacate(s, out)
+	s.poison = nil
+	c.moved(s, out)
+	c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: kind}, out)
 }
 
 func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
@@ -76,7 +99,7 @@ func (c *Core) resetSequence(m *stages.ResetSequence, out *stages.Outbox) {
 		return
 	}
 	c.book.ForgetOf(s.id)
-	c.clear(s, &operation{kind: stages.WasReset, caller: m.Caller}, out)
+	c.clear(s, stages.WasReset, m.Caller, out)
 }
 
 func (c *Core) describeSequence(m *stages.DescribeSequence, out *stages.Outbox) {

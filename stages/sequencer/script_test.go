@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/stagetest"
 )
 
-// TestScripts runs testdata. A config line's open=N opens the sequences 1 to N. A page takes 10
-// bytes of memory=.
+// TestScripts runs testdata. A config line's open=N opens the sequences 1 to N, which have got
+// their states. A page takes 10 bytes of memory=.
 func TestScripts(t *testing.T) {
 	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c := sequencer.New(sequencer.Config{
@@ -17,10 +17,14 @@ func TestScripts(t *testing.T) {
 			Resident: a.Bool("resident"), ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
 			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), StateBytes: int64(a.Int("memory", 1000)),
 			RecurrentBytes: int64(a.Int("recurrent", 0)), PageBytes: 10, Checkpoints: a.Int("checkpoints", 4), CheckpointBytes: int64(a.Int("budget", 1000)),
+			MaxSequences: a.Int("sequences", 0), MaxWaiting: a.Int("waiting", 100),
 		})
 		for id := range stages.SeqID(a.Int("open", 0)) {
 			var out stages.Outbox
-			for _, m := range []stages.Message{&stages.OpenSequence{Seq: id + 1}, &stages.StateCopied{Op: uint64(id) + 1}} {
+			for _, m := range []stages.Message{
+				&stages.OpenSequence{Seq: id + 1}, &stages.EvalChunk{Seq: id + 1, Tokens: []int32{0}}, &stages.CancelEval{Seq: id + 1, Cause: stages.ErrClosed},
+				&stages.StateCopied{Op: uint64(id) + 1},
+			} {
 				if err := c.Step(m, &out); err != nil {
 					t.Fatal(err)
 				}

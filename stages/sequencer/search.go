@@ -37,6 +37,7 @@ type source struct {
 	text pages.Text
 	from stages.StateID // its recurrent state
 	kept *pages.State   // nil: a sequence
+	seq  *sequence      // nil: a kept state
 }
 
 // add makes a new sequence known.
@@ -88,7 +89,7 @@ func (h *search) deepest(s *sequence, text []int32, most int) source {
 	case best.kept != nil:
 		return source{pos: pos, text: best.kept.Text(), from: best.kept.ID, kept: best.kept}
 	}
-	return source{pos: pos, text: best.seq.Text, from: best.seq.id.State()}
+	return source{pos: pos, text: best.seq.Text, from: best.seq.id.State(), seq: best.seq}
 }
 
 // nearest returns the state that has the most of a sequence's text up to a position, and how much:

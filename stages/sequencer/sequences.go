@@ -19,10 +19,14 @@ type sequence struct {
 	remembers   bool                  // its caller has given texts to be remembered
 	op          *operation            // that dispatch is at, or nil
 	draft       *exchanged            // that is to be filled and to take its state's place, or nil
+	grant       grant                 // its memory
+	ask         *ask                  // that waits for memory, or nil
+	copies      int                   // asks that wait for memory for a copy of it
 	closing     *stages.CloseSequence // wants to be closed once req or op has ended
 }
 
-// openSequence makes a sequence, which is busy until dispatch has its state.
+// openSequence makes a sequence. An empty one has no memory before its first chunk; one that is
+// like another waits for its state, and both are busy until then.
 func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	var err error
 	from := new(sequence)
@@ -34,24 +38,60 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	case m.From != 0:
 		from, err = c.healthy(m.From)
 	}
-	if err == nil {
-		err = c.book.Room(pages.Need{States: 1})
-	}
 	if err != nil {
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
 		return
 	}
 	s := &sequence{id: m.Seq, checkpoints: c.cfg.Checkpoints}
+	s.grant.share = c.asks.queue.Join(m.Class.Rank(), m.Key)
 	c.seqs[m.Seq] = s
 	c.search.add(s)
-	c.book.AddStates(1)
+	if from.Len == 0 {
+		c.fork(s, from, m.Caller, out)
+		return
+	}
+	c.obtain(c.askToFork(s, from, m.Caller), out)
+}
+
+// fork makes a new sequence stand where another does. There is room.
+func (c *Core) fork(s, from *sequence, caller stages.Caller, out *stages.Outbox) {
+	if from.Len == 0 {
+		c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Opened}, out)
+		return
+	}
+	c.enter(s)
 	c.place(s, from.Text, from.Len)
-	o := &operation{kind: stages.Opened, seq: s, caller: m.Caller}
+	c.cover(from)
+	o := &operation{kind: stages.Opened, seq: s, caller: caller}
 	c.copyState(o, stages.CopyState{From: from.id.State(), To: s.id.State()}, out)
 }
 
+// askToFork returns what a sequence asks for that is to stand where another does.
+func (c *Core) askToFork(s, from *sequence, caller stages.Caller) *ask {
+	return &ask{
+		seq: s, copied: from, caller: caller, enters: true, pages: len(from.Pages), states: 2,
+		room: func() error { return c.roomToCopy(from) },
+		take: func(out *stages.Outbox) { c.fork(s, from, caller, out) },
+		refuse: func(err error, out *stages.Outbox) {
+			c.remove(s)
+			c.answer(caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Opened, Err: err}, out)
+		},
+	}
+}
+
+// roomToCopy makes room for one more state of what a sequence holds, which must be at rest then.
+func (c *Core) roomToCopy(s *sequence) error {
+	if err := c.book.Room(pages.Need{States: 1, Pages: c.toShare(s)}); err != nil {
+		return err
+	}
+	_, err := c.healthy(s.id)
+	return err
+}
+
 // busy reports whether something is being done to the sequence.
-func (s *sequence) busy() bool { return s.req != nil || s.op != nil || s.draft != nil }
+func (s *sequence) busy() bool {
+	return s.req != nil || s.op != nil || s.draft != nil || s.ask != nil
+}
 
 // idle returns the sequence if nothing is being done to it.
 func (c *Core) idle(id stages.SeqID) (*sequence, error) {
@@ -84,9 +124,13 @@ func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 	}
 	if s.closing == nil {
 		s.closing = m
-		if s.req != nil {
+		c.stopWaiting(s, out)
+		switch {
+		case s.req != nil:
 			c.cancel(s.req, stages.ErrClosed, out)
-		} else if s.op == nil {
+		case c.seqs[s.id] != s: // it was not made yet
+			c.closed(s, out)
+		case s.op == nil:
 			c.close(s, out)
 		}
 	} else { // the one before is answered now, and this one with it
@@ -115,7 +159,9 @@ func (c *Core) close(s *sequence, out *stages.Outbox) {
 		c.endDraft(s.draft)
 	}
 	out.Send(stages.Router, &stages.ForgetSequence{Seq: s.id})
-	c.leave(s, out)
+	if s.grant.holds {
+		c.leave(s, out)
+	}
 	c.book.ForgetOf(s.id)
 	c.remove(s)
 	c.book.Settle()
@@ -125,7 +171,10 @@ func (c *Core) close(s *sequence, out *stages.Outbox) {
 // remove takes a sequence out of the books.
 func (c *Core) remove(s *sequence) {
 	c.empty(s)
-	c.book.AddStates(-1)
+	if s.grant.holds {
+		c.exit(s)
+	}
 	c.search.remove(s)
+	c.asks.queue.Leave(s.grant.share)
 	delete(c.seqs, s.id)
 }

@@ -14,6 +14,7 @@ type operation struct {
 	of     stages.SeqID // whose state is being kept
 	kept   *pages.State // that is being made, or nil
 	expose *exchanged   // likewise: its caller wants a StateReady
+	req    *request     // a chunk that goes on when its sequence has got its first state
 	caller stages.Caller
 }
 
@@ -51,10 +52,29 @@ func (c *Core) stateCopied(m *stages.StateCopied, out *stages.Outbox) error {
 		c.exposed(o, m, out)
 	case o.kept != nil:
 		c.checkpointed(o, m.Err, out)
+	case o.req != nil:
+		c.entered(o, m.Err, out)
 	default:
 		c.replaced(o, m.Err, out)
 	}
 	return nil
+}
+
+// entered ends the making of the first state of a sequence, for which a chunk waits.
+func (c *Core) entered(o *operation, err error, out *stages.Outbox) {
+	s, r := o.seq, o.req
+	s.op = nil
+	switch {
+	case err != nil:
+		c.finish(r, err, out)
+		if c.seqs[s.id] == s {
+			c.vacate(s, out)
+		}
+	case r.cancel != nil:
+		c.finish(r, r.cancel, out)
+	default:
+		c.schedule.Add(r)
+	}
 }
 
 // replaced ends the making of a sequence's state.
@@ -66,6 +86,7 @@ func (c *Core) replaced(o *operation, err error, out *stages.Outbox) {
 		c.remove(s)
 		c.dropState(s.id.State(), out)
 	case err != nil: // its recurrent state is neither the old nor the new one
+		c.endGrant(s)
 		s.poison = &stages.PoisonedError{Seq: s.id, Err: err}
 	}
 	c.answer(o.caller, &stages.SequenceDone{Seq: s.id, Kind: o.kind, Pos: s.Len, Err: err, Poison: s.poison}, out)
@@ -112,6 +133,7 @@ func (c *Core) cut(s *sequence, pos int) { c.place(s, s.Text, pos) }
 
 // place makes a sequence hold the first positions of a text.
 func (c *Core) place(s *sequence, text pages.Text, pos int) {
+	c.endGrant(s)
 	c.book.Place(&s.Text, text, pos)
 	c.search.placed(s)
 }

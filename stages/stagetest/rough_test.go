@@ -227,13 +227,6 @@ func (x *rough) sequenceDone(t *talker, m *stages.SequenceDone) error {
 		if !t.closing {
 			x.Post(&stages.ResetSequence{Seq: t.id, Caller: t})
 		}
-	case m.Err != nil && errors.Is(m.Err, errDevice):
-		x.counts["openings and resets that failed"]++
-		if m.Kind == stages.Opened {
-			x.open(t)
-		} else if !t.closing {
-			x.Post(&stages.ResetSequence{Seq: t.id, Caller: t})
-		}
 	case m.Err != nil && m.Kind == stages.Opened && x.draining && errors.Is(m.Err, stages.ErrClosed):
 		t.done = true
 	case m.Err != nil:
@@ -312,6 +305,8 @@ func (x *rough) allowed(t *talker, m *stages.ChunkEvaluated) error {
 		if !t.closing && !x.draining {
 			return bad("nobody closed it")
 		}
+	case errors.Is(m.Err, errDevice) && m.Rows == 0 && m.Pos == 0 && m.Poison == nil && !errors.As(m.Err, &step):
+		x.counts["first states that failed"]++
 	case errors.Is(m.Err, errDisk) || errors.Is(m.Err, errDevice) || errors.Is(m.Err, errUpload) || errors.Is(m.Err, errHung):
 		if !errors.As(m.Err, &step) || m.Poison == nil {
 			return bad("a failed step leaves no poison")

@@ -91,6 +91,8 @@ func (s *scenario) set(v reflect.Value, text string) error {
 
 func (s *scenario) setPlain(v reflect.Value, text string) (err error) {
 	switch {
+	case v.Kind() == reflect.String:
+		v.SetString(text)
 	case v.Kind() == reflect.Bool:
 		var b bool
 		b, err = strconv.ParseBool(text)

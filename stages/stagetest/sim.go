@@ -66,6 +66,7 @@ func (s *Sim) Post(m stages.Message) { s.PostTo(stages.Sequencer, m) }
 
 // PostTo gives a caller's message to a stage.
 func (s *Sim) PostTo(to stages.StageID, m stages.Message) {
+	s.watch.answers.asked(m)
 	link := &s.links[stages.NumStages][to]
 	*link = append(*link, m)
 }
@@ -142,6 +143,11 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	if err := s.cfg.Cores[to].Step(m, &s.out); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
+	if b, ok := s.cfg.Cores[to].(interface{ Bounded() error }); ok {
+		if err := b.Bounded(); err != nil {
+			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		}
+	}
 	for _, id := range s.out.Frees {
 		if err := s.watch.freed(id); err != nil {
 			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
@@ -178,6 +184,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	}
 	for _, a := range s.out.Answers {
 		s.note(to.String(), "caller", a.Msg)
+		if err := s.watch.answers.answered(a); err != nil {
+			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		}
 	}
 	s.Answers = append(s.Answers, s.out.Answers...)
 	s.forgetTier()

@@ -21,6 +21,8 @@ type watch struct {
 	// sequences for which a layer went on that had lost others
 	spared int
 	pages  watchedPages
+	// requests of callers
+	answers watchedAnswers
 }
 
 type waveID struct {
@@ -43,7 +45,7 @@ func newWatch(depth, pageRows int) watch {
 		depth: depth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
 		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
-		pages: watchedPages{rows: pageRows, of: make(map[stages.StateID][]stages.PageID)},
+		pages: watchedPages{rows: pageRows, of: make(map[stages.StateID][]stages.PageID)}, answers: make(watchedAnswers),
 	}
 }
 
@@ -249,5 +251,5 @@ func (w *watch) atRest() error {
 			return fmt.Errorf("step %d: %d layers begun, %d retired", id, st.begun, st.retired)
 		}
 	}
-	return nil
+	return w.answers.atRest()
 }
