@@ -78,6 +78,8 @@
 //     begins alike.
 //   - draft: a state that a caller fills, to be put in a sequence's place.
 //   - snapshot: a state as a file.
+//   - parked: said of a state that lies with the parking store, in host memory or in a file, and
+//     not in the device's memory. Whatever needs the state has it brought back first.
 //
 // When things go wrong:
 //
@@ -219,6 +221,9 @@
 //	CopyState          sequencer -> dispatch   which recurrent state becomes which
 //	StateCopied        dispatch -> sequencer   the device has done so
 //	DropState          sequencer -> dispatch   a recurrent state is not needed any more
+//	ParkSequence       caller -> sequencer     move a state out of the device's memory
+//	StateParked        shell -> sequencer      the parking store has a state
+//	StateReturned      shell -> sequencer      a state is filled with what the parking store has
 //	ForgetSequence     sequencer -> router     drop the predictions for a sequence
 //
 // Package dispatch has one more, Exchange, by which a caller reads or fills a state that lies in a

@@ -39,6 +39,21 @@ func (e *PoisonedError) Error() string {
 }
 func (e *PoisonedError) Unwrap() error { return e.Err }
 
+// ParkedError reports a state that was parked and could not be brought back. It is lost.
+type ParkedError struct{ Err error }
+
+func (e *ParkedError) Error() string { return fmt.Sprintf("its parked state is lost: %v", e.Err) }
+func (e *ParkedError) Unwrap() error { return e.Err }
+
+// ParkFullError reports that the parking store has no room for a state.
+type ParkFullError struct {
+	Need, Used, Max int64 // bytes of host memory
+}
+
+func (e *ParkFullError) Error() string {
+	return fmt.Sprintf("a parked state takes %d bytes, and %d of %d are in use; raise Config.ParkedMemory or set Config.StateDir", e.Need, e.Used, e.Max)
+}
+
 // StepError reports a step that failed.
 type StepError struct {
 	Stage StageID

@@ -48,6 +48,9 @@ const (
 	KindCopyState
 	KindStateCopied
 	KindDropState
+	KindParkSequence
+	KindStateParked
+	KindStateReturned
 	KindBeginLayer
 	KindPrefetchExperts
 	KindPicksReady
@@ -108,6 +111,9 @@ var blanks = [NumKinds]Message{
 	KindCopyState:            (*CopyState)(nil),
 	KindStateCopied:          (*StateCopied)(nil),
 	KindDropState:            (*DropState)(nil),
+	KindParkSequence:         (*ParkSequence)(nil),
+	KindStateParked:          (*StateParked)(nil),
+	KindStateReturned:        (*StateReturned)(nil),
 	KindBeginLayer:           (*BeginLayer)(nil),
 	KindPrefetchExperts:      (*PrefetchExperts)(nil),
 	KindPicksReady:           (*PicksReady)(nil),

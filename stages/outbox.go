@@ -16,6 +16,7 @@ type Outbox struct {
 	Frees   []SlotID // slots whose memory may go back to the system until the next read into them
 	Reads   []ReadGroup
 	Hurries []Hurry
+	Parks   []Park
 	Awaits  []Await
 	Sends   []Send
 	Answers []Answer
@@ -115,12 +116,13 @@ func (o *Outbox) Reset() {
 	clear(o.Reads)
 	clear(o.Awaits)
 	clear(o.Sends)
+	clear(o.Parks)
 	clear(o.Answers)
 	clear(o.Ended)
 	clear(o.Matched)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
-	o.Hurries = o.Hurries[:0]
+	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
 	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
 	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
 	o.Linger, o.Served = 0, 0

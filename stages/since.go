@@ -93,5 +93,7 @@ func (s *StateStats) since(earlier *StateStats) StateStats {
 	d.Evicted -= earlier.Evicted
 	d.Resumed -= earlier.Resumed
 	d.Reused -= earlier.Reused
+	d.Parkings -= earlier.Parkings
+	d.Returns -= earlier.Returns
 	return d
 }

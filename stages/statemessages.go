@@ -177,6 +177,7 @@ const (
 	Adopted
 	Capped
 	Released
+	Parked
 )
 
 // FreezeSequence makes a frozen state of a sequence, to be read. The sequence may go on. Caller to

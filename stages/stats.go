@@ -91,6 +91,8 @@ type StateStats struct {
 	Evicted            int64 // kept states that were given up for lack of memory
 	Resumed            int64 // calls to resume a text
 	Reused             int64 // tokens of those texts that were not read again
+	Parked             int   // states of sequences that lie with the parking store
+	Parkings, Returns  int64 // states that were moved there, and brought back
 }
 
 // AdmissionStats says who has memory for states and who waits for it.

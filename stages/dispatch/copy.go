@@ -16,7 +16,11 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	if m.Take {
 		c.states.take(m.From, m.To)
 		c.trim()
-		c.copied(done, nil, out)
+		var err error
+		if m.Expose {
+			done.Memory, err = c.expose(c.states.all[m.To], m.Pages)
+		}
+		c.copied(done, err, out)
 		return nil
 	}
 	to, fresh, err := c.states.make(m.To)

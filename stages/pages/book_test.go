@@ -42,7 +42,7 @@ func (n *naive) pick() (string, func()) {
 	}{
 		{"eval", n.eval}, {"eval", n.eval}, {"eval", n.eval}, {"promise", n.promise}, {"fail", n.fail}, {"cut", n.cut}, {"follow", n.follow},
 		{"keep", n.keep}, {"keep", n.keep}, {"remember", n.remember}, {"remember", n.remember}, {"ready", n.ready},
-		{"forget", n.forget}, {"read", n.read}, {"draft", n.draft}, {"return", n.giveBack}, {"close", n.close},
+		{"forget", n.forget}, {"read", n.read}, {"draft", n.draft}, {"return", n.giveBack}, {"detach", n.detach}, {"close", n.close},
 	}
 	ids := make([]stages.SeqID, 0, len(n.texts))
 	for id := range n.texts {

@@ -173,3 +173,24 @@ func (n *naive) giveBack(x *text, _ stages.SeqID) {
 	delete(n.named, s.ID) // its memory is the sequence's now
 	n.settle()
 }
+
+// detach takes a text's state from it, and gives it back; or the text gets one with the same
+// contents.
+func (n *naive) detach(x *text, _ stages.SeqID) {
+	elsewhere := n.rng.IntN(2) == 0 && n.book.Room(pages.Need{Pages: len(x.Pages)}) == nil
+	s, used := n.book.Detach(&x.Text), n.book.Used()
+	if x.Pages != nil || s.Pos() != x.Len || n.book.Used() != used {
+		n.Fatalf("detach: %d pages are left, the state has %d of %d positions", len(x.Pages), s.Pos(), x.Len)
+	}
+	if elsewhere {
+		n.named[s.ID] = true // dispatch has taken it
+		n.book.Release(s)
+		s = n.book.Draft(x.Len)
+		for i, token := range x.Tokens[:x.Len] {
+			n.write(s.Pages, i, token)
+		}
+	}
+	n.book.Adopt(&x.Text, s, x.Tokens)
+	n.book.AddStates(1)
+	n.settle()
+}

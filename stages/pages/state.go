@@ -48,6 +48,14 @@ func (b *Book) Draft(positions int) *State {
 	return s
 }
 
+// Detach returns a state that has what a text holds. The text keeps its tokens and has no pages.
+// What was counted by AddStates for the text's recurrent state is the state's from now on.
+func (b *Book) Detach(t *Text) *State {
+	s := &State{ID: b.name(), Pages: t.Pages, Tokens: t.Tokens[:t.Len:t.Len]}
+	t.Pages = nil
+	return s
+}
+
 // Release gives up a state that a caller has.
 func (b *Book) Release(s *State) {
 	b.states--

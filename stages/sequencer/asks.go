@@ -165,7 +165,7 @@ func (c *Core) hope() bool {
 		running := s.req != nil && s.ask == nil
 		// who declared where it ends is expected to go on, and then to give its memory back
 		declared := s.grant.holds && s.grant.declared && s.ask == nil && s.copies == 0
-		if running || declared {
+		if running || declared || s.moving() {
 			return true
 		}
 	}

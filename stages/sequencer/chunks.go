@@ -1,6 +1,8 @@
 package sequencer
 
 import (
+	"slices"
+
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
 )
@@ -89,7 +91,7 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 		return nil, stages.ErrUnknownSequence
 	case s.closing != nil:
 		return nil, stages.ErrClosed
-	case s.op != nil || s.draft != nil || s.ask != nil && s.req == nil:
+	case s.op != nil || s.draft != nil || s.ask != nil && s.req == nil || s.awaited():
 		return nil, stages.ErrBusy
 	case s.poison != nil:
 		return nil, s.poison
@@ -118,8 +120,19 @@ func (c *Core) checkTokens(tokens []int32) error {
 }
 
 func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
-	if s := c.seqs[m.Seq]; s != nil && s.req != nil && s.req.msg.Request == m.Request {
-		r := s.req
+	s := c.seqs[m.Seq]
+	if s == nil {
+		return
+	}
+	for i, w := range s.waits {
+		if chunk, ok := w.(*stages.EvalChunk); ok && chunk.Request == m.Request {
+			s.waits = slices.Delete(s.waits, i, i+1)
+			c.deny(w, m.Cause, out)
+			c.nobodyWaits(s, out)
+			return
+		}
+	}
+	if r := s.req; r != nil && r.msg.Request == m.Request {
 		c.cancel(r, m.Cause, out)
 		if m.Now && s.req == r && !r.told { // its step goes on
 			c.abandon(r, out)

@@ -60,6 +60,7 @@ type Core struct {
 	exchange exchange
 	ops      operations
 	asks     asks
+	parking  parking
 
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last chunk and the last step to end
@@ -82,6 +83,7 @@ func New(cfg Config) *Core {
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
 		ops:      operations{under: make(map[uint64]*operation)},
 		asks:     newAsks(cfg.MaxWaiting),
+		parking:  parking{away: make(map[stages.ParkID]*away)},
 	}
 	book.Watch(c.search.forget)
 	return c
@@ -105,6 +107,9 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 	case *stages.EvalChunk, *stages.LayerSubmitted, *stages.LayerRetired, *stages.LogitsReady: // most messages give nothing back
 	default:
 		c.asks.stirred = true
+	}
+	if c.deferred(in, out) {
+		return nil
 	}
 	switch m := in.(type) {
 	case *stages.EvalChunk:
@@ -144,6 +149,12 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 		c.adoptState(m, out)
 	case *stages.ReleaseState:
 		c.releaseState(m, out)
+	case *stages.ParkSequence:
+		c.parkSequence(m, out)
+	case *stages.StateParked:
+		return c.stateParked(m, out)
+	case *stages.StateReturned:
+		return c.stateReturned(m, out)
 	case *stages.StateCopied:
 		return c.stateCopied(m, out)
 	case *stages.LingerOver:
@@ -174,6 +185,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s.PagesUsed, s.PagesMax = c.book.Used(), c.book.Most()
 	s.States = c.book.Stats()
 	s.States.Resumed, s.States.Reused = c.count.resumed, c.count.reused
+	s.States.Parked, s.States.Parkings, s.States.Returns = len(c.parking.away), c.parking.out, c.parking.back
 	s.Admission = c.admissionStats()
 	out.Send(stages.Router, m)
 }
@@ -183,6 +195,9 @@ func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 	c.draining = true
 	c.drains = append(c.drains, m.Caller)
 	c.refuseAll(out)
+	for _, s := range c.inOrder() {
+		c.giveUpWaiting(s, stages.ErrClosed, out)
+	}
 	if m.Finish {
 		return
 	}

@@ -126,6 +126,7 @@ func (c *Core) exit(s *sequence) {
 
 // vacate gives up all that a sequence holds but its checkpoints.
 func (c *Core) vacate(s *sequence, out *stages.Outbox) {
+	c.standIn(s, out)
 	c.empty(s)
 	if s.grant.holds {
 		c.exit(s)
@@ -136,7 +137,7 @@ func (c *Core) vacate(s *sequence, out *stages.Outbox) {
 // inside returns how many sequences have memory.
 func (c *Core) inside() (n int) {
 	for _, s := range c.seqs {
-		if s.grant.holds || s.draft != nil {
+		if s.grant.holds || s.draft != nil || s.moving() {
 			n++
 		}
 	}

@@ -40,9 +40,11 @@ func (c *Core) AtRest() error {
 			return fmt.Errorf("sequencer: sequence %d waits for memory, and nobody will give any back", id)
 		case !s.grant.holds && len(s.Pages) > 0 || s.grant.until == 0 && s.grant.promised > 0 || s.grant.until > 0 && s.grant.until <= s.Len:
 			return fmt.Errorf("sequencer: sequence %d has %d pages for %d positions, and a grant of %+v", id, len(s.Pages), s.Len, s.grant)
+		case s.moving() || len(s.waits) > 0:
+			return fmt.Errorf("sequencer: the state of sequence %d is still on its way, or waited for", id)
 		case s.closing != nil:
 			return fmt.Errorf("sequencer: sequence %d was never closed", id)
-		case s.poison == nil && (len(s.Pages) != c.book.Count(s.Len) || len(s.Tokens) != s.Len):
+		case s.poison == nil && s.away == nil && (len(s.Pages) != c.book.Count(s.Len) || len(s.Tokens) != s.Len):
 			return fmt.Errorf("sequencer: sequence %d has %d pages and %d tokens for %d positions", id, len(s.Pages), len(s.Tokens), s.Len)
 		}
 		holding = append(holding, s.Pages)

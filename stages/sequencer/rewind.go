@@ -67,7 +67,11 @@ func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, m sta
 			take: func(out *stages.Outbox) {
 				c.enter(s)
 				_ = c.handle(m, out) // which fails only for what is no request
-				if s.op == nil {
+				switch {
+				case s.op != nil:
+				case s.away != nil:
+					c.exit(s)
+				default:
 					c.vacate(s, out)
 				}
 			},
@@ -79,6 +83,7 @@ func (c *Core) restore(s *sequence, f *pages.State, pos int, o *operation, m sta
 // follow makes a sequence hold the first positions of a text, given its recurrent state.
 func (c *Core) follow(s *sequence, text pages.Text, pos int, from stages.StateID, o *operation, out *stages.Outbox) {
 	o.seq = s
+	c.standIn(s, out)
 	c.place(s, text, pos)
 	c.copyState(o, stages.CopyState{From: from, To: s.id.State()}, out)
 	c.moved(s, out) // after the copy, which may be of what is forgotten

@@ -74,7 +74,7 @@ func (h *search) deepest(s *sequence, text []int32, most int) source {
 		switch t := k.seq; {
 		case k.kept != nil && k.kept.Ready:
 			return n
-		case k.kept != nil || t == s || t.poison != nil || t.op != nil:
+		case k.kept != nil || t == s || t.poison != nil || t.op != nil || t.away != nil:
 			return 0
 		case t.req == nil:
 			return n

@@ -1,7 +1,10 @@
 package sequencer
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
@@ -23,6 +26,8 @@ type sequence struct {
 	ask         *ask                  // that waits for memory, or nil
 	copies      int                   // asks that wait for memory for a copy of it
 	closing     *stages.CloseSequence // wants to be closed once req or op has ended
+	away        *away                 // its state is not in memory, or nil
+	waits       []stages.Message      // for that state, in order of arrival
 }
 
 // openSequence makes a sequence. An empty one has no memory before its first chunk; one that is
@@ -90,7 +95,7 @@ func (c *Core) roomToCopy(s *sequence) error {
 
 // busy reports whether something is being done to the sequence.
 func (s *sequence) busy() bool {
-	return s.req != nil || s.op != nil || s.draft != nil || s.ask != nil
+	return s.req != nil || s.op != nil || s.draft != nil || s.ask != nil || s.awaited()
 }
 
 // idle returns the sequence if nothing is being done to it.
@@ -125,12 +130,13 @@ func (c *Core) closeSequence(m *stages.CloseSequence, out *stages.Outbox) {
 	if s.closing == nil {
 		s.closing = m
 		c.stopWaiting(s, out)
+		c.giveUpWaiting(s, stages.ErrClosed, out)
 		switch {
 		case s.req != nil:
 			c.cancel(s.req, stages.ErrClosed, out)
 		case c.seqs[s.id] != s: // it was not made yet
 			c.closed(s, out)
-		case s.op == nil:
+		case s.op == nil && !s.moving():
 			c.close(s, out)
 		}
 	} else { // the one before is answered now, and this one with it
@@ -162,6 +168,7 @@ func (c *Core) close(s *sequence, out *stages.Outbox) {
 	if s.grant.holds {
 		c.leave(s, out)
 	}
+	c.standIn(s, out)
 	c.book.ForgetOf(s.id)
 	c.remove(s)
 	c.book.Settle()
@@ -177,4 +184,9 @@ func (c *Core) remove(s *sequence) {
 	c.search.remove(s)
 	c.asks.queue.Leave(s.grant.share)
 	delete(c.seqs, s.id)
+}
+
+// inOrder returns the sequences by their names, so that nothing depends on the order of a map.
+func (c *Core) inOrder() []*sequence {
+	return slices.SortedFunc(maps.Values(c.seqs), func(a, b *sequence) int { return cmp.Compare(a.id, b.id) })
 }

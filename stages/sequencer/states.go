@@ -14,6 +14,7 @@ type operation struct {
 	of     stages.SeqID // whose state is being kept
 	kept   *pages.State // that is being made, or nil
 	expose *exchanged   // likewise: its caller wants a StateReady
+	away   *away        // whose way to the parking store or back it is part of, or nil
 	req    *request     // a chunk that goes on when its sequence has got its first state
 	caller stages.Caller
 }
@@ -50,6 +51,8 @@ func (c *Core) stateCopied(m *stages.StateCopied, out *stages.Outbox) error {
 	switch {
 	case o.expose != nil:
 		c.exposed(o, m, out)
+	case o.away != nil:
+		return c.awayCopied(o.away, m, out)
 	case o.kept != nil:
 		c.checkpointed(o, m.Err, out)
 	case o.req != nil:

@@ -81,11 +81,14 @@ func (x *editors) live() error {
 	switch {
 	case err != nil:
 		return err
+	case len(x.parked) != 0 || st.States.Parked != 0:
+		return fmt.Errorf("everything is closed, but the parking store has %d states, the sequencer knows of %d", len(x.parked), st.States.Parked)
 	case st.PagesUsed != 0 || st.States.Kept != 0 || st.States.KeptBytes != 0 || x.dispatch.States() != 0:
 		return fmt.Errorf("everything is closed, but %d pages are in use, %+v is kept and dispatch has %d states", st.PagesUsed, st.States, x.dispatch.States())
 	}
 	x.counts["remembered"] += int(st.States.Remembered)
 	x.counts["evicted"] += int(st.States.Evicted)
+	x.counts["brought back"] += int(st.States.Returns)
 	x.counts["reused tokens"] += int(st.States.Reused)
 	x.counts["waited"] += int(st.Admission.Waited)
 	x.counts["granted"] += int(st.Admission.Granted)
@@ -97,6 +100,9 @@ func (x *editors) live() error {
 func (x *editors) between() bool {
 	for ; x.seen < len(x.Answers); x.seen++ {
 		e, ok := x.Answers[x.seen].To.(*editor)
+		if x.Answers[x.seen].To == "keeper" {
+			x.err = errors.Join(x.err, x.keeper(x.Answers[x.seen].Msg.(*stages.SequenceDone)))
+		}
 		if !ok {
 			continue
 		}
@@ -184,6 +190,14 @@ func (e *editor) take(a stages.Message) error {
 // next does another thing.
 func (e *editor) next() error {
 	x, r := e.x, e.x.r
+	switch r.IntN(8) {
+	case 0: // go on at once
+		x.park(e.id)
+	case 1: // and when it is parked
+		x.park(e.id)
+		e.look()
+		return nil
+	}
 	if e.left--; e.left <= 0 && !e.poison {
 		return e.close()
 	}
@@ -200,7 +214,7 @@ func (e *editor) next() error {
 		e.change("restore", &stages.RestoreCheckpoint{Seq: e.id, Pos: e.somewhere(), Caller: e}, nil)
 	case do < 12:
 		e.change("truncate", &stages.TruncateSequence{Seq: e.id, Pos: e.somewhere(), Nearest: r.IntN(3) > 0 || e.poison, Caller: e}, nil)
-	case (do == 12 || do == 16) && len(x.files) > 0:
+	case (do == 12 || do == 13 || do == 16) && len(x.files) > 0:
 		e.makeDraft()
 	case do < 16:
 		e.resume()
@@ -234,15 +248,19 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 		var linear *stages.CannotTruncateLinear
 		var none *stages.NoCheckpointError
 		var full *stages.CheckpointMemoryError
+		stuck := errors.Is(d.Err, errStore) // parked, and lost
 		failed := errors.Is(d.Err, errDevice)
 		memory := noMemory(d.Err)
-		if d.Err != nil && !failed && !memory && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
+		if d.Err != nil && !failed && !memory && !stuck && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
 			return fmt.Errorf("%s: %w", what, d.Err)
 		}
 		if memory {
 			e.x.counts["no memory for what heals or resumes"]++
 		}
 		e.x.counts[what]++
+		if stuck {
+			e.x.counts["parked and lost"]++
+		}
 		if failed {
 			e.x.counts[what+" that failed"]++
 		}
@@ -293,7 +311,7 @@ func (e *editor) eval(tokens []int32, before int) {
 	e.ask(m, func(a stages.Message) error {
 		d := a.(*stages.ChunkEvaluated)
 		var full *stages.StateMemoryError
-		if d.Err != nil && !errors.Is(d.Err, errDevice) && !errors.Is(d.Err, errDisk) && !noMemory(d.Err) {
+		if d.Err != nil && !errors.Is(d.Err, errDevice) && !errors.Is(d.Err, errDisk) && !errors.Is(d.Err, errStore) && !noMemory(d.Err) {
 			return d.Err
 		}
 		e.x.counts["eval"]++
@@ -335,8 +353,10 @@ func (e *editor) freeze() {
 			return fmt.Errorf("the state of %v is that of %v", e.tokens, d.Tokens)
 		case d.Err == nil:
 			e.x.frozen = append(e.x.frozen, d)
-		case errors.Is(d.Err, errDevice) || errors.Is(d.Err, stages.ErrBusy) || noMemory(d.Err):
+		case errors.Is(d.Err, errDevice) || errors.Is(d.Err, errStore) || errors.Is(d.Err, stages.ErrBusy) || noMemory(d.Err):
 			e.x.counts["states that were not to be had"]++
+			e.look() // its own may be lost
+			return nil
 		default:
 			return d.Err
 		}
@@ -395,7 +415,7 @@ func (e *editor) load() error {
 	if err != nil {
 		return err
 	}
-	if e.x.r.IntN(3) == 0 { // changed its mind
+	if e.x.r.IntN(2) == 0 { // changed its mind
 		e.ask(&stages.ReleaseState{State: draft.State, Caller: e}, func(a stages.Message) error {
 			d := a.(*stages.SequenceDone)
 			if e.stand(d); d.Err != nil || d.Pos != len(e.tokens) && !e.poison {
@@ -454,7 +474,7 @@ func TestEditors(t *testing.T) {
 
 func testEditors(t *testing.T, name string) {
 	p := openPack(t, name)
-	n := testenv.Rounds(60, *orders/8, 10**orders/3)
+	n := testenv.Rounds(100, *orders/5, 10**orders/3)
 	counts, known := make(map[string]int), make(map[string][]float32)
 	for i := range n {
 		sd := uint64(i) + 1
@@ -472,7 +492,7 @@ func testEditors(t *testing.T, name string) {
 			break
 		}
 	}
-	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "poison", "cap"} {
+	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "poison", "cap", "parked", "brought back", "busy when it was to be parked", "parking that failed"} {
 		if counts[what] == 0 {
 			t.Errorf("%s: none, the test shows nothing of it", what)
 		}
@@ -487,7 +507,7 @@ func testEditors(t *testing.T, name string) {
 
 func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 	x := &editors{p: p, r: rand.New(rand.NewPCG(seed, 6)), faults: make(map[error]int)}
-	for _, e := range []error{errDisk, errDevice} {
+	for _, e := range []error{errDisk, errDevice, errStore} {
 		x.faults[e] = x.r.IntN(6)
 	}
 	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
@@ -498,14 +518,23 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 	}
 	tu.sequences, tu.waiting = max(x.r.IntN(8)-4, 0), 1+x.r.IntN(2)
 	fail := func(e error) error {
-		if x.simulation != nil && x.faults[e] > 0 && x.r.IntN(100) == 0 {
+		often := 100
+		if e == errStore { // which is asked less often
+			often = 5
+		}
+		if x.simulation != nil && x.faults[e] > 0 && x.r.IntN(often) == 0 {
 			x.faults[e]--
 			return e
 		}
 		return nil
 	}
 	device := func(*gpu.Commands) error { return fail(errDevice) }
-	f := faults{read: func(stages.Read) error { return fail(errDisk) }, run: device}
+	f := faults{read: func(stages.Read) error { return fail(errDisk) }, run: device, park: func(p stages.Park) error {
+		if p.Do == stages.ParkForget {
+			return nil
+		}
+		return fail(errStore)
+	}}
 	if x.r.IntN(2) == 0 {
 		f.run, f.submit = f.submit, f.run
 	}

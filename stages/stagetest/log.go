@@ -35,6 +35,8 @@ func looseSender(m stages.Message) string {
 		return "device"
 	case *stages.LingerOver:
 		return "timer"
+	case *stages.StateParked, *stages.StateReturned:
+		return "parking store"
 	}
 	return "read pool"
 }

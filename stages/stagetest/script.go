@@ -204,6 +204,9 @@ func (s *scenario) box() (got []string) {
 	for _, h := range s.out.Hurries {
 		got = append(got, fmt.Sprintf("hurry %d.%d", h.Slot, h.Gen))
 	}
+	for i := range s.out.Parks {
+		got = append(got, "store: "+strings.TrimPrefix(formatFields(reflect.ValueOf(s.out.Parks[i])), " "))
+	}
 	for _, a := range s.out.Awaits {
 		got = append(got, fmt.Sprintf("await %d step=%d layer=%d ticket=%s", a.ID, a.Step.ID, a.Step.Layer, ticketName(a.Ticket)))
 	}

@@ -23,7 +23,8 @@ var messages = func() map[string]reflect.Type {
 // names are the words for values of small types, by value.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[stages.LogitsWanted](): {"last", "none", "all", "best"},
-	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted", "capped", "released"},
+	reflect.TypeFor[stages.SequenceOp]():   {"opened", "reset", "closed", "truncated", "checkpointed", "restored", "forgotten", "resumed", "described", "adopted", "capped", "released", "parked"},
+	reflect.TypeFor[stages.ParkOp]():       {"", "write", "read", "forget"},
 	reflect.TypeFor[stages.StageID]():      {"sequencer", "router", "expert-io", "dispatch", "combine"},
 }
 

@@ -18,6 +18,9 @@ type Config struct {
 	Tier *TierConfig
 	// Free, if set, is told of a slot whose memory may go back to the system.
 	Free func(stages.SlotID)
+	// Park does what the parking store is asked for. It runs when the simulated store gets to it; a
+	// state is given up at once.
+	Park func(stages.Park) error
 	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is
 	// late, and it ends some other time. nil means never.
 	Late      func(stages.Read) error
@@ -35,10 +38,11 @@ type Sim struct {
 	cfg Config
 	// from, to; callers are the last sender
 	links [stages.NumStages + 1][stages.NumStages][]stages.Message
-	// TicketDone, ExpertsRead, ReadOverdue and LingerOver, in no order
+	// TicketDone, ExpertsRead, ReadOverdue, StateParked, StateReturned and LingerOver, in no order
 	loose   []stages.Send
 	reads   []stages.ReadGroup // of one read each
 	tier    *hostTier
+	parks   []stages.Park
 	lingers []uint64
 	watch   watch
 	out     stages.Outbox
@@ -100,6 +104,9 @@ func (s *Sim) event() (bool, error) {
 	if s.tier != nil {
 		choices = append(choices, s.tier.choices()...)
 	}
+	for i := range s.parks {
+		choices = append(choices, func() error { s.endPark(i); return nil })
+	}
 	if s.cfg.Queue.Pending() > 0 {
 		choices = append(choices, func() error { s.cfg.Queue.RunOne(); return nil })
 	}
@@ -159,6 +166,13 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	if err := s.startReads(); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
+	for _, p := range s.out.Parks {
+		if p.Do != stages.ParkForget {
+			s.parks = append(s.parks, p)
+		} else if err := s.cfg.Park(p); err != nil {
+			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		}
+	}
 	for _, a := range s.out.Awaits {
 		done := s.out.Spent().TicketDone(a.Step, a.ID)
 		last := func(err error) {
@@ -196,6 +210,19 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	s.out.Reset()
 	s.out.Spent().Handled(m)
 	return nil
+}
+
+// endPark lets the parking store take or fill a state.
+func (s *Sim) endPark(i int) {
+	p := s.parks[i]
+	s.parks = append(s.parks[:i], s.parks[i+1:]...)
+	var done stages.Message
+	if err := s.cfg.Park(p); p.Do == stages.ParkWrite {
+		done = &stages.StateParked{ID: p.ID, Err: err}
+	} else {
+		done = &stages.StateReturned{ID: p.ID, Err: err}
+	}
+	s.loose = append(s.loose, stages.Send{To: stages.Sequencer, Msg: done})
 }
 
 func (s *Sim) endLinger(i int) {

@@ -117,6 +117,7 @@ type simulation struct {
 	*stagetest.Sim
 	dispatch *dispatch.Core
 	slots    *slotBuffer
+	parked   parkedStates
 	cores    [stages.NumStages]stages.Core
 
 	tu             tuning
@@ -132,6 +133,7 @@ type faults struct {
 	submit func(*gpu.Commands) error // in place of taking
 	upload func() error              // of a record to a slot, in place of copying
 	pin    func() error              // in place of pinning
+	park   func(stages.Park) error   // in place of parking
 }
 
 // simulate builds a pipeline.
@@ -140,7 +142,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	if tu.resident {
 		tu.slots, tu.resize, tu.warm = len(p.cfg.Layers)*p.cfg.NumExperts, false, false
 	}
-	s := &simulation{tu: tu, r: r}
+	s := &simulation{tu: tu, r: r, parked: make(parkedStates)}
 	lay := p.experts.Layout()
 	buf, err := p.dev.NewBuffer(tu.slots * lay.Bytes)
 	if err != nil {
@@ -216,6 +218,14 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r,
 		Late: f.late,
+		Park: func(k stages.Park) error {
+			if f.park != nil {
+				if err := f.park(k); err != nil {
+					return err
+				}
+			}
+			return s.parked.do(p.cfg, k)
+		},
 		Read: func(rd stages.Read) error { return read(rd, slot(rd.Slot)) },
 		Tier: p.tier(&tu, f, slot, read),
 		Free: func(id stages.SlotID) { clear(slot(id)) },
