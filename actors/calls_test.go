@@ -70,6 +70,7 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 	"Sequence.Load": func(ctx context.Context, h *hungEngine, s *actors.Sequence) error {
 		return s.Load(ctx, h.reader(), int64(len(h.file)), actors.LoadOptions{})
 	},
+	"Sequence.Park": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error { return s.Park(ctx) },
 	"Sequence.Predictions": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error {
 		_, err := s.Predictions(ctx, 0)
 		return err

@@ -75,6 +75,7 @@ const (
 	endingSteps   phase = iota // chunks and steps, and calls that read or fill states
 	endingProfile              // the profile is written
 	endingCalls                // callers are still within the engine
+	endingParked               // states are written to files, or read from them
 	endingReads                // and uploads
 	endingQueue
 	freeing // memory
@@ -130,7 +131,7 @@ func (e *Engine) leftBehind(cause error) *LeftBehindError {
 	switch at := phase(e.end.at.Load()); at {
 	case endingSpans:
 		err.Spans = true
-	case endingProfile, endingFiles:
+	case endingProfile, endingParked, endingFiles:
 		err.Files = true
 	case freeing:
 	default:

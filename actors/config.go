@@ -174,6 +174,16 @@ type Config struct {
 	// being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what
 	// is free at Open. Too small costs reading again.
 	CheckpointMemory int64
+	// ParkedMemory is the most bytes of host memory for states of sequences that are parked: moved
+	// out of the memory for states (StateMemory) while nothing needs them, and brought back with
+	// the same bits. It is taken as states are parked. 0 means none: states are parked in files at
+	// once.
+	ParkedMemory int64
+	// StateDir is a folder for parked states that do not fit in ParkedMemory, which is made if need
+	// be. Their files are removed when they come back and when the engine is closed; those of a
+	// process that was killed are removed by the next engine that uses the folder, which several
+	// may do at once. "" means none: nothing is written to disk.
+	StateDir string
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It
 	// changes results.
 	ExpertsPerToken int
@@ -253,6 +263,7 @@ func (c Config) Validate() error {
 	bad(c.StateMemory < 0, "Config.StateMemory is %d bytes, but must be 0 or more", c.StateMemory)
 	bad(c.MaxSequences < 0, "Config.MaxSequences is %d, but must be 0 or more", c.MaxSequences)
 	bad(c.CheckpointMemory < 0, "Config.CheckpointMemory is %d bytes, but must be 0 or more", c.CheckpointMemory)
+	bad(c.ParkedMemory < 0, "Config.ParkedMemory is %d bytes, but must be 0 or more", c.ParkedMemory)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	return errors.Join(errs...)
 }

@@ -1,8 +1,9 @@
 // Package actors is the pipeline as callers use it: Open, the Engine and its Sequences, Config and
 // Info. It opens a model's files, chooses settings, wires the stages together, and closes
 // everything in order. What runs below it is in packages of its own: actors/runtime runs the stages
-// as actors, actors/expertmem has the memory of experts, their reads and the governor, and
-// actors/metering counts where time goes.
+// as actors, actors/expertmem has the memory of experts, their reads and the governor,
+// actors/parking keeps states that have no place in the device's memory, and actors/metering counts
+// where time goes.
 //
 // Open makes an engine with an actor system of its own. Spawn makes one in the system of a host
 // service. Both give plain Go methods. A caller who would rather send messages sends them to

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/actors/metering"
+	"github.com/moeflux/moeflux-actor/actors/parking"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -39,6 +40,7 @@ type Engine struct {
 	meter    *metering.Meter
 	profile  usage
 	dispatch *dispatch.Core
+	parking  *parking.Store
 
 	rt        *runtime.Runtime
 	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
@@ -152,6 +154,10 @@ func (e *Engine) release() error {
 		if first == nil {
 			first = err
 		}
+	}
+	e.waitsFor(endingParked)
+	if e.parking != nil {
+		keep(e.parking.Close())
 	}
 	if e.memory != nil {
 		e.memory.StopGoverning()

@@ -118,6 +118,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err != nil {
 		return e, err
 	}
+	if err := e.openParking(ctx, cfg); err != nil {
+		return e, err
+	}
 	e.spawn(cfg, cores)
 	e.memory.Govern(expertmem.Reserves{Weights: int64(e.dispatch.MappedBytes()), Machine: e.info.Reserve, Host: e.info.HostReserve}, cfg.memoryEvery)
 	return e, nil
@@ -284,7 +287,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		kinds[i] = l.Mixer.String()
 	}
 	e.rt.Start(runtime.Parts{
-		Cores: cores, Meter: e.meter, Experts: e.memory, Explain: e.lostFile,
+		Cores: cores, Meter: e.meter, Parking: e.parking, Experts: e.memory, Explain: e.lostFile,
 		Tracing: runtime.Tracing{
 			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, RingRecords: cfg.ringRecords,
 		},

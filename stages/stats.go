@@ -93,6 +93,8 @@ type StateStats struct {
 	Reused             int64 // tokens of those texts that were not read again
 	Parked             int   // states of sequences that lie with the parking store
 	Parkings, Returns  int64 // states that were moved there, and brought back
+	ParkedHost         int64 // bytes of parked states in host memory
+	ParkedDisk         int64 // and in files
 }
 
 // AdmissionStats says who has memory for states and who waits for it.

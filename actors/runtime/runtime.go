@@ -30,11 +30,22 @@ type Experts interface {
 	AddStats(*stages.Stats)
 }
 
+// Parking keeps states that have no place in the device's memory: what the shells need of package
+// actors/parking. Its methods are called from the line, one at a time, and must not block.
+type Parking interface {
+	// Park does what the sequencer asks for. The end of it goes to the sequencer by Send, as a
+	// StateParked or a StateReturned.
+	Park(stages.Park)
+	// AddStats adds the figures that no stage has.
+	AddStats(*stages.Stats)
+}
+
 // Parts is what a runtime runs.
 type Parts struct {
 	Cores   [stages.NumStages]stages.Core
 	Meter   *metering.Meter
 	Experts Experts
+	Parking Parking
 	Explain func(error) error // says what a device's error comes from
 	Tracing Tracing
 }
@@ -47,6 +58,7 @@ type Runtime struct {
 
 	meter   *metering.Meter
 	experts Experts
+	parking Parking
 
 	top    *actor.PID // nil until Start
 	parent *parent
@@ -68,7 +80,7 @@ func New(system *actor.ActorSystem, log *slog.Logger) *Runtime {
 
 // Start starts the actors: a supervisor, and below it the stages and, with tracing, the tracer.
 func (r *Runtime) Start(p Parts) {
-	r.meter, r.experts, r.tracing = p.Meter, p.Experts, p.Tracing
+	r.meter, r.experts, r.parking, r.tracing = p.Meter, p.Experts, p.Parking, p.Tracing
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
 	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
@@ -128,6 +140,7 @@ func (r *Runtime) answer(to stages.Caller, m stages.Message) {
 // addStats adds the figures that no stage has.
 func (r *Runtime) addStats(s *stages.Stats) {
 	r.experts.AddStats(s)
+	r.parking.AddStats(s)
 	r.spans.addTo(s)
 }
 

@@ -109,6 +109,9 @@ func (s *shell) perform() {
 	for _, h := range s.out.Hurries {
 		s.r.experts.Hurry(h.Slot, h.Gen)
 	}
+	for _, p := range s.out.Parks {
+		s.r.parking.Park(p)
+	}
 	for i := range s.out.Awaits {
 		a := &s.out.Awaits[i]
 		s.r.awaits.await(s.id, a, s.out.Spent().TicketDone(a.Step, a.ID))

@@ -41,6 +41,8 @@ type engineFlags struct {
 	StateMemory      size   `config:"StateMemory" placeholder:"SIZE" help:"The most bytes for the states of all sequences: key-value pages, and the recurrent state that each sequence of some models has from its first token, as has each Save and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free at Open. Too small makes texts wait, and fail with a *stages.StateMemoryError where waiting cannot help. Like 512MiB, or 5% of the machine's memory."`
 	MaxSequences     int    `config:"MaxSequences" placeholder:"N" help:"The most sequences that have memory for their state at once; further ones wait. 0 means any number that fits in StateMemory. Too small leaves the device idle; too many texts at once make each of them slow."`
 	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
+	ParkedMemory     size   `config:"ParkedMemory" placeholder:"SIZE" help:"The most bytes of host memory for states of sequences that are parked: moved out of the memory for states (StateMemory) while nothing needs them, and brought back with the same bits. It is taken as states are parked. 0 means none: states are parked in files at once. Like 512MiB, or 5% of the machine's memory."`
+	StateDir         string `config:"StateDir" placeholder:"DIR" help:"A folder for parked states that do not fit in ParkedMemory, which is made if need be. Their files are removed when they come back and when the engine is closed; those of a process that was killed are removed by the next engine that uses the folder, which several may do at once. Default: none: nothing is written to disk."`
 	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
 	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
@@ -161,11 +163,15 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	if err != nil {
 		return actors.Config{}, err
 	}
+	parked, err := f.ParkedMemory.resolve(inv.env.memory)
+	if err != nil {
+		return actors.Config{}, err
+	}
 	return actors.Config{
 		ExpertsDir: f.ExpertsDir, ContextBeyond: f.CtxBeyond,
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
 		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
-		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.maxWaiting, CheckpointMemory: checkpoints, Logger: f.logger(inv.stderr),
+		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.maxWaiting, CheckpointMemory: checkpoints, ParkedMemory: parked, StateDir: f.StateDir, Logger: f.logger(inv.stderr),
 	}, nil
 }
 

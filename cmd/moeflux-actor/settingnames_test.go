@@ -17,6 +17,7 @@ func TestWithFlags(t *testing.T) {
 	}{
 		{&stages.ContextError{}, []string{"raise --ctx "}},
 		{&stages.StateMemoryError{}, []string{"raise --state-memory"}},
+		{&stages.ParkFullError{}, []string{"raise --parked-memory", "set --state-dir"}},
 		{&stages.CheckpointMemoryError{}, []string{"raise --checkpoint-memory"}},
 		{&actors.ContextMemoryError{Int8: true}, []string{"lower --ctx", "raise --state-memory", "with --kv"}},
 		{&actors.MemoryError{}, []string{"set --expert-memory"}},

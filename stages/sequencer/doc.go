@@ -12,8 +12,9 @@
 // The books of states are those of package pages: who holds which page of keys and values, and
 // which frozen states are kept, as checkpoints (checkpoints.go) or remembered for texts that begin
 // alike (resume.go). States are found by their tokens in search.go, in the tree of package prefix.
-// Callers read and fill them in exchange.go, and sequences go back to them in rewind.go. Where
-// states lie, and every copy, is up to dispatch (states.go).
+// Callers read and fill them in exchange.go, and sequences go back to them in rewind.go. What lies
+// with the parking store, or is on its way, is in parking.go. Where states lie, and every copy, is
+// up to dispatch (states.go).
 //
 // A sequence's right to memory is its grant (grants.go). What goes beyond it asks (asks.go), and
 // waits where there is no memory, in the order of package admission.
