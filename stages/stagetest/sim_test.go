@@ -134,6 +134,8 @@ type faults struct {
 	upload func() error              // of a record to a slot, in place of copying
 	pin    func() error              // in place of pinning
 	park   func(stages.Park) error   // in place of parking
+	// what stands before the sequencer, nil: nothing
+	sequencer func(stages.Core) stages.Core
 }
 
 // simulate builds a pipeline.
@@ -200,6 +202,9 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.ExpertIO: eio,
 		stages.Dispatch: s.dispatch,
 		stages.Combine:  new(combine.Core),
+	}
+	if f.sequencer != nil {
+		s.cores[stages.Sequencer] = f.sequencer(s.cores[stages.Sequencer])
 	}
 	watched := 4
 	// there a step that failed is taken back, and its pages are others'

@@ -1,0 +1,304 @@
+package stagetest_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// crowd is many callers at once, each with one text of a declared length, on memory for a few.
+type crowd struct {
+	*simulation
+	r       *rand.Rand
+	want    [][][]float32
+	texts   []*crowdText
+	seen    int
+	gone    int // callers that may still lose patience
+	hung    bool
+	hangs   int // times that the disk may still hang
+	until   int // the event at which it goes on
+	counts  map[string]int
+	waiting map[stages.SeqID]*crowdText // have asked the sequencer and have no memory yet
+	fair    float64                     // Jain's index of two keys when one of them had no text left
+	problem error
+}
+
+// crowdText is one caller's text.
+type crowdText struct {
+	id      stages.SeqID
+	class   stages.Class
+	key     string
+	n       int // conversation
+	script  script
+	answers int
+	request uint64
+	gone    error // why its caller does not want it any more
+	closed  bool
+	served  int // tokens
+	whole   bool
+}
+
+// watched is the sequencer, with an eye on who gets memory.
+type watched struct {
+	stages.Core
+	x *crowd
+}
+
+// Step notes who waits, and checks that nobody of a higher class does when somebody is let in.
+func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
+	x := w.x
+	switch m := in.(type) {
+	case *stages.EvalChunk:
+		if t := x.texts[m.Seq-1]; t.answers == 0 {
+			x.waiting[m.Seq] = t
+		}
+	case *stages.CancelEval:
+		delete(x.waiting, m.Seq)
+	}
+	if err := w.Core.Step(in, out); err != nil {
+		return err
+	}
+	for _, s := range out.Sends {
+		m, ok := s.Msg.(*stages.CopyState)
+		if !ok || m.From != 0 {
+			continue
+		}
+		t := x.waiting[stages.SeqID(m.To)]
+		delete(x.waiting, stages.SeqID(m.To))
+		for _, other := range x.waiting {
+			if t != nil && other.class > t.class {
+				return fmt.Errorf("sequence %d of class %v gets memory while %d of class %v waits", t.id, t.class, other.id, other.class)
+			}
+		}
+	}
+	return nil
+}
+
+// Bounded and AtRest are the sequencer's.
+func (w *watched) Bounded() error { return w.Core.(interface{ Bounded() error }).Bounded() }
+func (w *watched) AtRest() error  { return w.Core.(interface{ AtRest() error }).AtRest() }
+
+var errPatience = errors.New("the caller's deadline")
+
+func newCrowd(t *testing.T, p *pack, seed uint64, all []script, want [][][]float32, rough bool) (*crowd, tuning) {
+	x := &crowd{r: rand.New(rand.NewPCG(seed, 8)), want: want, counts: make(map[string]int), waiting: make(map[stages.SeqID]*crowdText)}
+	tu := randomTuning(x.r, p.cfg.NumExperts, len(p.cfg.Layers))
+	tu.resident = x.r.IntN(2) == 0
+	longest := 0
+	for _, sc := range all {
+		longest = max(longest, (len(sc.prompt)+sc.decode+3)/4)
+	}
+	tu.states, tu.pages = 8, 8*longest
+	if x.r.IntN(4) == 0 { // the number of sequences is what is short
+		tu.states, tu.pages, tu.sequences = 100, 100*longest, 8
+	}
+	f := faults{sequencer: func(c stages.Core) stages.Core { return &watched{c, x} }}
+	if rough {
+		x.gone, x.hangs = x.r.IntN(40), x.r.IntN(3)
+		f.late = func(stages.Read) error {
+			if x.hung {
+				return errHung
+			}
+			return nil
+		}
+	}
+	x.simulation = p.simulate(t, tu, x.r, f)
+	for i := range 100 {
+		n := x.r.IntN(len(all))
+		sc := all[n]
+		sc.decode = x.r.IntN(sc.decode + 1)
+		c := &crowdText{id: stages.SeqID(i + 1), n: n, script: sc, class: stages.Normal, key: "many"}
+		switch {
+		case i%10 == 3:
+			c.class = stages.Interactive
+		case i%10 == 6:
+			c.class = stages.Background
+		case i%10 > 6:
+			c.key = "few"
+		}
+		x.texts = append(x.texts, c)
+	}
+	return x, tu
+}
+
+// live lets all come at once, and wants everybody to get through who has not lost patience.
+func (x *crowd) live() error {
+	for _, t := range x.texts {
+		x.Post(&stages.OpenSequence{Seq: t.id, Class: t.class, Key: t.key, Caller: t})
+	}
+	if err := x.Run(x.between); err != nil || x.problem != nil {
+		return errors.Join(err, x.problem)
+	}
+	for _, t := range x.texts {
+		if !t.closed {
+			return fmt.Errorf("text %d was forgotten after %d answers: %+v", t.id, t.answers, t)
+		}
+	}
+	st, err := x.stats()
+	switch {
+	case err != nil:
+		return err
+	case st.PagesUsed != 0 || st.Admission.Sequences+st.Admission.Waiting != 0 || st.Admission.PromisedBytes != 0 || x.dispatch.States() != 0:
+		return fmt.Errorf("everything is closed, but %d pages are in use, %+v, and dispatch has %d states", st.PagesUsed, st.Admission, x.dispatch.States())
+	case st.Admission.WaitingMost < 80:
+		return fmt.Errorf("at most %d waited: the test shows nothing", st.Admission.WaitingMost)
+	}
+	return x.AtRest()
+}
+
+// between takes answers, and lets callers lose patience and the disk hang now and then.
+func (x *crowd) between() bool {
+	for ; x.seen < len(x.Answers) && x.problem == nil; x.seen++ {
+		if t, ok := x.Answers[x.seen].To.(*crowdText); ok {
+			x.problem = x.take(t, x.Answers[x.seen].Msg)
+		}
+	}
+	if x.gone > 0 && x.r.IntN(100) == 0 {
+		if t := x.texts[x.r.IntN(len(x.texts))]; t.request != 0 && t.gone == nil {
+			x.gone--
+			t.gone = errPatience
+			x.Post(&stages.CancelEval{Seq: t.id, Request: t.request, Cause: errPatience, Now: x.r.IntN(2) == 0})
+		}
+	}
+	switch {
+	case x.hung && x.Events >= x.until:
+		x.hung = false
+	case !x.hung && x.hangs > 0 && x.r.IntN(2000) == 0:
+		x.hangs--
+		x.hung, x.until = true, x.Events+x.r.IntN(3000)
+		x.counts["hangs"]++
+	}
+	return x.problem != nil
+}
+
+func (x *crowd) take(t *crowdText, a stages.Message) error {
+	switch m := a.(type) {
+	case *stages.SequenceDone:
+		if m.Err != nil {
+			return fmt.Errorf("text %d: operation %d: %w", t.id, m.Kind, m.Err)
+		}
+		if m.Kind == stages.Closed {
+			t.closed = true
+			return nil
+		}
+		x.eval(t, t.script.prompt)
+	case *stages.ChunkEvaluated:
+		return x.evaluated(t, m)
+	}
+	return nil
+}
+
+func (x *crowd) eval(t *crowdText, tokens []int32) {
+	t.request = uint64(t.id)*1000 + uint64(t.answers)
+	m := &stages.EvalChunk{Seq: t.id, Tokens: slices.Clone(tokens), Logits: t.script.want, Request: t.request, Caller: t}
+	if t.answers == 0 {
+		m.Until = len(t.script.prompt) + t.script.decode
+	}
+	x.Post(m)
+}
+
+// evaluated checks an answer: only who has lost patience, or for whom the disk hung too long, may
+// get less than all.
+func (x *crowd) evaluated(t *crowdText, m *stages.ChunkEvaluated) error {
+	t.request = 0
+	switch {
+	case m.Err == nil:
+		if !slices.Equal(m.Logits, x.want[t.n][t.answers]) {
+			return fmt.Errorf("text %d: logits %d differ from those of the text alone", t.id, t.answers)
+		}
+		t.answers++
+		t.served += m.Rows
+		if t.answers <= t.script.decode && t.gone == nil {
+			x.eval(t, []int32{t.script.next(m)})
+			return nil
+		}
+		x.counts["whole texts"]++
+		t.whole = true
+		x.compareKeys()
+	case errors.Is(m.Err, errPatience) && t.gone != nil:
+		x.counts["lost patience"]++
+	case errors.Is(m.Err, errHung):
+		x.counts["hit by a disk that hung"]++
+	default:
+		return fmt.Errorf("text %d of class %v ends after %d answers: %w", t.id, t.class, t.answers, m.Err)
+	}
+	x.Post(&stages.CloseSequence{Seq: t.id, Now: m.Unfinished, Caller: t})
+	return nil
+}
+
+// compareKeys compares what two keys were served when the one with fewer texts has none left: 30
+// against 50 of the same class.
+func (x *crowd) compareKeys() {
+	few, many := 0.0, 0.0
+	for _, t := range x.texts {
+		switch {
+		case t.class != stages.Normal:
+		case t.key == "many":
+			many += float64(t.served)
+		case !t.whole:
+			return
+		default:
+			few += float64(t.served)
+		}
+	}
+	if x.fair == 0 {
+		x.fair = (few + many) * (few + many) / (2 * (few*few + many*many))
+	}
+}
+
+// TestCrowd opens 100 texts of random lengths at once on memory for 8: all finish with the bits
+// that they have alone, none dies, and a higher class never waits while a lower one gets memory. So
+// it is while callers lose patience and the disk hangs, but for those whom that hits.
+func TestCrowd(t *testing.T) {
+	for _, name := range []string{"qwen3_5_moe/bf16", "qwen3_moe/bf16"} {
+		for _, rough := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/rough=%v", name, rough), func(t *testing.T) { testCrowd(t, openPack(t, name), rough) })
+		}
+	}
+}
+
+func testCrowd(t *testing.T, p *pack, rough bool) {
+	r := rand.New(rand.NewPCG(9, 9))
+	var all []script
+	for i := range 6 {
+		sc := script{decode: 1 + r.IntN(8), want: stages.LastLogits}
+		for range 1 + 2*i + r.IntN(3) {
+			sc.prompt = append(sc.prompt, int32(r.IntN(p.cfg.VocabSize)))
+		}
+		all = append(all, sc)
+	}
+	want := p.alone(t, all)
+	n := testenv.Rounds(2, 20, 1000)
+	counts, fair := make(map[string]int), 1.0
+	for i := range n {
+		sd := cmp.Or(*seed, uint64(i)+1)
+		x, tu := newCrowd(t, p, sd, all, want, rough)
+		err := x.live()
+		x.simulation.close()
+		if err != nil {
+			t.Fatalf("seed %d, %+v, after %d events: %v", sd, tu, x.Events, err)
+		}
+		for k, v := range x.counts {
+			counts[k] += v
+		}
+		if *seed != 0 {
+			break
+		}
+		if x.fair > 0 {
+			fair = min(fair, x.fair)
+		}
+	}
+	if fair < 0.9 && !rough {
+		t.Errorf("Jain's index of fairness of two keys is %.3f at worst", fair)
+	}
+	if whole := counts["whole texts"]; !rough && whole != 100*n && *seed == 0 {
+		t.Errorf("%d of %d texts are whole", whole, 100*n)
+	}
+	t.Logf("%d orders: %v; Jain's index of two keys at worst %.3f", n, counts, fair)
+}
