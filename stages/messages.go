@@ -55,6 +55,7 @@ type Largest struct {
 type EvalChunk struct {
 	Outside
 	Seq     SeqID
+	SentNS  int64   // when it was sent, on the engine's clock
 	Pos     Pos     // must be the sequence's length if it asserts any
 	Tokens  []int32 // passes to the sequencer
 	Logits  LogitsWanted
@@ -95,6 +96,7 @@ type ChunkEvaluated struct {
 	Hidden  []float32
 	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
 	Weights []float32 // likewise
+	Account Account   // of this chunk; if Unfinished, so far
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
 	// Unfinished means that the chunk was cancelled while its step goes on. The EvalChunk and its

@@ -26,6 +26,9 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.Memory.Shrunk -= earlier.Memory.Shrunk
 	d.Memory.Grown -= earlier.Memory.Grown
 	d.Times = s.Times.Since(earlier.Times)
+	d.Accounts = AccountStats{
+		Requests: s.Accounts.Requests.Since(earlier.Accounts.Requests), Nobody: s.Accounts.Nobody.Since(earlier.Accounts.Nobody),
+	}
 	d.Layers = make([]LayerStats, len(s.Layers))
 	for i := range s.Layers {
 		before := new(LayerStats)

@@ -154,8 +154,10 @@ type SequenceDone struct {
 	// read-only
 	Tokens []int32
 	Busy   bool // of DescribeSequence: something is being done to the sequence
-	Err    error
-	Poison error // why the sequence is unusable from now on, or nil
+	// of DescribeSequence: of all chunks that are over, and what ResumeSequence has reused
+	Account Account
+	Err     error
+	Poison  error // why the sequence is unusable from now on, or nil
 }
 
 func (*SequenceDone) MessageKind() Kind { return KindSequenceDone }

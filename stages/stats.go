@@ -19,6 +19,7 @@ type Stats struct {
 	Reads                    ReadStats
 	Memory                   MemoryStats
 	Tracing                  TracingStats
+	Accounts                 AccountStats
 
 	Times // of all layers, of the head, and of what belongs to no layer
 }

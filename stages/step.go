@@ -129,7 +129,8 @@ type TraceContext struct {
 // Sampled reports whether the caller's span is recorded.
 func (t TraceContext) Sampled() bool { return t.Flags&1 != 0 }
 
-// Batch is the rows of one step. It is shared and read-only from the moment the sequencer sends it.
+// Batch is the rows of one step. It is shared and read-only from the moment the sequencer sends it,
+// but for Costs.
 type Batch struct {
 	Rows     []Row
 	Segments []Segment      // cover Rows in order, one per sequence
@@ -139,6 +140,9 @@ type Batch struct {
 	Hidden  bool
 	Routing bool // collect picks and weights of every layer
 	Lane    int  // which set of scratch buffers the step uses
+	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO and the
+	// sequencer add to it, and nobody else looks.
+	Costs []Cost
 }
 
 // Step heads every message of the pipeline: which step, and which of its layers.
@@ -147,7 +151,7 @@ type Step struct {
 	Layer int
 	Batch *Batch // shared, read-only
 	// when it was sent, on the engine's clock; only set for traced steps, and for all that goes to
-	// expert-IO
+	// the sequencer and expert-IO
 	SentNS int64
 }
 

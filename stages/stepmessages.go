@@ -86,9 +86,10 @@ func (*ExpertsRead) MessageKind() Kind { return KindExpertsRead }
 
 // ReadResult is the end of one read.
 type ReadResult struct {
-	Slot SlotID
-	Gen  uint32 // the slot's generation when the read was started
-	Err  error
+	Slot     SlotID
+	Gen      uint32 // the slot's generation when the read was started
+	FromHost bool   // the record was in the host's memory already, and did not come from the disk
+	Err      error
 }
 
 // ReadOverdue reports a read that has not ended in time. The slot's bytes stay with the reader, who
@@ -207,6 +208,7 @@ func (m *SlotsReleased) spend(s *Spent) {
 type LayerRetired struct {
 	Step
 	More int // following layers that it has finished too
+	Spell
 }
 
 func (*LayerRetired) MessageKind() Kind { return KindLayerRetired }
@@ -255,6 +257,7 @@ type LogitsReady struct {
 	// sequences whose rows could not be computed, where that is found at the step's end; shared,
 	// read-only
 	Losses []Loss
+	Spell
 }
 
 func (*LogitsReady) MessageKind() Kind { return KindLogitsReady }
@@ -282,6 +285,9 @@ type DrainStep struct {
 func (*DrainStep) MessageKind() Kind { return KindDrainStep }
 
 // StepDrained says that nothing of a failed step is in flight any more. Combine to sequencer.
-type StepDrained struct{ Step }
+type StepDrained struct {
+	Step
+	Spell
+}
 
 func (*StepDrained) MessageKind() Kind { return KindStepDrained }

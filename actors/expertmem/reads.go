@@ -100,5 +100,10 @@ func (s stagedReads) fill(slot stages.SlotID, record []byte, speculative bool) {
 func (s stagedReads) hurry(h stages.Hurry)                     { s.m.pool.Hurry(readTag(h.Slot, h.Gen)) }
 func (s stagedReads) upload(slot stages.SlotID, record []byte) { s.m.reads[slot].upload(record) }
 func (s stagedReads) overdue(o stages.ReadOverdue)             { s.m.cfg.Host.Send(stages.ExpertIO, &o) }
-func (s stagedReads) ended(slot stages.SlotID, err error)      { s.m.reads[slot].tell(err) }
 func (s stagedReads) broken(err error)                         { s.m.cfg.Host.Break("tier", err) }
+
+func (s stagedReads) ended(e tier.Ended) {
+	t := s.m.reads[e.Slot]
+	t.result[0].FromHost = e.From != tier.FromDisk
+	t.tell(e.Err)
+}

@@ -42,7 +42,7 @@ type tierUser interface {
 	hurry(stages.Hurry) // a fill that was begun as speculative; it may have ended
 	upload(slot stages.SlotID, record []byte)
 	overdue(stages.ReadOverdue)
-	ended(slot stages.SlotID, err error)
+	ended(tier.Ended)
 	broken(error) // the core's protocol
 }
 
@@ -95,7 +95,7 @@ func (h *hostTier) step(in tier.Event) {
 		h.user.overdue(o)
 	}
 	for _, e := range w.Ended {
-		h.user.ended(e.Slot, e.Err)
+		h.user.ended(e)
 	}
 	w.Reset()
 	h.mu.Lock()

@@ -132,7 +132,8 @@ var errUploadFailed = errors.New("the bus is broken")
 func (r *tierRun) hurry(stages.Hurry)         {}
 func (r *tierRun) overdue(stages.ReadOverdue) { r.Error("a read is said to be late") }
 func (r *tierRun) broken(err error)           { r.Error(err) }
-func (r *tierRun) ended(slot stages.SlotID, err error) {
+func (r *tierRun) ended(e tier.Ended) {
+	slot, err := e.Slot, e.Err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.key[slot] == 0 {
@@ -245,7 +246,7 @@ func (n *nothing) fill(s stages.SlotID, _ []byte, _ bool) { n.fills = append(n.f
 func (n *nothing) upload(s stages.SlotID, _ []byte)       { n.uploads = append(n.uploads, s) }
 func (n *nothing) hurry(stages.Hurry)                     {}
 func (n *nothing) overdue(stages.ReadOverdue)             {}
-func (n *nothing) ended(stages.SlotID, error)             {}
+func (n *nothing) ended(tier.Ended)                       {}
 func (n *nothing) broken(err error)                       { panic(err) }
 
 // BenchmarkTier takes reads through the shell, without their bytes: what the tier adds to each.

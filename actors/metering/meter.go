@@ -17,20 +17,27 @@ import (
 type Meter struct {
 	now func() int64 // the engine's clock
 
-	submitting int  // layer of the message that dispatch handles; only the line uses it
+	submitting work // that dispatch is about to submit; only the line uses it
 	watched    bool // the queue says when the device works; otherwise only reads are timed
 
 	mu      sync.Mutex // guards the rest
 	until   int64      // all time before this is counted
 	working bool       // the device
-	layer   int        // that the device works for, or worked for last
+	at      work       // that the device does, or did last
 	reads   int        // under way
 	waits   []wait     // steps that lack experts of a routed layer, the longest wait first
-	// from first on: layers of the work that the device has not begun, oldest first
-	submitted []int32
+	// from first on: the work that the device has not begun, oldest first
+	submitted []work
 	first     int
 	readNS    int64
 	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
+	spells    spells
+}
+
+// work is what one submission is for.
+type work struct {
+	layer int32
+	step  stages.StepID // 0: no step
 }
 
 // wait is a step that waits for experts of a layer.
@@ -42,7 +49,7 @@ type wait struct {
 // New returns the meter of a model with a number of layers. now reads the engine's clock, in
 // nanoseconds.
 func New(layers int, now func() int64) *Meter {
-	return &Meter{now: now, submitting: layers, layer: layers, layers: make([]stages.Times, layers+1)}
+	return &Meter{now: now, submitting: work{layer: int32(layers)}, at: work{layer: int32(layers)}, layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.
@@ -56,24 +63,29 @@ func (m *Meter) count() {
 	switch {
 	case !m.watched:
 	case m.working:
-		t := &m.layers[m.layer]
+		t := &m.layers[m.at.layer]
 		t.ComputeNS += d
+		m.spells.of(m.at.step).DeviceNS += d
 		if m.reads > 0 {
 			t.OverlapNS += d
 		}
 	case len(m.waits) > 0:
 		m.layers[m.waits[0].layer].DiskWaitNS += d
+		m.spells.of(m.waits[0].step).DiskWaitNS += d
 	}
 }
 
-// Before notes the layer that dispatch is about to submit work for.
-func (m *Meter) Before(id stages.StageID, head *stages.Step) {
-	if id != stages.Dispatch {
-		return
-	}
-	m.submitting = len(m.layers) - 1
-	if head != nil {
-		m.submitting = m.index(head.Layer)
+// Before notes the work that dispatch is about to submit, and tells the sequencer how long a step
+// has taken.
+func (m *Meter) Before(id stages.StageID, in stages.Message) {
+	switch id {
+	case stages.Sequencer:
+		m.tell(in)
+	case stages.Dispatch:
+		m.submitting = work{layer: int32(len(m.layers) - 1)}
+		if head := in.Head(); head != nil {
+			m.submitting = work{int32(m.index(head.Layer)), head.ID}
+		}
 	}
 }
 
@@ -155,6 +167,7 @@ func (m *Meter) Report(s *stages.Stats) {
 	defer m.mu.Unlock()
 	m.count()
 	s.Times = stages.Times{ReadNS: m.readNS}
+	m.spells.report(&s.Accounts.Nobody)
 	for i, t := range m.layers {
 		s.Times.Add(t)
 		if i < len(s.Layers) {
@@ -184,7 +197,7 @@ func (m *Meter) work(working bool) {
 	if !working {
 		return
 	}
-	m.layer = int(m.submitted[m.first])
+	m.at = m.submitted[m.first]
 	if m.first++; m.first == len(m.submitted) {
 		m.submitted, m.first = m.submitted[:0], 0
 	}
@@ -214,7 +227,7 @@ func (m *Meter) submit() {
 		n := copy(m.submitted, m.submitted[m.first:])
 		m.submitted, m.first = m.submitted[:n], 0
 	}
-	m.submitted = append(m.submitted, int32(m.submitting))
+	m.submitted = append(m.submitted, m.submitting)
 }
 
 // unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier

@@ -29,7 +29,7 @@ func TestMeter(t *testing.T) {
 	submit := func(layer int) {
 		t.Helper()
 		s := step(layer)
-		m.Before(stages.Dispatch, &s)
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
 		if _, err := q.Submit(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func BenchmarkMeter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for range 3 {
-			m.Before(stages.Dispatch, &s)
+			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
 			m.submit()
 			m.work(true)
 			m.work(false)

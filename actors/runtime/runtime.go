@@ -107,9 +107,14 @@ func (r *Runtime) PID() *actor.PID { return r.pids[stages.Sequencer] }
 func (r *Runtime) Now() int64 { return int64(time.Since(r.epoch)) }
 
 // Send sends a message to a stage, from any goroutine. Messages of traced steps carry the time at
-// which they were sent. So do all messages to expert-IO, which has no other clock.
+// which they were sent. So do chunks, and all messages of steps to expert-IO and the sequencer,
+// which have no other clock.
 func (r *Runtime) Send(to stages.StageID, m stages.Message) {
-	if h := m.Head(); h != nil && (to == stages.ExpertIO || h.Batch != nil && h.Batch.Traced) {
+	if h := m.Head(); h == nil {
+		if c, ok := m.(*stages.EvalChunk); ok {
+			c.SentNS = r.Now()
+		}
+	} else if to == stages.ExpertIO || to == stages.Sequencer || h.Batch != nil && h.Batch.Traced {
 		h.SentNS = r.Now()
 	}
 	r.system.Root.Send(r.pids[to], m)

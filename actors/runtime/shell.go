@@ -75,7 +75,7 @@ func (s *shell) handle(m stages.Message) {
 	if traced {
 		began, at = s.r.Now(), *head
 	}
-	s.r.meter.Before(s.id, head)
+	s.r.meter.Before(s.id, m)
 	if err := s.core.Step(m, &s.out); err != nil {
 		panic(&stageError{s.id, err})
 	}

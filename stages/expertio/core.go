@@ -41,6 +41,8 @@ type Core struct {
 	pace   pace
 	pauses []pause // [layers]
 
+	total, nobody stages.Cost // see costs.go
+
 	tally      tally
 	reads      []stages.Read // memory for the groups of reads of the present message
 	spareLoads []*load
@@ -147,6 +149,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 			continue
 		}
 		c.countRead(s)
+		c.payRead(s, r.FromHost)
 		for _, w := range s.waiting {
 			w.load.ready++
 			w.load.uses[w.use].state = ready
@@ -215,6 +218,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		return fmt.Errorf("expertio: figures %+v without those of %d layers", s, len(c.layers))
 	}
 	s.Slots, s.SlotsUsed, s.SlotsMost = c.slots.live(), c.slots.live()-len(c.slots.empty), len(c.slots.all)
+	s.Accounts.Nobody.Add(&c.nobody)
 	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]

@@ -121,6 +121,12 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 			continue
 		}
 		if id, ok := c.slots.find(c.keyOf(l, i)); ok {
+			s := c.slots.at(id)
+			if s.state == filling {
+				c.charge(l, i, late, s)
+			} else {
+				c.charge(l, i, hit, s)
+			}
 			c.countHit(id, st)
 			c.tally.add(l, i, 1, 0)
 			c.hurry(id, out)
@@ -141,6 +147,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		}
 		c.countWasted(evicted)
 		st.Misses++
+		c.charge(l, i, missed, nil)
 		c.tally.add(l, i, 0, 1)
 		c.hold(l, i, id)
 		c.reads = append(c.reads, c.readInto(id))

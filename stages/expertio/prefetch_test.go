@@ -45,7 +45,7 @@ func (r *reader) step(m stages.Message, after int64) []stages.Read {
 // hint foretells and returns the experts that are read.
 func (r *reader) hint(layer, ahead int, experts []int32, chances []float32) ([]int32, []stages.Read) {
 	r.t.Helper()
-	step := stages.Step{ID: 1, Layer: layer, Batch: &stages.Batch{Rows: make([]stages.Row, 1)}}
+	step := stages.Step{ID: 1, Layer: layer, Batch: &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Rows: 1}}, Costs: make([]stages.Cost, 1)}}
 	reads := r.step(&stages.PrefetchExperts{Step: step, Ahead: ahead, Experts: experts, Chances: chances}, 0)
 	var got []int32
 	for _, rd := range reads {
@@ -89,7 +89,7 @@ func TestRoom(t *testing.T) {
 	}
 	r.end(reads[:3], 1*ms)
 	r.now += ms / 2
-	due := &stages.LayerRouted{Step: stages.Step{ID: 1, Layer: 2, Batch: &stages.Batch{Rows: make([]stages.Row, 1)}}}
+	due := &stages.LayerRouted{Step: stages.Step{ID: 1, Layer: 2, Batch: &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Rows: 1}}, Costs: make([]stages.Cost, 1)}}}
 	due.SentNS = r.now
 	r.c.pace.tick(due.Head())
 	r.c.pace.routed(due, 0)

@@ -27,6 +27,7 @@ type slot struct {
 	late        bool     // being read, and the read was reported not to end
 	warm        bool     // being read because earlier runs used the expert
 	doomed      bool     // being read, and to be emptied when read unless a load waits by then
+	owed        owed     // what nobody has paid for: see costs.go
 	gen         uint32   // counts reads into the slot
 	key         int      // layer·Experts + expert, or -1 when free or gone
 	pins        int      // uses that have it
@@ -135,7 +136,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
-	s.doomed, s.late = false, false
+	s.doomed, s.late, s.owed = false, false, nothing
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, evicted, true

@@ -26,6 +26,7 @@ type request struct {
 	hidden  []float32 // [layers+1, tokens, hidden]
 	picks   []int32   // [layers, tokens, TopK]
 	weights []float32
+	account stages.Account
 }
 
 // Left returns how many tokens are not evaluated yet.
@@ -200,6 +201,8 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	if err != nil || s.Len >= s.grant.until {
 		c.endGrant(s)
 	}
+	account := c.account(r, err == nil)
+	c.accounts.close(s, &account)
 	if !r.told {
 		c.tell(r, err, out)
 	}
@@ -216,6 +219,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 func (c *Core) tell(r *request, err error, out *stages.Outbox) {
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
 		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
+		Account: c.account(r, err == nil),
 	})
 	if err == nil {
 		a.Logits, a.Largest, a.Hidden, a.Picks, a.Weights = r.logits, r.largest, r.hidden, r.picks, r.weights

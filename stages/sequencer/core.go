@@ -54,6 +54,7 @@ type Core struct {
 	flight   flight
 	spare    spare
 	count    counts
+	accounts accounts
 
 	book     *pages.Book
 	search   search
@@ -67,7 +68,7 @@ type Core struct {
 }
 
 // counts are figures for CollectStats.
-type counts struct{ steps, rows, failed, resumed, reused int64 }
+type counts struct{ steps, rows, failed, resumed int64 }
 
 var _ stages.Core = (*Core)(nil)
 
@@ -91,6 +92,7 @@ func New(cfg Config) *Core {
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	c.accounts.tick(in)
 	if err := c.handle(in, out); err != nil {
 		return err
 	}
@@ -182,9 +184,10 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s := m.Stats
 	s.Steps, s.Rows, s.FailedSteps = c.count.steps, c.count.rows, c.count.failed
+	s.Accounts.Requests.Add(new(c.Accounts()))
 	s.PagesUsed, s.PagesMax = c.book.Used(), c.book.Most()
 	s.States = c.book.Stats()
-	s.States.Resumed, s.States.Reused = c.count.resumed, c.count.reused
+	s.States.Resumed, s.States.Reused = c.count.resumed, c.accounts.ended.Reused
 	s.States.Parked, s.States.Parkings, s.States.Returns = len(c.parking.away), c.parking.out, c.parking.back
 	s.Admission = c.admissionStats()
 	out.Send(stages.Router, m)

@@ -38,6 +38,8 @@ func (c *Core) addRows(s *step, r *request, n int) {
 		Pages: r.seq.Pages[:c.book.Count(r.seq.Len+n)], Copy: r.copy,
 	})
 	b.Traces = append(b.Traces, r.msg.Trace)
+	b.Costs = append(b.Costs, stages.Cost{})
+	c.begun(r)
 	b.Traced = b.Traced || r.msg.Trace.Sampled()
 	b.Hidden = b.Hidden || r.msg.Hidden
 	b.Routing = b.Routing || r.msg.Routing

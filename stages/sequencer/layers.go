@@ -92,6 +92,7 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 	if m.Layer != s.retired || s.retired+m.More >= s.begun {
 		return fmt.Errorf("sequencer: %v and the next %d layers are retired after %d layers, %d have begun", &m.Step, m.More, s.retired, s.begun)
 	}
+	s.spent(&m.Spell)
 	s.retired += 1 + m.More
 	s.credits--
 	c.flight.ring--
@@ -107,6 +108,7 @@ func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
 	if err := c.checkResults(s, m); err != nil {
 		return err
 	}
+	s.spent(&m.Spell)
 	s.logits = m
 	c.lose(s, m.Losses, out)
 	c.commit(s, out)
@@ -158,6 +160,7 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 // end frees the step's lane.
 func (c *Core) end(s *step, out *stages.Outbox) {
 	c.flight.free(s)
+	c.bill(s)
 	if s.head.Batch.Traced {
 		out.Ended = append(out.Ended, stages.Ended{Step: s.head, Err: s.failing})
 	}

@@ -80,7 +80,7 @@ func (c *Core) resume(s *sequence, m *stages.ResumeSequence, r resumption, out *
 		c.moved(s, out)
 		c.answer(m.Caller, &stages.SequenceDone{Seq: s.id, Kind: stages.Resumed, Pos: s.Len}, out)
 	}
-	c.count.reused += int64(s.Len)
+	c.accounts.reuse(s, s.Len)
 }
 
 // carryOn makes a sequence hold what another state has of a text.

@@ -113,7 +113,7 @@ func (c *Core) describeSequence(m *stages.DescribeSequence, out *stages.Outbox) 
 		c.refuse(m.Caller, m.Seq, stages.Described, stages.ErrUnknownSequence, out)
 		return
 	}
-	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.Len, Tokens: s.Tokens[:s.Len:s.Len], Busy: s.busy(), Poison: s.poison}
+	done := &stages.SequenceDone{Seq: s.id, Kind: stages.Described, Pos: s.Len, Tokens: s.Tokens[:s.Len:s.Len], Busy: s.busy(), Account: s.account, Poison: s.poison}
 	for _, f := range c.book.Kept() {
 		if f.Owner == s.id && f.Ready && c.book.At(s.id, f.Pos()) == f {
 			done.Checkpoints = append(done.Checkpoints, f.Pos())

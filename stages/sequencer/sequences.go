@@ -19,6 +19,7 @@ type sequence struct {
 	poison      error                 // why it is unusable, or nil
 	checkpoints int                   // most that it keeps, those that are protected included
 	req         *request
+	account     stages.Account        // of all its requests that are over
 	remembers   bool                  // its caller has given texts to be remembered
 	op          *operation            // that dispatch is at, or nil
 	draft       *exchanged            // that is to be filled and to take its state's place, or nil

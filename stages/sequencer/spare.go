@@ -25,7 +25,7 @@ func (p *spare) step(lanes int) *step {
 	b := p.batches[0]
 	copy(p.batches, p.batches[1:])
 	p.batches = p.batches[:len(p.batches)-1]
-	*b = stages.Batch{Rows: b.Rows[:0], Segments: b.Segments[:0], Traces: b.Traces[:0]}
+	*b = stages.Batch{Rows: b.Rows[:0], Segments: b.Segments[:0], Traces: b.Traces[:0], Costs: b.Costs[:0]}
 	s.head.Batch = b
 	return s
 }

@@ -153,7 +153,7 @@ func (m *machine) pass(ns int64) error {
 // token decodes one row. scores is [layers, experts]; ahead is of each of the next two layers what
 // their routers foretell of them.
 func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int64) error {
-	b := &stages.Batch{Rows: []stages.Row{{Seq: 1, Pos: int32(id)}}, Segments: []stages.Segment{{Seq: 1, Rows: 1, Pos: id}}}
+	b := &stages.Batch{Rows: []stages.Row{{Seq: 1, Pos: int32(id)}}, Segments: []stages.Segment{{Seq: 1, Rows: 1, Pos: id}}, Costs: make([]stages.Cost, 1)}
 	for layer := range scores {
 		step := stages.Step{ID: stages.StepID(id + 1), Layer: layer, Batch: b}
 		if err := m.give(stages.Router, &stages.BeginLayer{Step: step}); err != nil {

@@ -181,6 +181,7 @@ func (s *scenario) declareStep(a *Args) error {
 		b.Segments[len(b.Segments)-1].Rows++
 		b.Rows = append(b.Rows, r)
 	}
+	b.Costs = make([]stages.Cost, len(b.Segments))
 	for i := range b.Segments {
 		g := &b.Segments[i]
 		for p := range (g.Pos + g.Rows + scriptPageRows - 1) / scriptPageRows {

@@ -139,11 +139,21 @@ func (s *Sim) deliverLoose(i int) error {
 	return s.handle(m.To, m.Msg)
 }
 
+// stamp sets the time at which a message was sent, where a core has use for it.
+func (s *Sim) stamp(to stages.StageID, m stages.Message) {
+	now := int64(s.Events) * eventNS
+	if h := m.Head(); h == nil {
+		if c, ok := m.(*stages.EvalChunk); ok {
+			c.SentNS = now
+		}
+	} else if to == stages.ExpertIO || to == stages.Sequencer {
+		h.SentNS = now
+	}
+}
+
 // handle runs a core on a message and takes what it asks for.
 func (s *Sim) handle(to stages.StageID, m stages.Message) error {
-	if h := m.Head(); h != nil && to == stages.ExpertIO {
-		h.SentNS = int64(s.Events) * eventNS
-	}
+	s.stamp(to, m)
 	if err := s.watch.received(to, m); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}

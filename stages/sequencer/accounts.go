@@ -1,0 +1,98 @@
+package sequencer
+
+import "github.com/moeflux/moeflux-actor/stages"
+
+// accounts says what requests have been given and what that cost.
+type accounts struct {
+	ended stages.Account // of requests that are over
+	now   int64          // when the latest message was sent, on the engine's clock
+}
+
+// tick notes when a message was sent.
+func (a *accounts) tick(in stages.Message) {
+	if h := in.Head(); h != nil {
+		a.now = max(a.now, h.SentNS)
+	} else if m, ok := in.(*stages.EvalChunk); ok {
+		a.now = max(a.now, m.SentNS)
+	}
+}
+
+// spent shares the time of a step among its rows.
+func (s *step) spent(t *stages.Spell) {
+	if t.DeviceNS == 0 && t.DiskWaitNS == 0 {
+		return
+	}
+	b := s.head.Batch
+	for i := range b.Segments {
+		g, cost := &b.Segments[i], &b.Costs[i]
+		cost.DeviceNS += stages.Share(t.DeviceNS, g.Row, g.Row+g.Rows, len(b.Rows))
+		cost.DiskWaitNS += stages.Share(t.DiskWaitNS, g.Row, g.Row+g.Rows, len(b.Rows))
+	}
+}
+
+// bill adds what a step has cost to its requests' accounts. Where the device routes by itself every
+// pick is a hit.
+func (c *Core) bill(s *step) {
+	b := s.head.Batch
+	for i, r := range s.reqs {
+		if c.cfg.Resident && s.failing == nil {
+			b.Costs[i].Hit += int64(b.Segments[i].Rows * c.cfg.TopK * c.cfg.MoELayers)
+		}
+		r.account.Cost.Add(&b.Costs[i])
+		b.Costs[i] = stages.Cost{}
+	}
+}
+
+// begun notes that a request has come into a step.
+func (c *Core) begun(r *request) {
+	if r.account.Requests == 0 {
+		r.account.Requests = 1
+		r.account.QueueNS = c.accounts.now - r.msg.SentNS
+	}
+}
+
+// account returns a request's account as it stands, or as it is with an answer.
+func (c *Core) account(r *request, answered bool) stages.Account {
+	a := r.account
+	a.Requests = 1
+	a.Read = int64(r.done)
+	a.TotalNS = c.accounts.now - r.msg.SentNS
+	if r.account.Requests == 0 { // it was never in a step
+		a.QueueNS = a.TotalNS
+	}
+	if answered && r.msg.Logits != stages.NoLogits {
+		a.Generated = 1
+	}
+	return a
+}
+
+// close adds a request that is over to what its sequence and the engine have had.
+func (a *accounts) close(s *sequence, last *stages.Account) {
+	s.account.Add(last)
+	a.ended.Add(last)
+}
+
+// reuse notes that a sequence has taken over n tokens of a text.
+func (a *accounts) reuse(s *sequence, n int) {
+	s.account.Reused += int64(n)
+	a.ended.Reused += int64(n)
+}
+
+// Accounts returns what requests have been given and what that cost, those under way included.
+func (c *Core) Accounts() stages.Account {
+	sum := c.accounts.ended
+	for _, s := range c.seqs {
+		if s.req != nil {
+			a := c.account(s.req, false)
+			sum.Add(&a)
+		}
+	}
+	for _, s := range c.flight.lanes {
+		if s != nil {
+			for i := range s.head.Batch.Costs {
+				sum.Cost.Add(&s.head.Batch.Costs[i])
+			}
+		}
+	}
+	return sum
+}
