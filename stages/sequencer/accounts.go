@@ -5,6 +5,7 @@ import "github.com/moeflux/moeflux-actor/stages"
 // accounts says what requests have been given and what that cost.
 type accounts struct {
 	ended stages.Account // of requests that are over
+	late  stages.Cost    // what was told of steps that are over: nobody's
 	now   int64          // when the latest message was sent, on the engine's clock
 }
 
@@ -28,6 +29,12 @@ func (s *step) spent(t *stages.Spell) {
 		cost.DeviceNS += stages.Share(t.DeviceNS, g.Row, g.Row+g.Rows, len(b.Rows))
 		cost.DiskWaitNS += stages.Share(t.DiskWaitNS, g.Row, g.Row+g.Rows, len(b.Rows))
 	}
+}
+
+// missed notes how long a step took that is over by now.
+func (a *accounts) missed(t *stages.Spell) {
+	a.late.DeviceNS += t.DeviceNS
+	a.late.DiskWaitNS += t.DiskWaitNS
 }
 
 // bill adds what a step has cost to its requests' accounts. Where the device routes by itself every
@@ -78,21 +85,22 @@ func (a *accounts) reuse(s *sequence, n int) {
 	a.ended.Reused += int64(n)
 }
 
-// Accounts returns what requests have been given and what that cost, those under way included.
-func (c *Core) Accounts() stages.Account {
-	sum := c.accounts.ended
+// Accounts returns what requests have been given and what that cost, those under way included, and
+// what came too late to belong to one.
+func (c *Core) Accounts() (requests stages.Account, late stages.Cost) {
+	requests = c.accounts.ended
 	for _, s := range c.seqs {
 		if s.req != nil {
 			a := c.account(s.req, false)
-			sum.Add(&a)
+			requests.Add(&a)
 		}
 	}
 	for _, s := range c.flight.lanes {
 		if s != nil {
 			for i := range s.head.Batch.Costs {
-				sum.Cost.Add(&s.head.Batch.Costs[i])
+				requests.Cost.Add(&s.head.Batch.Costs[i])
 			}
 		}
 	}
-	return sum
+	return requests, c.accounts.late
 }

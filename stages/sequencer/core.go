@@ -184,7 +184,9 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) {
 	s := m.Stats
 	s.Steps, s.Rows, s.FailedSteps = c.count.steps, c.count.rows, c.count.failed
-	s.Accounts.Requests.Add(new(c.Accounts()))
+	requests, late := c.Accounts()
+	s.Accounts.Requests.Add(&requests)
+	s.Accounts.Nobody.Add(&late)
 	s.PagesUsed, s.PagesMax = c.book.Used(), c.book.Most()
 	s.States = c.book.Stats()
 	s.States.Resumed, s.States.Reused = c.count.resumed, c.accounts.ended.Reused

@@ -103,6 +103,7 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
 	s, err := c.flight.find(m.Head())
 	if err != nil {
+		c.accounts.missed(&m.Spell)
 		return c.flight.late(m.Head(), err)
 	}
 	if err := c.checkResults(s, m); err != nil {

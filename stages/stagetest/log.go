@@ -79,7 +79,7 @@ func logValue(v reflect.Value) string {
 			experts[i] = u.Expert
 		}
 		return fmt.Sprintf("{experts %v}", experts)
-	case stages.Ticket, *stages.Stats, *stages.ChunkEvaluated:
+	case stages.Ticket, *stages.Stats, *stages.ChunkEvaluated, stages.Account:
 		return ""
 	}
 	if v.Kind() == reflect.Interface {

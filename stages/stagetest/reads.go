@@ -51,15 +51,15 @@ func (s *Sim) endRead(i int) {
 		}
 	}
 	s.reads = append(s.reads[:i], s.reads[i+1:]...)
-	s.readEnded(&g, s.cfg.Read(g.Reads[0]))
+	s.readEnded(&g, false, s.cfg.Read(g.Reads[0]))
 }
 
 // readEnded tells expert-IO of the end of a read.
-func (s *Sim) readEnded(g *stages.ReadGroup, err error) {
+func (s *Sim) readEnded(g *stages.ReadGroup, fromHost bool, err error) {
 	r := g.Reads[0]
 	s.watch.read(r.Slot)
 	s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: &stages.ExpertsRead{
-		Step: g.Step, Speculative: g.Speculative, Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, Err: err}},
+		Step: g.Step, Speculative: g.Speculative, Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, FromHost: fromHost, Err: err}},
 	}})
 }
 

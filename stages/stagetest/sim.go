@@ -28,6 +28,9 @@ type Config struct {
 	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with
 	// recurrent state; 0 if that is not to be watched.
 	PageRows int
+	// ExpertBytes is the size of an expert's record, to watch what requests are charged; 0 if that
+	// is not to be watched.
+	ExpertBytes int
 	// Rand picks what happens next. Without it a message goes before the end of a read, and that
 	// before the device, so that the order is always the same.
 	Rand *rand.Rand
@@ -45,6 +48,7 @@ type Sim struct {
 	parks   []stages.Park
 	lingers []uint64
 	watch   watch
+	costs   watchedCosts
 	out     stages.Outbox
 	log     func(from, to string, m stages.Message)
 	// Answers collects what callers are told, in order.
@@ -58,7 +62,7 @@ const eventNS = 50_000
 
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
-	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows)}
+	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows), costs: watchedCosts{bytes: int64(cfg.ExpertBytes)}}
 	if cfg.Tier != nil {
 		s.tier = newHostTier(*cfg.Tier, s)
 	}
@@ -154,6 +158,7 @@ func (s *Sim) stamp(to stages.StageID, m stages.Message) {
 // handle runs a core on a message and takes what it asks for.
 func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	s.stamp(to, m)
+	s.costs.received(to, m)
 	if err := s.watch.received(to, m); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
@@ -164,6 +169,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		if err := b.Bounded(); err != nil {
 			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 		}
+	}
+	if err := s.costs.check(&s.cfg.Cores); err != nil {
+		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
 	for _, id := range s.out.Frees {
 		if err := s.watch.freed(id); err != nil {

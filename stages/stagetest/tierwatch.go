@@ -57,7 +57,7 @@ func (h *hostTier) ended(e tier.Ended) error {
 	if a.fills != (e.From == tier.FromDisk) {
 		return fmt.Errorf("the read into slot %d has source %d, was its record filled for it: %v", e.Slot, e.From, a.fills)
 	}
-	h.sim.readEnded(&a.group, e.Err)
+	h.sim.readEnded(&a.group, e.From != tier.FromDisk, e.Err)
 	return nil
 }
 
