@@ -46,7 +46,6 @@ func (c *Core) bill(s *step) {
 			b.Costs[i].Hit += int64(b.Segments[i].Rows * c.cfg.TopK * c.cfg.MoELayers)
 		}
 		r.account.Cost.Add(&b.Costs[i])
-		b.Costs[i] = stages.Cost{}
 	}
 }
 
