@@ -152,6 +152,9 @@ type Description struct {
 	Busy        bool    // something is being done to it, and most else gives stages.ErrBusy
 	Tokens      []int32 // [PosMax]; negative where a loaded state does not have them
 	Checkpoints []int   // positions, oldest checkpoint first
+	// what its chunks have taken that are over, those that failed included, and what Resume has
+	// reused
+	Account Account
 }
 
 // Describe asks the engine where the sequence stands; Len only knows what the last answer said.
@@ -160,5 +163,5 @@ func (s *Sequence) Describe(ctx context.Context) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	return Description{PosMax: d.Pos, Busy: d.Busy, Tokens: slices.Clone(d.Tokens), Checkpoints: d.Checkpoints}, nil
+	return Description{PosMax: d.Pos, Busy: d.Busy, Tokens: slices.Clone(d.Tokens), Checkpoints: d.Checkpoints, Account: d.Account}, nil
 }

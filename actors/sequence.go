@@ -83,6 +83,7 @@ type Evaluated struct {
 	Hidden  []float32   // [layers+1, rows, hidden]
 	Picks   []int32     // [layers with routed experts, rows, TopK], heaviest first
 	Weights []float32   // likewise
+	Account Account     // what the chunk took
 }
 
 // ID returns the name of the sequence in messages.
@@ -180,7 +181,7 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 		return nil, err
 	}
 	return &Evaluated{
-		Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Best: sample.Best(r.Largest), Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights,
+		Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Best: sample.Best(r.Largest), Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights, Account: r.Account,
 	}, nil
 }
 

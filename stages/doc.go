@@ -55,6 +55,7 @@
 //   - hit, miss: a use that finds its expert in a slot or on its way there; a use that does not.
 //   - load: the uses of one plan on their way from expert-IO to dispatch.
 //   - wave: those uses of a load that one submission computes.
+//   - account: what a request was given and what that cost. What no request asked for is nobody's.
 //
 // How the device is driven:
 //
