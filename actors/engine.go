@@ -24,8 +24,8 @@ import (
 // Stats is what an engine counted since it was opened.
 type Stats = stages.Stats
 
-// Account is what requests have been given, and what that cost: of one chunk (Evaluated), of all of a
-// sequence (Description), or of all of an engine (Stats.Accounts).
+// Account is what requests have been given, and what that cost: of one chunk (Evaluated), of all of
+// a sequence (Description), or of all of an engine (Stats.Accounts).
 type Account = stages.Account
 
 // Times is where the time of an engine, or of a layer, went.

@@ -70,9 +70,9 @@ func TestWaitingEnds(t *testing.T) {
 				s.Declare(10)
 				eval(t, s, 1, 2, 3)
 			}
+			began := time.Now()
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
-			began := time.Now()
 			err := c.do(short, fresh, first)
 			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took < 100*time.Millisecond || took > 2*time.Second {
 				t.Errorf("%v after %v, want its deadline", err, took)

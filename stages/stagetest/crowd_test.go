@@ -46,7 +46,7 @@ type crowdText struct {
 
 // watched is the sequencer, with an eye on who gets memory.
 type watched struct {
-	stages.Core
+	*sequencer.Core
 	x *crowd
 }
 
@@ -98,7 +98,7 @@ func newCrowd(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 	if x.r.IntN(4) == 0 { // the number of sequences is what is short
 		tu.states, tu.pages, tu.sequences = 100, 100*longest, 8
 	}
-	f := faults{sequencer: func(c stages.Core) stages.Core { return &watched{c, x} }}
+	f := faults{sequencer: func(c stages.Core) stages.Core { return &watched{c.(*sequencer.Core), x} }}
 	if rough {
 		x.gone, x.hangs = x.r.IntN(40), x.r.IntN(3)
 		f.late = func(stages.Read) error {

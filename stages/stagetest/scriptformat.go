@@ -31,7 +31,7 @@ func formatFields(v reflect.Value) string {
 		switch {
 		case f.Anonymous || !f.IsExported() || v.Field(i).IsZero():
 		case f.Type == reflect.TypeFor[stages.Account](), f.Type == reflect.TypeFor[stages.AccountStats]():
-			// the simulator compares accounts with what was counted: a script would only repeat them
+			// the simulator compares accounts with what was counted
 		case f.Type == reflect.TypeFor[any](): // what only the stage it comes from understands
 			fmt.Fprintf(&b, " %s=there", strings.ToLower(f.Name))
 		default:
