@@ -18,7 +18,7 @@ type ask struct {
 	// what it comes to if nobody else has anything
 	pages, states int
 
-	room   func() error                      // makes room; the error is a *stages.StateMemoryError, or says why it is of no use
+	room   func() error                      // makes room; see roomFor for the error
 	take   func(*stages.Outbox)              // there is room: goes on
 	refuse func(err error, o *stages.Outbox) // answers the caller
 
@@ -83,7 +83,8 @@ func (a *ask) release() {
 	}
 }
 
-// roomFor makes room for a request.
+// roomFor makes room for a request. The error is a *stages.StateMemoryError, or says why the
+// request is of no use any more.
 func (c *Core) roomFor(a *ask) error {
 	if most := c.cfg.MaxSequences; a.enters && most > 0 {
 		if n := c.inside(); n >= most {

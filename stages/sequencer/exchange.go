@@ -24,20 +24,27 @@ func (c *Core) freezeSequence(m *stages.FreezeSequence, out *stages.Outbox) {
 		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
 		return
 	}
+	if c.cfg.RecurrentBytes == 0 && c.toShare(s) == 0 { // that takes nothing
+		c.read(s, m.Caller, out)
+		return
+	}
 	c.obtain(&ask{
 		seq: s, copied: s, caller: m.Caller, pages: len(s.Pages), states: 2,
-		room: func() error { return c.roomToCopy(s) },
-		take: func(out *stages.Outbox) {
-			from := s.id.State()
-			if s.Len == 0 {
-				from = 0
-			}
-			f := &exchanged{State: c.book.Read(s.Text)}
-			c.cover(s)
-			c.expose(f, from, m.Caller, out)
-		},
+		room:   func() error { return c.roomToCopy(s) },
+		take:   func(out *stages.Outbox) { c.read(s, m.Caller, out) },
 		refuse: func(err error, out *stages.Outbox) { c.answer(m.Caller, &stages.StateReady{Err: err}, out) },
 	}, out)
+}
+
+// read makes a frozen state of what a sequence holds. There is room.
+func (c *Core) read(s *sequence, caller stages.Caller, out *stages.Outbox) {
+	from := s.id.State()
+	if s.Len == 0 {
+		from = 0
+	}
+	f := &exchanged{State: c.book.Read(s.Text)}
+	c.cover(s)
+	c.expose(f, from, caller, out)
 }
 
 // draftState makes a state that its caller fills. Its sequence takes nothing else until then.
