@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/sequencer"
 )
 
 // crowd is many callers at once, each with one text of a declared length, on memory for a few.
