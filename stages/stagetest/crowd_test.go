@@ -81,10 +81,6 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-// Bounded and AtRest are the sequencer's.
-func (w *watched) Bounded() error { return w.Core.(interface{ Bounded() error }).Bounded() }
-func (w *watched) AtRest() error  { return w.Core.(interface{ AtRest() error }).AtRest() }
-
 var errPatience = errors.New("the caller's deadline")
 
 func newCrowd(t *testing.T, p *pack, seed uint64, all []script, want [][][]float32, rough bool) (*crowd, tuning) {
