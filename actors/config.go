@@ -74,7 +74,7 @@ const (
 )
 
 // Config sizes an engine. Only Model and Device must be set; the zero value of every other field is
-// ready for use. None of the fields from RingDepth to StepsInFlight changes a result by a bit.
+// ready for use. None of the fields from RingDepth to PromptShare changes a result by a bit.
 //
 // It has many fields because it is flat: each is one setting, which stands alone, is named in
 // errors, and is one flag of the command. Structs within it would add names and no order.
@@ -137,10 +137,16 @@ type Config struct {
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a
 	// layer if fewer.
 	WaveSlots int
-	// StepsInFlight is how many steps, of different sequences, may be in the pipeline at once. 0
-	// means 1 if all experts fit in memory and 2 otherwise, where one step computes while another
-	// waits for the disk.
+	// StepsInFlight is how many steps of one kind, decoding or reading prompts, may be in the
+	// pipeline at once, of different sequences. 0 means 1 if all experts fit in memory and 2
+	// otherwise, where one step computes while another waits for the disk.
 	StepsInFlight int
+	// PromptShare is the share of time that prompts get while other sequences decode, up to 1. 0
+	// means 0.65. With a share of two thirds a token may take three times as long as without
+	// prompts, with a half twice as long. More makes prompts quicker and tokens slower; at 1 a
+	// token waits for a whole step of a prompt. A prompt beside which nobody decodes has all the
+	// time.
+	PromptShare float64
 
 	// Context is the positions a sequence may have. 0 means the model's own.
 	Context int
@@ -254,6 +260,7 @@ func (c Config) Validate() error {
 	bad(c.ChunkRows < 0 || c.ChunkRows > 65536, "Config.ChunkRows is %d, but must be 1 to 65536", c.ChunkRows)
 	bad(c.WaveSlots < 0, "Config.WaveSlots is %d, but must be 0 or more", c.WaveSlots)
 	bad(c.StepsInFlight < 0 || c.StepsInFlight > 16, "Config.StepsInFlight is %d, but must be 1 to 16", c.StepsInFlight)
+	bad(!(c.PromptShare >= 0 && c.PromptShare <= 1), "Config.PromptShare is %v, but must be 0 to 1", c.PromptShare)
 	bad(c.Context < 0, "Config.Context is %d, but must be 0 or more", c.Context)
 	switch c.KV {
 	case "", KVF32, KVInt8:

@@ -208,7 +208,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
-		StepsInFlight: i.StepsInFlight, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
+		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory,
 		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting,
 	})
@@ -233,7 +233,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		return cores, err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
-		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight, PageRows: pageRows,
+		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
 		Resident: i.Resident, Rule: rule.Rule,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {

@@ -16,6 +16,10 @@ import (
 // pageRows is the number of positions in a key-value page.
 const pageRows = 64
 
+// defaultPromptShare is the share of time of prompts while other sequences decode. A token takes
+// hardly three times as long then as without them (docs/experiments.md).
+const defaultPromptShare = 0.65
+
 // checkpointShare is the default share of available memory that checkpoints may take: one part in
 // checkpointShare.
 const checkpointShare = 16
@@ -44,6 +48,7 @@ type Info struct {
 	ChunkRows     int
 	WaveSlots     int
 	StepsInFlight int
+	PromptShare   float64
 	Context       int
 	TopK          int
 	StateBytes    int64 // fixed, per sequence
@@ -85,7 +90,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(),
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
+		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {

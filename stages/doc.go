@@ -30,8 +30,8 @@
 //     chunk takes several steps. ChunkRows of actors.Config bounds the rows of a step.
 //   - batch: the rows of a step, as data. It is shared and read-only.
 //   - segment: the rows of one chunk within a batch.
-//   - lane: a set of scratch buffers. A step occupies one lane; there are as many lanes as steps
-//     may be in flight.
+//   - lane: a set of scratch buffers. A step occupies one lane; there is one more than steps of
+//     one kind, decoding or reading prompts, may be in flight.
 //   - mixer: the part of a layer that looks at other positions: full, latent or linear attention.
 //
 // Which experts compute it:
@@ -140,12 +140,13 @@
 // # A prompt
 //
 // A prompt is a chunk of many rows. It takes the same way, in steps of at most ChunkRows. While it
-// is read, other sequences keep their one row in each step. The plan of a layer has each expert
-// once, however many rows picked it, so a step reads an expert at most once. A plan may need more
-// slots than there are: expert-IO sends what is in memory first, and reads the rest, forward in the
-// file, into slots that come home. Dispatch gives each pick's output a place of its own, and the
-// layer's end sums them in the order of the picks, so the bits do not depend on how waves were cut.
-// Only the chunk's last row has logits, unless the caller wants more.
+// is read, sequences that decode have steps of their own, and the two kinds take turns layer by
+// layer (package schedule). The plan of a layer has each expert once, however many rows picked it,
+// so a step reads an expert at most once. A plan may need more slots than there are: expert-IO
+// sends what is in memory first, and reads the rest, forward in the file, into slots that come
+// home. Dispatch gives each pick's output a place of its own, and the layer's end sums them in the
+// order of the picks, so the bits do not depend on how waves were cut. Only the chunk's last row
+// has logits, unless the caller wants more.
 //
 // # Where an expert's bytes go
 //

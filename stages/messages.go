@@ -272,7 +272,8 @@ func (*Drained) MessageKind() Kind { return KindDrained }
 // back. Shell to sequencer, after an Outbox asked for it.
 type LingerOver struct {
 	Outside
-	Round uint64
+	Round  uint64
+	SentNS int64 // when it was sent, on the engine's clock
 }
 
 func (*LingerOver) MessageKind() Kind { return KindLingerOver }

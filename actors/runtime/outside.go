@@ -41,5 +41,8 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 	if !ok || s.id != stages.Sequencer {
 		return s.id, false
 	}
+	if m, ok := m.(*stages.EvalChunk); ok {
+		m.SentNS = s.r.Now()
+	}
 	return r.Ask(sender), true
 }

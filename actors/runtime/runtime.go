@@ -107,12 +107,15 @@ func (r *Runtime) PID() *actor.PID { return r.pids[stages.Sequencer] }
 func (r *Runtime) Now() int64 { return int64(time.Since(r.epoch)) }
 
 // Send sends a message to a stage, from any goroutine. Messages of traced steps carry the time at
-// which they were sent. So do chunks, and all messages of steps to expert-IO and the sequencer,
-// which have no other clock.
+// which they were sent. So do chunks, the ends of waits, and all messages of steps to expert-IO and
+// the sequencer, which have no other clock.
 func (r *Runtime) Send(to stages.StageID, m stages.Message) {
 	if h := m.Head(); h == nil {
-		if c, ok := m.(*stages.EvalChunk); ok {
-			c.SentNS = r.Now()
+		switch m := m.(type) {
+		case *stages.EvalChunk:
+			m.SentNS = r.Now()
+		case *stages.LingerOver:
+			m.SentNS = r.Now()
 		}
 	} else if to == stages.ExpertIO || to == stages.Sequencer || h.Batch != nil && h.Batch.Traced {
 		h.SentNS = r.Now()

@@ -413,6 +413,7 @@ func (f *engineFlags) beside(swept map[string]string) (args []string) {
 	add("profile", f.Profile, f.Profile != "")
 	number("read-workers", f.ReadWorkers)
 	number("chunk-rows", f.ChunkRows)
+	add("prompt-share", strconv.FormatFloat(f.PromptShare, 'f', -1, 64), f.PromptShare != 0)
 	number("ctx", f.Ctx)
 	add("kv", f.KV, f.KV != "")
 	number("experts-per-token", f.ExpertsPerToken)

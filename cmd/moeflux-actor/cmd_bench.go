@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	benchPrompt = 128
 	benchGen    = 128 // tokens decoded after a prompt
 	benchRepeat = 5
 	benchWarmup = 100
@@ -21,9 +22,9 @@ const (
 )
 
 type benchCmd struct {
-	PromptTokens []int         `default:"128" placeholder:"P" help:"Tokens of a prompt. Several lengths are measured side by side. Default: 128."`
-	GenTokens    int           `placeholder:"G" help:"Tokens to decode after each prompt, greedily. Default: 128; with --sweep 32; with --soak 256 or what the context leaves."`
-	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5; with --cold 1; with --sweep 3 rounds."`
+	PromptTokens []int         `placeholder:"P" help:"Tokens of a prompt. Several lengths are measured side by side. Default: 128; with --mixed 3500."`
+	GenTokens    int           `placeholder:"G" help:"Tokens to decode after each prompt, greedily. Default: 128; with --sweep 32; with --mixed 64 (alone); with --soak 256 or what the context leaves."`
+	Repeat       *int          `placeholder:"R" help:"Runs, each with other prompts. Default: 5; with --cold 1; with --sweep 3 rounds; with --mixed 3."`
 	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured side by side. Default: 1."`
 	Warmup       *int          `placeholder:"W" help:"Tokens that each text decodes before the measurement. Default: 100; with --sweep 32; or what the context leaves."`
 	Cold         bool          `help:"Measure one run from empty expert slots, without a warm-up, and compute what the best possible cache would have read. Files that the system has cached stay cached: drop them yourself."`
@@ -31,6 +32,7 @@ type benchCmd struct {
 	Sweep        bool          `help:"Instead of measuring one setting, race combinations of settings, those of --grid or a few usual ones, against the defaults."`
 	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. Others stay as their flags say. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
 	Soak         time.Duration `placeholder:"DURATION" help:"Instead of runs, decode for this long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
+	Mixed        bool          `help:"Instead of runs, let one text decode while another reads a prompt, for several values of --prompt-share or for the one given, and compare both with each alone."`
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, the memory's bandwidth, and for every case prefill and decode with median, minimum, maximum and every run. With --soak: every minute and the verdict."`
 
 	engineFlags `group:"Engine:"`
@@ -44,6 +46,7 @@ func (benchCmd) Help() string {
     moeflux-actor bench --model DIR --sequences 1,2,4,8,16
     moeflux-actor bench --model DIR --cold --prompt-tokens 8 --gen-tokens 64 --json
     moeflux-actor bench --model DIR --sweep --grid read-workers=2,4,8 --grid expert-memory=2GiB,4GiB
+    moeflux-actor bench --model DIR --mixed --prompt-share 0.65
     moeflux-actor bench --model DIR --soak 20m --sequences 4
 
 bench warms up and then measures R runs of a warm engine: the caches stay as they are from run to run, unless --forget empties the expert slots. It
@@ -60,6 +63,10 @@ model anew for each run and shifts the order each round, so that disturbances hi
 then runs in pairs with the defaults, each first in turn. Only if the Wilcoxon signed-rank test of these pairs finds it faster (one-sided, 5 %)
 does the sweep recommend it; otherwise it says to keep the defaults.
 
+With --mixed a text decodes while another reads a prompt, for several values of --prompt-share or for the one given. For each it opens the model anew,
+measures the prompt alone, the text alone and both together. The table has the milliseconds from token to token: the median alone, and beside the prompt the
+median, the 99th percentile and the most; steps is that percentile in medians alone. Speed is the prompt's beside the text, of its speed alone.
+
 A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more is emptied and begins with the next prompt; G is
 256 by default, or what the context leaves. The first texts are shorter, each by another amount, so that later ones do not
 start together. Tokens of prompts do not count in the speed, their time does. Every minute (of a soak below ten minutes, every tenth of it) is a line: speed, resident
@@ -72,6 +79,12 @@ The figures:
 
 // Run measures a model's speed.
 func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
+	if c.PromptTokens == nil {
+		c.PromptTokens = []int{benchPrompt}
+		if c.Mixed {
+			c.PromptTokens = []int{mixedPrompt}
+		}
+	}
 	if err := c.checkCounts(); err != nil {
 		return err
 	}
@@ -80,6 +93,9 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	if c.Sweep {
 		return c.sweep(ctx, inv)
+	}
+	if c.Mixed {
+		return c.mixed(ctx, inv)
 	}
 	measure := c.soak
 	if c.Soak == 0 {
@@ -141,6 +157,8 @@ func (c *benchCmd) checkCounts() error {
 	}
 	one := len(c.PromptTokens) == 1 && len(c.Sequences) == 1
 	switch {
+	case c.Mixed && (c.Cold || c.Sweep || c.Soak > 0 || c.Forget):
+		return usagef("--mixed cannot be combined with --cold, --sweep, --soak or --forget")
 	case c.Cold && (c.Sweep || c.Soak > 0) || c.Sweep && c.Soak > 0:
 		return usagef("--cold, --sweep and --soak exclude each other")
 	case c.Forget && (c.Cold || c.Sweep || c.Soak > 0):
@@ -151,6 +169,8 @@ func (c *benchCmd) checkCounts() error {
 		return usagef("--cold is one run of one text, since a second run would find what the first one read; start bench again, or use --forget")
 	case c.Sweep && !one:
 		return usagef("--sweep takes one length of prompts and one number of sequences")
+	case c.Mixed && (len(c.PromptTokens) != 1 || len(c.Sequences) != 1 || c.Sequences[0] != 1):
+		return usagef("--mixed takes one length of prompts; it has one text and one prompt")
 	case c.Soak < 0:
 		return usagef("--soak %v must be a time like 20m", c.Soak)
 	case c.Soak > 0 && c.Soak < soakLeast:
@@ -168,6 +188,8 @@ func (c *benchCmd) repeat() int {
 		return *c.Repeat
 	case c.Cold:
 		return 1
+	case c.Mixed:
+		return mixedRepeat
 	case c.Sweep:
 		return sweepRepeat
 	}

@@ -45,6 +45,8 @@ type engineFlags struct {
 	StateDir         string `config:"StateDir" placeholder:"DIR" help:"A folder for parked states that do not fit in ParkedMemory, which is made if need be. Their files are removed when they come back and when the engine is closed; those of a process that was killed are removed by the next engine that uses the folder, which several may do at once. Default: none: nothing is written to disk."`
 	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
+	PromptShare float64 `config:"PromptShare" placeholder:"R" help:"The share of time that prompts get while other sequences decode, up to 1. 0 means 0.65. With a share of two thirds a token may take three times as long as without prompts, with a half twice as long. More makes prompts quicker and tokens slower; at 1 a token waits for a whole step of a prompt. A prompt beside which nobody decodes has all the time."`
+
 	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
@@ -170,7 +172,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 	return actors.Config{
 		ExpertsDir: f.ExpertsDir, ContextBeyond: f.CtxBeyond,
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
-		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
+		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, PromptShare: f.PromptShare, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
 		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.maxWaiting, CheckpointMemory: checkpoints, ParkedMemory: parked, StateDir: f.StateDir, Logger: f.logger(inv.stderr),
 	}, nil
 }

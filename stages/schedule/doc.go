@@ -1,5 +1,27 @@
-// Package schedule decides which rows the next step takes: who is ready, for whom a step is held
-// back for a moment, and how a step's room is divided. It knows requests by the few questions of
-// Request, and is a plain value with methods: it takes no message and reads no clock. The sequencer
-// owns one; what a step is made of, and what becomes of it, is the sequencer's.
+// Package schedule decides whose rows are computed next: which requests the next step takes, with
+// how many rows, for whom a step waits a moment, and, where sequences that decode and prompts are
+// in the pipeline together, whose layers go first. It knows requests by the few questions of
+// Request, and is a plain value with methods: it takes no message, and of time it knows what it is
+// told (Now). The sequencer owns one; what a step is made of, and what becomes of it, is the
+// sequencer's.
+//
+// # Steps of two kinds
+//
+// A decode step has one row of each sequence that waits for its next token; a prompt step has
+// pieces of chunks. They never mix: a row that travels with a prompt arrives when the whole prompt
+// step does. Each kind always has a lane, and the two take turns layer by layer.
+//
+// # Turns
+//
+// How long a decode step takes, and a layer of a prompt step by its rows, is measured (curve).
+// While somebody decodes, the next token is due some time after the one before: with a share of two
+// thirds (Config.Share), three times as long after it as if nobody else were there. A layer of a
+// prompt begins as long as the decode step that follows will still end in time; then the decode
+// step goes, and no layer of a prompt begins until all of it is submitted. So prompts get what
+// decoding leaves of that time. The rows of a prompt step are chosen so that whole layers fill it,
+// but not so few that the prompt would be read at less than half its speed. At least one layer of a
+// prompt begins between two decode steps, so nobody waits for ever.
+//
+// Nobody who decodes is waited for longer than a moment, and a prompt that is alone has the whole
+// pipeline.
 package schedule

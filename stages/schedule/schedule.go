@@ -11,101 +11,189 @@ type Request interface {
 	Alone() bool
 }
 
+// Kind says what the rows of a step are.
+type Kind uint8
+
+// The kinds.
+const (
+	Decode Kind = iota // single rows, whose sequences wait for their next token
+	Prompt             // pieces of longer chunks
+	kinds  = iota
+)
+
 // Share is the next rows of a request that a step takes.
 type Share[R Request] struct {
 	Request R
 	Rows    int
 }
 
-// Schedule is the requests that are in no step, and the sequences that are likely to bring one at
-// once.
+// Config sizes a schedule.
+type Config struct {
+	Rows   int // most of a step
+	Steps  int // most steps of one kind at once; there is room for one more of the other kind
+	Layers int // of the model
+	// Share is the share of time that prompts get while a sequence decodes, above 0 and at most 1.
+	// At 1 a decode step goes only between two prompt steps.
+	Share float64
+}
+
+// Schedule is the requests that are in no step, the sequences that are likely to bring one at once,
+// and whose turn it is.
 type Schedule[R Request] struct {
-	rows  int // most of a step
-	ready []R // in order of arrival
-
-	expected []uint64 // sequences
-	round    uint64   // of waiting for them
-	waiting  bool
-
+	cfg    Config
+	ready  [kinds][]R // in order of arrival
+	waits  waits
+	pace   pace
 	shares []Share[R] // memory for the next answer of Next
 }
 
-// New returns an empty schedule for steps of at most rows rows.
-func New[R Request](rows int) Schedule[R] { return Schedule[R]{rows: rows} }
+// New returns an empty schedule.
+func New[R Request](cfg Config) Schedule[R] {
+	p := pace{layers: cfg.Layers, stretch: promptsFirst, given: 1}
+	if cfg.Share < 1 {
+		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
+	}
+	return Schedule[R]{cfg: cfg, pace: p}
+}
+
+// kindOf returns the kind of step that a request needs next.
+func kindOf[R Request](r R) Kind {
+	if r.Left() == 1 {
+		return Decode
+	}
+	return Prompt
+}
 
 // Add makes a request ready, as the last one.
-func (s *Schedule[R]) Add(r R) { s.ready = append(s.ready, r) }
+func (s *Schedule[R]) Add(r R) {
+	k := kindOf(r)
+	s.ready[k] = append(s.ready[k], r)
+}
 
-// AddAt makes a request ready in place i, or as the last one if there are fewer.
-func (s *Schedule[R]) AddAt(i int, r R) { s.ready = slices.Insert(s.ready, min(i, len(s.ready)), r) }
+// AddAt makes a request ready in place at of those of its kind, or as the last one if there are
+// fewer.
+func (s *Schedule[R]) AddAt(at int, r R) {
+	k := kindOf(r)
+	s.ready[k] = slices.Insert(s.ready[k], min(at, len(s.ready[k])), r)
+}
 
 // Remove takes back a request. It does nothing if the request is not ready.
 func (s *Schedule[R]) Remove(r R) {
-	if i := slices.Index(s.ready, r); i >= 0 {
-		s.ready = slices.Delete(s.ready, i, i+1)
+	for k := range s.ready {
+		if i := slices.Index(s.ready[k], r); i >= 0 {
+			s.ready[k] = slices.Delete(s.ready[k], i, i+1)
+		}
 	}
 }
 
 // Ready returns how many requests are ready.
-func (s *Schedule[R]) Ready() int { return len(s.ready) }
+func (s *Schedule[R]) Ready() int { return len(s.ready[Decode]) + len(s.ready[Prompt]) }
 
-// Next returns the shares of the next step and takes their requests, which are ready again only by
-// Add. It returns none if nothing is ready or a step should wait for sequences that are expected:
-// rows that travel together read their experts once. A wait has a time limit, which the caller
-// keeps: if round is not 0, a wait has begun, and the caller calls WaitOver with it when the limit
-// is reached. The shares are the schedule's until the next call.
-func (s *Schedule[R]) Next() (shares []Share[R], round uint64) {
-	switch {
-	case len(s.ready) == 0:
-		return nil, 0
-	case len(s.expected) == 0:
-		s.waiting = false
-	case s.full():
-	case s.waiting:
-		return nil, 0
+// Next returns the shares of a step that is to be formed now, and takes their requests, which are
+// ready again only by Add. id names the step. It returns none if nothing is ready, if there is no
+// room, or if what is ready should wait. The shares are the schedule's until the next call.
+func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
+	switch p := &s.pace; {
+	case len(p.steps) > s.cfg.Steps:
+		return 0, nil
+	case len(s.ready[Decode]) > 0 && p.count(Decode) < s.cfg.Steps && s.decodeNow():
+		k, s.shares = Decode, s.takeDecode()
+	case len(s.ready[Prompt]) > 0 && p.count(Prompt) < s.cfg.Steps && !p.decoding(): // it could not begin
+		k, s.shares = Prompt, s.takePrompts()
 	default:
-		s.waiting = true
-		s.round++
-		return nil, s.round
+		return 0, nil
 	}
-	return s.take(), 0
-}
-
-// full reports whether what is ready fills a step by itself.
-func (s *Schedule[R]) full() bool {
 	rows := 0
-	for _, r := range s.ready {
-		rows += r.Left()
+	for _, sh := range s.shares {
+		rows += sh.Rows
 	}
-	return rows >= s.rows
+	s.pace.steps = append(s.pace.steps, running{id: id, kind: k, rows: rows, measured: true})
+	return k, s.shares
 }
 
-// take takes rows in order of arrival. A prompt leaves one row to each decoding sequence after it.
-func (s *Schedule[R]) take() []Share[R] {
-	s.shares = s.shares[:0]
-	decoding := 0
-	for _, r := range s.ready {
-		if r.Left() == 1 {
-			decoding++
-		}
+// decodeNow reports whether a decode step should be formed: nobody is waited for, since rows that
+// travel together read their experts once, and prompts have had their turn. After each decode step
+// at least a layer of a prompt that waits is due.
+func (s *Schedule[R]) decodeNow() bool {
+	wait := len(s.waits.seqs) > 0 && len(s.ready[Decode]) < s.cfg.Rows
+	if wait {
+		s.waits.begin()
+	} else {
+		s.waits.on = false
 	}
-	room := s.rows
-	rest := s.ready[:0]
-	for _, r := range s.ready {
-		n := 1
-		if r.Left() == 1 {
-			decoding--
-		} else {
-			n = min(r.Left(), max(room-decoding, 1))
-		}
-		if room < 1 || len(s.shares) > 0 && (r.Alone() || s.shares[0].Request.Alone()) {
+	if wait {
+		return false
+	}
+	p := &s.pace
+	u := p.unbegun()
+	switch {
+	case u == nil && (len(s.ready[Prompt]) == 0 || p.count(Prompt) == s.cfg.Steps): // no prompt waits
+		return true
+	case p.given == 0:
+		return false
+	}
+	return u == nil || p.decoding() || !p.turn(u, 1, s.decodeRows())
+}
+
+// decodeRows is how many rows the next decode step is expected to have.
+func (s *Schedule[R]) decodeRows() int {
+	return max(1, min(len(s.ready[Decode])+len(s.waits.seqs), s.cfg.Rows))
+}
+
+// takeDecode takes single rows in order of arrival.
+func (s *Schedule[R]) takeDecode() []Share[R] {
+	shares := s.shares[:0]
+	rest := s.ready[Decode][:0]
+	for _, r := range s.ready[Decode] {
+		if len(shares) == s.cfg.Rows || len(shares) > 0 && (r.Alone() || shares[0].Request.Alone()) {
 			rest = append(rest, r)
 			continue
 		}
-		room -= n
-		s.shares = append(s.shares, Share[R]{r, n})
+		shares = append(shares, Share[R]{r, 1})
 	}
-	clear(s.ready[len(rest):])
-	s.ready = rest
-	return s.shares
+	clear(s.ready[Decode][len(rest):])
+	s.ready[Decode] = rest
+	return shares
+}
+
+// takePrompts divides the rows of a step among prompts so that none gets more than another that
+// wants more than it has got. Where rows are too few for all, the first comers get one.
+func (s *Schedule[R]) takePrompts() []Share[R] {
+	room := s.cfg.Rows
+	if s.anyDecodes() {
+		room = s.pace.promptRows(room, s.decodeRows())
+	}
+	shares := s.shares[:0]
+	for _, r := range s.ready[Prompt] {
+		if len(shares) < room && (len(shares) == 0 || !r.Alone() && !shares[0].Request.Alone()) {
+			shares = append(shares, Share[R]{r, 0})
+		}
+	}
+	for open := len(shares); open > 0; {
+		each := max(room/open, 1)
+		open = 0
+		for i := range shares {
+			sh := &shares[i]
+			n := min(each, sh.Request.Left()-sh.Rows, room)
+			sh.Rows += n
+			room -= n
+			if sh.Rows < sh.Request.Left() && room > 0 {
+				open++
+			}
+		}
+	}
+	rest := s.ready[Prompt][:0]
+	for _, r := range s.ready[Prompt] {
+		if !slices.ContainsFunc(shares, func(sh Share[R]) bool { return sh.Request == r }) {
+			rest = append(rest, r)
+		}
+	}
+	clear(s.ready[Prompt][len(rest):])
+	s.ready[Prompt] = rest
+	return shares
+}
+
+// anyDecodes reports whether somebody decodes, or has lately.
+func (s *Schedule[R]) anyDecodes() bool {
+	return len(s.ready[Decode]) > 0 || len(s.waits.seqs) > 0 || s.pace.count(Decode) > 0 || s.pace.recent()
 }

@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,80 +8,73 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
-// chunk is a request of the tests.
-type chunk struct {
-	id    int
-	left  int
-	alone bool
+// newSchedule returns a schedule of one step of each kind at a time.
+func newSchedule(rows int) schedule.Schedule[*chunk] {
+	return schedule.New[*chunk](schedule.Config{Rows: rows, Steps: 1, Layers: 2, Share: 0.5})
 }
 
-func (c *chunk) Left() int   { return c.left }
-func (c *chunk) Alone() bool { return c.alone }
-
-func (c *chunk) String() string { return fmt.Sprintf("%d:%d", c.id, c.left) }
-
-// naive divides a step's room by definition, one row at a time: the first comers get what they
-// want, but a prompt (more than a row) beyond its first row leaves a row to each single row after
-// it. A request that is to be alone shares with nobody.
-func naive(ready []*chunk, rows int) (shares []schedule.Share[*chunk]) {
-	for i, r := range ready {
-		later := 0
-		for _, q := range ready[i:] {
-			if q.left == 1 && q != r {
-				later++
-			}
-		}
-		taken := 0
-		for _, s := range shares {
-			taken += s.Rows
-		}
-		n := 0
-		for n < r.left && taken+n < rows && (n == 0 || taken+n < rows-later) {
-			n++
-		}
-		if n == 0 || len(shares) > 0 && (r.alone || shares[0].Request.alone) {
+// naive divides a prompt step's room by definition: row by row, each to the first request that has
+// the fewest. It tells the kind and the shares of the step that ready requests make where nothing
+// is in the pipeline.
+func naive(ready []*chunk, rows int) (schedule.Kind, []schedule.Share[*chunk]) {
+	kind := schedule.Prompt
+	if slices.ContainsFunc(ready, func(c *chunk) bool { return c.left == 1 }) {
+		kind = schedule.Decode
+	}
+	var shares []schedule.Share[*chunk]
+	for _, c := range ready {
+		if (c.left == 1) == (kind == schedule.Decode) && len(shares) < rows && (len(shares) == 0 || !c.alone && !shares[0].Request.alone) {
+			shares = append(shares, schedule.Share[*chunk]{Request: c, Rows: 1})
 			continue
 		}
-		shares = append(shares, schedule.Share[*chunk]{Request: r, Rows: n})
 	}
-	return shares
+	for range rows - len(shares) {
+		least := -1
+		for i, s := range shares {
+			if s.Rows < s.Request.left && (least < 0 || s.Rows < shares[least].Rows) {
+				least = i
+			}
+		}
+		if least >= 0 {
+			shares[least].Rows++
+		}
+	}
+	return kind, shares
 }
 
+// TestSharesAreThoseOfTheDefinition compares steps with a naive model, one after the other, with
+// nothing else in the pipeline.
 func TestSharesAreThoseOfTheDefinition(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rows := 1 + r.IntN(12)
-		s := schedule.New[*chunk](rows)
+		s := newSchedule(rows)
 		var ready []*chunk
-		for round := range 20 {
+		for id := range uint64(20) {
 			for range r.IntN(4) {
-				c := &chunk{id: 100*round + len(ready), left: 1, alone: r.IntN(12) == 0}
+				c := &chunk{id: int(id), left: 1, alone: r.IntN(12) == 0}
 				if r.IntN(2) == 0 {
 					c.left += r.IntN(20)
 				}
-				at := len(ready)
-				if r.IntN(5) == 0 {
-					at = r.IntN(3)
-					s.AddAt(at, c)
-				} else {
-					s.Add(c)
-				}
-				ready = slices.Insert(ready, min(at, len(ready)), c)
+				s.Add(c)
+				ready = append(ready, c)
 			}
 			if len(ready) > 0 && r.IntN(5) == 0 {
 				i := r.IntN(len(ready))
 				s.Remove(ready[i])
 				ready = slices.Delete(ready, i, i+1)
 			}
-			want := naive(ready, rows)
-			got, wait := s.Next()
-			if !slices.Equal(got, want) || wait != 0 {
-				t.Fatalf("seed %d: of %v in %d rows: %v, want %v", seed, ready, rows, got, want)
+			kind, want := naive(ready, rows)
+			k, got := s.Next(id + 1)
+			if len(want) != len(got) || len(want) > 0 && k != kind || !slices.Equal(got, want) {
+				t.Fatalf("seed %d: of %v in %d rows: kind %d %v, want kind %d %v", seed, ready, rows, k, got, kind, want)
 			}
-			for _, sh := range want {
+			s.Ended(id + 1)
+			got = slices.Clone(got)
+			for _, sh := range got {
 				ready = slices.DeleteFunc(ready, func(c *chunk) bool { return c == sh.Request })
 			}
-			for _, sh := range want {
+			for _, sh := range got {
 				if sh.Request.left -= sh.Rows; sh.Request.left > 0 {
 					s.Add(sh.Request)
 					ready = append(ready, sh.Request)
@@ -95,22 +87,66 @@ func TestSharesAreThoseOfTheDefinition(t *testing.T) {
 	}
 }
 
+// TestAddAt puts what is tried again before the others of its kind.
+func TestAddAt(t *testing.T) {
+	s := newSchedule(8)
+	a, b, c := &chunk{id: 1, left: 2}, &chunk{id: 2, left: 2}, &chunk{id: 3, left: 2}
+	s.Add(c)
+	s.AddAt(0, a)
+	s.AddAt(1, b)
+	_, got := s.Next(1)
+	if want := []schedule.Share[*chunk]{{a, 2}, {b, 2}, {c, 2}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRoom tells how many steps of each kind there may be.
+func TestRoom(t *testing.T) {
+	s := schedule.New[*chunk](schedule.Config{Rows: 1, Steps: 2, Layers: 1, Share: 0.5})
+	for i := range 4 {
+		s.Add(&chunk{id: i, left: 1})
+		s.Add(&chunk{id: 10 + i, left: 5})
+	}
+	next := func(id uint64, want schedule.Kind, some bool) {
+		t.Helper()
+		if k, shares := s.Next(id); len(shares) > 0 != some || some && k != want {
+			t.Fatalf("step %d: %v of kind %d, want any: %t, of kind %d", id, shares, k, some, want)
+		}
+	}
+	next(1, schedule.Decode, true)
+	next(2, schedule.Decode, true)
+	next(3, schedule.Prompt, false) // it could not begin: decode steps have layers left
+	s.Asked(1)
+	s.Asked(2)
+	next(3, schedule.Prompt, true)
+	next(4, schedule.Prompt, false) // three are all there are
+	s.Ended(1)
+	next(4, schedule.Prompt, true) // a prompt's layer is due before the next decode step
+	next(5, schedule.Decode, false)
+	s.Ended(2)
+	s.Begun(3, 1)
+	next(5, schedule.Decode, true)
+}
+
 // TestWaiting tells when a step is held back, and until when.
 func TestWaiting(t *testing.T) {
 	one, prompt := &chunk{id: 1, left: 1}, &chunk{id: 2, left: 4}
 	next := func(t *testing.T, s *schedule.Schedule[*chunk], shares int, round uint64) {
 		t.Helper()
-		if got, r := s.Next(); len(got) != shares || r != round {
-			t.Fatalf("%v and round %d, want %d shares and round %d", got, r, shares, round)
+		if _, got := s.Next(1); len(got) != shares {
+			t.Fatalf("%v, want %d shares", got, shares)
+		}
+		if r := s.Timer(); r != round {
+			t.Fatalf("a timer for round %d, want %d", r, round)
 		}
 	}
 	t.Run("nothing to wait with", func(t *testing.T) {
-		s := schedule.New[*chunk](4)
+		s := newSchedule(4)
 		s.Expect(7)
 		next(t, &s, 0, 0)
 	})
 	t.Run("until the last of them is back", func(t *testing.T) {
-		s := schedule.New[*chunk](4)
+		s := newSchedule(4)
 		s.Expect(7)
 		s.Expect(8)
 		s.Expect(8)
@@ -123,7 +159,7 @@ func TestWaiting(t *testing.T) {
 		next(t, &s, 1, 0)
 	})
 	t.Run("until time is over", func(t *testing.T) {
-		s := schedule.New[*chunk](4)
+		s := newSchedule(4)
 		s.Expect(7)
 		s.Add(one)
 		next(t, &s, 0, 1)
@@ -134,12 +170,13 @@ func TestWaiting(t *testing.T) {
 		next(t, &s, 1, 0)
 	})
 	t.Run("an earlier wait says nothing", func(t *testing.T) {
-		s := schedule.New[*chunk](4)
+		s := newSchedule(4)
 		s.Expect(7)
 		s.Add(one)
 		next(t, &s, 0, 1)
 		s.Unexpect(7)
 		next(t, &s, 1, 0)
+		s.Ended(1)
 		s.Expect(7)
 		s.WaitOver(1)
 		s.Add(one)
@@ -147,27 +184,65 @@ func TestWaiting(t *testing.T) {
 		s.WaitOver(1)
 		next(t, &s, 0, 0)
 	})
-	t.Run("not with a full step", func(t *testing.T) {
-		s := schedule.New[*chunk](4)
+	t.Run("not with a full step, and no prompt", func(t *testing.T) {
+		s := newSchedule(1)
+		s.Expect(7)
+		s.Add(one)
+		next(t, &s, 1, 0)
+		s.Ended(1)
+		s.Add(prompt)
+		next(t, &s, 1, 0)
+	})
+	t.Run("a prompt that has had its turn waits as long", func(t *testing.T) {
+		s := newSchedule(4)
 		s.Expect(7)
 		s.Add(prompt)
 		next(t, &s, 1, 0)
+		if n := s.Layers(1, 1); n != 0 {
+			t.Fatalf("%d layers, want none", n)
+		}
+		if r := s.Timer(); r != 1 {
+			t.Fatalf("round %d, want 1", r)
+		}
+		s.WaitOver(1)
+		if n := s.Layers(1, 1); n != 1 {
+			t.Fatalf("%d layers, want 1", n)
+		}
 	})
 }
 
 func TestNothingIsAllocated(t *testing.T) {
-	s := schedule.New[*chunk](4)
-	c := &chunk{id: 1, left: 1}
+	s := newSchedule(64)
+	c, now, id := &chunk{id: 1, left: 1}, int64(0), uint64(0)
+	p := &chunk{id: 2, left: 1 << 30}
+	s.Add(p)
+	step := func(k schedule.Kind) {
+		id++
+		got, shares := s.Next(id)
+		if len(shares) != 1 || got != k {
+			t.Fatalf("%v of kind %d", shares, got)
+		}
+		for s.Layers(id, 1) == 0 {
+			t.Fatal("it may not begin")
+		}
+		s.Begun(id, 2)
+		s.Asked(id)
+		now += 1000
+		s.Now(now)
+		s.Retired(id, 2)
+		s.Ended(id)
+		s.Add(shares[0].Request)
+		s.Remove(c)
+	}
 	turn := func() {
+		step(schedule.Prompt)
 		s.Expect(1)
 		s.Unexpect(1)
 		s.Add(c)
-		if shares, _ := s.Next(); len(shares) != 1 {
-			t.Fatal("no share")
-		}
+		step(schedule.Decode)
 	}
 	turn()
 	if n := testing.AllocsPerRun(100, turn); n != 0 {
-		t.Errorf("%v allocations a step", n)
+		t.Errorf("%v allocations a turn", n)
 	}
 }

@@ -11,10 +11,15 @@ type accounts struct {
 
 // tick notes when a message was sent.
 func (a *accounts) tick(in stages.Message) {
-	if h := in.Head(); h != nil {
-		a.now = max(a.now, h.SentNS)
-	} else if m, ok := in.(*stages.EvalChunk); ok {
+	switch m := in.(type) {
+	case *stages.EvalChunk:
 		a.now = max(a.now, m.SentNS)
+	case *stages.LingerOver:
+		a.now = max(a.now, m.SentNS)
+	default:
+		if h := in.Head(); h != nil {
+			a.now = max(a.now, h.SentNS)
+		}
 	}
 }
 

@@ -183,6 +183,7 @@ func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 // undo ends a step that has not begun. Its sequences are as before it.
 func (c *Core) undo(s *step, out *stages.Outbox) {
 	c.flight.free(s)
+	c.schedule.Ended(uint64(s.head.ID))
 	for _, r := range s.reqs {
 		r.step = nil
 		c.finish(r, r.cancel, out)

@@ -18,9 +18,12 @@ type Config struct {
 	TopK          int
 	ChunkRows     int // most rows of one step
 	RingDepth     int // most layers begun and not retired
-	StepsInFlight int // most steps in the pipeline
-	MaxPositions  int // most positions of one sequence
-	PageRows      int // positions of one key-value page
+	StepsInFlight int // most steps of one kind (schedule.Kind) in the pipeline
+	// PromptShare is the share of time that prompts get while a sequence decodes, above 0 and at
+	// most 1. At 1 decode steps go only between prompt steps.
+	PromptShare  float64
+	MaxPositions int // most positions of one sequence
+	PageRows     int // positions of one key-value page
 	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
 	// several layers begin together, and each step's end is read.
 	Resident bool
@@ -79,7 +82,10 @@ func New(cfg Config) *Core {
 		StateBytes: cfg.StateBytes, CheckpointBytes: cfg.CheckpointBytes,
 	})
 	c := &Core{
-		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), schedule: schedule.New[*request](cfg.ChunkRows), flight: flight{lanes: make([]*step, cfg.StepsInFlight)}, book: book,
+		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), flight: flight{lanes: make([]*step, cfg.StepsInFlight+1)}, book: book,
+		schedule: schedule.New[*request](schedule.Config{
+			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare,
+		}),
 		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
 		ops:      operations{under: make(map[uint64]*operation)},
@@ -93,13 +99,15 @@ func New(cfg Config) *Core {
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.accounts.tick(in)
+	c.schedule.Now(c.accounts.now)
 	if err := c.handle(in, out); err != nil {
 		return err
 	}
 	c.letIn(out)
 	c.dropGone(out)
-	c.form(out)
+	c.form()
 	c.beginLayers(out)
+	out.Linger = c.schedule.Timer()
 	c.endDrain(out)
 	return nil
 }

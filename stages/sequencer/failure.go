@@ -27,6 +27,7 @@ func (c *Core) fail(s *step, cause error, out *stages.Outbox) {
 		return
 	}
 	s.failing = cause
+	c.schedule.Failed(uint64(s.head.ID))
 	c.count.failed++
 	out.Send(stages.Dispatch, &stages.DrainStep{Step: s.head})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
 // flight is the steps in the pipeline.
@@ -18,7 +19,8 @@ type flight struct {
 type step struct {
 	head      stages.Step // Layer is left at 0
 	reqs      []*request  // [len(Batch.Segments)]
-	begun     int         // layers
+	kind      schedule.Kind
+	begun     int // layers
 	submitted int
 	retired   int
 	credits   int  // of the ring, held by layers begun and not retired
@@ -43,17 +45,21 @@ func (f *flight) empty() bool {
 // free frees a step's lane.
 func (f *flight) free(s *step) { f.lanes[s.head.Batch.Lane] = nil }
 
-// next returns the step whose next layer may begin: the layer before it is with the device.
-func (f *flight) next(layers int) *step {
+// next returns a step of a kind whose next layers may begin, and how many: the layer before is with
+// the device, and may agrees to one at least.
+func (f *flight) next(kind schedule.Kind, layers int, may func(*step) int) (*step, int) {
 	for i := range f.lanes {
 		lane := (f.turn + i) % len(f.lanes)
 		s := f.lanes[lane]
-		if s != nil && s.failing == nil && s.begun < layers && s.begun == s.submitted {
+		if s == nil || s.kind != kind || s.failing != nil || s.begun == layers || s.begun > s.submitted {
+			continue
+		}
+		if n := may(s); n > 0 {
 			f.turn = lane + 1
-			return s
+			return s, n
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // find returns the step that a message belongs to.

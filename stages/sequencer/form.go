@@ -6,24 +6,23 @@ import (
 )
 
 // form makes steps of what the schedule gives while a lane is free.
-func (c *Core) form(out *stages.Outbox) {
+func (c *Core) form() {
 	for lane, s := range c.flight.lanes {
 		if s != nil {
 			continue
 		}
-		shares, round := c.schedule.Next()
-		out.Linger = max(out.Linger, round)
+		kind, shares := c.schedule.Next(uint64(c.flight.last + 1))
 		if len(shares) == 0 {
 			return
 		}
-		c.flight.lanes[lane] = c.newStep(lane, shares)
+		c.flight.lanes[lane] = c.newStep(lane, kind, shares)
 	}
 }
 
-func (c *Core) newStep(lane int, shares []schedule.Share[*request]) *step {
+func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*request]) *step {
 	c.flight.last++
 	s := c.spare.step(len(c.flight.lanes))
-	s.head.Batch.Lane, s.head.ID = lane, c.flight.last
+	s.head.Batch.Lane, s.head.ID, s.kind = lane, c.flight.last, kind
 	for _, sh := range shares {
 		c.addRows(s, sh.Request, sh.Rows)
 	}

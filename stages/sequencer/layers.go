@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
 // beginLayers begins layers while the ring has credits, step after step in turn.
 func (c *Core) beginLayers(out *stages.Outbox) {
 	for c.flight.ring < c.cfg.RingDepth {
-		s := c.flight.next(c.cfg.Layers)
+		s, n := c.nextToBegin()
 		if s == nil {
 			return
 		}
@@ -20,15 +21,24 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 			c.count.steps++
 			c.count.rows += int64(len(head.Batch.Rows))
 		}
-		n := c.together(s)
 		if !c.cfg.Resident {
 			out.Send(stages.Router, out.Spent().BeginLayer(head, 0))
 		}
 		out.Send(stages.Dispatch, out.Spent().BeginLayer(head, n-1))
 		s.begun += n
+		c.schedule.Begun(uint64(head.ID), n)
 		s.credits++
 		c.flight.ring++
 	}
+}
+
+// nextToBegin returns a step whose next layers may begin, and how many. Steps that decode go first.
+func (c *Core) nextToBegin() (*step, int) {
+	may := func(s *step) int { return c.schedule.Layers(uint64(s.head.ID), c.together(s)) }
+	if s, n := c.flight.next(schedule.Decode, c.cfg.Layers, may); s != nil {
+		return s, n
+	}
+	return c.flight.next(schedule.Prompt, c.cfg.Layers, may)
 }
 
 // togetherRows bounds the layers that begin together, in rows: a step that is given up ends what
@@ -58,6 +68,7 @@ func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) erro
 	c.lose(s, m.Losses, out)
 	if s.submitted == c.cfg.Layers && s.failing == nil {
 		s.asked = true
+		c.schedule.Asked(uint64(s.head.ID))
 		if c.cfg.Resident || s.wants() {
 			head := s.head
 			head.Layer = c.cfg.Layers
@@ -94,6 +105,7 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 	}
 	s.spent(&m.Spell)
 	s.retired += 1 + m.More
+	c.schedule.Retired(uint64(s.head.ID), 1+m.More)
 	s.credits--
 	c.flight.ring--
 	c.commit(s, out)
@@ -161,6 +173,7 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 // end frees the step's lane.
 func (c *Core) end(s *step, out *stages.Outbox) {
 	c.flight.free(s)
+	c.schedule.Ended(uint64(s.head.ID))
 	c.bill(s)
 	if s.head.Batch.Traced {
 		out.Ended = append(out.Ended, stages.Ended{Step: s.head, Err: s.failing})

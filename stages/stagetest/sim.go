@@ -147,8 +147,11 @@ func (s *Sim) deliverLoose(i int) error {
 func (s *Sim) stamp(to stages.StageID, m stages.Message) {
 	now := int64(s.Events) * eventNS
 	if h := m.Head(); h == nil {
-		if c, ok := m.(*stages.EvalChunk); ok {
-			c.SentNS = now
+		switch m := m.(type) {
+		case *stages.EvalChunk:
+			m.SentNS = now
+		case *stages.LingerOver:
+			m.SentNS = now
 		}
 	} else if to == stages.ExpertIO || to == stages.Sequencer {
 		h.SentNS = now

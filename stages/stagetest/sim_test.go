@@ -71,9 +71,10 @@ func openPack(t *testing.T, name string) *pack {
 type tuning struct {
 	depth, slots, waveSlots, steps, chunkRows int
 	lastToken, nextGate                       bool
-	ahead, aheadRows                          int  // layers, rows
-	resize                                    bool // to random numbers of slots at random moments
-	warm                                      bool // from random counts of earlier runs
+	ahead, aheadRows                          int     // layers, rows
+	share                                     float64 // of prompts; 0 means 0.65
+	resize                                    bool    // to random numbers of slots at random moments
+	warm                                      bool    // from random counts of earlier runs
 	// all experts in memory, and the device chooses among them; slots, warm and resize are of no
 	// use
 	resident bool
@@ -166,7 +167,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps + 1, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
 		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
@@ -191,7 +192,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
-			StepsInFlight: tu.steps, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
+			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
 			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
 		}),
@@ -444,7 +445,10 @@ func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	tu := tuning{
 		depth: 1 + r.IntN(3), waveSlots: 1 + r.IntN(experts), steps: 1 + r.IntN(3), chunkRows: 1 + r.IntN(12),
 		lastToken: r.IntN(2) == 0, nextGate: r.IntN(2) == 0, ahead: 1 + r.IntN(2), aheadRows: r.IntN(12),
-		resize: r.IntN(2) == 0, warm: r.IntN(3) == 0,
+		resize: r.IntN(2) == 0, warm: r.IntN(3) == 0, share: 1 - 0.99*r.Float64(),
+	}
+	if r.IntN(4) == 0 {
+		tu.share = 1
 	}
 	tu.slots = tu.waveSlots + r.IntN(experts*layers)
 	if r.IntN(3) == 0 {

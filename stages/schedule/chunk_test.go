@@ -1,0 +1,14 @@
+package schedule_test
+
+import "fmt"
+
+// chunk is a request of the tests.
+type chunk struct {
+	id    int
+	left  int
+	alone bool
+}
+
+func (c *chunk) Left() int      { return c.left }
+func (c *chunk) Alone() bool    { return c.alone }
+func (c *chunk) String() string { return fmt.Sprintf("%d:%d", c.id, c.left) }

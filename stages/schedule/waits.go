@@ -1,0 +1,60 @@
+package schedule
+
+import "slices"
+
+// waits is the sequences that have got a token and will likely ask for the next one at once, and
+// the wait for them.
+type waits struct {
+	seqs  []uint64
+	on    bool   // a wait is under way
+	round uint64 // of it, or of the last one
+	timed uint64 // the last round that a timer was asked for
+}
+
+// begin begins a wait, unless one is under way.
+func (w *waits) begin() {
+	if !w.on {
+		w.on = true
+		w.round++
+	}
+}
+
+// Expect notes that a sequence has got a token and will likely ask for the next one at once.
+func (s *Schedule[R]) Expect(seq uint64) {
+	if !s.Expects(seq) {
+		s.waits.seqs = append(s.waits.seqs, seq)
+	}
+}
+
+// Unexpect notes that a sequence is back, or will not come.
+func (s *Schedule[R]) Unexpect(seq uint64) {
+	if i := slices.Index(s.waits.seqs, seq); i >= 0 {
+		s.waits.seqs = slices.Delete(s.waits.seqs, i, i+1)
+	}
+}
+
+// Expects reports whether a sequence is expected.
+func (s *Schedule[R]) Expects(seq uint64) bool { return slices.Contains(s.waits.seqs, seq) }
+
+// Expected returns how many sequences are expected.
+func (s *Schedule[R]) Expected() int { return len(s.waits.seqs) }
+
+// Timer returns the round of a wait that has begun and that the caller is to limit in time, by
+// calling WaitOver with it; 0 if there is none.
+func (s *Schedule[R]) Timer() uint64 {
+	w := &s.waits
+	if !w.on || w.timed == w.round {
+		return 0
+	}
+	w.timed = w.round
+	return w.round
+}
+
+// WaitOver ends a wait by time: nobody is expected any more. The end of an earlier wait says
+// nothing.
+func (s *Schedule[R]) WaitOver(round uint64) {
+	if w := &s.waits; w.on && round == w.round {
+		w.on = false
+		w.seqs = w.seqs[:0]
+	}
+}
