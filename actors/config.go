@@ -181,9 +181,9 @@ type Config struct {
 	// is free at Open. Too small costs reading again.
 	CheckpointMemory int64
 	// ParkedMemory is the most bytes of host memory for states of sequences that are parked: moved
-	// out of the memory for states (StateMemory) while nothing needs them, and brought back with
-	// the same bits. It is taken as states are parked. 0 means none: states are parked in files at
-	// once.
+	// out of the memory for states (StateMemory) because others wait for it, and brought back with
+	// the same bits when their texts go on. It is taken as states are parked. 0 means none: states
+	// are parked in files at once.
 	ParkedMemory int64
 	// StateDir is a folder for parked states that do not fit in ParkedMemory, which is made if need
 	// be. Their files are removed when they come back and when the engine is closed; those of a

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -241,5 +242,58 @@ func TestStateDirShared(t *testing.T) {
 	}
 	if e, err := actors.Open(ctx, actors.Config{Model: dir, Device: device(t, 1), StateDir: file}); err == nil || !strings.Contains(err.Error(), "StateDir") {
 		t.Errorf("a file as a folder: %v, %v", e, err)
+	}
+}
+
+// TestParkedByNeed has sixteen texts take turns in memory for four: who rests makes room for who
+// goes on, and all have the bits of texts that nobody disturbed. Without a place to park, the fifth
+// is refused.
+func TestParkedByNeed(t *testing.T) {
+	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3MoEBF16} {
+		dir := fixtures.Packed(t, name, 0)
+		dev := device(t, 2)
+		base := open(t, actors.Config{Model: dir, Device: dev})
+		info := base.Info()
+		const texts, first, parts = 16, 20, 3
+		text := func(i int) []int32 { return prompt(uint64(i), first+parts, base.Model().VocabSize) }
+		for place, cfg := range map[string]actors.Config{"memory": {ParkedMemory: 1 << 30}, "files": {StateDir: t.TempDir()}, "nowhere": {}} {
+			t.Run(name+"/"+place, func(t *testing.T) {
+				cfg.Model, cfg.Device, cfg.StateMemory = dir, dev, 4*(info.StateBytes+64*info.KVBytesPerPos)
+				e := open(t, cfg)
+				var seqs []*actors.Sequence
+				for i := range texts {
+					s := sequence(t, e)
+					seqs = append(seqs, s)
+					_, err := s.Eval(ctx, text(i)[:first])
+					var full *stages.StateMemoryError
+					if place == "nowhere" && i >= 4 {
+						if !errors.As(err, &full) {
+							t.Fatalf("text %d of 4: %v", i, err)
+						}
+						return
+					} else if err != nil {
+						t.Fatal(err)
+					}
+				}
+				var all sync.WaitGroup
+				for i, s := range seqs {
+					all.Go(func() {
+						whole := sequence(t, base)
+						eval(t, whole, text(i)[:first]...)
+						for k := first; k < first+parts; k++ {
+							got, err := s.Eval(ctx, text(i)[k:k+1])
+							if err != nil || !slices.Equal(got, eval(t, whole, text(i)[k])) {
+								t.Errorf("text %d at %d: %v, or other logits", i, k, err)
+								return
+							}
+						}
+					})
+				}
+				all.Wait()
+				if st := states(t, e); st.Returns < texts-4 || st.Parked < texts-4 {
+					t.Errorf("%+v", st)
+				}
+			})
+		}
 	}
 }

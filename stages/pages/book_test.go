@@ -196,12 +196,20 @@ func TestInstead(t *testing.T) {
 	var x pages.Text
 	b.Grow(&x, 6)
 	x.Len, x.Tokens = 6, []int32{1, 2, 3, 4, 5, 6}
+	if got := b.Gain(&x); got != 30 {
+		t.Errorf("%d bytes would be free without it, want 30", got)
+	}
 	if err := b.Room(pages.Need{Pages: 3}); err == nil {
 		t.Error("three pages beside three fit into four")
 	}
 	if err := b.Room(pages.Need{Pages: 4, Instead: x.Pages}); err != nil {
 		t.Errorf("four pages instead of three: %v", err)
 	}
+	fork := pages.Text{}
+	if b.Place(&fork, x, 3); b.Gain(&x) != 10 || b.Gain(&fork) != 0 {
+		t.Errorf("%d and %d bytes would be free without one of two that share, want 10 and 0", b.Gain(&x), b.Gain(&fork))
+	}
+	b.Place(&fork, pages.Text{}, 0)
 	s := b.Keep(x, 0) // in the way of what takes the pages' place, as long as it is remembered
 	if err := b.Room(pages.Need{Pages: 4, Instead: x.Pages}); err != nil || !s.Gone() {
 		t.Errorf("with the pages remembered: %v, gone %v", err, s.Gone())

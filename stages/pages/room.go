@@ -95,6 +95,17 @@ func (b *Book) Settle() {
 	}
 }
 
+// Gain returns how many bytes of StateBytes would be free without a text and its recurrent state.
+func (b *Book) Gain(t *Text) int64 {
+	pages := 0
+	for _, id := range t.Pages {
+		if b.ledger.pages[id] == (holders{live: 1}) {
+			pages++
+		}
+	}
+	return b.stateBytes(pages, 1)
+}
+
 // keptBytes returns what all that is kept takes.
 func (b *Book) keptBytes() int64 { return b.keptBytesOf(b.recurrent, b.ledger.only) }
 

@@ -55,11 +55,11 @@ func (c *Core) obtain(a *ask, out *stages.Outbox) {
 	case err == nil:
 		a.release()
 		a.take(out)
-	case a.atOnce || !fits || !c.hope():
+	case !a.atOnce && fits && (c.makeRoom(a, err, out) || c.hope()):
+		c.wait(a, out)
+	default:
 		a.release()
 		a.refuse(err, out)
-	default:
-		c.wait(a, out)
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *Core) letIn(out *stages.Outbox) {
 			c.admitted(head.For, out)
 		case !errors.As(err, new(*stages.StateMemoryError)):
 			c.settle(head.For, err, out)
-		case c.hope():
+		case c.makeRoom(head.For, err, out) || c.hope():
 			return
 		default:
 			c.stuck(head.For, err, out)
@@ -177,9 +177,10 @@ func (c *Core) hope() bool {
 // give memory back. A text that goes on where it has memory frees the memory in the end, so that is
 // tried first, out of order. If several wait in the middle of their texts, each for the others, or
 // one of a lower class does, the youngest of the lowest class has to give up what it has: it has
-// grown beyond what it declared. Otherwise who is next is told that waiting does not help.
+// grown beyond what it declared. Where states can be parked, one of them is parked instead.
+// Otherwise who is next is told that waiting does not help.
 func (c *Core) stuck(head *ask, err error, out *stages.Outbox) {
-	var fits, victim *ask
+	var fits, victim, parks *ask // parks: whose state may be parked for the head
 	inside := 0
 	c.asks.queue.All(func(e *admission.Ask[*ask]) bool {
 		a := e.For
@@ -190,6 +191,9 @@ func (c *Core) stuck(head *ask, err error, out *stages.Outbox) {
 		if victim == nil || a.class() < victim.class() || a.class() == victim.class() && a.seq.id > victim.seq.id {
 			victim = a
 		}
+		if a != head && c.parkable(a.seq) && (parks == nil || a.class() < parks.class() || a.class() == parks.class() && a.seq.id > parks.seq.id) {
+			parks = a
+		}
 		if c.roomFor(a) == nil {
 			fits = a
 		}
@@ -198,6 +202,8 @@ func (c *Core) stuck(head *ask, err error, out *stages.Outbox) {
 	switch {
 	case fits != nil:
 		c.admitted(fits, out)
+	case parks != nil:
+		c.preempt(parks, out)
 	case inside > 1 || inside == 1 && victim.class() < head.class():
 		err := c.roomFor(victim)
 		c.unqueue(victim, out)

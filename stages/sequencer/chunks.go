@@ -204,6 +204,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	}
 	account := c.account(r, err == nil)
 	c.accounts.close(s, &account)
+	c.asks.stirred = c.asks.stirred || c.cfg.Parks && c.asks.queue.Len() > 0 // its state may be parked
 	if !r.told {
 		c.tell(r, err, out)
 	}

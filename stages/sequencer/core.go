@@ -39,6 +39,8 @@ type Config struct {
 	// Checkpoints is the most of one sequence, as long as nobody says otherwise. Its newest and
 	// that at position 0 count, but are kept in any case.
 	Checkpoints int
+	// Parks means that the shell has a parking store with room for states.
+	Parks bool
 	// CheckpointBytes is the most for all that is kept: recurrent states, and pages that nobody
 	// else holds.
 	CheckpointBytes int64

@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,9 @@ type away struct {
 	state  *pages.State  // that is written, or filled
 	lost   error         // why it is not a state any more, or nil
 	caller stages.Caller // of ParkSequence
+	// who needs the state waits until it is parked: it has to make room for others
+	forced bool
+	until  int // that the text was declared to reach, or 0
 }
 
 // whereabouts says where a state is.
@@ -72,17 +76,21 @@ func (c *Core) parkSequence(m *stages.ParkSequence, out *stages.Outbox) {
 // device's memory of it is free when the store has all of it.
 func (c *Core) park(s *sequence, caller stages.Caller, out *stages.Outbox) {
 	c.schedule.Unexpect(uint64(s.id))
+	until := 0
+	if s.grant.declared {
+		until = s.grant.until
+	}
 	c.endGrant(s)
 	s.grant.holds, s.grant.declared = false, false // the state is counted itself from now on
 	c.parking.last++
-	a := &away{id: c.parking.last, seq: s, state: c.book.Detach(&s.Text), caller: caller}
+	a := &away{until: until, id: c.parking.last, seq: s, state: c.book.Detach(&s.Text), caller: caller}
 	s.away, c.parking.away[a.id] = a, a
 	c.copyState(&operation{away: a}, stages.CopyState{From: s.id.State(), To: a.state.ID, Take: true, Expose: true, Pages: a.state.Pages}, out)
 }
 
 // awayCopied goes on when dispatch has done its part.
 func (c *Core) awayCopied(a *away, m *stages.StateCopied, out *stages.Outbox) error {
-	wanted := len(a.seq.waits) > 0 || a.seq.closing != nil
+	wanted := len(a.seq.waits) > 0 && !a.forced || a.seq.closing != nil
 	switch {
 	case a.at == arriving:
 		return c.arrived(a, m.Err, out)
@@ -109,11 +117,14 @@ func (c *Core) stateParked(m *stages.StateParked, out *stages.Outbox) error {
 	if a == nil || a.at != written {
 		return fmt.Errorf("sequencer: parked state %d was not being written", m.ID)
 	}
-	if m.Err == nil && len(a.seq.waits) > 0 {
+	if m.Err == nil && len(a.seq.waits) > 0 && !a.forced {
 		c.forgetParked(a, out)
 		m.Err = stages.ErrBusy
 	}
 	if m.Err != nil {
+		if !errors.Is(m.Err, stages.ErrBusy) {
+			a.seq.stays = a.seq.Len
+		}
 		c.left(a, m.Err, out)
 		return nil
 	}
@@ -123,6 +134,9 @@ func (c *Core) stateParked(m *stages.StateParked, out *stages.Outbox) error {
 	c.answer(a.caller, &stages.SequenceDone{Seq: a.seq.id, Kind: stages.Parked, Pos: a.seq.Len}, out)
 	a.caller = nil
 	c.closeAway(a, out)
+	if len(a.seq.waits) > 0 {
+		c.bringBack(a, a.seq.waits[0], out)
+	}
 	return nil
 }
 
@@ -222,7 +236,7 @@ func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
 	n, until := c.book.Count(s.Len), 0
 	chunk, _ := m.(*stages.EvalChunk)
 	if chunk != nil {
-		until = min(max(chunk.Until, s.Len+len(chunk.Tokens)), c.cfg.MaxPositions)
+		until = min(max(chunk.Until, a.until, s.Len+len(chunk.Tokens)), c.cfg.MaxPositions)
 	}
 	need := pages.Need{Pages: max(n, c.book.Count(until)), States: 1}
 	c.obtain(&ask{
@@ -232,7 +246,7 @@ func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
 			a.at, a.state = coming, c.book.Draft(s.Len)
 			if until > s.Len {
 				s.grant.share.Begin(until - s.Len)
-				s.grant.until = until
+				s.grant.until, s.grant.declared = until, a.until > 0
 				c.promise(s, need.Pages-n)
 			}
 			c.copyState(&operation{away: a}, stages.CopyState{To: a.state.ID, Expose: true, Pages: a.state.Pages}, out)

@@ -29,6 +29,7 @@ type sequence struct {
 	closing     *stages.CloseSequence // wants to be closed once req or op has ended
 	away        *away                 // its state is not in memory, or nil
 	waits       []stages.Message      // for that state, in order of arrival
+	stays       int                   // the length at which its state was not parked for lack of room, or 0
 }
 
 // openSequence makes a sequence. An empty one has no memory before its first chunk; one that is

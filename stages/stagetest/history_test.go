@@ -516,6 +516,7 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 	if x.r.IntN(2) == 0 {
 		tu.pages = 10
 	}
+	tu.parks = x.r.IntN(2) == 0
 	tu.sequences, tu.waiting = max(x.r.IntN(8)-4, 0), 1+x.r.IntN(2)
 	fail := func(e error) error {
 		often := 100

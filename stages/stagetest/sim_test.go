@@ -80,8 +80,9 @@ type tuning struct {
 	resident bool
 	// recurrent states that the budget of checkpoints holds
 	kept   int
-	pages  int // key-value pages for which there is memory; 0 means 64
-	states int // recurrent states for which there is memory besides; 0 means 16
+	parks  bool // states are parked to make room
+	pages  int  // key-value pages for which there is memory; 0 means 64
+	states int  // recurrent states for which there is memory besides; 0 means 16
 	host   hostTuning
 	// most that have memory at once, 0 means any number; most requests that wait for some, 0 means
 	// 100
@@ -194,7 +195,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
-			CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
+			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}},
