@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
@@ -45,12 +44,6 @@ const (
 
 // moving reports whether a sequence's state is on its way to the parking store, or back.
 func (s *sequence) moving() bool { return s.away != nil && s.away.at != parked }
-
-// awaited reports whether something that its caller has asked for waits for a sequence's state.
-// Forks are asked for by others.
-func (s *sequence) awaited() bool {
-	return slices.ContainsFunc(s.waits, func(m stages.Message) bool { _, fork := m.(*stages.OpenSequence); return !fork })
-}
 
 func (c *Core) parkSequence(m *stages.ParkSequence, out *stages.Outbox) {
 	s, err := c.healthy(m.Seq)
@@ -182,53 +175,6 @@ func (c *Core) present(s *sequence) {
 	s.away = nil
 }
 
-// deferred reports whether a message has to wait for the state of a sequence that is parked, which
-// is then brought back.
-func (c *Core) deferred(in stages.Message, out *stages.Outbox) bool {
-	if len(c.parking.away) == 0 {
-		return false
-	}
-	id, replaces := needsState(in)
-	s := c.seqs[id]
-	if s == nil || s.away == nil || s.closing != nil || s.busy() || replaces && !s.moving() {
-		return false
-	}
-	s.waits = append(s.waits, in)
-	switch {
-	case c.draining:
-		c.giveUpWaiting(s, stages.ErrClosed, out)
-	case !s.moving():
-		c.bringBack(s.away, in, out)
-	}
-	return true
-}
-
-// needsState returns the sequence whose state a message needs, 0 for none; replaces says that the
-// message only wants another state in its place.
-func needsState(in stages.Message) (id stages.SeqID, replaces bool) {
-	switch m := in.(type) {
-	case *stages.EvalChunk:
-		return m.Seq, false
-	case *stages.OpenSequence:
-		return m.From, false
-	case *stages.TruncateSequence:
-		return m.Seq, false
-	case *stages.KeepCheckpoint:
-		return m.Seq, false
-	case *stages.ResumeSequence:
-		return m.Seq, false
-	case *stages.FreezeSequence:
-		return m.Seq, false
-	case *stages.ResetSequence:
-		return m.Seq, true
-	case *stages.RestoreCheckpoint:
-		return m.Seq, true
-	case *stages.DraftState:
-		return m.Seq, true
-	}
-	return 0, false
-}
-
 // bringBack asks for the memory of a parked state for which m waits, and for all that m's text is
 // declared to reach, and has the state brought back when it has got it.
 func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
@@ -255,18 +201,6 @@ func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
 	}, out)
 }
 
-// nobodyWaits ends the wait for memory, and the right to more, of a sequence if nothing waits for
-// its state any more.
-func (c *Core) nobodyWaits(s *sequence, out *stages.Outbox) {
-	if len(s.waits) > 0 || s.away == nil {
-		return
-	}
-	if s.ask != nil {
-		c.unqueue(s.ask, out)
-	}
-	c.endGrant(s)
-}
-
 // stateReturned ends the reading of a state. One that cannot be read is lost: its sequence is
 // poisoned.
 func (c *Core) stateReturned(m *stages.StateReturned, out *stages.Outbox) error {
@@ -282,59 +216,6 @@ func (c *Core) stateReturned(m *stages.StateReturned, out *stages.Outbox) error 
 	}
 	c.arrive(a, out)
 	return nil
-}
-
-// giveUpWaiting answers what waits for a sequence's state.
-func (c *Core) giveUpWaiting(s *sequence, err error, out *stages.Outbox) {
-	waits := s.waits
-	s.waits = nil
-	for _, m := range waits {
-		c.deny(m, err, out)
-	}
-	c.nobodyWaits(s, out)
-}
-
-// callerOf returns who has sent a message that needs a sequence's state.
-func callerOf(in stages.Message) stages.Caller {
-	switch m := in.(type) {
-	case *stages.EvalChunk:
-		return m.Caller
-	case *stages.OpenSequence:
-		return m.Caller
-	case *stages.TruncateSequence:
-		return m.Caller
-	case *stages.KeepCheckpoint:
-		return m.Caller
-	case *stages.ResumeSequence:
-		return m.Caller
-	case *stages.FreezeSequence:
-		return m.Caller
-	}
-	return nil
-}
-
-// deny answers a message that needs a sequence's state. Nothing was changed.
-func (c *Core) deny(in stages.Message, err error, out *stages.Outbox) {
-	switch m := in.(type) {
-	case *stages.EvalChunk:
-		out.Answer(m.Caller, &stages.ChunkEvaluated{Seq: m.Seq, Pos: c.seqs[m.Seq].Len, Err: err})
-	case *stages.OpenSequence:
-		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
-	case *stages.TruncateSequence:
-		c.refuse(m.Caller, m.Seq, stages.Truncated, err, out)
-	case *stages.KeepCheckpoint:
-		c.refuse(m.Caller, m.Seq, stages.Checkpointed, err, out)
-	case *stages.ResumeSequence:
-		c.refuse(m.Caller, m.Seq, stages.Resumed, err, out)
-	case *stages.ResetSequence:
-		c.refuse(m.Caller, m.Seq, stages.WasReset, err, out)
-	case *stages.RestoreCheckpoint:
-		c.refuse(m.Caller, m.Seq, stages.Restored, err, out)
-	case *stages.FreezeSequence:
-		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
-	case *stages.DraftState:
-		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
-	}
 }
 
 // standIn gives up a parked state because its sequence gets another one, or none.

@@ -95,8 +95,15 @@ func newCrowd(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 	if x.r.IntN(4) == 0 { // the number of sequences is what is short
 		tu.states, tu.pages, tu.sequences = 100, 100*longest, 8
 	}
+	tu.parks = x.r.IntN(2) == 0
 	f := faults{sequencer: func(c stages.Core) stages.Core { return &watched{c.(*sequencer.Core), x} }}
 	if rough {
+		f.park = func(p stages.Park) error { // a state that is not parked stays
+			if p.Do == stages.ParkWrite && x.r.IntN(4) == 0 {
+				return errStore
+			}
+			return nil
+		}
 		x.gone, x.hangs = x.r.IntN(40), x.r.IntN(3)
 		f.late = func(stages.Read) error {
 			if x.hung {
@@ -145,7 +152,10 @@ func (x *crowd) live() error {
 		return fmt.Errorf("everything is closed, but %d pages are in use, %+v, and dispatch has %d states", st.PagesUsed, st.Admission, x.dispatch.States())
 	case st.Admission.WaitingMost < 80:
 		return fmt.Errorf("at most %d waited: the test shows nothing", st.Admission.WaitingMost)
+	case len(x.parked) > 0:
+		return fmt.Errorf("everything is closed, but %d states are parked", len(x.parked))
 	}
+	x.counts["parked"] += int(st.States.Parkings)
 	return x.AtRest()
 }
 
