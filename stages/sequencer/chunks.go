@@ -14,18 +14,14 @@ type request struct {
 	pos  int // of the first token
 	done int // tokens evaluated and kept
 	// of a page that others share, until a step has made it; From equals To if there is none
-	copy    stages.PageCopy
-	border  int   // position from which on the text is remembered next
-	step    *step // that evaluates some of the tokens now, or nil
-	cancel  error // why it should end, or nil
-	lost    error // why its step goes on without it, or nil
-	told    bool  // it was answered before its step ended; the step's results are not kept
-	alone   bool  // a step with others has failed, so it gets one of its own
-	logits  []float32
-	largest stages.Largest
-	hidden  []float32 // [layers+1, tokens, hidden]
-	picks   []int32   // [layers, tokens, TopK]
-	weights []float32
+	copy   stages.PageCopy
+	border int   // position from which on the text is remembered next
+	step   *step // that evaluates some of the tokens now, or nil
+	cancel error // why it should end, or nil
+	lost   error // why its step goes on without it, or nil
+	told   bool  // it was answered before its step ended; the step's results are not kept
+	alone  bool  // a step with others has failed, so it gets one of its own
+	results
 	account stages.Account
 }
 

@@ -6,6 +6,15 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
+// results is what a request's steps have brought so far of what its caller wants.
+type results struct {
+	logits  []float32
+	largest stages.Largest
+	hidden  []float32 // [layers+1, tokens, hidden]
+	picks   []int32   // [layers, tokens, TopK]
+	weights []float32
+}
+
 // checkResults compares the lengths of what came with what was asked for.
 func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 	b := s.head.Batch
