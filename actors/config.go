@@ -169,7 +169,8 @@ type Config struct {
 	MaxSequences int
 	// MaxWaiting is the most requests that wait for memory, besides those of texts that have some
 	// and need more. Further ones fail with a *stages.QueueFullError, those of the lowest class and
-	// of the key with most waiting first. 0 means 1024; negative means that none waits.
+	// of the key with most waiting first. 0 means 1024. With a negative number none waits: what
+	// does not fit fails with a *stages.StateMemoryError at once.
 	MaxWaiting int
 	// Checkpoints is how many checkpoints a sequence keeps, unless Sequence.SetMaxCheckpoints says
 	// otherwise. The newest and that at position 0 count, but are kept in any case. 0 means 4;

@@ -137,9 +137,6 @@ type QueueFullError struct {
 }
 
 func (e *QueueFullError) Error() string {
-	if e.Waiting == 0 {
-		return "there is no memory for it now, and nothing may wait for it; raise Config.StateMemory or Config.MaxWaiting"
-	}
 	return fmt.Sprintf("%d requests already wait for memory; try again in %v, or raise Config.MaxWaiting or Config.StateMemory",
 		e.Waiting, e.RetryAfter.Round(time.Millisecond))
 }

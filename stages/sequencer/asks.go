@@ -43,7 +43,8 @@ func newAsks(most int) asks {
 func (c *Core) obtain(a *ask, out *stages.Outbox) {
 	a.hold()
 	fits := c.book.Fits(a.pages, a.states)
-	if fits && !a.atOnce && c.asks.queue.Len() > 0 {
+	atOnce := a.atOnce || c.cfg.MaxWaiting == 0 && !a.seq.grant.holds
+	if fits && !atOnce && c.asks.queue.Len() > 0 {
 		c.wait(a, out)
 		return
 	}
@@ -55,7 +56,7 @@ func (c *Core) obtain(a *ask, out *stages.Outbox) {
 	case err == nil:
 		a.release()
 		a.take(out)
-	case !a.atOnce && fits && (c.makeRoom(a, err, out) || c.hope()):
+	case !atOnce && fits && (c.makeRoom(a, err, out) || c.hope()):
 		c.wait(a, out)
 	default:
 		a.release()

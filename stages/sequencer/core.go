@@ -48,6 +48,7 @@ type Config struct {
 	// bound.
 	MaxSequences int
 	// MaxWaiting is the most requests that wait for memory, besides those of texts that have some.
+	// With 0 they are told at once that there is none.
 	MaxWaiting int
 }
 
