@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
-// Config sizes the stage. All fields are required.
+// Config sizes the stage. It is flat because each field is a number of its own, from the model, the
+// device or actors.Config. Most are required.
 type Config struct {
 	Layers        int // of the model
 	MoELayers     int // of those, with routed experts

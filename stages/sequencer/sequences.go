@@ -19,17 +19,27 @@ type sequence struct {
 	poison      error                 // why it is unusable, or nil
 	checkpoints int                   // most that it keeps, those that are protected included
 	req         *request
-	account     stages.Account        // of all its requests that are over
-	remembers   bool                  // its caller has given texts to be remembered
-	op          *operation            // that dispatch is at, or nil
-	draft       *exchanged            // that is to be filled and to take its state's place, or nil
-	grant       grant                 // its memory
-	ask         *ask                  // that waits for memory, or nil
-	copies      int                   // asks that wait for memory for a copy of it
-	closing     *stages.CloseSequence // wants to be closed once req or op has ended
-	away        *away                 // its state is not in memory, or nil
-	waits       []stages.Message      // for that state, in order of arrival
-	stays       int                   // the length at which its state was not parked for lack of room, or 0
+	account     stages.Account // of all its requests that are over
+	remembers   bool           // its caller has given texts to be remembered
+	op          *operation     // that dispatch is at, or nil
+	draft       *exchanged     // that is to be filled and to take its state's place, or nil
+	claim
+	closing *stages.CloseSequence // wants to be closed once req or op has ended
+	absence
+}
+
+// claim is a sequence's part in the memory for states.
+type claim struct {
+	grant  grant // its memory
+	ask    *ask  // that waits for memory, or nil
+	copies int   // asks that wait for memory for a copy of it
+}
+
+// absence is what there is to know of a sequence whose state may be parked.
+type absence struct {
+	away  *away            // its state is not in memory, or nil
+	waits []stages.Message // for that state, in order of arrival
+	stays int              // the length at which its state was not parked for lack of room, or 0
 }
 
 // openSequence makes a sequence. An empty one has no memory before its first chunk; one that is
