@@ -72,7 +72,7 @@ func (c *searched) change() {
 	s := c.some()
 	if s == nil || len(c.seqs) < 5 && c.rng.IntN(4) == 0 {
 		c.lastSeq-- // so that names are not in the order of opening
-		s = &sequence{id: c.lastSeq, grant: grant{share: c.asks.queue.Join(0, "")}}
+		s = &sequence{id: c.lastSeq, claim: claim{grant: grant{share: c.asks.queue.Join(0, "")}}}
 		c.seqs[s.id] = s
 		c.search.add(s)
 		return
