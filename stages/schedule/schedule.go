@@ -16,9 +16,9 @@ type Kind uint8
 
 // The kinds.
 const (
-	Decode Kind = iota // single rows, whose sequences wait for their next token
-	Prompt             // pieces of longer chunks
-	kinds  = iota
+	Decode Kind   = iota // single rows, whose sequences wait for their next token
+	Prompt               // pieces of longer chunks
+	Kinds  = iota        // how many there are
 )
 
 // Share is the next rows of a request that a step takes.
@@ -41,7 +41,7 @@ type Config struct {
 // and whose turn it is.
 type Schedule[R Request] struct {
 	cfg    Config
-	ready  [kinds][]R // in order of arrival
+	ready  [Kinds][]R // in order of arrival
 	waits  waits
 	pace   pace
 	shares []Share[R] // memory for the next answer of Next

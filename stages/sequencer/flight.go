@@ -10,7 +10,8 @@ import (
 // flight is the steps in the pipeline.
 type flight struct {
 	lanes []*step // nil is free
-	turn  int     // the lane whose next layer is considered first
+	// the lane whose next layer is considered first, of steps of each kind: these take turns
+	turns [schedule.Kinds]int
 	last  stages.StepID
 	ring  int // layers begun and not retired
 }
@@ -49,13 +50,13 @@ func (f *flight) free(s *step) { f.lanes[s.head.Batch.Lane] = nil }
 // the device, and may agrees to one at least.
 func (f *flight) next(kind schedule.Kind, layers int, may func(*step) int) (*step, int) {
 	for i := range f.lanes {
-		lane := (f.turn + i) % len(f.lanes)
+		lane := (f.turns[kind] + i) % len(f.lanes)
 		s := f.lanes[lane]
 		if s == nil || s.kind != kind || s.failing != nil || s.begun == layers || s.begun > s.submitted {
 			continue
 		}
 		if n := may(s); n > 0 {
-			f.turn = lane + 1
+			f.turns[kind] = lane + 1
 			return s, n
 		}
 	}
