@@ -41,16 +41,6 @@ func (c *curve) add(rows int, ns int64) {
 // at returns the mean, moved along a line through the origin by the little that rows may differ.
 func (x *cell) at(rows int) float64 { return x.ns * float64(rows) / x.rows }
 
-// known reports whether anything was measured.
-func (c *curve) known() bool {
-	for i := range c.cells {
-		if c.cells[i].rows > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // at returns what rows are expected to take, and how far off that is on average; 0 if nothing is
 // known. one is what a single row takes if nothing says better, 0 if that is not known either.
 func (c *curve) at(rows int, one float64) (ns, off float64) {
