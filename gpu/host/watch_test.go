@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 	q.(gpu.Watched).Watch(func(working bool) {
 		note(map[bool]string{true: "begin", false: "end"}[working])
 	})
-	done := make(chan error)
+	done := make(chan error, 1) // OnDone may call back at once
 	var want []string
 	for range 3 {
 		var c gpu.Commands
