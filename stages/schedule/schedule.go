@@ -53,7 +53,7 @@ func New[R Request](cfg Config) Schedule[R] {
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
-	return Schedule[R]{cfg: cfg, pace: p}
+	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}}
 }
 
 // kindOf returns the kind of step that a request needs next.
@@ -195,5 +195,6 @@ func (s *Schedule[R]) takePrompts() []Share[R] {
 
 // anyDecodes reports whether somebody decodes, or has lately.
 func (s *Schedule[R]) anyDecodes() bool {
-	return len(s.ready[Decode]) > 0 || len(s.waits.seqs) > 0 || s.pace.count(Decode) > 0 || s.pace.recent()
+	return len(s.ready[Decode]) > 0 || len(s.waits.seqs) > 0 || s.pace.count(Decode) > 0 ||
+		len(s.waits.away) > 0 && s.pace.recent()
 }

@@ -9,6 +9,8 @@ type waits struct {
 	on    bool   // a wait is under way
 	round uint64 // of it, or of the last one
 	timed uint64 // the last round that a timer was asked for
+	// the sequences that have decoded and have not been back since, nor gone
+	away map[uint64]struct{}
 }
 
 // begin begins a wait, unless one is under way.
@@ -21,6 +23,7 @@ func (w *waits) begin() {
 
 // Expect notes that a sequence has got a token and will likely ask for the next one at once.
 func (s *Schedule[R]) Expect(seq uint64) {
+	s.waits.away[seq] = struct{}{}
 	if !s.Expects(seq) {
 		s.waits.seqs = append(s.waits.seqs, seq)
 	}
@@ -28,6 +31,7 @@ func (s *Schedule[R]) Expect(seq uint64) {
 
 // Unexpect notes that a sequence is back, or will not come.
 func (s *Schedule[R]) Unexpect(seq uint64) {
+	delete(s.waits.away, seq)
 	if i := slices.Index(s.waits.seqs, seq); i >= 0 {
 		s.waits.seqs = slices.Delete(s.waits.seqs, i, i+1)
 	}
