@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/moeflux/moeflux-actor/internal/demo"
 )
 
 // TestDocsCommandLines parses every command line of this program that the documentation shows.
@@ -75,7 +72,7 @@ func docFiles(t *testing.T) []string {
 }
 
 // codeLines returns the lines of a file's code blocks by line number, joined where they end with a
-// backslash.
+// backslash. Blocks of Go are left out.
 func codeLines(t *testing.T, file string) map[int]string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -83,13 +80,13 @@ func codeLines(t *testing.T, file string) map[int]string {
 		t.Fatal(err)
 	}
 	all := make(map[int]string)
-	fenced, joined, from := false, "", 0
+	fenced, inGo, joined, from := false, false, "", 0
 	for i, line := range strings.Split(string(raw), "\n") {
 		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
+			fenced, inGo = !fenced, line == "```go"
 			continue
 		}
-		if !fenced && !strings.HasPrefix(line, "    ") {
+		if inGo || !fenced && !strings.HasPrefix(line, "    ") {
 			continue
 		}
 		if joined == "" {
@@ -215,43 +212,6 @@ func TestShellWords(t *testing.T) {
 		got := programCalls(c.line)
 		if len(got) != 1 || !slices.Equal(got[0], c.want) {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
-		}
-	}
-}
-
-// TestDocsPrograms builds and runs the complete programs of docs/embed.md.
-func TestDocsPrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds two programs")
-	}
-	model, err := demo.Dir(t.Context(), sharedCache, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile("../../docs/embed.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(raw, -1)
-	for i, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{model, "if err != nil {\n"}, "return nil, err\n"},
-		{[]string{model}, "4 positions loaded\n"},
-	} {
-		if i >= len(programs) {
-			t.Fatalf("docs/embed.md has %d complete programs, want at least %d", len(programs), i+1)
-		}
-		source := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(source, programs[i][1], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", source}, c.args...)...)
-		cmd.Dir = "../.." // the module whose packages it imports
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.HasPrefix(strings.TrimLeft(string(out), "\t"), c.want) {
-			t.Errorf("program %d: error %v, output %q, want it to begin with %q", i+1, err, out, c.want)
 		}
 	}
 }

@@ -51,7 +51,9 @@ func (c *checker) addf(format string, args ...any) {
 func (c *checker) check(pkg string, imp Import) {
 	at := fmt.Sprintf("%s:%d: %s imports %s", imp.File, imp.Line, pkg, imp.Path)
 	if to, ours := strings.CutPrefix(imp.Path+"/", c.tree.Module+"/"); ours {
-		to = strings.TrimSuffix(to, "/")
+		if to = strings.TrimSuffix(to, "/"); to == "" {
+			to = c.tree.Root
+		}
 		addAll(c.imports, pkg, []string{to})
 		switch {
 		case c.rules.never[pkg][to]:

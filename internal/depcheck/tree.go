@@ -15,10 +15,12 @@ import (
 // Tree is the packages and folders of a module.
 type Tree struct {
 	Module string // the module's path
-	// by path relative to the module, "." for its root; all with a .go file that is no test
+	// by path relative to the module; all with a .go file that is no test. That at the module's
+	// root goes by its own name, Root.
 	Packages map[string][]Import
 	// at the top; hidden ones and those that .gitignore names are left out
 	Folders []string
+	Root    string // "" for none
 }
 
 // Import is one import in one file that is not a test.
@@ -120,6 +122,10 @@ func (t *Tree) file(fsys fs.FS, name string) error {
 		}
 	}
 	pkg := path.Dir(name)
+	if pkg == "." {
+		pkg = f.Name.Name
+		t.Root = pkg
+	}
 	imports := t.Packages[pkg]
 	if imports == nil {
 		imports = []Import{}

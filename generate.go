@@ -1,0 +1,379 @@
+package moeflux
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/tokenizer"
+)
+
+// Generate continues the text of a request.
+func (m *Model) Generate(ctx context.Context, r Request) Events {
+	return m.events(ctx, r, sessionText)
+}
+
+// events runs a request for whoever ranges over its events.
+func (m *Model) events(ctx context.Context, r Request, kind sessionKind) Events {
+	return func(yield func(Event, error) bool) {
+		g := &generation{m: m, ctx: ctx, r: &r, kind: kind, yield: yield}
+		if err := g.serve(); err != nil && !errors.Is(err, errLeft) {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// errLeft unwinds a request whose consumer has left the loop.
+var errLeft = errors.New("the consumer has left")
+
+// generation is one request under way.
+type generation struct {
+	m     *Model
+	ctx   context.Context
+	r     *Request
+	kind  sessionKind
+	yield func(Event, error) bool
+	left  bool // the consumer is gone: yield must not be called again
+
+	seq      *actors.Sequence
+	before   int // positions that the sequence had
+	sampling sample.Options
+	ends     []int32 // tokens that end the text beside the model's own
+	prompt   Prompt
+	reused   int  // tokens of it that the sequence holds already
+	resume   bool // take what the engine knows of the prompt, and remember it
+	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It
+	// reports whether it has.
+	prime func(ctx context.Context, ids []int32) (bool, error)
+
+	stream *tokenizer.Stream
+	stop   *tokenizer.StopStream
+	answer answer
+	newIDs []int32
+	reason StopReason
+}
+
+// serve does everything that a request asks for.
+func (g *generation) serve() error {
+	if err := g.r.check(); err != nil {
+		return err
+	}
+	if g.m.text == nil {
+		return errTokensOnly
+	}
+	var err error
+	if g.sampling, err = g.m.sampling(g.r.Sampling); err != nil {
+		return err
+	}
+	if err := g.sampling.Validate(); err != nil {
+		return &RequestError{Field: "Sampling", Err: err}
+	}
+	s, release, err := g.session()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := g.prepare(s); err != nil {
+		return err
+	}
+	before := s.account
+	if err := g.run(); err != nil && !errors.Is(err, errLeft) {
+		return err
+	}
+	if g.reason == "" {
+		g.reason = StopInterrupted // the consumer has left
+	}
+	s.add(g)
+	if g.left {
+		return errLeft
+	}
+	d, err := g.seq.Describe(g.ctx)
+	if err != nil {
+		return err
+	}
+	s.account = d.Account
+	return g.emit(Event{End: g.end(d.Account.Since(before))})
+}
+
+// session returns the request's session, or one for this request alone.
+func (g *generation) session() (s *Session, release func(), err error) {
+	s = g.r.Session
+	if s == nil {
+		s = new(Session)
+		release = func() { _ = s.Close() }
+	} else {
+		if !s.busy.TryLock() {
+			return nil, nil, ErrBusy
+		}
+		release = s.busy.Unlock
+		g.prime = s.prime
+	}
+	g.resume = g.r.Session != nil || !g.r.NoReuse
+	if g.seq, err = s.sequence(g.ctx, g.m, g.r); err != nil {
+		release()
+		return nil, nil, err
+	}
+	g.before = g.seq.Len()
+	return s, release, nil
+}
+
+// prepare makes the prompt.
+func (g *generation) prepare(s *Session) error {
+	if err := s.may(g.kind); err != nil {
+		return err
+	}
+	if g.kind == sessionChat {
+		return g.converse(s)
+	}
+	return g.continueText(s)
+}
+
+// continueText makes a prompt of a session's text and the request's.
+func (g *generation) continueText(s *Session) error {
+	ids, err := g.m.text.Encode(g.r.Prompt, len(s.text) == 0 && !s.opaque)
+	if err != nil {
+		return err
+	}
+	if s.opaque { // nobody knows the text before
+		g.resume = false
+	}
+	g.prompt = Prompt{Text: g.r.Prompt, IDs: slices.Concat(s.text, ids)}
+	if len(g.prompt.IDs) == 0 || !s.opaque && len(g.prompt.IDs) == g.seq.Len() {
+		return ErrEmptyPrompt
+	}
+	return nil
+}
+
+// run generates until the text ends for any reason, which it notes.
+func (g *generation) run() error {
+	g.stream, g.stop = g.m.text.NewStream(true), tokenizer.NewStopStream(g.r.Stop...)
+	if err := g.emit(Event{Prompt: &g.prompt}); err != nil {
+		return err
+	}
+	err := g.tokens()
+	if ferr := g.flush(); err == nil { // what came is given even after an error
+		err = ferr
+	}
+	return err
+}
+
+// tokens reads the prompt and gives the new tokens.
+func (g *generation) tokens() error {
+	rest, err := g.read()
+	if err != nil {
+		return err
+	}
+	if rest == nil {
+		g.reason = StopInterrupted
+		return nil
+	}
+	var reason StopReason
+	o := actors.GenerateOptions{
+		MaxTokens: g.r.MaxTokens, Sampling: g.sampling, StopReason: &reason,
+		FirstToken: func() { err = g.emit(Event{Read: &Read{Reused: g.reused}}) },
+	}
+	if g.resume {
+		o.Resume, rest = true, g.prompt.IDs // the sequence has all but the rest by now
+	} else {
+		o.Earlier = g.prompt.IDs[:len(g.prompt.IDs)-len(rest)]
+	}
+	if g.r.LogProbs || g.r.TopLogProbs > 0 {
+		o.LogProbs, o.TopLogProbs = new(sample.LogProbs), g.r.TopLogProbs
+	}
+	for id, failed := range g.seq.Generate(g.ctx, rest, o) {
+		if failed != nil {
+			return failed
+		}
+		if err != nil { // of the event that the prompt has been read
+			return err
+		}
+		if slices.Contains(g.ends, id) {
+			g.reason = StopEOS
+			return nil
+		}
+		if err := g.token(id, o.LogProbs); err != nil || g.reason != "" {
+			return err
+		}
+	}
+	g.reason = reason
+	return err
+}
+
+// token gives what one new token brings, and notes whether the text ends with it.
+func (g *generation) token(id int32, p *sample.LogProbs) error {
+	g.newIDs = append(g.newIDs, id)
+	e := g.answer.push(g.stop.Push(g.stream.Push(id)))
+	e.Token = g.describe(id, p)
+	if err := g.emit(e); err != nil {
+		return err
+	}
+	switch {
+	case g.stop.Found() != "":
+		g.reason = StopString
+	case g.interrupted():
+		g.reason = StopInterrupted
+	}
+	return nil
+}
+
+func (g *generation) interrupted() bool { return g.r.Interrupted != nil && g.r.Interrupted() }
+
+// flush gives what was held back; the text has ended.
+func (g *generation) flush() error {
+	e := g.answer.push(g.stop.Push(g.stream.Flush()) + g.stop.Flush())
+	more := g.answer.flush()
+	e.Text, e.Reasoning = e.Text+more.Text, e.Reasoning+more.Reasoning
+	if e == (Event{}) {
+		return nil
+	}
+	return g.emit(e)
+}
+
+// emit gives an event to the consumer.
+func (g *generation) emit(e Event) error {
+	if g.left {
+		return errLeft
+	}
+	if !g.yield(e, nil) {
+		g.left = true
+		return errLeft
+	}
+	return nil
+}
+
+// read evaluates the prompt except for a last chunk, which it returns: it yields the first token.
+// If the text shall end before that, it returns nil. Only a generation that can be interrupted does
+// it piece by piece; the chunks are those that the engine would make.
+func (g *generation) read() (rest []int32, err error) {
+	ids := g.prompt.IDs
+	if g.r.MaxTokens > 0 { // the last one is not evaluated
+		g.seq.Declare(len(ids) + g.r.MaxTokens - 1)
+	}
+	if err := g.known(); err != nil {
+		return nil, err
+	}
+	rest = ids[g.reused:]
+	if g.r.Interrupted == nil {
+		return rest, nil
+	}
+	rows := g.m.Info().ChunkRows
+	for len(rest) > rows {
+		if g.interrupted() {
+			return nil, nil
+		}
+		chunk := actors.Chunk{Tokens: rest[:rows], Logits: actors.NoLogits}
+		if g.resume {
+			chunk.Before, chunk.Remember = len(ids)-len(rest), true
+		}
+		if _, err := g.seq.EvalChunk(g.ctx, chunk); err != nil {
+			return nil, err
+		}
+		rest = rest[rows:]
+	}
+	if g.interrupted() {
+		return nil, nil
+	}
+	return rest, nil
+}
+
+// known gives the sequence what the engine, or who primes it, knows of the prompt.
+func (g *generation) known() (err error) {
+	if !g.resume {
+		return nil
+	}
+	if g.reused, err = resumeWhenFree(g.ctx, g.seq, g.prompt.IDs); err != nil || g.reused > 0 || g.prime == nil {
+		return err
+	}
+	if primed, err := g.prime(g.ctx, g.prompt.IDs); err != nil || !primed {
+		return err
+	}
+	g.reused, err = g.seq.Resume(g.ctx, g.prompt.IDs)
+	return err
+}
+
+// resumeWhenFree is Resume for a sequence that may still be busy with a step that was given up: the
+// device ends it, but tells nobody.
+func resumeWhenFree(ctx context.Context, seq *actors.Sequence, ids []int32) (reused int, err error) {
+	for {
+		reused, err = seq.Resume(ctx, ids)
+		if !errors.Is(err, stages.ErrBusy) {
+			return reused, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// describe returns what an event tells of a token.
+func (g *generation) describe(id int32, p *sample.LogProbs) *Token {
+	if p == nil {
+		return &Token{ID: id}
+	}
+	one := func(p sample.LogProb) Token {
+		bytes, _ := g.m.text.TokenBytes(p.Token)
+		return Token{ID: p.Token, Bytes: bytes, LogProb: p.LogProb}
+	}
+	t := one(p.Chosen)
+	for _, other := range p.Top {
+		t.Top = append(t.Top, one(other))
+	}
+	return &t
+}
+
+// end returns the end of a text.
+func (g *generation) end(account Account) *End {
+	e := &End{Reason: g.reason, Stop: g.stop.Found(), Message: g.answer.message()}
+	if g.sampling.Temperature > 0 {
+		e.Seed = new(g.sampling.Seed)
+	}
+	e.Usage = Usage{PromptTokens: len(g.prompt.IDs), ReusedTokens: g.reused, NewTokens: len(g.newIDs), Account: account}
+	return e
+}
+
+// answer tells what in a text is said and what is thought, as it comes.
+type answer struct {
+	split         splitter // nil where all is said
+	thought, said strings.Builder
+}
+
+// splitter tells reasoning from content.
+type splitter interface {
+	Push(text string) (thought, said string)
+	Flush() (thought, said string)
+}
+
+// push adds text.
+func (a *answer) push(text string) Event {
+	if a.split == nil {
+		return a.add("", text, text)
+	}
+	thought, said := a.split.Push(text)
+	return a.add(thought, said, text)
+}
+
+// flush ends the answer.
+func (a *answer) flush() Event {
+	if a.split == nil {
+		return Event{}
+	}
+	thought, said := a.split.Flush()
+	return a.add(thought, said, "")
+}
+
+func (a *answer) add(thought, said, raw string) Event {
+	a.thought.WriteString(thought)
+	a.said.WriteString(said)
+	return Event{Text: said, Reasoning: thought, Raw: raw}
+}
+
+func (a *answer) message() Message {
+	return Message{Role: Assistant, Content: a.said.String(), ReasoningContent: a.thought.String()}
+}

@@ -1,0 +1,140 @@
+// Package device chooses what computes. It is the one place that knows all back ends; whoever wants
+// a particular one can open that package itself.
+package device
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/cuda"
+	"github.com/moeflux/moeflux-actor/gpu/emu"
+	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/gpu/metal"
+)
+
+// Names are the devices that can be asked for. "auto", or "", is an NVIDIA GPU if one can be used,
+// else the processor. It never takes Metal, whose own suite has not passed on a Mac yet.
+var Names = []string{"auto", "host", "cuda", "metal", "emu"}
+
+// Config says what to open. The zero value is what "auto" finds.
+type Config struct {
+	Name        string // one of Names; "" means auto
+	Threads     int    // of the processor; 0 means the cores this process may use
+	Activations string // of the processor: "int8" (also "") or "f32"
+	Kernels     string // of the processor, one of host.Variants; "" means the best
+	// CUDA says where the driver and the compiler are. CacheDir and Logger of it are set by Open.
+	CUDA cuda.Config
+	// CacheDir returns where compiled kernels are kept, each back end's in a folder of its own. An
+	// error, or nil for CacheDir, means that they are compiled anew each time.
+	CacheDir func() (string, error)
+	// OS is the operating system; "" means this one.
+	OS string
+	// Logger hears why auto does without a GPU. nil means silence.
+	Logger *slog.Logger
+}
+
+// ConfigError reports a Config that no machine can serve.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Open opens the device. The caller closes it. Errors: *ConfigError, or why the device that was
+// named cannot be used.
+func Open(c Config) (gpu.Device, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OS == "" {
+		c.OS = runtime.GOOS
+	}
+	switch c.Name {
+	case "", "auto":
+		return c.auto()
+	case "cuda":
+		return c.cuda()
+	case "metal":
+		return c.metal()
+	case "host":
+		return c.host()
+	case "emu":
+		return emu.New(emu.Config{Threads: c.Threads, Cache: c.cache("emulator")})
+	}
+	return nil, &ConfigError{fmt.Errorf("there is no device %q; available: %s", c.Name, strings.Join(Names, ", "))}
+}
+
+// auto opens the GPU that can be used, else the processor.
+func (c *Config) auto() (gpu.Device, error) {
+	if c.OS == "darwin" {
+		c.Logger.Info("the processor computes; the device metal, where it is named, uses the GPU, with kernels that no Mac has verified yet")
+		return c.host()
+	}
+	d, err := c.cuda()
+	if err == nil {
+		return d, nil
+	}
+	level := slog.LevelWarn // there is a GPU, and something is wrong with it
+	if cuda.Absent(err) {
+		level = slog.LevelInfo
+	}
+	c.Logger.Log(context.Background(), level, "no GPU is used, the processor computes", "why", err)
+	return c.host()
+}
+
+func (c *Config) host() (gpu.Device, error) {
+	h := host.Config{Threads: c.Threads, Variant: c.Kernels}
+	switch kinds := []string{"", host.Int8.String(), host.F32.String()}; {
+	case !slices.Contains(kinds, c.Activations):
+		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds[1:], ", "))}
+	case c.Activations != host.F32.String():
+		h.Activations = host.Int8
+	default:
+		h.Activations = host.F32
+	}
+	if err := h.Validate(); err != nil {
+		return nil, &ConfigError{err}
+	}
+	return host.New(h)
+}
+
+// cuda opens the first NVIDIA GPU.
+func (c *Config) cuda() (gpu.Device, error) {
+	g := c.CUDA
+	g.CacheDir, g.Logger = c.cache("cuda"), c.Logger
+	d, err := cuda.Open(g)
+	if err != nil {
+		return nil, err
+	}
+	driver, compiler := d.Libraries()
+	c.Logger.Info("GPU", "device", d.Name(), "driver", driver, "compiler", compiler)
+	return d, nil
+}
+
+// metal opens a Mac's GPU. Metal keeps compiled kernels itself.
+func (c *Config) metal() (gpu.Device, error) {
+	d, err := metal.Open()
+	if err != nil {
+		return nil, err
+	}
+	c.Logger.Info("GPU", "device", d.Name(), "working set", d.WorkingSet())
+	return d, nil
+}
+
+// cache returns where a back end keeps what it has compiled; "" for nowhere.
+func (c *Config) cache(folder string) string {
+	if c.CacheDir == nil {
+		return ""
+	}
+	dir, err := c.CacheDir()
+	if err != nil {
+		c.Logger.Warn("compiled kernels are not kept for the next run", "why", err)
+		return ""
+	}
+	return filepath.Join(dir, folder)
+}

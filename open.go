@@ -1,0 +1,186 @@
+package moeflux
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/demo"
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/tokenizer"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+// Model is an open model. Its methods may be called from many goroutines.
+type Model struct {
+	dir    string
+	device gpu.Device // nil if it is the caller's
+	engine *actors.Engine
+	log    *slog.Logger
+	text   *tokenizer.Tokenizer // nil with Options.TokensOnly
+	own    func() (defaults, error)
+	chat   func() (*dialect, error)
+}
+
+// Generator is what a service needs of a model. *Model is one; a test may have another that yields
+// what its script says.
+type Generator interface {
+	Generate(ctx context.Context, r Request) Events
+	Chat(ctx context.Context, r Request) Events
+}
+
+var _ Generator = (*Model)(nil)
+
+// Open opens the model in a packed directory, as "moeflux-actor convert" writes it. ctx bounds the
+// opening only. The caller closes the model. Errors: *NotModelError, *MemoryError,
+// *ContextMemoryError, *DeviceError, *UnfinishedError, and those of files.
+func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
+	m := &Model{dir: dir, log: o.Config.Logger}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	m.own = sync.OnceValues(func() (defaults, error) { return readDefaults(dir) })
+	m.chat = sync.OnceValues(func() (*dialect, error) { return m.readDialect(now) })
+	if err := checkDir(dir); err != nil {
+		return nil, err
+	}
+	if err := m.openEngine(ctx, dir, o); err != nil {
+		return nil, err
+	}
+	if !o.TokensOnly {
+		if m.text, err = loadTokenizer(dir); err != nil {
+			return nil, errors.Join(err, m.Close(ctx))
+		}
+	}
+	return m, nil
+}
+
+// openEngine opens the device, if the caller has not, and the engine.
+func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
+	d, mine, err := o.device()
+	if err != nil {
+		return &DeviceError{Err: err}
+	}
+	if mine {
+		m.device = d
+	}
+	o.Config.Model, o.Config.Device = dir, d
+	if m.engine, err = o.engine(ctx); err == nil {
+		return nil
+	}
+	if mine && !errors.As(err, new(*UnfinishedError)) { // else it is still in use
+		err = errors.Join(err, d.Close())
+	}
+	return notModel(dir, err)
+}
+
+// checkDir reports a path at which no model can be.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &NotModelError{Dir: dir, Why: "does not exist; make a model directory with moeflux-actor convert", Err: err}
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return &NotModelError{Dir: dir, Why: "is a file, not a packed model directory as moeflux-actor convert makes one"}
+	}
+	return nil
+}
+
+// Demo opens the built-in model with the options that suit the machine: 17 million parameters that
+// write what looks like Go source. On first use it is unpacked to the user's cache folder, 11 MiB.
+func Demo(ctx context.Context) (*Model, error) {
+	dir, err := DemoDir(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, dir, Options{})
+}
+
+// DemoDir returns the directory of the built-in model, for Open. It is unpacked there on first use.
+// cacheDir is the folder to keep it in; "" means moeflux-actor in the user's cache folder.
+func DemoDir(ctx context.Context, cacheDir string) (string, error) {
+	o := Options{CacheDir: cacheDir}
+	folder, err := o.cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return demo.Dir(ctx, folder, nil)
+}
+
+// loadTokenizer loads the tokenizer of a packed model directory.
+func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	text, ok := weights.TextDir(dir)
+	if !ok {
+		return nil, &NoTokenizerError{Dir: dir}
+	}
+	return tokenizer.LoadDir(text)
+}
+
+// Close ends the model: it takes no new requests and lets those under way finish. When ctx ends
+// first they are cancelled, and Close returns within 100 ms. If a disk or a device hangs, the error
+// is a *LeftBehindError, and a goroutine frees the rest when it can. A closed model may be closed
+// again, which waits for the same end.
+func (m *Model) Close(ctx context.Context) error {
+	err := m.engine.Close(ctx)
+	if left, ok := errors.AsType[*LeftBehindError](err); m.device == nil || ok && !left.Spans {
+		return err
+	}
+	return errors.Join(err, m.device.Close())
+}
+
+// Engine returns the engine underneath: token ids, logits, states, statistics, and a PID for
+// messages of other actors. Closing the model closes it.
+func (m *Model) Engine() *actors.Engine { return m.engine }
+
+// Info returns the settings in use, and the model's name.
+func (m *Model) Info() Info { return m.engine.Info() }
+
+// Info is what a model runs with, after defaults and limits; see package actors.
+type Info = actors.Info
+
+// Tokenizer returns the model's tokenizer; nil if it was opened with Options.TokensOnly.
+func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.text }
+
+// Template returns the model's chat template. Errors: *NoTemplateError, or why the template cannot
+// be used.
+func (m *Model) Template() (*chat.Template, error) {
+	d, err := m.chat()
+	if err != nil {
+		return nil, err
+	}
+	return d.template, nil
+}
+
+// dialect is how a model converses.
+type dialect struct {
+	template *chat.Template
+	ends     []int32 // tokens that end its turn, beside those that end a text
+}
+
+func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
+	if m.text == nil {
+		return nil, errTokensOnly
+	}
+	template, err := chat.Load(m.dir, chat.Options{Now: now})
+	if err != nil {
+		return nil, err
+	}
+	d := &dialect{template: template}
+	ids, err := m.text.Encode(template.TurnEnd(), false)
+	if err == nil && len(ids) > 0 && m.text.IsSpecial(ids[0]) {
+		d.ends = ids[:1]
+	}
+	return d, nil
+}

@@ -1,0 +1,83 @@
+package moeflux
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/device"
+	"github.com/moeflux/moeflux-actor/internal/userdirs"
+)
+
+// Options say how a model is opened. The zero value is ready for use: it is what the command does
+// without a flag.
+type Options struct {
+	// Device names what computes. "" means auto: an NVIDIA GPU if one can be used, else the
+	// processor. Others: host (the processor), cuda (an NVIDIA GPU), metal (the GPU of a Mac, which
+	// auto never takes), emu (GPU kernels on the processor, to check them). Config.Device takes
+	// one that is open already.
+	Device string
+	// Threads is how many threads of the processor compute. 0 means the cores that this process may
+	// use.
+	Threads int
+	// Activations is how the processor multiplies with quantised matrices. "" means int8, which
+	// rounds each input to 1/254 of the largest of its group; f32 is the exact path, and slower.
+	Activations string
+	// CacheDir keeps compiled GPU kernels. "" means moeflux-actor in the user's cache folder.
+	CacheDir string
+	// System is the actor system in which the engine lives: that of the host service. nil means one
+	// of its own. The system must outlive the model.
+	System *actor.ActorSystem
+	// Now gives the time to chat templates that print the date. nil means time.Now.
+	Now func() time.Time
+	// TokensOnly opens a model for its engine alone: without a tokenizer, which need not be there.
+	// Generate and Chat fail then.
+	TokensOnly bool
+	// Config is every other setting of the engine. Its Model is set by Open. Those that programs
+	// set first:
+	//
+	//	Context      int                  // positions that a text may have
+	//	ExpertMemory int64                // bytes for experts; default from free memory
+	//	StateMemory  int64                // bytes for the states of all texts
+	//	MaxSequences int                  // texts at once; others wait
+	//	StateDir     string               // a folder for states of texts that wait
+	//	Profile      string               // a file for a warm start: which experts were used most
+	//	Tracer       trace.TracerProvider // OpenTelemetry's; spans under those of requests
+	//	Logger       *slog.Logger         // what an operator should know
+	Config Config
+}
+
+// Config is the engine's settings; see package actors for all of them. The zero value of each is a
+// default that suits the machine.
+type Config = actors.Config
+
+// device opens what computes, unless the caller has. mine says whether to close it with the model.
+func (o *Options) device() (d gpu.Device, mine bool, err error) {
+	if o.Config.Device != nil {
+		return o.Config.Device, false, nil
+	}
+	d, err = device.Open(device.Config{
+		Name: o.Device, Threads: o.Threads, Activations: o.Activations, CacheDir: o.cacheDir, Logger: o.Config.Logger,
+	})
+	return d, true, err
+}
+
+// cacheDir returns where to keep what can be made anew.
+func (o *Options) cacheDir() (string, error) {
+	if o.CacheDir != "" {
+		return o.CacheDir, nil
+	}
+	dir, _, err := userdirs.System().CacheDir()
+	return dir, err
+}
+
+// engine opens the engine in its own actor system or the host's.
+func (o *Options) engine(ctx context.Context) (*actors.Engine, error) {
+	if o.System != nil {
+		return actors.Spawn(ctx, o.System, o.Config)
+	}
+	return actors.Open(ctx, o.Config)
+}

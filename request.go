@@ -1,0 +1,92 @@
+package moeflux
+
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+// Message is one message of a conversation: a role and a text, and what the assistant thought
+// before it answered.
+type Message = chat.Message
+
+// The roles of messages.
+const (
+	System    = chat.System
+	User      = chat.User
+	Assistant = chat.Assistant
+)
+
+// Request is what a model is asked: a text to continue (Generate) or a conversation to answer
+// (Chat). All fields but the prompt or the messages may be left zero. A request may be used again;
+// the model changes nothing of it.
+type Request struct {
+	// Prompt is the text that Generate continues. In a session that has one it goes on from the
+	// text there, and may be empty.
+	Prompt string
+	// Messages is the conversation that Chat answers, oldest first; mostly the last one is the
+	// user's. In a session they are added to those that are there.
+	Messages []Message
+	// TemplateArgs are further variables of the chat template, such as "enable_thinking": false.
+	// Values are what encoding/json can write.
+	TemplateArgs map[string]any
+
+	// MaxTokens bounds the new tokens. 0 means until the model ends the text, or the context is
+	// full; there is no promise of memory then, and the text may end with a *StateMemoryError
+	// while others have it all. With a limit the request waits until there is memory for all of it.
+	MaxTokens int
+	// Stop ends the text before any of these strings.
+	Stop []string
+	// Sampling says how tokens are chosen: by default as the model's makers say.
+	Sampling Sampling
+	// LogProbs wants the log-probability of each new token, and TopLogProbs those of the n most
+	// likely ones at its place, in the model's own distribution: before penalties, bias,
+	// temperature and cuts.
+	LogProbs    bool
+	TopLogProbs int
+
+	// Session keeps the text or the conversation for the next request. nil forgets it.
+	Session *Session
+	// NoReuse reads the whole prompt, even where the engine remembers how another text began like
+	// it, and leaves nothing for others to find. Those who must not learn from the time of an
+	// answer what others have asked want it. A session that goes on always reuses its own.
+	NoReuse bool
+
+	// Class says who gets memory first where there is too little for all, and Key shares it out
+	// within a class by what each key was served: name a tenant, or an API key. The deadline of a
+	// request is that of its context. Of a session the first request decides.
+	Class Class
+	Key   string
+
+	// Interrupted, if not nil, is asked between two tokens, and between parts of a long prompt,
+	// whether to end the text there. The end is an orderly one, with StopInterrupted as its reason,
+	// which neither a cancelled context nor breaking out of the loop can give.
+	Interrupted func() bool
+}
+
+// Class is the order in which requests get memory for their states.
+type Class = actors.Class
+
+// The classes.
+const (
+	Background  = actors.Background
+	Normal      = actors.Normal
+	Interactive = actors.Interactive
+)
+
+// check reports fields that no model can serve.
+func (r *Request) check() error {
+	switch {
+	case r.MaxTokens < 0:
+		return &RequestError{Field: "MaxTokens", Err: fmt.Errorf("%d: must be 0 or more", r.MaxTokens)}
+	case r.TopLogProbs < 0:
+		return &RequestError{Field: "TopLogProbs", Err: fmt.Errorf("%d: must be 0 or more", r.TopLogProbs)}
+	}
+	for _, s := range r.Stop {
+		if s == "" {
+			return &RequestError{Field: "Stop", Err: errEmptyStop}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package moeflux
+
+import (
+	"math/rand/v2"
+
+	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages/sample"
+)
+
+// Sampling says how tokens are chosen. A nil field is as the model's makers say in its
+// generation_config.json, and off where they say nothing: so the zero value is how the model is
+// meant to be used, and a model without that file takes the most likely tokens. With a Temperature
+// of 0, in Go new(0.0), nothing is taken from that file.
+type Sampling struct {
+	// Temperature divides the logits. 0 takes the most likely token; only penalties and LogitBias
+	// matter then.
+	Temperature *float64
+	TopK        *int     // keeps the K most likely tokens; 0 keeps all
+	TopP        *float64 // keeps the most likely tokens until their probabilities sum to TopP; 0 and 1 keep all
+	MinP        *float64 // drops tokens that are less than MinP times as likely as the most likely one
+	// RepeatPenalty makes tokens of the text less likely, from 0.01 to 100. 0 and 1 mean none.
+	RepeatPenalty *float64
+	// PresencePenalty is subtracted once from the logit of every new token that came before,
+	// FrequencyPenalty for each time that it came. From -2 to 2.
+	PresencePenalty, FrequencyPenalty float64
+	// LogitBias adds to the logits of tokens, by id. From -100 to 100; -100 excludes the token.
+	LogitBias map[int32]float64
+	// Seed chooses the random stream: the same request with the same seed gives the same text. nil
+	// draws one, which End.Seed tells.
+	Seed *uint64
+}
+
+// defaults are what a model's generation_config.json says.
+type defaults struct {
+	sampling Sampling
+	ignored  []string
+}
+
+func readDefaults(dir string) (d defaults, err error) {
+	own, err := weights.ReadGeneration(dir)
+	if own == nil || err != nil {
+		return d, err
+	}
+	return defaults{defaultsOf(own), own.Ignored}, nil
+}
+
+// defaultsOf returns what a model's makers want. Where they do not sample, only their penalty
+// counts; where they do and name no temperature, it is 1.
+func defaultsOf(own *model.Generation) Sampling {
+	s := Sampling{RepeatPenalty: own.RepetitionPenalty}
+	if !own.Sample {
+		return s
+	}
+	s.Temperature, s.TopK, s.TopP, s.MinP = own.Temperature, own.TopK, own.TopP, own.MinP
+	if s.Temperature == nil {
+		s.Temperature = new(1.0)
+	}
+	return s
+}
+
+// Defaults returns what the model's generation_config.json says about sampling, and the keys of it
+// that ask for something which this engine does not do and ignores.
+func (m *Model) Defaults() (s Sampling, ignored []string, err error) {
+	d, err := m.own()
+	if d.sampling.Temperature == nil {
+		d.ignored = nil // nobody samples
+	}
+	return d.sampling, d.ignored, err
+}
+
+// sampling returns how tokens of a request are chosen.
+func (m *Model) sampling(s Sampling) (sample.Options, error) {
+	var own Sampling
+	if s.Temperature == nil || *s.Temperature != 0 {
+		d, err := m.own()
+		if err != nil {
+			return sample.Options{}, err
+		}
+		own = d.sampling
+	}
+	o := sample.Options{
+		Temperature: first(s.Temperature, own.Temperature), TopK: first(s.TopK, own.TopK), TopP: first(s.TopP, own.TopP),
+		MinP: first(s.MinP, own.MinP), RepeatPenalty: first(s.RepeatPenalty, own.RepeatPenalty),
+		PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias,
+	}
+	switch {
+	case s.Seed != nil:
+		o.Seed = *s.Seed
+	case o.Temperature > 0:
+		o.Seed = rand.Uint64() >> 11 // 53 bits survive every JSON reader
+	}
+	return o, nil
+}
+
+// first returns the first value that is there, else the zero value.
+func first[T any](values ...*T) (zero T) {
+	for _, v := range values {
+		if v != nil {
+			return *v
+		}
+	}
+	return zero
+}
