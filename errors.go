@@ -18,6 +18,8 @@ import (
 
 // Errors of Open, for errors.As. The comments of those that are defined elsewhere are there.
 type (
+	// NotModelError: the directory holds no packed model.
+	NotModelError = weights.NotModelError
 	// MemoryError: the model needs more memory than there is.
 	MemoryError = actors.MemoryError
 	// ContextMemoryError: the memory for states does not hold one text of Config.Context.
@@ -98,16 +100,6 @@ var (
 	errTokensOnly = errors.New("this model was opened for its engine alone (Options.TokensOnly)")
 )
 
-// NotModelError reports a directory that holds no packed model.
-type NotModelError struct {
-	Dir string
-	Why string
-	Err error // cause, nil if there is none
-}
-
-func (e *NotModelError) Error() string { return fmt.Sprintf("%s %s", e.Dir, e.Why) }
-func (e *NotModelError) Unwrap() error { return e.Err }
-
 // NoTokenizerError reports a model directory without a tokenizer.
 type NoTokenizerError struct{ Dir string }
 
@@ -144,17 +136,3 @@ func (e *TemplateError) Error() string {
 	return fmt.Sprintf("the model's chat template fails: %v", e.Err)
 }
 func (e *TemplateError) Unwrap() error { return e.Err }
-
-// notModel says why the model in a directory does not open. A directory without a model is told
-// from a checkpoint that was not converted.
-func notModel(dir string, err error) error {
-	switch {
-	case errors.As(err, new(*weights.NoConfigError)):
-		return &NotModelError{Dir: dir, Err: err,
-			Why: "holds no model: it has no config.json, nor a manifest of weights with one; make one with moeflux-actor convert"}
-	case !weights.IsPacked(dir):
-		return &NotModelError{Dir: dir, Err: err, Why: fmt.Sprintf("is not a packed model directory: it has no %s; "+
-			"if it is a checkpoint, pack it with moeflux-actor convert %s DST", weights.ManifestName, dir)}
-	}
-	return fmt.Errorf("the model in %s cannot be opened: %w", dir, err)
-}

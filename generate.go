@@ -3,6 +3,7 @@ package moeflux
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func (g *generation) prepare(s *Session) error {
 func (g *generation) continueText(s *Session) error {
 	ids, err := g.m.text.Encode(g.r.Prompt, len(s.text) == 0 && !s.opaque)
 	if err != nil {
-		return err
+		return fmt.Errorf("the prompt cannot be encoded: %w", err)
 	}
 	if s.opaque { // nobody knows the text before
 		g.resume = false

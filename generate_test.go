@@ -247,3 +247,45 @@ func TestRequestErrors(t *testing.T) {
 		t.Errorf("a text without bound ends for %q, want %q", c.end.Reason, StopContext)
 	}
 }
+
+// A request that can be interrupted reads its prompt in the engine's own chunks, and stops between
+// two of them.
+func TestInterruptedPrompt(t *testing.T) {
+	m := openDemo(t, Options{Config: Config{ChunkRows: 16}})
+	prompt := strings.Repeat("x := 1\n", 40)
+	ids, err := m.Tokenizer().Encode(prompt, true)
+	if err != nil || len(ids) < 100 {
+		t.Fatalf("%d tokens, %v", len(ids), err)
+	}
+	whole := mustCollect(t, m.Generate(t.Context(), Request{Prompt: prompt, MaxTokens: 5, Sampling: greedy, NoReuse: true}))
+	chunks := (len(ids) - 1) / 16 // before the last one
+	for _, at := range []int{1, 3, chunks + 1, chunks + 2, 1000} {
+		s, asked := new(Session), 0
+		c := mustCollect(t, m.Generate(t.Context(), Request{
+			Session: s, Prompt: prompt, MaxTokens: 5, Sampling: greedy, Interrupted: func() bool { asked++; return asked == at },
+		}))
+		before := 0 // positions known from the round before
+		if c.read == nil {
+			if at > chunks+1 || len(c.ids) > 0 || c.end.Reason != StopInterrupted {
+				t.Errorf("interrupted at question %d: %d tokens for %q", at, len(c.ids), c.end.Reason)
+			}
+		} else if at <= chunks+1 && c.read.Reused == 0 || !slices.Equal(c.ids, whole.ids[:len(c.ids)]) {
+			t.Errorf("question %d: %+v, %v; want %v", at, c.read, c.ids, whole.ids)
+		}
+		if at == 3 {
+			before = s.Positions()
+			if before != 32 {
+				t.Errorf("interrupted after two chunks of 16: %d positions", before)
+			}
+		}
+		// What was read of it is part of the session's text, and is not read again.
+		rest := mustCollect(t, m.Generate(t.Context(), Request{Session: s, MaxTokens: 5 - len(c.ids) + 1, Sampling: greedy}))
+		if got := slices.Concat(c.ids, rest.ids)[:5]; !slices.Equal(got, whole.ids) || rest.read.Reused < before {
+			t.Errorf("interrupted at question %d and continued %v, want %v; %d reused", at, got, whole.ids, rest.read.Reused)
+		}
+		closeSession(t, s)
+		if err := m.Engine().ForgetTexts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

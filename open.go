@@ -3,9 +3,7 @@ package moeflux
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -24,7 +22,7 @@ type Model struct {
 	engine *actors.Engine
 	log    *slog.Logger
 	text   *tokenizer.Tokenizer // nil with Options.TokensOnly
-	own    func() (defaults, error)
+	own    func() (Sampling, error)
 	chat   func() (*dialect, error)
 }
 
@@ -49,9 +47,9 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 	if now == nil {
 		now = time.Now
 	}
-	m.own = sync.OnceValues(func() (defaults, error) { return readDefaults(dir) })
+	m.own = sync.OnceValues(func() (Sampling, error) { s, _, err := Defaults(dir); return s, err })
 	m.chat = sync.OnceValues(func() (*dialect, error) { return m.readDialect(now) })
-	if err := checkDir(dir); err != nil {
+	if err := weights.CheckDir(dir); err != nil {
 		return nil, err
 	}
 	if err := m.openEngine(ctx, dir, o); err != nil {
@@ -63,6 +61,26 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 		}
 	}
 	return m, nil
+}
+
+// Plan returns the settings that Open would use at this moment, without the memory that it would
+// take. The errors are those of Open up to there.
+func Plan(dir string, o Options) (info Info, err error) {
+	if err := weights.CheckDir(dir); err != nil {
+		return info, err
+	}
+	d, mine, err := o.device()
+	if err != nil {
+		return info, &DeviceError{Err: err}
+	}
+	if mine {
+		defer func() { err = errors.Join(err, d.Close()) }()
+	}
+	o.Config.Model, o.Config.Device = dir, d
+	if info, err = actors.Plan(o.Config); err != nil {
+		return info, weights.Explain(dir, err)
+	}
+	return info, nil
 }
 
 // openEngine opens the device, if the caller has not, and the engine.
@@ -81,21 +99,7 @@ func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
 	if mine && !errors.As(err, new(*UnfinishedError)) { // else it is still in use
 		err = errors.Join(err, d.Close())
 	}
-	return notModel(dir, err)
-}
-
-// checkDir reports a path at which no model can be.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &NotModelError{Dir: dir, Why: "does not exist; make a model directory with moeflux-actor convert", Err: err}
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return &NotModelError{Dir: dir, Why: "is a file, not a packed model directory as moeflux-actor convert makes one"}
-	}
-	return nil
+	return weights.Explain(dir, err)
 }
 
 // Demo opens the built-in model with the options that suit the machine: 17 million parameters that

@@ -16,14 +16,19 @@ type Sampling struct {
 	// Temperature divides the logits. 0 takes the most likely token; only penalties and LogitBias
 	// matter then.
 	Temperature *float64
-	TopK        *int     // keeps the K most likely tokens; 0 keeps all
-	TopP        *float64 // keeps the most likely tokens until their probabilities sum to TopP; 0 and 1 keep all
-	MinP        *float64 // drops tokens that are less than MinP times as likely as the most likely one
+	// TopK keeps the K most likely tokens. 0 keeps all.
+	TopK *int
+	// TopP keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all.
+	TopP *float64
+	// MinP drops tokens that are less than MinP times as likely as the most likely one.
+	MinP *float64
 	// RepeatPenalty makes tokens of the text less likely, from 0.01 to 100. 0 and 1 mean none.
 	RepeatPenalty *float64
-	// PresencePenalty is subtracted once from the logit of every new token that came before,
-	// FrequencyPenalty for each time that it came. From -2 to 2.
-	PresencePenalty, FrequencyPenalty float64
+	// PresencePenalty is subtracted once from the logit of every new token that came before. From
+	// -2 to 2.
+	PresencePenalty float64
+	// FrequencyPenalty is subtracted for each time that a new token came before. From -2 to 2.
+	FrequencyPenalty float64
 	// LogitBias adds to the logits of tokens, by id. From -100 to 100; -100 excludes the token.
 	LogitBias map[int32]float64
 	// Seed chooses the random stream: the same request with the same seed gives the same text. nil
@@ -31,18 +36,18 @@ type Sampling struct {
 	Seed *uint64
 }
 
-// defaults are what a model's generation_config.json says.
-type defaults struct {
-	sampling Sampling
-	ignored  []string
-}
-
-func readDefaults(dir string) (d defaults, err error) {
+// Defaults returns what the generation_config.json of a model directory says about sampling, and
+// which of its keys ask for something that this engine does not do and ignores. Without such a file
+// all is nil.
+func Defaults(dir string) (s Sampling, ignored []string, err error) {
 	own, err := weights.ReadGeneration(dir)
 	if own == nil || err != nil {
-		return d, err
+		return s, nil, err
 	}
-	return defaults{defaultsOf(own), own.Ignored}, nil
+	if own.Sample {
+		ignored = own.Ignored
+	}
+	return defaultsOf(own), ignored, nil
 }
 
 // defaultsOf returns what a model's makers want. Where they do not sample, only their penalty
@@ -59,31 +64,16 @@ func defaultsOf(own *model.Generation) Sampling {
 	return s
 }
 
-// Defaults returns what the model's generation_config.json says about sampling, and the keys of it
-// that ask for something which this engine does not do and ignores.
-func (m *Model) Defaults() (s Sampling, ignored []string, err error) {
-	d, err := m.own()
-	if d.sampling.Temperature == nil {
-		d.ignored = nil // nobody samples
-	}
-	return d.sampling, d.ignored, err
-}
-
 // sampling returns how tokens of a request are chosen.
 func (m *Model) sampling(s Sampling) (sample.Options, error) {
 	var own Sampling
 	if s.Temperature == nil || *s.Temperature != 0 {
-		d, err := m.own()
-		if err != nil {
+		var err error
+		if own, err = m.own(); err != nil {
 			return sample.Options{}, err
 		}
-		own = d.sampling
 	}
-	o := sample.Options{
-		Temperature: first(s.Temperature, own.Temperature), TopK: first(s.TopK, own.TopK), TopP: first(s.TopP, own.TopP),
-		MinP: first(s.MinP, own.MinP), RepeatPenalty: first(s.RepeatPenalty, own.RepeatPenalty),
-		PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias,
-	}
+	o := s.over(own)
 	switch {
 	case s.Seed != nil:
 		o.Seed = *s.Seed
@@ -91,6 +81,18 @@ func (m *Model) sampling(s Sampling) (sample.Options, error) {
 		o.Seed = rand.Uint64() >> 11 // 53 bits survive every JSON reader
 	}
 	return o, nil
+}
+
+// Validate reports every value that no model can serve. A request is checked without it.
+func (s Sampling) Validate() error { return s.over(Sampling{}).Validate() }
+
+// over returns s, and the values of own where s has none. The seed is left open.
+func (s Sampling) over(own Sampling) sample.Options {
+	return sample.Options{
+		Temperature: first(s.Temperature, own.Temperature), TopK: first(s.TopK, own.TopK), TopP: first(s.TopP, own.TopP),
+		MinP: first(s.MinP, own.MinP), RepeatPenalty: first(s.RepeatPenalty, own.RepeatPenalty),
+		PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty, LogitBias: s.LogitBias,
+	}
 }
 
 // first returns the first value that is there, else the zero value.

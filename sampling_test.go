@@ -65,7 +65,7 @@ func TestDefaults(t *testing.T) {
 		if err != nil || !same {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
 		}
-		if _, ignored, err := m.Defaults(); err != nil || len(ignored) != c.ignored || c.ignored > 0 && !slices.Equal(ignored, []string{"typical_p"}) {
+		if _, ignored, err := Defaults(m.dir); err != nil || len(ignored) != c.ignored || c.ignored > 0 && !slices.Equal(ignored, []string{"typical_p"}) {
 			t.Errorf("%s: ignores %q, %v; want %d", c.name, ignored, err, c.ignored)
 		}
 		if err := m.Close(t.Context()); err != nil {

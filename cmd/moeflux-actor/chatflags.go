@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
 )
 
 // chatFlags say how run converses.
@@ -48,22 +46,18 @@ func (f *chatFlags) system() (string, error) {
 }
 
 // templateArgs returns the further variables of the template.
-func (f *chatFlags) templateArgs() (*jinja.Dict, error) {
-	args := jinja.NewDict()
+func (f *chatFlags) templateArgs() (map[string]any, error) {
+	args := map[string]any{}
 	for _, arg := range f.TemplateArg {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
 			return nil, usagef("--template-arg %q is not NAME=VALUE", arg)
 		}
 		if !json.Valid([]byte(text)) {
-			args.Set(name, text)
+			args[name] = text
 			continue
 		}
-		value, err := jinja.DecodeJSON([]byte(text))
-		if err != nil {
-			return nil, usagef("--template-arg %s: %v", name, err)
-		}
-		args.Set(name, value)
+		args[name] = json.RawMessage(text)
 	}
 	return args, nil
 }

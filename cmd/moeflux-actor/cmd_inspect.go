@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/weights"
@@ -92,12 +93,13 @@ type modelSampling struct {
 }
 
 func readSampling(dir string) (m modelSampling) {
-	own, err := weights.ReadGeneration(dir)
+	own, _, err := moeflux.Defaults(dir)
 	if err != nil {
 		return modelSampling{File: true, Error: oneLine(err)}
 	}
-	_, m.samplingUsed, _ = (&samplingFlags{}).choose(own)
-	m.File = own != nil
+	m.samplingUsed = (&samplingFlags{}).choose(own)
+	raw, err := weights.ReadGeneration(dir)
+	m.File = raw != nil && err == nil
 	return m
 }
 
@@ -201,7 +203,7 @@ func (f *engineFlags) readModel(dir string) (*inspectResult, error) {
 	}
 	w, err := weights.Open(dir)
 	if err != nil {
-		return nil, openError(dir, err)
+		return nil, weights.Explain(dir, err)
 	}
 	defer w.Close()
 	embed, err := w.Matrix("model.embed_tokens", cfg.VocabSize, cfg.HiddenSize)
@@ -257,7 +259,7 @@ func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
 func readConfig(dir string) (*model.Config, error) {
 	cfg, err := weights.ReadConfig(dir)
 	if err != nil {
-		return nil, openError(dir, err)
+		return nil, weights.Explain(dir, err)
 	}
 	return cfg, nil
 }

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"slices"
+	"errors"
 
-	"github.com/moeflux/moeflux-actor/tokenizer"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 type runCmd struct {
@@ -75,49 +74,31 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error {
-		return c.continueText(ctx, inv, s, tok, prompt, kept)
-	})
+	return c.withModel(ctx, inv, func(s *session) error { return c.continueText(ctx, inv, s, prompt, kept) })
 }
 
 // continueText continues the prompt, or the kept text followed by the prompt.
-func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string, kept *keptText) error {
-	ids, err := tok.Encode(prompt, !kept.goesOn())
-	if err != nil {
-		return fmt.Errorf("the prompt cannot be encoded: %w", err)
-	}
-	seq, err := s.engine.NewSequence(ctx)
+func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, prompt string, kept *keptText) error {
+	g, err := c.generation(inv, s, c.defaultMax())
 	if err != nil {
 		return err
 	}
-	defer seq.Close()
-	g, err := c.generation(inv, s, seq, tok, c.defaultMax())
-	if err != nil {
-		return err
-	}
-	if kept != nil {
-		if err := kept.load(ctx, s, seq); err != nil {
+	g.request.Prompt, g.show = prompt, c.plainText(inv)
+	var save func(context.Context) error
+	if kept == nil {
+		g.request.NoReuse = true // there is nothing
+	} else {
+		if err := kept.attach(ctx, s); err != nil {
 			return err
 		}
-		ids = slices.Concat(kept.tokens, kept.note.Rest, ids)
-		g.resume, g.prime = true, kept.prime(s, seq)
+		g.request.Session, save = kept.session, kept.save
 	}
+	err = c.once(ctx, inv, g, nil, save)
 	switch {
-	case len(ids) == 0:
-		return usagef("the prompt is empty, and this model has no token that begins a text; give some text")
-	case len(ids) == seq.Len():
+	case !errors.Is(err, moeflux.ErrEmptyPrompt):
+		return err
+	case kept.goesOn():
 		return usagef("session %q has ended; give more text with -p TEXT, -f FILE, or - for stdin", kept.name)
 	}
-	g.ids = ids
-	g.show = &plainText{terminal: inv.stdoutTerminal}
-	if !c.JSON {
-		g.show = &plainText{out: inv.stdout, terminal: inv.stdoutTerminal}
-	}
-	if kept == nil {
-		return c.once(ctx, inv, g, nil, nil)
-	}
-	return c.once(ctx, inv, g, nil, func(ctx context.Context) error {
-		read := slices.Concat(g.ids, g.newIDs)
-		return kept.save(ctx, s, seq, keptNote{Rest: read[min(seq.Len(), len(read)):]})
-	})
+	return usagef("the prompt is empty, and this model has no token that begins a text; give some text")
 }

@@ -7,9 +7,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/moeflux/moeflux-actor/actors"
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/snapshot"
-	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 type stateLoadCmd struct {
@@ -48,16 +47,13 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	defer f.Close()
-	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error {
-		seq, err := s.engine.NewSequence(ctx)
+	return c.withModel(ctx, inv, func(s *session) error {
+		loaded, err := c.load(ctx, s, f, accept)
 		if err != nil {
 			return err
 		}
-		defer seq.Close()
-		if err := c.load(ctx, seq, f, accept); err != nil {
-			return err
-		}
-		return c.goOn(ctx, inv, s, seq, tok, prompt)
+		defer loaded.Close()
+		return c.goOn(ctx, inv, s, loaded, prompt)
 	})
 }
 
@@ -66,19 +62,19 @@ func acceptOf(kind string) (snapshot.Accept, error) {
 	return snapshot.Accept(max(0, slices.Index(kinds, kind))), oneOf("--accept", kind, kinds...)
 }
 
-func (c *stateLoadCmd) load(ctx context.Context, seq *actors.Sequence, f *os.File, accept snapshot.Accept) error {
+func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, accept snapshot.Accept) (*moeflux.Session, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", c.Path)
+		return nil, fmt.Errorf("%s is not a regular file", c.Path)
 	}
-	err = seq.Load(ctx, f, info.Size(), actors.LoadOptions{Accept: accept, AnyModel: c.AnyModel, InPlace: true})
+	loaded, err := s.model.LoadSession(ctx, f, info.Size(), moeflux.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
 	advice := ""
 	switch {
 	case err == nil:
-		return nil
+		return loaded, nil
 	case errors.Is(err, snapshot.ErrUnsealed), errors.Is(err, snapshot.ErrTrailing):
 		advice = ", see --accept"
 	case errors.Is(err, snapshot.ErrFingerprint):
@@ -86,34 +82,20 @@ func (c *stateLoadCmd) load(ctx context.Context, seq *actors.Sequence, f *os.Fil
 	case errors.Is(err, snapshot.ErrTooLong):
 		advice = ", allow more positions with --ctx"
 	}
-	return fmt.Errorf("%s cannot be loaded%s: %w", c.Path, advice, err)
+	return nil, fmt.Errorf("%s cannot be loaded%s: %w", c.Path, advice, err)
 }
 
 // goOn continues the text of a state that is loaded.
-func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, seq *actors.Sequence, tok *tokenizer.Tokenizer, prompt string) error {
-	more, err := tok.Encode(prompt, seq.Len() == 0)
+func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, loaded *moeflux.Session, prompt string) error {
+	g, err := c.generation(inv, s, defaultTokens)
 	if err != nil {
-		return fmt.Errorf("the prompt cannot be encoded: %w", err)
+		return err
 	}
-	if len(more) == 0 {
-		inv.say("%s is a state of this model with %s", c.Path, counted(int64(seq.Len()), "position"))
+	positions := loaded.Positions()
+	g.request.Session, g.request.Prompt, g.show = loaded, prompt, c.plainText(inv)
+	if err = c.once(ctx, inv, g, nil, nil); errors.Is(err, moeflux.ErrEmptyPrompt) {
+		inv.say("%s is a state of this model with %s", c.Path, counted(int64(positions), "position"))
 		return nil
 	}
-	d, err := seq.Describe(ctx)
-	if err != nil {
-		return err
-	}
-	g, err := c.generation(inv, s, seq, tok, defaultTokens)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(d.Tokens, func(id int32) bool { return id < 0 }) {
-		g.ids, g.reused = d.Tokens, len(d.Tokens)
-	} // else the file tells no tokens, and nobody knows the text before the prompt
-	g.ids = slices.Concat(g.ids, more)
-	g.show = &plainText{terminal: inv.stdoutTerminal}
-	if !c.JSON {
-		g.show = &plainText{out: inv.stdout, terminal: inv.stdoutTerminal}
-	}
-	return c.once(ctx, inv, g, nil, nil)
+	return err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/snapshot"
-	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 type stateSaveCmd struct {
@@ -54,11 +53,11 @@ func (c *stateSaveCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	return c.withSession(ctx, inv, func(s *session, tok *tokenizer.Tokenizer) error { return c.save(ctx, inv, s, tok, prompt) })
+	return c.withModel(ctx, inv, func(s *session) error { return c.save(ctx, inv, s, prompt) })
 }
 
-func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, tok *tokenizer.Tokenizer, prompt string) error {
-	ids, err := tok.Encode(prompt, true)
+func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, prompt string) error {
+	ids, err := s.model.Tokenizer().Encode(prompt, true)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the text cannot be encoded: %w", err)

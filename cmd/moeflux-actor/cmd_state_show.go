@@ -112,7 +112,10 @@ func (r *stateShown) read(f io.ReaderAt, size int64, verify bool) error {
 	r.SealBytes, r.TrailingBytes = i.SealBytes, i.TrailingBytes
 	if r.Sealed = i.Seal != nil; r.Sealed {
 		r.Tokens, r.NoteBytes = len(i.Seal.Tokens), len(i.Seal.Note)
-		var note keptNote
+		var note struct {
+			Model    string            `json:"model"`
+			Messages []json.RawMessage `json:"messages"`
+		}
 		if json.Unmarshal(i.Seal.Note, &note) == nil { // other programs' notes say what they like
 			r.Model, r.Messages = note.Model, len(note.Messages)
 		}

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages"
-	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // The prompts of a conversation on a terminal.
@@ -87,7 +85,7 @@ func (d *dialogue) step(ctx context.Context) (done bool, err error) {
 		}
 		text = "/" + text
 	}
-	d.messages = append(d.messages, chat.Message{Role: chat.User, Content: text})
+	d.messages = append(d.messages, moeflux.Message{Role: moeflux.User, Content: text})
 	return false, d.respond(ctx)
 }
 
@@ -115,16 +113,16 @@ func (d *dialogue) respond(ctx context.Context) error {
 		return err
 	case err != nil:
 		d.note("error: %s", oneLine(err))
-		if _, full := errors.AsType[*stages.ContextError](err); full {
+		if _, full := errors.AsType[*moeflux.ContextError](err); full {
 			d.note("The conversation has grown too long: /clear begins a new one, --ctx allows more.")
 		}
 	case len(d.messages) < before:
 		d.note("(stopped before the answer began; your message is taken back)")
-	case reason == stopInterrupted:
+	case reason == moeflux.StopInterrupted:
 		d.note("(stopped)")
-	case reason == actors.StopLength:
+	case reason == moeflux.StopLength:
 		d.note("(the limit of -n is reached)")
-	case reason == actors.StopContext:
+	case reason == moeflux.StopContext:
 		d.note("(the context is full; /clear begins a new conversation)")
 	}
 	return nil
@@ -132,8 +130,8 @@ func (d *dialogue) respond(ctx context.Context) error {
 
 // fatal reports whether nothing more can come of the engine or of stdout.
 func fatal(err error) bool {
-	_, broken := errors.AsType[*actors.BrokenError](err)
-	return broken || errors.Is(err, stages.ErrClosed) || errors.Is(err, errReaderGone)
+	_, broken := errors.AsType[*moeflux.BrokenError](err)
+	return broken || errors.Is(err, moeflux.ErrClosed) || errors.Is(err, errReaderGone)
 }
 
 // note tells the person something that is not an answer.

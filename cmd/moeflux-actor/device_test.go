@@ -94,7 +94,7 @@ func TestAutoNeverTakesMetal(t *testing.T) {
 	e.os = "darwin"
 	o := callWith(t.Context(), e, "", "inspect", "--json", "--log-level", "info")
 	var r inspectResult
-	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (") || !strings.Contains(o.stderr, "--device metal uses the GPU") {
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (") || !strings.Contains(o.stderr, "metal, where it is named, uses the GPU") {
 		t.Errorf("inspect prints %q, stderr %q, %v; want the host and a word about metal", o.stdout, o.stderr, err)
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
-// display shows a text as it comes. Pieces may be empty.
+// display shows a text as its events come.
 type display interface {
-	write(text string) error
+	write(e *moeflux.Event) error
 	end() error
 }
 
@@ -20,7 +20,9 @@ type plainText struct {
 	midLine  bool
 }
 
-func (p *plainText) write(text string) error {
+func (p *plainText) write(e *moeflux.Event) error { return p.print(e.Text) }
+
+func (p *plainText) print(text string) error {
 	if p.out == nil || text == "" {
 		return nil
 	}
@@ -31,7 +33,7 @@ func (p *plainText) write(text string) error {
 
 func (p *plainText) end() error {
 	if p.out != nil && p.terminal && p.midLine {
-		return p.write("\n")
+		return p.print("\n")
 	}
 	return nil
 }
@@ -46,24 +48,14 @@ const (
 // dim, or between its marks where nothing can be dim, and control characters are shown and not
 // obeyed. Elsewhere the text goes out as the model wrote it.
 type answerText struct {
-	plain     plainText // of a terminal or not; nowhere with --json
-	dim       bool      // the terminal can, and the user has not said no
-	reasoning *chat.Reasoning
+	plain plainText // of a terminal or not; nowhere with --json
+	dim   bool      // the terminal can, and the user has not said no
 
 	thought, said strings.Builder
 	open          bool // within reasoning on the terminal
 }
 
-func (a *answerText) write(text string) error {
-	thought, said := a.reasoning.Push(text)
-	return a.show(text, thought, said)
-}
-
 func (a *answerText) end() error {
-	thought, said := a.reasoning.Flush()
-	if err := a.show("", thought, said); err != nil {
-		return err
-	}
 	if a.open {
 		if err := a.close(""); err != nil {
 			return err
@@ -72,19 +64,19 @@ func (a *answerText) end() error {
 	return a.plain.end()
 }
 
-// show writes the parts of a text, or the text itself where nobody sees it as it comes.
-func (a *answerText) show(text, thought, said string) error {
-	a.thought.WriteString(thought)
-	a.said.WriteString(said)
+// write writes the parts of a text, or the text itself where nobody sees it as it comes.
+func (a *answerText) write(e *moeflux.Event) error {
+	a.thought.WriteString(e.Reasoning)
+	a.said.WriteString(e.Text)
 	if !a.plain.terminal {
-		return a.plain.write(text)
+		return a.plain.print(e.Raw)
 	}
-	if thought != "" {
-		if err := a.plain.write(a.begin() + visible(thought)); err != nil {
+	if e.Reasoning != "" {
+		if err := a.plain.print(a.begin() + visible(e.Reasoning)); err != nil {
 			return err
 		}
 	}
-	if said == "" {
+	if e.Text == "" {
 		return nil
 	}
 	if a.open {
@@ -92,7 +84,7 @@ func (a *answerText) show(text, thought, said string) error {
 			return err
 		}
 	}
-	return a.plain.write(visible(said))
+	return a.plain.print(visible(e.Text))
 }
 
 // begin returns what goes before reasoning.
@@ -118,7 +110,7 @@ func (a *answerText) close(after string) error {
 		return nil
 	}
 	midLine := a.plain.midLine || !a.dim
-	err := a.plain.write(mark + after)
+	err := a.plain.print(mark + after)
 	if after == "" {
 		a.plain.midLine = midLine
 	}

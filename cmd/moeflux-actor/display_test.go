@@ -2,12 +2,34 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
+
+// splitText is the display of an answer that comes as the events of its pieces.
+type splitText struct {
+	*answerText
+	reasoning *chat.Reasoning
+}
+
+func split(a *answerText, prompt string) *splitText {
+	return &splitText{a, chat.NewReasoning(prompt)}
+}
+
+func (s *splitText) write(piece string) error {
+	thought, said := s.reasoning.Push(piece)
+	return s.answerText.write(&moeflux.Event{Raw: piece, Reasoning: thought, Text: said})
+}
+
+func (s *splitText) end() error {
+	thought, said := s.reasoning.Flush()
+	return errors.Join(s.answerText.write(&moeflux.Event{Reasoning: thought, Text: said}), s.answerText.end())
+}
 
 func TestAnswerText(t *testing.T) {
 	for _, c := range []struct {
@@ -33,7 +55,7 @@ func TestAnswerText(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := &answerText{plain: plainText{out: &out, terminal: c.terminal}, dim: c.dim, reasoning: chat.NewReasoning(c.prompt)}
+			a := split(&answerText{plain: plainText{out: &out, terminal: c.terminal}, dim: c.dim}, c.prompt)
 			for _, p := range c.pieces {
 				if err := a.write(p); err != nil {
 					t.Fatal(err)
@@ -55,7 +77,7 @@ func TestAnswerText(t *testing.T) {
 
 // With --json nothing is shown, and the parts are kept.
 func TestAnswerTextShowsNothing(t *testing.T) {
-	a := &answerText{plain: plainText{terminal: true}, dim: true, reasoning: chat.NewReasoning("")}
+	a := split(&answerText{plain: plainText{terminal: true}, dim: true}, "")
 	for _, p := range []string{"<think>a", "</think>b"} {
 		if err := a.write(p); err != nil {
 			t.Fatal(err)
@@ -71,7 +93,7 @@ func TestAnswerTextFails(t *testing.T) {
 	for _, pieces := range [][]string{{"a"}, {"<think>a"}, {"<think>a</think>b"}} {
 		for after := range 4 {
 			out := &failingAfter{left: after}
-			a := &answerText{plain: plainText{out: out, terminal: true}, dim: true, reasoning: chat.NewReasoning("")}
+			a := split(&answerText{plain: plainText{out: out, terminal: true}, dim: true}, "")
 			var err error
 			for _, p := range pieces {
 				if e := a.write(p); err == nil {

@@ -2,144 +2,89 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 
-	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/snapshot"
-	"github.com/moeflux/moeflux-actor/snapshot/store"
-	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // keptText is a text or a conversation that is kept under a name from run to run. A nil one stands
 // for a text that is not kept.
 type keptText struct {
-	sessions *store.Store
-	name     string
-
-	release func() // lets others have the session
-
-	file   *store.Session // as it was at the start; nil if the name is new
-	stored bool           // there is something under the name
-	tokens []int32        // that its state holds
-	note   keptNote
+	session *moeflux.Session
+	name    string
+	path    string // of its file
+	stored  bool   // there is something under the name
 }
 
-// keptNote is stored beside a state in the session's file, for what the state does not say.
-type keptNote struct {
-	Model string `json:"model"` // directory, for people
-	Chat  bool   `json:"chat"`
-	// Rest is the tokens of a text that the state does not hold yet: usually the last one that was
-	// generated.
-	Rest []int32 `json:"rest,omitempty"`
-	// The conversation.
-	System   string         `json:"system,omitempty"`
-	Messages []chat.Message `json:"messages,omitempty"`
-}
-
-// open opens the file, if there is one, and reads its note.
-func (k *keptText) open(chat bool) error {
-	file, err := k.sessions.Get(k.name)
+// open opens the session, which holds its name.
+func (k *keptText) open(sessions *moeflux.Sessions, chat bool) (err error) {
+	k.path = sessions.Path(k.name)
+	k.session, err = sessions.Open(k.name)
 	switch {
-	case errors.Is(err, store.ErrNone):
-		return nil
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, moeflux.ErrSessionHeld):
+		return fmt.Errorf("session %q is in use by another run; wait until it ends, or choose another name", k.name)
+	case errors.Is(err, moeflux.ErrSessionDamaged):
 		return k.damaged(err)
 	case err != nil:
 		return err
 	}
-	k.file, k.tokens, k.stored = file, file.Seal.Tokens, true
-	if err := json.Unmarshal(file.Seal.Note, &k.note); err != nil {
-		return k.damaged(fmt.Errorf("its note: %w", err))
-	}
+	k.stored = k.session.IsChat() || k.session.IsText()
 	switch {
-	case k.note.Chat && !chat:
-		return usagef("session %q is a conversation; continue it with --chat, or choose another name", k.name)
-	case !k.note.Chat && chat:
-		return usagef("session %q is a text, not a conversation; leave --chat out, or choose another name", k.name)
+	case k.session.IsChat() && !chat:
+		err = usagef("session %q is a conversation; continue it with --chat, or choose another name", k.name)
+	case k.session.IsText() && chat:
+		err = usagef("session %q is a text, not a conversation; leave --chat out, or choose another name", k.name)
 	}
-	return nil
+	if err != nil {
+		k.close()
+	}
+	return err
 }
 
 // damaged says what to do with a session that cannot be used.
 func (k *keptText) damaged(err error) error {
-	return fmt.Errorf("session %q cannot be used, remove %s or choose another name: %w", k.name, k.sessions.Path(k.name), err)
+	return fmt.Errorf("session %q cannot be used, remove %s or choose another name: %w", k.name, k.path, err)
 }
 
 // goesOn reports whether there is a text to continue.
-func (k *keptText) goesOn() bool { return k != nil && k.file != nil }
+func (k *keptText) goesOn() bool { return k != nil && k.stored }
 
-// close closes the file and lets others go on with the session.
+// close lets others go on with the session.
 func (k *keptText) close() {
-	if k.goesOn() {
-		_ = k.file.Close() // nothing was written
-	}
 	if k != nil {
-		k.release()
+		_ = k.session.Close() // nothing was written
 	}
 }
 
-// load gives a sequence the kept state.
-func (k *keptText) load(ctx context.Context, s *session, seq *actors.Sequence) error {
-	if !k.goesOn() {
-		return nil
-	}
-	err := seq.Load(ctx, k.file, k.file.Bytes, actors.LoadOptions{InPlace: true})
+// attach gives the session its state.
+func (k *keptText) attach(ctx context.Context, s *session) error {
+	err := k.session.Attach(ctx, s.model)
 	switch {
-	case errors.Is(err, snapshot.ErrFingerprint), errors.Is(err, snapshot.ErrShape):
-		return fmt.Errorf("session %q was made with another model, %s; give that one with --model, choose another name, or remove %s", k.name, k.note.Model, k.sessions.Path(k.name))
-	case errors.Is(err, snapshot.ErrTooLong):
-		return fmt.Errorf("session %q has %d positions, more than fit here; allow more with --ctx, or choose another name: %w", k.name, len(k.tokens), err)
-	case errors.As(err, new(*snapshot.Error)):
-		return k.damaged(err)
+	case errors.Is(err, moeflux.ErrSessionModel):
+		return fmt.Errorf("session %q was made with another model, %s; give that one with --model, choose another name, or remove %s", k.name, k.session.MadeWith(), k.path)
+	case errors.Is(err, moeflux.ErrSessionTooLong):
+		return fmt.Errorf("session %q has more positions than fit here; allow more with --ctx, or choose another name: %w", k.name, cause(err))
+	case errors.Is(err, moeflux.ErrSessionDamaged):
+		return k.damaged(cause(err))
 	case err != nil:
-		return fmt.Errorf("session %q cannot be loaded: %w", k.name, err)
+		return fmt.Errorf("session %q cannot be loaded: %w", k.name, cause(err))
 	}
 	return nil
 }
 
-// prime returns a function that gives a sequence the longest stored beginning of a text, under any
-// name. If that cannot be loaded, the text is read instead.
-func (k *keptText) prime(s *session, seq *actors.Sequence) func(context.Context, []int32) (bool, error) {
-	return func(ctx context.Context, ids []int32) (bool, error) {
-		of, err := s.engine.Fingerprint(ctx)
-		if err != nil {
-			return false, err
-		}
-		found, err := k.sessions.Longest(of, ids[:len(ids)-1])
-		if errors.Is(err, store.ErrNone) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		defer found.Close()
-		if err := seq.Load(ctx, found, found.Bytes, actors.LoadOptions{}); err != nil {
-			s.say("session %q begins like this text, but cannot be loaded: %v", found.Name, err)
-			return false, ctx.Err()
-		}
-		return true, nil
+// cause returns what a session's error wraps: the rest of it names the session once more.
+func cause(err error) error {
+	if e, ok := errors.AsType[*moeflux.SessionError](err); ok && e.Err != nil {
+		return e.Err
 	}
+	return err
 }
 
-// save saves the state of a sequence with a note.
-func (k *keptText) save(ctx context.Context, s *session, seq *actors.Sequence, note keptNote) error {
-	note.Chat = k.note.Chat
-	if dir, err := filepath.Abs(s.dir); err == nil {
-		note.Model = dir
-	}
-	text, err := json.Marshal(note)
-	if err != nil {
-		return err
-	}
-	err = k.sessions.Put(ctx, k.name, func(w io.Writer) error {
-		_, err := seq.Save(ctx, w, actors.SaveOptions{Note: text})
-		return err
-	})
-	if err == nil || errors.Is(err, store.ErrUnsettled) || errors.Is(err, store.ErrNoRoom) {
+// save saves the session.
+func (k *keptText) save(ctx context.Context) error {
+	err := k.session.Save(ctx)
+	if err == nil || errors.Is(err, moeflux.ErrSessionUnsynced) || errors.Is(err, moeflux.ErrSessionNoRoom) {
 		k.stored = true
 		return err
 	}
@@ -153,9 +98,9 @@ func (k *keptText) notSaved(err error) error {
 		state = ", what was saved before is still there"
 	}
 	switch {
-	case errors.Is(err, store.ErrTooLarge):
+	case errors.Is(err, moeflux.ErrSessionTooLarge):
 		advice = "; allow more with --session-limit"
-	case errors.Is(err, store.ErrDiskFull):
+	case errors.Is(err, moeflux.ErrSessionDiskFull):
 		advice = "; make room, or choose another folder with --session-dir"
 	}
 	return fmt.Errorf("session %q is not saved%s%s: %w", k.name, state, advice, err)

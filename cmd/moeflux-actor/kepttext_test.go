@@ -411,3 +411,32 @@ func textModel(t *testing.T, name string) string {
 	}
 	return dir
 }
+
+// A text that --stop ended goes on from what was shown: the string is not part of it.
+func TestSessionStopped(t *testing.T) {
+	whole := continuedBy(t, "run", "--temperature", "0", "--json", "-p", "package main", "-n", "30").Text
+	stop := whole[9:13]
+	shown, _, _ := strings.Cut(whole, stop)
+	dir := t.TempDir()
+	run := func(args ...string) continued {
+		return continuedBy(t, append([]string{"run", "--session", "a", "--session-dir", dir, "--json", "--temperature", "0"}, args...)...)
+	}
+	first := run("-p", "package main", "-n", "30", "--stop", stop)
+	if first.Text != shown || first.StopReason != "stop" {
+		t.Fatalf("%q for %q, want %q before %q", first.Text, first.StopReason, shown, stop)
+	}
+	second := run("-p", "// and", "-n", "4")
+	ids, err := json.Marshal(second.PromptIDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal([]byte(mustCall(t, string(ids)+"\n", "tokenize", "--decode", "--skip-special").stdout), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if want := "package main" + shown + "// and"; decoded.Text != want || second.Stats.Reused == 0 {
+		t.Errorf("goes on from %q with %d tokens reused, want %q", decoded.Text, second.Stats.Reused, want)
+	}
+}

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
+	"github.com/moeflux/moeflux-actor/internal/userdirs"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
@@ -50,9 +49,13 @@ func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (str
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	text, ok := weights.TextDir(dir)
 	if !ok {
-		return nil, fmt.Errorf("%s has no tokenizer.json; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
+		return nil, noTokenizer(dir)
 	}
 	return tokenizer.LoadDir(text)
+}
+
+func noTokenizer(dir string) error {
+	return fmt.Errorf("%s has no tokenizer.json; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
 }
 
 // findCache returns the folder for the demo model. Without a home it is one for this user among the
@@ -61,31 +64,9 @@ func findCache(inv *invocation, given string) (dir, note string, err error) {
 	if given != "" {
 		return given, "", nil
 	}
-	cache, err := inv.env.cacheDir()
-	if err == nil {
-		return filepath.Join(cache, program), "", nil
+	dir, note, err = userdirs.Where{Cache: inv.env.cacheDir, Temp: inv.env.tempDir}.CacheDir()
+	if e, ok := errors.AsType[*userdirs.UnusableError](err); ok {
+		err = fmt.Errorf("%s; that cannot be used, name a folder with --cache-dir: %w", e.Note, e.Err)
 	}
-	dir = filepath.Join(inv.env.tempDir, fmt.Sprintf("%s-%d", program, os.Getuid()))
-	note = fmt.Sprintf("this user has no cache folder (%v), using %s", err, dir)
-	if err := makePrivate(dir); err != nil {
-		return "", "", fmt.Errorf("%s; that cannot be used, name a folder with --cache-dir: %w", note, err)
-	}
-	return dir, note, nil
-}
-
-// makePrivate makes dir, or makes sure that it belongs to this user alone: among the temporary
-// files anybody could have put it there.
-func makePrivate(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err == nil || !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ok || int(owner.Uid) != os.Getuid() {
-		return fmt.Errorf("%s exists and is not a folder that only this user can write", dir)
-	}
-	return nil
+	return dir, note, err
 }

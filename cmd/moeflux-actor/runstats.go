@@ -38,12 +38,6 @@ type tokenLogProbs struct {
 	Top []tokenLogProb `json:"top_logprobs"`
 }
 
-// Stop reasons that the engine does not know.
-const (
-	stopString      actors.StopReason = "stop" // a --stop text appeared
-	stopInterrupted actors.StopReason = "interrupted"
-)
-
 // runFigures are the speeds and counts of one run. A speed is 0 where nothing was measured.
 type runFigures struct {
 	PromptTokens int `json:"prompt_tokens"`
@@ -85,7 +79,7 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 		return nil, err
 	}
 	c := &g.clock
-	f := &runFigures{PromptTokens: len(g.ids), ReusedTokens: g.reused, DecodeTokens: max(0, len(g.newIDs)-1)}
+	f := &runFigures{PromptTokens: len(g.prompt.IDs), ReusedTokens: g.reused, DecodeTokens: max(0, len(g.newIDs)-1)}
 	f.PromptSeconds, f.PromptTokensPerSecond = speed(f.PromptTokens-f.ReusedTokens, c.promptStart, c.promptEnd)
 	f.DecodeSeconds, f.DecodeTokensPerSecond = speed(f.DecodeTokens, c.firstToken, c.lastToken)
 	if !c.firstToken.IsZero() {
@@ -100,8 +94,8 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	f.MemoryLimit, f.ExpertIO, f.Slots = g.s.memoryLimit, info.ExpertIO, info.Slots
 	f.Prefetch, f.Ahead, f.ReadWorkers = info.Prefetch, info.PrefetchLayers, info.ReadWorkers
 	f.Sampling = g.used
-	if g.sampling.Temperature > 0 {
-		f.Seed = &g.sampling.Seed
+	if g.used.Temperature > 0 {
+		f.Seed = g.request.Sampling.Seed
 	}
 	return f, nil
 }

@@ -4,9 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moeflux/moeflux-actor/io/weights"
-	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/stages/sample"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and
@@ -55,70 +53,63 @@ func (f *samplingFlags) checkSampling() error {
 			return usagef("--stop is empty; give the text that ends the output")
 		}
 	}
-	o, _, err := f.choose(nil)
+	given, err := f.given()
 	if err != nil {
 		return err
 	}
-	if err := o.Validate(); err != nil {
+	if err := given.Validate(); err != nil {
 		return &usageError{err.Error()}
 	}
 	return nil
 }
 
+// given returns what the flags say.
+func (f *samplingFlags) given() (s moeflux.Sampling, err error) {
+	s = moeflux.Sampling{
+		Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, RepeatPenalty: f.RepeatPenalty,
+		PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, Seed: f.Seed,
+	}
+	s.LogitBias, err = parseBias(f.LogitBias)
+	return s, err
+}
+
 // sampling returns how tokens are chosen with the model of a directory, and where each value comes
 // from: what the flags leave open the model's generation_config.json says. Without a seed a random
 // one is drawn. The flags have passed checkSampling.
-func (f *samplingFlags) sampling(inv *invocation, dir string) (sample.Options, samplingUsed, error) {
-	var own *model.Generation
+func (f *samplingFlags) sampling(inv *invocation, dir string) (moeflux.Sampling, samplingUsed, error) {
+	given, err := f.given()
+	if err != nil {
+		return given, samplingUsed{}, err
+	}
+	var own moeflux.Sampling
 	if !f.greedy() {
-		var err error
-		if own, err = weights.ReadGeneration(dir); err != nil {
-			return sample.Options{}, samplingUsed{}, err
+		var ignored []string
+		if own, ignored, err = moeflux.Defaults(dir); err != nil {
+			return given, samplingUsed{}, err
+		}
+		if len(ignored) > 0 {
+			inv.say("the model's %s sets %s, which this program does not know and ignores", fromModel, strings.Join(ignored, ", "))
 		}
 	}
-	o, used, err := f.choose(own)
-	if err != nil {
-		return o, used, err
+	used := f.choose(own)
+	if given.Seed == nil && used.Temperature > 0 {
+		given.Seed = new(inv.env.seed())
 	}
-	switch {
-	case f.Seed != nil:
-		o.Seed = *f.Seed
-	case o.Temperature > 0:
-		o.Seed = inv.env.seed()
-	}
-	if own != nil && own.Sample && len(own.Ignored) > 0 {
-		inv.say("the model's %s sets %s, which this program does not know and ignores", fromModel, strings.Join(own.Ignored, ", "))
-	}
-	return o, used, nil
+	return given, used, nil
 }
 
 // greedy reports whether the flags ask for the most likely tokens whatever the model says.
 func (f *samplingFlags) greedy() bool { return f.Temperature != nil && *f.Temperature == 0 }
 
-// choose puts together what the flags and the model say, which may be nil. The seed is left open.
-func (f *samplingFlags) choose(own *model.Generation) (sample.Options, samplingUsed, error) {
-	o := sample.Options{PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty}
-	used := samplingUsed{PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, From: map[string]string{}}
-	var m model.Generation
-	if own != nil {
-		m.RepetitionPenalty = own.RepetitionPenalty
-		if own.Sample {
-			m = *own
-			if m.Temperature == nil {
-				one := 1.0
-				m.Temperature = &one
-			}
-		}
-	}
-	o.Temperature = pick(used.From, "temperature", f.Temperature, m.Temperature)
-	o.TopK = pick(used.From, "top_k", f.TopK, m.TopK)
-	o.TopP = pick(used.From, "top_p", f.TopP, m.TopP)
-	o.MinP = pick(used.From, "min_p", f.MinP, m.MinP)
-	o.RepeatPenalty = pick(used.From, "repeat_penalty", f.RepeatPenalty, m.RepetitionPenalty)
-	used.Temperature, used.TopK, used.TopP, used.MinP, used.RepeatPenalty = o.Temperature, o.TopK, o.TopP, o.MinP, o.RepeatPenalty
-	var err error
-	o.LogitBias, err = parseBias(f.LogitBias)
-	return o, used, err
+// choose puts together what the flags and the model say.
+func (f *samplingFlags) choose(own moeflux.Sampling) samplingUsed {
+	u := samplingUsed{PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, From: map[string]string{}}
+	u.Temperature = pick(u.From, "temperature", f.Temperature, own.Temperature)
+	u.TopK = pick(u.From, "top_k", f.TopK, own.TopK)
+	u.TopP = pick(u.From, "top_p", f.TopP, own.TopP)
+	u.MinP = pick(u.From, "min_p", f.MinP, own.MinP)
+	u.RepeatPenalty = pick(u.From, "repeat_penalty", f.RepeatPenalty, own.RepeatPenalty)
+	return u
 }
 
 // pick returns a flag's value, else the model's, else 0, and notes under its name which it is.

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -17,15 +16,26 @@ import (
 type session struct {
 	dir      string
 	device   gpu.Device
-	engine   *actors.Engine
+	model    *moeflux.Model
+	engine   *actors.Engine   // the model's
 	exporter *export.Exporter // nil if nothing is traced
 	say      func(format string, args ...any)
 
 	memoryLimit int64 // of the cgroup; 0 for none
 }
 
-// openSession opens the model that the flags name, or the demo model. The flags have passed check.
+// openSession opens the model that the flags name, or the demo model, for token ids. The flags have
+// passed check.
 func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session, error) {
+	return openModel(ctx, inv, f, moeflux.Options{TokensOnly: true})
+}
+
+// openText is openSession for texts.
+func openText(ctx context.Context, inv *invocation, f *engineFlags) (*session, error) {
+	return openModel(ctx, inv, f, moeflux.Options{Now: inv.env.now})
+}
+
+func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.Options) (*session, error) {
 	cfg, err := f.config(inv)
 	if err != nil {
 		return nil, err
@@ -53,28 +63,21 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 		}
 		cfg.Tracer = s.exporter.Provider()
 	}
-	if s.engine, err = actors.Open(ctx, cfg); err != nil {
-		if errors.As(err, new(*actors.UnfinishedError)) {
+	o.Config = cfg
+	if s.model, err = moeflux.Open(ctx, s.dir, o); err != nil {
+		if errors.As(err, new(*moeflux.UnfinishedError)) {
 			s.device = nil // is still in use
 		}
-		return nil, errors.Join(openError(s.dir, err), s.close())
+		if errors.As(err, new(*moeflux.NoTokenizerError)) {
+			err = noTokenizer(s.dir)
+		}
+		return nil, errors.Join(err, s.close())
 	}
+	s.engine = s.model.Engine()
 	if k := s.engine.Info().TopK; k != s.engine.Model().NumExpertsPerTok {
 		inv.say("%d experts per token in place of the model's %d: results differ from the model's own", k, s.engine.Model().NumExpertsPerTok)
 	}
 	return s, nil
-}
-
-// openError says why the model in a directory does not open. A directory without a model is told
-// from a checkpoint that was not converted.
-func openError(dir string, err error) error {
-	switch {
-	case errors.As(err, new(*weights.NoConfigError)):
-		return fmt.Errorf("%s holds no model: it has no config.json, nor a manifest of weights with one; make one with %s convert", dir, program)
-	case !weights.IsPacked(dir):
-		return fmt.Errorf("%s is not a packed model directory: it has no %s; if it is a checkpoint, pack it with %s convert %s DST", dir, weights.ManifestName, program, dir)
-	}
-	return fmt.Errorf("the model in %s cannot be opened: %w", dir, err)
 }
 
 // span begins a trace, under which the engine puts its own spans, if anything is traced. The caller
@@ -91,7 +94,7 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 // spans, but not for ever.
 func (s *session) close() error {
 	var errs []error
-	if s.engine != nil {
+	if s.model != nil {
 		err := s.closeEngine()
 		if errs = append(errs, err); errors.As(err, new(*stuckError)) {
 			return err // the device is still in use
@@ -119,7 +122,7 @@ const closePatience = 2 * time.Second
 func (s *session) closeEngine() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	err := s.engine.Close(ctx)
+	err := s.model.Close(ctx)
 	if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
 		return &stuckError{left}
 	}
@@ -166,8 +169,6 @@ func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessio
 		return p, &usageError{err.Error()}
 	}
 	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // likewise
-	if p.info, err = actors.Plan(cfg); err != nil {
-		return p, openError(cfg.Model, err)
-	}
-	return p, nil
+	p.info, err = moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg})
+	return p, err
 }

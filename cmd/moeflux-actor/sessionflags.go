@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/snapshot/store"
 )
 
@@ -52,28 +53,22 @@ func (f *sessionFlags) openKept(ctx context.Context, inv *invocation, chat bool)
 	if limit == 0 {
 		limit = defaultSessionLimit
 	}
-	folder, err := store.Dir(dir)
+	sessions, err := moeflux.OpenSessions(ctx, dir, limit)
 	if err != nil {
-		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
+		return nil, cannotKeep(dir, err)
 	}
-	sessions, err := store.Open(ctx, folder, store.Options{MaxBytes: limit})
-	if err != nil {
-		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
-	}
-	k := &keptText{sessions: sessions, name: *f.Session}
-	k.note.Chat = chat
-	k.release, err = sessions.Hold(*f.Session)
-	switch {
-	case errors.Is(err, store.ErrHeld):
-		return nil, fmt.Errorf("session %q is in use by another run; wait until it ends, or choose another name", *f.Session)
-	case err != nil:
-		return nil, fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
-	}
-	if err := k.open(chat); err != nil {
-		k.close()
+	k := &keptText{name: *f.Session}
+	if err := k.open(sessions, chat); err != nil {
+		if e, ok := errors.AsType[*moeflux.SessionError](err); ok && e.Kind == moeflux.ErrSessionFolder {
+			err = cannotKeep(dir, err)
+		}
 		return nil, err
 	}
 	return k, nil
+}
+
+func cannotKeep(dir string, err error) error {
+	return fmt.Errorf("sessions cannot be kept in %s, choose another folder with --session-dir: %w", dir, err)
 }
 
 // sessionDir returns the folder of sessions: the one given, or that of this user.

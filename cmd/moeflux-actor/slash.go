@@ -38,7 +38,7 @@ func (d *dialogue) command(ctx context.Context, line string) (done bool, err err
 		return true, nil
 	case "clear":
 		d.messages = nil
-		return false, d.seq.Reset(ctx)
+		return false, d.session.Reset(ctx)
 	case "retry":
 		return false, d.retry(ctx)
 	case "system":
@@ -161,5 +161,5 @@ func (d *dialogue) stats() {
 		return
 	}
 	d.note("%s", d.last.line())
-	d.note("the conversation holds %d messages and %d of %d positions", len(d.all()), d.seq.Len(), d.begin().s.engine.Info().Context)
+	d.note("the conversation holds %d messages and %d of %d positions", len(d.all()), d.session.Positions(), d.begin().s.engine.Info().Context)
 }

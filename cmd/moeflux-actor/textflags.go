@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/moeflux/moeflux-actor/tokenizer"
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // textFlags are the flags of commands that continue a text.
@@ -49,25 +49,21 @@ func (c *textFlags) maxTokens(byDefault int) int {
 	return byDefault
 }
 
-// withSession runs f with the model open.
-func (c *textFlags) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
+// withModel runs f with the model open.
+func (c *textFlags) withModel(ctx context.Context, inv *invocation, f func(*session) error) error {
 	if c.Profile == "" {
 		c.Profile = profileAuto
 	}
-	return c.engineFlags.withSession(ctx, inv, f)
+	return c.engineFlags.withModel(ctx, inv, f)
 }
 
-// withSession runs f with the model open.
-func (e *engineFlags) withSession(ctx context.Context, inv *invocation, f func(*session, *tokenizer.Tokenizer) error) error {
-	s, err := openSession(ctx, inv, e)
+// withModel runs f with the model open, and its tokenizer.
+func (e *engineFlags) withModel(ctx context.Context, inv *invocation, f func(*session) error) error {
+	s, err := openText(ctx, inv, e)
 	if err != nil {
 		return err
 	}
-	tok, err := loadTokenizer(s.dir)
-	if err == nil {
-		err = f(s, tok)
-	}
-	return errors.Join(err, s.close())
+	return errors.Join(f(s), s.close())
 }
 
 // hasPrompt reports whether the command line says where the prompt is.
@@ -119,15 +115,25 @@ func withoutLineEnd(text string) string {
 }
 
 // generation returns a generation of one text with what the flags and the model say.
-func (c *textFlags) generation(inv *invocation, s *session, seq sequence, tok *tokenizer.Tokenizer, defaultMax int) (*generation, error) {
-	options, used, err := c.sampling(inv, s.dir)
+func (c *textFlags) generation(inv *invocation, s *session, defaultMax int) (*generation, error) {
+	sampling, used, err := c.sampling(inv, s.dir)
 	if err != nil {
 		return nil, err
 	}
-	return &generation{
-		s: s, seq: seq, tok: tok, sampling: options, used: used, maxTokens: c.maxTokens(defaultMax), stops: c.Stop, logProbs: c.LogProbs,
-		clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats,
-	}, nil
+	g := &generation{s: s, used: used, clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats}
+	g.request = moeflux.Request{MaxTokens: c.maxTokens(defaultMax), Stop: c.Stop, Sampling: sampling}
+	if c.LogProbs != nil {
+		g.request.LogProbs, g.request.TopLogProbs = true, *c.LogProbs
+	}
+	return g, nil
+}
+
+// plainText returns the display of a text.
+func (c *textFlags) plainText(inv *invocation) *plainText {
+	if c.JSON {
+		return &plainText{terminal: inv.stdoutTerminal}
+	}
+	return &plainText{out: inv.stdout, terminal: inv.stdoutTerminal}
 }
 
 // once generates one text and prints it with its figures. finish, if not nil, completes the result.
@@ -143,15 +149,11 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 		defer cancel()
 		turn.begin(cancel)
 		defer inv.env.interrupts.catch(halt)()
-		g.halt = turn.halted
+		g.request.Interrupted = turn.halted
 	}
 	result, err := g.run(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err, result.StopReason = nil, stopInterrupted
-	}
-	interrupted := result.StopReason == stopInterrupted
-	if endErr := g.end(result); err == nil { // the part that came is shown even after an error
-		err = endErr
+		err, result.StopReason = nil, moeflux.StopInterrupted
 	}
 	if err != nil {
 		return err
@@ -173,7 +175,7 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 			return err
 		}
 	}
-	if interrupted {
+	if result.StopReason == moeflux.StopInterrupted {
 		return errInterrupted
 	}
 	return nil
