@@ -20,10 +20,24 @@
 // depend on who else is there. Where memory is short, requests wait for each other by class and key
 // (Request.Class, Request.Key). A request ends within 100 ms when its context does.
 //
-// # Below
+// # The engine, and its actors
 //
 // This package chooses the device, reads tokenizer, template and sampling defaults of the model,
-// and finds out what in an answer is text, reasoning or a call of a tool. The engine underneath is
-// Model.Engine, of package actors: token ids, logits, states, statistics. Its Engine.PID takes the
-// messages of package stages from other actors.
+// and tells text from reasoning. The engine underneath is Model.Engine, of package actors: token
+// ids, logits, states, statistics. With Options.System it lives in the protoactor-go system of the
+// service. Actors there may call this package's functions, in a goroutine of their own, or send the
+// messages of package stages to the engine's PID, as requests:
+//
+//	pid := model.Engine().PID()
+//	future := system.Root.RequestFuture(pid, &stages.EvalChunk{Seq: mine, Tokens: ids}, time.Minute)
+//
+// A sequence begins with &stages.OpenSequence{Seq: mine} and ends with &stages.CloseSequence{Seq:
+// mine}, both answered by a *stages.SequenceDone. Its number is the sender's, who takes large ones:
+// those of the engine's methods count up from 1. EvalChunk is answered by a *stages.ChunkEvaluated,
+// with Logits of the last token, and Err.
+//
+// # Surroundings
+//
+// Nothing here reads the environment but for the folder of cached files (Options.CacheDir), the
+// clock (Options.Now) and a random seed (Sampling.Seed), where these are not given.
 package moeflux

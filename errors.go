@@ -39,14 +39,14 @@ type (
 type (
 	// NoTemplateError: the model has no chat template, so that it cannot Chat.
 	NoTemplateError = chat.NoTemplateError
-	// ContextError: the prompt is longer than the context.
+	// ContextError: the prompt is longer than the context, its Max.
 	ContextError = stages.ContextError
-	// QueueFullError: too many requests wait for memory; it says when to try again.
+	// QueueFullError: too many requests wait for memory; its RetryAfter says when to try again.
 	QueueFullError = stages.QueueFullError
 	// StateMemoryError: there is no memory for the text, and waiting would not help.
 	StateMemoryError = stages.StateMemoryError
-	// StepError: a step of the pipeline failed, as when the disk cannot be read; it names the stage
-	// and the layer. Only the requests that needed it fail.
+	// StepError: a step of the pipeline failed, as when the disk cannot be read; its Stage, Layer
+	// and Err say where and why. Only the requests that needed it fail.
 	StepError = stages.StepError
 	// PoisonedError: the state of a session is of no use since the error before. The next request
 	// reads the text again.

@@ -75,7 +75,9 @@ type Usage struct {
 	Account Account
 }
 
-// Account is what requests have been given, and what that cost; see package stages.
+// Account is what requests have been given, and what that cost: Read, Reused and Generated tokens;
+// QueueNS and TotalNS; DeviceNS and DiskWaitNS; experts' picks Hit, Late and Missed; SlotBytes,
+// HostBytes and DiskBytes. Package stages says what each is.
 type Account = actors.Account
 
 // StopReason is why a text ended.

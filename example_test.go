@@ -220,10 +220,11 @@ func Example_actors() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ask(&stages.OpenSequence{Seq: 42})
-	read := ask(&stages.EvalChunk{Seq: 42, Tokens: ids}).(*stages.ChunkEvaluated)
+	const mine = 1 << 40 // small numbers are those of the engine's methods
+	ask(&stages.OpenSequence{Seq: mine})
+	read := ask(&stages.EvalChunk{Seq: mine, Tokens: ids}).(*stages.ChunkEvaluated)
 	fmt.Println(read.Err, len(read.Logits) == model.Engine().Model().VocabSize)
-	ask(&stages.CloseSequence{Seq: 42})
+	ask(&stages.CloseSequence{Seq: mine})
 	if err := system.Root.StopFuture(writer).Wait(); err != nil {
 		log.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (g *generation) session() (s *Session, release func(), err error) {
 	s = g.r.Session
 	if s == nil {
 		s = new(Session)
-		release = func() { _ = s.Close() }
+		release = func() { closeWithin(g.ctx, s) }
 	} else {
 		if !s.busy.TryLock() {
 			return nil, nil, ErrBusy
@@ -132,6 +132,24 @@ func (g *generation) prepare(s *Session) error {
 		return g.converse(s)
 	}
 	return g.continueText(s)
+}
+
+// closeWithin closes the session of one request. A hung device holds who gave it up no longer than
+// the engine holds them; the goroutine ends when the sequence's own patience does.
+func closeWithin(ctx context.Context, s *Session) {
+	if ctx.Err() == nil {
+		_ = s.Close()
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		_ = s.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Millisecond):
+	}
 }
 
 // continueText makes a prompt of a session's text and the request's.

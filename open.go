@@ -144,17 +144,20 @@ func (m *Model) Close(ctx context.Context) error {
 	return errors.Join(err, m.device.Close())
 }
 
-// Engine returns the engine underneath: token ids, logits, states, statistics, and a PID for
-// messages of other actors. Closing the model closes it.
+// Engine returns the engine underneath, of package actors: token ids, logits, states, statistics
+// (Engine.Stats), and an address for messages of other actors (Engine.PID). Closing the model
+// closes it.
 func (m *Model) Engine() *actors.Engine { return m.engine }
 
 // Info returns the settings in use, and the model's name.
 func (m *Model) Info() Info { return m.engine.Info() }
 
-// Info is what a model runs with, after defaults and limits; see package actors.
+// Info is what a model runs with, after defaults and limits: Name, Device, Context, Slots and the
+// rest of package actors.
 type Info = actors.Info
 
-// Tokenizer returns the model's tokenizer; nil if it was opened with Options.TokensOnly.
+// Tokenizer returns the model's tokenizer, which has Encode and Decode; nil with
+// Options.TokensOnly.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.text }
 
 // Template returns the model's chat template. Errors: *NoTemplateError, or why the template cannot

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -135,13 +136,13 @@ func TestSessionOfChat(t *testing.T) {
 	closeSession(t, s)
 	s = mustOpen(t, openSessions(t, dir), "talk")
 	defer closeSession(t, s)
-	if got := s.Messages(); !s.IsChat() || s.IsText() || len(got) != 3 || !slices.Equal(got[:2], first) {
+	if got := s.Messages(); !s.IsChat() || s.IsText() || len(got) != 3 || !reflect.DeepEqual(got[:2], first) {
 		t.Errorf("kept %+v", got)
 	}
 	if c := talk(s, Message{Role: User, Content: "and then"}); c.read.Reused < 20 {
 		t.Errorf("%d of %d tokens reused", c.read.Reused, len(c.prompt.IDs))
 	}
-	if !slices.Equal(s.Messages(), once.Messages()) {
+	if !reflect.DeepEqual(s.Messages(), once.Messages()) {
 		t.Errorf("with a restart\n%+v\nin one go\n%+v", s.Messages(), once.Messages())
 	}
 	if s.Positions() == 0 || s.MadeWith() != m.dir {
