@@ -93,6 +93,7 @@ func (g *generation) serve() error {
 	if g.left {
 		return errLeft
 	}
+	g.remember()
 	d, err := g.seq.Describe(g.ctx)
 	if err != nil {
 		return err
@@ -241,6 +242,28 @@ func (g *generation) token(id int32, p *sample.LogProbs) error {
 }
 
 func (g *generation) interrupted() bool { return g.r.Interrupted != nil && g.r.Interrupted() }
+
+// remember leaves the answer of a conversation that nobody keeps for its next turn, which brings it
+// back in its messages: that costs one step, and saves reading the answer. What the model thought
+// does not come back, in most templates, so that the state with it would be of no use. If it fails,
+// the next turn reads more.
+func (g *generation) remember() {
+	if g.kind != sessionChat || g.r.Session != nil || !g.resume || g.answer.thought.Len() > 0 || len(g.newIDs) == 0 {
+		return
+	}
+	var last []int32
+	switch evaluated := g.seq.Len() - len(g.prompt.IDs); {
+	case evaluated == len(g.newIDs)-1:
+		last = g.newIDs[evaluated:]
+	case g.reason == StopEOS && len(g.ends) > 0:
+		last = g.ends
+	default:
+		return
+	}
+	if _, err := g.seq.EvalChunk(g.ctx, actors.Chunk{Tokens: last, Logits: actors.NoLogits, Remember: true}); err != nil {
+		g.m.log.Debug("an answer is not remembered", "why", err)
+	}
+}
 
 // flush gives what was held back; the text has ended.
 func (g *generation) flush() error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 )
@@ -286,6 +287,59 @@ func TestInterruptedPrompt(t *testing.T) {
 		closeSession(t, s)
 		if err := m.Engine().ForgetTexts(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A conversation whose messages come back with the next turn is not read again, nor its answer, as
+// far as the answer's text has the tokens that were generated.
+func TestTurnsReused(t *testing.T) {
+	m := openDemo(t, Options{})
+	for _, thrifty := range []bool{false, true} {
+		messages := []Message{{Role: User, Content: "hello"}}
+		for turn := range 3 {
+			c := mustCollect(t, m.Chat(t.Context(), Request{Messages: messages, MaxTokens: 12, Sampling: greedy, NoReuse: thrifty}))
+			messages = append(messages, c.end.Message, Message{Role: User, Content: "and then"})
+			d, err := m.chat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, err := m.render(d, &Request{}, messages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := slices.Concat(c.prompt.IDs, c.ids)
+			same := slices.Equal(next.IDs[:min(len(all), len(next.IDs))], all)
+			if same && !thrifty {
+				waitFor(t, m, next.IDs, len(all))
+			}
+			again := mustCollect(t, m.Chat(t.Context(), Request{Messages: messages, MaxTokens: 1, Sampling: greedy, NoReuse: thrifty}))
+			switch want := len(all); {
+			case thrifty && again.read.Reused > 0:
+				t.Errorf("turn %d: %d tokens reused by a request that wants none", turn, again.read.Reused)
+			case !thrifty && same && again.read.Reused < want:
+				t.Errorf("turn %d: %d of %d tokens reused, want %d", turn, again.read.Reused, len(next.IDs), want)
+			case !same:
+				t.Logf("turn %d: the answer's text has other tokens", turn)
+			}
+		}
+		if err := m.Engine().ForgetTexts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitFor waits until the engine knows n tokens of a text: a state is copied while others go on.
+func waitFor(t *testing.T, m *Model, ids []int32, n int) {
+	t.Helper()
+	seq, err := m.Engine().NewSequence(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seq.Close()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if known, err := seq.Resume(t.Context(), ids); err != nil || known >= n {
+			return
 		}
 	}
 }
