@@ -21,7 +21,7 @@ import (
 // positions and checkpoints are those of the model, and in the end no page is in use.
 // MOEFLUX_HISTORIES says how many histories of each model; MOEFLUX_SEED tries one.
 func TestHistories(t *testing.T) {
-	n := testenv.Rounds(3, 6, 100)
+	n := testenv.Rounds(1, 6, 100)
 	if v := os.Getenv("MOEFLUX_HISTORIES"); v != "" {
 		n, _ = strconv.Atoi(v)
 	}

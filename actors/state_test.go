@@ -17,6 +17,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
@@ -63,7 +64,7 @@ func TestSaveLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		vocab := base.Model().VocabSize
-		for _, depth := range []int{1, 2, 3} {
+		for _, depth := range []int{3, 2, 1}[:testenv.Rounds(1, 3, 3)] {
 			for _, far := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/depth=%d/far=%v", name, depth, far), func(t *testing.T) {
 					cfg := actors.Config{Model: dir, Device: dev, RingDepth: depth, ChunkRows: rowsOfSteps(name, 5+depth)}
