@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
@@ -26,7 +27,9 @@ func testEnv() env {
 	e.seed = func() uint64 { return 42 }
 	e.dumb, e.noColour, e.cpu = false, false, ""
 	e.cudaDriver = noDriver // tests run alike on machines with and without a GPU
-	e.editor = func() (lineReader, error) { return nil, errors.New("this test has no terminal to edit lines on") }
+	e.editor = func() (converse.LineReader, error) {
+		return nil, errors.New("this test has no terminal to edit lines on")
+	}
 	return e
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -140,12 +141,12 @@ func TestChatReasoning(t *testing.T) {
 	// On a terminal the reasoning is dim, the marks are gone.
 	e := testEnv()
 	e.terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
-	want := dimOn + visible(thought) + dimOff + "\n\n" + visible(said)
+	want := converse.DimOn + converse.Visible(thought) + converse.DimOff + "\n\n" + converse.Visible(said)
 	if o := callWith(t.Context(), e, "", args...); o.stdout != want+"\n" && o.stdout != want {
 		t.Errorf("on a terminal %q, want %q", o.stdout, want)
 	}
 	e.noColour = true
-	want = "<think>\n" + visible(thought) + "\n</think>\n\n" + visible(said)
+	want = "<think>\n" + converse.Visible(thought) + "\n</think>\n\n" + converse.Visible(said)
 	if o := callWith(t.Context(), e, "", args...); o.stdout != want+"\n" && o.stdout != want {
 		t.Errorf("on a terminal without colours %q, want %q", o.stdout, want)
 	}

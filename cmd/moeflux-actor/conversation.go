@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -47,20 +48,34 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 			return err
 		}
 		first.chat, first.request.TemplateArgs = true, args
-		v := &conversation{
-			session: new(moeflux.Session), system: system,
-			begin: func() *generation { g := *first; return &g },
-			show:  func() *answerText { return c.answerText(inv) },
-		}
-		if err := v.takeUp(ctx, s, kept, c.System == nil); err != nil {
+		v := &converse.Conversation{Session: new(moeflux.Session), System: system}
+		if err := c.takeUp(ctx, s, v, kept); err != nil {
 			return err
 		}
-		defer v.session.Close()
+		defer v.Session.Close()
+		first.request.Session = v.Session
 		if converses {
-			return converse(ctx, inv, v)
+			return c.converse(ctx, inv, v, first)
 		}
-		return c.answerOnce(ctx, inv, v, message)
+		return c.answerOnce(ctx, inv, v, first, message)
 	})
+}
+
+// takeUp goes on with a conversation that is kept, and keeps this one.
+func (c *runCmd) takeUp(ctx context.Context, s *session, v *converse.Conversation, kept *keptText) error {
+	if kept == nil {
+		return nil
+	}
+	v.Session = kept.session
+	if err := kept.attach(ctx, s); err != nil {
+		return err
+	}
+	v.TakeUp(c.System == nil)
+	v.Keep = kept.save
+	if kept.goesOn() {
+		s.say("session %q goes on: %d messages, %d positions", kept.name, len(v.All()), v.Session.Positions())
+	}
+	return nil
 }
 
 // cannotChat says why a model's chat template is of no use.
@@ -72,126 +87,89 @@ func cannotChat(err error) error {
 }
 
 // answerText returns the display of an answer.
-func (c *runCmd) answerText(inv *invocation) *answerText {
-	a := &answerText{plain: plainText{terminal: inv.stdoutTerminal}}
-	a.dim = inv.stdoutTerminal && !inv.env.dumb && !inv.env.noColour
+func (c *runCmd) answerText(inv *invocation) *converse.AnswerText {
+	a := &converse.AnswerText{Plain: converse.PlainText{Terminal: inv.stdoutTerminal}}
+	a.Dim = inv.stdoutTerminal && !inv.env.dumb && !inv.env.noColour
 	if !c.JSON {
-		a.plain.out = inv.stdout
+		a.Plain.Out = inv.stdout
 	}
 	return a
 }
 
 // answerOnce answers one message and prints what run prints.
-func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *conversation, message string) error {
-	v.messages = append(v.messages, moeflux.Message{Role: moeflux.User, Content: message})
-	g, err := v.next()
-	if err != nil {
+func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Conversation, g *generation, message string) error {
+	v.Messages = append(v.Messages, moeflux.Message{Role: moeflux.User, Content: message})
+	if err := v.Say(); err != nil {
 		return err
 	}
-	shown := v.show()
+	shown := c.answerText(inv)
 	g.show = shown
 	var save func(context.Context) error
-	if v.keep != nil {
+	if v.Keep != nil {
 		save = func(ctx context.Context) error {
-			if !v.answered() {
+			if !v.Answered() {
 				inv.say("the message was not answered; the session is as it was")
 				return nil
 			}
-			return v.keep(ctx)
+			return v.Keep(ctx)
 		}
 	}
 	return c.once(ctx, inv, g, func(r *runResult) {
-		thought, said := shown.thought.String(), shown.said.String()
+		thought, said := shown.Thought.String(), shown.Said.String()
 		r.Prompt, r.Reasoning, r.Content = &g.prompt.Text, &thought, &said
 	}, save)
 }
 
-// conversation is messages and the session that has read them.
-type conversation struct {
-	session *moeflux.Session
-	begin   func() *generation
-	show    func() *answerText
-
-	system   string            // "" for none
-	messages []moeflux.Message // the system message is not among them
-
-	keep func(context.Context) error // saves it; nil if it is not kept
-
-	answers uint64      // given so far
-	last    *runFigures // of the last answer; nil before the first
-}
-
-// all returns the messages with that of the system.
-func (v *conversation) all() []moeflux.Message {
-	if v.system == "" {
-		return v.messages
-	}
-	return append([]moeflux.Message{{Role: moeflux.System, Content: v.system}}, v.messages...)
-}
-
-// takeUp goes on with a conversation that is kept, and keeps this one. The system message is the
-// kept one unless another was given.
-func (v *conversation) takeUp(ctx context.Context, s *session, kept *keptText, keptSystem bool) error {
-	if kept == nil {
-		return nil
-	}
-	v.session = kept.session
-	if err := kept.attach(ctx, s); err != nil {
-		return err
-	}
-	messages := v.session.Messages()
-	if len(messages) > 0 && messages[0].Role == moeflux.System {
-		if keptSystem {
-			v.system = messages[0].Content
+// converse talks with the person at the terminal until they leave.
+func (c *runCmd) converse(ctx context.Context, inv *invocation, v *converse.Conversation, first *generation) error {
+	v.Ask = c.asks(inv, first)
+	d := &converse.Dialogue{Conversation: v, Notes: inv.stderr, Explain: oneLine, Fatal: fatal, Context: first.s.engine.Info().Context}
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	edited := inv.stdoutTerminal && !inv.env.dumb
+	d.Lines = converse.NewPlainLines(cancelReader{ctx, inv.stdin}, inv.stderr)
+	if edited {
+		var err error
+		if d.Lines, err = inv.env.editor(); err != nil {
+			return err
 		}
-		messages = messages[1:]
 	}
-	v.messages, v.keep = messages, kept.save
-	if kept.goesOn() {
-		s.say("session %q goes on: %d messages, %d positions", kept.name, len(v.all()), v.session.Positions())
-	}
-	return nil
+	defer d.Lines.Close()
+	defer inv.env.interrupts.catch(func() {
+		// Between answers an editor has Ctrl-C as a key. What comes as a signal then was meant for
+		// the answer before.
+		if !d.Interrupt() && !edited {
+			leave(errInterrupted)
+		}
+	})()
+	return d.Run(ctx)
 }
 
-// next returns the generation of the next answer, whose display is to be set. What the engine knows
-// of the prompt's beginning is not read again.
-func (v *conversation) next() (*generation, error) {
-	if err := v.session.SetMessages(v.all()); err != nil {
-		return nil, err
+// asks returns what has the model answer, each time like first.
+func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, func() bool) (converse.Answer, error) {
+	answers := uint64(0) // given so far
+	return func(ctx context.Context, interrupted func() bool) (converse.Answer, error) {
+		g := *first
+		if seed := g.request.Sampling.Seed; seed != nil {
+			g.request.Sampling.Seed = new(*seed + answers) // so that trying again gives another answer
+		}
+		answers++
+		g.show, g.request.Interrupted = c.answerText(inv), interrupted
+		g.clock.processStart = g.clock.now() // the person waits from here on
+		r, err := g.run(ctx)
+		if err != nil {
+			return converse.Answer{}, err
+		}
+		stats, err := runStats(context.WithoutCancel(ctx), &g)
+		if err != nil {
+			return converse.Answer{}, err
+		}
+		return converse.Answer{Reason: r.StopReason, Figures: stats.line()}, nil
 	}
-	g := v.begin()
-	g.request.Session = v.session
-	if g.request.Sampling.Seed != nil {
-		g.request.Sampling.Seed = new(*g.request.Sampling.Seed + v.answers) // so that trying again gives another answer
-	}
-	v.answers++
-	return g, nil
 }
 
-// answered takes the answer over, if the session has one.
-func (v *conversation) answered() bool {
-	now := v.session.Messages()
-	if len(now) <= len(v.all()) {
-		return false
-	}
-	v.messages = append(v.messages, now[len(now)-1])
-	return true
-}
-
-// answer adds the assistant's message to the conversation, as far as it came before halt said so.
-// With an error, or if nothing came, nothing is added.
-func (v *conversation) answer(ctx context.Context, halt func() bool) (moeflux.StopReason, error) {
-	g, err := v.next()
-	if err != nil {
-		return "", err
-	}
-	g.show, g.request.Interrupted = v.show(), halt
-	g.clock.processStart = g.clock.now() // the person waits from here on
-	r, err := g.run(ctx)
-	if err != nil {
-		return "", err
-	}
-	v.answered()
-	v.last, err = runStats(context.WithoutCancel(ctx), g)
-	return r.StopReason, err
+// fatal reports whether nothing more can come of the engine or of stdout.
+func fatal(err error) bool {
+	_, broken := errors.AsType[*moeflux.BrokenError](err)
+	return broken || errors.Is(err, moeflux.ErrClosed) || errors.Is(err, errReaderGone)
 }

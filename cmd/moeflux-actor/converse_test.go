@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -26,7 +27,7 @@ type script struct {
 	closed  bool
 }
 
-func (s *script) readLine(ctx context.Context, prompt string) (string, error) {
+func (s *script) ReadLine(ctx context.Context, prompt string) (string, error) {
 	s.prompts = append(s.prompts, prompt)
 	for len(s.steps) > 0 {
 		step := s.steps[0]
@@ -46,7 +47,7 @@ func (s *script) readLine(ctx context.Context, prompt string) (string, error) {
 	return "", io.EOF
 }
 
-func (s *script) close() error {
+func (s *script) Close() error {
 	s.closed = true
 	return nil
 }
@@ -56,7 +57,7 @@ func chatEnv(s *script) env {
 	e := testEnv()
 	e.interrupts = &interrupts{}
 	e.terminal = func(any) bool { return true }
-	e.editor = func() (lineReader, error) { return s, nil }
+	e.editor = func() (converse.LineReader, error) { return s, nil }
 	return e
 }
 
@@ -208,7 +209,7 @@ func TestConversationRetries(t *testing.T) {
 func TestConversationLines(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	s := &script{steps: []any{
-		`one\`, `two`, `"""`, `/help`, `  three\`, `"""`, `"""four"""`, `half\`, errLineDropped, `"""half`, errLineDropped, errLineDropped, `"""a`, `"""`, "/save " + file, `"""never`, io.EOF,
+		`one\`, `two`, `"""`, `/help`, `  three\`, `"""`, `"""four"""`, `half\`, converse.ErrLineDropped, `"""half`, converse.ErrLineDropped, converse.ErrLineDropped, `"""a`, `"""`, "/save " + file, `"""never`, io.EOF,
 	}}
 	o := callWith(t.Context(), chatEnv(s), "", "run", "--chat", "-n", "1")
 	if o.code != exitOK {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/cuda"
+	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 )
 
@@ -39,7 +40,7 @@ type env struct {
 	interrupts               *interrupts // Ctrl-C
 	dumb                     bool        // terminals here understand no escape sequences
 	noColour                 bool        // the user wants no colours and the like
-	editor                   func() (lineReader, error)
+	editor                   func() (converse.LineReader, error)
 	wrapDevice               func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
 }
 
@@ -48,7 +49,7 @@ func systemEnv(start time.Time) env {
 		os: runtime.GOOS, start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
 		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
 		cudaDriver: os.Getenv(cuda.DriverVariable), cudaCompiler: os.Getenv(cuda.CompilerVariable), cudaFolders: toolkitFolders(),
-		interrupts: &interrupts{}, editor: newLineEditor,
+		interrupts: &interrupts{}, editor: converse.NewLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
 			f, ok := stream.(*os.File)

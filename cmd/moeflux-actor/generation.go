@@ -8,6 +8,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/converse"
 )
 
 // generation is one request to the model, shown as it comes.
@@ -16,7 +17,7 @@ type generation struct {
 	request moeflux.Request
 	chat    bool         // the request is messages to answer, not a text to continue
 	used    samplingUsed // the values of sampling and where they come from
-	show    display
+	show    converse.Display
 
 	// counts is asked for what the engine has counted when the prompt has been read; nil for not at
 	// all.
@@ -45,7 +46,7 @@ func (g *generation) run(ctx context.Context) (*runResult, error) {
 	defer end()
 	r := &runResult{}
 	err := g.take(ctx, r)
-	if endErr := g.show.end(); err == nil { // the part that came is shown even after an error
+	if endErr := g.show.End(); err == nil { // the part that came is shown even after an error
 		err = endErr
 	}
 	r.PromptIDs, r.NewIDs, r.Text = g.prompt.IDs, append([]int32{}, g.newIDs...), g.text.String()
@@ -75,7 +76,7 @@ func (g *generation) take(ctx context.Context, r *runResult) error {
 			r.StopReason = e.End.Reason
 		}
 		g.text.WriteString(e.Raw)
-		if err := g.show.write(&e); err != nil {
+		if err := g.show.Write(&e); err != nil {
 			return err
 		}
 	}

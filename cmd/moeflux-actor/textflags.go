@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/converse"
 )
 
 // textFlags are the flags of commands that continue a text.
@@ -129,11 +130,11 @@ func (c *textFlags) generation(inv *invocation, s *session, defaultMax int) (*ge
 }
 
 // plainText returns the display of a text.
-func (c *textFlags) plainText(inv *invocation) *plainText {
+func (c *textFlags) plainText(inv *invocation) *converse.PlainText {
 	if c.JSON {
-		return &plainText{terminal: inv.stdoutTerminal}
+		return &converse.PlainText{Terminal: inv.stdoutTerminal}
 	}
-	return &plainText{out: inv.stdout, terminal: inv.stdoutTerminal}
+	return &converse.PlainText{Out: inv.stdout, Terminal: inv.stdoutTerminal}
 }
 
 // once generates one text and prints it with its figures. finish, if not nil, completes the result.
@@ -141,15 +142,15 @@ func (c *textFlags) plainText(inv *invocation) *plainText {
 // and a second Ctrl-C ends it at once.
 func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
 	if save != nil {
-		var turn turnState
-		halt := func() { turn.interrupt() }
+		var turn converse.Turn
+		halt := func() { turn.Interrupt() }
 		defer context.AfterFunc(ctx, halt)() // another signal's
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
-		turn.begin(cancel)
+		turn.Begin(cancel)
 		defer inv.env.interrupts.catch(halt)()
-		g.request.Interrupted = turn.halted
+		g.request.Interrupted = turn.Halted
 	}
 	result, err := g.run(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -1,4 +1,4 @@
-package main
+package converse
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 
 // splitText is the display of an answer that comes as the events of its pieces.
 type splitText struct {
-	*answerText
+	*AnswerText
 	reasoning *chat.Reasoning
 }
 
-func split(a *answerText, prompt string) *splitText {
+func split(a *AnswerText, prompt string) *splitText {
 	return &splitText{a, chat.NewReasoning(prompt)}
 }
 
 func (s *splitText) write(piece string) error {
 	thought, said := s.reasoning.Push(piece)
-	return s.answerText.write(&moeflux.Event{Raw: piece, Reasoning: thought, Text: said})
+	return s.AnswerText.Write(&moeflux.Event{Raw: piece, Reasoning: thought, Text: said})
 }
 
 func (s *splitText) end() error {
 	thought, said := s.reasoning.Flush()
-	return errors.Join(s.answerText.write(&moeflux.Event{Reasoning: thought, Text: said}), s.answerText.end())
+	return errors.Join(s.AnswerText.Write(&moeflux.Event{Reasoning: thought, Text: said}), s.AnswerText.End())
 }
 
 func TestAnswerText(t *testing.T) {
@@ -43,19 +43,19 @@ func TestAnswerText(t *testing.T) {
 		{"piped, with control characters", false, false, "", []string{"\x1b[2J"}, "\x1b[2J"},
 		{"no reasoning", true, true, "", []string{"a", "b"}, "ab\n"},
 		{"ends with a line feed", true, true, "", []string{"a\n"}, "a\n"},
-		{"dim", true, true, "", []string{"<thi", "nk>\na", "b</thi", "nk>\n", "\nc"}, dimOn + "ab" + dimOff + "\n\nc\n"},
-		{"dim without an end", true, true, "<think>", []string{"a"}, dimOn + "a" + dimOff + "\n"},
-		{"dim without an end after a line", true, true, "<think>", []string{"a\n", "b\n"}, dimOn + "a\nb" + dimOff + "\n"},
-		{"dim without content", true, true, "<think>", []string{"a</think>\n"}, dimOn + "a" + dimOff + "\n"},
+		{"dim", true, true, "", []string{"<thi", "nk>\na", "b</thi", "nk>\n", "\nc"}, DimOn + "ab" + DimOff + "\n\nc\n"},
+		{"dim without an end", true, true, "<think>", []string{"a"}, DimOn + "a" + DimOff + "\n"},
+		{"dim without an end after a line", true, true, "<think>", []string{"a\n", "b\n"}, DimOn + "a\nb" + DimOff + "\n"},
+		{"dim without content", true, true, "<think>", []string{"a</think>\n"}, DimOn + "a" + DimOff + "\n"},
 		{"no dim", true, false, "<think>\n", []string{"a", "</think>b"}, "<think>\na\n</think>\n\nb\n"},
 		{"no dim, no end", true, false, "<think>\n", []string{"a"}, "<think>\na\n</think>\n"},
 		{"empty reasoning", true, true, "<think>\n", []string{"</think>\n\nb"}, "b\n"},
 		{"nothing", true, true, "", nil, ""},
-		{"control characters", true, true, "<think>", []string{"\x1b[2J</think>\x07\x7f\u009b\t\n"}, dimOn + "␛[2J" + dimOff + "\n\n␇␡\uFFFD\t\n"},
+		{"control characters", true, true, "<think>", []string{"\x1b[2J</think>\x07\x7f\u009b\t\n"}, DimOn + "␛[2J" + DimOff + "\n\n␇␡\uFFFD\t\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := split(&answerText{plain: plainText{out: &out, terminal: c.terminal}, dim: c.dim}, c.prompt)
+			a := split(&AnswerText{Plain: PlainText{Out: &out, Terminal: c.terminal}, Dim: c.dim}, c.prompt)
 			for _, p := range c.pieces {
 				if err := a.write(p); err != nil {
 					t.Fatal(err)
@@ -68,8 +68,8 @@ func TestAnswerText(t *testing.T) {
 				t.Errorf("pieces %q show %q, want %q", c.pieces, out.String(), c.want)
 			}
 			thought, said := chat.SplitReasoning(c.prompt, strings.Join(c.pieces, ""))
-			if a.thought.String() != thought || a.said.String() != said {
-				t.Errorf("kept %q and %q, want %q and %q", a.thought.String(), a.said.String(), thought, said)
+			if a.Thought.String() != thought || a.Said.String() != said {
+				t.Errorf("kept %q and %q, want %q and %q", a.Thought.String(), a.Said.String(), thought, said)
 			}
 		})
 	}
@@ -77,14 +77,14 @@ func TestAnswerText(t *testing.T) {
 
 // With --json nothing is shown, and the parts are kept.
 func TestAnswerTextShowsNothing(t *testing.T) {
-	a := split(&answerText{plain: plainText{terminal: true}, dim: true}, "")
+	a := split(&AnswerText{Plain: PlainText{Terminal: true}, Dim: true}, "")
 	for _, p := range []string{"<think>a", "</think>b"} {
 		if err := a.write(p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.end(); err != nil || a.thought.String() != "a" || a.said.String() != "b" {
-		t.Errorf("kept %q and %q, %v; want a and b", a.thought.String(), a.said.String(), err)
+	if err := a.end(); err != nil || a.Thought.String() != "a" || a.Said.String() != "b" {
+		t.Errorf("kept %q and %q, %v; want a and b", a.Thought.String(), a.Said.String(), err)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestAnswerTextFails(t *testing.T) {
 	for _, pieces := range [][]string{{"a"}, {"<think>a"}, {"<think>a</think>b"}} {
 		for after := range 4 {
 			out := &failingAfter{left: after}
-			a := split(&answerText{plain: plainText{out: out, terminal: true}, dim: true}, "")
+			a := split(&AnswerText{Plain: PlainText{Out: out, Terminal: true}, Dim: true}, "")
 			var err error
 			for _, p := range pieces {
 				if e := a.write(p); err == nil {

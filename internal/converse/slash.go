@@ -1,4 +1,4 @@
-package main
+package converse
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -24,7 +25,7 @@ End a line with \ to go on in the next one, or put the text between """ and """.
 Ctrl-C stops an answer; once more, at once. The arrow keys bring back what was typed.`
 
 // command does what was typed after a slash.
-func (d *dialogue) command(ctx context.Context, line string) (done bool, err error) {
+func (d *Dialogue) command(ctx context.Context, line string) (done bool, err error) {
 	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
 	if arg != "" && name != "system" && name != "save" && name != "load" {
@@ -37,8 +38,8 @@ func (d *dialogue) command(ctx context.Context, line string) (done bool, err err
 	case "quit", "exit":
 		return true, nil
 	case "clear":
-		d.messages = nil
-		return false, d.session.Reset(ctx)
+		d.Messages = nil
+		return false, d.Session.Reset(ctx)
 	case "retry":
 		return false, d.retry(ctx)
 	case "system":
@@ -56,52 +57,52 @@ func (d *dialogue) command(ctx context.Context, line string) (done bool, err err
 }
 
 // report tells the person what went wrong with a command.
-func (d *dialogue) report(err error) {
+func (d *Dialogue) report(err error) {
 	if err != nil {
-		d.note("error: %s", oneLine(err))
+		d.note("error: %s", d.Explain(err))
 	}
 }
 
 // retry answers the last message of the person again. If that fails the old answer stays.
-func (d *dialogue) retry(ctx context.Context) error {
-	old := d.messages
-	for len(d.messages) > 0 && d.messages[len(d.messages)-1].Role != chat.User {
-		d.messages = d.messages[:len(d.messages)-1]
+func (d *Dialogue) retry(ctx context.Context) error {
+	old := d.Messages
+	for len(d.Messages) > 0 && d.Messages[len(d.Messages)-1].Role != moeflux.User {
+		d.Messages = d.Messages[:len(d.Messages)-1]
 	}
-	if len(d.messages) == 0 {
-		d.messages = old
+	if len(d.Messages) == 0 {
+		d.Messages = old
 		d.note("there is no message to answer again")
 		return nil
 	}
-	asked := len(d.messages)
-	d.messages = d.messages[:asked:asked] // an answer shall not write over the old one
+	asked := len(d.Messages)
+	d.Messages = d.Messages[:asked:asked] // an answer shall not write over the old one
 	if err := d.respond(ctx); err != nil {
 		return err
 	}
-	if len(d.messages) < asked {
-		d.messages = old
+	if len(d.Messages) < asked {
+		d.Messages = old
 		d.note("(the old answer stays)")
 	}
 	return nil
 }
 
-func (d *dialogue) setSystem(text string) {
+func (d *Dialogue) setSystem(text string) {
 	switch text {
 	case "":
-		if d.system == "" {
+		if d.System == "" {
 			d.note("there is no system message; /system TEXT sets one")
 		} else {
-			d.note("%s", d.system)
+			d.note("%s", d.System)
 		}
 	case "-":
-		d.system = ""
+		d.System = ""
 	default:
-		d.system = text
+		d.System = text
 	}
 }
 
 // save writes the conversation. It replaces no file but the one that it wrote or read itself.
-func (d *dialogue) save(file string) error {
+func (d *Dialogue) save(file string) error {
 	if file == "" {
 		return errors.New("give the name of the file: /save FILE")
 	}
@@ -116,9 +117,9 @@ func (d *dialogue) save(file string) error {
 	if err != nil {
 		return err
 	}
-	messages := d.all()
+	messages := d.All()
 	if messages == nil {
-		messages = []chat.Message{} // prints as a list
+		messages = []moeflux.Message{} // prints as a list
 	}
 	enc := json.NewEncoder(f)
 	enc.SetEscapeHTML(false)
@@ -132,7 +133,7 @@ func (d *dialogue) save(file string) error {
 }
 
 // load goes on with a saved conversation in place of this one.
-func (d *dialogue) load(file string) error {
+func (d *Dialogue) load(file string) error {
 	if file == "" {
 		return errors.New("give the name of the file: /load FILE")
 	}
@@ -147,19 +148,19 @@ func (d *dialogue) load(file string) error {
 	}
 	count := len(messages)
 	system := ""
-	if count > 0 && messages[0].Role == chat.System {
+	if count > 0 && messages[0].Role == moeflux.System {
 		system, messages = messages[0].Content, messages[1:]
 	}
-	d.system, d.messages, d.saved = system, messages, file
+	d.System, d.Messages, d.saved = system, messages, file
 	d.note("%d messages of %s", count, file)
 	return nil
 }
 
-func (d *dialogue) stats() {
-	if d.last == nil {
+func (d *Dialogue) stats() {
+	if d.last == "" {
 		d.note("there was no answer yet")
 		return
 	}
-	d.note("%s", d.last.line())
-	d.note("the conversation holds %d messages and %d of %d positions", len(d.all()), d.session.Positions(), d.begin().s.engine.Info().Context)
+	d.note("%s", d.last)
+	d.note("the conversation holds %d messages and %d of %d positions", len(d.All()), d.Session.Positions(), d.Context)
 }

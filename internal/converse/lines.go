@@ -1,4 +1,4 @@
-package main
+package converse
 
 import (
 	"bufio"
@@ -11,16 +11,16 @@ import (
 	"github.com/peterh/liner"
 )
 
-// lineReader reads what a person types.
-type lineReader interface {
-	// readLine returns one line without its end. It is io.EOF at the end of the input and
-	// errLineDropped after Ctrl-C.
-	readLine(ctx context.Context, prompt string) (string, error)
-	close() error
+// LineReader reads what a person types.
+type LineReader interface {
+	// ReadLine returns one line without its end. It is io.EOF at the end of the input and
+	// ErrLineDropped after Ctrl-C.
+	ReadLine(ctx context.Context, prompt string) (string, error)
+	Close() error
 }
 
-// errLineDropped reports that the person wants to begin again.
-var errLineDropped = errors.New("the line was dropped")
+// ErrLineDropped reports that the person wants to begin again.
+var ErrLineDropped = errors.New("the line was dropped")
 
 // plainLines reads lines as they come, from a pipe or a terminal that can do no more.
 type plainLines struct {
@@ -28,11 +28,12 @@ type plainLines struct {
 	out io.Writer // for prompts
 }
 
-func newPlainLines(in io.Reader, out io.Writer) *plainLines {
+// NewPlainLines reads lines from in and writes prompts to out.
+func NewPlainLines(in io.Reader, out io.Writer) LineReader {
 	return &plainLines{bufio.NewReader(in), out}
 }
 
-func (p *plainLines) readLine(ctx context.Context, prompt string) (string, error) {
+func (p *plainLines) ReadLine(ctx context.Context, prompt string) (string, error) {
 	if _, err := io.WriteString(p.out, prompt); err != nil {
 		return "", err
 	}
@@ -43,7 +44,7 @@ func (p *plainLines) readLine(ctx context.Context, prompt string) (string, error
 	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), err
 }
 
-func (p *plainLines) close() error { return nil }
+func (p *plainLines) Close() error { return nil }
 
 // lineEditor reads lines from the process's own terminal, which edits them and remembers those
 // before. Of the small editors liner is the one that knows how wide characters are;
@@ -52,15 +53,16 @@ type lineEditor struct {
 	state *liner.State
 }
 
-func newLineEditor() (lineReader, error) {
+// NewLineEditor edits lines on the process's own terminal.
+func NewLineEditor() (LineReader, error) {
 	state := liner.NewLiner()
 	state.SetCtrlCAborts(true)
 	state.SetMultiLineMode(true) // long lines wrap
 	return &lineEditor{state}, nil
 }
 
-// readLine returns when ctx ends, too; the terminal then is of no more use.
-func (e *lineEditor) readLine(ctx context.Context, prompt string) (string, error) {
+// ReadLine returns when ctx ends, too; the terminal then is of no more use.
+func (e *lineEditor) ReadLine(ctx context.Context, prompt string) (string, error) {
 	type result struct {
 		line string
 		err  error
@@ -76,7 +78,7 @@ func (e *lineEditor) readLine(ctx context.Context, prompt string) (string, error
 	case r := <-done:
 		switch {
 		case errors.Is(r.err, liner.ErrPromptAborted):
-			return "", errLineDropped
+			return "", ErrLineDropped
 		case r.err == io.EOF:
 			return "", io.EOF
 		case r.err != nil:
@@ -89,15 +91,15 @@ func (e *lineEditor) readLine(ctx context.Context, prompt string) (string, error
 	}
 }
 
-func (e *lineEditor) close() error { return e.state.Close() }
+func (e *lineEditor) Close() error { return e.state.Close() }
 
 // block begins and ends a text of several lines.
 const block = `"""`
 
 // readMessage reads what a person has to say: a line, which goes on where it ends with a backslash,
 // or everything between two """. typed is false for the latter, which is never a command.
-func readMessage(ctx context.Context, lines lineReader, prompt, more string) (text string, typed bool, err error) {
-	line, err := lines.readLine(ctx, prompt)
+func readMessage(ctx context.Context, lines LineReader, prompt, more string) (text string, typed bool, err error) {
+	line, err := lines.ReadLine(ctx, prompt)
 	if err != nil {
 		return "", false, err
 	}
@@ -107,7 +109,7 @@ func readMessage(ctx context.Context, lines lineReader, prompt, more string) (te
 	}
 	for strings.HasSuffix(line, `\`) {
 		text += strings.TrimSuffix(line, `\`) + "\n"
-		if line, err = lines.readLine(ctx, more); err != nil {
+		if line, err = lines.ReadLine(ctx, more); err != nil {
 			return "", false, err
 		}
 	}
@@ -115,10 +117,10 @@ func readMessage(ctx context.Context, lines lineReader, prompt, more string) (te
 }
 
 // readBlock reads up to the closing """. Line feeds next to the marks are not part of the text.
-func readBlock(ctx context.Context, lines lineReader, first, more string) (string, error) {
+func readBlock(ctx context.Context, lines LineReader, first, more string) (string, error) {
 	text := first
 	for !strings.HasSuffix(text, block) {
-		line, err := lines.readLine(ctx, more)
+		line, err := lines.ReadLine(ctx, more)
 		if err != nil {
 			return "", err
 		}
