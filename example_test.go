@@ -305,3 +305,42 @@ func Example_sessions() {
 	// 2 messages, reused: false
 	// 4 messages, reused: true
 }
+
+// script is a model for tests: it says the same whatever it is asked.
+type script []string
+
+func (s script) Generate(ctx context.Context, r moeflux.Request) moeflux.Events {
+	return func(yield func(moeflux.Event, error) bool) {
+		for _, text := range s {
+			if ctx.Err() != nil {
+				yield(moeflux.Event{}, context.Cause(ctx))
+				return
+			}
+			if !yield(moeflux.Event{Text: text, Raw: text}, nil) {
+				return
+			}
+		}
+		answer := moeflux.Message{Role: moeflux.Assistant, Content: strings.Join(s, "")}
+		yield(moeflux.Event{End: &moeflux.End{Reason: moeflux.StopEOS, Message: answer}}, nil)
+	}
+}
+
+func (s script) Chat(ctx context.Context, r moeflux.Request) moeflux.Events {
+	return s.Generate(ctx, r)
+}
+
+// A service is tested without a model: what it needs of one is a Generator.
+func ExampleGenerator() {
+	greet := func(model moeflux.Generator) (*moeflux.End, error) {
+		hello := []moeflux.Message{{Role: moeflux.User, Content: "hello"}}
+		return model.Chat(context.Background(), moeflux.Request{Messages: hello}).Copy(os.Stdout)
+	}
+	end, err := greet(script{"Good ", "morning.\n"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Reason)
+	// Output:
+	// Good morning.
+	// eos
+}
