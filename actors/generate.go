@@ -21,6 +21,14 @@ const (
 	StopContext StopReason = "context" // the sequence has no position left
 )
 
+// Constraint says which tokens a text may have, from one to the next.
+type Constraint interface {
+	sample.Constraint
+	// Advance takes the token that comes now, and reports whether the text is complete with it:
+	// whatever came next would be too much. It is not told of a token that ends the text.
+	Advance(token int32) (complete bool)
+}
+
 // GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends
 // the text.
 type GenerateOptions struct {
@@ -29,6 +37,10 @@ type GenerateOptions struct {
 	MaxTokens int
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
+	// Constraint, if set, bounds what may come. The tokens that end a text are among those that it
+	// is asked about: they are to be allowed where the text may end. A text that is complete ends
+	// with StopEOS.
+	Constraint Constraint
 	// Earlier is the tokens of the text before the prompt, which the sequence already holds. Only
 	// the repeat penalty looks at them.
 	Earlier []int32
@@ -100,7 +112,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 	text := slices.Concat(o.Earlier, prompt)
 	read := len(text)
 	wanted := LastLogits
-	if o.LogProbs == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
+	if o.LogProbs == nil && o.Constraint == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
 		wanted = BestLogits
 	}
 	until := s.reaches(prompt, o)
@@ -134,9 +146,12 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 			o.read(chunk.Before)
 		}
 		var token int32
-		if wanted == BestLogits {
+		switch {
+		case wanted == BestLogits:
 			token, err = sampler.NextOf(sample.Best(r.Largest))
-		} else {
+		case o.Constraint != nil:
+			token, err = sampler.NextWithin(o.Constraint, logits, text[:read], text[read:])
+		default:
 			token, err = sampler.Next(logits, text[:read], text[read:])
 		}
 		if err != nil {
@@ -150,10 +165,13 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 				return "", err
 			}
 		}
+		complete := o.Constraint != nil && o.Constraint.Advance(token)
 		if !yield(token, nil) {
 			return "", nil
 		}
 		switch {
+		case complete:
+			return StopEOS, nil
 		case n == o.MaxTokens:
 			return StopLength, nil
 		case s.Len() >= s.e.info.Context:

@@ -73,3 +73,52 @@ func TestGenerateLogProbs(t *testing.T) {
 		next = []int32{id}
 	}
 }
+
+// thirds allows every token at every third place, and else only those whose id is divisible by
+// three; the text is complete after nine.
+type thirds struct{ n int }
+
+func (c *thirds) Allows(token int32) bool { return c.n%3 == 0 || token%3 == 0 }
+
+func (c *thirds) Forbid(logits []float32) {
+	for i := range logits {
+		if !c.Allows(int32(i)) {
+			logits[i] = float32(math.Inf(-1))
+		}
+	}
+}
+
+func (c *thirds) Advance(int32) bool { c.n++; return c.n == 9 }
+
+// A constraint decides among the model's own tokens, and ends the text.
+func TestGenerateWithin(t *testing.T) {
+	e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)})
+	prompt := []int32{504, 82, 88, 82, 280, 76}
+	var reason actors.StopReason
+	ids, _ := generate(t, sequence(t, e), prompt, actors.GenerateOptions{IgnoreEOS: true, Constraint: &thirds{}, StopReason: &reason})
+	if len(ids) != 9 || reason != actors.StopEOS {
+		t.Fatalf("%d tokens for %q, want 9 for %q", len(ids), reason, actors.StopEOS)
+	}
+	again, refused := sequence(t, e), 0
+	for i, id := range ids {
+		logits := eval(t, again, slices.Concat(prompt, ids[:i])[again.Len():]...)
+		best, free := int32(-1), int32(0)
+		for j, l := range logits {
+			if l > logits[free] {
+				free = int32(j)
+			}
+			if (i%3 == 0 || j%3 == 0) && (best < 0 || l > logits[best]) {
+				best = int32(j)
+			}
+		}
+		if id != best {
+			t.Errorf("token %d is %d, want the likeliest that is allowed, %d", i, id, best)
+		}
+		if best != free {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("the constraint had nothing to refuse")
+	}
+}

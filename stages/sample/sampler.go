@@ -38,8 +38,9 @@ type Sampler struct {
 	invalid error // what Validate says of opts
 	rng     *rand.Rand
 
-	adjust adjuster
-	cands  []candidate // what may still be drawn
+	adjust  adjuster
+	cands   []candidate // what may still be drawn
+	allowed []float32   // logits within a constraint
 }
 
 // candidate is a token and its weight relative to the most likely token,
