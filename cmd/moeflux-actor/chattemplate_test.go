@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 )
 
 // chatCases is where the template language's own conversations lie, with what the reference
@@ -92,7 +93,7 @@ func TestChatTemplateOfAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := mustCall(t, string(messages), "chat-template", "--model", model)
-	var got textLine
+	var got jsonlines.Text
 	if err := json.Unmarshal([]byte(o.stdout), &got); err != nil || got.Text != ref.Text {
 		t.Errorf("stdout %q, %v, want the text %q", o.stdout, err, ref.Text)
 	}

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"unicode/utf8"
 
+	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
-	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
 )
 
 type chatTemplateCmd struct {
@@ -43,7 +40,7 @@ func (c *chatTemplateCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	return translateLines(ctx, inv, func(line []byte) (any, error) { return renderLine(template, line) })
+	return jsonlines.Translate(ctx, inv.stdin, inv.stdout, func(line []byte) (any, error) { return jsonlines.Render(template, line) })
 }
 
 func (c *chatTemplateCmd) open(ctx context.Context, inv *invocation) (*chat.Template, error) {
@@ -60,72 +57,4 @@ func (c *chatTemplateCmd) open(ctx context.Context, inv *invocation) (*chat.Temp
 		return nil, err
 	}
 	return chat.Load(dir, o)
-}
-
-type errorLine struct {
-	Error string `json:"error"`
-}
-
-// renderLine renders one conversation. The error is for a line that is not JSON; all else is a
-// result.
-func renderLine(template *chat.Template, line []byte) (any, error) {
-	const form = `this is not a JSON object like {"messages": [...]}`
-	if !utf8.Valid(line) {
-		return nil, errors.New(form + ": it is not UTF-8")
-	}
-	if !json.Valid(line) {
-		var discard json.RawMessage
-		return nil, fmt.Errorf(form+": %w", noEOF(json.Unmarshal(line, &discard)))
-	}
-	text, err := renderChat(template, line)
-	if refusal, ok := errors.AsType[*jinja.Error](err); ok && refusal.Kind == jinja.KindTemplate {
-		return errorLine{refusal.Msg}, nil // in the template's own words
-	}
-	if err != nil {
-		return errorLine{err.Error()}, nil
-	}
-	return textLine{text}, nil
-}
-
-// renderChat renders a conversation given as JSON.
-func renderChat(template *chat.Template, line []byte) (string, error) {
-	value, err := jinja.DecodeJSON(line)
-	if err != nil {
-		return "", err
-	}
-	object, ok := value.(*jinja.Dict)
-	if !ok {
-		return "", errors.New("this is not an object with messages")
-	}
-	var c jinja.Chat
-	if c.Messages, err = field[*jinja.List](object, "messages", "a list"); err != nil {
-		return "", err
-	}
-	if c.Messages == nil {
-		return "", errors.New("messages is missing; it must be a list")
-	}
-	if c.Tools, err = field[*jinja.List](object, "tools", "a list or null"); err != nil {
-		return "", err
-	}
-	if c.Extra, err = field[*jinja.Dict](object, "kwargs", "an object"); err != nil {
-		return "", err
-	}
-	if c.AddGenerationPrompt, err = field[bool](object, "add_generation_prompt", "true or false"); err != nil {
-		return "", err
-	}
-	return template.Render(c)
-}
-
-// field returns a value of an object; what is null or missing is zero.
-func field[T any](object *jinja.Dict, name, want string) (T, error) {
-	var zero T
-	value, _ := object.Get(name)
-	if value == nil {
-		return zero, nil
-	}
-	v, ok := value.(T)
-	if !ok {
-		return zero, fmt.Errorf("%s is not %s", name, want)
-	}
-	return v, nil
 }

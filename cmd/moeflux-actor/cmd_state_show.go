@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/internal/stateinfo"
 	"github.com/moeflux/moeflux-actor/snapshot/store"
 )
 
@@ -35,38 +33,6 @@ func (stateShowCmd) Help() string {
 No model is needed. A session is a file like any other: remove it to forget the session.`
 }
 
-// stateShown is what state show prints of a file.
-type stateShown struct {
-	File    string `json:"file"`
-	Session string `json:"session,omitempty"`
-	Error   string `json:"error,omitempty"` // why it is not a snapshot; the rest is empty then
-
-	Version     int    `json:"version"`
-	Positions   int    `json:"positions"`
-	Layers      int    `json:"layers"`
-	Linear      int    `json:"linear_attention_layers"`
-	Full        int    `json:"full_attention_layers"`
-	Latent      int    `json:"latent_attention_layers"`
-	Sealed      bool   `json:"sealed"`
-	Fingerprint string `json:"fingerprint,omitempty"` // of the model; empty if unknown
-	Tokens      int    `json:"tokens"`                // whose ids are known
-	NoteBytes   int    `json:"note_bytes"`
-
-	// Of a session of run.
-	Model    string `json:"model,omitempty"` // directory
-	Messages int    `json:"messages"`        // of a conversation, the system's not counted
-
-	Bytes          int64  `json:"bytes"`
-	GrowingBytes   int64  `json:"growing_bytes"`   // of positions
-	PositionBytes  int64  `json:"position_bytes"`  // of one position
-	RecurrentBytes int64  `json:"recurrent_bytes"` // of a size that does not grow
-	SealBytes      int64  `json:"seal_bytes"`
-	TrailingBytes  int64  `json:"trailing_bytes"` // after the state, of unknown meaning
-	Used           string `json:"used,omitempty"` // of a session: when it was saved or resumed last
-	Damage         string `json:"damage,omitempty"`
-	Verified       bool   `json:"verified"` // only with --verify: the content has its checksum
-}
-
 // Run shows a file, or the sessions.
 func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.File == "" {
@@ -84,8 +50,8 @@ func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", c.File)
 	}
-	r := &stateShown{File: c.File}
-	damage := r.read(f, info.Size(), c.Verify)
+	r := &stateinfo.Info{File: c.File}
+	damage := r.Read(f, info.Size(), c.Verify)
 	if damage != nil && r.Version == 0 {
 		return fmt.Errorf("%s cannot be shown: %w", c.File, damage)
 	}
@@ -98,51 +64,16 @@ func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// read fills in what a file says. The error is what is wrong with it, which is noted too.
-func (r *stateShown) read(f io.ReaderAt, size int64, verify bool) error {
-	opened, err := snapshot.Inspect(f, size)
-	if err != nil {
-		r.Error = err.Error()
-		return err
-	}
-	i := opened.Info()
-	r.Version, r.Positions, r.Layers = i.Version, i.Positions, i.Layers
-	r.Linear, r.Full, r.Latent = i.Count(model.LinearAttention), i.Count(model.FullAttention), i.Count(model.LatentAttention)
-	r.Bytes, r.GrowingBytes, r.PositionBytes, r.RecurrentBytes = i.FileBytes, i.GrowingBytes, i.PositionBytes, i.RecurrentBytes
-	r.SealBytes, r.TrailingBytes = i.SealBytes, i.TrailingBytes
-	if r.Sealed = i.Seal != nil; r.Sealed {
-		r.Tokens, r.NoteBytes = len(i.Seal.Tokens), len(i.Seal.Note)
-		var note struct {
-			Model    string            `json:"model"`
-			Messages []json.RawMessage `json:"messages"`
-		}
-		if json.Unmarshal(i.Seal.Note, &note) == nil { // other programs' notes say what they like
-			r.Model, r.Messages = note.Model, len(note.Messages)
-		}
-		if i.Seal.Fingerprint != (snapshot.Fingerprint{}) {
-			r.Fingerprint = i.Seal.Fingerprint.String()
-		}
-	}
-	if err = i.Damage; err == nil && verify {
-		err = opened.Verify()
-		r.Verified = err == nil
-	}
-	if err != nil {
-		r.Damage = err.Error()
-	}
-	return err
-}
-
-func (c *stateShowCmd) print(inv *invocation, r *stateShown) error {
+func (c *stateShowCmd) print(inv *invocation, r *stateinfo.Info) error {
 	if c.JSON {
 		return writeJSON(inv.stdout, r)
 	}
-	_, err := io.WriteString(inv.stdout, r.text())
+	_, err := io.WriteString(inv.stdout, stateText(r))
 	return err
 }
 
-// text is a file for people.
-func (r *stateShown) text() string {
+// stateText is a file for people.
+func stateText(r *stateinfo.Info) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
@@ -203,8 +134,8 @@ func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
 	}
 	damaged := 0
 	for _, e := range all {
-		r := &stateShown{File: sessions.Path(e.Name), Session: e.Name, Used: e.Used.Format(time.RFC3339)}
-		switch err := r.readFile(c.Verify); {
+		r := &stateinfo.Info{File: sessions.Path(e.Name), Session: e.Name, Used: e.Used.Format(time.RFC3339)}
+		switch err := r.ReadFile(c.Verify); {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // removed meanwhile
 		case err != nil:
@@ -220,22 +151,8 @@ func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// readFile shows a session from its file: the store would take that for a use.
-func (r *stateShown) readFile(verify bool) error {
-	f, err := os.Open(r.File)
-	if err == nil {
-		defer f.Close()
-		var info fs.FileInfo
-		if info, err = f.Stat(); err == nil {
-			return r.read(f, info.Size(), verify)
-		}
-	}
-	r.Error = err.Error()
-	return err
-}
-
 // printSession prints a session as a line.
-func (c *stateShowCmd) printSession(inv *invocation, r *stateShown) error {
+func (c *stateShowCmd) printSession(inv *invocation, r *stateinfo.Info) error {
 	if c.JSON {
 		return writeJSON(inv.stdout, r)
 	}

@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"unicode/utf8"
 
+	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -48,11 +42,11 @@ func (c *tokenizeCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	translate := func(line []byte) (any, error) { return encodeLine(tok, line, c.AddSpecial) }
+	translate := func(line []byte) (any, error) { return jsonlines.Encode(tok, line, c.AddSpecial) }
 	if c.Decode {
-		translate = func(line []byte) (any, error) { return decodeLine(tok, line, c.SkipSpecial) }
+		translate = func(line []byte) (any, error) { return jsonlines.Decode(tok, line, c.SkipSpecial, parseIDs) }
 	}
-	return translateLines(ctx, inv, translate)
+	return jsonlines.Translate(ctx, inv.stdin, inv.stdout, translate)
 }
 
 func (c *tokenizeCmd) open(ctx context.Context, inv *invocation) (*tokenizer.Tokenizer, error) {
@@ -64,77 +58,4 @@ func (c *tokenizeCmd) open(ctx context.Context, inv *invocation) (*tokenizer.Tok
 		return nil, err
 	}
 	return loadTokenizer(dir)
-}
-
-// translateLines prints what translate makes of each line of stdin, as soon as no further line is
-// waiting.
-func translateLines(ctx context.Context, inv *invocation, translate func([]byte) (any, error)) (err error) {
-	in, out := bufio.NewReaderSize(inv.stdin, 64<<10), bufio.NewWriterSize(inv.stdout, 64<<10)
-	defer func() { err = errors.Join(err, out.Flush()) }()
-	for number := 1; ; number++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		line, err := in.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("reading stdin: %w", err)
-		}
-		if err == io.EOF && len(line) == 0 {
-			return nil
-		}
-		result, lineErr := translate(bytes.TrimSpace(line))
-		if lineErr != nil {
-			return fmt.Errorf("line %d of stdin: %w", number, lineErr)
-		}
-		if err := writeJSON(out, result); err != nil {
-			return err
-		}
-		if in.Buffered() == 0 {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-type idsLine struct {
-	IDs []int32 `json:"ids"`
-}
-
-type textLine struct {
-	Text string `json:"text"`
-}
-
-func encodeLine(tok *tokenizer.Tokenizer, line []byte, addSpecial bool) (any, error) {
-	const form = `this is not an object like {"text": "..."}`
-	if !utf8.Valid(line) {
-		return nil, errors.New(form + ": it is not UTF-8")
-	}
-	var in struct {
-		Text *string `json:"text"`
-	}
-	if err := json.Unmarshal(line, &in); err != nil {
-		return nil, fmt.Errorf(form+": %w", noEOF(err))
-	}
-	if in.Text == nil {
-		return nil, errors.New(form + `: "text" is missing`)
-	}
-	ids, err := tok.Encode(*in.Text, addSpecial)
-	if ids == nil {
-		ids = []int32{} // prints as a list
-	}
-	return idsLine{ids}, err
-}
-
-func decodeLine(tok *tokenizer.Tokenizer, line []byte, skipSpecial bool) (any, error) {
-	ids, err := parseIDs(line)
-	if err != nil {
-		return nil, err
-	}
-	for i, id := range ids {
-		if id < 0 {
-			return nil, fmt.Errorf("id %d at index %d is negative", id, i)
-		}
-	}
-	return textLine{tok.Decode(ids, skipSpecial)}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/stateinfo"
 )
 
 // continued is what run --json prints, as far as these tests care.
@@ -269,7 +270,7 @@ func TestState(t *testing.T) {
 }
 
 func testStateShow(t *testing.T, sealed, plain string) {
-	var shown stateShown
+	var shown stateinfo.Info
 	if err := json.Unmarshal([]byte(mustCall(t, "", "state", "show", sealed, "--verify", "--json").stdout), &shown); err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +373,7 @@ func TestStateVersion(t *testing.T) {
 			args = append(args, "--version", c.version)
 		}
 		mustCall(t, "", args...)
-		var shown stateShown
+		var shown stateinfo.Info
 		if err := json.Unmarshal([]byte(mustCall(t, "", "state", "show", file, "--verify", "--json").stdout), &shown); err != nil || shown.Version != c.want || !shown.Verified {
 			t.Errorf("%q: %+v, %v; want version %d", args, shown, err, c.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 )
 
 func TestTokenize(t *testing.T) {
@@ -25,7 +26,7 @@ func TestTokenize(t *testing.T) {
 			t.Errorf("%q prints %q, want %q around an empty list", source, o.stdout, want)
 		}
 		o = mustCall(t, strings.ReplaceAll(fmt.Sprintf("%v\n[]\n", ref.DecodeIDs), " ", ","), append([]string{"tokenize", "--decode"}, source...)...)
-		var got textLine
+		var got jsonlines.Text
 		first, second, _ := strings.Cut(o.stdout, "\n")
 		if err := json.Unmarshal([]byte(first), &got); err != nil || got.Text != ref.DecodeText || second != "{\"text\":\"\"}\n" {
 			t.Errorf("%q --decode prints %q, want %q", source, o.stdout, ref.DecodeText)
@@ -40,7 +41,7 @@ func TestTokenizeSpecialTokens(t *testing.T) {
 	model, ref := loadE2E(t)
 	ids := strings.ReplaceAll(fmt.Sprint(ref.IDs), " ", ",")
 	decode := func(flags ...string) string {
-		var got textLine
+		var got jsonlines.Text
 		o := mustCall(t, ids, append([]string{"tokenize", "--decode", "--model", model}, flags...)...)
 		if err := json.Unmarshal([]byte(o.stdout), &got); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func TestTokenizeLongLine(t *testing.T) {
 	model, _ := loadE2E(t)
 	text := strings.Repeat("The quick brown fox. ", 50_000) // 1 MB
 	o := mustCall(t, `{"text":"`+text+`"}`+"\n", "tokenize", "--model", model)
-	var ids idsLine
+	var ids jsonlines.IDs
 	if err := json.Unmarshal([]byte(o.stdout), &ids); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestTokenizeLongLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back textLine
+	var back jsonlines.Text
 	if err := json.Unmarshal([]byte(mustCall(t, string(list), "tokenize", "--decode", "--model", model).stdout), &back); err != nil || back.Text != text {
 		t.Errorf("a line of 1 MB does not come back: %d bytes, %v", len(back.Text), err)
 	}
@@ -132,7 +133,7 @@ func TestTokenizeAnswersLineByLine(t *testing.T) {
 		if _, err := fmt.Fprintf(inW, "{\"text\":%q}\n", text); err != nil {
 			t.Fatal(err)
 		}
-		var ids idsLine
+		var ids jsonlines.IDs
 		if err := answers.Decode(&ids); err != nil || len(ids.IDs) == 0 {
 			t.Fatalf("no answer to %q: %v, %v", text, ids, err)
 		}
