@@ -64,7 +64,7 @@ func (hungTicket) DeviceNS() int64    { return 0 }
 // startHung starts a program and returns when its device hangs. rest gets the rest of stderr.
 func startHung(t *testing.T) (cmd *exec.Cmd, rest chan string) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0], "run", "-p", "package main", "--cache-dir", sharedCache, "--log-level", "error")
+	cmd = exec.Command(os.Args[0], "run", "-p", "package main", "--device", "host", "--cache-dir", sharedCache, "--log-level", "error")
 	cmd.Env = append(os.Environ(), asProgram+"="+hungProgram)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -76,9 +76,11 @@ func startHung(t *testing.T) (cmd *exec.Cmd, rest chan string) {
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() { late.Stop() })
 	lines := bufio.NewReader(stderr)
-	for line := ""; !strings.Contains(line, hungNow); {
-		if line, err = lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
+	for said := ""; !strings.Contains(said, hungNow); {
+		line, err := lines.ReadString('\n')
+		if said += line; err != nil {
+			_ = cmd.Wait()
+			t.Fatalf("it ends before its device hangs: %v, %q", cmd.ProcessState, said)
 		}
 	}
 	rest = make(chan string, 1)
