@@ -38,6 +38,8 @@
 //
 // # Surroundings
 //
-// Nothing here reads the environment but for the folder of cached files (Options.CacheDir), the
-// clock (Options.Now) and a random seed (Sampling.Seed), where these are not given.
+// What is not given comes from around the program: the folder of cached files (Options.CacheDir),
+// the clock (Options.Now), a random seed (Sampling.Seed), and for the choice of the device, as of
+// the command, the variables MOEFLUX_CPU, MOEFLUX_CUDA_DRIVER, MOEFLUX_CUDA_NVRTC, CUDA_HOME and
+// CUDA_PATH. Nothing else here reads the environment.
 package moeflux

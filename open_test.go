@@ -101,3 +101,21 @@ func TestOwnDevice(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The environment chooses the processor's kernels, as it does for the command.
+func TestKernelsOfTheEnvironment(t *testing.T) {
+	for _, want := range host.Variants() {
+		t.Setenv("MOEFLUX_CPU", want)
+		if m := openDemo(t, Options{Threads: 1}); !strings.HasPrefix(m.Info().Device, "host (1 thread, "+want) {
+			t.Errorf("MOEFLUX_CPU=%s: %q", want, m.Info().Device)
+		}
+	}
+	t.Setenv("MOEFLUX_CPU", "abacus")
+	dir, err := DemoDir(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir, Options{Device: "host"}); !errors.As(err, new(*DeviceError)) {
+		t.Errorf("kernels that nobody has: %v", err)
+	}
+}

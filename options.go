@@ -59,9 +59,9 @@ func (o *Options) device() (d gpu.Device, mine bool, err error) {
 	if o.Config.Device != nil {
 		return o.Config.Device, false, nil
 	}
-	d, err = device.Open(device.Config{
-		Name: o.Device, Threads: o.Threads, Activations: o.Activations, CacheDir: o.cacheDir, Logger: o.Config.Logger,
-	})
+	c := device.Environment()
+	c.Name, c.Threads, c.Activations, c.CacheDir, c.Logger = o.Device, o.Threads, o.Activations, o.cacheDir, o.Config.Logger
+	d, err = device.Open(c)
 	return d, true, err
 }
 

@@ -25,8 +25,8 @@ func testEnv() env {
 	e.stateDir = func() (string, error) { return filepath.Join(sharedCache, "state"), nil }
 	e.interrupts = &interrupts{}
 	e.seed = func() uint64 { return 42 }
-	e.dumb, e.noColour, e.cpu = false, false, ""
-	e.cudaDriver = noDriver // tests run alike on machines with and without a GPU
+	e.dumb, e.noColour, e.device.Kernels = false, false, ""
+	e.device.CUDA.Driver = noDriver // tests run alike on machines with and without a GPU
 	e.editor = func() (converse.LineReader, error) {
 		return nil, errors.New("this test has no terminal to edit lines on")
 	}

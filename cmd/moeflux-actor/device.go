@@ -7,43 +7,35 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/gpu/cuda"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/device"
 )
-
-// cpuVariable in the environment names the kernels of the host device, in place of the best that
-// the processor runs.
-const cpuVariable = "MOEFLUX_CPU"
-
-// toolkitVariables in the environment name folders of CUDA toolkits.
-var toolkitVariables = []string{"CUDA_HOME", "CUDA_PATH"}
 
 // kernels returns the variant of the host device's kernels that is in use.
 func (e *env) kernels() (string, error) {
 	have := host.Variants()
 	switch {
-	case e.cpu == "":
+	case e.device.Kernels == "":
 		return have[0], nil
-	case slices.Contains(have, e.cpu):
-		return e.cpu, nil
+	case slices.Contains(have, e.device.Kernels):
+		return e.device.Kernels, nil
 	default:
 		return "", usagef("%s=%s in the environment, but this program on this processor has %s; unset it for the best of these",
-			cpuVariable, e.cpu, strings.Join(have, ", "))
+			device.KernelsVariable, e.device.Kernels, strings.Join(have, ", "))
 	}
 }
 
 // openDevice makes the device that the flags name; they have passed check. Why auto does without a
 // GPU goes to the log.
 func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device, error) {
-	c := device.Config{Name: f.Device, Threads: f.Threads, Activations: f.Activations, OS: inv.env.os, Logger: log}
+	c := inv.env.device
+	c.Name, c.Threads, c.Activations, c.OS, c.Logger = f.Device, f.Threads, f.Activations, inv.env.os, log
 	if f.Device == "host" || f.Device == "auto" {
 		var err error
 		if c.Kernels, err = inv.env.kernels(); err != nil {
 			return nil, err
 		}
 	}
-	c.CUDA = cuda.Config{Driver: inv.env.cudaDriver, Compiler: inv.env.cudaCompiler, Folders: inv.env.cudaFolders}
 	c.CacheDir = func() (string, error) { // compiled kernels are kept beside the demo model
 		dir, _, err := findCache(inv, f.CacheDir)
 		return dir, err

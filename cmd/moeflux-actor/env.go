@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/gpu/cuda"
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 )
 
@@ -33,22 +33,18 @@ type env struct {
 	freeMemory  func() (bytes int64, _ error) // that can be taken without swapping
 	memoryLimit func() (bytes int64)          // of the cgroup; 0 for none
 
-	// kernels of the host device, "" for the best; see cpuVariable
-	cpu                      string
-	cudaDriver, cudaCompiler string      // files of libraries, "" to look for them
-	cudaFolders              []string    // where to look first
-	interrupts               *interrupts // Ctrl-C
-	dumb                     bool        // terminals here understand no escape sequences
-	noColour                 bool        // the user wants no colours and the like
-	editor                   func() (converse.LineReader, error)
-	wrapDevice               func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
+	device     device.Config // what the environment says of devices
+	interrupts *interrupts   // Ctrl-C
+	dumb       bool          // terminals here understand no escape sequences
+	noColour   bool          // the user wants no colours and the like
+	editor     func() (converse.LineReader, error)
+	wrapDevice func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
 }
 
 func systemEnv(start time.Time) env {
 	return env{
 		os: runtime.GOOS, start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
-		freeMemory: freeMemory, memoryLimit: memoryLimit, cpu: os.Getenv(cpuVariable),
-		cudaDriver: os.Getenv(cuda.DriverVariable), cudaCompiler: os.Getenv(cuda.CompilerVariable), cudaFolders: toolkitFolders(),
+		freeMemory: freeMemory, memoryLimit: memoryLimit, device: device.Environment(),
 		interrupts: &interrupts{}, editor: converse.NewLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
@@ -91,16 +87,6 @@ func memoryLimit() int64 {
 		return limit
 	}
 	return 0
-}
-
-// toolkitFolders returns where the libraries of the CUDA toolkits lie that the environment names.
-func toolkitFolders() (folders []string) {
-	for _, v := range toolkitVariables {
-		if dir := os.Getenv(v); dir != "" {
-			folders = append(folders, filepath.Join(dir, "lib64"), filepath.Join(dir, "targets", "*", "lib"))
-		}
-	}
-	return folders
 }
 
 // randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,5 +51,18 @@ func TestOpen(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		KernelsVariable: "portable", cuda.DriverVariable: "/a", cuda.CompilerVariable: "/b", "CUDA_HOME": "/home", "CUDA_PATH": "",
+	} {
+		t.Setenv(name, value)
+	}
+	c := Environment()
+	folders := []string{"/home/lib64", "/home/targets/*/lib"}
+	if c.Kernels != "portable" || c.CUDA.Driver != "/a" || c.CUDA.Compiler != "/b" || !slices.Equal(c.CUDA.Folders, folders) {
+		t.Errorf("%+v", c)
 	}
 }
