@@ -45,7 +45,7 @@ func (h *history) resume(x *edited) error {
 		return fmt.Errorf("%d of %d tokens need not be read, want at least %d, and one to be left", n, len(text), least)
 	}
 	h.counts["certain tokens"] += least
-	if n <= len(x.tokens) && x.unknown <= n && slices.Equal(x.tokens[:n], text[:n]) {
+	if n <= len(x.tokens) && x.unknown == 0 && slices.Equal(x.tokens[:n], text[:n]) {
 		x.checkpoints = slices.DeleteFunc(slices.Clone(x.checkpoints), func(p int) bool { return p > n })
 	} else {
 		old := x.tokens

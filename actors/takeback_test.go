@@ -93,7 +93,8 @@ func TestCancelInCompany(t *testing.T) {
 			close(left)
 		}()
 		wg.Go(func() { got, errs[1] = patient.Eval(context.Background(), texts[2]) })
-		time.Sleep(50 * time.Millisecond) // both are queued by then, or the test shows less
+		untilBusy(t, hasty)
+		untilBusy(t, patient)
 		close(disk.gate)
 		<-disk.waiting
 		cancel()
@@ -187,7 +188,8 @@ func TestSpared(t *testing.T) {
 	<-running(e)
 	wg.Go(func() { _, errs[0] = victim.Eval(context.Background(), texts[0]) })
 	wg.Go(func() { got, errs[1] = other.Eval(context.Background(), texts[1]) })
-	time.Sleep(50 * time.Millisecond) // they are queued by then, or the test shows less
+	untilBusy(t, victim)
+	untilBusy(t, other)
 	close(broken.both)
 	wg.Wait()
 	if !is[*stages.StepError](errs[0]) || !errors.Is(errs[0], errBroken) || !is[*stages.PoisonedError](victim.Err()) {
@@ -230,6 +232,21 @@ func (b *brokenExpert) ReadExpert(layer, expert int, dst []byte) error {
 		return errBroken
 	}
 	return b.Source.ReadExpert(layer, expert, dst)
+}
+
+// untilBusy waits until the engine has what a sequence is to evaluate.
+func untilBusy(t *testing.T, s *actors.Sequence) {
+	t.Helper()
+	for {
+		d, err := s.Describe(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Busy {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // running returns what is closed when the engine reads.
