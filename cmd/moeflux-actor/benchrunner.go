@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,9 @@ type benchRunner struct {
 	done, total int64         // tokens of one sequence, for the bar
 }
 
-// textsWaitForEachOther is how many texts of a bench may wait for memory: none. All prompts are
-// read before the first text goes on, so nobody would give any back.
-const textsWaitForEachOther = -1
+// nobodyWaits lets no text of a bench wait for memory, unless a flag says otherwise: all prompts
+// are read before the first text goes on, so nobody would give any back.
+func (f *engineFlags) nobodyWaits() { f.MaxWaiting = cmp.Or(f.MaxWaiting, -1) }
 
 // newBenchRunner opens the sequences; close ends them.
 func newBenchRunner(ctx context.Context, inv *invocation, s *session, setting *benchSetting, sequences int) (*benchRunner, error) {

@@ -320,7 +320,7 @@ func (c *benchCmd) sweepOnce(ctx context.Context, inv *invocation, r *sweepResul
 
 // sweepRun opens the model with a setting, warms up, and measures one run.
 func (c *benchCmd) sweepRun(ctx context.Context, inv *invocation, r *sweepResult, set *sweepSetting, round int) (run *benchRun, err error) {
-	set.set.maxWaiting = textsWaitForEachOther
+	set.set.nobodyWaits()
 	s, err := openSession(ctx, inv, &set.set)
 	if err != nil {
 		return nil, err

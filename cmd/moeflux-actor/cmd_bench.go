@@ -105,7 +105,7 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 		}
 		measure = func(ctx context.Context, inv *invocation, s *session) error { return c.bench(ctx, inv, s, memory) }
 	}
-	c.maxWaiting = textsWaitForEachOther
+	c.nobodyWaits()
 	s, err := openSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ type engineFlags struct {
 	KV               string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
 	StateMemory      size   `config:"StateMemory" placeholder:"SIZE" help:"The most bytes for the states of all sequences: key-value pages, and the recurrent state that each sequence of some models has from its first token, as has each Save and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free at Open. Too small makes texts wait, and fail with a *stages.StateMemoryError where waiting cannot help. Like 512MiB, or 5% of the machine's memory."`
 	MaxSequences     int    `config:"MaxSequences" placeholder:"N" help:"The most sequences that have memory for their state at once; further ones wait. 0 means any number that fits in StateMemory. Too small leaves the device idle; too many texts at once make each of them slow."`
+	MaxWaiting       int    `config:"MaxWaiting" placeholder:"N" help:"The most requests that wait for memory, besides those of texts that have some and need more. Further ones fail with a *stages.QueueFullError, those of the lowest class and of the key with most waiting first. 0 means 1024. With a negative number none waits: what does not fit fails with a *stages.StateMemoryError at once. bench has -1 for 0."`
 	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
 	ParkedMemory     size   `config:"ParkedMemory" placeholder:"SIZE" help:"The most bytes of host memory for states of sequences that are parked: moved out of the memory for states (StateMemory) because others wait for it, and brought back with the same bits when their texts go on. It is taken as states are parked. 0 means none: states are parked in files at once. Like 512MiB, or 5% of the machine's memory."`
 	StateDir         string `config:"StateDir" placeholder:"DIR" help:"A folder for parked states that do not fit in ParkedMemory, which is made if need be. Their files are removed when they come back and when the engine is closed; those of a process that was killed are removed by the next engine that uses the folder, which several may do at once. Default: none: nothing is written to disk."`
@@ -54,8 +55,6 @@ type engineFlags struct {
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
 	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
 	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
-
-	maxWaiting int // Config.MaxWaiting; not a flag
 }
 
 // later are values that the command line knows but that are not built yet.
@@ -173,7 +172,7 @@ func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
 		ExpertsDir: f.ExpertsDir, ContextBeyond: f.CtxBeyond,
 		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
 		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, PromptShare: f.PromptShare, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
-		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.maxWaiting, CheckpointMemory: checkpoints, ParkedMemory: parked, StateDir: f.StateDir, Logger: f.logger(inv.stderr),
+		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.MaxWaiting, CheckpointMemory: checkpoints, ParkedMemory: parked, StateDir: f.StateDir, Logger: f.logger(inv.stderr),
 	}, nil
 }
 

@@ -78,7 +78,7 @@ func TestHelpIsTheFieldsComment(t *testing.T) {
 // config carries every flag into its field.
 func TestConfigFromFlags(t *testing.T) {
 	f := engineFlags{
-		RingDepth: 3, Prefetch: "both", PrefetchLayers: 1, ExpertIO: "buffered", Resident: "off", ExpertMemory: size{percent: 25}, ReadWorkers: 5, ReadTimeout: time.Minute, ChunkRows: 6, PromptShare: 0.25, VerifyReads: "off",
+		RingDepth: 3, Prefetch: "both", PrefetchLayers: 1, ExpertIO: "buffered", Resident: "off", ExpertMemory: size{percent: 25}, ReadWorkers: 5, ReadTimeout: time.Minute, ChunkRows: 6, PromptShare: 0.25, MaxSequences: 8, MaxWaiting: -1, VerifyReads: "off",
 		Ctx: 7, ExpertsPerToken: 2, LogLevel: "info", LogFormat: "text",
 	}
 	got, err := f.config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
@@ -91,7 +91,7 @@ func TestConfigFromFlags(t *testing.T) {
 	}{
 		{"RingDepth", got.RingDepth, 3}, {"Prefetch", string(got.Prefetch), "both"}, {"PrefetchLayers", got.PrefetchLayers, 1}, {"ExpertIO", string(got.ExpertIO), "buffered"}, {"Resident", string(got.Resident), "off"},
 		{"ExpertMemory", got.ExpertMemory, int64(1000)}, {"ReadWorkers", got.ReadWorkers, 5}, {"ReadTimeout", got.ReadTimeout, time.Minute}, {"ChunkRows", got.ChunkRows, 6}, {"PromptShare", got.PromptShare, 0.25},
-		{"Context", got.Context, 7}, {"ExpertsPerToken", got.ExpertsPerToken, 2}, {"VerifyReads", string(got.VerifyReads), "off"},
+		{"Context", got.Context, 7}, {"ExpertsPerToken", got.ExpertsPerToken, 2}, {"MaxSequences", got.MaxSequences, 8}, {"MaxWaiting", got.MaxWaiting, -1}, {"VerifyReads", string(got.VerifyReads), "off"},
 	} {
 		if c.got != c.want {
 			t.Errorf("Config.%s = %v, want %v", c.name, c.got, c.want)
