@@ -218,7 +218,7 @@ func (c *Core) startDrain(m *stages.Drain, out *stages.Outbox) {
 	if m.Finish {
 		return
 	}
-	for _, s := range c.seqs {
+	for _, s := range c.inOrder() {
 		if s.req != nil {
 			c.cancel(s.req, stages.ErrClosed, out)
 		}
