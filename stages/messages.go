@@ -9,16 +9,28 @@ type Message interface {
 	Head() *Step       // nil if it is about no step
 	MessageKind() Kind // its type, as a number
 
+	// Stamp notes when the message was sent, on the engine's clock, and Stamped returns that.
+	Stamp(ns int64)
+	Stamped() int64
+
 	// spend empties a message that was handled and keeps its memory for another of its type. Most
 	// messages leave that to the garbage collector: the spend of Step and Outside does nothing.
 	spend(*Spent)
 }
 
 // Outside heads the messages that belong to no step.
-type Outside struct{}
+type Outside struct {
+	SentNS int64 // when it was sent to the sequencer, on the engine's clock
+}
 
 // Head returns nil.
 func (*Outside) Head() *Step { return nil }
+
+// Stamp notes when the message was sent.
+func (o *Outside) Stamp(ns int64) { o.SentNS = ns }
+
+// Stamped returns when the message was sent; 0 if it does not say.
+func (o *Outside) Stamped() int64 { return o.SentNS }
 
 func (*Outside) spend(*Spent) {}
 
@@ -55,7 +67,6 @@ type Largest struct {
 type EvalChunk struct {
 	Outside
 	Seq     SeqID
-	SentNS  int64   // when it was sent, on the engine's clock
 	Pos     Pos     // must be the sequence's length if it asserts any
 	Tokens  []int32 // passes to the sequencer
 	Logits  LogitsWanted
@@ -272,8 +283,7 @@ func (*Drained) MessageKind() Kind { return KindDrained }
 // back. Shell to sequencer, after an Outbox asked for it.
 type LingerOver struct {
 	Outside
-	Round  uint64
-	SentNS int64 // when it was sent, on the engine's clock
+	Round uint64
 }
 
 func (*LingerOver) MessageKind() Kind { return KindLingerOver }

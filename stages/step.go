@@ -158,6 +158,12 @@ type Step struct {
 // Head returns the step; every pipeline message has it by embedding.
 func (s *Step) Head() *Step { return s }
 
+// Stamp notes when the message was sent.
+func (s *Step) Stamp(ns int64) { s.SentNS = ns }
+
+// Stamped returns when the message was sent; 0 if it does not say.
+func (s *Step) Stamped() int64 { return s.SentNS }
+
 func (*Step) spend(*Spent) {}
 
 func (s *Step) String() string {

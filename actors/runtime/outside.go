@@ -41,8 +41,6 @@ func (s *shell) request(m stages.Message, sender *actor.PID) (to stages.StageID,
 	if !ok || s.id != stages.Sequencer {
 		return s.id, false
 	}
-	if m, ok := m.(*stages.EvalChunk); ok {
-		m.SentNS = s.r.Now()
-	}
+	m.Stamp(s.r.Now())
 	return r.Ask(sender), true
 }

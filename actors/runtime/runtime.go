@@ -107,21 +107,17 @@ func (r *Runtime) PID() *actor.PID { return r.pids[stages.Sequencer] }
 func (r *Runtime) Now() int64 { return int64(time.Since(r.epoch)) }
 
 // Send sends a message to a stage, from any goroutine. Messages of traced steps carry the time at
-// which they were sent. So do chunks, the ends of waits, and all messages of steps to expert-IO and
-// the sequencer, which have no other clock.
+// which they were sent. So do all messages to expert-IO and the sequencer, which have no other
+// clock.
 func (r *Runtime) Send(to stages.StageID, m stages.Message) {
-	if h := m.Head(); h == nil {
-		switch m := m.(type) {
-		case *stages.EvalChunk:
-			m.SentNS = r.Now()
-		case *stages.LingerOver:
-			m.SentNS = r.Now()
-		}
-	} else if to == stages.ExpertIO || to == stages.Sequencer || h.Batch != nil && h.Batch.Traced {
-		h.SentNS = r.Now()
+	if to == stages.ExpertIO || to == stages.Sequencer || traced(m.Head()) {
+		m.Stamp(r.Now())
 	}
 	r.system.Root.Send(r.pids[to], m)
 }
+
+// traced reports whether a message's step is traced; head is nil if it belongs to none.
+func traced(head *stages.Step) bool { return head != nil && head.Batch != nil && head.Batch.Traced }
 
 // answer delivers a core's answer to its caller.
 func (r *Runtime) answer(to stages.Caller, m stages.Message) {

@@ -69,7 +69,7 @@ func (s *shell) Receive(ctx actor.Context) {
 // is traced.
 func (s *shell) handle(m stages.Message) {
 	head := m.Head()
-	traced := s.ring != nil && head != nil && head.Batch != nil && head.Batch.Traced
+	traced := s.ring != nil && traced(head)
 	var began int64
 	var at stages.Step
 	if traced {

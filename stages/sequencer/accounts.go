@@ -11,16 +11,7 @@ type accounts struct {
 
 // tick notes when a message was sent.
 func (a *accounts) tick(in stages.Message) {
-	switch m := in.(type) {
-	case *stages.EvalChunk:
-		a.now = max(a.now, m.SentNS)
-	case *stages.LingerOver:
-		a.now = max(a.now, m.SentNS)
-	default:
-		if h := in.Head(); h != nil {
-			a.now = max(a.now, h.SentNS)
-		}
-	}
+	a.now = max(a.now, in.Stamped())
 }
 
 // spent shares the time of a step among its rows.

@@ -145,16 +145,8 @@ func (s *Sim) deliverLoose(i int) error {
 
 // stamp sets the time at which a message was sent, where a core has use for it.
 func (s *Sim) stamp(to stages.StageID, m stages.Message) {
-	now := int64(s.Events) * eventNS
-	if h := m.Head(); h == nil {
-		switch m := m.(type) {
-		case *stages.EvalChunk:
-			m.SentNS = now
-		case *stages.LingerOver:
-			m.SentNS = now
-		}
-	} else if to == stages.ExpertIO || to == stages.Sequencer {
-		h.SentNS = now
+	if to == stages.ExpertIO || to == stages.Sequencer {
+		m.Stamp(int64(s.Events) * eventNS)
 	}
 }
 
