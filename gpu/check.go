@@ -114,24 +114,31 @@ type span struct {
 
 func (s span) bytes() int { return sum(product(s.rows-1, s.stride), s.width) }
 
-// bytes requires n bytes at v, aligned to align, inside v's buffer.
+// bytes requires n bytes at v, aligned to align, a power of two, inside v's buffer.
 func (c *checker) bytes(name string, v View, n, align int) span {
-	s := span{v, 1, n, n}
-	if c.err != nil {
-		return s
+	if c.err == nil && (v.Buf == nil || !v.holds(n, align)) {
+		c.misfit(name, v, n, align)
 	}
+	return span{v, 1, n, n}
+}
+
+// holds reports whether n bytes from v on lie inside its buffer, aligned.
+func (v View) holds(n, align int) bool {
+	size := v.Buf.Len()
+	return v.Offset >= 0 && v.Offset <= size && n <= size-v.Offset && v.Offset&(align-1) == 0
+}
+
+// misfit says why the n bytes that are required at v are not there.
+func (c *checker) misfit(name string, v View, n, align int) {
 	if v.Buf == nil {
 		c.fail("%s has no buffer", name)
-		return s
+		return
 	}
-	size := v.Buf.Len()
-	switch {
-	case v.Offset < 0 || v.Offset > size || n > size-v.Offset:
+	if size := v.Buf.Len(); v.Offset < 0 || v.Offset > size || n > size-v.Offset {
 		c.fail("%s: %d bytes at offset %d do not fit a buffer of %d", name, n, v.Offset, size)
-	case v.Offset%align != 0:
-		c.fail("%s: offset %d is not a multiple of %d", name, v.Offset, align)
+		return
 	}
-	return s
+	c.fail("%s: offset %d is not a multiple of %d", name, v.Offset, align)
 }
 
 // floats requires n float32 at v.
