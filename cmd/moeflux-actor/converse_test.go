@@ -121,7 +121,7 @@ func testConversation(t *testing.T, args ...string) {
 	}
 	answers := ""
 	for i := range long {
-		if long[i] != short[i] {
+		if !long[i].Equal(short[i]) {
 			t.Errorf("message %d is %+v in one go and %+v after loading", i, long[i], short[i])
 		}
 		if long[i].Role == chat.Assistant {
@@ -149,7 +149,7 @@ func TestConversationReadsAgain(t *testing.T) {
 		t.Errorf("figures %q, want the first prompt reused", f)
 	}
 	talk(t, args, "/load "+first, "more", "/save "+again)
-	if a, b := saved(t, both), saved(t, again); a[4] != b[4] {
+	if a, b := saved(t, both), saved(t, again); !a[4].Equal(b[4]) {
 		t.Errorf("the second answer is %q, and %q by a fresh sequence", a[4].Content, b[4].Content)
 	}
 }

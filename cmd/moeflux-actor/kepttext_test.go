@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/stateinfo"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 // continued is what run --json prints, as far as these tests care.
@@ -126,7 +127,7 @@ func TestSessionConversation(t *testing.T) {
 			once := mustCall(t, "", append([]string{"run", "--chat", "-p", "and then"}, kept...)...)
 			last := talk(t, kept, "more", "/stats", "/save "+parts)
 			a, b := saved(t, both), saved(t, parts)
-			if !slices.Equal(a, b) {
+			if !slices.EqualFunc(a, b, chat.Message.Equal) {
 				t.Errorf("in one go\n%+v\nwith restarts\n%+v", a, b)
 			}
 			if !strings.Contains(last.stderr, `session "s" goes on: 5 messages, `) {

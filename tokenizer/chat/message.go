@@ -1,64 +1,66 @@
 package chat
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-
-	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
+	"slices"
+	"strings"
 )
 
 // The roles of messages.
 const (
 	System    = "system"
+	Developer = "developer" // what some services call the system
 	User      = "user"
 	Assistant = "assistant"
+	Tool      = "tool" // the result of a call
 )
 
-// Message is one message of a text conversation.
+// Message is one message of a conversation. Its JSON is that of OpenAI-style services.
 type Message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role    string
+	Content string
+	// Parts is the content if it was given in parts. Content is not read then.
+	Parts []Part
 	// ReasoningContent is what the assistant thought before it answered, without its marks. Most
 	// templates leave it out of earlier turns.
-	ReasoningContent string `json:"reasoning_content,omitempty"`
+	ReasoningContent string
+	// ToolCalls are what the assistant asks for, after its content.
+	ToolCalls []ToolCall
+	// ToolCallID is, in a message with the role Tool, the ID of the call it answers.
+	ToolCallID string
+	// Name is who speaks, or the function whose result this is; mostly empty.
+	Name string
 }
 
-// Values returns the messages as templates take them. A message without reasoning has no such key.
-func Values(messages []Message) *jinja.List {
-	list := jinja.NewList()
-	for _, m := range messages {
-		d := jinja.Message(m.Role, m.Content)
-		if m.ReasoningContent != "" {
-			d.Set("reasoning_content", m.ReasoningContent)
-		}
-		list.Append(d)
-	}
-	return list
+// Part is a part of a message's content: a text. Images and other media are refused by name where
+// messages are read.
+type Part struct {
+	Text string
 }
 
-// ReadMessages reads a JSON list of messages whose contents are texts. Anything else
-// that messages hold in other programs, such as images and tool calls, is refused.
-func ReadMessages(r io.Reader) ([]Message, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, err
+// ToolCall is a call of a function that the assistant asks for.
+type ToolCall struct {
+	ID   string
+	Name string
+	// Arguments is a JSON object as text, as the model wrote it. Nothing has checked that it fits
+	// the function.
+	Arguments string
+}
+
+// Text returns the content as one text; parts are lines of it.
+func (m Message) Text() string {
+	if m.Parts == nil {
+		return m.Content
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	var messages []Message
-	if err := dec.Decode(&messages); err != nil {
-		return nil, fmt.Errorf(`chat: this is not a JSON list of messages like {"role": "user", "content": "..."}: %w`, err)
+	texts := make([]string, len(m.Parts))
+	for i, p := range m.Parts {
+		texts[i] = p.Text
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("chat: something follows the list of messages")
-	}
-	for i, m := range messages {
-		if m.Role != System && m.Role != User && m.Role != Assistant {
-			return nil, fmt.Errorf("chat: message %d has the role %q, but must have %s, %s or %s", i, m.Role, System, User, Assistant)
-		}
-	}
-	return messages, nil
+	return strings.Join(texts, "\n")
+}
+
+// Equal reports whether two messages say the same, with the same division into parts.
+func (m Message) Equal(o Message) bool {
+	return m.Role == o.Role && m.ReasoningContent == o.ReasoningContent && m.ToolCallID == o.ToolCallID && m.Name == o.Name &&
+		(m.Parts == nil) == (o.Parts == nil) && slices.Equal(m.Parts, o.Parts) && (m.Parts != nil || m.Content == o.Content) &&
+		slices.Equal(m.ToolCalls, o.ToolCalls)
 }

@@ -2,20 +2,38 @@ package chat
 
 import "strings"
 
-// The marks around the reasoning of an answer.
-const (
-	beginReasoning = "<think>"
-	endReasoning   = "</think>"
-)
+// Marks are what a model writes around its reasoning.
+type Marks struct{ Begin, End string }
+
+// Think are the marks of most models.
+var Think = Marks{"<think>", "</think>"}
 
 // Reasoning tells the reasoning of an answer from its content, as the text comes in pieces. An
-// answer reasons if it begins with <think>, after white space perhaps, or if the prompt ended with
-// it; </think> ends the reasoning. The marks are in neither part, nor are line feeds next to them.
-// Marks further on in the content are text. It is for one goroutine.
+// answer reasons if it begins with the mark, after white space perhaps, or if the prompt ended with
+// it; the second mark ends the reasoning. The marks are in neither part, nor are line feeds next to
+// them. Marks further on in the content are text. It is for one goroutine.
 type Reasoning struct {
+	marks Marks
 	state reasoningState
 	held  string // not decided yet
+	out   []Piece
 }
+
+// Piece is a piece of an answer. The pieces of an answer are the answer, to the byte.
+type Piece struct {
+	Kind PieceKind
+	Text string
+}
+
+// PieceKind says what a Piece is.
+type PieceKind int
+
+// The kinds of pieces.
+const (
+	Said    PieceKind = iota // content
+	Thought                  // reasoning
+	Mark                     // the marks, and white space next to them
+)
 
 type reasoningState int
 
@@ -27,85 +45,143 @@ const (
 	content                               // nothing is held
 )
 
+// NewReasoning returns a Reasoning of the common marks; see Marks.NewReasoning.
+func NewReasoning(prompt string) *Reasoning { return Think.NewReasoning(prompt) }
+
 // NewReasoning returns a Reasoning at the beginning of the answer to a prompt, which may have
-// opened the reasoning already.
-func NewReasoning(prompt string) *Reasoning {
-	if strings.HasSuffix(strings.TrimSpace(prompt), beginReasoning) {
-		return &Reasoning{state: reasoningBegins}
+// opened the reasoning already. Without marks everything is content.
+func (m Marks) NewReasoning(prompt string) *Reasoning {
+	switch {
+	case m.Begin == "" || m.End == "":
+		return &Reasoning{state: content}
+	case strings.HasSuffix(strings.TrimSpace(prompt), m.Begin):
+		return &Reasoning{marks: m, state: reasoningBegins}
 	}
-	return &Reasoning{}
+	return &Reasoning{marks: m}
 }
 
-// Push adds text of the answer and returns what is certain now; either part may be empty. Reasoning
-// comes first.
-func (r *Reasoning) Push(text string) (thought, said string) {
+// Feed adds text of the answer and returns the pieces that are certain now.
+func (r *Reasoning) Feed(text string) []Piece {
 	r.held += text
 	if r.state == undecided {
 		r.decide()
 	}
-	thought = r.pushReasoning()
-	if r.state == contentBegins {
-		if r.held = strings.TrimLeft(r.held, "\n"); r.held != "" {
-			r.state = content
-		}
+	r.dropLineFeeds(reasoningBegins, reasoning)
+	if r.state == reasoning {
+		r.reason()
 	}
+	r.dropLineFeeds(contentBegins, content)
 	if r.state == content {
-		said, r.held = r.held, ""
+		r.emit(Said, len(r.held))
 	}
-	return thought, said
+	return r.take()
+}
+
+// End ends the answer and returns what was held back.
+func (r *Reasoning) End() []Piece {
+	switch r.state {
+	case reasoning:
+		r.emit(Thought, len(strings.TrimRight(r.held, "\n")))
+	case undecided:
+		r.emit(Said, len(r.held))
+	}
+	r.emit(Mark, len(r.held))
+	return r.take()
+}
+
+// Leave ends the reasoning where it stands, as if the mark had come: some models go over to calling
+// functions without it. It returns what was held back.
+func (r *Reasoning) Leave() []Piece {
+	out := r.End()
+	r.state = content
+	return out
+}
+
+func (r *Reasoning) take() []Piece {
+	out := r.out
+	r.out = nil
+	return out
+}
+
+// emit moves the first n held bytes to the output.
+func (r *Reasoning) emit(kind PieceKind, n int) {
+	if n == 0 {
+		return
+	}
+	r.out = append(r.out, Piece{kind, r.held[:n]})
+	r.held = r.held[n:]
 }
 
 // decide looks whether the answer begins with reasoning.
 func (r *Reasoning) decide() {
 	text := strings.TrimLeft(r.held, " \t\r\n")
-	switch rest, marked := strings.CutPrefix(text, beginReasoning); {
-	case marked:
-		r.state, r.held = reasoningBegins, rest
-	case !strings.HasPrefix(beginReasoning, text):
+	switch {
+	case strings.HasPrefix(text, r.marks.Begin):
+		r.emit(Mark, len(r.held)-len(text)+len(r.marks.Begin))
+		r.state = reasoningBegins
+	case !strings.HasPrefix(r.marks.Begin, text):
 		r.state = content
 	}
 }
 
-// pushReasoning returns the reasoning that is certain and moves on at its end.
-func (r *Reasoning) pushReasoning() string {
-	if r.state == reasoningBegins {
-		if r.held = strings.TrimLeft(r.held, "\n"); r.held != "" {
-			r.state = reasoning
-		}
+// dropLineFeeds goes from one state to the other once something else than a line feed is there.
+func (r *Reasoning) dropLineFeeds(from, to reasoningState) {
+	if r.state != from {
+		return
 	}
-	if r.state != reasoning {
-		return ""
+	r.emit(Mark, len(r.held)-len(strings.TrimLeft(r.held, "\n")))
+	if r.held != "" {
+		r.state = to
 	}
-	thought, rest, ended := strings.Cut(r.held, endReasoning)
+}
+
+// reason gives out the reasoning that is certain and moves on at its end.
+func (r *Reasoning) reason() {
+	end := strings.Index(r.held, r.marks.End)
+	ended := end >= 0
+	if !ended {
+		end = len(r.held) - overlap(r.held, r.marks.End)
+	}
+	r.emit(Thought, len(strings.TrimRight(r.held[:end], "\n")))
 	if ended {
-		r.state, r.held = contentBegins, rest
-		return strings.TrimRight(thought, "\n")
+		r.emit(Mark, strings.Index(r.held, r.marks.End)+len(r.marks.End))
+		r.state = contentBegins
 	}
-	open := 0
-	for n := min(len(endReasoning)-1, len(r.held)); n > 0 && open == 0; n-- {
-		if strings.HasSuffix(r.held, endReasoning[:n]) {
-			open = n
+}
+
+// overlap returns the length of the longest end of text with which mark begins, but is not whole.
+func overlap(text, mark string) int {
+	for n := min(len(mark)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, mark[:n]) {
+			return n
 		}
 	}
-	thought = strings.TrimRight(r.held[:len(r.held)-open], "\n")
-	r.held = r.held[len(thought):]
-	return thought
+	return 0
 }
 
 // Open reports whether the answer is within its reasoning.
 func (r *Reasoning) Open() bool { return r.state == reasoningBegins || r.state == reasoning }
 
+// Over reports whether all that comes is content.
+func (r *Reasoning) Over() bool { return r.state == content }
+
+// Push adds text of the answer and returns what is certain now; either part may be empty. Reasoning
+// comes first.
+func (r *Reasoning) Push(text string) (thought, said string) { return sum(r.Feed(text)) }
+
 // Flush ends the answer and returns what was held back.
-func (r *Reasoning) Flush() (thought, said string) {
-	rest := r.held
-	r.held = ""
-	switch r.state {
-	case reasoning:
-		return strings.TrimRight(rest, "\n"), ""
-	case undecided:
-		return "", rest
+func (r *Reasoning) Flush() (thought, said string) { return sum(r.End()) }
+
+func sum(pieces []Piece) (thought, said string) {
+	for _, p := range pieces {
+		switch p.Kind {
+		case Thought:
+			thought += p.Text
+		case Said:
+			said += p.Text
+		}
 	}
-	return "", ""
+	return thought, said
 }
 
 // SplitReasoning tells the reasoning of a whole answer from its content; see Reasoning.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
@@ -30,6 +31,8 @@ type Template struct {
 	withTools *jinja.Template // for conversations with tools; often the same
 	bos, eos  string
 	now       func() time.Time
+	source    string       // of withTools
+	shape     func() shape // asked once, when first needed
 }
 
 // Options are what a template needs beside its text.
@@ -47,8 +50,14 @@ func Parse(name, text string, o Options) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{plain: t, withTools: t, bos: o.BOS, eos: o.EOS, now: o.Now}, nil
+	out := &Template{plain: t, withTools: t, bos: o.BOS, eos: o.EOS, now: o.Now, source: text}
+	out.shape = sync.OnceValue(out.ask)
+	return out, nil
 }
+
+// Source returns the text of the template, of that for conversations with tools if there are two.
+// What it writes tells how its model calls functions and how it reasons.
+func (t *Template) Source() string { return t.source }
 
 // Load finds the chat template of a model directory: chat_template.jinja, else chat_template in
 // tokenizer_config.json, else that in chat_template.json. In the latter two it is one text, or a
@@ -152,12 +161,13 @@ func parseNamed(path string, raw json.RawMessage, o Options) (*Template, error) 
 		return nil, fmt.Errorf("chat_template is a list without one named default; it has %s", strings.Join(names, ", "))
 	}
 	if tools := named["tool_use"]; tools != nil {
-		t.withTools = tools.plain
+		t.withTools, t.source = tools.plain, tools.source
 	}
 	return t, nil
 }
 
-// Render returns the prompt of a conversation. The error is a *jinja.Error.
+// Render returns the prompt of a conversation whose values are given as they are; Prompt makes them
+// as the template wants them. The error is a *jinja.Error.
 func (t *Template) Render(c jinja.Chat) (string, error) {
 	template := t.plain
 	if c.Tools != nil {

@@ -112,7 +112,7 @@ func TestValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := template.Render(jinja.Chat{Messages: Values([]Message{{Role: User, Content: "a"}, {Assistant, "b", "c"}})})
+	got, err := template.Render(jinja.Chat{Messages: Values([]Message{{Role: User, Content: "a"}, {Role: Assistant, Content: "b", ReasoningContent: "c"}})})
 	if want := `[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "reasoning_content": "c"}]`; err != nil || got != want {
 		t.Errorf("rendered %q, %v; want %q", got, err, want)
 	}
@@ -120,12 +120,15 @@ func TestValues(t *testing.T) {
 
 func TestReadMessages(t *testing.T) {
 	got, err := ReadMessages(strings.NewReader(` [{"role": "system", "content": ""}, {"content": "b", "role": "assistant", "reasoning_content": "c"}] `))
-	if want := (Message{Assistant, "b", "c"}); err != nil || len(got) != 2 || got[0] != (Message{Role: System}) || got[1] != want {
+	if want := (Message{Role: Assistant, Content: "b", ReasoningContent: "c"}); err != nil || len(got) != 2 || !got[0].Equal(Message{Role: System}) || !got[1].Equal(want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, c := range []struct{ in, want string }{
-		{``, "not a JSON list"}, {`{}`, "not a JSON list"}, {`[] []`, "something follows"}, {`[{"role": "tool", "content": "x"}]`, `message 0 has the role "tool"`},
-		{`[{"role": "user", "content": ["x"]}]`, "not a JSON list"}, {`[{"role": "user", "content": "x", "tool_calls": []}]`, "tool_calls"}, {`[{}]`, `the role ""`},
+		{``, "not a JSON list"}, {`{}`, "not a JSON list"}, {`[] []`, "something follows"}, {`[{"role": "critic", "content": "x"}]`, `message 0: the role is "critic"`},
+		{`[{"role": "user", "content": 7}]`, "content is 7"}, {`[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}]`, `part 0 of content has the type "image_url"`},
+		{`[{"role": "user", "content": "x", "tool_calls": [{"function": {"name": "f"}}]}]`, "only the assistant calls"}, {`[{}]`, `the role is ""`},
+		{`[{"role": "assistant", "function_call": {}}]`, "function_call"}, {`[{"role": "user", "content": "x", "mood": "good"}]`, "mood"},
+		{`[{"role": "assistant", "tool_calls": [{"type": "custom"}]}]`, `type is "custom"`}, {`[{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}]`, "arguments are [1]"},
 	} {
 		if _, err := ReadMessages(strings.NewReader(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.in, err, c.want)

@@ -46,6 +46,17 @@ func filterToJSON(r *run, in Value, a arguments) (Value, error) {
 	return w.out.String(), nil
 }
 
+// EncodeJSON is the tojson filter without arguments: what templates write for a value. The error is
+// an *Error.
+func EncodeJSON(v Value) (string, error) {
+	r := &run{name: "JSON", cfg: Config{}.withDefaults()}
+	w := &jsonWriter{run: r, out: &buffer{run: r}, itemSep: ", ", keySep: ": "}
+	if err := w.value(v, "\n"); err != nil {
+		return "", at(err, r.name, 1)
+	}
+	return w.out.String(), nil
+}
+
 func (w *jsonWriter) setIndent(v Value) error {
 	w.pretty, w.itemSep = true, ","
 	if s, ok := asString(v); ok {

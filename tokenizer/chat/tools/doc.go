@@ -1,0 +1,15 @@
+// Package tools reads what a model says: its reasoning, its text, and the functions that it calls,
+// while the text comes in.
+//
+// Models write calls in forms of their own, in the middle of their text. A Syntax names the form
+// and the marks of the reasoning; Detect tells both from a model's chat template. A Parser takes
+// the answer in pieces of any size and gives Events as soon as they are certain: the arguments of a
+// call come as they are generated. Events do not depend on how the text was cut, and their Raw
+// parts together are the text, to the byte: a call that is not well formed comes back as text, with
+// a kind of its own. A Builder makes the assistant's message of events.
+//
+// The text must hold the marks. Some are special tokens, so an answer has to be decoded with these,
+// without the token that ends the turn.
+//
+// The form of gpt-oss (harmony) is not among them: it frames the whole answer, not only calls.
+package tools

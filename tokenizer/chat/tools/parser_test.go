@@ -1,0 +1,320 @@
+package tools
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+// read parses an answer in pieces of n bytes and joins what belongs together.
+func read(s Syntax, o Options, answer string, n int) []Event {
+	p := New(s, o)
+	var events []Event
+	for rest := answer; rest != ""; {
+		k := min(n, len(rest))
+		events = append(events, p.Feed(rest[:k])...)
+		rest = rest[k:]
+	}
+	return merge(append(events, p.End()...))
+}
+
+func merge(events []Event) []Event {
+	var out []Event
+	for _, e := range events {
+		joins := e.Kind == Text || e.Kind == Reasoning || e.Kind == Mark || e.Kind == CallArguments
+		if n := len(out); joins && n > 0 && out[n-1].Kind == e.Kind && out[n-1].Index == e.Index {
+			out[n-1].Text += e.Text
+			out[n-1].Raw += e.Raw
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func message(events []Event) chat.Message {
+	var b Builder
+	b.Add(events...)
+	return b.Message()
+}
+
+// check reads an answer whole, cut once at every byte, and byte by byte: the events are the same,
+// and are the answer.
+func check(t *testing.T, s Syntax, o Options, answer string) []Event {
+	t.Helper()
+	want := merge(Parse(s, o, answer))
+	raw := ""
+	for _, e := range want {
+		raw += e.Raw
+	}
+	if raw != answer {
+		t.Fatalf("%v: the events of %q are those of %q", s, answer, raw)
+	}
+	for n := 1; n <= min(3, len(answer)); n++ {
+		if got := read(s, o, answer, n); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v: %q in steps of %d:\n%+v\nas a whole:\n%+v", s, answer, n, got, want)
+		}
+	}
+	for i := range answer {
+		p := New(s, o)
+		events := append(p.Feed(answer[:i]), p.Feed(answer[i:])...)
+		if got := merge(append(events, p.End()...)); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v: %q cut at %d:\n%+v\nas a whole:\n%+v", s, answer, i, got, want)
+		}
+	}
+	return want
+}
+
+const toolList = `[{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {
+	"text": {"type": "string"}, "n": {"type": "integer"}, "x": {"type": "number"}, "yes": {"type": "boolean"}, "maybe": {"anyOf": [{"$ref": "#/$defs/o"}, {"type": "null"}]},
+	"list": {"type": "array"}, "pick": {"enum": ["1", "2"]}, "any": {}, "either": {"type": ["string", "integer"]}}, "$defs": {"o": {"type": "object"}}}}},
+	{"type": "function", "function": {"name": "g", "description": "d", "parameters": {"type": "object", "properties": {}}}}]`
+
+func tools(t testing.TB) []*chat.Function {
+	t.Helper()
+	list, err := chat.ReadTools(strings.NewReader(toolList))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func same(t *testing.T, got, want string) bool {
+	t.Helper()
+	var g, w any
+	if err := json.Unmarshal([]byte(got), &g); err != nil {
+		t.Errorf("arguments %q: %v", got, err)
+		return false
+	}
+	if err := json.Unmarshal([]byte(want), &w); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(g, w)
+}
+
+// What a family's template writes, its parser reads back; and the template itself tells the parser.
+func TestRoundTrip(t *testing.T) {
+	const arguments = `{"text": " <b>\n\"é\\n\" 5 \t", "n": -3, "x": 2.5e3, "yes": true, "maybe": null, "list": [1, {"a": "]"}], "pick": "1", "any": {"k": ["v"]}, "either": 7}`
+	for file, format := range map[string]Format{
+		"hermes": Hermes, "coder": Coder, "deepseek3": DeepSeek, "deepseek31": DeepSeek, "kimi": Kimi, "glm": GLM, "minimax": MiniMax,
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", file+".jinja"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := chat.Parse(file, string(text), chat.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Detect(template.Source(), "")
+		if s.Calls != format {
+			t.Errorf("%s: told to be %q, want %q", file, s.Calls, format)
+		}
+		for _, said := range []string{"", "Let me see."} {
+			asks := []chat.Message{{Role: chat.User, Content: "?"}}
+			calls := []chat.ToolCall{{ID: "functions.f:0", Name: "f", Arguments: arguments}, {ID: "functions.g:1", Name: "g", Arguments: "{}"}}
+			whole := render(t, template, append(asks, chat.Message{Role: chat.Assistant, Content: said, ToolCalls: calls}))
+			// The beginning of the turn is where an answer that is not there would be.
+			const word = "moeflux"
+			before, after, _ := strings.Cut(render(t, template, append(asks, chat.Message{Role: chat.Assistant, Content: word})), word)
+			answer, found := strings.CutPrefix(strings.TrimSuffix(whole, after), before)
+			if !found {
+				t.Fatalf("%s: %q does not begin with %q", file, whole, before)
+			}
+			got := message(check(t, s, Options{Tools: tools(t)}, answer))
+			if got.Content != said || len(got.ToolCalls) != 2 {
+				t.Errorf("%s: %q: read %+v", file, answer, got)
+				continue
+			}
+			for i, c := range got.ToolCalls {
+				if c.Name != calls[i].Name || !same(t, c.Arguments, calls[i].Arguments) {
+					t.Errorf("%s: %q: call %d is %+v, want %+v", file, answer, i, c, calls[i])
+				}
+				if format == Kimi && c.ID != calls[i].ID {
+					t.Errorf("call %d has the ID %s", i, c.ID)
+				}
+			}
+		}
+	}
+}
+
+func render(t *testing.T, template *chat.Template, messages []chat.Message) string {
+	t.Helper()
+	text, err := template.Prompt(chat.Conversation{Messages: messages, Tools: tools(t), Closed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// fixture is a conversation that transformers rendered.
+type fixture struct {
+	Template string
+	Messages []chat.Message
+	Tools    []*chat.Function
+	Expected *string
+}
+
+// The calls that the reference wrote into prompts are read back out of them.
+func TestFixtures(t *testing.T) {
+	data, err := os.ReadFile("../../jinja/testdata/chat/cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Cases []json.RawMessage }
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for i, raw := range file.Cases {
+		var c fixture
+		if json.Unmarshal(raw, &c) != nil || c.Expected == nil {
+			continue // images, which messages refuse, and refusals
+		}
+		source, err := os.ReadFile("../../jinja/testdata/chat/" + c.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.Messages {
+			if len(m.ToolCalls) == 0 || c.Template == "b.jinja" && strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"arguments":"`) {
+				continue // that template leaves out arguments that are given as text
+			}
+			s := Detect(string(source), "")
+			mark := forms[s.Calls].opens()[0]
+			answer := (*c.Expected)[strings.LastIndex(*c.Expected, m.Content+strings.Repeat("\n", feedsBefore(s, m))+mark):]
+			end := "<|im_end|>"
+			if c.Template == "c.jinja" {
+				end = "<｜end▁of▁sentence｜>"
+			}
+			answer, _, _ = strings.Cut(answer, end)
+			got := message(check(t, s, Options{Tools: c.Tools}, answer))
+			ok := got.Content == m.Content && len(got.ToolCalls) == len(m.ToolCalls)
+			for k := 0; ok && k < len(m.ToolCalls); k++ {
+				ok = got.ToolCalls[k].Name == m.ToolCalls[k].Name && same(t, got.ToolCalls[k].Arguments, m.ToolCalls[k].Arguments)
+			}
+			if !ok {
+				t.Errorf("case %d, %s: %q: read %+v, want %+v", i, c.Template, answer, got, m)
+			}
+			read++
+		}
+	}
+	if read < 8 {
+		t.Errorf("only %d calls were read", read)
+	}
+}
+
+// feedsBefore is how many line feeds are between a content and its calls.
+func feedsBefore(s Syntax, m chat.Message) int {
+	if m.Content != "" && forms[s.Calls].lineFeeds() {
+		return 1
+	}
+	return 0
+}
+
+// What models write beside the form, and what is malformed.
+func TestAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name, answer  string
+		format        Format
+		said, thought string
+		calls         []chat.ToolCall
+		malformed     bool
+	}{
+		{"text alone", "a <tool_cal\n", Hermes, "a <tool_cal\n", "", nil, false},
+		{"no form", "<tool_call>{}</tool_call>", None, "<tool_call>{}</tool_call>", "", nil, false},
+		{"arguments first", "x\n\n<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>\ny", Hermes, "xy", "", one("f", `{"a": 1}`), false},
+		{"arguments as text", `<tool_call>{"name": "f", "arguments": "{\"a\": 1}", "id": 5 }</tool_call>`, Hermes, "", "", one("f", `{"a": 1}`), false},
+		{"no arguments", `<tool_call>{"name": "f"}`, Hermes, "", "", one("f", `{}`), false},
+		{"a tag in a string", `<tool_call>{"name": "f", "arguments": {"a": "</tool_call>"}}</tool_call>`, Hermes, "", "", one("f", `{"a": "</tool_call>"}`), false},
+		{"reasoning, then a call", "<think>\nI use <tool_call>\n</think>\n\n<tool_call>{\"name\": \"f\"}</tool_call>", Hermes, "", "I use <tool_call>", one("f", `{}`), false},
+		{"not JSON", "<tool_call>{'name': 1}</tool_call>b", Hermes, "<tool_call>{'name': 1}</tool_call>b", "", nil, true},
+		{"cut short", `a<tool_call>{"name": "f", "arguments": {"x": 1`, Hermes, `a<tool_call>{"name": "f", "arguments": {"x": 1`, "", nil, true},
+		{"wrong, then right", `<tool_call>{"name": 1}</tool_call><tool_call>{"name": "f"}</tool_call>`, Hermes, `<tool_call>{"name": 1}</tool_call>`, "", one("f", "{}"), true},
+		{"wrong within arguments", `<tool_call>{"name": "f", "arguments": {"x": b}}</tool_call>`, Hermes, `<tool_call>{"name": "f", "arguments": {"x": b}}</tool_call>`, "", nil, true},
+		{"no section", "a\n<function=f>\n<parameter=text>\n\nx\n\n</parameter>\n</function>\n</tool_call>", Coder, "a", "", one("f", `{"text": "\nx\n"}`), false},
+		{"types", "<tool_call><function=f><parameter=n>5</parameter><parameter=text>5</parameter><parameter=yes>True</parameter><parameter=maybe>None</parameter><parameter=either>a</parameter><parameter=none>7</parameter><parameter=n>x</parameter></function></tool_call>",
+			Coder, "", "", one("f", `{"n": 5, "text": "5", "yes": true, "maybe": null, "either": "a", "none": 7, "n": "x"}`), false},
+		{"no end of a parameter", "<tool_call><function=f><parameter=n>5", Coder, "<tool_call><function=f><parameter=n>5", "", nil, true},
+		{"prose in a section", "<tool_call>so</tool_call>b", Coder, "<tool_call>so</tool_call>b", "", nil, true},
+		{"GLM without lines", "<tool_call>f<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>", GLM, "", "", one("f", `{"n": 1}`), false},
+		{"GLM, no arguments", "<tool_call>f</tool_call>", GLM, "", "", one("f", `{}`), false},
+		{"two calls, the first wrong", "<minimax:tool_call><invoke name=\"f\">x</invoke><invoke name=\"g\"></invoke></minimax:tool_call>", MiniMax,
+			"<minimax:tool_call><invoke name=\"f\">x</invoke>", "", []chat.ToolCall{{ID: "call_1", Name: "g", Arguments: "{}"}}, true},
+		{"a call ends the reasoning", "<think>hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Kimi,
+			"", "hm", []chat.ToolCall{{ID: "functions.f:3", Name: "f", Arguments: "{}"}}, false},
+		{"DeepSeek cut after the object", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}", DeepSeek, "", "", one("f", `{"a": 1}`), false},
+		{"DeepSeek, a wrong fence", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", DeepSeek,
+			"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n{}<｜tool▁call▁end｜>", "", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			events := check(t, Syntax{c.format, chat.Think}, Options{Tools: tools(t)}, c.answer)
+			var b Builder
+			b.Add(events...)
+			got := b.Message()
+			if got.Content != c.said || got.ReasoningContent != c.thought || !slices.Equal(got.ToolCalls, c.calls) || b.Malformed() != c.malformed {
+				t.Errorf("%q: read %+v, malformed %v\n%+v", c.answer, got, b.Malformed(), events)
+			}
+		})
+	}
+}
+
+func one(name, arguments string) []chat.ToolCall {
+	return []chat.ToolCall{{ID: "call_0", Name: name, Arguments: arguments}}
+}
+
+// Text and arguments come as soon as they are there; what may begin a mark is held back.
+func TestComesAtOnce(t *testing.T) {
+	p := New(Syntax{Coder, chat.Think}, Options{Tools: tools(t)})
+	for _, c := range []struct{ feed, want string }{
+		{"ab <", "ab "}, {"b", "<b"}, {"\n", ""}, {"c", "\nc"}, {"<tool_call><function=f", ""}, {">", ""}, {"<parameter=text>\nx\"", `{"text": "x\"`}, {"y", "y"},
+		{"\n", ""}, {"</par", ""}, {"z", `\n</parz`}, {"\n</parameter>", `"`}, {"</function>", "}"},
+	} {
+		got := ""
+		for _, e := range p.Feed(c.feed) {
+			got += e.Text
+		}
+		if got != c.want {
+			t.Errorf("after %q: %q, want %q", c.feed, got, c.want)
+		}
+	}
+}
+
+// Whatever a model writes, nothing is lost, and the cuts do not matter.
+func FuzzParser(f *testing.F) {
+	for _, s := range []string{"<think>a</think>b<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, true]}}\n</tool_call>",
+		"<tool_call><function=f><parameter=text>\na\n</parameter></function></tool_call>", "<tool_call>f\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
+		"<minimax:tool_call><invoke name=\"f\"><parameter name=\"text\">a</parameter></invoke></minimax:tool_call>",
+		"<｜tool▁calls▁begin｜>function:f\n```json\n{}\n```<｜tool▁calls▁end｜>", "<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"} {
+		f.Add(s, 1)
+	}
+	list := tools(f)
+	f.Fuzz(func(t *testing.T, answer string, n int) {
+		if n < 1 || len(answer) > 2000 {
+			return
+		}
+		for format := range forms {
+			s, o := Syntax{format, chat.Think}, Options{Tools: list}
+			want, raw := merge(Parse(s, o, answer)), ""
+			for _, e := range want {
+				raw += e.Raw
+			}
+			if raw != answer {
+				t.Fatalf("%s: the events of %q are those of %q", format, answer, raw)
+			}
+			if got := read(s, o, answer, n); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s: %q in steps of %d:\n%+v\nas a whole:\n%+v", format, answer, n, got, want)
+			}
+			for _, c := range message(want).ToolCalls {
+				if !json.Valid([]byte(c.Arguments)) {
+					t.Fatalf("%s: %q: arguments %q", format, answer, c.Arguments)
+				}
+			}
+		}
+	})
+}

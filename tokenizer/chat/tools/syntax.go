@@ -1,0 +1,75 @@
+package tools
+
+import (
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+)
+
+// Format names a form of calls.
+type Format string
+
+// The forms of calls. Their files show them.
+const (
+	None     Format = ""         // no calls: all is text
+	Hermes   Format = "hermes"   // Hermes 2, Qwen2.5, Qwen3: JSON in <tool_call>
+	Coder    Format = "coder"    // Qwen3-Coder, Qwen3.5: <function=NAME> and <parameter=KEY>
+	DeepSeek Format = "deepseek" // DeepSeek V3, R1, V3.1: <｜tool▁calls▁begin｜>
+	Kimi     Format = "kimi"     // Kimi K2: <|tool_calls_section_begin|>
+	GLM      Format = "glm"      // GLM 4.5 to 4.7: <arg_key> and <arg_value>
+	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
+)
+
+// Syntax is how a model marks what is not text.
+type Syntax struct {
+	Calls     Format
+	Reasoning chat.Marks // none: all is content
+}
+
+var forms = map[Format]form{
+	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax,
+}
+
+// signs are what templates hold that tell a form, the tellingest first: several hold <tool_call>.
+var signs = []struct {
+	sign   string
+	format Format
+}{
+	{"<arg_key>", GLM},
+	{"<minimax:tool_call>", MiniMax},
+	{"<function=", Coder},
+	{"<｜tool▁calls▁begin｜>", DeepSeek},
+	{"<|tool_calls_section_begin|>", Kimi},
+	{"<tool_call>", Hermes},
+}
+
+// families are the forms of models whose templates show none, by model_type.
+var families = map[string]Format{
+	"qwen3_moe": Hermes, "qwen3_next": Hermes, "qwen3_5_moe": Coder, "deepseek_v3": DeepSeek,
+	"kimi_k2": Kimi, "kimi_k25": Kimi, "glm4_moe": GLM, "minimax_m2": MiniMax,
+}
+
+// reasons are marks of reasoning that templates hold.
+var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"}}
+
+// Detect tells the syntax of a model from the text of its chat template: by the marks that the
+// template itself writes around calls and reasoning. A family trains models on several forms, and
+// people change templates, so the template is right where both tell something. family, the
+// model_type, decides if the template holds no mark, as one does whose calls are texts already; it
+// may be empty. Without marks of reasoning <think> is taken: answers without it are not changed.
+func Detect(template, family string) Syntax {
+	s := Syntax{Calls: families[family], Reasoning: chat.Think}
+	for _, sign := range signs {
+		if strings.Contains(template, sign.sign) {
+			s.Calls = sign.format
+			break
+		}
+	}
+	for _, marks := range reasons {
+		if strings.Contains(template, marks.Begin) || strings.Contains(template, marks.End) {
+			s.Reasoning = marks
+			break
+		}
+	}
+	return s
+}
