@@ -100,6 +100,10 @@ var (
 	errTokensOnly = errors.New("this model was opened for its engine alone (Options.TokensOnly)")
 )
 
+// FormerRuleError reports a session or a snapshot of an earlier version, for which every file in a
+// model's directory was part of the model. It wraps ErrSessionModel.
+type FormerRuleError = actors.FormerRuleError
+
 // NoTokenizerError reports a model directory without a tokenizer.
 type NoTokenizerError struct{ Dir string }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/snapshot/store"
 )
 
@@ -127,7 +128,11 @@ func (s *Session) prime(ctx context.Context, ids []int32) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, err := s.sessions.Longest(of, ids[:len(ids)-1])
+	former, err := s.model.engine.FormerFingerprint(ctx)
+	if err != nil {
+		return false, err
+	}
+	found, err := s.sessions.Longest([]snapshot.Fingerprint{of, former}, ids[:len(ids)-1])
 	if errors.Is(err, store.ErrNone) {
 		return false, nil
 	}

@@ -17,6 +17,10 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 		_, err := h.e.Fingerprint(ctx)
 		return err
 	},
+	"Engine.FormerFingerprint": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
+		_, err := h.e.FormerFingerprint(ctx)
+		return err
+	},
 	"Engine.ForgetExperts": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error { return h.e.ForgetExperts(ctx) },
 	"Engine.ForgetTexts":   func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error { return h.e.ForgetTexts(ctx) },
 	"Engine.Info":          func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.Info(); return nil },

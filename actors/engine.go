@@ -14,7 +14,6 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -51,8 +50,8 @@ type Engine struct {
 
 	given struct{ seq, request atomic.Uint64 } // the last numbers
 
-	fingerprint func() (profile.Fingerprint, error)
-	end         ending
+	identity identity
+	end      ending
 }
 
 // Model returns the model's configuration. The caller must not change it.

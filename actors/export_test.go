@@ -1,7 +1,7 @@
 package actors
 
 import (
-	"github.com/moeflux/moeflux-actor/io/profile"
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -18,11 +18,16 @@ func WithReads(cfg Config, wrap func(readpool.Source) readpool.Source) Config {
 // SetRingRecords sets the fixed capacity of the stages' rings of records; 0 is the usual one.
 func SetRingRecords(cfg *Config, n int) { cfg.ringRecords = n }
 
-// BeforeFingerprint makes an engine call f before it reads files for its fingerprint.
+// BeforeFingerprint makes an engine call f before it reads files for a fingerprint.
 func BeforeFingerprint(e *Engine, f func()) {
-	of := e.fingerprint
-	e.fingerprint = func() (profile.Fingerprint, error) {
-		f()
-		return of()
+	for _, of := range []*func() (fingerprint.Fingerprint, error){&e.identity.own, &e.identity.former} {
+		read := *of
+		*of = func() (fingerprint.Fingerprint, error) {
+			f()
+			return read()
+		}
 	}
 }
+
+// SealAsFormer makes an engine seal its states as earlier versions did.
+func SealAsFormer(e *Engine) { e.identity.own = e.identity.former }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/route"
@@ -87,8 +85,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e = &Engine{rt: runtime.New(system, cfg.Logger), end: newEnding(), log: cfg.Logger,
-		fingerprint: sync.OnceValues(func() (profile.Fingerprint, error) { return fingerprintOf(cfg) })}
+	e = &Engine{rt: runtime.New(system, cfg.Logger), end: newEnding(), log: cfg.Logger, identity: identityOf(cfg)}
 	defer func() {
 		if err != nil {
 			e.release()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -11,13 +12,13 @@ import (
 // usage is the profile of the open model. The zero value means that no profile is kept.
 type usage struct {
 	path string
-	of   profile.Fingerprint
+	of   fingerprint.Fingerprint
 }
 
 // ProfilePath returns where the profile of the model that a Config names lies under a folder of
 // profiles, for Config.Profile.
 func ProfilePath(folder string, cfg Config) (string, error) {
-	of, err := fingerprintOf(cfg)
+	of, err := fingerprint.Of(cfg.Model, cfg.ExpertsDir)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +31,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 	if cfg.Profile == "" || len(e.model.MoELayers()) == 0 {
 		return nil
 	}
-	of, err := e.fingerprint()
+	of, err := e.identity.own()
 	if err != nil {
 		e.log.Warn("no profile of the use of experts is kept", "error", err)
 		return nil

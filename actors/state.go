@@ -3,13 +3,8 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
-	"github.com/moeflux/moeflux-actor/actors/runtime"
-	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/io/profile"
-	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -41,48 +36,13 @@ type LoadOptions struct {
 // Shape returns what a state of the model consists of.
 func (e *Engine) Shape() *snapshot.Shape { return snapshot.ShapeOf(e.model) }
 
-// Fingerprint identifies the open model in the seals of states. The first call reads files.
-func (e *Engine) Fingerprint(ctx context.Context) (snapshot.Fingerprint, error) {
-	if ctx.Err() != nil {
-		return snapshot.Fingerprint{}, runtime.EndOf(ctx)
-	}
-	return bounded(ctx, e, e.printOf)
-}
-
-// printOf is Fingerprint without patience.
-func (e *Engine) printOf() (snapshot.Fingerprint, error) {
-	of, err := e.fingerprint()
-	if err != nil {
-		return snapshot.Fingerprint{}, fmt.Errorf("actors: %w", err)
-	}
-	return snapshot.Fingerprint(of), nil
-}
-
-// fingerprintOf returns the fingerprint of the model that a Config names. Experts of another place
-// are part of it: states of other bits are states of another model.
-func fingerprintOf(cfg Config) (profile.Fingerprint, error) {
-	if cfg.ExpertsDir == "" {
-		return profile.Of(cfg.Model)
-	}
-	m, err := weights.ReadConfig(cfg.Model)
-	if err != nil {
-		return profile.Fingerprint{}, err
-	}
-	x, err := expertfile.OpenIn(cfg.ExpertsDir, m)
-	if err != nil {
-		return profile.Fingerprint{}, err
-	}
-	defer x.Close()
-	return profile.Of(cfg.Model, x.Dir())
-}
-
 // writing returns how to write a state of these tokens.
 func (e *Engine) writing(tokens []int32, o SaveOptions) (snapshot.WriteOptions, error) {
 	w := snapshot.WriteOptions{Positions: len(tokens), Version: o.Version}
 	if o.Plain {
 		return w, nil
 	}
-	of, err := e.printOf()
+	of, err := printOf(e.identity.own)
 	if err != nil {
 		return w, err
 	}
@@ -253,19 +213,6 @@ func (s *Sequence) draft(ctx context.Context, file *snapshot.File, o LoadOptions
 		})
 	}
 	return draft, err
-}
-
-// openState checks a file.
-func (e *Engine) openState(r io.ReaderAt, size int64, o LoadOptions) (*snapshot.File, error) {
-	read := snapshot.ReadOptions{Accept: o.Accept, MaxPositions: e.info.Context}
-	if !o.AnyModel {
-		of, err := e.printOf()
-		if err != nil {
-			return nil, err
-		}
-		read.Fingerprint = of
-	}
-	return snapshot.Open(r, size, e.Shape(), read)
 }
 
 // tokensOf returns the token ids of a file's positions, -1 where the file does not have them.

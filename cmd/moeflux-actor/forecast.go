@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/cachesim"
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/profile"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	"github.com/moeflux/moeflux-actor/io/weights"
@@ -131,7 +132,7 @@ func profileKept(dir, path string, i *actors.Info) (h expectedKept, ok bool, err
 	if err != nil {
 		return h, false, err
 	}
-	of, err := profile.Of(dir)
+	of, err := fingerprint.Of(dir, "")
 	if err != nil {
 		return h, false, err
 	}

@@ -60,7 +60,12 @@ func (k *keptText) close() {
 // attach gives the session its state.
 func (k *keptText) attach(ctx context.Context, s *session) error {
 	err := k.session.Attach(ctx, s.model)
+	former, isFormer := errors.AsType[*moeflux.FormerRuleError](err)
 	switch {
+	case isFormer:
+		return fmt.Errorf("session %q of the model %s was saved by an earlier version, for which every file in a model's directory was part of the model. "+
+			"If this is the model, undo what was added, removed or changed in %s since, and run once more; else choose another name, or remove %s",
+			k.name, k.session.MadeWith(), former.Dir, k.path)
 	case errors.Is(err, moeflux.ErrSessionModel):
 		return fmt.Errorf("session %q was made with another model, %s; give that one with --model, choose another name, or remove %s", k.name, k.session.MadeWith(), k.path)
 	case errors.Is(err, moeflux.ErrSessionTooLong):

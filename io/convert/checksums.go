@@ -38,11 +38,7 @@ func Verify(ctx context.Context, dir string) error {
 
 // VerifyWith is Verify of a model whose experts lie in another folder.
 func VerifyWith(ctx context.Context, dir, experts string) error {
-	raw, err := os.ReadFile(filepath.Join(dir, ChecksumsName))
-	if err != nil {
-		return &MissingError{File: ChecksumsName, Err: err}
-	}
-	sums, err := parseChecksums(raw)
+	sums, err := ReadChecksums(dir)
 	if err != nil {
 		return err
 	}
@@ -64,6 +60,16 @@ func VerifyWith(ctx context.Context, dir, experts string) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// ReadChecksums reads the checksums of a packed model directory. The error is a *MissingError if
+// there is no such file.
+func ReadChecksums(dir string) (*Checksums, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, ChecksumsName))
+	if err != nil {
+		return nil, &MissingError{File: ChecksumsName, Err: err}
+	}
+	return parseChecksums(raw)
 }
 
 // parseChecksums reads checksums.json, which must list the files that every model has.

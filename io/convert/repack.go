@@ -22,7 +22,7 @@ import (
 // writes.
 const (
 	checkpointDir = "mlx"
-	synthName     = "synth.json"
+	SynthName     = "synth.json"
 )
 
 // isPacked reports whether a directory holds a packed model and no checkpoint. A checkpoint would
@@ -93,8 +93,8 @@ func (r *repacking) close() {
 
 // open opens and checks the source, and plans the target.
 func (r *repacking) open(o Options) (err error) {
-	if _, err := os.Stat(filepath.Join(r.src, synthName)); err == nil {
-		return fmt.Errorf("convert: %s holds a synthetic model: write it again in the other layout, with the options in its %s", r.src, synthName)
+	if _, err := os.Stat(filepath.Join(r.src, SynthName)); err == nil {
+		return fmt.Errorf("convert: %s holds a synthetic model: write it again in the other layout, with the options in its %s", r.src, SynthName)
 	}
 	r.text = r.src
 	if _, err := os.Stat(filepath.Join(r.src, configName)); errors.Is(err, fs.ErrNotExist) {
@@ -142,14 +142,11 @@ func (r *repacking) open(o Options) (err error) {
 
 // readSums reads the source's checksums, if it has any.
 func (r *repacking) readSums() error {
-	raw, err := os.ReadFile(filepath.Join(r.src, ChecksumsName))
+	sums, err := ReadChecksums(r.src)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("convert: %w", err)
-	}
-	r.sums, err = parseChecksums(raw)
+	r.sums = sums
 	return err
 }
 

@@ -49,18 +49,23 @@ type layerFile struct {
 // there is a layout.json beside them, it gives the layout of records and must agree with the model;
 // otherwise the format follows from the size of the files. The error joins a *MissingError or
 // *SizeError for every file at fault, or is a *LayoutError.
-func Open(dir string, cfg *model.Config) (*File, error) { return open(findDir(dir, cfg), cfg) }
+func Open(dir string, cfg *model.Config) (*File, error) { return open(Find(dir, cfg), cfg) }
 
 // OpenIn is Open with the expert files of another place than the model's own: dir itself, if the
 // layer files are in it, or the folders below it that Open looks into. It chooses among packs of
 // two and of four bits where a model has both.
 func OpenIn(dir string, cfg *model.Config) (*File, error) {
+	return open(FindIn(dir, cfg), cfg)
+}
+
+// FindIn returns the folder whose layer files OpenIn opens.
+func FindIn(dir string, cfg *model.Config) string {
 	if layers := cfg.MoELayers(); len(layers) > 0 {
 		if _, err := os.Stat(filepath.Join(dir, LayerName(layers[0]))); err == nil {
-			return open(dir, cfg)
+			return dir
 		}
 	}
-	return Open(dir, cfg)
+	return Find(dir, cfg)
 }
 
 func open(packed string, cfg *model.Config) (*File, error) {
@@ -100,9 +105,9 @@ func open(packed string, cfg *model.Config) (*File, error) {
 	return f, nil
 }
 
-// findDir returns the first of the known directories that has the file of the first layer with
-// experts.
-func findDir(dir string, cfg *model.Config) string {
+// Find returns the folder whose layer files Open opens: the first of those it knows that has the
+// file of the first layer with experts.
+func Find(dir string, cfg *model.Config) string {
 	usual := filepath.Join(dir, DirName)
 	layers := cfg.MoELayers()
 	if len(layers) == 0 {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
 )
 
 const (
@@ -33,11 +34,13 @@ func (e *FileError) Error() string { return fmt.Sprintf("profile: %s: %v", e.Pat
 func (e *FileError) Unwrap() error { return e.Err }
 
 // Path returns the path of a model's profile in a folder.
-func Path(dir string, of Fingerprint) string { return filepath.Join(dir, of.String()[:32]+".uses") }
+func Path(dir string, of fingerprint.Fingerprint) string {
+	return filepath.Join(dir, of.String()[:32]+".uses")
+}
 
 // Load reads the profile of a model with the given layers and experts. The error is a *FileError.
 // Without a profile the engine only starts slower, so callers log it and go on.
-func Load(path string, of Fingerprint, layers, experts int) (*Profile, error) {
+func Load(path string, of fingerprint.Fingerprint, layers, experts int) (*Profile, error) {
 	p, err := load(path, of)
 	if err == nil && (p.Layers != layers || p.Experts != experts) {
 		err = fmt.Errorf("it has %d layers of %d experts, the model has %d of %d: %w", p.Layers, p.Experts, layers, experts, ErrForeign)
@@ -48,7 +51,7 @@ func Load(path string, of Fingerprint, layers, experts int) (*Profile, error) {
 	return p, nil
 }
 
-func load(path string, of Fingerprint) (*Profile, error) {
+func load(path string, of fingerprint.Fingerprint) (*Profile, error) {
 	s, err := os.Stat(path)
 	if err != nil {
 		return nil, reason(err)
@@ -85,7 +88,7 @@ func reason(err error) error {
 }
 
 // parse reads a file's content. It allocates only after the length has proved to match the header.
-func parse(raw []byte) (of Fingerprint, p *Profile, err error) {
+func parse(raw []byte) (of fingerprint.Fingerprint, p *Profile, err error) {
 	if len(raw) < headerSize+sha256.Size {
 		return of, nil, fmt.Errorf("it is truncated: %d bytes", len(raw))
 	}
@@ -124,7 +127,7 @@ func parse(raw []byte) (of Fingerprint, p *Profile, err error) {
 }
 
 // encode returns a file's content.
-func (p *Profile) encode(of Fingerprint) []byte {
+func (p *Profile) encode(of fingerprint.Fingerprint) []byte {
 	raw := make([]byte, 0, headerSize+4*len(p.Uses)+sha256.Size)
 	raw = append(raw, magic...)
 	raw = append(raw, of[:]...)
@@ -140,7 +143,7 @@ func (p *Profile) encode(of Fingerprint) []byte {
 
 // Save writes the profile of a model. It replaces an existing file, all or nothing, and creates the
 // folder if necessary. The error is a *FileError.
-func (p *Profile) Save(path string, of Fingerprint) error {
+func (p *Profile) Save(path string, of fingerprint.Fingerprint) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		err = durable.Replace(path, func(w io.Writer) error {
@@ -157,7 +160,7 @@ func (p *Profile) Save(path string, of Fingerprint) error {
 // Update merges the counts of some rows, [layers, experts], into the profile of a model and saves
 // it. A profile that cannot be read is replaced. If two processes update at once, the rows of one
 // may be lost.
-func Update(path string, of Fingerprint, layers, experts int, rows int64, uses []int64) error {
+func Update(path string, of fingerprint.Fingerprint, layers, experts int, rows int64, uses []int64) error {
 	p, err := Load(path, of, layers, experts)
 	if err != nil {
 		if p, err = New(layers, experts); err != nil {

@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
 )
 
-var ours = Fingerprint{1, 2, 3}
+var ours = fingerprint.Fingerprint{1, 2, 3}
 
 // counted returns a profile of random counts.
 func counted(t testing.TB, layers, experts int) *Profile {
@@ -57,9 +59,9 @@ func TestSaveLoad(t *testing.T) {
 		t.Errorf("the folder holds %v, %v, want the profile alone", files, err)
 	}
 	for _, tc := range []struct {
-		of              Fingerprint
+		of              fingerprint.Fingerprint
 		layers, experts int
-	}{{Fingerprint{9}, 3, 5}, {ours, 5, 3}, {ours, 3, 4}} {
+	}{{fingerprint.Fingerprint{9}, 3, 5}, {ours, 5, 3}, {ours, 3, 4}} {
 		var e *FileError
 		if p, err := Load(path, tc.of, tc.layers, tc.experts); p != nil || !errors.Is(err, ErrForeign) || !errors.As(err, &e) || e.Path != path {
 			t.Errorf("as %v of %d layers of %d: %v, %v, want %v", tc.of, tc.layers, tc.experts, p, err, ErrForeign)
@@ -211,59 +213,6 @@ func TestUpdate(t *testing.T) {
 	}
 	if err := Update(path, ours, 0, 0, 1, nil); err == nil {
 		t.Error("no layers: no error")
-	}
-}
-
-// A model's fingerprint does not depend on its place, but on every file's name and size and on the
-// content of descriptions.
-func TestFingerprint(t *testing.T) {
-	write := func(dir, name, content string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	of := func(dir string) Fingerprint {
-		t.Helper()
-		f, err := Of(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	model := func() string {
-		dir := t.TempDir()
-		write(dir, "config.json", `{"a": 1}`)
-		write(dir, "packed_experts/layer_00.bin", "weights")
-		return dir
-	}
-	first := of(model())
-	if other := of(model()); other != first {
-		t.Error("a copy has another fingerprint")
-	}
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(model(), link); err != nil {
-		t.Fatal(err)
-	}
-	if of(link) != first {
-		t.Error("a link to a copy has another fingerprint")
-	}
-	for _, c := range [][2]string{{"config.json", `{"a": 2}`}, {"packed_experts/layer_00.bin", "weights!"}, {"more", ""}} {
-		dir := model()
-		write(dir, c[0], c[1])
-		if of(dir) == first {
-			t.Errorf("with another %s the fingerprint is the same", c[0])
-		}
-	}
-	if _, err := Of(filepath.Join(link, "missing")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of a missing folder: %v", err)
-	}
-	if s := first.String(); len(s) != 64 || !strings.HasPrefix(filepath.Base(Path("d", first)), s[:32]) {
-		t.Errorf("fingerprint %s, path %s", s, Path("d", first))
 	}
 }
 

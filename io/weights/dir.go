@@ -41,35 +41,54 @@ func (e *NoConfigError) Unwrap() error { return e.Err }
 // Without that file it uses the config object of the manifest of weights. The error is a
 // *NoConfigError, one of model.ParseConfig, or comes from the operating system.
 func ReadConfig(dir string) (*model.Config, error) {
-	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
-		config, err := os.ReadFile(filepath.Join(d, configName))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("weights: %w", err)
-		}
-		generation, err := readGeneration(d)
-		if err != nil {
-			return nil, err
-		}
-		cfg, err := model.ParseConfig(config, generation)
-		if err != nil {
-			return nil, fmt.Errorf("weights: %s: %w", d, err)
-		}
-		return cfg, nil
+	at := configDir(dir)
+	config, err := os.ReadFile(filepath.Join(at, configName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return readManifestConfig(dir)
 	}
-	return readManifestConfig(dir)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", err)
+	}
+	generation, err := readGeneration(at)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := model.ParseConfig(config, generation)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", at, err)
+	}
+	return cfg, nil
+}
+
+// Paths are the files of a packed directory that say what the model is. Config need not exist: the
+// manifest may have the configuration.
+type Paths struct{ Config, Manifest, Data string }
+
+// Find returns where ReadConfig and Open look for the files of a packed directory.
+func Find(dir string) Paths {
+	at := filesDir(dir)
+	return Paths{
+		Config:   filepath.Join(configDir(dir), configName),
+		Manifest: filepath.Join(at, ManifestName),
+		Data:     filepath.Join(at, DataName),
+	}
+}
+
+// configDir returns the directory of config.json: dir, or the checkpoint that moeflux keeps below
+// it.
+func configDir(dir string) string {
+	below := filepath.Join(dir, checkpointDir)
+	if !exists(filepath.Join(dir, configName)) && exists(filepath.Join(below, configName)) {
+		return below
+	}
+	return dir
 }
 
 // ReadGeneration reads how the model's makers want tokens chosen: the generation_config.json beside
 // the config.json that ReadConfig reads. It returns nil if there is no such file. The error is that
 // of model.ParseGeneration, or comes from the operating system.
 func ReadGeneration(dir string) (*model.Generation, error) {
-	at := dir
-	if below := filepath.Join(dir, checkpointDir); !exists(filepath.Join(dir, configName)) && exists(filepath.Join(below, configName)) {
-		at = below
-	}
+	at := configDir(dir)
 	raw, err := readGeneration(at)
 	if raw == nil || err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
 // BenchmarkPut saves a state beside a plain file of the same bytes that is synced.
@@ -66,7 +68,7 @@ func BenchmarkLongest(b *testing.B) {
 	}
 	text := count(10_000)
 	for b.Loop() {
-		got, err := s.Longest(ours, text)
+		got, err := s.Longest([]snapshot.Fingerprint{ours}, text)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
 // scenario is what a process does with the sessions of base when something happens to it.
@@ -72,7 +74,7 @@ func TestFaults(t *testing.T) {
 			got, err := s.Get("gamma")
 			if err == nil {
 				_ = got.Close()
-				got, err = s.Longest(ours, count(12))
+				got, err = s.Longest([]snapshot.Fingerprint{ours}, count(12))
 			}
 			if err == nil {
 				_ = got.Close()
@@ -315,7 +317,7 @@ func TestTogether(t *testing.T) {
 				case 2:
 					got, err = s.Get(name)
 				case 3:
-					got, err = s.Longest(ours, count(100))
+					got, err = s.Longest([]snapshot.Fingerprint{ours}, count(100))
 				default:
 					err = s.Remove(context.Background(), name)
 				}

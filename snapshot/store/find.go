@@ -101,10 +101,11 @@ func (s *Store) learn(e Entry) (known, error) {
 }
 
 // Longest opens the session of a model that holds the most of the first tokens of a list, and
-// nothing else: all of its tokens are the list's first ones. This counts as use. To leave a
-// position to compute logits from, leave out the last token. The error is that of a failed listing,
-// or has Kind ErrNone. Longest passes over files that it cannot read; List shows them.
-func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, error) {
+// nothing else: all of its tokens are the list's first ones. of has the model's fingerprints. This
+// counts as use. To leave a position to compute logits from, leave out the last token. The error is
+// that of a failed listing, or has Kind ErrNone. Longest passes over files that it cannot read;
+// List shows them.
+func (s *Store) Longest(of []snapshot.Fingerprint, tokens []int32) (*Session, error) {
 	all, err := s.recall()
 	if err != nil {
 		return nil, s.fail("search", "", nil, err)
@@ -114,7 +115,7 @@ func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, erro
 		if err != nil {
 			continue // it has gone, or changed, since it was listed
 		}
-		if n := len(got.Seal.Tokens); got.Fingerprint == of && n <= len(tokens) && slices.Equal(got.Seal.Tokens, tokens[:n]) {
+		if n := len(got.Seal.Tokens); slices.Contains(of, got.Fingerprint) && n <= len(tokens) && slices.Equal(got.Seal.Tokens, tokens[:n]) {
 			_ = got.content.Touch() // as in Get
 			return got, nil
 		}
@@ -125,9 +126,9 @@ func (s *Store) Longest(of snapshot.Fingerprint, tokens []int32) (*Session, erro
 
 // candidates returns the names of sessions whose tokens have the hash of as many first tokens of a
 // list, the longest first. It goes over the list once.
-func candidates(all []known, of snapshot.Fingerprint, tokens []int32) []string {
+func candidates(all []known, of []snapshot.Fingerprint, tokens []int32) []string {
 	all = slices.DeleteFunc(slices.Clone(all), func(k known) bool {
-		return k.Err != nil || k.Fingerprint != of || k.Positions == 0 || k.Positions > len(tokens)
+		return k.Err != nil || !slices.Contains(of, k.Fingerprint) || k.Positions == 0 || k.Positions > len(tokens)
 	})
 	slices.SortStableFunc(all, func(a, b known) int { return cmp.Compare(a.Positions, b.Positions) })
 	var names []string

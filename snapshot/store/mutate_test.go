@@ -179,7 +179,7 @@ func TestMutations(t *testing.T) {
 			}
 		}
 		query := count(rng.IntN(8))
-		got, err := s.Longest(ours, query)
+		got, err := s.Longest([]snapshot.Fingerprint{ours}, query)
 		switch {
 		case err == nil:
 			if got.Fingerprint != ours || got.Positions > len(query) || !slices.Equal(got.Seal.Tokens, query[:got.Positions]) {

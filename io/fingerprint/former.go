@@ -1,8 +1,7 @@
-package profile
+package fingerprint
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"hash"
 	"io"
@@ -12,37 +11,32 @@ import (
 	"strings"
 )
 
-// Fingerprint identifies a packed model, wherever its directory is.
-type Fingerprint [sha256.Size]byte
-
-// String returns the fingerprint in hexadecimal digits.
-func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
-
-// maxText is the largest size of a file whose content counts.
+// maxText is the largest size of a file whose content counted by the former rule.
 const maxText = 64 << 20
 
-// Of returns the fingerprint of the model in a directory: of the names and sizes of all files, and
-// of the content of *.json, which describe the others. It does not read weights; checksums.json, if
-// there is one, stands for them. Folders of experts that lie elsewhere count as the model's.
-func Of(dir string, experts ...string) (Fingerprint, error) {
+// Former returns the fingerprint of the model in a directory by the former rule: of the names and
+// sizes of all files, and of the content of *.json. experts is the folder of the layer files if
+// that is another place, else empty. It is what the states of earlier versions carry, as long as no
+// file has been added, removed or changed.
+func Former(dir, experts string) (Fingerprint, error) {
 	h := sha256.New()
-	if err := add(h, dir); err != nil {
+	if err := addAll(h, dir); err != nil {
 		return Fingerprint{}, err
 	}
-	for _, e := range experts {
+	if experts != "" {
 		fmt.Fprintln(h, "experts")
-		if err := add(h, e); err != nil {
+		if err := addAll(h, experts); err != nil {
 			return Fingerprint{}, err
 		}
 	}
 	return Fingerprint(h.Sum(nil)), nil
 }
 
-// add hashes a folder.
-func add(h hash.Hash, dir string) error {
+// addAll hashes a folder.
+func addAll(h hash.Hash, dir string) error {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return fmt.Errorf("profile: fingerprint: %w", err)
+		return fmt.Errorf("fingerprint: %w", err)
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,7 +66,7 @@ func add(h hash.Hash, dir string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("profile: fingerprint of %s: %w", dir, err)
+		return fmt.Errorf("fingerprint of %s: %w", dir, err)
 	}
 	return nil
 }
