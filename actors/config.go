@@ -160,8 +160,7 @@ type Config struct {
 	// StateMemory is the most bytes for the states of all sequences: key-value pages, and the
 	// recurrent state that each sequence of some models has from its first token, as has each Save
 	// and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free
-	// at Open. Too small makes texts wait, and fail with a *stages.StateMemoryError where waiting
-	// cannot help.
+	// at Open. Too small makes texts wait, and fail where waiting cannot help.
 	StateMemory int64
 	// MaxSequences is the most sequences that have memory for their state at once; further ones
 	// wait. 0 means any number that fits in StateMemory. Too small leaves the device idle; too many

@@ -138,6 +138,15 @@ func (e *Engine) openModel(cfg Config) (err error) {
 	return err
 }
 
+// OpenExperts opens the expert files of the model that a Config names, without an engine.
+func OpenExperts(cfg Config) (*expertfile.File, error) {
+	m, err := weights.ReadConfig(cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	return openExperts(cfg, m)
+}
+
 // openExperts opens the expert files that a Config names.
 func openExperts(cfg Config, m *model.Config) (*expertfile.File, error) {
 	if cfg.ExpertsDir != "" {

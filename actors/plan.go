@@ -23,5 +23,8 @@ func Plan(cfg Config) (info Info, err error) {
 	if err := e.settle(cfg); err != nil {
 		return Info{}, err
 	}
+	if e.info.VerifyReads, err = e.memory.HasSums(e.info.ExpertIO); err != nil {
+		return Info{}, err
+	}
 	return e.info, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/profile"
+	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -23,6 +24,23 @@ func ProfilePath(folder string, cfg Config) (string, error) {
 		return "", err
 	}
 	return profile.Path(folder, of), nil
+}
+
+// ReadProfile returns the profile that an engine with this Config would use. Where there is none
+// yet, the error is fs.ErrNotExist.
+func ReadProfile(cfg Config) (*profile.Profile, error) {
+	if cfg.Profile == "" {
+		return nil, fs.ErrNotExist
+	}
+	m, err := weights.ReadConfig(cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	of, err := fingerprint.Of(cfg.Model, cfg.ExpertsDir)
+	if err != nil {
+		return nil, err
+	}
+	return profile.Load(cfg.Profile, of, len(m.Layers), m.NumExperts)
 }
 
 // openProfile returns the share of earlier rows that used each expert, [layers·experts], or nil if

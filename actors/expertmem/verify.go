@@ -45,23 +45,32 @@ func (m *Memory) source() (readpool.Source, error) {
 	if m.cfg.WrapReads != nil {
 		src = m.cfg.WrapReads(src)
 	}
-	if m.cfg.Verify == VerifyOff || m.plan.IO == Mmap {
-		return src, nil
-	}
-	switch err := m.cfg.File.LoadSums(); {
-	case err == nil:
-	case m.cfg.Verify == VerifyOn:
-		return nil, err
-	// packed by another program, or before there were checksums
-	case errors.Is(err, fs.ErrNotExist):
-		m.cfg.Log.Info("expert reads are not verified: the model has no checksums of its records")
-		return src, nil
-	default:
-		m.cfg.Log.Warn("expert reads are not verified", "error", err)
-		return src, nil
+	has, err := m.HasSums(m.plan.IO)
+	if err != nil || !has {
+		return src, err
 	}
 	m.checked = &checkedReads{Source: src, file: m.cfg.File}
 	return m.checked, nil
+}
+
+// HasSums reports whether records that are read in this way are to be compared with checksums and
+// there are any. It is an error that there are none if they must be compared.
+func (m *Memory) HasSums(how IO) (bool, error) {
+	if m.cfg.Verify == VerifyOff || how == Mmap {
+		return false, nil
+	}
+	switch err := m.cfg.File.LoadSums(); {
+	case err == nil:
+		return true, nil
+	case m.cfg.Verify == VerifyOn:
+		return false, err
+	// packed by another program, or before there were checksums
+	case errors.Is(err, fs.ErrNotExist):
+		m.cfg.Log.Info("expert reads are not verified: the model has no checksums of its records")
+	default:
+		m.cfg.Log.Warn("expert reads are not verified", "error", err)
+	}
+	return false, nil
 }
 
 // Verifies reports whether reads are compared with checksums.

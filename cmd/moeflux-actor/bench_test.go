@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
 // benchEnv has little free memory, so that measuring its bandwidth is quick.
@@ -24,11 +25,11 @@ func benchEnv() env {
 	return e
 }
 
-func mustBench(t *testing.T, e env, args ...string) *benchResult {
+func mustBench(t *testing.T, e env, args ...string) *bench.Result {
 	t.Helper()
 	args = append([]string{"bench", "--json"}, args...)
 	o := callWith(t.Context(), e, "", args...)
-	var r benchResult
+	var r bench.Result
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
 		t.Fatalf("%q: exit %d, stdout %q, stderr %q, %v", args, o.code, o.stdout, o.stderr, err)
 	}
@@ -54,8 +55,8 @@ func TestBench(t *testing.T) {
 		t.Fatalf("cases %+v, want one of 7 tokens and 1 text with 2 runs", r.Cases)
 	}
 	c := r.Cases[0]
-	checkSummary(t, "prefill", r, c.Prefill, c.Runs, 7, func(run benchRun) benchPart { return run.Prefill })
-	checkSummary(t, "decode", r, c.Decode, c.Runs, 3, func(run benchRun) benchPart { return run.Decode })
+	checkSummary(t, "prefill", r, c.Prefill, c.Runs, 7, func(run bench.Run) bench.Part { return run.Prefill })
+	checkSummary(t, "decode", r, c.Decode, c.Runs, 3, func(run bench.Run) bench.Part { return run.Decode })
 	info := inspected.State
 	if want := info.Fixed + info.KVPerToken*(2*7+3+1)/2; c.StatePerToken != want {
 		t.Errorf("%d bytes of state a token, want %d", c.StatePerToken, want)
@@ -72,10 +73,10 @@ func TestBench(t *testing.T) {
 }
 
 // checkSummary compares a summary with its runs, which have the given tokens each.
-func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, runs []benchRun, tokens int, part func(benchRun) benchPart) {
+func checkSummary(t *testing.T, name string, r *bench.Result, s bench.Summary, runs []bench.Run, tokens int, part func(bench.Run) bench.Part) {
 	t.Helper()
 	var (
-		sum           benchCounts
+		sum           bench.Counts
 		work, touched []float64
 	)
 	for i, run := range runs {
@@ -88,18 +89,17 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 		}
 		sum.Tokens, sum.Steps = sum.Tokens+p.Tokens, sum.Steps+p.Steps
 		sum.Touched += p.Touched
-		sum.add(&p.totalCounts)
+		sum.Add(&p.Totals)
 		work, touched = append(work, float64(p.MultiplyAdds)/p.Seconds), append(touched, float64(p.Touched)/p.Seconds)
 	}
-	sum.setRate()
-	if s.benchCounts != sum {
-		t.Errorf("%s: %+v, want the runs' %+v", name, s.benchCounts, sum)
+	if s.Counts != sum {
+		t.Errorf("%s: %+v, want the runs' %+v", name, s.Counts, sum)
 	}
 	if v := s.TokensPerSecond; !(v.Min <= v.Median && v.Median <= v.Max && v.Min > 0) {
 		t.Errorf("%s: %+v, want the median between the others", name, v)
 	}
 	// equal but for the rounding of JSON
-	if want := spreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want {
+	if want := figures.SpreadOf(work).Median; math.Abs(s.MultiplyAdds-want) > 1e-9*want {
 		t.Errorf("%s: %g multiply-adds a second, want %g", name, s.MultiplyAdds, want)
 	}
 	if r.Memory == nil {
@@ -108,21 +108,8 @@ func checkSummary(t *testing.T, name string, r *benchResult, s benchSummary, run
 		}
 		return
 	}
-	if want := spreadOf(touched).Median / r.Memory.Max; s.BandwidthShare == nil || math.Abs(*s.BandwidthShare-want) > 1e-9*want {
+	if want := figures.SpreadOf(touched).Median / r.Memory.Max; s.BandwidthShare == nil || math.Abs(*s.BandwidthShare-want) > 1e-9*want {
 		t.Errorf("%s: share %v of the bandwidth, want %g", name, s.BandwidthShare, want)
-	}
-}
-
-// A measurement of memory that caught other work on the machine does not lift the share of a run.
-func TestBandwidthShareOfMost(t *testing.T) {
-	m := &benchMemory{spread: spreadOf([]float64{12e9, 11e9, 31e9, 12e9})}
-	run := benchRun{Decode: benchPart{Seconds: 1, benchCounts: benchCounts{Touched: 30e9}}}
-	s := summary([]benchRun{run}, m, func(r benchRun) benchPart { return r.Decode })
-	if want := 30.0 / 31; s.BandwidthShare == nil || math.Abs(*s.BandwidthShare-want) > 1e-9 {
-		t.Errorf("30 of 12, 11, 31 and 12 GB/s: a share of %v, want %g", s.BandwidthShare, want)
-	}
-	if s := summary([]benchRun{run}, nil, func(r benchRun) benchPart { return r.Decode }); s.BandwidthShare != nil {
-		t.Errorf("memory was not measured: a share of %g, want none", *s.BandwidthShare)
 	}
 }
 
@@ -135,8 +122,8 @@ func TestBenchSequences(t *testing.T) {
 	var got [][2]int
 	for _, c := range r.Cases {
 		got = append(got, [2]int{c.PromptTokens, c.Sequences})
-		checkSummary(t, "prefill", r, c.Prefill, c.Runs, c.PromptTokens*c.Sequences, func(run benchRun) benchPart { return run.Prefill })
-		checkSummary(t, "decode", r, c.Decode, c.Runs, 2*c.Sequences, func(run benchRun) benchPart { return run.Decode })
+		checkSummary(t, "prefill", r, c.Prefill, c.Runs, c.PromptTokens*c.Sequences, func(run bench.Run) bench.Part { return run.Prefill })
+		checkSummary(t, "decode", r, c.Decode, c.Runs, 2*c.Sequences, func(run bench.Run) bench.Part { return run.Decode })
 		if c.Prefill.BytesRead == 0 || c.Prefill.ExpertMisses == 0 {
 			t.Errorf("%d tokens, %d texts: %+v, want reads into slots", c.PromptTokens, c.Sequences, c.Prefill)
 		}
@@ -199,7 +186,7 @@ func sortedWords(lists ...string) string {
 
 // Scripts rely on these names.
 func TestBenchJSON(t *testing.T) {
-	r := &benchResult{Memory: &benchMemory{}, Cases: []*benchCase{{Runs: []benchRun{{}}}}}
+	r := &bench.Result{Memory: &forecast.Memory{}, Cases: []*bench.Case{{Runs: []bench.Run{{}}}}}
 	counts := countKeys + " bytes_touched steps tokens"
 	for _, c := range []struct{ path, want string }{
 		{"", sortedWords(settingKeys, "cases disk forecast gen_tokens interrupted memory optimum repeat")},
@@ -229,54 +216,12 @@ func TestBenchText(t *testing.T) {
 		t.Errorf("stderr %q does not say why the bandwidth is missing", o.stderr)
 	}
 	share := 0.125
-	r := &benchResult{Repeat: 3, Interrupted: true, Memory: &benchMemory{spread: spread{42e9, 41e9, 43e9}, Threads: 2, Loop: "neon"},
-		Cases: []*benchCase{{PromptTokens: 4, Sequences: 2, Decode: benchSummary{BandwidthShare: &share}, Runs: []benchRun{{}}}}}
+	r := &bench.Result{Repeat: 3, Interrupted: true, Memory: &forecast.Memory{Spread: figures.Spread{Median: 42e9, Min: 41e9, Max: 43e9}, Threads: 2, Loop: "neon"},
+		Cases: []*bench.Case{{PromptTokens: 4, Sequences: 2, Decode: bench.Summary{BandwidthShare: &share}, Runs: []bench.Run{{}}}}}
 	for _, want := range []string{"42.0 GB/s read (41.0 to 43.0) by 2 threads (neon)", "  12.5%\n", "during run 2 of 3"} {
-		if text := r.text(); !strings.Contains(text, want) {
+		if text := benchText(r); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
-	}
-}
-
-// A synthetic model gets pieces of its chain: each prompt follows the previous prompt and its
-// decoded text.
-func TestBenchOfTheChain(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "model")
-	var made synthResult
-	if err := json.Unmarshal([]byte(mustCall(t, "", synthArgs("--json", "--chain", "60", dir)...).stdout), &made); err != nil {
-		t.Fatal(err)
-	}
-	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 0, nil }
-	r := mustBench(t, e, "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "2", "--repeat", "1", "--sequences", "2", "--warmup", "0")
-	if r.Prompts != "chain" || r.Cases[0].Decode.Tokens != 4 {
-		t.Errorf("got %+v, want prompts of the chain and 4 tokens decoded", r)
-	}
-	flags := &engineFlags{Model: dir, Device: "auto", Activations: "f32", Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}
-	inv := &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}
-	s, err := openSession(t.Context(), inv, flags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	prompts, err := newBenchPrompts(s, 6)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, got := range prompts.of(3, 2, 4) {
-		from := 6 * (3 + i)
-		if want := made.Chain[from : from+4]; !slices.Equal(got, want) {
-			t.Errorf("prompt %d: %d, want %d", 3+i, got, want)
-		}
-	}
-	// A run evaluates the prompt and every token that it decodes.
-	b, err := newBenchRunner(t.Context(), inv, s, &benchSetting{}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	if _, err := b.run(t.Context(), [][]int32{made.Chain[:4]}, 2); err != nil || b.texts[0].Len() != 6 || b.texts[1].Len() != 0 {
-		t.Errorf("a run of 4 and 2 tokens leaves %d and %d positions, %v; want 6 and 0", b.texts[0].Len(), b.texts[1].Len(), err)
 	}
 }
 
@@ -291,91 +236,6 @@ func TestBenchWarmup(t *testing.T) {
 		if r := mustBench(t, e, "--prompt-tokens", "4", "--gen-tokens", "1", "--repeat", "1", "--ctx", c.ctx); r.WarmupTokens != c.want {
 			t.Errorf("context %s: %d tokens of warm-up, want %d", c.ctx, r.WarmupTokens, c.want)
 		}
-	}
-}
-
-func TestSpreadOf(t *testing.T) {
-	for _, c := range []struct {
-		in   []float64
-		want spread
-	}{
-		{[]float64{3}, spread{3, 3, 3}},
-		{[]float64{4, 1}, spread{2.5, 1, 4}},
-		{[]float64{9, 1, 2}, spread{2, 1, 9}},
-		{[]float64{8, 1, 2, 4}, spread{3, 1, 8}},
-	} {
-		if got := spreadOf(c.in); got != c.want {
-			t.Errorf("spread of %v: got %v, want %v", c.in, got, c.want)
-		}
-	}
-}
-
-// Counts are differences between two moments, over all layers.
-func TestBenchCount(t *testing.T) {
-	layer := func(h, m, b int64) stages.LayerStats {
-		return stages.LayerStats{Hits: h, Misses: m, BytesRead: b, PrefetchLate: h / 5, PrefetchWasted: 2 * h, Times: stages.Times{ComputeNS: h * 1e9}}
-	}
-	got, setting := benchCounts{}, benchSetting{TouchedDense: 1000, expertBytes: 7}
-	before := &actors.Stats{Steps: 4, Layers: []stages.LayerStats{layer(10, 5, 100), layer(1, 2, 3)}, Times: stages.Times{ReadNS: 1e9},
-		Reads: stages.ReadStats{Ended: 10, Speculative: 4, Hurried: 1, Failed: 1, Retried: 2, Overdue: 3, Bytes: 90, FromHost: 9, Uploaded: 4 << 20, WorkerTime: time.Second, MajorFaults: 5}}
-	after := &actors.Stats{Steps: 6, Layers: []stages.LayerStats{layer(15, 6, 150), layer(2, 3, 8)}, Times: stages.Times{
-		ComputeNS: 3e9, OverlapNS: 25e7, DiskWaitNS: 5e8, ReadNS: 175e7,
-	}, Reads: stages.ReadStats{Ended: 18, Speculative: 11, Hurried: 7, Failed: 6, Retried: 6, Overdue: 6, Bytes: 100, FromHost: 12, Uploaded: 10 << 20, WorkerTime: 3 * time.Second, MajorFaults: 6}}
-	after.Layers[1].PrefetchPaused, after.Layers[1].PrefetchPauses, after.Layers[0].PrefetchHeld = true, 2, 3
-	before.Layers[1].PrefetchPauses, before.Layers[0].PrefetchHeld = 1, 9
-	got.count(before, after, &setting)
-	want := benchCounts{Steps: 2, Touched: 2056, totalCounts: totalCounts{
-		engineCounts: engineCounts{
-			ExpertHits: 6, ExpertMisses: 2, ExpertHitRate: 0.75, ExpertKeptRate: 0.625, BytesRead: 55, PrefetchLate: 1, PrefetchWasted: 12,
-			PrefetchHeld: 3, PrefetchPauses: 1, PrefetchPaused: 1, timeCounts: timeCounts{3, 0.25, 0.5, 0.75},
-		},
-		readCounts: readCounts{
-			Reads: 8, ReadsSpeculative: 7, ReadsHurried: 6, ReadsFailed: 5, ReadsRetried: 4, ReadsOverdue: 3, ReadBytes: 10, FromHost: 3, Uploaded: 6 << 20, ReadWork: 2, MajorFaults: 1,
-		},
-	}}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	layers := layersBetween(before, after)
-	if l := layers[0]; l.Layer != 0 || l.ExpertHits != 5 || l.Compute != 5 || len(layers) != 2 {
-		t.Errorf("layers %+v", layers)
-	}
-	if all := countsBetween(nil, after); all.ExpertHits != 17 || all.Read != 1.75 {
-		t.Errorf("since the beginning: %+v", all)
-	}
-	if s := want.perToken(2); s != "a token computes for 1500.0 ms, waits 250.0 ms for the disk, reads for 375.0 ms (33% of it while computing)" {
-		t.Errorf("per token: %s", s)
-	}
-	if s := want.readCounts.text(); s != "8 reads (7 ahead, 6 hurried); 4 retried, 5 failed, 3 overdue; 6.00 MiB uploaded, 3 experts from the host's memory" {
-		t.Errorf("reads: %s", s)
-	}
-	if s := want.aheadText("both", 2); s != "read ahead (both, 2 layers): 1 used, 1 of them late, 12 unused, 3 held; 1 pause, 1 layer paused now" {
-		t.Errorf("reading ahead: %s", s)
-	}
-	if s := want.aheadText("off", 0); s != "" {
-		t.Errorf("reading ahead without a predictor: %s", s)
-	}
-	// Nothing that did not happen is printed.
-	if s := new(readCounts).text() + new(engineCounts).aheadText("both", 2); s != "" {
-		t.Errorf("nothing was read: %s", s)
-	}
-}
-
-// The first error stops the others and is returned.
-func TestTogether(t *testing.T) {
-	bad := errors.New("bad")
-	err := together(t.Context(), 3, func(ctx context.Context, i int) error {
-		if i == 1 {
-			return bad
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	if err != bad {
-		t.Errorf("got %v, want %v", err, bad)
-	}
-	if err := together(t.Context(), 3, func(context.Context, int) error { return nil }); err != nil {
-		t.Errorf("without an error: %v", err)
 	}
 }
 
@@ -470,7 +330,7 @@ func TestBenchInterrupted(t *testing.T) {
 				return
 			}
 			printed++
-			var r benchResult
+			var r bench.Result
 			if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !r.Interrupted || len(r.Cases[0].Runs) == 0 || len(r.Cases[0].Runs) >= r.Repeat {
 				t.Errorf("stdout %q, %v; want a part of the runs and that it was interrupted", o.stdout, err)
 			}
@@ -478,5 +338,17 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 	if printed < 2 {
 		t.Errorf("%d of the interrupted runs printed what they had, want the last ones", printed)
+	}
+}
+
+// A synthetic model gets pieces of its chain.
+func TestBenchOfTheChain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "model")
+	mustCall(t, "", synthArgs(dir)...)
+	e := benchEnv()
+	e.freeMemory = func() (int64, error) { return 0, nil }
+	r := mustBench(t, e, "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "2", "--repeat", "1", "--sequences", "2", "--warmup", "0")
+	if r.Prompts != "chain" || r.Cases[0].Decode.Tokens != 4 {
+		t.Errorf("got %+v, want prompts of the chain and 4 tokens decoded", r)
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
 // TestBenchMixed measures one share with the demo model and checks the figures against each other.
 func TestBenchMixed(t *testing.T) {
 	o := callWith(t.Context(), benchEnv(), "", "bench", "--mixed", "--prompt-share", "0.5", "--prompt-tokens", "300", "--gen-tokens", "8",
 		"--warmup", "4", "--repeat", "2", "--threads", "2", "--json")
-	var r mixedResult
+	var r bench.MixResult
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
 		t.Fatalf("exit %d, stdout %q, stderr %q, %v", o.code, o.stdout, o.stderr, err)
 	}
@@ -46,14 +48,14 @@ func TestBenchMixed(t *testing.T) {
 
 // TestBenchMixedText has a line for each share.
 func TestBenchMixedText(t *testing.T) {
-	r := mixedResult{PromptTokens: 7, Repeat: 1, Points: []*mixedPoint{
-		{Share: 0.5, Runs: []mixedRun{{AloneMS: []float64{2, 1, 3}, GapsMS: []float64{4, 8}, PromptAlone: 100, Prompt: 40}}},
-		{Share: 1, Runs: []mixedRun{{AloneMS: []float64{2}, GapsMS: []float64{20}, PromptAlone: 100, Prompt: 90}}},
+	r := bench.MixResult{PromptTokens: 7, Repeat: 1, Points: []*bench.MixPoint{
+		{Share: 0.5, Runs: []bench.MixRun{{AloneMS: []float64{2, 1, 3}, GapsMS: []float64{4, 8}, PromptAlone: 100, Prompt: 40}}},
+		{Share: 1, Runs: []bench.MixRun{{AloneMS: []float64{2}, GapsMS: []float64{20}, PromptAlone: 100, Prompt: 90}}},
 	}}
 	for _, p := range r.Points {
-		p.summarise()
+		p.Summarise()
 	}
-	text := r.text()
+	text := mixText(&r)
 	for _, want := range []string{
 		"0.50    2.00 ms    8.00 ms    8.00 ms    8.00 ms    4.0      40.0     100.0    40%\n",
 		"1.00    2.00 ms   20.00 ms   20.00 ms   20.00 ms   10.0      90.0     100.0    90%\n",

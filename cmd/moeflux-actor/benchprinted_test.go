@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/bench"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -22,15 +23,6 @@ func TestBenchPrintsCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	r := &benchResult{Repeat: 1, Cases: []*benchCase{{PromptTokens: 5, Sequences: 1}}}
-	if r.benchSetting, err = settingOf(s, flags); err != nil {
-		t.Fatal(err)
-	}
-	b, err := newBenchRunner(t.Context(), inv, s, &r.benchSetting, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
 	stats := func() *actors.Stats {
 		st, err := s.engine.Stats(t.Context())
 		if err != nil {
@@ -38,31 +30,27 @@ func TestBenchPrintsCounters(t *testing.T) {
 		}
 		return st
 	}
-	// Without --forget a warm-up may leave all in memory; so the run also shows that --forget
-	// works.
-	if _, err := b.run(t.Context(), [][]int32{{1, 2, 3, 4, 5}}, 30); err != nil {
-		t.Fatal(err)
-	}
+	options := bench.Options{PromptTokens: []int{5}, GenTokens: 30, Sequences: []int{1}, Repeat: 1, Cold: true}
+	h := &bench.Host{Now: inv.env.now, Memory: inv.env.memory, FreeMemory: func() (int64, error) { return 0, nil }, Note: inv.say}
 	// A guess may still be read when the run ends, and end before the test looks: then both have
 	// counted something else, and the run is repeated.
 	var before, after *actors.Stats
-	var run *benchRun
+	var r *bench.Result
 	for range 10 {
-		if err := b.forget(t.Context()); err != nil {
+		// Otherwise a run may find all in memory.
+		if err := s.engine.ForgetExperts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		before = stats()
-		if run, err = b.run(t.Context(), [][]int32{{1, 2, 3, 4, 5}}, 30); err != nil {
+		if r, err = bench.Runs(t.Context(), h, s.toMeasure(flags), options, nil); err != nil {
 			t.Fatal(err)
 		}
 		after = stats()
-		if run.Prefill.Reads+run.Decode.Reads == after.Reads.Ended-before.Reads.Ended {
+		if run := r.Cases[0].Runs[0]; run.Prefill.Reads+run.Decode.Reads == after.Reads.Ended-before.Reads.Ended {
 			break
 		}
 	}
-	r.Cases[0].Runs = []benchRun{*run}
-	r.summarise()
-	text := r.text()
+	text := benchText(r)
 
 	sum := func(of func(l *stages.LayerStats) int64) (n int64) {
 		for i := range after.Layers {
@@ -102,13 +90,12 @@ func TestBenchPrintsCounters(t *testing.T) {
 			t.Errorf("%s: printed %d, the engine counted %d\n%s", c.name, printed, c.want, text)
 		}
 	}
-	all := r.Cases[0].Prefill.totalCounts
-	all.add(&r.Cases[0].Decode.totalCounts)
-	all.setRate()
+	all := r.Cases[0].Prefill.Totals
+	all.Add(&r.Cases[0].Decode.Totals)
 	if want := float64(hits-used) / float64(hits+misses); all.ExpertKeptRate != want || all.ExpertHitRate != float64(hits)/float64(hits+misses) {
 		t.Errorf("hits %g, kept %g; want %d and %d of %d", all.ExpertHitRate, all.ExpertKeptRate, hits, hits-used, hits+misses)
 	}
-	for _, s := range []*benchSummary{&r.Cases[0].Prefill, &r.Cases[0].Decode} {
+	for _, s := range []*bench.Summary{&r.Cases[0].Prefill, &r.Cases[0].Decode} {
 		if want := fmt.Sprintf("%7.1f%%%7.1f%%%12s\n", 100*s.ExpertHitRate, 100*s.ExpertKeptRate, formatBytes(s.BytesRead)); !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q\n%s", want, text)
 		}
@@ -129,7 +116,7 @@ func TestBenchForget(t *testing.T) {
 	args := []string{"--prompt-tokens", "1", "--gen-tokens", "1", "--repeat", "2", "--warmup", "40", "--expert-io", "buffered", "--prefetch", "off"}
 	warm := mustBench(t, benchEnv(), args...)
 	cold := mustBench(t, benchEnv(), append(args, "--forget")...)
-	if w, c := warm.Cases[0].Prefill, cold.Cases[0].Prefill; c.ExpertHits != 0 || c.ExpertMisses == 0 || w.ExpertHits == 0 || cold.State != stateForgot {
+	if w, c := warm.Cases[0].Prefill, cold.Cases[0].Prefill; c.ExpertHits != 0 || c.ExpertMisses == 0 || w.ExpertHits == 0 || cold.State != bench.StateForgot {
 		t.Errorf("%d hits and %d misses after a warm-up, %d and %d with --forget (%s); want no hits with it", w.ExpertHits, w.ExpertMisses, c.ExpertHits, c.ExpertMisses, cold.State)
 	}
 	o := callWith(t.Context(), benchEnv(), "", "bench", "--forget", "--expert-io", "mmap", "--gen-tokens", "1", "--repeat", "1", "--warmup", "0")

@@ -12,14 +12,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
 // soaked soaks two sequences whose texts have 4 and 6 tokens, until new texts have been started. On
 // a slow machine it tries again with more time.
-func soaked(t *testing.T, args []string) (*soakResult, outcome) {
+func soaked(t *testing.T, args []string) (*bench.SoakResult, outcome) {
 	for seconds := 1; ; seconds *= 2 {
 		o := mustCall(t, "", append(args, "--json", "--soak", fmt.Sprintf("%ds", seconds))...)
-		var r soakResult
+		var r bench.SoakResult
 		dec := json.NewDecoder(strings.NewReader(o.stdout))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&r); err != nil {
@@ -76,8 +78,8 @@ func TestSoak(t *testing.T) {
 	if prompted%4 != 0 || prompted > 4*r.Texts || r.Texts-prompted/4 > 2+2+(r.Tokens-tokens+2*5+3)/6 {
 		t.Errorf("%d prompt tokens for %d texts, with %d tokens left out", prompted, r.Texts, r.Tokens-tokens)
 	}
-	again := &soakResult{Windows: r.Windows}
-	if again.judge(); !reflect.DeepEqual(again.Verdict, r.Verdict) || r.Verdict.Allocations <= 0 {
+	again := &bench.SoakResult{Windows: r.Windows}
+	if again.Judge(); !reflect.DeepEqual(again.Verdict, r.Verdict) || r.Verdict.Allocations <= 0 {
 		t.Errorf("verdict %+v, want that of the windows, %+v", r.Verdict, again.Verdict)
 	}
 	args = append(args, "--soak", "1s")
@@ -91,7 +93,7 @@ func TestSoak(t *testing.T) {
 }
 
 func TestSoakJSON(t *testing.T) {
-	r := &soakResult{Windows: []soakFigures{{}}}
+	r := &bench.SoakResult{Windows: []bench.SoakWindow{{}}}
 	for _, c := range []struct{ path, want string }{
 		{"", sortedWords(settingKeys, "gen_tokens interrupted prompt_tokens seconds sequences soak_seconds texts tokens verdict windows")},
 		{"windows", "allocations_per_token goroutines heap_bytes own_bytes prompt_tokens resident_bytes seconds tokens tokens_per_second"},
@@ -156,33 +158,33 @@ func TestSoakStdoutFails(t *testing.T) {
 }
 
 func TestSoakVerdict(t *testing.T) {
-	window := func(speed float64, own, heap int64, goroutines int) soakFigures {
-		return soakFigures{Seconds: 60, Tokens: 100, TokensPerSecond: speed, Own: &own, Heap: heap, Goroutines: goroutines, Allocations: 3}
+	window := func(speed float64, own, heap int64, goroutines int) bench.SoakWindow {
+		return bench.SoakWindow{Seconds: 60, Tokens: 100, TokensPerSecond: speed, Own: &own, Heap: heap, Goroutines: goroutines, Allocations: 3}
 	}
 	still := window(50, 100<<20, 10<<20, 20)
 	for _, c := range []struct {
 		name     string
-		windows  []soakFigures
+		windows  []bench.SoakWindow
 		findings []string
 		says     string
 	}{
-		{"one window", []soakFigures{still}, nil, "verdict: steady; first 50.00, last 50.00 tokens/s (+0.0%); own memory +0 B, heap +0 B, goroutines +0; 3.0 allocations a token"},
-		{"steady", []soakFigures{still, window(45, 110<<20, 11<<20, 22), still, window(48, 110<<20, 9<<20, 24)}, nil, "last 48.00 tokens/s (-4.0%); own memory +10.0 MiB, heap -1.00 MiB, goroutines +4"},
-		{"slower", []soakFigures{still, still, still, window(47, 100<<20, 10<<20, 20)}, []string{"slower by 6.0%"}, "not steady, slower by 6.0%; first"},
-		{"a slow minute in the middle", []soakFigures{still, window(30, 100<<20, 10<<20, 20), still, still}, nil, "steady"},
-		{"grows", []soakFigures{still, still, still, window(50, 150<<20, 20<<20, 30)},
+		{"one window", []bench.SoakWindow{still}, nil, "verdict: steady; first 50.00, last 50.00 tokens/s (+0.0%); own memory +0 B, heap +0 B, goroutines +0; 3.0 allocations a token"},
+		{"steady", []bench.SoakWindow{still, window(45, 110<<20, 11<<20, 22), still, window(48, 110<<20, 9<<20, 24)}, nil, "last 48.00 tokens/s (-4.0%); own memory +10.0 MiB, heap -1.00 MiB, goroutines +4"},
+		{"slower", []bench.SoakWindow{still, still, still, window(47, 100<<20, 10<<20, 20)}, []string{"slower by 6.0%"}, "not steady, slower by 6.0%; first"},
+		{"a slow minute in the middle", []bench.SoakWindow{still, window(30, 100<<20, 10<<20, 20), still, still}, nil, "steady"},
+		{"grows", []bench.SoakWindow{still, still, still, window(50, 150<<20, 20<<20, 30)},
 			[]string{"own memory grew by 50.0 MiB", "the Go heap grew by 10.0 MiB", "10 more goroutines"}, "not steady, own memory grew by 50.0 MiB, "},
 	} {
-		r := &soakResult{Windows: c.windows}
-		r.judge()
-		if strings.Join(r.Verdict.Findings, ", ") != strings.Join(c.findings, ", ") || r.Verdict.Steady != (len(c.findings) == 0) || !strings.Contains(r.verdict(), c.says) {
-			t.Errorf("%s: %+v\n%s\nwant %q and %q", c.name, r.Verdict, r.verdict(), c.findings, c.says)
+		r := &bench.SoakResult{Windows: c.windows}
+		r.Judge()
+		if strings.Join(r.Verdict.Findings, ", ") != strings.Join(c.findings, ", ") || r.Verdict.Steady != (len(c.findings) == 0) || !strings.Contains(verdictText(r), c.says) {
+			t.Errorf("%s: %+v\n%s\nwant %q and %q", c.name, r.Verdict, verdictText(r), c.findings, c.says)
 		}
 	}
 	still.Own = nil
-	r := &soakResult{Windows: []soakFigures{still, still}, Interrupted: true, Seconds: 77}
-	r.judge()
-	if got := r.verdict(); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
+	r := &bench.SoakResult{Windows: []bench.SoakWindow{still, still}, Interrupted: true, Seconds: 77}
+	r.Judge()
+	if got := verdictText(r); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
 		t.Errorf("if the system does not say: %s", got)
 	}
 }

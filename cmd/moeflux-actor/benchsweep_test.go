@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
 // sweepArgs race four settings of the demo model with few slots.
@@ -19,7 +21,7 @@ func sweepArgs(more ...string) []string {
 // and then the best of them in pairs with the defaults.
 func TestSweep(t *testing.T) {
 	o := callWith(t.Context(), benchEnv(), "", sweepArgs("--repeat", "2", "--json")...)
-	var r sweepResult
+	var r bench.SweepResult
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
 		t.Fatalf("exit %d, stdout %q, stderr %q, %v", o.code, o.stdout, o.stderr, err)
 	}
@@ -37,7 +39,7 @@ func TestSweep(t *testing.T) {
 	if len(seen) != 5 || slots["3MiB"] >= slots["5MiB"] || slots["5MiB"] >= slots[""] {
 		t.Errorf("settings %v, slots %v; want four settings and the defaults, and more slots in more memory", seen, slots)
 	}
-	if v := r.Verdict; r.Settings[0].Defaults != (v == nil) || v != nil && (len(v.Pairs) != sweepPairs || v.P <= 0 || v.P > 1 || v.Significant != (v.P <= sweepLevel)) {
+	if v := r.Verdict; r.Settings[0].Defaults != (v == nil) || v != nil && (len(v.Pairs) != bench.SweepPairs || v.P <= 0 || v.P > 1 || v.Significant != (v.P <= bench.SweepLevel)) {
 		t.Errorf("verdict %+v", v)
 	}
 	want := " --expert-io buffered"
@@ -65,20 +67,20 @@ func TestSweepSamePlan(t *testing.T) {
 	// Prompts of 5 tokens do not fill chunks of 8, and the default ring depth is 2.
 	args := []string{"bench", "--sweep", "--grid", "ring-depth=1,2", "--grid", "chunk-rows=4,8,64", "--expert-io", "buffered",
 		"--prompt-tokens", "5", "--gen-tokens", "1", "--warmup", "0", "--repeat", "1", "--json"}
-	var r sweepResult
+	var r bench.SweepResult
 	if o := mustCall(t, "", args...); json.Unmarshal([]byte(o.stdout), &r) != nil || len(r.Settings) != 4 {
 		t.Fatalf("%s\nwant 4 plans", o.stdout)
 	}
 	same := map[string]int{}
 	for _, s := range r.Settings {
-		same[s.name0()] = len(s.Same)
+		same[name0(s)] = len(s.Same)
 	}
 	if want := map[string]int{"defaults": 2, "1 4": 0, "1 8": 1, "2 4": 0}; !maps.Equal(same, want) {
 		t.Errorf("the same plans: %v, want %v", same, want)
 	}
 }
 
-func (s *sweepSetting) name0() string {
+func name0(s *bench.SweepSetting) string {
 	if s.Defaults {
 		return "defaults"
 	}
@@ -87,9 +89,9 @@ func (s *sweepSetting) name0() string {
 
 // TestSweepVerdict recommends a setting only if the pairs say that it is faster.
 func TestSweepVerdict(t *testing.T) {
-	defaults := &sweepSetting{Defaults: true, Flags: map[string]string{}, Runs: make([]benchRun, 1)}
-	faster := &sweepSetting{Flags: map[string]string{"ring-depth": "1"}, args: []string{"ring-depth=1"}, Runs: make([]benchRun, 1)}
-	defaults.set.Activations, faster.set.Activations = "int8", "int8"
+	cmd := &benchCmd{engineFlags: engineFlags{Activations: "int8"}}
+	defaults := &bench.SweepSetting{Defaults: true, Flags: bench.Flags{}, Runs: make([]bench.Run, 1)}
+	faster := &bench.SweepSetting{Flags: bench.Flags{"ring-depth": "1"}, Args: []string{"ring-depth=1"}, Runs: make([]bench.Run, 1)}
 	defaults.Runs[0].Decode.Seconds, faster.Runs[0].Decode.Seconds = 10, 9
 	for _, c := range []struct {
 		name        string
@@ -105,18 +107,19 @@ func TestSweepVerdict(t *testing.T) {
 		{"interrupted", nil, true, "moeflux-actor run --model m", "interrupted before the comparison with the defaults: keep the defaults"},
 		{"the defaults are the best", nil, false, "moeflux-actor run --model m", "no setting was faster than the defaults: keep the defaults"},
 	} {
-		r := &sweepResult{Model: "m", Interrupted: c.interrupted}
+		r := &bench.SweepResult{Model: "m", Interrupted: c.interrupted}
 		if c.candidate != nil {
-			r.Verdict = &sweepVerdict{Test: sweepTest}
+			r.Verdict = &bench.SweepVerdict{Test: bench.SweepTest}
 			for _, s := range c.candidate {
-				r.Verdict.Pairs = append(r.Verdict.Pairs, sweepPair{s, 10})
+				r.Verdict.Pairs = append(r.Verdict.Pairs, bench.SweepPair{Candidate: s, Defaults: 10})
 			}
-			if err := r.Verdict.judge(); err != nil {
+			if err := r.Verdict.Judge(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r.recommend([]*sweepSetting{defaults, faster})
-		if got := r.text(); r.Best != c.best || !strings.Contains(got, c.says) {
+		r.Rank([]*bench.SweepSetting{defaults, faster})
+		r.Best = cmd.bestCommand(r)
+		if got := sweepText(r); r.Best != c.best || !strings.Contains(got, c.says) {
 			t.Errorf("%s: best %q\n%s\nwant %q and %q", c.name, r.Best, got, c.best, c.says)
 		}
 	}
@@ -134,7 +137,7 @@ func TestSweepInterrupted(t *testing.T) {
 		return 0
 	}
 	o := callWith(ctx, e, "", sweepArgs("--json")...)
-	var r sweepResult
+	var r bench.SweepResult
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitInterrupted || !r.Interrupted || len(r.Settings) != 2 {
 		t.Errorf("exit %d, stdout %q, stderr %q, %v; want two settings and that it was interrupted", o.code, o.stdout, o.stderr, err)
 	}
@@ -159,7 +162,7 @@ func TestBenchCold(t *testing.T) {
 	}{{"26MiB", false}, {"1GiB", true}} { // for 10 of 12 experts, and for all
 		r := mustBench(t, benchEnv(), "--model", dir, "--cold", "--prompt-tokens", "1", "--gen-tokens", "9", "--expert-io", "buffered",
 			"--expert-memory", c.memory, "--prefetch", "off")
-		if r.State != stateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || (r.Optimum == nil) != c.enough || len(r.Disk) != 1 {
+		if r.State != bench.StateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || (r.Optimum == nil) != c.enough || len(r.Disk) != 1 {
 			t.Fatalf("%s: %+v", c.memory, r)
 		}
 		d, from := r.Cases[0].Decode, "since every expert has a slot"

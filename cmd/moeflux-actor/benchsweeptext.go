@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
-// text formats the result.
-func (r *sweepResult) text() string {
+// sweepText formats the result.
+func sweepText(r *bench.SweepResult) string {
 	var b strings.Builder
 	figureLine(&b, "model", "%s", r.Model)
 	if len(r.Settings) == 1 && r.Settings[0].Runs == nil {
@@ -25,18 +27,18 @@ func (r *sweepResult) text() string {
 		figureLine(&b, "interrupted", "some runs are missing")
 	}
 	b.WriteByte('\n')
-	r.table(&b)
+	sweepTable(&b, r)
 	for _, s := range r.Settings {
 		for _, same := range s.Same {
-			fmt.Fprintf(&b, "not raced: %s is the same plan as %s\n", flagList(same), s.name())
+			fmt.Fprintf(&b, "not raced: %s is the same plan as %s\n", flagList(same), s.Name())
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.conclusion())
+	fmt.Fprintf(&b, "\n%s\n", sweepConclusion(r))
 	return b.String()
 }
 
-// conclusion says what to run with, and why.
-func (r *sweepResult) conclusion() string {
+// sweepConclusion says what to run with, and why.
+func sweepConclusion(r *bench.SweepResult) string {
 	v := r.Verdict
 	switch {
 	case v == nil && r.Interrupted:
@@ -49,13 +51,13 @@ func (r *sweepResult) conclusion() string {
 			change = fmt.Sprintf("%.1f%% more", -100*v.Gain)
 		}
 		return fmt.Sprintf("no difference beyond the spread, keep the defaults: %s took %s time, the median of %s (%s, p = %.3f)",
-			r.Settings[0].name(), change, counted(int64(len(v.Pairs)), "pair"), v.Test, v.P)
+			r.Settings[0].Name(), change, counted(int64(len(v.Pairs)), "pair"), v.Test, v.P)
 	}
 	return fmt.Sprintf("best: %s\n%.1f%% less time than the defaults, the median of %s (%s, p = %.3f)", r.Best, 100*v.Gain, counted(int64(len(v.Pairs)), "pair"), v.Test, v.P)
 }
 
 // flagList writes flags as name=value, by name.
-func flagList(flags map[string]string) string {
+func flagList(flags bench.Flags) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		list = append(list, name+"="+flags[name])
@@ -63,19 +65,19 @@ func flagList(flags map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-// table lists the settings. Columns of slots and reads are left out if all experts are mapped, the
-// spread if there was one round.
-func (r *sweepResult) table(b *strings.Builder) {
+// sweepTable lists the settings. Columns of slots and reads are left out if all experts are mapped,
+// the spread if there was one round.
+func sweepTable(b *strings.Builder, r *bench.SweepResult) {
 	var names []string // of the axes
 	slots, spread := false, false
 	for _, s := range r.Settings {
-		if len(s.args) > 0 && names == nil {
-			for _, a := range s.args {
+		if len(s.Args) > 0 && names == nil {
+			for _, a := range s.Args {
 				name, _, _ := strings.Cut(a, "=")
 				names = append(names, name)
 			}
 		}
-		slots, spread = slots || !s.mapped, spread || len(s.Runs) > 1
+		slots, spread = slots || !s.Mapped, spread || len(s.Runs) > 1
 	}
 	var columns []column
 	for _, name := range names {
@@ -95,7 +97,7 @@ func (r *sweepResult) table(b *strings.Builder) {
 	}
 	tableRow(b, columns, heads)
 	for _, s := range r.Settings {
-		cells := s.Decode.cells()
+		cells := summaryCells(&s.Decode)
 		for _, name := range names {
 			if cells[name] = s.Flags[name]; s.Defaults {
 				cells[name] = "default"

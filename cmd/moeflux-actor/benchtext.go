@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
 // figureLine appends a named line to a result.
@@ -18,8 +20,8 @@ func expertsText(io string, resident bool) string {
 	return io
 }
 
-// head appends the setting.
-func (s *benchSetting) head(b *strings.Builder) {
+// settingText appends the setting.
+func settingText(b *strings.Builder, s *bench.Setting) {
 	figureLine(b, "model", "%s (%s)", s.Model, s.Arch)
 	figureLine(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %s, prefetch %s, %d experts per token",
 		s.Device, s.Activations, s.KV, expertsText(s.ExpertIO, s.Resident), counted(int64(s.Slots), "slot"), s.Prefetch, s.TopK)
@@ -34,10 +36,10 @@ func (s *benchSetting) head(b *strings.Builder) {
 		formatBytes(s.TouchedToken), formatBytes(s.TouchedDense), formatBytes(s.TouchedExp), float64(s.MACLayers)/1e9, float64(s.MACHead)/1e9)
 }
 
-// text formats the result.
-func (r *benchResult) text() string {
+// benchText formats the result.
+func benchText(r *bench.Result) string {
 	var b strings.Builder
-	r.head(&b)
+	settingText(&b, &r.Setting)
 	if m := r.Memory; m == nil {
 		figureLine(&b, "memory", "not measured")
 	} else {
@@ -60,14 +62,14 @@ func (r *benchResult) text() string {
 	if r.Interrupted {
 		figureLine(&b, "interrupted", "during run %d of %d", min(runs+1, r.Repeat), r.Repeat)
 	}
-	r.table(&b)
+	benchTable(&b, r)
 	b.WriteByte('\n')
 	for _, c := range r.Cases {
-		figureLine(&b, "time", "%s, prompts of %s: %s", counted(int64(c.Sequences), "text"), counted(int64(c.PromptTokens), "token"), c.Prefill.perToken(c.Prefill.Tokens))
-		figureLine(&b, "", "decoding: %s", c.Decode.perToken(c.Decode.Tokens))
-		r.reads(&b, c)
+		figureLine(&b, "time", "%s, prompts of %s: %s", counted(int64(c.Sequences), "text"), counted(int64(c.PromptTokens), "token"), perToken(&c.Prefill.Times, c.Prefill.Tokens))
+		figureLine(&b, "", "decoding: %s", perToken(&c.Decode.Times, c.Decode.Tokens))
+		benchReads(&b, r, c)
 	}
-	r.limits(&b)
+	benchLimits(&b, r)
 	return b.String()
 }
 
@@ -85,10 +87,10 @@ func tableRow(b *strings.Builder, columns []column, cells []string) {
 	b.WriteByte('\n')
 }
 
-// table lists the parts of every case. Columns that say nothing are left out: the number of texts
-// if it is always 1, the spread of a single run, the share of an unknown bandwidth, the cache of
-// mapped experts.
-func (r *benchResult) table(b *strings.Builder) {
+// benchTable lists the parts of every case. Columns that say nothing are left out: the number of
+// texts if it is always 1, the spread of a single run, the share of an unknown bandwidth, the cache
+// of mapped experts.
+func benchTable(b *strings.Builder, r *bench.Result) {
 	texts, spread, memory, slots := false, false, r.Memory != nil, r.ExpertBytes > 0
 	for _, c := range r.Cases {
 		texts, spread = texts || c.Sequences > 1, spread || len(c.Runs) > 1
@@ -114,9 +116,9 @@ func (r *benchResult) table(b *strings.Builder) {
 	for _, c := range r.Cases {
 		for _, p := range []struct {
 			name string
-			s    *benchSummary
+			s    *bench.Summary
 		}{{"prefill", &c.Prefill}, {"decode", &c.Decode}} {
-			cells := p.s.cells()
+			cells := summaryCells(p.s)
 			cells["part"], cells["prompt"], cells["texts"], cells["runs"] = p.name, fmt.Sprint(c.PromptTokens), fmt.Sprint(c.Sequences), fmt.Sprint(len(c.Runs))
 			var row []string
 			for _, name := range names {
@@ -127,8 +129,8 @@ func (r *benchResult) table(b *strings.Builder) {
 	}
 }
 
-// cells formats a summary, by the names of columns.
-func (s *benchSummary) cells() map[string]string {
+// summaryCells formats a summary, by the names of columns.
+func summaryCells(s *bench.Summary) map[string]string {
 	number := func(x float64) string { return fmt.Sprintf("%.2f", x) }
 	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 	cells := map[string]string{
@@ -142,17 +144,17 @@ func (s *benchSummary) cells() map[string]string {
 	return cells
 }
 
-// reads says what a case read, and what became of reading ahead.
-func (r *benchResult) reads(b *strings.Builder, c *benchCase) {
+// benchReads says what a case read, and what became of reading ahead.
+func benchReads(b *strings.Builder, r *bench.Result, c *bench.Case) {
 	if r.ExpertBytes == 0 {
 		return // mapped
 	}
 	name := "reads"
 	for _, p := range []struct {
 		part string
-		s    *benchSummary
+		s    *bench.Summary
 	}{{"prompts", &c.Prefill}, {"decoding", &c.Decode}} {
-		for _, text := range []string{p.s.readCounts.text(), p.s.aheadText(r.Prefetch, r.Ahead)} {
+		for _, text := range []string{readsText(&p.s.ReadCounts), aheadText(&p.s.Totals.Counts, r.Prefetch, r.Ahead)} {
 			if text != "" {
 				figureLine(b, name, "%s: %s", p.part, text)
 				name = ""
@@ -161,15 +163,15 @@ func (r *benchResult) reads(b *strings.Builder, c *benchCase) {
 	}
 }
 
-// limits compares the figures with what would be possible.
-func (r *benchResult) limits(b *strings.Builder) {
+// benchLimits compares the figures with what would be possible.
+func benchLimits(b *strings.Builder, r *bench.Result) {
 	if o := r.Optimum; o != nil {
 		figureLine(b, "best cache", "decoding: kept %.1f%%, %s read; it knows the future and has as many slots", 100*o.KeptRate, formatBytes(o.Bytes))
 	}
 	if r.Forecast == nil {
 		return
 	}
-	figureLine(b, "forecast", "%s", r.Forecast.text())
+	figureLine(b, "forecast", "%s", forecastText(r.Forecast))
 	for _, c := range r.Cases {
 		if c.Decode.ForecastShare != nil {
 			figureLine(b, "", "measured: %.2f tokens/s after prompts of %s, %.0f%% of the best case; kept %.1f%%", c.Decode.TokensPerSecond.Median,

@@ -3,23 +3,29 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/internal/diskbw"
+	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 const (
 	benchPrompt = 128
-	benchGen    = 128 // tokens decoded after a prompt
 	benchRepeat = 5
 	benchWarmup = 100
-	soakGen     = 256 // likewise in a soak
 	benchMost   = 1 << 20
+	mixedRepeat = 3    // pairs of a text and a prompt for each share
+	mixedPrompt = 3500 // tokens
+	sweepRepeat = 3
+	sweepWarmup = 32
+	soakLeast   = time.Second
 )
+
+// mixedShares are the shares that bench --mixed compares; 0 is the default.
+var mixedShares = []float64{0, 0.5, 0.67, 0.75, 0.9, 1}
 
 type benchCmd struct {
 	PromptTokens []int         `placeholder:"P" help:"Tokens of a prompt. Several lengths are measured side by side. Default: 128; with --mixed 3500."`
@@ -91,46 +97,128 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Sweep {
-		return c.sweep(ctx, inv)
+	bar := newProgress(inv)
+	defer bar.clear()
+	h := benchHost(inv, bar)
+	err := c.measure(ctx, inv, h, bar)
+	var long *bench.TooLongError
+	switch {
+	case errors.As(err, &long):
+		return usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", long.PromptTokens, long.GenTokens, long.Context)
+	case errors.Is(err, stages.ErrExpertsMapped):
+		return usagef("--forget needs expert slots, but these experts are mapped; add --expert-io direct or buffered")
 	}
-	if c.Mixed {
-		return c.mixed(ctx, inv)
+	return err
+}
+
+// measure measures in the way that the flags say, and prints.
+func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+	switch {
+	case c.Sweep:
+		return c.sweep(ctx, inv, h, bar)
+	case c.Mixed:
+		return c.mixed(ctx, inv, h, bar)
+	case c.Soak > 0:
+		return c.soak(ctx, inv, h, bar)
 	}
-	measure := c.soak
-	if c.Soak == 0 {
-		memory, err := c.memoryFirst(ctx, inv)
-		if err != nil {
-			return err
-		}
-		measure = func(ctx context.Context, inv *invocation, s *session) error { return c.bench(ctx, inv, s, memory) }
-	}
-	c.nobodyWaits()
-	s, err := openSession(ctx, inv, &c.engineFlags)
+	p, err := planSession(ctx, inv, &c.engineFlags)
 	if err != nil {
 		return err
 	}
-	return errors.Join(measure(ctx, inv, s), s.close())
+	memory, err := h.BandwidthFirst(ctx, &p.info, p.threads)
+	if err != nil {
+		return err
+	}
+	m, err := openBench(ctx, inv, &c.engineFlags)
+	if err != nil {
+		return err
+	}
+	r, err := bench.Runs(ctx, h, m, c.options(), memory)
+	if err == nil {
+		bar.clear()
+		err = c.print(inv, r, func() string { return benchText(r) }, r.Interrupted)
+	}
+	return errors.Join(err, m.Close())
 }
 
-// memoryFirst measures memory before the model is opened, if expert slots will take all that is
-// free; else it returns nil.
-func (c *benchCmd) memoryFirst(ctx context.Context, inv *invocation) (*benchMemory, error) {
-	p, err := planSession(ctx, inv, &c.engineFlags)
-	if err != nil || p.info.ExpertIO == actors.ExpertIOMmap {
+// mixed measures every share and prints the curve.
+func (c *benchCmd) mixed(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+	shares := mixedShares
+	if c.PromptShare > 0 {
+		shares = []float64{c.PromptShare}
+	}
+	r, err := bench.Mix(ctx, h, c.options(), shares, func(ctx context.Context, share float64) (*bench.Model, error) {
+		set := c.engineFlags
+		set.PromptShare = share
+		return openModelToMeasure(ctx, inv, &set)
+	})
+	if err != nil {
+		return err
+	}
+	bar.clear()
+	return c.print(inv, r, func() string { return mixText(r) }, r.Interrupted)
+}
+
+// soak prints the figures of every minute and the verdict.
+func (c *benchCmd) soak(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+	m, err := openBench(ctx, inv, &c.engineFlags)
+	if err != nil {
+		return err
+	}
+	r, err := bench.Soak(ctx, h, m, c.options(), c.Soak, &soakWatch{inv, bar, c.JSON})
+	if err == nil {
+		bar.clear()
+		err = c.print(inv, r, func() string { return verdictText(r) + "\n" }, r.Interrupted)
+	}
+	return errors.Join(err, m.Close())
+}
+
+// options says which texts the flags mean.
+func (c *benchCmd) options() bench.Options {
+	return bench.Options{
+		PromptTokens: c.PromptTokens, GenTokens: c.GenTokens, Sequences: c.Sequences, Warmup: c.warmup(), Repeat: c.repeat(), Cold: c.Cold, Forget: c.Forget,
+	}
+}
+
+// benchHost is this process for measurements, which show how far they are with a bar.
+func benchHost(inv *invocation, bar *progress) *bench.Host {
+	return &bench.Host{
+		Now: inv.env.now, Memory: inv.env.memory, FreeMemory: inv.env.freeMemory, Note: inv.say,
+		Progress: func(what string, done, total int64) {
+			if what != "soak" || inv.stderrTerminal { // a soak has lines of its own
+				bar.update(what, done, total, formatCount)
+			}
+		},
+	}
+}
+
+// nobodyWaits sets --max-waiting, unless it is given.
+func (f *engineFlags) nobodyWaits() {
+	if f.MaxWaiting == 0 {
+		f.MaxWaiting = bench.MaxWaiting
+	}
+}
+
+// openBench opens the model that the flags name, for texts none of which waits for another.
+func openBench(ctx context.Context, inv *invocation, f *engineFlags) (*bench.Model, error) {
+	f.nobodyWaits()
+	return openModelToMeasure(ctx, inv, f)
+}
+
+func openModelToMeasure(ctx context.Context, inv *invocation, f *engineFlags) (*bench.Model, error) {
+	s, err := openSession(ctx, inv, f)
+	if err != nil {
 		return nil, err
 	}
-	m, err := newBenchMemory(inv, p.threads)
-	if err != nil || m == nil {
-		return nil, err
+	return s.toMeasure(f), nil
+}
+
+// toMeasure returns the model for measurements.
+func (s *session) toMeasure(f *engineFlags) *bench.Model {
+	return &bench.Model{
+		Config: actors.Config{Model: s.dir, ExpertsDir: f.ExpertsDir}, Engine: s.engine, Activations: f.activationsOf(s.device), Threads: threadsOf(s.device),
+		MemoryLimit: s.memoryLimit, Span: s.span, Close: s.close,
 	}
-	m.First = true
-	for range memoryFirstPasses {
-		if err := m.measure(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
 }
 
 // checkCounts reports numbers that are wrong for every model.
@@ -202,184 +290,21 @@ func (c *benchCmd) warmup() int {
 	case c.Warmup != nil:
 		return *c.Warmup
 	case c.Sweep:
-		return sweepTokens
+		return sweepWarmup
 	}
 	return benchWarmup
 }
 
-// fits sets the default of --gen-tokens, reports texts that are longer than a sequence may be, and
-// returns how many tokens the warm-up evaluates and decodes.
-func (c *benchCmd) fits(s *session) (prompt, decoded int, err error) {
-	info, longest := s.engine.Info(), slices.Max(c.PromptTokens)
-	if c.GenTokens == 0 {
-		switch c.GenTokens = benchGen; {
-		case c.Soak > 0:
-			c.GenTokens = max(1, min(soakGen, info.Context-longest))
-		case c.Sweep:
-			c.GenTokens = sweepTokens
-		}
+// print writes a result in the form that the flags ask for, and says whether it was
+// interrupted.
+func (c *benchCmd) print(inv *invocation, r any, text func() string, interrupted bool) (err error) {
+	if c.JSON {
+		err = writeJSON(inv.stdout, r)
+	} else {
+		_, err = io.WriteString(inv.stdout, text())
 	}
-	if longest+c.GenTokens > info.Context {
-		return 0, 0, usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", longest, c.GenTokens, info.Context)
-	}
-	prompt = min(slices.Min(c.PromptTokens), info.ChunkRows)
-	return prompt, min(c.warmup(), info.Context-prompt), nil
-}
-
-// bench measures an opened model and prints the figures.
-func (c *benchCmd) bench(ctx context.Context, inv *invocation, s *session, memory *benchMemory) error {
-	r := &benchResult{Repeat: c.repeat(), Memory: memory}
-	if err := c.measure(ctx, inv, s, r); err != nil {
-		if !stopped(ctx, err) || len(r.Cases) == 0 || len(r.Cases[0].Runs) == 0 {
-			return err
-		}
-		r.Interrupted = true
-	}
-	r.summarise()
-	if err := c.print(inv, r, r.text); err != nil {
-		return err
-	}
-	if r.Interrupted {
+	if err == nil && interrupted {
 		return errInterrupted
 	}
-	return nil
-}
-
-// stopped reports whether err says that the user stopped the program.
-func stopped(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, context.Canceled)
-}
-
-// print writes a result in the form that the flags ask for.
-func (c *benchCmd) print(inv *invocation, r any, text func() string) error {
-	if c.JSON {
-		return writeJSON(inv.stdout, r)
-	}
-	_, err := io.WriteString(inv.stdout, text())
 	return err
-}
-
-// cases returns every length with the first number of sequences, and every other number with the
-// first length.
-func (c *benchCmd) cases(s *session) []*benchCase {
-	var all []*benchCase
-	add := func(prompt, sequences int) {
-		info := s.engine.Info()
-		state := info.StateBytes + info.KVBytesPerPos*int64(2*prompt+c.GenTokens+1)/2
-		all = append(all, &benchCase{PromptTokens: prompt, Sequences: sequences, StatePerToken: state, Runs: []benchRun{}})
-	}
-	for _, p := range c.PromptTokens {
-		add(p, c.Sequences[0])
-	}
-	for _, n := range c.Sequences[1:] {
-		add(c.PromptTokens[0], n)
-	}
-	return all
-}
-
-// measure warms up and fills in the setting and the runs.
-func (c *benchCmd) measure(ctx context.Context, inv *invocation, s *session, r *benchResult) error {
-	warmPrompt, warm, err := c.fits(s)
-	if err != nil {
-		return err
-	}
-	r.GenTokens, r.Cases = c.GenTokens, c.cases(s)
-	if r.benchSetting, err = settingOf(s, &c.engineFlags); err != nil {
-		return err
-	}
-	prompts, err := newBenchPrompts(s, slices.Max(c.PromptTokens)+c.GenTokens)
-	if err != nil {
-		return err
-	}
-	r.Prompts, r.WarmupTokens = prompts.kind, warm
-	if s.engine.Info().ExpertIO == actors.ExpertIOMmap {
-		if r.Memory, err = newBenchMemory(inv, r.Threads); err != nil {
-			return err
-		}
-	}
-	most := slices.Max(c.Sequences)
-	b, err := newBenchRunner(ctx, inv, s, &r.benchSetting, most)
-	if err != nil {
-		return err
-	}
-	defer b.close()
-	if c.Cold {
-		r.State, r.WarmupTokens, b.trace = stateCold, 0, new(routingTrace)
-	} else {
-		b.total = int64(warmPrompt + warm)
-	}
-	if c.Forget {
-		r.State = stateForgot
-	}
-	for _, k := range r.Cases {
-		b.total += int64(c.repeat() * (k.PromptTokens + c.GenTokens))
-	}
-	if !c.Cold { // all sequences that any case uses are warmed at once
-		if err := b.warmUp(ctx, prompts.of(0, most, warmPrompt), warm); err != nil {
-			return err
-		}
-	}
-	if err := c.runs(ctx, b, prompts, r, most); err != nil {
-		return err
-	}
-	b.bar.clear()
-	return c.forecast(ctx, inv, s, prompts, b.trace, r)
-}
-
-// runs measures all cases. next is the number of the first prompt.
-func (c *benchCmd) runs(ctx context.Context, b *benchRunner, prompts *benchPrompts, r *benchResult, next int) error {
-	// every prompt is new, so that no case finds the experts of another
-	for i := range c.repeat() {
-		if err := r.measureMemory(ctx); err != nil {
-			return err
-		}
-		for _, k := range r.Cases {
-			if c.Forget {
-				if err := b.forget(ctx); err != nil {
-					return err
-				}
-			}
-			run, err := b.run(ctx, prompts.of(next, k.Sequences, k.PromptTokens), c.GenTokens)
-			if err != nil {
-				return fmt.Errorf("run %d: %w", i+1, err)
-			}
-			k.Runs = append(k.Runs, *run)
-			next += k.Sequences
-		}
-	}
-	return r.measureMemory(ctx)
-}
-
-// forecast measures the disk if experts are read from it, and sets what one text's speed should
-// have been.
-func (c *benchCmd) forecast(ctx context.Context, inv *invocation, s *session, prompts *benchPrompts, t *routingTrace, r *benchResult) (err error) {
-	info := s.engine.Info()
-	if info.ExpertIO != actors.ExpertIOMmap {
-		var unknown *diskbw.UnsupportedError
-		r.Disk, err = measureDisk(ctx, &c.engineFlags, s.dir, info.ExpertIO, info.ReadWorkers)
-		if err != nil && !errors.As(err, &unknown) {
-			return err
-		}
-	}
-	if t != nil && slotBytes(&info) > 0 && slotBytes(&info) < info.ExpertBytes {
-		if r.Optimum, err = t.optimum(&info); err != nil {
-			return err
-		}
-	}
-	total, err := inv.env.memory()
-	if err != nil {
-		return fmt.Errorf("the machine's memory is unknown: %w", err)
-	}
-	kept, err := expectKept(s.dir, &info, total-info.WeightBytes, tokensAhead{
-		from: prompts.stride, prompt: c.PromptTokens[0], gen: c.GenTokens, chunk: info.ChunkRows, cold: c.Cold || c.Forget,
-	})
-	if err != nil || r.Memory == nil {
-		return err
-	}
-	disk := 0.0
-	if len(r.Disk) > 0 {
-		disk = r.Disk[0].Median
-	}
-	r.Forecast = newForecast(r.TouchedToken, r.TouchedExp, kept, r.Memory.Median, disk)
-	return nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/bench"
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
+	"github.com/moeflux/moeflux-actor/internal/forecast"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
@@ -38,16 +40,16 @@ at best. bench measures how fast it is. help figures says what each figure means
 
 // doctorResult is what doctor prints.
 type doctorResult struct {
-	Model    string       `json:"model"`
-	Arch     model.Arch   `json:"architecture"`
-	Machine  machine      `json:"machine"`
-	Memory   *benchMemory `json:"memory"`              // null if there was too little to measure it
-	Disk     []diskRate   `json:"disk"`                // records of the experts, by mode and depth
-	DiskNote string       `json:"disk_note,omitempty"` // what could not be measured
-	Plan     doctorPlan   `json:"plan"`
+	Model    string              `json:"model"`
+	Arch     model.Arch          `json:"architecture"`
+	Machine  machine             `json:"machine"`
+	Memory   *forecast.Memory    `json:"memory"`              // null if there was too little to measure it
+	Disk     []forecast.DiskRate `json:"disk"`                // records of the experts, by mode and depth
+	DiskNote string              `json:"disk_note,omitempty"` // what could not be measured
+	Plan     doctorPlan          `json:"plan"`
 	// of one text that decodes; null if something that it needs is unknown
-	Forecast *forecast `json:"forecast"`
-	Why      []string  `json:"why"`
+	Forecast *forecast.Forecast `json:"forecast"`
+	Why      []string           `json:"why"`
 }
 
 // machine is the memory that there is, in bytes.
@@ -103,7 +105,7 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 	if err != nil {
 		return nil, err
 	}
-	r := &doctorResult{Model: dir, Arch: described.Arch, Disk: []diskRate{}, Why: []string{}}
+	r := &doctorResult{Model: dir, Arch: described.Arch, Disk: []forecast.DiskRate{}, Why: []string{}}
 	if r.Machine, err = examineMachine(inv); err != nil {
 		return nil, err
 	}
@@ -116,18 +118,16 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 	if err != nil {
 		return nil, err
 	}
-	if r.Memory, err = newBenchMemory(inv, r.Plan.Threads); err != nil {
+	if r.Memory, err = benchHost(inv, nil).Bandwidth(r.Plan.Threads); err != nil {
 		return nil, err
 	}
-	for range memoryFirstPasses {
-		if r.Memory == nil {
-			break
-		}
-		if err := r.Memory.measure(ctx); err != nil {
+	if r.Memory != nil {
+		if err := r.Memory.MeasureBefore(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.examineDisk(ctx, &c.engineFlags, dir); err != nil {
+	of := actors.Config{Model: dir, ExpertsDir: c.ExpertsDir, Profile: r.Plan.Profile}
+	if err := r.examineDisk(ctx, of); err != nil {
 		return nil, err
 	}
 	if c.adviseReadWorkers(r, info) {
@@ -136,7 +136,7 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 		}
 	}
 	if r.Plan.Error == "" {
-		if err := r.forecast(dir, info, described); err != nil {
+		if err := r.forecast(of, info, described); err != nil {
 			return nil, err
 		}
 	}
@@ -144,18 +144,14 @@ func (c *doctorCmd) examine(ctx context.Context, inv *invocation, dir string) (_
 	return r, nil
 }
 
-// clearlyFaster is how much faster reads must be before doctor departs from the default.
-const clearlyFaster = 1.1
-
 // adviseReadWorkers sets --read-workers and the advice if the disk is clearly faster with another
 // number of reads at once than with the default, and reports whether it did.
 func (c *doctorCmd) adviseReadWorkers(r *doctorResult, i *actors.Info) bool {
 	if r.Plan.Error != "" || c.ReadWorkers != 0 || i.ExpertIO == actors.ExpertIOMmap {
 		return false
 	}
-	mode := diskMode(i.ExpertIO)
-	used, top := rateAt(r.Disk, mode, i.ReadWorkers), best(r.Disk, mode)
-	if used == nil || used.Depth != i.ReadWorkers || top.Min < used.Max || top.Median < clearlyFaster*used.Median {
+	top, used := forecast.Faster(r.Disk, forecast.ModeOf(i.ExpertIO), i.ReadWorkers)
+	if top == nil {
 		return false
 	}
 	c.ReadWorkers = top.Depth
@@ -200,17 +196,17 @@ func (c *doctorCmd) plan(inv *invocation, dir string, dev gpu.Device, r *doctorR
 		return &i, nil
 	}
 	r.Plan.hereSettings = hereOf(&i, c.activationsOf(dev))
-	r.Plan.ExpertMemory, r.Plan.Resident, r.Plan.Streamed = slotBytes(&i), i.WeightBytes, i.ExpertBytes
+	r.Plan.ExpertMemory, r.Plan.Resident, r.Plan.Streamed = bench.SlotBytes(&i), i.WeightBytes, i.ExpertBytes
 	r.Plan.SlotShare = 1
 	if i.ExpertIO != actors.ExpertIOMmap && i.ExpertBytes > 0 {
-		r.Plan.SlotShare = min(1, float64(slotBytes(&i))/float64(i.ExpertBytes))
+		r.Plan.SlotShare = min(1, float64(bench.SlotBytes(&i))/float64(i.ExpertBytes))
 	}
 	return &i, nil
 }
 
 // examineDisk measures every mode that the file system has.
-func (r *doctorResult) examineDisk(ctx context.Context, e *engineFlags, dir string) error {
-	rates, err := measureDisk(ctx, e, dir, "", 0)
+func (r *doctorResult) examineDisk(ctx context.Context, of actors.Config) error {
+	rates, err := forecast.MeasureDisk(ctx, of, nil, nil)
 	var no *diskbw.UnsupportedError
 	switch {
 	case errors.As(err, &no):
@@ -221,7 +217,7 @@ func (r *doctorResult) examineDisk(ctx context.Context, e *engineFlags, dir stri
 	}
 	r.Disk = rates
 	for _, mode := range []diskbw.Mode{diskbw.Direct, diskbw.Buffered} {
-		if best(rates, mode) == nil {
+		if forecast.Best(rates, mode) == nil {
 			r.DiskNote = fmt.Sprintf("%s reads cannot be measured on this file system", mode)
 		}
 	}
@@ -229,16 +225,16 @@ func (r *doctorResult) examineDisk(ctx context.Context, e *engineFlags, dir stri
 }
 
 // forecast sets the forecast.
-func (r *doctorResult) forecast(dir string, i *actors.Info, described *inspectResult) error {
-	kept, err := expectKept(dir, i, r.Machine.Memory-i.WeightBytes, tokensAhead{profile: r.Plan.Profile})
+func (r *doctorResult) forecast(of actors.Config, i *actors.Info, described *inspectResult) error {
+	kept, err := forecast.Expect(i, forecast.Text{Config: of, Free: r.Machine.Memory - i.WeightBytes})
 	if err != nil || r.Memory == nil {
 		return err
 	}
 	disk := 0.0
-	if rate := rateAt(r.Disk, diskMode(i.ExpertIO), i.ReadWorkers); rate != nil {
+	if rate := forecast.RateAt(r.Disk, forecast.ModeOf(i.ExpertIO), i.ReadWorkers); rate != nil {
 		disk = rate.Median
 	}
 	b := described.touched(i.TopK)
-	r.Forecast = newForecast(b.TouchedToken, b.TouchedExp, kept, r.Memory.Median, disk)
+	r.Forecast = forecast.Of(forecast.Needs{Touched: b.TouchedToken, Experts: b.TouchedExp}, kept, r.Memory.Median, disk)
 	return nil
 }

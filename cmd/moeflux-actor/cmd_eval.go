@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
-	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/eval"
 )
 
 type evalCmd struct {
@@ -32,15 +31,6 @@ By default activations are rounded (--activations int8), as they are when the en
 loss of the model itself, which can be compared with other engines; the difference is what rounding costs.`
 }
 
-// evalResult is what eval --json prints.
-type evalResult struct {
-	NLL     []float64 `json:"nll"` // of each window, in nats
-	MeanNLL float64   `json:"mean_nll"`
-	PPL     float64   `json:"ppl"`
-	Tokens  int       `json:"tokens"` // ids that were asked for
-	Seconds float64   `json:"seconds"`
-}
-
 // Run measures the loss.
 func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Window < 1 {
@@ -53,7 +43,7 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("the ids cannot be read: %w", err)
 	}
-	ids, err := parseIDs(data)
+	ids, err := eval.ParseIDs(data)
 	if err == nil && len(ids) < 2 {
 		err = fmt.Errorf("%d ids leave nothing to predict; at least 2 are needed", len(ids))
 	}
@@ -68,89 +58,26 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 }
 
 func (c *evalCmd) eval(ctx context.Context, inv *invocation, s *session, ids []int32) error {
-	if err := checkVocab(ids, s.engine.Model().VocabSize); err != nil {
+	if err := eval.CheckVocab(ids, s.engine.Model().VocabSize); err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
-	seq, err := s.engine.NewSequence(ctx)
+	bar, begin := newProgress(inv), inv.env.now()
+	defer bar.clear()
+	r, err := eval.Loss(ctx, s.engine, s.span, ids, c.Window, bar.of("eval"))
 	if err != nil {
 		return err
 	}
-	defer seq.Close()
-	var (
-		bar     = newProgress(inv)
-		begin   = inv.env.now()
-		targets = len(ids) - 1
-		result  = evalResult{NLL: []float64{}, Tokens: targets}
-		sum     float64
-	)
-	defer bar.clear()
-	for pos := 0; pos < targets; pos += c.Window {
-		n := min(c.Window, targets-pos)
-		windowSum, err := evalWindow(ctx, s, seq, ids[pos:pos+n+1])
-		if err != nil {
-			return fmt.Errorf("window %d: %w", len(result.NLL), err)
-		}
-		result.NLL = append(result.NLL, windowSum/float64(n))
-		sum += windowSum
-		bar.update("eval", int64(pos+n), int64(targets), formatCount)
-	}
 	bar.clear()
-	result.MeanNLL = sum / float64(targets)
-	result.PPL = math.Exp(result.MeanNLL)
-	result.Seconds = inv.env.now().Sub(begin).Seconds()
+	r.Seconds = inv.env.now().Sub(begin).Seconds()
 	if c.JSON {
-		return writeJSON(inv.stdout, result)
+		return writeJSON(inv.stdout, r)
 	}
-	for i, nll := range result.NLL {
+	for i, nll := range r.NLL {
 		if _, err := fmt.Fprintf(inv.stdout, "window %d: %.6f\n", i, nll); err != nil {
 			return err
 		}
 	}
 	_, err = fmt.Fprintf(inv.stdout, "mean loss %.6f nats, perplexity %.4f, %d tokens in %.1f s (%.1f tokens/s)\n",
-		result.MeanNLL, result.PPL, result.Tokens, result.Seconds, float64(targets)/max(result.Seconds, 1e-9))
+		r.MeanNLL, r.PPL, r.Tokens, r.Seconds, float64(r.Tokens)/max(r.Seconds, 1e-9))
 	return err
-}
-
-// evalWindow empties the sequence, reads all ids but the last and returns the sum of the losses of
-// all but the first.
-func evalWindow(ctx context.Context, s *session, seq *actors.Sequence, ids []int32) (float64, error) {
-	if err := seq.Reset(ctx); err != nil {
-		return 0, err
-	}
-	seq.Declare(len(ids) - 1)
-	ctx, end := s.span(ctx, "moeflux.window")
-	defer end()
-	vocab, sum := s.engine.Model().VocabSize, 0.0
-	// A large vocabulary's logits for a whole window would need much memory; steps are at most
-	// ChunkRows anyway.
-	const logitBytes = 64 << 20
-	piece := max(1, min(s.engine.Info().ChunkRows, logitBytes/(4*vocab)))
-	for pos := 0; pos < len(ids)-1; pos += piece {
-		n := min(piece, len(ids)-1-pos)
-		out, err := seq.EvalChunk(ctx, actors.Chunk{Tokens: ids[pos : pos+n : pos+n], Logits: actors.AllLogits})
-		if err != nil {
-			return 0, err
-		}
-		for i := range n {
-			loss := nll(out.Logits[i*vocab:(i+1)*vocab], ids[pos+i+1])
-			if math.IsNaN(loss) || math.IsInf(loss, 0) {
-				return 0, fmt.Errorf("the loss at id %d is %v; the weights or the sequence's state are damaged", pos+i+1, loss)
-			}
-			sum += loss
-		}
-	}
-	return sum, nil
-}
-
-// nll returns -log softmax(logits)[id] in nats, in float64.
-func nll(logits []float32, id int32) float64 {
-	top := math.Inf(-1)
-	for _, l := range logits {
-		top = max(top, float64(l)) // NaN stays
-	}
-	sum := 0.0
-	for _, l := range logits {
-		sum += math.Exp(float64(l) - top)
-	}
-	return top + math.Log(sum) - float64(logits[id])
 }

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
-	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/eval"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
-	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
 type logitsCmd struct {
@@ -54,7 +51,7 @@ func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("the ids cannot be read: %w", err)
 	}
-	prompts, err := parseNamedIDs(data)
+	prompts, err := eval.ParsePrompts(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
@@ -65,36 +62,20 @@ func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	return errors.Join(c.logits(ctx, inv, s, prompts), s.close())
 }
 
-func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []namedIDs) error {
+func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {
+	var names []string
+	tokens := 0
 	for _, p := range prompts {
-		if err := checkVocab(p.ids, s.engine.Model().VocabSize); err != nil {
-			return fmt.Errorf("%s: the ids of %q: %w", c.IDs, p.name, err)
+		if err := eval.CheckVocab(p.IDs, s.engine.Model().VocabSize); err != nil {
+			return fmt.Errorf("%s: the ids of %q: %w", c.IDs, p.Name, err)
 		}
+		names, tokens = append(names, p.Name), tokens+len(p.IDs)+c.Decode
 	}
-	seq, err := s.engine.NewSequence(ctx)
-	if err != nil {
-		return err
-	}
-	defer seq.Close()
 	bar := newProgress(inv)
 	defer bar.clear()
-	var (
-		tensors []safetensors.Tensor
-		names   []string
-		tokens  int
-	)
-	for i, p := range prompts {
-		if err := seq.Reset(ctx); err != nil {
-			return err
-		}
-		of, err := c.prompt(ctx, s, seq, p)
-		if err != nil {
-			return fmt.Errorf("the ids of %q: %w", p.name, err)
-		}
-		tensors = append(tensors, of...)
-		names = append(names, p.name)
-		tokens += len(p.ids) + c.Decode
-		bar.update("logits", int64(i+1), int64(len(prompts)), formatCount)
+	tensors, err := eval.Logits(ctx, s.engine, s.span, prompts, eval.LogitsOptions{Hidden: c.Hidden, Routing: c.Routing, Decode: c.Decode}, bar.of("logits"))
+	if err != nil {
+		return err
 	}
 	bar.clear()
 	if err := safetensors.WriteFile(c.Out, tensors, nil); err != nil {
@@ -105,59 +86,4 @@ func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, pro
 	}
 	inv.say("wrote %s of %s to %s", counted(int64(len(tensors)), "tensor"), counted(int64(len(prompts)), "prompt"), c.Out)
 	return nil
-}
-
-// prompt returns the tensors of one prompt; the sequence is empty.
-func (c *logitsCmd) prompt(ctx context.Context, s *session, seq *actors.Sequence, p namedIDs) ([]safetensors.Tensor, error) {
-	ctx, end := s.span(ctx, "moeflux.prompt")
-	defer end()
-	m, rows := s.engine.Model(), len(p.ids)
-	out, err := seq.EvalChunk(ctx, actors.Chunk{Tokens: p.ids, Logits: actors.AllLogits, Hidden: c.Hidden, Routing: c.Routing})
-	if err != nil {
-		return nil, err
-	}
-	tensors := []safetensors.Tensor{f32Tensor(p.name+".logits", out.Logits, rows, m.VocabSize)}
-	if c.Hidden {
-		tensors = append(tensors, f32Tensor(p.name+".hidden", out.Hidden, m.NumHiddenLayers+1, rows, m.HiddenSize))
-	}
-	if c.Routing {
-		topK, layers := s.engine.Info().TopK, len(m.MoELayers())
-		tensors = append(tensors,
-			i32Tensor(p.name+".router_idx", out.Picks, layers, rows, topK),
-			f32Tensor(p.name+".router_weight", out.Weights, layers, rows, topK))
-	}
-	if c.Decode == 0 {
-		return tensors, nil
-	}
-	ids, logits := make([]int32, 0, c.Decode), make([]float32, 0, c.Decode*m.VocabSize)
-	last, greedy := out.Logits[(rows-1)*m.VocabSize:], sample.New(sample.Options{})
-	for range c.Decode {
-		id, err := greedy.Next(last, nil, nil)
-		if err != nil {
-			return nil, fmt.Errorf("after %d decoded ids: %w", len(ids), err)
-		}
-		if last, err = seq.Eval(ctx, []int32{id}); err != nil {
-			return nil, fmt.Errorf("after %d decoded ids: %w", len(ids), err)
-		}
-		ids, logits = append(ids, id), append(logits, last...)
-	}
-	return append(tensors,
-		i32Tensor(p.name+".decode_ids", ids, c.Decode),
-		f32Tensor(p.name+".decode_logits", logits, c.Decode, m.VocabSize)), nil
-}
-
-func f32Tensor(name string, x []float32, shape ...int) safetensors.Tensor {
-	data := make([]byte, 0, 4*len(x))
-	for _, v := range x {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
-	}
-	return safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: data}
-}
-
-func i32Tensor(name string, x []int32, shape ...int) safetensors.Tensor {
-	data := make([]byte, 0, 4*len(x))
-	for _, v := range x {
-		data = binary.LittleEndian.AppendUint32(data, uint32(v))
-	}
-	return safetensors.Tensor{Name: name, DType: safetensors.I32, Shape: shape, Data: data}
 }

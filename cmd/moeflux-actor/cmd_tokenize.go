@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/moeflux/moeflux-actor/internal/eval"
 	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
@@ -44,7 +45,7 @@ func (c *tokenizeCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	translate := func(line []byte) (any, error) { return jsonlines.Encode(tok, line, c.AddSpecial) }
 	if c.Decode {
-		translate = func(line []byte) (any, error) { return jsonlines.Decode(tok, line, c.SkipSpecial, parseIDs) }
+		translate = func(line []byte) (any, error) { return jsonlines.Decode(tok, line, c.SkipSpecial, eval.ParseIDs) }
 	}
 	return jsonlines.Translate(ctx, inv.stdin, inv.stdout, translate)
 }

@@ -5,123 +5,59 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
-// engineCounts are what an engine counted between two moments; see stages.LayerStats, and the
-// figures of the command's help for the words. Mapped experts are always hits: what the system
-// reads for them is not counted.
-type engineCounts struct {
-	ExpertHits    int64   `json:"expert_hits"`
-	ExpertMisses  int64   `json:"expert_misses"`
-	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
-	// the same without hits on experts that were read ahead: what a cache alone would have hit
-	ExpertKeptRate float64 `json:"expert_kept_rate"`
-	BytesRead      int64   `json:"bytes_read"`
-	BytesAhead     int64   `json:"bytes_read_ahead"` // of BytesRead: in speculative reads
-	// of BytesRead: experts that earlier runs used most
-	BytesWarm int64 `json:"bytes_read_warm"`
-
-	// Speculative reads: begun, used, used while still being read, evicted unused. Then predictions
-	// that were not read: without a spare slot, not worth a read, or of a paused layer.
-	PrefetchIssued   int64 `json:"prefetch_issued"`
-	PrefetchHits     int64 `json:"prefetch_hits"`
-	PrefetchLate     int64 `json:"prefetch_late"`
-	PrefetchWasted   int64 `json:"prefetch_wasted"`
-	PrefetchDropped  int64 `json:"prefetch_dropped"`
-	PrefetchDeclined int64 `json:"prefetch_declined"`
-	PrefetchSkipped  int64 `json:"prefetch_skipped"`
-	PrefetchPauses   int64 `json:"prefetch_pauses"` // begun
-
-	// At the later moment: speculative reads whose experts no token has used yet, and layers whose
-	// speculation is paused.
-	PrefetchHeld   int64 `json:"prefetch_held"`
-	PrefetchPaused int64 `json:"prefetch_paused_layers"`
-
-	timeCounts
-}
-
-// timeCounts say where time went, in seconds; see stages.Times.
-type timeCounts struct {
-	Compute float64 `json:"compute_seconds"` // the device worked
-	Overlap float64 `json:"overlap_seconds"` // of that, while experts were being read
-	// the device had nothing to do because experts were missing
-	DiskWait float64 `json:"disk_wait_seconds"`
-	Read     float64 `json:"read_seconds"` // experts were being read
-}
-
-// layerCounts are the counts of one layer. Its read_seconds are always 0, since reads of several
-// layers overlap.
-type layerCounts struct {
-	Layer int `json:"layer"`
-	engineCounts
-}
-
-func timesOf(t actors.Times) timeCounts {
-	const second = 1e9
-	return timeCounts{float64(t.ComputeNS) / second, float64(t.OverlapNS) / second, float64(t.DiskWaitNS) / second, float64(t.ReadNS) / second}
-}
-
-func (t *timeCounts) add(u timeCounts) {
-	t.Compute += u.Compute
-	t.Overlap += u.Overlap
-	t.DiskWait += u.DiskWait
-	t.Read += u.Read
-}
-
-// layersBetween returns what each layer counted between two moments; a nil before means since the
-// engine was opened.
-func layersBetween(before, after *actors.Stats) []layerCounts { return layersOf(after.Since(before)) }
-
-func layersOf(s *actors.Stats) []layerCounts {
-	out := make([]layerCounts, len(s.Layers))
-	for i, l := range s.Layers {
-		paused := int64(0)
-		if l.PrefetchPaused {
-			paused = 1
+// readsText describes the reads; "" if there were none.
+func readsText(c *figures.ReadCounts) string {
+	var parts []string
+	if c.Reads > 0 {
+		s := counted(c.Reads, "read")
+		if more := nonzero(figurePart{c.ReadsSpeculative, "ahead"}, figurePart{c.ReadsHurried, "hurried"}); more != "" {
+			s += " (" + more + ")"
 		}
-		out[i] = layerCounts{i, engineCounts{
-			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
-			PrefetchIssued: l.PrefetchIssued, PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate, PrefetchWasted: l.PrefetchWasted,
-			PrefetchDropped: l.PrefetchDropped, PrefetchDeclined: l.PrefetchDeclined, PrefetchSkipped: l.PrefetchSkipped,
-			PrefetchPauses: l.PrefetchPauses, PrefetchHeld: l.PrefetchHeld, PrefetchPaused: paused,
-			timeCounts: timesOf(l.Times),
-		}}
-		out[i].setRate()
+		parts = append(parts, s)
 	}
-	return out
-}
-
-// addCounts adds all but times and the rate.
-func (c *engineCounts) addCounts(d *engineCounts) {
-	c.ExpertHits += d.ExpertHits
-	c.ExpertMisses += d.ExpertMisses
-	c.BytesRead += d.BytesRead
-	c.BytesAhead += d.BytesAhead
-	c.BytesWarm += d.BytesWarm
-	c.PrefetchHits += d.PrefetchHits
-	c.PrefetchLate += d.PrefetchLate
-	c.PrefetchWasted += d.PrefetchWasted
-	c.PrefetchDropped += d.PrefetchDropped
-	c.PrefetchIssued += d.PrefetchIssued
-	c.PrefetchDeclined += d.PrefetchDeclined
-	c.PrefetchSkipped += d.PrefetchSkipped
-	c.PrefetchPauses += d.PrefetchPauses
-	c.PrefetchHeld += d.PrefetchHeld
-	c.PrefetchPaused += d.PrefetchPaused
-}
-
-func (c *engineCounts) setRate() {
-	if all := c.ExpertHits + c.ExpertMisses; all > 0 {
-		c.ExpertHitRate = float64(c.ExpertHits) / float64(all)
-		c.ExpertKeptRate = float64(c.ExpertHits-c.usedAhead()) / float64(all)
+	if troubles := nonzero(figurePart{c.ReadsRetried, "retried"}, figurePart{c.ReadsFailed, "failed"}, figurePart{c.ReadsOverdue, "overdue"}); troubles != "" {
+		parts = append(parts, troubles)
 	}
+	if c.Uploaded > 0 {
+		parts = append(parts, fmt.Sprintf("%s uploaded, %s from the host's memory", formatBytes(c.Uploaded), counted(c.FromHost, "expert")))
+	}
+	return strings.Join(parts, "; ")
 }
 
-// usedAhead returns the hits on experts that were read ahead.
-func (c *engineCounts) usedAhead() int64 { return c.PrefetchHits + c.PrefetchLate }
+// aheadText describes what became of reading ahead; "" if nothing was predicted.
+func aheadText(c *figures.Counts, predictor string, layersAhead int) string {
+	if predictor == "" || predictor == string(actors.PrefetchOff) {
+		return ""
+	}
+	var parts []string
+	if s := nonzero(figurePart{c.PrefetchIssued, "begun"}, figurePart{c.UsedAhead(), "used"}, figurePart{c.PrefetchLate, "of them late"},
+		figurePart{c.PrefetchWasted, "unused"}, figurePart{c.PrefetchHeld, "held"}); s != "" {
+		parts = append(parts, s)
+	}
+	if s := nonzero(figurePart{c.PrefetchDropped, "dropped"}, figurePart{c.PrefetchDeclined, "declined"}, figurePart{c.PrefetchSkipped, "skipped"}); s != "" {
+		parts = append(parts, "not read: "+s)
+	}
+	if c.PrefetchPauses > 0 || c.PrefetchPaused > 0 {
+		var pauses []string
+		if c.PrefetchPauses > 0 {
+			pauses = append(pauses, counted(c.PrefetchPauses, "pause"))
+		}
+		if c.PrefetchPaused > 0 {
+			pauses = append(pauses, counted(c.PrefetchPaused, "layer")+" paused now")
+		}
+		parts = append(parts, strings.Join(pauses, ", "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("read ahead (%s, %s): %s", predictor, counted(int64(layersAhead), "layer"), strings.Join(parts, "; "))
+}
 
 // perToken describes where the time of a token went.
-func (t *timeCounts) perToken(tokens int) string {
+func perToken(t *figures.Times, tokens int) string {
 	ms := func(seconds float64) string { return fmt.Sprintf("%.1f ms", 1e3*seconds/float64(max(1, tokens))) }
 	s := "a token computes for " + ms(t.Compute)
 	if t.Read > 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
+	"github.com/moeflux/moeflux-actor/internal/eval"
 )
 
 // Without --model every command uses the demo model, whose losses agree with the reference. The
@@ -26,7 +27,7 @@ func TestEvalOfTheDemo(t *testing.T) {
 		windows = 1
 	}
 	file := writeFile(t, "ids.json", idList(ref.EvalIDs[:windows*ref.Seq+1]))
-	var r evalResult
+	var r eval.Losses
 	if err := json.Unmarshal([]byte(mustCall(t, "", "eval", "--ids", file, "--json", "--activations", "f32").stdout), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestEvalOfTheDemoWithInt8(t *testing.T) {
 	if testing.Short() {
 		windows = 1
 	}
-	eval := func(windows int, flags ...string) (r evalResult) {
+	eval := func(windows int, flags ...string) (r eval.Losses) {
 		t.Helper()
 		file := writeFile(t, "ids.json", idList(ref.EvalIDs[:windows*ref.Seq+1]))
 		if err := json.Unmarshal([]byte(mustCall(t, "", append([]string{"eval", "--ids", file, "--json"}, flags...)...).stdout), &r); err != nil {

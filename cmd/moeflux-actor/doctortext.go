@@ -6,7 +6,9 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/bench"
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
+	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
 // explain gives the reasons for the plan.
@@ -23,7 +25,7 @@ func (r *doctorResult) explain(c *doctorCmd, i *actors.Info) {
 		return
 	}
 	r.explainExperts(c, i, why)
-	if f := r.Forecast; f != nil && f.Bound == "disk" {
+	if f := r.Forecast; f != nil && f.Bound == forecast.BoundDisk {
 		why("tokens wait for the disk: more --expert-memory would make them faster")
 	}
 }
@@ -36,16 +38,16 @@ func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(str
 		why("expert I/O %s, as --expert-io says", i.ExpertIO)
 	case mapped:
 		why("expert I/O %s: all experts, %s, fit into the memory for them", i.ExpertIO, formatBytes(i.ExpertBytes))
-	case slotBytes(i) >= i.ExpertBytes:
+	case bench.SlotBytes(i) >= i.ExpertBytes:
 		why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as tokens need them, the rest in the background", i.ExpertIO, formatBytes(i.ExpertBytes))
 	default:
-		why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, formatBytes(i.ExpertBytes), formatBytes(slotBytes(i)))
+		why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, formatBytes(i.ExpertBytes), formatBytes(bench.SlotBytes(i)))
 	}
 	if mapped {
 		return
 	}
 	if c.ExpertMemory == (size{}) {
-		why("%s for %d expert slots, out of %s of free memory; --expert-memory sets it", formatBytes(slotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
+		why("%s for %d expert slots, out of %s of free memory; --expert-memory sets it", formatBytes(bench.SlotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
 	}
 }
 
@@ -76,7 +78,7 @@ func (r *doctorResult) text() string {
 		figureLine(&b, "run with", "%s", r.Plan.Advice)
 	}
 	if r.Forecast != nil {
-		figureLine(&b, "forecast", "%s", r.Forecast.text())
+		figureLine(&b, "forecast", "%s", forecastText(r.Forecast))
 	} else {
 		figureLine(&b, "forecast", "none: %s", r.noForecast())
 	}
@@ -107,7 +109,7 @@ func (r *doctorResult) noForecast() string {
 func (r *doctorResult) diskLines(b *strings.Builder, mode diskbw.Mode) {
 	name := "disk " + string(mode)
 	for _, d := range r.Disk {
-		if d.Mode == string(mode) {
+		if d.Mode == mode {
 			figureLine(b, name, " %d at once: %.2f GB/s (%.2f to %.2f), %.1f ms a record", d.Depth, d.Median/1e9, d.Min/1e9, d.Max/1e9, 1e3*d.ReadSeconds)
 			name = ""
 		}

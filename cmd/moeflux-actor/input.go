@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 )
 
 // cancelReader is stdin: a Read that waits for a person or a slow pipe ends when ctx does. What is
@@ -32,4 +34,16 @@ func (c cancelReader) Read(p []byte) (int, error) {
 	case <-c.ctx.Done():
 		return 0, context.Cause(c.ctx)
 	}
+}
+
+// readInput reads a whole file, or stdin for "-".
+func readInput(inv *invocation, file string) ([]byte, error) {
+	if file == "-" {
+		data, err := io.ReadAll(inv.stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading stdin: %w", err)
+		}
+		return data, nil
+	}
+	return os.ReadFile(file)
 }

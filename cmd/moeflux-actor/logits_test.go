@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/eval"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
@@ -211,8 +212,8 @@ func TestEval(t *testing.T) {
 		}
 		return sum
 	}
-	eval := func(ids []int32, flags ...string) evalResult {
-		var r evalResult
+	eval := func(ids []int32, flags ...string) eval.Losses {
+		var r eval.Losses
 		dec := json.NewDecoder(strings.NewReader(mustCall(t, idList(ids), append([]string{"eval", "--model", model, "--ids", "-", "--json", "--activations", "f32"}, flags...)...).stdout))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&r); err != nil {

@@ -94,3 +94,8 @@ func (p *progress) clear() {
 
 // formatCount writes a number of things.
 func formatCount(n int64) string { return fmt.Sprint(n) }
+
+// of returns what tells a count of things that are done.
+func (p *progress) of(what string) func(done, total int) {
+	return func(done, total int) { p.update(what, int64(done), int64(total), formatCount) }
+}

@@ -89,7 +89,7 @@ func checkFigures(t *testing.T, stderr string, r runResult) {
 		t.Errorf("%d misses and %d bytes read for them, want both or none", s.ExpertMisses, demanded)
 	}
 	if s.Compute <= 0 || s.Decode == nil || s.Decode.Compute >= s.Compute || len(s.Layers) == 0 {
-		t.Errorf("times %+v, of decoding %+v, of %d layers", s.timeCounts, s.Decode, len(s.Layers))
+		t.Errorf("times %+v, of decoding %+v, of %d layers", s.Times, s.Decode, len(s.Layers))
 	}
 	if stderr != s.line()+"\n" || !strings.Contains(stderr, "tokens/s") {
 		t.Errorf("stderr %q, want the line %q", stderr, s.line())

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
 // runResult is what run --json prints.
@@ -56,16 +56,16 @@ type runFigures struct {
 	// from the start of the process; 0 if no token came
 	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"`
 
-	totalCounts // since the engine was opened
+	figures.Totals // since the engine was opened
 	// since the prompt had been read; null if it was not
-	Decode      *totalCounts    `json:"decode"`
-	Layers      []layerCounts   `json:"layers"`       // since the engine was opened
-	MemoryLimit int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
-	ExpertIO    actors.ExpertIO `json:"expert_io"`
-	Slots       int             `json:"slots"`
-	Prefetch    actors.Prefetch `json:"prefetch"`
-	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is predicted
-	ReadWorkers int             `json:"read_workers"`
+	Decode      *figures.Totals       `json:"decode"`
+	Layers      []figures.LayerCounts `json:"layers"`       // since the engine was opened
+	MemoryLimit int64                 `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
+	ExpertIO    actors.ExpertIO       `json:"expert_io"`
+	Slots       int                   `json:"slots"`
+	Prefetch    actors.Prefetch       `json:"prefetch"`
+	Ahead       int                   `json:"prefetch_layers"` // 0 if nothing is predicted
+	ReadWorkers int                   `json:"read_workers"`
 
 	Sampling samplingUsed `json:"sampling"`
 	Seed     *uint64      `json:"seed"` // null if greedy
@@ -80,14 +80,14 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	}
 	c := &g.clock
 	f := &runFigures{PromptTokens: len(g.prompt.IDs), ReusedTokens: g.reused, DecodeTokens: max(0, len(g.newIDs)-1)}
-	f.PromptSeconds, f.PromptTokensPerSecond = speed(f.PromptTokens-f.ReusedTokens, c.promptStart, c.promptEnd)
-	f.DecodeSeconds, f.DecodeTokensPerSecond = speed(f.DecodeTokens, c.firstToken, c.lastToken)
+	f.PromptSeconds, f.PromptTokensPerSecond = figures.Speed(f.PromptTokens-f.ReusedTokens, c.promptStart, c.promptEnd)
+	f.DecodeSeconds, f.DecodeTokensPerSecond = figures.Speed(f.DecodeTokens, c.firstToken, c.lastToken)
 	if !c.firstToken.IsZero() {
 		f.TimeToFirstTokenSeconds = c.firstToken.Sub(c.processStart).Seconds()
 	}
-	f.totalCounts, f.Layers = countsBetween(nil, counts), layersBetween(nil, counts)
+	f.Totals, f.Layers = figures.Between(nil, counts), figures.Layers(nil, counts)
 	if g.promptCounts != nil {
-		decode := countsBetween(g.promptCounts, counts)
+		decode := figures.Between(g.promptCounts, counts)
 		f.Decode = &decode
 	}
 	info := g.s.engine.Info()
@@ -100,15 +100,6 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	return f, nil
 }
 
-// speed returns seconds and tokens a second between two times; zeros if one is missing.
-func speed(tokens int, from, to time.Time) (seconds, perSecond float64) {
-	if from.IsZero() || to.IsZero() || !to.After(from) {
-		return 0, 0
-	}
-	seconds = to.Sub(from).Seconds()
-	return seconds, float64(tokens) / seconds
-}
-
 // line formats the figures.
 func (f *runFigures) line() string {
 	reused := ""
@@ -119,13 +110,13 @@ func (f *runFigures) line() string {
 		counted(int64(f.PromptTokens), "token"), reused, f.PromptTokensPerSecond, counted(int64(f.DecodeTokens), "token"), f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds)
 	s += fmt.Sprintf("; expert hits %.1f%%; %s read", 100*f.ExpertHitRate, formatBytes(f.BytesRead))
 	if f.Decode != nil && f.DecodeTokens > 0 {
-		s += "; " + f.Decode.perToken(f.DecodeTokens)
+		s += "; " + perToken(&f.Decode.Times, f.DecodeTokens)
 	}
 	if f.ExpertIO != actors.ExpertIOMmap {
-		if reads := f.readCounts.text(); reads != "" {
+		if reads := readsText(&f.ReadCounts); reads != "" {
 			s += "; " + reads
 		}
-		if ahead := f.aheadText(string(f.Prefetch), f.Ahead); ahead != "" {
+		if ahead := aheadText(&f.Totals.Counts, string(f.Prefetch), f.Ahead); ahead != "" {
 			s += "; " + ahead
 		}
 	}

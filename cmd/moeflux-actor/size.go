@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
 // size is an amount of memory as given on the command line: bytes, or a share of the machine's
@@ -66,21 +68,4 @@ func (s size) resolve(total func() (int64, error)) (int64, error) {
 }
 
 // formatBytes writes n with three significant digits.
-func formatBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	x, u := float64(n), 0
-	for x >= 999.5 && u < len(units)-1 {
-		x /= 1024
-		u++
-	}
-	switch {
-	case u == 0:
-		return fmt.Sprintf("%d B", n)
-	case x < 9.995:
-		return fmt.Sprintf("%.2f %s", x, units[u])
-	case x < 99.95:
-		return fmt.Sprintf("%.1f %s", x, units[u])
-	default:
-		return fmt.Sprintf("%.0f %s", x, units[u])
-	}
-}
+func formatBytes(n int64) string { return figures.Bytes(n) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/eval"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
@@ -31,7 +32,7 @@ func TestSynthMakesAndChecks(t *testing.T) {
 	if o := mustCall(t, "", "inspect", dir); !strings.Contains(o.stdout, "12 a layer, 8 per token, width 768") {
 		t.Errorf("inspect prints %q", o.stdout)
 	}
-	var r synthCheck
+	var r eval.Differences
 	o = mustCall(t, "", "synth", "--check", dir, "--tokens", "12", "--json")
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Tokens != 12 || r.Differences != 0 || r.Seconds <= 0 {
 		t.Errorf("the check prints %q (%v), want 12 tokens without difference", o.stdout, err)
@@ -47,7 +48,7 @@ func TestSynthMakesAndChecks(t *testing.T) {
 	}
 	overwrite(t, dir, "lm_head.scales")
 	o = call(t, "", "synth", "--check", dir, "--tokens", "30")
-	if lines := strings.Count(o.stdout, "\n"); o.code != exitFailed || !strings.Contains(o.stdout, "position 0: ") || !strings.Contains(o.stdout, "found token") || lines != synthShown+1 {
+	if lines := strings.Count(o.stdout, "\n"); o.code != exitFailed || !strings.Contains(o.stdout, "position 0: ") || !strings.Contains(o.stdout, "found token") || lines != eval.MostDifferences+1 {
 		t.Errorf("with a head of zeros too: exit %d, %d lines %q", o.code, lines, o.stdout)
 	}
 }

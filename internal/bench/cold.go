@@ -1,8 +1,9 @@
-package main
+package bench
 
 import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/cachesim"
+	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
 // routingTrace holds the experts that a cold run used, in order.
@@ -11,9 +12,9 @@ type routingTrace struct {
 	decode int // where the visits of decoded tokens begin
 }
 
-// benchOptimum is what the best possible cache would have read for the decoded tokens: it has as
-// many slots, starts equally empty, reads only what is used, and knows the future.
-type benchOptimum struct {
+// Optimum is what the best possible cache would have read for the decoded tokens: it has as many
+// slots, starts equally empty, reads only what is used, and knows the future.
+type Optimum struct {
 	Misses   int64   `json:"expert_misses"`
 	KeptRate float64 `json:"expert_kept_rate"`
 	Bytes    int64   `json:"bytes_read"`
@@ -26,13 +27,13 @@ func (t *routingTrace) add(r *actors.Evaluated, i *actors.Info, experts int) {
 		to := min(r.Rows, from+i.ChunkRows)
 		for layer := range layers {
 			at := layer * r.Rows
-			t.visits = appendVisits(t.visits, layer*experts, r.Picks[(at+from)*i.TopK:(at+to)*i.TopK], i)
+			t.visits = forecast.AppendVisits(t.visits, layer*experts, r.Picks[(at+from)*i.TopK:(at+to)*i.TopK], i)
 		}
 	}
 }
 
 // optimum computes what the best cache would have read for the decoded tokens.
-func (t *routingTrace) optimum(i *actors.Info) (*benchOptimum, error) {
+func (t *routingTrace) optimum(i *actors.Info) (*Optimum, error) {
 	misses, err := cachesim.Optimum(t.visits, i.Slots)
 	if err != nil {
 		return nil, err
@@ -42,5 +43,5 @@ func (t *routingTrace) optimum(i *actors.Info) (*benchOptimum, error) {
 		uses += len(v)
 	}
 	n := int64(misses.Sum(t.decode))
-	return &benchOptimum{Misses: n, KeptRate: 1 - float64(n)/float64(max(1, uses)), Bytes: n * int64(i.SlotBytes)}, nil
+	return &Optimum{Misses: n, KeptRate: 1 - float64(n)/float64(max(1, uses)), Bytes: n * int64(i.SlotBytes)}, nil
 }

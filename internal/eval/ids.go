@@ -1,4 +1,4 @@
-package main
+package eval
 
 import (
 	"bytes"
@@ -6,29 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
-// namedIDs is one entry of an object of name to list of ids.
-type namedIDs struct {
-	name string
-	ids  []int32
+// Prompt is ids under a name.
+type Prompt struct {
+	Name string
+	IDs  []int32
 }
 
-// readInput reads a whole file, or stdin for "-".
-func readInput(inv *invocation, file string) ([]byte, error) {
-	if file == "-" {
-		data, err := io.ReadAll(inv.stdin)
-		if err != nil {
-			return nil, fmt.Errorf("reading stdin: %w", err)
-		}
-		return data, nil
-	}
-	return os.ReadFile(file)
-}
-
-// parseIDs reads a JSON list of ids. Whether the model has them is checkVocab's to say.
-func parseIDs(data []byte) ([]int32, error) {
+// ParseIDs reads a JSON list of ids. Whether the model has them is CheckVocab's to say.
+func ParseIDs(data []byte) ([]int32, error) {
 	var ids []int32
 	if err := json.Unmarshal(data, &ids); err != nil {
 		return nil, fmt.Errorf("this is not a JSON list of token ids: %w", err)
@@ -39,8 +26,8 @@ func parseIDs(data []byte) ([]int32, error) {
 	return ids, nil
 }
 
-// checkVocab reports the first id outside the vocabulary.
-func checkVocab(ids []int32, vocab int) error {
+// CheckVocab reports the first id outside the vocabulary.
+func CheckVocab(ids []int32, vocab int) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= vocab {
 			return fmt.Errorf("id %d at index %d is outside the vocabulary of %d", id, i, vocab)
@@ -49,13 +36,13 @@ func checkVocab(ids []int32, vocab int) error {
 	return nil
 }
 
-// parseNamedIDs reads a JSON object of name to list of ids, in the order of the file.
-func parseNamedIDs(data []byte) ([]namedIDs, error) {
+// ParsePrompts reads a JSON object of name to list of ids, in the order of the file.
+func ParsePrompts(data []byte) ([]Prompt, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.Join(errors.New("this is not a JSON object of names and lists of token ids"), noEOF(err))
 	}
-	var all []namedIDs
+	var all []Prompt
 	seen := map[string]bool{}
 	for dec.More() {
 		t, err := dec.Token()
@@ -71,14 +58,14 @@ func parseNamedIDs(data []byte) ([]namedIDs, error) {
 		if err := dec.Decode(&raw); err != nil {
 			return nil, fmt.Errorf("the ids of %q: %w", name, err)
 		}
-		ids, err := parseIDs(raw)
+		ids, err := ParseIDs(raw)
 		if err != nil {
 			return nil, fmt.Errorf("the ids of %q: %w", name, err)
 		}
 		if len(ids) == 0 {
 			return nil, fmt.Errorf("the ids of %q: the list is empty", name)
 		}
-		all = append(all, namedIDs{name, ids})
+		all = append(all, Prompt{name, ids})
 	}
 	if _, err := dec.Token(); err != nil {
 		return nil, fmt.Errorf("the object does not end: %w", err)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -7,17 +7,17 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
 
-// benchText is a sequence that decodes greedily. It keeps no logits, and so allocates nothing for a
+// text is a sequence that decodes greedily. It keeps no logits, and so allocates nothing for a
 // token.
-type benchText struct {
+type text struct {
 	*actors.Sequence
 	next   []int32 // the token after the last one read
 	greedy *sample.Sampler
 	choose func(sample.Best) error
 }
 
-func newBenchText(seq *actors.Sequence) *benchText {
-	t := &benchText{Sequence: seq, next: make([]int32, 1), greedy: sample.New(sample.Options{})}
+func newText(seq *actors.Sequence) *text {
+	t := &text{Sequence: seq, next: make([]int32, 1), greedy: sample.New(sample.Options{})}
 	t.choose = func(b sample.Best) (err error) {
 		t.next[0], err = t.greedy.NextOf(b)
 		return err
@@ -26,12 +26,12 @@ func newBenchText(seq *actors.Sequence) *benchText {
 }
 
 // read appends tokens and chooses the next.
-func (t *benchText) read(ctx context.Context, tokens []int32) error {
+func (t *text) read(ctx context.Context, tokens []int32) error {
 	return t.UseBest(ctx, tokens, t.choose)
 }
 
 // readTraced is read with the routing.
-func (t *benchText) readTraced(ctx context.Context, tokens []int32) (*actors.Evaluated, error) {
+func (t *text) readTraced(ctx context.Context, tokens []int32) (*actors.Evaluated, error) {
 	r, err := t.EvalChunk(ctx, actors.Chunk{Tokens: tokens, Logits: actors.BestLogits, Routing: true})
 	if err != nil {
 		return nil, err

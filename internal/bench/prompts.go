@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/io/synth"
+)
+
+// prompts gives prompts by number. They are the same in every measurement.
+type prompts struct {
+	kind   string                 // chain or random
+	stride int                    // of a chain: tokens from one prompt to the next
+	prompt func(k, n int) []int32 // the first n tokens of prompt k
+}
+
+// newPrompts takes prompts from the model's chain, if it has one. stride is the length of a text
+// with its prompt: what follows a prompt in the chain is what its text decodes.
+func newPrompts(m *Model, stride int) (*prompts, error) {
+	vocab := m.Engine.Model().VocabSize
+	_, err := os.Stat(filepath.Join(m.Config.Model, synth.RecordName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &prompts{kind: "random", prompt: func(k, n int) []int32 {
+			random, ids := rand.New(rand.NewPCG(uint64(k), 0)), make([]int32, n)
+			for i := range ids {
+				ids[i] = random.Int32N(int32(vocab))
+			}
+			return ids
+		}}, nil
+	}
+	s, err := synth.Load(m.Config.Model)
+	if err != nil {
+		return nil, err
+	}
+	return &prompts{kind: "chain", stride: stride, prompt: func(k, n int) []int32 {
+		from := k * stride % vocab
+		return s.Chain(from + n)[from:]
+	}}, nil
+}
+
+// of returns the first n tokens of consecutive prompts, beginning with number first.
+func (p *prompts) of(first, sequences, n int) [][]int32 {
+	all := make([][]int32, sequences)
+	for i := range all {
+		all[i] = p.prompt(first+i, n)
+	}
+	return all
+}

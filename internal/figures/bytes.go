@@ -1,0 +1,23 @@
+package figures
+
+import "fmt"
+
+// Bytes writes a number of bytes with three significant digits.
+func Bytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	x, u := float64(n), 0
+	for x >= 999.5 && u < len(units)-1 {
+		x /= 1024
+		u++
+	}
+	switch {
+	case u == 0:
+		return fmt.Sprintf("%d B", n)
+	case x < 9.995:
+		return fmt.Sprintf("%.2f %s", x, units[u])
+	case x < 99.95:
+		return fmt.Sprintf("%.1f %s", x, units[u])
+	default:
+		return fmt.Sprintf("%.0f %s", x, units[u])
+	}
+}
