@@ -1,0 +1,170 @@
+package constraint
+
+import (
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+)
+
+// testVocabulary has all bytes, random tokens over a few characters, a control token and an end.
+func testVocabulary(rng *rand.Rand) *Vocabulary {
+	tokens := make([][]byte, 256)
+	for b := range tokens {
+		tokens[b] = []byte{byte(b)}
+	}
+	alphabet := []rune("aab01 \n.-é€😀")
+	for range 700 {
+		var text []rune
+		for range 1 + rng.IntN(6) {
+			text = append(text, alphabet[rng.IntN(len(alphabet))])
+		}
+		b := []byte(string(text))
+		tokens = append(tokens, b[rng.IntN(2)*rng.IntN(len(b)):]) // some begin inside a character
+	}
+	return NewVocabulary(append(tokens, nil, nil), []int32{int32(len(tokens) + 1)})
+}
+
+// walk draws a text under g and checks every mask against Accepts.
+func walk(t *testing.T, g *Grammar, v *Vocabulary, rng *rand.Rand) string {
+	t.Helper()
+	s, text := g.Start(v), ""
+	for n := 0; ; n++ {
+		var allowed []int32
+		mask := s.Mask()
+		for id := range int32(v.Size()) {
+			ok := mask[id/64]>>(id%64)&1 == 1
+			if ok != s.Accepts(id) {
+				t.Fatalf("after %q: token %q: mask says %v, Accepts the opposite", text, v.tokens[id], ok)
+			}
+			if ok {
+				allowed = append(allowed, id)
+			}
+		}
+		if len(allowed) == 0 {
+			t.Fatalf("after %q nothing is allowed", text)
+		}
+		id := allowed[rng.IntN(len(allowed))]
+		if s.MayEnd() && n > 20 {
+			id = v.ends[0]
+		}
+		if err := s.Advance(id); err != nil {
+			t.Fatal(err)
+		}
+		if s.Ended() {
+			return text
+		}
+		text += string(v.tokens[id])
+		if n > 3000 {
+			t.Fatalf("%q does not end", text)
+		}
+	}
+}
+
+var expressions = []string{
+	`a*b`, `(a|b)*a(a|b){3}`, `[^a]+`, `(?i)ab|é`, `a{2,5}`, `(?m)^a+$(\n^b$)?`, `\ba+\b( \b[01]+\b)*`, `-?(0|1[01]*)(\.[01]+)?`, `.*€.*`, `a\Bb`, `^a$|^b$`, `(?s).{1,9}`,
+}
+
+// What is drawn matches by the standard library, and what the library says of random texts the
+// automaton says too.
+func TestRegexp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	v := testVocabulary(rng)
+	matched := 0
+	for _, e := range expressions {
+		g, err := Regexp(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge := regexp.MustCompile(`\A(?:` + e + `)\z`)
+		for range 10 {
+			if text := walk(t, g, v, rng); !judge.MatchString(text) {
+				t.Errorf("%s: drew %q", e, text)
+			}
+		}
+		for range 3000 {
+			var text []rune
+			for range rng.IntN(8) {
+				text = append(text, []rune("aaabb01 \n.-é€")[rng.IntN(13)])
+			}
+			want := judge.MatchString(string(text))
+			if got := g.Matches(string(text)); got != want {
+				t.Errorf("%s: %q matches: %v, want %v", e, string(text), got, want)
+			}
+			if want {
+				matched++
+			}
+		}
+	}
+	if matched < 1000 {
+		t.Errorf("only %d texts matched", matched)
+	}
+}
+
+// A grammar with counted repetitions, nesting and empty times against what it means.
+func TestGBNF(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	v := testVocabulary(rng)
+	for _, c := range []struct{ grammar, same string }{
+		{`root ::= "a"{2,4} | [01]+ # two`, `a{2,4}|[01]+`},
+		{"root ::= x{1,3} \"b\"\nx ::= \"a\"? y\ny ::= [0-1]*", `(a?[01]*){1,3}b`},
+		{`root ::= ("a" | "b"{3,})* [^a-z]{2}`, `(a|b{3,})*[^a-z]{2}`},
+		{"root ::= x | y\nx ::= \"a\" x? \"b\"{0,2}\ny ::= \"a\"{3} \"-\" |\n \"\\u00e9\" .", `a+b*|a{3}-|é(?s:.)`},
+	} {
+		g, err := GBNF(c.grammar)
+		if err != nil {
+			t.Fatalf("%s: %v", c.grammar, err)
+		}
+		judge := regexp.MustCompile(`\A(?:` + c.same + `)\z`)
+		for range 40 {
+			if text := walk(t, g, v, rng); !judge.MatchString(text) {
+				t.Errorf("%s: drew %q", c.grammar, text)
+			}
+		}
+	}
+	nested, err := GBNF("root ::= \"(\" root? \")\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"()": true, "((()))": true, "(()": false, "": false, "())": false} {
+		if got := nested.Matches(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	var left *LeftRecursionError
+	if _, err := GBNF("root ::= x \"b\"\nx ::= \"a\"? x | \"c\""); !errors.As(err, &left) || left.Rule != "x" {
+		t.Errorf("left recursion: %v", err)
+	}
+	for _, bad := range []string{"", "root ::= x", "root ::= \"a", "root ::= (\"a\"", "root = \"a\"", "root ::= \"a\" root", "root ::= [b-a]"} {
+		if _, err := GBNF(bad); err == nil {
+			t.Errorf("%q is a grammar", bad)
+		}
+	}
+}
+
+// Choices give each of the texts and no other, also when places are forgotten all the time.
+func TestChoices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	v := testVocabulary(rng)
+	list := map[string]bool{"a": true, "ab": true, "é€": true, "b 0": true}
+	g, err := Choices([]string{"a", "ab", "é€", "b 0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.m.limit = 1
+	seen := map[string]bool{}
+	for range 300 {
+		text := walk(t, g, v, rng)
+		if seen[text] = true; !list[text] {
+			t.Errorf("drew %q", text)
+		}
+	}
+	if len(seen) != len(list) {
+		t.Errorf("drew only %v", seen)
+	}
+	s := g.Start(v)
+	var refused *RefusedError
+	if err := s.Advance('x'); !errors.As(err, &refused) || s.Ended() || !s.Accepts('a') {
+		t.Errorf("a refused token: %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package constraint
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// textTokens splits a vocabulary by a set of characters. Where any text of the set may follow,
+// the tokens that are such a text need not be tried one by one: and they are most of a
+// vocabulary, in a string or in free text.
+type textTokens struct {
+	set     runeSet
+	longest int        // characters of the longest token of the set
+	upTo    [][]uint64 // upTo[n]: the mask of the tokens of at most n characters, all of the set
+	rest    *trie      // the other tokens; nil if there are too many for the split to pay
+}
+
+// maxTexts bounds the sets of characters that a vocabulary is split by at a time: each takes some
+// megabytes.
+const maxTexts = 8
+
+// text returns the split by a set, nil if it does not pay.
+func (v *Vocabulary) text(set runeSet) *textTokens {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.texts, func(t *textTokens) bool { return slices.Equal(t.set, set) })
+	if i < 0 {
+		if len(v.texts) == maxTexts {
+			v.texts = slices.Delete(v.texts, 0, 1)
+		}
+		v.texts = append(v.texts, v.newText(set))
+		i = len(v.texts) - 1
+	}
+	if v.texts[i].rest == nil {
+		return nil
+	}
+	return v.texts[i]
+}
+
+func (v *Vocabulary) newText(set runeSet) *textTokens {
+	t := &textTokens{set: set}
+	byLength := make([][]int32, 1)
+	var rest []int32
+	inside := 0
+	for id, token := range v.tokens {
+		if len(token) == 0 || len(token) > longestToken {
+			continue
+		}
+		n, ok := set.covers(token)
+		if !ok {
+			rest = append(rest, int32(id))
+			continue
+		}
+		inside++
+		for len(byLength) <= n {
+			byLength = append(byLength, nil)
+		}
+		byLength[n] = append(byLength[n], int32(id))
+	}
+	if inside < len(rest) {
+		return t
+	}
+	mask := make([]uint64, v.words())
+	for _, ids := range byLength {
+		if len(ids) > 0 {
+			mask = slices.Clone(mask)
+			for _, id := range ids {
+				mask[id/64] |= 1 << (id % 64)
+			}
+		}
+		t.upTo = append(t.upTo, mask)
+	}
+	t.longest = len(byLength) - 1
+	t.rest = newTrie(v.tokens, rest)
+	return t
+}
+
+// covers reports whether a token is whole characters of the set, and how many.
+func (s runeSet) covers(token []byte) (n int, ok bool) {
+	for len(token) > 0 {
+		r, size := utf8.DecodeRune(token)
+		if r == utf8.RuneError && size == 1 || !s.has(r) {
+			return 0, false
+		}
+		token = token[size:]
+		n++
+	}
+	return n, true
+}
