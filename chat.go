@@ -27,7 +27,8 @@ func (g *generation) converse(s *Session) error {
 		return err
 	}
 	g.ends = d.ends
-	g.answer.split = chat.NewReasoning(g.prompt.Text)
+	g.marked = len(g.r.Tools) > 0 || d.marked
+	g.answer.reads(d, g.r, g.prompt.Text)
 	return nil
 }
 
@@ -37,10 +38,12 @@ func (m *Model) render(d *dialect, r *Request, messages []Message) (p Prompt, er
 	if err != nil {
 		return p, err
 	}
-	p.Text, err = d.template.Render(jinja.Chat{Messages: chat.Values(messages), AddGenerationPrompt: true, Extra: args})
-	if err != nil {
-		refusal, ok := errors.AsType[*jinja.Error](err)
-		return p, &TemplateError{Refused: ok && refusal.Kind == jinja.KindTemplate, Err: err}
+	p.Text, err = d.template.Prompt(chat.Conversation{Messages: messages, Tools: r.Tools, Args: args})
+	switch refusal, ok := errors.AsType[*jinja.Error](err); {
+	case ok:
+		return p, &TemplateError{Refused: refusal.Kind == jinja.KindTemplate, Err: err}
+	case err != nil:
+		return p, err
 	}
 	if p.IDs, err = m.text.Encode(p.Text, false); err != nil {
 		return p, fmt.Errorf("the conversation cannot be encoded: %w", err)

@@ -74,6 +74,10 @@ var (
 	// ErrEmptyPrompt answers a request that gives the model nothing to read, in a session nothing
 	// new.
 	ErrEmptyPrompt = errors.New("there is nothing to continue; give a prompt, or a message")
+	// ErrNoTools: the model's chat template does not tell the model of tools. ErrNoCalls: it does
+	// not write calls, which the messages have.
+	ErrNoTools = chat.ErrNoTools
+	ErrNoCalls = chat.ErrNoCalls
 	// ErrAllExcluded: Sampling.LogitBias excludes every token.
 	ErrAllExcluded = sample.ErrAllExcluded
 

@@ -26,6 +26,8 @@ type Event struct {
 	Text string
 	// Reasoning is what the model thinks before it answers, in Chat.
 	Reasoning string
+	// Call is a piece of a call of a tool, in Chat with Request.Tools.
+	Call *CallPiece
 	// Raw is the text as the model wrote it, with all marks: of Generate that is Text.
 	Raw string
 	// Token is the new token. The last events of a text may have text that was held back, and no
@@ -61,8 +63,10 @@ type End struct {
 	Stop   string // the stop string of StopString
 	// Message is the answer, to be added to the conversation. Of Generate it is the new text.
 	Message Message
-	Seed    *uint64 // of the random stream; nil if nothing was drawn
-	Usage   Usage
+	// Malformed tells that a call of a tool was not well formed; it is in the message's text.
+	Malformed bool
+	Seed      *uint64 // of the random stream; nil if nothing was drawn
+	Usage     Usage
 }
 
 // Usage is what a request took.

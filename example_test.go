@@ -3,6 +3,7 @@ package moeflux_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,37 @@ func ExampleModel_Chat() {
 		}
 	}
 	// Output: true assistant
+}
+
+// The model may call functions of the program, which asks it again as long as it does. (The
+// built-in model knows no tools.)
+func ExampleModel_Chat_tools() {
+	ctx := context.Background()
+	model, err := moeflux.Open(ctx, "MODEL", moeflux.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer model.Close(ctx)
+	schema := `{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`
+	weather, err := moeflux.NewTool("weather", "What the weather is in a city.", json.RawMessage(schema))
+	if err != nil {
+		log.Fatal(err)
+	}
+	messages := []moeflux.Message{{Role: moeflux.User, Content: "Is it cold in Oslo?"}}
+	for {
+		end, err := model.Chat(ctx, moeflux.Request{Messages: messages, Tools: []*moeflux.Tool{weather}}).Copy(os.Stdout)
+		if err != nil {
+			log.Fatal(err)
+		}
+		messages = append(messages, end.Message)
+		if len(end.Message.ToolCalls) == 0 {
+			return
+		}
+		for _, call := range end.Message.ToolCalls {
+			result := "-5 °C" // of call.Name
+			messages = append(messages, moeflux.Message{Role: moeflux.ToolResult, ToolCallID: call.ID, Content: result})
+		}
+	}
 }
 
 // A service streams an answer, and stops when the client goes: the request's context ends.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -45,6 +44,7 @@ type generation struct {
 	before   int // positions that the sequence had
 	sampling sample.Options
 	ends     []int32 // tokens that end the text beside the model's own
+	marked   bool    // the text is wanted with its special tokens, which may be marks
 	prompt   Prompt
 	reused   int  // tokens of it that the sequence holds already
 	resume   bool // take what the engine knows of the prompt, and remember it
@@ -52,6 +52,7 @@ type generation struct {
 	// reports whether it has.
 	prime func(ctx context.Context, ids []int32) (bool, error)
 
+	within *within // nil where anything may come
 	stream *tokenizer.Stream
 	stop   *tokenizer.StopStream
 	answer answer
@@ -80,6 +81,9 @@ func (g *generation) serve() error {
 	}
 	defer release()
 	if err := g.prepare(s); err != nil {
+		return err
+	}
+	if g.within, err = g.constrain(); err != nil {
 		return err
 	}
 	before := s.account
@@ -171,7 +175,7 @@ func (g *generation) continueText(s *Session) error {
 
 // run generates until the text ends for any reason, which it notes.
 func (g *generation) run() error {
-	g.stream, g.stop = g.m.text.NewStream(true), tokenizer.NewStopStream(g.r.Stop...)
+	g.stream, g.stop = g.m.text.NewStream(!g.marked), tokenizer.NewStopStream(g.r.Stop...)
 	if err := g.emit(Event{Prompt: &g.prompt}); err != nil {
 		return err
 	}
@@ -205,6 +209,9 @@ func (g *generation) tokens() error {
 	if g.r.LogProbs || g.r.TopLogProbs > 0 {
 		o.LogProbs, o.TopLogProbs = new(sample.LogProbs), g.r.TopLogProbs
 	}
+	if g.within != nil {
+		o.Constraint = g.within
+	}
 	for id, failed := range g.seq.Generate(g.ctx, rest, o) {
 		if failed != nil {
 			return failed
@@ -227,9 +234,11 @@ func (g *generation) tokens() error {
 // token gives what one new token brings, and notes whether the text ends with it.
 func (g *generation) token(id int32, p *sample.LogProbs) error {
 	g.newIDs = append(g.newIDs, id)
-	e := g.answer.push(g.stop.Push(g.stream.Push(id)))
-	e.Token = g.describe(id, p)
-	if err := g.emit(e); err != nil {
+	text := g.stop.Push(g.stream.Push(id))
+	g.within.said(text)
+	events := g.answer.push(text)
+	events[0].Token = g.describe(id, p)
+	if err := g.emit(events...); err != nil {
 		return err
 	}
 	switch {
@@ -248,7 +257,7 @@ func (g *generation) interrupted() bool { return g.r.Interrupted != nil && g.r.I
 // does not come back, in most templates, so that the state with it would be of no use. If it fails,
 // the next turn reads more.
 func (g *generation) remember() {
-	if g.kind != sessionChat || g.r.Session != nil || !g.resume || g.answer.thought.Len() > 0 || len(g.newIDs) == 0 {
+	if g.kind != sessionChat || g.r.Session != nil || !g.resume || g.answer.Message().ReasoningContent != "" || len(g.newIDs) == 0 {
 		return
 	}
 	var last []int32
@@ -267,22 +276,18 @@ func (g *generation) remember() {
 
 // flush gives what was held back; the text has ended.
 func (g *generation) flush() error {
-	e := g.answer.push(g.stop.Push(g.stream.Flush()) + g.stop.Flush())
-	more := g.answer.flush()
-	e.Text, e.Reasoning = e.Text+more.Text, e.Reasoning+more.Reasoning
-	if e == (Event{}) {
-		return nil
-	}
-	return g.emit(e)
+	events := append(g.answer.push(g.stop.Push(g.stream.Flush())+g.stop.Flush()), g.answer.flush()...)
+	return g.emit(slices.DeleteFunc(events, func(e Event) bool { return e == Event{} })...)
 }
 
-// emit gives an event to the consumer.
-func (g *generation) emit(e Event) error {
-	if g.left {
-		return errLeft
+// emit gives events to the consumer.
+func (g *generation) emit(events ...Event) error {
+	for _, e := range events {
+		if g.left = g.left || !g.yield(e, nil); g.left {
+			break
+		}
 	}
-	if !g.yield(e, nil) {
-		g.left = true
+	if g.left {
 		return errLeft
 	}
 	return nil
@@ -372,50 +377,10 @@ func (g *generation) describe(id int32, p *sample.LogProbs) *Token {
 
 // end returns the end of a text.
 func (g *generation) end(account Account) *End {
-	e := &End{Reason: g.reason, Stop: g.stop.Found(), Message: g.answer.message()}
+	e := &End{Reason: g.reason, Stop: g.stop.Found(), Message: g.answer.Message(), Malformed: g.answer.Malformed()}
 	if g.sampling.Temperature > 0 {
 		e.Seed = new(g.sampling.Seed)
 	}
 	e.Usage = Usage{PromptTokens: len(g.prompt.IDs), ReusedTokens: g.reused, NewTokens: len(g.newIDs), Account: account}
 	return e
-}
-
-// answer tells what in a text is said and what is thought, as it comes.
-type answer struct {
-	split         splitter // nil where all is said
-	thought, said strings.Builder
-}
-
-// splitter tells reasoning from content.
-type splitter interface {
-	Push(text string) (thought, said string)
-	Flush() (thought, said string)
-}
-
-// push adds text.
-func (a *answer) push(text string) Event {
-	if a.split == nil {
-		return a.add("", text, text)
-	}
-	thought, said := a.split.Push(text)
-	return a.add(thought, said, text)
-}
-
-// flush ends the answer.
-func (a *answer) flush() Event {
-	if a.split == nil {
-		return Event{}
-	}
-	thought, said := a.split.Flush()
-	return a.add(thought, said, "")
-}
-
-func (a *answer) add(thought, said, raw string) Event {
-	a.thought.WriteString(thought)
-	a.said.WriteString(said)
-	return Event{Text: said, Reasoning: thought, Raw: raw}
-}
-
-func (a *answer) message() Message {
-	return Message{Role: Assistant, Content: a.said.String(), ReasoningContent: a.thought.String()}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat/tools"
 )
 
 // Model is an open model. Its methods may be called from many goroutines.
@@ -173,7 +174,9 @@ func (m *Model) Template() (*chat.Template, error) {
 // dialect is how a model converses.
 type dialect struct {
 	template *chat.Template
+	syntax   tools.Syntax
 	ends     []int32 // tokens that end its turn, beside those that end a text
+	marked   bool    // marks of reasoning are special tokens
 }
 
 func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
@@ -184,7 +187,9 @@ func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialect{template: template}
+	d := &dialect{template: template, syntax: tools.Detect(template.Source(), string(m.Info().Arch))}
+	mark, ok := m.text.TokenID(d.syntax.Reasoning.Begin)
+	d.marked = ok && m.text.IsSpecial(mark)
 	ids, err := m.text.Encode(template.TurnEnd(), false)
 	if err == nil && len(ids) > 0 && m.text.IsSpecial(ids[0]) {
 		d.ends = ids[:1]

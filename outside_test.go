@@ -98,7 +98,7 @@ func TestOutside(t *testing.T) {
 			t.Errorf("a program of %s prints %q, want %q", p.file, out, wants[i])
 		}
 	}
-	if out := run("go", "test", "-count=1", "-v", "-run=Example", "./examples"); strings.Count(out, "--- PASS: Example") != bytes.Count(examples, []byte("\nfunc Example")) {
+	if out := run("go", "test", "-count=1", "-v", "-run=Example", "./examples"); strings.Count(out, "--- PASS: Example") != bytes.Count(examples, []byte("Output:")) {
 		t.Errorf("examples: %s", out)
 	}
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// Message is one message of a conversation: a role and a text, and what the assistant thought
-// before it answered.
+// Message is one message of a conversation: a Role and a Content; of the assistant also what it
+// thought before it answered, ReasoningContent, and the ToolCalls that it asks for. The result of a
+// call has its ToolCallID. Its JSON is that of OpenAI-style services.
 type Message = chat.Message
 
 // The roles of messages.
 const (
-	System    = chat.System
-	User      = chat.User
-	Assistant = chat.Assistant
+	System     = chat.System
+	User       = chat.User
+	Assistant  = chat.Assistant
+	ToolResult = chat.Tool
 )
 
 // Request is what a model is asked: a text to continue (Generate) or a conversation to answer
@@ -28,6 +30,9 @@ type Request struct {
 	// Messages is the conversation that Chat answers, oldest first; mostly the last one is the
 	// user's. In a session they are added to those that are there.
 	Messages []Message
+	// Tools are the functions that the model may call in Chat. The calls are in the answer's
+	// ToolCalls; who runs them asks again, with their results as messages.
+	Tools []*Tool
 	// TemplateArgs are further variables of the chat template, such as "enable_thinking": false.
 	// Values are what encoding/json can write.
 	TemplateArgs map[string]any
@@ -40,6 +45,8 @@ type Request struct {
 	Stop []string
 	// Sampling says how tokens are chosen: by default as the model's makers say.
 	Sampling Sampling
+	// Constraint bounds what the model may write, but not what it thinks before that.
+	Constraint *Constraint
 	// LogProbs wants the log-probability of each new token, and TopLogProbs those of the n most
 	// likely ones at its place, in the model's own distribution: before penalties, bias,
 	// temperature and cuts.

@@ -114,7 +114,7 @@ func (s *Session) add(g *generation) {
 	if g.kind == sessionChat {
 		if len(g.newIDs) > 0 || g.reason != StopInterrupted {
 			s.kind, s.asked = sessionChat, g.r
-			s.messages = append(slices.Concat(s.messages, g.r.Messages), g.answer.message())
+			s.messages = append(slices.Concat(s.messages, g.r.Messages), g.answer.Message())
 		}
 		return
 	}
@@ -134,7 +134,7 @@ func (g *generation) shown() []int32 {
 	if g.stop.Found() == "" {
 		return g.newIDs
 	}
-	said := g.answer.said.String()
+	said := g.answer.Message().Content
 	for n := len(g.newIDs); n >= 0; n-- {
 		text := g.m.text.Decode(g.newIDs[:n], true)
 		if len(text) > len(said) || said[:len(text)] != text {

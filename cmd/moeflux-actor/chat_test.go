@@ -205,3 +205,34 @@ func TestRunPenaltiesAndBias(t *testing.T) {
 		t.Errorf("log-probabilities beside a bias %+v, want the model's own", p)
 	}
 }
+
+// The template is told of tools, and what cannot be used is said by name.
+func TestChatTools(t *testing.T) {
+	model, _ := loadE2E(t)
+	dir := withTemplate(t, model, "{% for t in tools %}{{ t | tojson }}{% endfor %}"+chatML)
+	file := writeFile(t, "tools", `[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]`)
+	r := parseRun(t, mustCall(t, "", "run", "--model", dir, "--chat", "-p", "x", "-n", "2", "--json", "--tools", file))
+	if !strings.HasPrefix(*r.Prompt, `{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}<|im_start|>user`) || r.ToolCalls != nil {
+		t.Errorf("prompt %q, calls %v", *r.Prompt, r.ToolCalls)
+	}
+	silent := withTemplate(t, model, chatML)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-p", "x", "--tools", file}, exitUsage, "--tools does nothing without --chat"},
+		{[]string{"--chat", "-p", "x", "--tools", file + "x"}, exitFailed, "the tools cannot be read"},
+		{[]string{"--chat", "-p", "x", "--tools", writeFile(t, "bad", `[{"name": 1}]`)}, exitFailed, "tool 0: name is 1, not a string"},
+		{[]string{"--chat", "-p", "x", "--tools", file, "--model", silent}, exitFailed, "does not tell the model of tools"},
+	} {
+		o := call(t, "", append([]string{"run", "--model", dir}, c.args...)...)
+		if slices.Contains(c.args, "--model") {
+			o = call(t, "", append([]string{"run"}, c.args...)...)
+		}
+		if o.code != c.code || !strings.Contains(o.stderr, c.want) {
+			t.Errorf("%q: exit %d, stderr %q; want %d and %q", c.args, o.code, o.stderr, c.code, c.want)
+		}
+		checkErrorLine(t, o)
+	}
+}

@@ -6,12 +6,15 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // chatFlags say how run converses.
 type chatFlags struct {
 	Chat        bool     `help:"Take the prompt for a user's message in the model's chat template; without a prompt, on a terminal, converse."`
 	System      *string  `placeholder:"TEXT|@FILE" help:"With --chat: the system message, or the file that holds it."`
+	Tools       string   `placeholder:"FILE" help:"With --chat: a JSON list of functions that the model may call, as OpenAI-style services take it. Its calls are shown; in a conversation you give their results."`
 	TemplateArg []string `sep:"none" placeholder:"NAME=VALUE" help:"With --chat: a further variable of the template, as JSON or else as text, like enable_thinking=false. May be given several times."`
 }
 
@@ -20,6 +23,8 @@ func (f *chatFlags) unused() error {
 	switch {
 	case f.System != nil:
 		return usagef("--system does nothing without --chat")
+	case f.Tools != "":
+		return usagef("--tools does nothing without --chat")
 	case len(f.TemplateArg) > 0:
 		return usagef("--template-arg does nothing without --chat")
 	}
@@ -43,6 +48,23 @@ func (f *chatFlags) system() (string, error) {
 		return "", fmt.Errorf("the system message in %s is not UTF-8 text; convert it first", file)
 	}
 	return withoutLineEnd(string(data)), nil
+}
+
+// tools returns the functions that the model may call.
+func (f *chatFlags) tools() ([]*moeflux.Tool, error) {
+	if f.Tools == "" {
+		return nil, nil
+	}
+	file, err := os.Open(f.Tools)
+	if err != nil {
+		return nil, fmt.Errorf("the tools cannot be read: %w", err)
+	}
+	defer file.Close()
+	tools, err := moeflux.ReadTools(file)
+	if err != nil {
+		return nil, fmt.Errorf("the tools in %s cannot be used: %w", f.Tools, err)
+	}
+	return tools, nil
 }
 
 // templateArgs returns the further variables of the template.

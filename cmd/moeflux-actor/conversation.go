@@ -25,6 +25,10 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
+	tools, err := c.tools()
+	if err != nil {
+		return err
+	}
 	converses := !c.hasPrompt() && inv.stdinTerminal
 	if converses && c.JSON {
 		return usagef("--json prints one answer: give a message with -p TEXT, -f FILE, or - for stdin")
@@ -47,7 +51,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 		if err != nil {
 			return err
 		}
-		first.chat, first.request.TemplateArgs = true, args
+		first.chat, first.request.TemplateArgs, first.request.Tools = true, args, tools
 		v := &converse.Conversation{Session: new(moeflux.Session), System: system}
 		if err := c.takeUp(ctx, s, v, kept); err != nil {
 			return err
@@ -116,7 +120,7 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 	}
 	return c.once(ctx, inv, g, func(r *runResult) {
 		thought, said := shown.Thought.String(), shown.Said.String()
-		r.Prompt, r.Reasoning, r.Content = &g.prompt.Text, &thought, &said
+		r.Prompt, r.Reasoning, r.Content, r.ToolCalls = &g.prompt.Text, &thought, &said, callsOf(g.answer)
 	}, save)
 }
 
@@ -166,6 +170,17 @@ func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, 
 		}
 		return converse.Answer{Reason: r.StopReason, Figures: stats.line()}, nil
 	}
+}
+
+// callsOf returns the calls of an answer as --json prints them; nil for none.
+func callsOf(m moeflux.Message) []toolCall {
+	var calls []toolCall
+	for _, c := range m.ToolCalls {
+		call := toolCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
+		calls = append(calls, call)
+	}
+	return calls
 }
 
 // fatal reports whether nothing more can come of the engine or of stdout.

@@ -29,6 +29,7 @@ type generation struct {
 	reused int // tokens of it that were not read
 	newIDs []int32
 	text   strings.Builder
+	answer moeflux.Message // when it has ended
 }
 
 // events makes the request.
@@ -73,7 +74,7 @@ func (g *generation) take(ctx context.Context, r *runResult) error {
 				r.LogProbs = append(r.LogProbs, describe(e.Token))
 			}
 		case e.End != nil:
-			r.StopReason = e.End.Reason
+			r.StopReason, g.answer = e.End.Reason, e.End.Message
 		}
 		g.text.WriteString(e.Raw)
 		if err := g.show.Write(&e); err != nil {

@@ -14,6 +14,8 @@ type runResult struct {
 	Prompt    *string `json:"prompt,omitempty"`
 	Reasoning *string `json:"reasoning,omitempty"`
 	Content   *string `json:"content,omitempty"`
+	// with --tools, as in the messages of OpenAI-style services
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 
 	Text      string  `json:"text"`
 	PromptIDs []int32 `json:"prompt_ids"`
@@ -22,6 +24,16 @@ type runResult struct {
 	StopReason actors.StopReason `json:"stop_reason"`
 	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"` // of new_ids, with --logprobs
 	Stats      *runFigures       `json:"stats"`
+}
+
+// toolCall is a call of a function.
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"` // function
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // a JSON object as text
+	} `json:"function"`
 }
 
 // tokenLogProb is a token and its log-probability, natural, in the model's own distribution.

@@ -66,12 +66,42 @@ func (d *Dialogue) step(ctx context.Context) (done bool, err error) {
 		text = "/" + text
 	}
 	d.Messages = append(d.Messages, moeflux.Message{Role: moeflux.User, Content: text})
-	return false, d.respond(ctx)
+	if err := d.respond(ctx, 1); err != nil {
+		return false, err
+	}
+	return d.results(ctx)
 }
 
-// respond answers the last message, which is the person's. What goes wrong with one answer does not
-// end the conversation; the message then is taken back.
-func (d *Dialogue) respond(ctx context.Context) error {
+// results asks the person for the results of the calls that the answer makes, as long as it makes
+// some, and has the model go on with them.
+func (d *Dialogue) results(ctx context.Context) (done bool, err error) {
+	for len(d.Messages) > 0 && len(d.Messages[len(d.Messages)-1].ToolCalls) > 0 {
+		var results []moeflux.Message
+		for _, c := range d.Messages[len(d.Messages)-1].ToolCalls {
+			text, _, err := readMessage(ctx, d.Lines, "result of "+Visible(c.Name)+"> ", promptMore)
+			switch {
+			case errors.Is(err, ErrLineDropped):
+				d.note("(the calls stay without results)")
+				return false, nil
+			case err == io.EOF:
+				d.note("")
+				return true, nil
+			case err != nil:
+				return false, err
+			}
+			results = append(results, moeflux.Message{Role: moeflux.ToolResult, ToolCallID: c.ID, Name: c.Name, Content: text})
+		}
+		d.Messages = append(d.Messages, results...)
+		if err := d.respond(ctx, len(results)); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// respond answers the last messages, n of which are the person's. What goes wrong with one answer
+// does not end the conversation; the messages then are taken back.
+func (d *Dialogue) respond(ctx context.Context, n int) error {
 	turn, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.turn.Begin(cancel)
@@ -82,7 +112,7 @@ func (d *Dialogue) respond(ctx context.Context) error {
 	}
 	d.turn.End()
 	if len(d.Messages) == before {
-		d.Messages = d.Messages[:before-1]
+		d.Messages = d.Messages[:before-n]
 	}
 	switch {
 	case ctx.Err() != nil:

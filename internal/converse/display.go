@@ -79,15 +79,39 @@ func (a *AnswerText) Write(e *moeflux.Event) error {
 			return err
 		}
 	}
-	if e.Text == "" {
-		return nil
+	if e.Text != "" {
+		if err := a.say(e.Text); err != nil {
+			return err
+		}
 	}
+	return a.call(e.Call)
+}
+
+// call shows a piece of a call, which has a line of its own.
+func (a *AnswerText) call(c *moeflux.CallPiece) error {
+	switch {
+	case c == nil:
+		return nil
+	case c.Name != "":
+		before := ""
+		if a.Plain.midLine && !a.open {
+			before = "\n"
+		}
+		return a.say(before + "call " + c.Name + " ")
+	case c.Done:
+		return a.say("\n")
+	}
+	return a.say(c.Arguments)
+}
+
+// say shows text that is no reasoning.
+func (a *AnswerText) say(text string) error {
 	if a.open {
 		if err := a.close("\n\n"); err != nil {
 			return err
 		}
 	}
-	return a.Plain.print(Visible(e.Text))
+	return a.Plain.print(Visible(text))
 }
 
 // begin returns what goes before reasoning.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,4 +124,33 @@ func (f *failingAfter) Write(p []byte) (int, error) {
 	}
 	f.left--
 	return len(p), nil
+}
+
+// A call has a line of its own on a terminal, after what was said or thought.
+func TestAnswerTextCalls(t *testing.T) {
+	call := []moeflux.Event{
+		{Call: &moeflux.CallPiece{Name: "cold", ID: "1"}}, {Call: &moeflux.CallPiece{Arguments: `{"city": `}},
+		{Call: &moeflux.CallPiece{Arguments: "\"\x1b\"}"}}, {Call: &moeflux.CallPiece{Done: true}},
+	}
+	for before, want := range map[moeflux.Event]string{
+		{Text: "I look."}:   "I look.\n",
+		{Text: "I look.\n"}: "I look.\n",
+		{}:                  "",
+		{Reasoning: "Hm."}:  DimOn + "Hm." + DimOff + "\n\n",
+	} {
+		var out bytes.Buffer
+		a := &AnswerText{Plain: PlainText{Out: &out, Terminal: true}, Dim: true}
+		for _, e := range slices.Concat([]moeflux.Event{before}, call, call, []moeflux.Event{{Text: "So."}}) {
+			if err := a.Write(&e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.End(); err != nil {
+			t.Fatal(err)
+		}
+		line := "call cold {\"city\": \"␛\"}\n"
+		if want += line + line + "So.\n"; out.String() != want {
+			t.Errorf("after %+v: %q, want %q", before, out.String(), want)
+		}
+	}
 }

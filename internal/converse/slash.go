@@ -41,7 +41,10 @@ func (d *Dialogue) command(ctx context.Context, line string) (done bool, err err
 		d.Messages = nil
 		return false, d.Session.Reset(ctx)
 	case "retry":
-		return false, d.retry(ctx)
+		if err := d.retry(ctx); err != nil {
+			return false, err
+		}
+		return d.results(ctx)
 	case "system":
 		d.setSystem(arg)
 	case "save":
@@ -76,7 +79,7 @@ func (d *Dialogue) retry(ctx context.Context) error {
 	}
 	asked := len(d.Messages)
 	d.Messages = d.Messages[:asked:asked] // an answer shall not write over the old one
-	if err := d.respond(ctx); err != nil {
+	if err := d.respond(ctx, 1); err != nil {
 		return err
 	}
 	if len(d.Messages) < asked {

@@ -55,7 +55,12 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, toolCallJSON{c.ID, "function", functionJSON{c.Name, c.Arguments}})
 	}
-	return json.Marshal(out)
+	// A reader sees the text as it is; an encoder that escapes for HTML does so to this, too.
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(out)
+	return b.Bytes(), err
 }
 
 // UnmarshalJSON reads a message of an OpenAI-style service. Content may be null, a text, or a list
