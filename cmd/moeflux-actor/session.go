@@ -9,6 +9,7 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -52,7 +53,7 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 	}
 	cfg.Model, cfg.Device = s.dir, s.device
 	if cfg.Profile, err = f.profilePath(inv, s.dir); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(weights.Explain(s.dir, err), s.close())
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, errors.Join(&usageError{err.Error()}, s.close())
