@@ -12,6 +12,11 @@ func (s *sequence) awaited() bool {
 	return slices.ContainsFunc(s.waits, func(m stages.Message) bool { _, fork := m.(*stages.OpenSequence); return !fork })
 }
 
+// returning reports whether a parked state waits for the memory that it is to be brought back to.
+func (s *sequence) returning() bool {
+	return s.away != nil && !s.moving() && s.ask != nil && len(s.waits) > 0
+}
+
 // deferred reports whether a message has to wait for the state of a sequence that is parked, which
 // is then brought back.
 func (c *Core) deferred(in stages.Message, out *stages.Outbox) bool {
@@ -20,14 +25,15 @@ func (c *Core) deferred(in stages.Message, out *stages.Outbox) bool {
 	}
 	id, replaces := needsState(in)
 	s := c.seqs[id]
-	if s == nil || s.away == nil || s.closing != nil || s.busy() || replaces && !s.moving() {
+	if s == nil || s.away == nil || s.closing != nil || s.busy() || replaces && !s.moving() && !s.returning() {
 		return false
 	}
+	returning := s.returning()
 	s.waits = append(s.waits, in)
 	switch {
 	case c.draining:
 		c.giveUpWaiting(s, stages.ErrClosed, out)
-	case !s.moving():
+	case !s.moving() && !returning:
 		c.bringBack(s.away, in, out)
 	}
 	return true

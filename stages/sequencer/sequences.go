@@ -107,7 +107,7 @@ func (c *Core) roomToCopy(s *sequence) error {
 
 // busy reports whether something is being done to the sequence.
 func (s *sequence) busy() bool {
-	return s.req != nil || s.op != nil || s.draft != nil || s.ask != nil || s.awaited()
+	return s.req != nil || s.op != nil || s.draft != nil || s.ask != nil && !s.returning() || s.awaited()
 }
 
 // idle returns the sequence if nothing is being done to it.

@@ -150,7 +150,7 @@ func (x *crowd) live() error {
 		return err
 	case st.PagesUsed != 0 || st.Admission.Sequences+st.Admission.Waiting != 0 || st.Admission.PromisedBytes != 0 || x.dispatch.States() != 0:
 		return fmt.Errorf("everything is closed, but %d pages are in use, %+v, and dispatch has %d states", st.PagesUsed, st.Admission, x.dispatch.States())
-	case st.Admission.WaitingMost < 80:
+	case st.Admission.WaitingMost < 75: // some lose patience before the others have come
 		return fmt.Errorf("at most %d waited: the test shows nothing", st.Admission.WaitingMost)
 	case len(x.parked) > 0:
 		return fmt.Errorf("everything is closed, but %d states are parked", len(x.parked))

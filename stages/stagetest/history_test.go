@@ -21,7 +21,8 @@ type editor struct {
 	x      *editors
 	id     stages.SeqID
 	tokens []int32
-	left   int // things to do
+	gone   []int32 // what it held when that last gave way
+	left   int     // things to do
 	ended  bool
 
 	then   func(stages.Message) error // takes the next answer
@@ -249,9 +250,10 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 		var none *stages.NoCheckpointError
 		var full *stages.CheckpointMemoryError
 		stuck := errors.Is(d.Err, errStore) // parked, and lost
-		failed := errors.Is(d.Err, errDevice)
+		device := errors.Is(d.Err, errDevice)
+		failed := device && d.Poison != nil // else a parked state could not be brought back, and is there still
 		memory := noMemory(d.Err)
-		if d.Err != nil && !failed && !memory && !stuck && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
+		if d.Err != nil && !device && !memory && !stuck && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
 			return fmt.Errorf("%s: %w", what, d.Err)
 		}
 		if memory {
@@ -271,6 +273,8 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 			}
 		case text != nil:
 			e.tokens = slices.Clone(text[:d.Pos])
+		case d.Pos > len(e.tokens): // by a checkpoint of a text that gave way
+			e.tokens = slices.Clone(e.gone[:d.Pos])
 		default:
 			e.tokens = slices.Clone(e.tokens[:d.Pos])
 		}
@@ -322,7 +326,7 @@ func (e *editor) eval(tokens []int32, before int) {
 		e.poison = d.Poison != nil
 		if errors.As(d.Poison, &full) {
 			e.x.counts["gave way"]++
-			e.tokens = nil
+			e.lose()
 		}
 		if d.Err == nil {
 			want, err := e.x.fresh(e.tokens)
@@ -381,9 +385,16 @@ func (e *editor) look() {
 func (e *editor) stand(d *stages.SequenceDone) {
 	if errors.Is(d.Poison, stages.ErrGivenUp) {
 		e.x.counts["given up"]++
-		e.tokens = nil
+		e.lose()
 	}
 	e.poison = d.Poison != nil
+}
+
+// lose empties the sequence: what it held has given way, but its checkpoints have not.
+func (e *editor) lose() {
+	if len(e.tokens) > 0 {
+		e.gone, e.tokens = e.tokens, nil
+	}
 }
 
 // makeDraft asks for a draft, which is filled later.
