@@ -1,39 +1,37 @@
 package moeflux
 
 import (
-	"math"
 	"slices"
+	"sync"
 
+	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/stages/sample/constraint"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// Constraint bounds what a model may write (Request.Constraint); Choices makes one. It may be used
-// by any number of requests and models.
+// Constraint bounds what a model may write (Request.Constraint): Choices, Regexp and GBNF make one.
+// It may be used by any number of requests and models.
 type Constraint struct {
 	// begin returns an automaton at the beginning of a text in the tokens of a model.
 	begin func(m *Model) (automaton, error)
 	all   bool // bounds what is thought, too
 }
 
-var negInf = float32(math.Inf(-1))
-
-// automaton says which tokens a text may have. Those that end it are not its matter.
+// automaton is a constraint of what the model writes. Tokens that end a text are not its matter.
 type automaton interface {
-	Allows(token int32) bool
-	// Forbid makes the logits [vocab] of tokens that may not come negative infinity.
-	Forbid(logits []float32)
-	// Advance takes the token that comes.
-	Advance(token int32)
-	// Ends reports whether the text may end here, and whether nothing may follow.
-	Ends() (may, must bool)
+	sample.Constraint
+	// MayEnd reports whether the text may end here.
+	MayEnd() bool
 }
 
 // within is the constraint of a request under way, for the engine. What the model thinks before it
 // answers is free, but it has to come to an answer.
 type within struct {
 	automaton
-	ends  []int32 // tokens that end a text
-	think *thinking
+	ends     []int32 // tokens that end a text
+	think    *thinking
+	complete bool
+	words    []uint64 // [vocabulary/64] the mask
 }
 
 // thinking follows the reasoning of an answer; a nil one is of a text that has none.
@@ -51,7 +49,8 @@ func (g *generation) constrain() (*within, error) {
 	if err != nil {
 		return nil, &RequestError{Field: "Constraint", Err: err}
 	}
-	w := &within{automaton: a, ends: slices.Concat(g.ends, g.m.engine.Model().EOSTokenIDs)}
+	model := g.m.engine.Model()
+	w := &within{automaton: a, ends: slices.Concat(g.ends, model.EOSTokenIDs), words: make([]uint64, (model.VocabSize+63)/64)}
 	if g.kind == sessionChat && !g.r.Constraint.all {
 		d, err := g.m.chat()
 		if err != nil {
@@ -71,59 +70,97 @@ func (w *within) free() bool { return w.think != nil && w.think.reasoning.Open()
 // opens reports whether a token begins the reasoning here.
 func (w *within) opens(token int32) bool { return w.think != nil && token == w.think.begin }
 
-// Allows reports whether a token may come.
-func (w *within) Allows(token int32) bool {
+// Accepts reports whether a token may come.
+func (w *within) Accepts(token int32) bool {
 	if slices.Contains(w.ends, token) {
-		may, _ := w.Ends()
-		return may && !w.free()
+		return !w.free() && w.MayEnd()
 	}
-	return w.free() || w.opens(token) || w.automaton.Allows(token)
+	return w.free() || w.opens(token) || w.automaton.Accepts(token)
 }
 
-// Forbid makes the logits of tokens that may not come negative infinity.
-func (w *within) Forbid(logits []float32) {
+// Mask returns the tokens that may come.
+func (w *within) Mask() []uint64 {
 	if w.free() {
-		for _, end := range w.ends {
-			logits[end] = negInf
+		for i := range w.words {
+			w.words[i] = ^uint64(0)
 		}
-		return
+	} else {
+		clear(w.words[copy(w.words, w.automaton.Mask()):])
 	}
-	keep := w.ends
 	if w.think != nil && w.think.begin >= 0 {
-		keep = append(slices.Clip(keep), w.think.begin)
+		w.words[w.think.begin/64] |= 1 << (w.think.begin % 64)
 	}
-	kept := make([]float32, len(keep))
-	for i, t := range keep {
-		kept[i] = logits[t]
-	}
-	w.automaton.Forbid(logits)
-	for i, t := range keep {
-		if logits[t] = negInf; w.Allows(t) {
-			logits[t] = kept[i]
+	for _, end := range w.ends {
+		w.words[end/64] &^= 1 << (end % 64)
+		if w.Accepts(end) {
+			w.words[end/64] |= 1 << (end % 64)
 		}
 	}
+	return w.words
 }
 
-// Advance takes the token that comes, and reports whether the text is complete with it.
-func (w *within) Advance(token int32) (complete bool) {
+// Advance takes the token that comes.
+func (w *within) Advance(token int32) error {
 	if slices.Contains(w.ends, token) {
-		return true
+		w.complete = true
+		return nil
 	}
 	opens := w.opens(token)
 	if w.think != nil {
 		w.think.begin = -1
 	}
 	if opens || w.free() {
-		return false
+		return nil
 	}
-	w.automaton.Advance(token)
-	_, must := w.Ends()
-	return must
+	err := w.automaton.Advance(token)
+	w.complete = err == nil && w.automaton.Complete()
+	return err
 }
+
+// Complete reports whether the text is complete, or an end has come.
+func (w *within) Complete() bool { return w.complete }
 
 // said follows the text.
 func (w *within) said(text string) {
 	if w != nil && w.think != nil {
 		w.think.reasoning.Push(text)
 	}
+}
+
+// Choices bounds a text to one of these, to the byte. They are valid UTF-8.
+func Choices(texts ...string) *Constraint {
+	return grammar(func() (*constraint.Grammar, error) { return constraint.Choices(texts) })
+}
+
+// Regexp bounds a text to those that an expression, as of package regexp, matches as a whole.
+func Regexp(expression string) *Constraint {
+	return grammar(func() (*constraint.Grammar, error) { return constraint.Regexp(expression) })
+}
+
+// GBNF bounds a text to those of a grammar, see package stages/sample/constraint.
+func GBNF(rules string) *Constraint {
+	return grammar(func() (*constraint.Grammar, error) { return constraint.GBNF(rules) })
+}
+
+// grammar makes a constraint of a grammar, which is compiled once, for the first request.
+func grammar(compile func() (*constraint.Grammar, error)) *Constraint {
+	compiled := sync.OnceValues(compile)
+	return &Constraint{begin: func(m *Model) (automaton, error) {
+		g, err := compiled()
+		if err != nil {
+			return nil, err
+		}
+		return g.Start(m.words()), nil
+	}}
+}
+
+// vocabulary returns the tokens of the model that stand for text.
+func (m *Model) vocabulary() *constraint.Vocabulary {
+	tokens := make([][]byte, m.text.VocabSize())
+	for id := range tokens {
+		if !m.text.IsSpecial(int32(id)) {
+			tokens[id], _ = m.text.TokenBytes(int32(id))
+		}
+	}
+	return constraint.NewVocabulary(tokens, nil)
 }

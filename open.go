@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/demo"
 	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/stages/sample/constraint"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat/tools"
@@ -25,6 +26,7 @@ type Model struct {
 	text   *tokenizer.Tokenizer // nil with Options.TokensOnly
 	own    func() (Sampling, error)
 	chat   func() (*dialect, error)
+	words  func() *constraint.Vocabulary // for constraints
 }
 
 // Generator is what a service needs of a model. *Model is one; a test may have another that yields
@@ -49,6 +51,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 		now = time.Now
 	}
 	m.own = sync.OnceValues(func() (Sampling, error) { s, _, err := Defaults(dir); return s, err })
+	m.words = sync.OnceValue(m.vocabulary)
 	m.chat = sync.OnceValues(func() (*dialect, error) { return m.readDialect(now) })
 	if err := weights.CheckDir(dir); err != nil {
 		return nil, err

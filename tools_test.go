@@ -19,19 +19,19 @@ type forced struct {
 	at  int
 }
 
-func (f *forced) Allows(token int32) bool { return f.at < len(f.ids) && token == f.ids[f.at] }
+func (f *forced) Accepts(token int32) bool { return f.at < len(f.ids) && token == f.ids[f.at] }
 
-func (f *forced) Forbid(logits []float32) {
-	for i := range logits {
-		if !f.Allows(int32(i)) {
-			logits[i] = negInf
-		}
+func (f *forced) Mask() []uint64 {
+	mask := make([]uint64, slices.Max(f.ids)/64+1)
+	if f.at < len(f.ids) {
+		mask[f.ids[f.at]/64] |= 1 << (f.ids[f.at] % 64)
 	}
+	return mask
 }
 
-func (f *forced) Advance(int32) { f.at++ }
-
-func (f *forced) Ends() (may, must bool) { return f.at == len(f.ids), f.at == len(f.ids) }
+func (f *forced) Advance(int32) error { f.at++; return nil }
+func (f *forced) MayEnd() bool        { return f.at == len(f.ids) }
+func (f *forced) Complete() bool      { return f.MayEnd() }
 
 // says makes a model write a text.
 func says(text string) *Constraint {

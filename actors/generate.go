@@ -21,14 +21,6 @@ const (
 	StopContext StopReason = "context" // the sequence has no position left
 )
 
-// Constraint says which tokens a text may have, from one to the next.
-type Constraint interface {
-	sample.Constraint
-	// Advance takes the token that comes now, and reports whether the text is complete with it:
-	// whatever came next would be too much. It is not told of a token that ends the text.
-	Advance(token int32) (complete bool)
-}
-
 // GenerateOptions says how to continue a text. The zero value chooses greedily until the model ends
 // the text.
 type GenerateOptions struct {
@@ -37,10 +29,10 @@ type GenerateOptions struct {
 	MaxTokens int
 	Sampling  sample.Options // how tokens are chosen
 	IgnoreEOS bool           // go on where the model would end the text
-	// Constraint, if set, bounds what may come. The tokens that end a text are among those that it
-	// is asked about: they are to be allowed where the text may end. A text that is complete ends
-	// with StopEOS.
-	Constraint Constraint
+	// Constraint, if set, bounds what may come; it stands where the text goes on. It allows the
+	// tokens that end a text where it may end, and is not told when one has come. A text that is
+	// complete ends with StopEOS.
+	Constraint sample.Constraint
 	// Earlier is the tokens of the text before the prompt, which the sequence already holds. Only
 	// the repeat penalty looks at them.
 	Earlier []int32
@@ -101,6 +93,18 @@ func (o *GenerateOptions) read(reused int) {
 	if o.FirstToken != nil {
 		o.FirstToken()
 	}
+}
+
+// advance tells the constraint, if there is one, of a token, and reports whether the text is
+// complete with it.
+func (o *GenerateOptions) advance(token int32) (complete bool, err error) {
+	if o.Constraint == nil {
+		return false, nil
+	}
+	if err := o.Constraint.Advance(token); err != nil {
+		return false, err
+	}
+	return o.Constraint.Complete(), nil
 }
 
 // generate returns "" if the consumer broke out of the loop.
@@ -165,7 +169,10 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 				return "", err
 			}
 		}
-		complete := o.Constraint != nil && o.Constraint.Advance(token)
+		complete, err := o.advance(token)
+		if err != nil {
+			return "", err
+		}
 		if !yield(token, nil) {
 			return "", nil
 		}

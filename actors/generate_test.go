@@ -78,17 +78,20 @@ func TestGenerateLogProbs(t *testing.T) {
 // three; the text is complete after nine.
 type thirds struct{ n int }
 
-func (c *thirds) Allows(token int32) bool { return c.n%3 == 0 || token%3 == 0 }
+func (c *thirds) Accepts(token int32) bool { return c.n%3 == 0 || token%3 == 0 }
 
-func (c *thirds) Forbid(logits []float32) {
-	for i := range logits {
-		if !c.Allows(int32(i)) {
-			logits[i] = float32(math.Inf(-1))
+func (c *thirds) Mask() []uint64 {
+	mask := make([]uint64, 1000)
+	for i := range int32(64 * len(mask)) {
+		if c.Accepts(i) {
+			mask[i/64] |= 1 << (i % 64)
 		}
 	}
+	return mask
 }
 
-func (c *thirds) Advance(int32) bool { c.n++; return c.n == 9 }
+func (c *thirds) Advance(int32) error { c.n++; return nil }
+func (c *thirds) Complete() bool      { return c.n == 9 }
 
 // A constraint decides among the model's own tokens, and ends the text.
 func TestGenerateWithin(t *testing.T) {

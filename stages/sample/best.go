@@ -45,7 +45,11 @@ func (s *Sampler) NextOf(b Best) (int32, error) {
 
 // draw draws one of the candidates that the cuts leave; best is the largest logit.
 func (s *Sampler) draw(best float64) int32 {
-	c := cut(s.cands, best, &s.opts)
+	return s.pick(cut(s.cands, best, &s.opts))
+}
+
+// pick draws one of the candidates by their weights.
+func (s *Sampler) pick(c []candidate) int32 {
 	u := s.rng.Float64() * total(c)
 	for _, x := range c {
 		if u -= x.weight; u < 0 {

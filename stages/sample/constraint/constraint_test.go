@@ -51,7 +51,10 @@ func walk(t *testing.T, g *Grammar, v *Vocabulary, rng *rand.Rand) string {
 		if err := s.Advance(id); err != nil {
 			t.Fatal(err)
 		}
-		if s.Ended() {
+		if id == v.ends[0] {
+			if !s.Complete() {
+				t.Fatalf("%q has ended, and is not complete", text)
+			}
 			return text
 		}
 		text += string(v.tokens[id])
@@ -164,7 +167,7 @@ func TestChoices(t *testing.T) {
 	}
 	s := g.Start(v)
 	var refused *RefusedError
-	if err := s.Advance('x'); !errors.As(err, &refused) || s.Ended() || !s.Accepts('a') {
+	if err := s.Advance('x'); !errors.As(err, &refused) || s.Complete() || !s.Accepts('a') {
 		t.Errorf("a refused token: %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func (s *State) after(token int32) (at *place, ended, ok bool) {
 }
 
 // Mask returns the tokens that may come next: bit t%64 of word t/64 is token t. It is shared and
-// must not be changed. No bit is set once the text has ended.
+// must not be changed. No bit is set once an end has come.
 func (s *State) Mask() []uint64 {
 	if s.ended {
 		return make([]uint64, s.v.words())
@@ -103,8 +103,8 @@ func (s *State) Mask() []uint64 {
 // MayEnd reports whether the text is complete as it is.
 func (s *State) MayEnd() bool { return s.ended || s.at.ends }
 
-// Ended reports whether an end has come. No token may follow.
-func (s *State) Ended() bool { return s.ended }
+// Complete reports whether nothing may follow but an end, or one has come.
+func (s *State) Complete() bool { return s.ended || s.at.ends && len(s.at.items) == 0 }
 
 // Clone returns a state of its own at the same place.
 func (s *State) Clone() *State {

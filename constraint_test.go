@@ -1,0 +1,47 @@
+package moeflux
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+)
+
+// What the demo model writes at temperature 1 matches, whatever the seed; so it does with cuts that
+// leave little.
+func TestRegexpAndGBNF(t *testing.T) {
+	m := openDemo(t, Options{})
+	for _, c := range []struct {
+		constraint *Constraint
+		matches    string
+	}{
+		{Regexp(`func [a-z]{3,8}\((x|y) int\) (int|bool) \{ return [0-9]{1,3} \}`), `func [a-z]{3,8}\((x|y) int\) (int|bool) \{ return [0-9]{1,3} \}`},
+		{Regexp(`\{"name": "[^"\\\n]{1,12}", "size": -?(0|[1-9][0-9]{0,4}), "tags": \[("é"|"€")?\]\}`), `\{"name": "[^"\\\n]{1,12}", "size": -?(0|[1-9][0-9]{0,4}), "tags": \[("é"|"€")?\]\}`},
+		{Choices("if x {", "if x", "É", "return"), `if x \{|if x|É|return`},
+		{GBNF("root ::= \"[\" n{1,3} \"]\"\nn ::= [0-9]{2} | \"x\""), `\[([0-9]{2}|x){1,3}\]`},
+	} {
+		judge, came := regexp.MustCompile(`\A(?:`+c.matches+`)\z`), map[string]bool{}
+		for seed := range uint64(8) {
+			r := Request{Prompt: "package main\n\n", Constraint: c.constraint, Sampling: Sampling{Temperature: new(1.0), Seed: new(seed)}}
+			if seed%2 == 1 {
+				r.Sampling.TopK, r.Sampling.TopP = new(3), new(0.9)
+			}
+			end, err := m.Generate(t.Context(), r).Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			came[end.Message.Content] = true
+			if !judge.MatchString(end.Message.Content) || end.Reason != StopEOS {
+				t.Errorf("%s, seed %d: %q for %q", c.matches, seed, end.Message.Content, end.Reason)
+			}
+		}
+		if len(came) < 2 {
+			t.Errorf("%s: all seeds write %v", c.matches, came)
+		}
+	}
+	for _, bad := range []*Constraint{Regexp("("), GBNF("x"), Choices("\xff")} {
+		_, err := m.Generate(t.Context(), Request{Prompt: "x", Constraint: bad}).Wait()
+		if e, ok := errors.AsType[*RequestError](err); !ok || e.Field != "Constraint" {
+			t.Errorf("a constraint that is none: %v", err)
+		}
+	}
+}
