@@ -1,0 +1,174 @@
+package constraint
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// vocabularyEnv names the tokenizer.json of a real vocabulary for the benchmarks, byte-level BPE;
+// without it they are left out.
+const vocabularyEnv = "MOEFLUX_BENCH_TOKENIZER"
+
+// realTokens reads the vocabulary. The entries are spelled in the byte alphabet: printable
+// characters of Latin-1 stand for themselves, and those from U+0100 on for the other bytes, in
+// order.
+func realTokens(b *testing.B) [][]byte {
+	b.Helper()
+	name := os.Getenv(vocabularyEnv)
+	if name == "" {
+		b.Skip("no " + vocabularyEnv)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var file struct {
+		Model struct{ Vocab map[string]int }
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		b.Fatal(err)
+	}
+	spelled := map[rune]byte{}
+	for c, other := 0, rune(0x100); c < 256; c++ {
+		if c >= '!' && c <= '~' || c >= 0xa1 && c <= 0xac || c >= 0xae {
+			spelled[rune(c)] = byte(c)
+		} else {
+			spelled[other] = byte(c)
+			other++
+		}
+	}
+	tokens := make([][]byte, len(file.Model.Vocab)+1) // the last ends a text
+	for entry, id := range file.Model.Vocab {
+		for _, r := range entry {
+			c, ok := spelled[r]
+			if !ok {
+				b.Fatalf("token %d, %q, is not in the byte alphabet", id, entry)
+			}
+			tokens[id] = append(tokens[id], c)
+		}
+	}
+	return tokens
+}
+
+// realVocabulary returns the vocabulary, and how a greedy tokenizer might write a text in it.
+func realVocabulary(b *testing.B) (v *Vocabulary, encode func(text string) []int32) {
+	tokens := realTokens(b)
+	ids := map[string]int32{}
+	for id, t := range tokens {
+		ids[string(t)] = int32(id)
+	}
+	v = NewVocabulary(tokens, []int32{int32(len(tokens) - 1)})
+	return v, func(text string) (out []int32) {
+		for len(text) > 0 {
+			n := min(len(text), 16)
+			for ids[text[:n]] == 0 && n > 1 { // the token 0 is a character
+				n--
+			}
+			out, text = append(out, ids[text[:n]]), text[n:]
+		}
+		return out
+	}
+}
+
+func BenchmarkVocabulary(b *testing.B) {
+	tokens := realTokens(b)
+	for b.Loop() {
+		NewVocabulary(tokens, []int32{int32(len(tokens) - 1)})
+	}
+	b.ReportMetric(float64(len(tokens)), "tokens")
+}
+
+// A text of a grammar, and the masks at each of its places.
+func BenchmarkReal(b *testing.B) {
+	v, encode := realVocabulary(b)
+	cases := []struct {
+		name    string
+		grammar func() (*Grammar, error)
+		text    string
+	}{
+		{"json", func() (*Grammar, error) {
+			return Regexp(`\{"name": "([^"\\\x00-\x1f]|\\.)*", "size": -?(0|[1-9][0-9]*)(\.[0-9]+)?, "tags": \[("[^"\\\x00-\x1f]*"(, "[^"\\\x00-\x1f]*")*)?\], "done": (true|false)\}`)
+		}, `{"name": "the quick brown fox jumps over the lazy dog, and läuft weiter", "size": -12345.678, "tags": ["first of all", "second", "more"], "done": true}`},
+		{"choices", func() (*Grammar, error) {
+			return Choices([]string{"strongly agree", "agree", "neither agree nor disagree", "disagree", "strongly disagree", "no answer"})
+		}, "neither agree nor disagree"},
+	}
+	for _, c := range cases {
+		ids := encode(c.text)
+		b.Run(c.name+"/compile", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := c.grammar(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		// Nothing is known but the vocabulary: also not which of its tokens are plain text.
+		b.Run(c.name+"/first", func(b *testing.B) { b.ReportAllocs(); coldMasks(b, v, c.grammar, ids, true) })
+		b.Run(c.name+"/places", func(b *testing.B) { coldMasks(b, v, c.grammar, ids, false) })
+		g, err := c.grammar()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name+"/mask", func(b *testing.B) { walkText(b, g, v, ids, func(s *State, _ int32) { s.Mask() }) })
+		b.Run(c.name+"/accept", func(b *testing.B) {
+			walkText(b, g, v, ids, func(s *State, id int32) {
+				if !s.Accepts(id) {
+					b.Fatalf("token %d is refused", id)
+				}
+			})
+		})
+	}
+}
+
+// coldMasks makes a mask at each place of a text under a new grammar, and reports the mean and the
+// longest.
+func coldMasks(b *testing.B, v *Vocabulary, grammar func() (*Grammar, error), ids []int32, forget bool) {
+	var all []float64
+	for b.Loop() {
+		g, err := grammar()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if forget {
+			v.texts = nil
+		}
+		s := g.Start(v)
+		for _, id := range ids {
+			all = append(all, float64(timed(func() { s.Mask() })))
+			if err := s.Advance(id); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	sum := 0.0
+	for _, ns := range all {
+		sum += ns
+	}
+	b.ReportMetric(sum/float64(len(all))/1e3, "µs/mask")
+	b.ReportMetric(slices.Max(all)/1e3, "µs-longest")
+}
+
+// walkText follows a text again and again. A step is one token.
+func walkText(b *testing.B, g *Grammar, v *Vocabulary, ids []int32, do func(s *State, id int32)) {
+	s, at := g.Start(v), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if at == len(ids) {
+			s, at = g.Start(v), 0
+		}
+		do(s, ids[at])
+		if err := s.Advance(ids[at]); err != nil {
+			b.Fatal(err)
+		}
+		at++
+	}
+}
+
+func timed(f func()) time.Duration {
+	begin := time.Now()
+	f()
+	return time.Since(begin)
+}
