@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
 const (
-	// Horizon is the most rows that a profile counts. Older counts fade as newer ones arrive.
+	// Horizon is the most rows that a profile counts, of one run or of many.
 	Horizon = 1 << 16
+	// HalfLife is after how many new rows the older ones count half. It is long enough that an
+	// expert of a hundred is still counted hundreds of times, and short enough that some hundred
+	// answers of a hundred tokens outweigh whatever was counted before.
+	HalfLife = 1 << 12
 	// MaxKeys bounds layers times experts, in case a file's header is wrong.
 	MaxKeys = 1 << 22
 )
@@ -41,9 +46,12 @@ func checkSize(layers, experts int) error {
 // ErrSize reports counts for a different number of experts.
 var ErrSize = errors.New("profile: wrong number of counts")
 
-// Merge adds the counts of some rows, [layers, experts]. A profile counts at most Horizon rows:
-// older counts fade to make room, and a run of more rows is scaled down. An expert counts at most
-// once a row, and a negative count is 0.
+// Merge adds the counts of some rows, [layers, experts]. Older counts fade by half with every
+// HalfLife rows that are new, and a run of more than Horizon rows is scaled down. An expert counts
+// at most once a row, and a negative count is 0.
+//
+// Counts fade with every merge, and not only once the profile is full: most runs are short, and
+// what one long run counted would otherwise outweigh hundreds of later ones.
 func (p *Profile) Merge(rows int64, uses []int64) error {
 	if len(uses) != len(p.Uses) {
 		return fmt.Errorf("%w: %d for a profile of %d layers of %d experts", ErrSize, len(uses), p.Layers, p.Experts)
@@ -51,18 +59,20 @@ func (p *Profile) Merge(rows int64, uses []int64) error {
 	if rows <= 0 {
 		return nil
 	}
-	added := min(rows, Horizon)
-	kept := min(int64(p.Rows), Horizon-added)
-	fade := 0.0
-	if p.Rows > 0 {
-		fade = float64(kept) / float64(p.Rows)
+	added := float64(min(rows, Horizon))
+	fade := math.Exp2(-added / HalfLife)
+	// A short run takes less than half a row from a small count. Rounding to the nearest number
+	// would keep that count for ever, so all are rounded up or down by the same chance: right on
+	// average, and in the same order.
+	chance := rand.Float64()
+	sum := func(old uint32, new float64) uint32 {
+		return uint32(float64(old)*fade + new + chance)
 	}
-	scale := float64(added) / float64(rows)
+	scale := added / float64(rows)
+	p.Rows = min(sum(p.Rows, added), Horizon)
 	for k, n := range uses {
-		sum := float64(p.Uses[k])*fade + float64(max(0, min(n, rows)))*scale
-		p.Uses[k] = uint32(min(math.Round(sum), float64(kept+added)))
+		p.Uses[k] = min(sum(p.Uses[k], float64(max(0, min(n, rows)))*scale), p.Rows)
 	}
-	p.Rows = uint32(kept + added)
 	return nil
 }
 

@@ -150,22 +150,57 @@ func TestMerge(t *testing.T) {
 	shares(0, 0, 0)
 	merge(0, 5, 5, 5) // no rows: nothing changes
 	shares(0, 0, 0)
-	merge(100, 100, 50, 0)
-	merge(100, 0, 50, 0)
-	shares(0.5, 0.5, 0)
-	// Half of the horizon is new, so the older counts are halved.
-	merge(Horizon-200, Horizon/2-100, 0, 0)
-	merge(Horizon/2, 0, 0, Horizon/2)
-	shares(0.25, 0.25*200/Horizon, 0.5)
+	merge(HalfLife, HalfLife, HalfLife/2, 0)
+	shares(1, 0.5, 0)
+	merge(HalfLife, 0, HalfLife/2, 0) // the older rows count half
+	shares(1/3., 0.5, 0)
+	if p.Rows != HalfLife/2+HalfLife {
+		t.Errorf("%d rows, want %d", p.Rows, HalfLife/2+HalfLife)
+	}
 	merge(10*Horizon, 0, 5*Horizon, 0) // a long run displaces everything older
 	shares(0, 0.5, 0)
 	if p.Rows != Horizon {
 		t.Errorf("%d rows, want %d", p.Rows, Horizon)
 	}
-	merge(100, -7, 1000, math.MaxInt64) // counts as 0, 100, 100
-	shares(0, (0.5*(Horizon-100)+100)/Horizon, 100.0/Horizon)
+	merge(HalfLife, -7, HalfLife+1, math.MaxInt64) // counts as 0, HalfLife, HalfLife
+	newer := float64(HalfLife) / (HalfLife + Horizon/2)
+	shares(0, newer+(1-newer)/2, newer)
 	if err := p.Merge(1, make([]int64, 4)); !errors.Is(err, ErrSize) {
 		t.Errorf("four counts for three experts: %v, want %v", err, ErrSize)
+	}
+}
+
+// Many short runs outweigh an old habit, however many rows it was counted over, and in the end
+// nothing is left of it. They do so as fast if each is a single row.
+func TestMergeShortRuns(t *testing.T) {
+	for _, old := range []int64{100, HalfLife, 10 * Horizon} {
+		for _, run := range []int64{1, 100} {
+			p, err := New(1, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			merge := func(rows int64, uses ...int64) {
+				if err := p.Merge(rows, uses); err != nil {
+					t.Fatal(err)
+				}
+			}
+			merge(old, old, 0, old/40)
+			for rows := int64(0); rows < 4*HalfLife; rows += run {
+				merge(run, 0, run, 0)
+			}
+			if habit, since := p.Share(0), p.Share(1); habit >= since {
+				t.Errorf("%d old rows weigh %.3f, and %d of runs of %d weigh %.3f", old, habit, 4*HalfLife, run, since)
+			}
+			for rows := int64(0); rows < 16*HalfLife; rows += run {
+				merge(run, 0, run, 0)
+			}
+			if p.Share(0) > 1e-2 || p.Share(2) > 1e-2 {
+				t.Errorf("of %d old rows %.4f and %.4f are left after runs of %d", old, p.Share(0), p.Share(2), run)
+			}
+			if want := HalfLife / math.Ln2; math.Abs(float64(p.Rows)-want) > want/20 {
+				t.Errorf("%d rows after runs of %d, want about %.0f", p.Rows, run, want)
+			}
+		}
 	}
 }
 
@@ -195,13 +230,13 @@ func TestNewErrors(t *testing.T) {
 // Update adds to an existing profile, and replaces one that cannot be used.
 func TestUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p")
-	for i, want := range []uint32{10, 20, 10} {
+	for i, want := range []uint32{HalfLife, HalfLife/2 + HalfLife, HalfLife} {
 		if i == 2 {
 			if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := Update(path, ours, 1, 2, 10, []int64{4, 6}); err != nil {
+		if err := Update(path, ours, 1, 2, HalfLife, []int64{4, 6}); err != nil {
 			t.Fatal(err)
 		}
 		if p, err := Load(path, ours, 1, 2); err != nil || p.Rows != want {
