@@ -60,7 +60,11 @@ func (b *breaker) all(ctx context.Context) error {
 			fmt.Fprintf(b.out, "%-7s %s\n", t.name+":", what)
 		}
 	}
-	fmt.Fprintf(b.out, "%d faults tried, %d survived\n", tried, tried-len(errs))
+	faults := "faults"
+	if tried == 1 {
+		faults = "fault"
+	}
+	fmt.Fprintf(b.out, "%d %s tried, %d survived\n", tried, faults, tried-len(errs))
 	return errors.Join(append(errs, ctx.Err())...)
 }
 

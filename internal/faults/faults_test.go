@@ -144,7 +144,7 @@ func TestTwo(t *testing.T) {
 		b, out := breakerWith(t, script)
 		b.o.only = []string{"two"}
 		err := b.all(context.Background())
-		if survived := strings.Contains(out.String(), "1 faults tried, 1 survived"); !strings.Contains(out.String(), want) || survived != (err == nil) {
+		if survived := strings.Contains(out.String(), "1 fault tried, 1 survived"); !strings.Contains(out.String(), want) || survived != (err == nil) {
 			t.Errorf("%s:\n%s%v", script, out, err)
 		}
 	}
