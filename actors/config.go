@@ -167,9 +167,9 @@ type Config struct {
 	// texts at once make each of them slow.
 	MaxSequences int
 	// MaxWaiting is the most requests that wait for memory, besides those of texts that have some
-	// and need more. Further ones fail with a *stages.QueueFullError, those of the lowest class and
-	// of the key with most waiting first. 0 means 1024. With a negative number none waits: what
-	// does not fit fails with a *stages.StateMemoryError at once.
+	// and need more. Further ones are refused because the queue is full, those of the lowest class
+	// and of the key with most waiting first. 0 means 1024. With a negative number none waits: what
+	// does not fit is refused at once for lack of memory.
 	MaxWaiting int
 	// Checkpoints is how many checkpoints a sequence keeps, unless Sequence.SetMaxCheckpoints says
 	// otherwise. The newest and that at position 0 count, but are kept in any case. 0 means 4;

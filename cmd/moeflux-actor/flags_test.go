@@ -98,3 +98,19 @@ func TestConfigFromFlags(t *testing.T) {
 		}
 	}
 }
+
+// The help of flags is copied from comments of Go code, but names no Go types: its readers need not
+// know the packages.
+func TestHelpNamesNoGoTypes(t *testing.T) {
+	for _, node := range newParser(t).Model.Leaves(false) {
+		for _, group := range node.AllFlags(false) {
+			for _, f := range group {
+				for _, typ := range []string{"*stages.", "stages.", "actors."} {
+					if strings.Contains(f.Help, typ) {
+						t.Errorf("%s: the help of --%s contains %q: %s", node.FullPath(), f.Name, typ, f.Help)
+					}
+				}
+			}
+		}
+	}
+}
