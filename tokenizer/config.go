@@ -16,6 +16,7 @@ import (
 type config struct {
 	addBOS, addEOS *bool  // nil: not said
 	bos, eos       string // content of the token, "" if there is none
+	class          string // tokenizer_class
 	added          []*addedToken
 }
 
@@ -23,21 +24,24 @@ type config struct {
 // the latter it takes bos_token and eos_token; tokens of added_tokens_decoder that tokenizer.json
 // lacks; and add_bos_token and add_eos_token: if either is given, the two decide what goes around a
 // text (one that is not given counts as false) and a template in tokenizer.json does not.
+//
+// Without a tokenizer.json it reads the tiktoken.model of Kimi K2 instead, which needs a
+// tokenizer_config.json. The 256 ids after the vocabulary are special tokens; those without a name
+// in added_tokens_decoder are <|reserved_token_ID|>.
 func LoadDir(dir string) (*Tokenizer, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	data, err := os.ReadFile(filepath.Join(dir, jsonName))
+	if errors.Is(err, fs.ErrNotExist) {
+		t, tikErr := loadTiktoken(dir)
+		if !errors.Is(tikErr, fs.ErrNotExist) {
+			return t, tikErr
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	var cfg *config
-	rawConfig, err := os.ReadFile(filepath.Join(dir, "tokenizer_config.json"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	default:
-		if cfg, err = parseConfig(rawConfig); err != nil {
-			return nil, fmt.Errorf("%s: %w", dir, err)
-		}
+	cfg, err := loadConfig(dir)
+	if err != nil {
+		return nil, err
 	}
 	t, err := parse(data, cfg)
 	if err != nil {
@@ -51,6 +55,7 @@ func parseConfig(data []byte) (*config, error) {
 	cfg := &config{}
 	o.into("add_bos_token", &cfg.addBOS)
 	o.into("add_eos_token", &cfg.addEOS)
+	cfg.class = o.text("tokenizer_class")
 	cfg.bos, cfg.eos = o.tokenText("bos_token"), o.tokenText("eos_token")
 	var added map[string]json.RawMessage
 	o.into("added_tokens_decoder", &added)
@@ -106,7 +111,7 @@ func (t *Tokenizer) applyConfig(cfg *config) error {
 		}
 		id, ok := t.ids[token.content]
 		if !ok {
-			return fmt.Errorf("tokenizer: tokenizer_config.json: %s is %q, which tokenizer.json does not have", token.key, excerpt(token.content))
+			return fmt.Errorf("tokenizer: tokenizer_config.json: %s is %q, which the tokenizer does not have", token.key, excerpt(token.content))
 		}
 		*token.id = id
 	}

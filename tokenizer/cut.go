@@ -20,6 +20,7 @@ var knownPatterns = map[string]cutter{
 	patternNumbers3:      cutNumbers3,
 	patternCJK:           cutCJK,
 	patternGPT2:          cutGPT2,
+	patternKimi:          cutKimi,
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,8 +21,12 @@ func Parse(tokenizerJSON []byte) (*Tokenizer, error) {
 	return parse(tokenizerJSON, nil)
 }
 
-// Load reads a tokenizer.json from a file.
+// Load reads a tokenizer.json, or a tiktoken.model with the tokenizer_config.json beside it, see
+// LoadDir.
 func Load(tokenizerFile string) (*Tokenizer, error) {
+	if filepath.Base(tokenizerFile) == tiktokenName {
+		return loadTiktoken(filepath.Dir(tokenizerFile))
+	}
 	data, err := os.ReadFile(tokenizerFile)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)

@@ -89,6 +89,9 @@ func TestPatternDialect(t *testing.T) {
 		}
 	}
 	for pattern := range knownPatterns {
+		if pattern == patternKimi {
+			continue // has a cutter because no other engine here reads it, see TestKimiPatternInJSON
+		}
 		if _, err := compilePattern("k", pattern); err != nil {
 			t.Errorf("compilePattern(%q): %v", pattern, err)
 		}

@@ -55,7 +55,7 @@ func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 }
 
 func noTokenizer(dir string) error {
-	return fmt.Errorf("%s has no tokenizer.json; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
+	return fmt.Errorf("%s has no tokenizer.json or tiktoken.model; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
 }
 
 // findCache returns the folder for the demo model. Without a home it is one for this user among the

@@ -23,13 +23,14 @@ const (
 	configName     = "config.json"
 	generationName = "generation_config.json"
 	tokenizerName  = "tokenizer.json"
+	tiktokenName   = "tiktoken.model"
 	vocabName      = "vocab.bin"
 )
 
 // smallNames are copied if the source has them.
 var smallNames = []string{
 	configName, generationName, tokenizerName, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-	"vocab.json", "merges.txt", "tokenizer.model", "chat_template.jinja", "chat_template.json",
+	"vocab.json", "merges.txt", "tokenizer.model", tiktokenName, "chat_template.jinja", "chat_template.json",
 }
 
 // smallFile is one file to be copied.
@@ -100,14 +101,9 @@ func smallPrint(h hash.Hash, small []smallFile) (string, error) {
 // vocab writes vocab.bin for the tokenizer in a directory. If the tokenizer cannot be read it only
 // warns: the weights are useful with another tokenizer.
 func (o *output) vocab(ctx context.Context, dir string) error {
-	raw, err := os.ReadFile(filepath.Join(dir, tokenizerName))
+	table, err := vocabTable(dir)
 	if err != nil {
 		o.meter.say(fmt.Sprintf("%s left out: %v", vocabName, err))
-		return nil
-	}
-	table, err := vocabTable(raw)
-	if err != nil {
-		o.meter.say(fmt.Sprintf("%s left out: %s: %v", vocabName, tokenizerName, err))
 		return nil
 	}
 	return o.write(ctx, vocabName, func(w io.Writer) error {
@@ -116,10 +112,24 @@ func (o *output) vocab(ctx context.Context, dir string) error {
 	})
 }
 
-// vocabTable returns vocab.bin for a tokenizer.json: u32 number of entries, u32 largest id, then
-// for each id a u16 length and the bytes. Unused ids have length 0. Numbers are little-endian.
-func vocabTable(raw []byte) ([]byte, error) {
-	t, err := tokenizer.Parse(raw)
+// loadVocab reads the tokenizer.json of a directory, else its tiktoken.model.
+func loadVocab(dir string) (*tokenizer.Tokenizer, error) {
+	t, err := tokenizer.Load(filepath.Join(dir, tokenizerName))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return t, err
+	}
+	tik, tikErr := tokenizer.Load(filepath.Join(dir, tiktokenName))
+	if errors.Is(tikErr, fs.ErrNotExist) {
+		return nil, err
+	}
+	return tik, tikErr
+}
+
+// vocabTable returns vocab.bin for the tokenizer in a directory: u32 number of entries, u32 largest
+// id, then for each id a u16 length and the bytes. Unused ids have length 0. Numbers are
+// little-endian.
+func vocabTable(dir string) ([]byte, error) {
+	t, err := loadVocab(dir)
 	if err != nil {
 		return nil, err
 	}

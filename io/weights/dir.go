@@ -22,6 +22,7 @@ const (
 	configName     = "config.json"
 	generationName = "generation_config.json"
 	tokenizerName  = "tokenizer.json"
+	tiktokenName   = "tiktoken.model"
 )
 
 // NoConfigError reports a directory that does not say what its model is.
@@ -153,12 +154,12 @@ func filesDir(dir string) string {
 // puts it below one.
 func IsPacked(dir string) bool { return exists(filepath.Join(filesDir(dir), ManifestName)) }
 
-// TextDir returns the directory with the tokenizer.json and the chat template of a packed
-// directory: dir, or the checkpoint that moeflux keeps below it. ok is false if there is neither;
-// the model then runs on token ids only.
+// TextDir returns the directory with the tokenizer.json or tiktoken.model and the chat template of
+// a packed directory: dir, or the checkpoint that moeflux keeps below it. ok is false if there is
+// neither; the model then runs on token ids only.
 func TextDir(dir string) (text string, ok bool) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
-		if exists(filepath.Join(d, tokenizerName)) {
+		if exists(filepath.Join(d, tokenizerName)) || exists(filepath.Join(d, tiktokenName)) {
 			return d, true
 		}
 	}

@@ -122,6 +122,13 @@ func TestReadConfigPlaces(t *testing.T) {
 		if text, ok := weights.TextDir(dir); !ok || text != filepath.Join(dir, below) {
 			t.Errorf("%s: the tokenizer is in %s, %v", below, text, ok)
 		}
+		renamed := filepath.Join(dir, below, "tiktoken.model")
+		if err := os.Rename(filepath.Join(dir, below, "tokenizer.json"), renamed); err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := weights.TextDir(dir); !ok || text != filepath.Join(dir, below) {
+			t.Errorf("%s: the tiktoken.model is in %s, %v", below, text, ok)
+		}
 	}
 	// The packs of this project say all of it in the manifest too.
 	for _, name := range fixtures.All() {
