@@ -54,7 +54,7 @@ func TestNextWithin(t *testing.T) {
 	prompt, sampled := []int32{1, 2}, []int32{5, 1, 5}
 	for i, o := range []Options{
 		{Temperature: 1.3}, {Temperature: 1, TopK: 4}, {Temperature: 1, TopP: 0.8}, {Temperature: 2, MinP: 0.5}, {Temperature: 1, TopK: 7, TopP: 0.9, RepeatPenalty: 2},
-		{Temperature: 1, PresencePenalty: 0.8, LogitBias: map[int32]float64{1: -100, 6: 4}}, {Temperature: 1, TopK: 1},
+		{Temperature: 1, PresencePenalty: 0.8, LogitBias: map[int32]float64{1: -100, 6: 4}}, {Temperature: 1, TopK: 1}, {Temperature: 2, TopK: 6},
 	} {
 		for j, c := range []few{{1: true, 3: true, 7: true}, {6: true, 2: true}, {9: true, 0: true, 4: true, 8: true}} {
 			o.Seed = uint64(10*i + j + 1)

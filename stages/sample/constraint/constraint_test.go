@@ -44,6 +44,9 @@ func walk(t *testing.T, g *Grammar, v *Vocabulary, rng *rand.Rand) string {
 		if len(allowed) == 0 {
 			t.Fatalf("after %q nothing is allowed", text)
 		}
+		if only := len(allowed) == 1 && allowed[0] == v.ends[0]; s.Complete() && !only {
+			t.Fatalf("%q is complete, and tokens %v may follow", text, allowed)
+		}
 		id := allowed[rng.IntN(len(allowed))]
 		if s.MayEnd() && n > 20 {
 			id = v.ends[0]

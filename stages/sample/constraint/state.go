@@ -103,7 +103,8 @@ func (s *State) Mask() []uint64 {
 // MayEnd reports whether the text is complete as it is.
 func (s *State) MayEnd() bool { return s.ended || s.at.ends }
 
-// Complete reports whether nothing may follow but an end, or one has come.
+// Complete reports whether nothing may follow but an end, or one has come. At the bound of a
+// counted repetition of a grammar it may be false though only the end is allowed.
 func (s *State) Complete() bool { return s.ended || s.at.ends && len(s.at.items) == 0 }
 
 // Clone returns a state of its own at the same place.
