@@ -86,7 +86,10 @@ func (g *generation) serve() error {
 	if g.within, err = g.constrain(); err != nil {
 		return err
 	}
-	before := s.account
+	before, err := s.spent(g.ctx)
+	if err != nil {
+		return err
+	}
 	if err := g.run(); err != nil && !errors.Is(err, errLeft) {
 		return err
 	}
@@ -98,12 +101,11 @@ func (g *generation) serve() error {
 		return errLeft
 	}
 	g.remember()
-	d, err := g.seq.Describe(g.ctx)
+	account, err := s.spent(g.ctx)
 	if err != nil {
 		return err
 	}
-	s.account = d.Account
-	return g.emit(Event{End: g.end(d.Account.Since(before))})
+	return g.emit(Event{End: g.end(account.Since(before))})
 }
 
 // session returns the request's session, or one for this request alone.
@@ -234,9 +236,9 @@ func (g *generation) tokens() error {
 // token gives what one new token brings, and notes whether the text ends with it.
 func (g *generation) token(id int32, p *sample.LogProbs) error {
 	g.newIDs = append(g.newIDs, id)
-	text := g.stop.Push(g.stream.Push(id))
-	g.within.said(text)
-	events := g.answer.push(text)
+	text := g.stream.Push(id)
+	g.within.said(text) // at once: it decides what may come next
+	events := g.answer.push(g.stop.Push(text))
 	events[0].Token = g.describe(id, p)
 	if err := g.emit(events...); err != nil {
 		return err

@@ -184,7 +184,7 @@ func (s *Session) note() note {
 		return n
 	}
 	n.Messages = s.messages
-	if len(n.Messages) > 0 && n.Messages[0].Role == System {
+	if len(n.Messages) > 0 && n.Messages[0].Equal(Message{Role: System, Content: n.Messages[0].Content}) {
 		n.System, n.Messages = n.Messages[0].Content, n.Messages[1:]
 	}
 	return n

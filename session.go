@@ -29,10 +29,9 @@ type Session struct {
 	ahead    bool      // the state holds tokens that the text does not
 	asked    *Request  // the last one of a conversation
 
-	model   *Model // since the first request
-	seq     *actors.Sequence
-	account Account // of the sequence until now
-	closed  bool
+	model  *Model // since the first request
+	seq    *actors.Sequence
+	closed bool
 
 	kept // on disk
 }
@@ -107,6 +106,13 @@ func (s *Session) sequence(ctx context.Context, m *Model, r *Request) (*actors.S
 	}
 	s.model, s.seq = m, seq
 	return seq, nil
+}
+
+// spent returns the account of the session's sequence, with what requests took that failed or were
+// left.
+func (s *Session) spent(ctx context.Context) (Account, error) {
+	d, err := s.seq.Describe(ctx)
+	return d.Account, err
 }
 
 // add adds what a request has brought.

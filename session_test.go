@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 // openSessions opens a folder of sessions.
@@ -117,8 +118,16 @@ func TestSessionStopped(t *testing.T) {
 // A conversation that goes on in another process gets the answers of one that never stopped.
 func TestSessionOfChat(t *testing.T) {
 	m := openDemo(t, Options{})
-	dir := t.TempDir()
-	first := []Message{{Role: System, Content: "Be kind."}, {Role: User, Content: "hello"}}
+	for name, system := range map[string]Message{
+		"plain": {Role: System, Content: "Be kind."},
+		"parts": {Role: System, Parts: []chat.Part{{Text: "Be kind."}, {Text: "Be brief."}}},
+	} {
+		t.Run(name, func(t *testing.T) { restartsChat(t, m, t.TempDir(), system) })
+	}
+}
+
+func restartsChat(t *testing.T, m *Model, dir string, system Message) {
+	first := []Message{system, {Role: User, Content: "hello"}}
 	talk := func(s *Session, messages ...Message) collected {
 		return mustCollect(t, m.Chat(t.Context(), Request{Session: s, Messages: messages, MaxTokens: 12, Sampling: greedy}))
 	}
@@ -189,8 +198,12 @@ func TestSessionUnanswered(t *testing.T) {
 	}
 	again := ask
 	again.Messages = nil
-	if mustCollect(t, m.Chat(t.Context(), again)); len(s.Messages()) != 2 {
+	c := mustCollect(t, m.Chat(t.Context(), again))
+	if len(s.Messages()) != 2 {
 		t.Errorf("answered again: %+v", s.Messages())
+	}
+	if u := c.end.Usage; u.Account.Generated != int64(u.NewTokens) || u.Account.Read != int64(u.PromptTokens-u.ReusedTokens+u.NewTokens-1) { // the last one is not read
+		t.Errorf("the usage has another request's share: %+v", u)
 	}
 	if _, err := m.Generate(t.Context(), Request{Session: s, Prompt: "x"}).Wait(); !errors.Is(err, ErrSessionKind) {
 		t.Errorf("a text in a conversation: %v", err)

@@ -208,6 +208,7 @@ func TestConstraintAndThinking(t *testing.T) {
 		r.Sampling.LogitBias[mark] = -60
 		if biased {
 			r.Sampling.LogitBias[mark], r.Sampling.LogitBias[end] = 60, 70
+			r.Stop = []string{">Never"} // may begin with the mark's last character
 		}
 		c := mustCollect(t, m.Chat(t.Context(), r))
 		if c.text != "Yes." || strings.HasPrefix(c.raw, "<think></think>") != biased || c.end.Reason != StopEOS {
