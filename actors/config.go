@@ -108,13 +108,13 @@ type Config struct {
 	// device with memory of its own. on maps them whatever their size.
 	Resident Resident
 	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of
-	// cgroups counted, less the other weights, the state of a sequence and a reserve of a
-	// sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are
-	// given up while memory is short, and come back.
+	// cgroups counted, less the other weights, the state of a sequence, what may be parked
+	// (ParkedMemory) and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads;
+	// below one wave Open fails. Slots are given up while memory is short, and come back.
 	ExpertMemory int64
 	// HostMemory is the most bytes of host memory for a cache of experts between the disk and a
 	// device with memory of its own. It is taken as experts are read, and given back while memory
-	// is short. 0 means what is free at Open less a reserve.
+	// is short. 0 means what is free at Open less what may be parked (ParkedMemory) and a reserve.
 	HostMemory int64
 	// Profile is a file that keeps how often each expert of the model was used, from run to run: an
 	// engine with expert slots keeps the experts that were used most, and reads them first while
@@ -182,8 +182,8 @@ type Config struct {
 	CheckpointMemory int64
 	// ParkedMemory is the most bytes of host memory for states of sequences that are parked: moved
 	// out of the memory for states (StateMemory) because others wait for it, and brought back with
-	// the same bits when their texts go on. It is taken as states are parked. 0 means none: states
-	// are parked in files at once.
+	// the same bits when their texts go on. It is taken as states are parked; until then it stays
+	// free, and experts get less. 0 means none: states are parked in files at once.
 	ParkedMemory int64
 	// StateDir is a folder for parked states that do not fit in ParkedMemory, which is made if need
 	// be. Their files are removed when they come back and when the engine is closed; those of a

@@ -29,6 +29,9 @@ func (i Info) LogValue() slog.Value {
 	if i.HostSlots > 0 {
 		attrs = append(attrs, slog.Int("host_slots", i.HostSlots))
 	}
+	if i.ParkedMemory > 0 {
+		attrs = append(attrs, slog.Int64("parked_memory", i.ParkedMemory))
+	}
 	return slog.GroupValue(append(attrs, slog.Int64("expert_bytes", i.ExpertBytes), slog.Int64("weight_bytes", i.WeightBytes), slog.Int("context", i.Context),
 		slog.String("kv", string(i.KV)))...)
 }

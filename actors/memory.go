@@ -16,13 +16,18 @@ type MemoryError struct {
 	State           int64 // of one sequence of one page of positions
 	Slots           int64 // experts of two tokens in one layer
 	Reserve         int64
+	Parked          int64 // for parked states (Config.ParkedMemory)
 }
 
 func (e *MemoryError) Error() string {
 	mib := func(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
-	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d), %d are available, limits "+
-		"counted; free some, raise the limit, or set Config.ExpertMemory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
-		mib(e.Reserve), e.Available>>20)
+	parked, advice := "", "free some, raise the limit"
+	if e.Parked > 0 {
+		parked, advice = fmt.Sprintf(", parked states %d", mib(e.Parked)), advice+", lower Config.ParkedMemory"
+	}
+	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d%s), %d are available, limits "+
+		"counted; %s, or set Config.ExpertMemory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
+		mib(e.Reserve), parked, e.Available>>20, advice)
 }
 
 // ContextMemoryError reports that the memory for states does not hold one sequence of the context.
@@ -59,13 +64,23 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	return i.StateBytes + share
 }
 
-// checkLeast reports that not even a least number of bytes for slots is available.
-func (i *Info) checkLeast(slots int64) error {
+// parkedShare returns what parked states take of the memory where the slots are: nothing of a
+// device's own, and of memory that a device shares with the host what does not fit beside it.
+func (i *Info) parkedShare(f files) int64 {
+	if f.host > 0 {
+		return 0
+	}
+	return max(0, i.ParkedMemory-f.beside)
+}
+
+// checkLeast reports that not even a least number of bytes for slots is available beside those for
+// parked states.
+func (i *Info) checkLeast(slots, parked int64) error {
 	e := &MemoryError{
 		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + i.KVBytesPerPos*pageRows, Slots: slots,
-		Reserve: min(i.Reserve, expertmem.LeastReserve/4),
+		Reserve: min(i.Reserve, expertmem.LeastReserve/4), Parked: parked,
 	}
-	e.Need = e.Weights + e.State + e.Slots + e.Reserve
+	e.Need = e.Weights + e.State + e.Slots + e.Reserve + e.Parked
 	if e.Need > e.Available {
 		return e
 	}

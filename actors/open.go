@@ -177,7 +177,9 @@ func (e *Engine) settle(cfg Config) error {
 			return err
 		}
 	}
-	e.info, err = settle(cfg, e.model, f, unifiedMemory(cfg.Device, mem))
+	device := unifiedMemory(cfg.Device, mem)
+	f.beside = mem.Available - device.Available
+	e.info, err = settle(cfg, e.model, f, device)
 	return err
 }
 

@@ -61,8 +61,10 @@ type Info struct {
 	Checkpoints  int // most of a sequence
 	// CheckpointMemory is the most bytes for checkpoints and for what is remembered.
 	CheckpointMemory int64
-	Available        int64 // bytes of memory available at Open
-	Reserve          int64 // bytes of these that the engine leaves free
+	// ParkedMemory is the most bytes of the host's memory for parked states. Experts leave it free.
+	ParkedMemory int64
+	Available    int64 // bytes of memory available at Open
+	Reserve      int64 // bytes of these that the engine leaves free
 	// bytes of the host's memory that the engine leaves free, if the above are a device's own
 	HostReserve int64
 	kvPages     int
@@ -77,6 +79,9 @@ type files struct {
 	direct      func() error // makes reads bypass the page cache, or says why they cannot
 	// bytes of the host's memory, if the device has memory of its own; otherwise 0
 	host int64
+	// bytes of the host's memory that are available but are not for the device, if it shares the
+	// host's memory up to a limit (gpu.Unified)
+	beside int64
 }
 
 // shape returns the experts of the model.
@@ -91,7 +96,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
 		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
-		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
+		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)
@@ -122,7 +127,11 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	w := expertmem.Wishes{
 		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
 	}
-	r := expertmem.Room{Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - i.Reserve, Host: f.host, Least: i.checkLeast, Direct: f.direct}
+	parked := i.parkedShare(f)
+	r := expertmem.Room{
+		Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - parked - i.Reserve, Host: f.host, HostTaken: i.ParkedMemory,
+		Least: func(slots int64) error { return i.checkLeast(slots, parked) }, Direct: f.direct,
+	}
 	p, err := expertmem.MakePlan(f.shape(m, i.TopK), w, r, cfg.Logger)
 	if err != nil {
 		return err

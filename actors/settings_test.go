@@ -166,6 +166,50 @@ func TestSettleWishes(t *testing.T) {
 	}
 }
 
+// What may be parked is left free where it will lie: beside the slots if they are in the host's
+// memory, beside what the host's memory keeps of experts if the slots are a device's own, and first
+// of all in what a device that shares the host's memory is not meant to have.
+func TestSettleParked(t *testing.T) {
+	const gb = 1_000_000_000
+	p := shape(t, "qwen3-30b-a3b")
+	settled := func(parked, host, beside int64, c Config) Info {
+		t.Helper()
+		f := p.files
+		f.host, f.beside, f.direct = host, beside, func() error { return nil }
+		c.Device, c.ParkedMemory = namedDevice{}, parked
+		i, err := settle(c, p.cfg, f, sysmem.Info{Total: 24 * gb, Available: 12 * gb})
+		if err != nil || i.ParkedMemory != parked {
+			t.Fatalf("parked %d: %d in Info, %v", parked, i.ParkedMemory, err)
+		}
+		return i
+	}
+	const experts = 100 * 2654208
+	for _, c := range []struct {
+		name          string
+		host, beside  int64
+		cfg           Config
+		slots, inHost int // fewer than with nothing to park
+	}{
+		{"one memory", 0, 0, Config{}, 100, 0},
+		{"half of it not for the device", 0, experts / 2, Config{}, 50, 0},
+		{"as much not for the device", 0, 2 * experts, Config{}, 0, 0},
+		{"a device's own", 14 * gb, 0, Config{}, 0, 100},
+		{"a wish for slots", 0, 0, Config{ExpertMemory: 2 * gb}, 0, 0},
+		{"a wish for the host's", 14 * gb, 0, Config{HostMemory: 2 * gb}, 0, 0},
+	} {
+		without, with := settled(0, c.host, c.beside, c.cfg), settled(experts, c.host, c.beside, c.cfg)
+		if slots, inHost := without.Slots-with.Slots, without.HostSlots-with.HostSlots; slots != c.slots || inHost != c.inHost {
+			t.Errorf("%s: %d slots and %d of the host less, want %d and %d", c.name, slots, inHost, c.slots, c.inHost)
+		}
+	}
+	f := p.files
+	f.host = 8 * gb
+	_, err := settle(Config{Device: namedDevice{}, ParkedMemory: 8 * gb}, p.cfg, f, sysmem.Info{Total: 24 * gb, Available: 12 * gb})
+	if err == nil || !strings.Contains(err.Error(), "hold 0 experts") || !strings.Contains(err.Error(), "lower Config.ParkedMemory") {
+		t.Errorf("all of the host's memory for parked states: %v", err)
+	}
+}
+
 // Keys and values of 8 bits take a quarter of the memory and the scales, so that a context is about
 // four times as long in the same.
 func TestSettleKV(t *testing.T) {
@@ -232,6 +276,15 @@ func TestSettleTooLittle(t *testing.T) {
 	i, err := settle(Config{Device: namedDevice{}}, p.cfg, p.files, mem)
 	if err != nil || i.Slots != 16 {
 		t.Errorf("in just what is needed: %d slots, %v; want 16", i.Slots, err)
+	}
+	parking := Config{Device: namedDevice{}, ParkedMemory: 300 << 20}
+	if _, err = settle(parking, p.cfg, p.files, mem); !errors.As(err, &few) || few.Parked != 300<<20 || few.Need != mem.Available+few.Parked ||
+		!strings.Contains(err.Error(), "parked states 300)") || !strings.Contains(err.Error(), "lower Config.ParkedMemory") {
+		t.Errorf("in just that, and 300 MiB for parked states: %+v", err)
+	}
+	mem.Available = few.Need
+	if i, err = settle(parking, p.cfg, p.files, mem); err != nil || i.Slots != 16 {
+		t.Errorf("in 300 MiB more: %d slots, %v; want 16", i.Slots, err)
 	}
 	mem.Available = 100 << 20
 	i, err = settle(Config{Device: namedDevice{}, ExpertMemory: 20 * 2654208, Context: 64, StateMemory: 1 << 30}, p.cfg, p.files, mem)

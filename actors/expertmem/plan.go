@@ -77,7 +77,8 @@ type Room struct {
 	Left int64 // bytes that are left for slots
 	// bytes of the host's memory that are available, if the device has memory of its own; otherwise
 	// 0
-	Host int64
+	Host      int64
+	HostTaken int64 // bytes of the host's memory that are for something else
 	// Least says whether bytes for slots can be had although less is left.
 	Least  func(bytes int64) error
 	Direct func() error // makes reads bypass the page cache, or says why they cannot
@@ -167,10 +168,14 @@ func (p *Plan) chooseHost(s Shape, w Wishes, r Room) error {
 		return nil
 	}
 	p.HostReserve = ReserveOf(r.Host)
-	budget := cmp.Or(w.HostBytes, r.Host-p.HostReserve)
+	budget := cmp.Or(w.HostBytes, max(0, r.Host-p.HostReserve-r.HostTaken))
 	p.HostSlots = int(min(budget/int64(p.Stride), int64(s.All())))
 	if p.HostSlots < s.TopK {
-		return fmt.Errorf("expertmem: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; raise Config.HostMemory, or free some", budget, p.HostSlots, p.Stride, s.TopK)
+		advice := "raise Config.HostMemory, or free some"
+		if w.HostBytes == 0 && r.HostTaken > 0 {
+			advice = "lower Config.ParkedMemory, or free some"
+		}
+		return fmt.Errorf("expertmem: %d bytes of the host's memory hold %d experts of %d bytes, a token has %d in a layer; %s", budget, p.HostSlots, p.Stride, s.TopK, advice)
 	}
 	return nil
 }

@@ -143,6 +143,7 @@ type hereSettings struct {
 	StepsInFlight int    `json:"steps_in_flight,omitempty"`
 	Context       int    `json:"context,omitempty"`
 	TopK          int    `json:"experts_per_token,omitempty"`
+	ParkedMemory  int64  `json:"parked_memory,omitempty"` // the most bytes of host memory for parked states
 }
 
 // Run shows what a directory holds.
@@ -287,8 +288,16 @@ func hereOf(i *actors.Info, activations string) hereSettings {
 	return hereSettings{
 		Device: i.Device, Activations: activations, KV: string(i.KV), ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
-		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK,
+		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK, ParkedMemory: i.ParkedMemory,
 	}
+}
+
+// parked says what is left free for parked states, after a separator; "" if nothing is.
+func (h *hereSettings) parked(separator string) string {
+	if h.ParkedMemory == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s%s for parked states", separator, formatBytes(h.ParkedMemory))
 }
 
 // layers lists the kinds of layers that there are.
@@ -346,7 +355,7 @@ func (r *inspectResult) text(verify bool) string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context)
+		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.parked(", "))
 	}
 	if verify {
 		line("checksums", "all files match")

@@ -116,6 +116,9 @@ func TestInspectOfTheDemo(t *testing.T) {
 	if !strings.Contains(o.stdout, "qwen3_5_moe") || !strings.Contains(o.stdout, "32 a layer, 4 per token") {
 		t.Errorf("inspect prints %q", o.stdout)
 	}
+	if o := mustCall(t, "", "inspect", "--parked-memory", "64MiB"); !strings.Contains(o.stdout, ", 64.0 MiB for parked states\n") {
+		t.Errorf("inspect prints %q", o.stdout)
+	}
 }
 
 // The demo model is unpacked once, into the folder that the command line or the system names, and

@@ -81,6 +81,12 @@ func TestDoctorText(t *testing.T) {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
 	}
+	o = callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "buffered", "--parked-memory", "64MiB")
+	for _, want := range []string{" of other weights; 64.0 MiB for parked states; context ", " of free memory, beside 64.0 MiB for parked states; --expert-memory sets it"} {
+		if !strings.Contains(o.stdout, want) || o.code != exitOK {
+			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
+		}
+	}
 	o = callWith(t.Context(), benchEnv(), "", "doctor", "--expert-io", "buffered", "--expert-memory", "1KB")
 	if o.code != exitOK || !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "\nforecast      none: the plan would not run") {
 		t.Errorf("exit %d, stdout %q", o.code, o.stdout)

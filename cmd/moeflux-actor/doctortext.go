@@ -47,7 +47,8 @@ func (r *doctorResult) explainExperts(c *doctorCmd, i *actors.Info, why func(str
 		return
 	}
 	if c.ExpertMemory == (size{}) {
-		why("%s for %d expert slots, out of %s of free memory; --expert-memory sets it", formatBytes(bench.SlotBytes(i)), i.Slots, formatBytes(r.Machine.Free))
+		why("%s for %d expert slots, out of %s of free memory%s; --expert-memory sets it", formatBytes(bench.SlotBytes(i)), i.Slots, formatBytes(r.Machine.Free),
+			r.Plan.parked(", beside "))
 	}
 }
 
@@ -128,5 +129,5 @@ func (p *doctorPlan) text(b *strings.Builder) {
 	if p.ExpertMemory > 0 {
 		experts = fmt.Sprintf("%s for %d slots, %.1f%% of all experts", formatBytes(p.ExpertMemory), p.Slots, 100*p.SlotShare)
 	}
-	figureLine(b, "", "%s; %s of other weights; context %d", experts, formatBytes(p.Resident), p.Context)
+	figureLine(b, "", "%s; %s of other weights%s; context %d", experts, formatBytes(p.Resident), p.parked("; "), p.Context)
 }

@@ -21,6 +21,7 @@ func TestWithFlags(t *testing.T) {
 		{&stages.CheckpointMemoryError{}, []string{"raise --checkpoint-memory"}},
 		{&actors.ContextMemoryError{Int8: true}, []string{"lower --ctx", "raise --state-memory", "with --kv"}},
 		{&actors.MemoryError{}, []string{"set --expert-memory"}},
+		{&actors.MemoryError{Parked: 1}, []string{"set --expert-memory", "lower --parked-memory"}},
 		{fmt.Errorf("Config.Tracer and MyConfig.KV, then Config.ExpertIO"), []string{"Config.Tracer and MyConfig.KV, then --expert-io"}},
 	} {
 		got := oneLine(c.err)
