@@ -14,8 +14,13 @@ import (
 type Constraint struct {
 	// begin returns an automaton at the beginning of a text in the tokens of a model.
 	begin func(m *Model) (automaton, error)
+	check func() error
 	all   bool // bounds what is thought, too
 }
+
+// Validate reports why no model can keep to the constraint: what it was made of does not parse, is
+// too large, or allows no text. A request is checked without it.
+func (c *Constraint) Validate() error { return c.check() }
 
 // automaton is a constraint of what the model writes. Tokens that end a text are not its matter.
 type automaton interface {
@@ -120,6 +125,9 @@ func (w *within) Advance(token int32) error {
 // Complete reports whether the text is complete, or an end has come.
 func (w *within) Complete() bool { return w.complete }
 
+// whole reports whether the text may end as it is.
+func (w *within) whole() bool { return w != nil && (w.complete || !w.free() && w.MayEnd()) }
+
 // said follows the text.
 func (w *within) said(text string) {
 	if w != nil && w.think != nil {
@@ -145,13 +153,14 @@ func GBNF(rules string) *Constraint {
 // grammar makes a constraint of a grammar, which is compiled once, for the first request.
 func grammar(compile func() (*constraint.Grammar, error)) *Constraint {
 	compiled := sync.OnceValues(compile)
-	return &Constraint{begin: func(m *Model) (automaton, error) {
+	begin := func(m *Model) (automaton, error) {
 		g, err := compiled()
 		if err != nil {
 			return nil, err
 		}
 		return g.Start(m.words()), nil
-	}}
+	}
+	return &Constraint{begin: begin, check: func() error { _, err := compiled(); return err }}
 }
 
 // vocabulary returns the tokens of the model that stand for text.

@@ -30,7 +30,7 @@ func TestRegexpAndGBNF(t *testing.T) {
 				t.Fatal(err)
 			}
 			came[end.Message.Content] = true
-			if !judge.MatchString(end.Message.Content) || end.Reason != StopEOS {
+			if !judge.MatchString(end.Message.Content) || end.Reason != StopEOS || !end.Complete {
 				t.Errorf("%s, seed %d: %q for %q", c.matches, seed, end.Message.Content, end.Reason)
 			}
 		}
@@ -40,8 +40,42 @@ func TestRegexpAndGBNF(t *testing.T) {
 	}
 	for _, bad := range []*Constraint{Regexp("("), GBNF("x"), Choices("\xff")} {
 		_, err := m.Generate(t.Context(), Request{Prompt: "x", Constraint: bad}).Wait()
-		if e, ok := errors.AsType[*RequestError](err); !ok || e.Field != "Constraint" {
+		e, ok := errors.AsType[*RequestError](err)
+		if !ok || e.Field != "Constraint" {
 			t.Errorf("a constraint that is none: %v", err)
+			continue
 		}
+		if err := bad.Validate(); err != e.Err {
+			t.Errorf("Validate says %v, a request %v", err, e.Err)
+		}
+	}
+}
+
+// End.Complete tells a text that was cut short from one that the constraint allows as it is.
+func TestComplete(t *testing.T) {
+	m := openDemo(t, Options{})
+	for _, c := range []struct {
+		r    Request
+		want bool
+	}{
+		{Request{Constraint: Regexp("[a-z]{50}"), MaxTokens: 2}, false},
+		{Request{Constraint: Regexp("[a-z]*"), MaxTokens: 2}, true},
+		{Request{Constraint: Regexp("é{5}"), MaxTokens: 3}, false}, // may end within a character
+		{Request{Constraint: Regexp("ab|abc")}, true},
+		{Request{Constraint: Regexp("q{9}"), Stop: []string{"qq"}}, false},
+		{Request{MaxTokens: 2}, false},
+	} {
+		c.r.Prompt, c.r.Sampling = "x", Sampling{Temperature: new(0.0)}
+		end, err := m.Generate(t.Context(), c.r).Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end.Complete != c.want {
+			t.Errorf("%q for %q: complete %v, want %v", end.Message.Content, end.Reason, end.Complete, c.want)
+		}
+	}
+	r := Request{Prompt: "x", Constraint: Regexp("[a-z]{50}"), Interrupted: func() bool { return true }}
+	if end, err := m.Generate(t.Context(), r).Wait(); err != nil || end.Complete {
+		t.Errorf("interrupted before the text: %+v, %v", end, err)
 	}
 }

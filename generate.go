@@ -380,6 +380,7 @@ func (g *generation) describe(id int32, p *sample.LogProbs) *Token {
 // end returns the end of a text.
 func (g *generation) end(account Account) *End {
 	e := &End{Reason: g.reason, Stop: g.stop.Found(), Message: g.answer.Message(), Malformed: g.answer.Malformed()}
+	e.Complete = g.reason != StopString && g.within.whole()
 	if g.sampling.Temperature > 0 {
 		e.Seed = new(g.sampling.Seed)
 	}

@@ -11,7 +11,10 @@ import (
 )
 
 // runChat answers one message, or converses if there is none and a person sits there.
-func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
+func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) error {
+	if within != nil && c.Tools != "" {
+		return usagef("--tools does nothing with --%s, which leaves the model no call; use one of them", within.used.Kind)
+	}
 	kept, err := c.openKept(ctx, inv, true)
 	if err != nil {
 		return err
@@ -51,6 +54,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation) error {
 		if err != nil {
 			return err
 		}
+		within.apply(first)
 		first.chat, first.request.TemplateArgs, first.request.Tools = true, args, tools
 		v := &converse.Conversation{Session: new(moeflux.Session), System: system}
 		if err := c.takeUp(ctx, s, v, kept); err != nil {

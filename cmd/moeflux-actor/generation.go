@@ -17,6 +17,7 @@ type generation struct {
 	request moeflux.Request
 	chat    bool         // the request is messages to answer, not a text to continue
 	used    samplingUsed // the values of sampling and where they come from
+	bound   *bound       // nil if anything may come
 	show    converse.Display
 
 	// counts is asked for what the engine has counted when the prompt has been read; nil for not at
@@ -46,6 +47,9 @@ func (g *generation) run(ctx context.Context) (*runResult, error) {
 	ctx, end := g.s.span(ctx, "moeflux.run")
 	defer end()
 	r := &runResult{}
+	if g.bound != nil {
+		r.Constraint = new(g.bound.used)
+	}
 	err := g.take(ctx, r)
 	if endErr := g.show.End(); err == nil { // the part that came is shown even after an error
 		err = endErr
@@ -75,6 +79,9 @@ func (g *generation) take(ctx context.Context, r *runResult) error {
 			}
 		case e.End != nil:
 			r.StopReason, g.answer = e.End.Reason, e.End.Message
+			if r.Constraint != nil {
+				r.Constraint.Complete = e.End.Complete
+			}
 		}
 		g.text.WriteString(e.Raw)
 		if err := g.show.Write(&e); err != nil {

@@ -22,7 +22,8 @@ type runResult struct {
 	// up to the end of the stop string, if there is one
 	NewIDs     []int32           `json:"new_ids"`
 	StopReason actors.StopReason `json:"stop_reason"`
-	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"` // of new_ids, with --logprobs
+	Constraint *constraintUsed   `json:"constraint,omitempty"` // with --regex and the like
+	LogProbs   []tokenLogProbs   `json:"logprobs,omitempty"`   // of new_ids, with --logprobs
 	Stats      *runFigures       `json:"stats"`
 }
 

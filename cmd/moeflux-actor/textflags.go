@@ -15,7 +15,7 @@ import (
 type textFlags struct {
 	promptFlags
 	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the model ends the text or the context is full. Default: 256, with run --chat 2048."`
-	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content."`
+	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content; where run bounds the text also constraint."`
 
 	samplingFlags `group:"Sampling:"`
 	engineFlags   `group:"Engine:"`
@@ -169,6 +169,9 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 		if err := writeJSON(inv.stdout, result); err != nil {
 			return err
 		}
+	}
+	if text := result.Constraint.cut(result.StopReason, g.request.MaxTokens); text != "" {
+		inv.say("%s", text)
 	}
 	fmt.Fprintln(inv.stderr, result.Stats.line())
 	if save != nil {

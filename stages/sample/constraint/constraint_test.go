@@ -141,9 +141,35 @@ func TestGBNF(t *testing.T) {
 	if _, err := GBNF("root ::= x \"b\"\nx ::= \"a\"? x | \"c\""); !errors.As(err, &left) || left.Rule != "x" {
 		t.Errorf("left recursion: %v", err)
 	}
-	for _, bad := range []string{"", "root ::= x", "root ::= \"a", "root ::= (\"a\"", "root = \"a\"", "root ::= \"a\" root", "root ::= [b-a]"} {
-		if _, err := GBNF(bad); err == nil {
-			t.Errorf("%q is a grammar", bad)
+}
+
+// What is wrong with a grammar is said with the line and the column, in characters.
+func TestGBNFErrors(t *testing.T) {
+	for grammar, want := range map[string]string{
+		"":                               `there is no rule "root", which is what a whole text matches`,
+		"a ::= \"x\"":                    `there is no rule "root", which is what a whole text matches`,
+		"root ::= x":                     `line 1, column 10: rule "x" is not defined`,
+		"\nroot ::= ( \"é\" | b )\n":     `line 2, column 18: rule "b" is not defined`,
+		"root ::= \"a":                   "line 1, column 10: a literal is not closed",
+		"root ::= \"a\"\n | [b":          "line 2, column 4: a class is not closed",
+		"root ::= (\"a\" (\"b\")\n":      "line 1, column 10: a parenthesis is not closed",
+		"root ::= (\"a\" é)":             "line 1, column 15: unexpected 'é' in a parenthesis",
+		"root = \"a\"":                   `line 1, column 6: ::= must follow "root"`,
+		"root ::= \"a\"\n::= x":          "line 2, column 1: the name of a rule must come here",
+		"root ::= \"a\" )":               "line 1, column 14: unexpected ')'",
+		"root ::= \"a\"\nroot ::= \"b\"": `line 2, column 9: rule "root" is defined twice`,
+		"root ::= [b-a]":                 "line 1, column 14: the range 'b' to 'a' is empty",
+		"root ::= [a-":                   "line 1, column 13: a range has no end",
+		"root ::= \"\\q\"":               `line 1, column 13: the escape \q is not known, or too short`,
+		"root ::= \"\\ud800\"":           `line 1, column 13: \ud800 is no character`,
+		"root ::= \"a\"{2,1}":            "line 1, column 18: {2,1} is no number of times",
+		"root ::= \"a\"{x}":              `line 1, column 16: "x" is not a number of times from 0 to 100000`,
+		"root ::= \"a\"{1":               "line 1, column 14: a brace is not closed",
+		"root ::= \"a\" root":            "the grammar matches no text, or none within 256 nested rules",
+		"root ::= \"\xff\"":              "the grammar is not valid UTF-8",
+	} {
+		if _, err := GBNF(grammar); err == nil || err.Error() != want {
+			t.Errorf("%q: %v\nwant %s", grammar, err, want)
 		}
 	}
 }

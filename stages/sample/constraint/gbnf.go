@@ -2,8 +2,6 @@ package constraint
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,6 +31,7 @@ type gbnf struct {
 	nesting int
 	src     *source
 	rules   map[string]int
+	first   []int // where each rule is named first
 	defined map[int]bool
 }
 
@@ -47,22 +46,34 @@ func parseGBNF(text string) (*source, error) {
 	p.rule("root")
 	for p.space(true); p.at < len(text); p.space(true) {
 		if err := p.definition(); err != nil {
-			return nil, fmt.Errorf("line %d: %w", 1+strings.Count(text[:min(p.at, len(text))], "\n"), err)
+			return nil, p.placed(p.at, err)
 		}
+	}
+	if !p.defined[0] {
+		return nil, fmt.Errorf(`there is no rule "root", which is what a whole text matches`)
 	}
 	for i, name := range p.src.names {
 		if !p.defined[i] {
-			return nil, fmt.Errorf("rule %q is not defined", name)
+			return nil, p.placed(p.first[i], fmt.Errorf("rule %q is not defined", name))
 		}
 	}
 	return p.src, nil
 }
 
+// placed says where in the text an error is. Columns count characters.
+func (p *gbnf) placed(at int, err error) error {
+	before := p.text[:min(at, len(p.text))]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return fmt.Errorf("line %d, column %d: %w", 1+strings.Count(before, "\n"), 1+utf8.RuneCountInString(line), err)
+}
+
+// rule returns the number of a rule, whose name ends here.
 func (p *gbnf) rule(name string) int {
 	n, ok := p.rules[name]
 	if !ok {
 		n = p.src.add(name, none)
 		p.rules[name] = n
+		p.first = append(p.first, max(0, p.at-len(name)))
 	}
 	return n
 }
@@ -108,11 +119,11 @@ func (p *gbnf) definition() error {
 	if name == "" {
 		return fmt.Errorf("the name of a rule must come here")
 	}
+	n := p.rule(name)
 	p.space(false)
 	if !p.take("::=") {
 		return fmt.Errorf("::= must follow %q", name)
 	}
-	n := p.rule(name)
 	if p.defined[n] {
 		return fmt.Errorf("rule %q is defined twice", name)
 	}
@@ -123,7 +134,7 @@ func (p *gbnf) definition() error {
 		return err
 	}
 	if p.at < len(p.text) && p.text[p.at] != '\n' && p.text[p.at] != '\r' {
-		return fmt.Errorf("unexpected %q", p.text[p.at])
+		return fmt.Errorf("unexpected %q", p.next())
 	}
 	p.src.rules[n] = e
 	return nil
@@ -185,135 +196,21 @@ func (p *gbnf) part() (*expr, error) {
 		if p.nesting++; p.nesting > maxNesting {
 			return nil, fmt.Errorf("parentheses are nested more than %d deep", maxNesting)
 		}
+		from := p.at
 		p.at++
 		e, err := p.alternatives()
-		if err == nil && !p.take(")") {
-			err = fmt.Errorf("a parenthesis is not closed")
-		}
 		p.nesting--
+		switch {
+		case err != nil || p.take(")"):
+		case p.at == len(p.text):
+			err = p.unclosed(from, "parenthesis")
+		default:
+			err = fmt.Errorf("unexpected %q in a parenthesis", p.next())
+		}
 		return e, err
 	}
 	if name := p.name(); name != "" {
 		return ref(p.rule(name)), nil
 	}
 	return nil, nil
-}
-
-func (p *gbnf) literal() (*expr, error) {
-	p.at++
-	var b strings.Builder
-	for !p.take(`"`) {
-		r, err := p.char()
-		if err != nil {
-			return nil, err
-		}
-		b.WriteRune(r)
-	}
-	return text(b.String()), nil
-}
-
-func (p *gbnf) class() (*expr, error) {
-	p.at++
-	not := p.take("^")
-	var ranges []runeRange
-	for !p.take("]") {
-		lo, err := p.char()
-		if err != nil {
-			return nil, err
-		}
-		hi := lo
-		if strings.HasPrefix(p.text[p.at:], "-") && !strings.HasPrefix(p.text[p.at:], "-]") {
-			p.at++
-			if hi, err = p.char(); err != nil {
-				return nil, err
-			}
-		}
-		if hi < lo {
-			return nil, fmt.Errorf("the range %q to %q is empty", lo, hi)
-		}
-		ranges = append(ranges, runeRange{lo, hi})
-	}
-	set := newSet(ranges...)
-	if not {
-		set = set.not()
-	}
-	return runes(set), nil
-}
-
-// char reads a character of a literal or a class.
-func (p *gbnf) char() (rune, error) {
-	if p.at == len(p.text) {
-		return 0, fmt.Errorf("a literal or a class is not closed")
-	}
-	r, size := utf8.DecodeRuneInString(p.text[p.at:])
-	p.at += size
-	if r != '\\' {
-		return r, nil
-	}
-	if p.at == len(p.text) {
-		return 0, fmt.Errorf("nothing follows a backslash")
-	}
-	c := p.text[p.at]
-	p.at++
-	if i := strings.IndexByte(`nrt\"[]`, c); i >= 0 {
-		return rune("\n\r\t\\\"[]"[i]), nil
-	}
-	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
-	if digits == 0 || p.at+digits > len(p.text) {
-		return 0, fmt.Errorf(`the escape \%c is not known, or too short`, c)
-	}
-	v, err := strconv.ParseUint(p.text[p.at:p.at+digits], 16, 32)
-	if err != nil || v > math.MaxInt32 || !utf8.ValidRune(rune(v)) {
-		return 0, fmt.Errorf(`\%c%s is no character`, c, p.text[p.at:p.at+digits])
-	}
-	p.at += digits
-	return rune(v), nil
-}
-
-// times reads what says how often a part comes.
-func (p *gbnf) times(e *expr) (*expr, error) {
-	for {
-		switch {
-		case p.take("*"):
-			e = repeat(e, 0, unbounded)
-		case p.take("+"):
-			e = repeat(e, 1, unbounded)
-		case p.take("?"):
-			e = repeat(e, 0, 1)
-		case p.take("{"):
-			inside, _, closed := strings.Cut(p.text[p.at:], "}")
-			lo, hi, ranged := strings.Cut(strings.ReplaceAll(inside, " ", ""), ",")
-			if !closed {
-				return nil, fmt.Errorf("a brace is not closed")
-			}
-			p.at += len(inside) + 1
-			least, err := number(lo, 0)
-			if err != nil {
-				return nil, err
-			}
-			most := least
-			if ranged {
-				if most, err = number(hi, unbounded); err != nil {
-					return nil, err
-				}
-			}
-			if most < least || !ranged && lo == "" {
-				return nil, fmt.Errorf("{%s} is no number of times", inside)
-			}
-			e = repeat(e, least, most)
-		default:
-			return e, nil
-		}
-	}
-}
-
-func number(s string, without int) (int, error) {
-	if s == "" {
-		return without, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > maxTimes {
-		return 0, fmt.Errorf("%q is not a number of times from 0 to %d", s, maxTimes)
-	}
-	return n, nil
 }

@@ -43,6 +43,9 @@ func Choices(list []string) (*Grammar, error) {
 // regexpDFA returns the automaton of the texts that an expression matches as a whole.
 func regexpDFA(expression string) (*dfa, error) {
 	re, err := syntax.Parse(expression, syntax.Perl)
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		return nil, fmt.Errorf("%v: %q", e.Code, e.Expr)
+	}
 	if err != nil {
 		return nil, err
 	}
