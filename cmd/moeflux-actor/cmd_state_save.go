@@ -73,7 +73,7 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, pr
 		return err
 	}
 	r := stateSaved{File: c.Path, Positions: seq.Len()}
-	err = durable.Replace(c.Path, func(w io.Writer) (err error) {
+	err = durable.Replace(c.Path, durable.Shared, func(w io.Writer) (err error) {
 		r.Bytes, err = seq.Save(ctx, w, actors.SaveOptions{Plain: c.Plain, Version: c.Version})
 		return err
 	})

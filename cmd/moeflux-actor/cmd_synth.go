@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
@@ -150,16 +151,15 @@ func (c *synthCmd) write(ctx context.Context, inv *invocation, m *synth.Model, r
 }
 
 // simulate routes the chain, and writes the routing where it is wanted.
-func (c *synthCmd) simulate(ctx context.Context, m *synth.Model) (_ *synth.Simulation, err error) {
+func (c *synthCmd) simulate(ctx context.Context, m *synth.Model) (s *synth.Simulation, err error) {
 	if c.Routing == "" {
 		return m.Simulate(ctx, c.Simulate, nil)
 	}
-	f, err := os.Create(c.Routing)
-	if err != nil {
-		return nil, err
-	}
-	s, err := m.Simulate(ctx, c.Simulate, f)
-	return s, errors.Join(err, f.Close())
+	err = durable.Replace(c.Routing, durable.Shared, func(w io.Writer) (err error) {
+		s, err = m.Simulate(ctx, c.Simulate, w)
+		return err
+	})
+	return s, err
 }
 
 // print shows the result to people.

@@ -5,12 +5,12 @@ package cuda
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 // cache keeps machine code in a folder, one file for each source, options and compiler. A file is
@@ -51,34 +51,17 @@ func (c *cache) load(key string) []byte {
 }
 
 // store keeps an image.
-func (c *cache) store(key string, image []byte) (err error) {
+func (c *cache) store(key string, image []byte) error {
 	if c.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return fmt.Errorf("cuda: cache of compiled kernels: %w", err)
+	err := durable.MkdirAll(c.dir, durable.Shared)
+	if err == nil {
+		sum := sha256.Sum256(image)
+		err = durable.WriteFile(c.path(key), durable.Shared, append(sum[:], image...))
 	}
-	f, err := os.CreateTemp(c.dir, "new-*")
 	if err != nil {
 		return fmt.Errorf("cuda: cache of compiled kernels: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("cuda: cache of compiled kernels: %w", err), remove(f.Name()))
-		}
-	}()
-	sum := sha256.Sum256(image)
-	_, err = f.Write(append(sum[:], image...))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), c.path(key))
-}
-
-// remove removes a file that may be gone already.
-func remove(name string) error {
-	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package emu
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"unsafe"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 // Backend builds kernels and runs them. Its methods may be called from many goroutines.
@@ -45,7 +45,7 @@ func Open(cfg Config) (*Backend, error) {
 		return nil, err
 	}
 	if cfg.Cache != "" {
-		if err := os.MkdirAll(cfg.Cache, 0o755); err != nil {
+		if err := durable.MkdirAll(cfg.Cache, durable.Shared); err != nil {
 			return nil, fmt.Errorf("emu: the cache of compiled kernels: %w", err)
 		}
 	}

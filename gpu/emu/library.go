@@ -13,6 +13,8 @@ import (
 
 	"github.com/ebitengine/purego"
 	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 // builder builds and opens libraries.
@@ -56,7 +58,11 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 	}
 	if b.cache != "" { // whole or not at all: others may be looking for it
 		kept := filepath.Join(b.cache, key+".so")
-		if err := os.Rename(library, kept); err != nil {
+		built, err := os.ReadFile(library)
+		if err == nil {
+			err = durable.WriteFile(kept, durable.Shared, built)
+		}
+		if err != nil {
 			return 0, fmt.Errorf("emu: keeping %s: %w", name, err)
 		}
 		library = kept
@@ -70,7 +76,7 @@ func (b *builder) open(name, source string, global bool) (uintptr, error) {
 
 // lock lets one caller at a time build a library, across processes.
 func (b *builder) lock(key string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(b.cache, key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(filepath.Join(b.cache, key+".lock"), os.O_CREATE|os.O_RDWR, durable.Shared.File())
 	if err != nil {
 		return nil, err
 	}

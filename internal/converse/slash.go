@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -109,25 +111,24 @@ func (d *Dialogue) save(file string) error {
 	if file == "" {
 		return errors.New("give the name of the file: /save FILE")
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if file == d.saved {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(file, flags, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists; choose another name", file)
-	}
-	if err != nil {
-		return err
-	}
 	messages := d.All()
 	if messages == nil {
 		messages = []moeflux.Message{} // prints as a list
 	}
-	enc := json.NewEncoder(f)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := errors.Join(enc.Encode(messages), f.Close()); err != nil {
+	write := durable.Create
+	if file == d.saved {
+		write = durable.Replace
+	}
+	err := write(file, durable.Shared, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(messages)
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; choose another name", file)
+	}
+	if err != nil {
 		return err
 	}
 	d.saved = file

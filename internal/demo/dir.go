@@ -75,7 +75,7 @@ func checkRoom(dir string, free func(string) (uint64, error)) error {
 // when there is an error.
 func build(ctx context.Context, cacheDir, dir string, progress func(string)) (err error) {
 	fresh := !exists(cacheDir)
-	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
+	if err := durable.MkdirAll(cacheDir, durable.Shared); err != nil {
 		return err
 	}
 	defer func() {
@@ -131,7 +131,7 @@ const installTries = 5
 func install(ctx context.Context, packed, dir, trash string) error {
 	var err error
 	for try := range installTries {
-		err = os.Rename(packed, dir)
+		err = durable.Rename(packed, dir)
 		// ENOTDIR: a file is there
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
@@ -144,7 +144,7 @@ func install(ctx context.Context, packed, dir, trash string) error {
 			return context.Cause(ctx)
 		}
 		aside := filepath.Join(trash, fmt.Sprintf("damaged-%d", try))
-		if rerr := os.Rename(dir, aside); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		if rerr := durable.Rename(dir, aside); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			return errors.Join(verr, rerr)
 		}
 	}

@@ -2,6 +2,7 @@ package depcheck
 
 import (
 	_ "embed"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -227,4 +228,28 @@ func FuzzParse(f *testing.F) {
 			Check(&Tree{Module: "m", Packages: map[string][]Import{"a": {{"a/a.go", 1, "m/b"}}}}, r)
 		}
 	})
+}
+
+// Files that must appear whole are made by internal/durable alone, which honours the umask and
+// syncs the folder.
+func TestOneDurableWriter(t *testing.T) {
+	seen := 0
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
+			return err
+		}
+		text, err := os.ReadFile("../../" + path)
+		for _, call := range []string{"os.Rename(", "os.CreateTemp(", "unix.Rename"} {
+			switch found := strings.Contains(string(text), call); {
+			case found && strings.HasPrefix(path, "internal/durable/"):
+				seen++
+			case found:
+				t.Errorf("%s calls %s…): use internal/durable", path, call)
+			}
+		}
+		return err
+	})
+	if err != nil || seen == 0 {
+		t.Errorf("%v; %d calls in internal/durable", err, seen)
+	}
 }

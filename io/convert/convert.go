@@ -37,8 +37,9 @@ type Options struct {
 	// FreeSpace returns how many bytes may be written under dir. nil asks the file system.
 	FreeSpace func(dir string) (uint64, error)
 
-	// create opens a file for writing; nil means os.Create. Tests put failing files here.
-	create func(path string) (outFile, error)
+	// files is where files are written; nil means the operating system's file system. Tests put one
+	// here that fails.
+	files durable.FS
 }
 
 // expertWish returns how routed experts are to be quantised.
@@ -98,8 +99,8 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 	if err := refuseExisting(dst); err != nil {
 		return err
 	}
-	if o.create == nil {
-		o.create = func(path string) (outFile, error) { return os.Create(path) }
+	if o.files == nil {
+		o.files = durable.OS{}
 	}
 	if o.FreeSpace == nil {
 		o.FreeSpace = durable.FreeSpace
@@ -112,7 +113,7 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 		return err
 	}
 	defer in.ckpt.Close()
-	out, err := openOutput(dst, in.fingerprint, o.create)
+	out, err := openOutput(dst, in.fingerprint, o.files)
 	if err != nil {
 		return err
 	}

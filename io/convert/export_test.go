@@ -1,13 +1,28 @@
 package convert
 
-// OutFile is a file being written.
-type OutFile = outFile
+import (
+	"io/fs"
 
-// WithCreate returns options whose files are opened by create.
-func (o Options) WithCreate(create func(path string) (OutFile, error)) Options {
-	o.create = create
+	"github.com/moeflux/moeflux-actor/internal/durable"
+)
+
+// WithFiles returns options whose files are written to a file system.
+func (o Options) WithFiles(files durable.FS) Options {
+	o.files = files
 	return o
 }
+
+// WithCreate returns options whose files are opened by create.
+func (o Options) WithCreate(create func(path string) (durable.File, error)) Options {
+	return o.WithFiles(creating{create: create})
+}
+
+type creating struct {
+	durable.OS
+	create func(path string) (durable.File, error)
+}
+
+func (c creating) Create(path string, _ fs.FileMode) (durable.File, error) { return c.create(path) }
 
 // PackName is packName.
 var PackName = packName

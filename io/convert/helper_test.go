@@ -15,6 +15,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
@@ -33,13 +34,19 @@ func mustConvert(t testing.TB, src string, o convert.Options) string {
 // unsafely writes files without waiting for the disk, which makes tests that convert often several
 // times faster.
 func unsafely(o convert.Options) convert.Options {
-	return o.WithCreate(func(path string) (convert.OutFile, error) {
-		f, err := os.Create(path)
-		return lazyFile{f}, err
-	})
+	return o.WithFiles(lazy{})
 }
 
-type lazyFile struct{ *os.File }
+type lazy struct{ durable.OS }
+
+func (l lazy) Create(path string, perm fs.FileMode) (durable.File, error) {
+	f, err := l.OS.Create(path, perm)
+	return lazyFile{f}, err
+}
+
+func (lazy) SyncDir(string) error { return nil }
+
+type lazyFile struct{ durable.File }
 
 func (lazyFile) Sync() error { return nil }
 

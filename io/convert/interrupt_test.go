@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -103,7 +104,7 @@ type diskFile struct {
 	disk *disk
 }
 
-func (d *disk) create(path string) (convert.OutFile, error) {
+func (d *disk) create(path string) (durable.File, error) {
 	f, err := os.Create(path)
 	return &diskFile{f, d}, err
 }

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,31 +37,24 @@ type state struct {
 // stateVersion changes whenever the same source and options would give different bytes.
 const stateVersion = 3
 
-// outFile is a file being written.
-type outFile interface {
-	io.Writer
-	Sync() error
-	Close() error
-}
-
 // output is the directory where the target is prepared. It is locked against other processes.
 type output struct {
-	dir    string // DST.partial
-	dst    string
-	lock   *os.File
-	state  state
-	meter  *meter
-	create func(path string) (outFile, error)
+	dir   string // DST.partial
+	dst   string
+	lock  *os.File
+	state state
+	meter *meter
+	files durable.FS
 }
 
 // openOutput creates or reopens DST.partial. It keeps files that an earlier conversion of the same
 // source with the same options finished, and removes others.
-func openOutput(dst, fingerprint string, create func(string) (outFile, error)) (*output, error) {
-	o := &output{dir: dst + ".partial", dst: dst, create: create}
-	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+func openOutput(dst, fingerprint string, files durable.FS) (*output, error) {
+	o := &output{dir: dst + ".partial", dst: dst, files: files}
+	if err := durable.MkdirAll(filepath.Dir(dst), durable.Shared); err != nil {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
-	err := os.Mkdir(o.dir, 0o755)
+	err := os.Mkdir(o.dir, durable.Shared.Dir())
 	fresh := err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("convert: %w", err)
@@ -163,14 +155,13 @@ func (o *output) saveState() error {
 		return fmt.Errorf("convert: %w", err)
 	}
 	path := o.path(stateName)
-	if err := o.putFile(path, func(w io.Writer) error { _, err := w.Write(raw); return err }); err != nil {
+	if err := durable.ReplaceIn(o.files, path, durable.Shared, func(w io.Writer) error { _, err := w.Write(raw); return err }); err != nil {
 		return &WriteError{Path: path, Err: err}
 	}
 	return nil
 }
 
-// write writes one file of the target by fill, unless it is finished already. The file appears
-// under its name only when it is complete and on disk.
+// write writes one file of the target by fill, unless it is finished already.
 func (o *output) write(ctx context.Context, name string, fill func(io.Writer) error) error {
 	if size := o.kept(name); size > 0 {
 		if err := o.meter.add(ctx, size); err != nil {
@@ -179,12 +170,12 @@ func (o *output) write(ctx context.Context, name string, fill func(io.Writer) er
 		return nil
 	}
 	path := o.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), durable.Shared); err != nil {
 		return &WriteError{Path: path, Err: err}
 	}
 	sum := &summer{ctx: ctx, hash: sha256.New(), meter: o.meter}
 	var source error // fill's error, which is not the target's fault unless a write failed
-	err := o.putFile(path, func(w io.Writer) error {
+	err := durable.ReplaceIn(o.files, path, durable.Shared, func(w io.Writer) error {
 		sum.w = w
 		source = guard(func() error { return fill(sum) })
 		return source
@@ -206,39 +197,10 @@ func interrupted(err error) error {
 	return fmt.Errorf("convert: interrupted; the files finished so far are kept: %w", err)
 }
 
-// putFile writes a file beside its final name, flushes it to the disk and renames it.
-func (o *output) putFile(path string, fill func(io.Writer) error) error {
-	tmp := path + ".tmp"
-	f, err := o.create(tmp)
-	if err != nil {
-		return err
-	}
-	b := bufio.NewWriterSize(f, 1<<20)
-	err = fill(b)
-	if err == nil {
-		err = b.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		// Half a file is useless and takes up space. An error here does not matter: the next run
-		// sweeps.
-		_ = os.Remove(tmp)
-	}
-	return err
-}
-
 // finish turns the prepared directory into the target.
 func (o *output) finish() error {
 	for _, dir := range []string{filepath.Join(o.dir, "packed_experts"), o.dir} {
-		if err := durable.SyncDir(dir); err != nil {
+		if err := o.files.SyncDir(dir); err != nil {
 			return &WriteError{Path: dir, Err: err}
 		}
 	}
@@ -246,7 +208,7 @@ func (o *output) finish() error {
 	if err := os.Remove(o.dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &ExistsError{Path: o.dst, Why: "appeared while the conversion was running; the result is in " + o.dir}
 	}
-	if err := os.Rename(o.dir, o.dst); err != nil {
+	if err := o.files.Rename(o.dir, o.dst); err != nil {
 		return &WriteError{Path: o.dst, Err: err}
 	}
 	// From here on the target is complete. The state is removed last: without it the prepared
@@ -255,7 +217,7 @@ func (o *output) finish() error {
 		return &WriteError{Path: o.dst, Err: err}
 	}
 	for _, dir := range []string{o.dst, filepath.Dir(o.dst)} {
-		if err := durable.SyncDir(dir); err != nil {
+		if err := o.files.SyncDir(dir); err != nil {
 			return &WriteError{Path: dir, Err: err}
 		}
 	}

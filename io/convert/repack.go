@@ -65,7 +65,7 @@ func repack(ctx context.Context, src, dst string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if r.out, err = openOutput(dst, fingerprint, o.create); err != nil {
+	if r.out, err = openOutput(dst, fingerprint, o.files); err != nil {
 		return err
 	}
 	defer r.out.close()

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -257,7 +258,7 @@ func TestRecordSumsResume(t *testing.T) {
 	packed, want := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), fixtures.PackedRows(t, fixtures.Qwen35MoEQ4, 0)
 	for _, src := range []string{packed, fixtures.Dir(t, fixtures.Qwen35MoEQ4)} {
 		o, dst := convert.Options{RowOrder: true}, filepath.Join(t.TempDir(), "pack")
-		full := func(path string) (convert.OutFile, error) {
+		full := func(path string) (durable.File, error) {
 			if strings.Contains(path, expertfile.SumsName) {
 				return (&disk{left: 100}).create(path)
 			}
@@ -270,7 +271,7 @@ func TestRecordSumsResume(t *testing.T) {
 		notWhole(t, dst)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		why := errors.New("stopped while the layers are read")
-		stop := func(path string) (convert.OutFile, error) {
+		stop := func(path string) (durable.File, error) {
 			if strings.Contains(path, expertfile.SumsName) {
 				cancel(why)
 			}

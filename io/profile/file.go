@@ -144,12 +144,9 @@ func (p *Profile) encode(of fingerprint.Fingerprint) []byte {
 // Save writes the profile of a model. It replaces an existing file, all or nothing, and creates the
 // folder if necessary. The error is a *FileError.
 func (p *Profile) Save(path string, of fingerprint.Fingerprint) error {
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	err := durable.MkdirAll(filepath.Dir(path), durable.Shared)
 	if err == nil {
-		err = durable.Replace(path, func(w io.Writer) error {
-			_, err := w.Write(p.encode(of))
-			return err
-		})
+		err = durable.WriteFile(path, durable.Shared, p.encode(of))
 	}
 	if err != nil {
 		return &FileError{Path: path, Err: err}

@@ -117,7 +117,7 @@ func TestSaveErrors(t *testing.T) {
 		if err := p.Save(path, ours); !errors.As(err, &e) {
 			t.Errorf("saving to %s: %v, want a *FileError", path, err)
 		}
-		if left, _ := filepath.Glob(path + ".tmp-*"); len(left) != 0 {
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
 	}

@@ -1,65 +1,42 @@
 package safetensors
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 // WriteFile writes tensors, in the order given, and metadata (nil for none) to path. The file
 // appears complete or not at all. The error is a *FormatError for tensors that a file cannot hold.
-func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err error) {
+func WriteFile(path string, tensors []Tensor, metadata map[string]string) error {
 	header, err := buildHeader(path, tensors, metadata)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	err = durable.Replace(path, durable.Shared, func(w io.Writer) error { return writeAll(w, header, tensors) })
 	if err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err := writeAll(f, header, tensors); err != nil {
 		return fmt.Errorf("safetensors: write %s: %w", path, err)
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return fmt.Errorf("safetensors: write %s: %w", path, err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("safetensors: write %s: %w", path, err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("safetensors: write %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
 	}
 	return nil
 }
 
 func writeAll(w io.Writer, header []byte, tensors []Tensor) error {
-	b := bufio.NewWriterSize(w, 1<<20)
-	if err := binary.Write(b, binary.LittleEndian, uint64(len(header))); err != nil {
+	if err := binary.Write(w, binary.LittleEndian, uint64(len(header))); err != nil {
 		return err
 	}
-	if _, err := b.Write(header); err != nil {
+	if _, err := w.Write(header); err != nil {
 		return err
 	}
 	for _, t := range tensors {
-		if _, err := b.Write(t.Data); err != nil {
+		if _, err := w.Write(t.Data); err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	return nil
 }
 
 // buildHeader returns the JSON header, padded so that the data begins at a multiple of 8.

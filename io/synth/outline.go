@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 )
 
@@ -17,7 +18,7 @@ func Outline(dst string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dst, expertfile.DirName), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Join(dst, expertfile.DirName), durable.Shared); err != nil {
 		return fmt.Errorf("synth: %w", err)
 	}
 	dense, tensors := m.weightsImage()
@@ -35,7 +36,7 @@ func Outline(dst string, o Options) error {
 
 // makeHole creates a file of that size without writing data.
 func makeHole(path string, size int64) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, durable.Shared.File())
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 		return err
 	}
 	parent := filepath.Dir(dst)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := durable.MkdirAll(parent, durable.Shared); err != nil {
 		return fmt.Errorf("synth: %w", err)
 	}
 	dense, tensors := m.weightsImage()
@@ -74,7 +74,7 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 		return err
 	}
 	tmp := dst + ".partial"
-	err = os.Mkdir(tmp, 0o755)
+	err = os.Mkdir(tmp, durable.Shared.Dir())
 	if errors.Is(err, fs.ErrExist) {
 		return &ExistsError{Path: tmp, Why: "another run is writing there or was killed: if none is running, remove it"}
 	}
@@ -86,7 +86,7 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}()
-	if err := os.Mkdir(filepath.Join(tmp, expertfile.DirName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(tmp, expertfile.DirName), durable.Shared.Dir()); err != nil {
 		return fmt.Errorf("synth: %w", err)
 	}
 	w := &writer{dir: tmp, total: total, progress: progress, workers: m.o.Workers}
@@ -94,7 +94,7 @@ func (m *Model) Write(ctx context.Context, dst string, progress func(Progress)) 
 		return err
 	}
 	if shared == nil {
-		if err := writeSynced(filepath.Join(tmp, sumsName), m.recordSums(files[1:])); err != nil {
+		if err := durable.WriteFile(filepath.Join(tmp, sumsName), durable.Shared, m.recordSums(files[1:])); err != nil {
 			return fmt.Errorf("synth: %w", err)
 		}
 	}
@@ -163,24 +163,11 @@ func (m *Model) writeSmall(dir string, tensors map[string]weights.Descriptor) er
 		if err != nil {
 			return fmt.Errorf("synth: %s: %w", s.name, err)
 		}
-		if err := writeSynced(filepath.Join(dir, s.name), append(raw, '\n')); err != nil {
+		if err := durable.WriteFile(filepath.Join(dir, s.name), durable.Shared, append(raw, '\n')); err != nil {
 			return fmt.Errorf("synth: %w", err)
 		}
 	}
 	return nil
-}
-
-// writeSynced writes a file and flushes it to the disk.
-func writeSynced(path string, data []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // manifestConfig is the manifest's config object: the text part of config.json without the keys
@@ -221,10 +208,7 @@ func install(ctx context.Context, tmp, dst string) error {
 	if err := os.Remove(dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &ExistsError{Path: dst, Why: "appeared while the model was being written"}
 	}
-	if err := os.Rename(tmp, dst); err != nil {
-		return fmt.Errorf("synth: %w", err)
-	}
-	if err := durable.SyncDir(filepath.Dir(dst)); err != nil {
+	if err := durable.Rename(tmp, dst); err != nil {
 		return fmt.Errorf("synth: %w", err)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/internal/durable"
 )
 
 const (
@@ -134,11 +136,11 @@ func openTarget(dir string, f *image) (*target, error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	var err error
 	if directFlag != 0 {
-		t.file, err = os.OpenFile(t.path, flags|directFlag, 0o644)
+		t.file, err = os.OpenFile(t.path, flags|directFlag, durable.Shared.File())
 		t.direct.Store(err == nil)
 	}
 	if t.file == nil { // some file systems refuse direct writes at once
-		t.file, err = os.OpenFile(t.path, flags, 0o644)
+		t.file, err = os.OpenFile(t.path, flags, durable.Shared.File())
 	}
 	if err != nil {
 		return nil, err

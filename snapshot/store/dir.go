@@ -23,32 +23,12 @@ var _ FS = dir{}
 func Dir(path string) (FS, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
-		err = makeDir(path)
+		err = durable.MkdirAll(path, durable.Private)
 	}
 	if err != nil {
 		return nil, &Error{Op: "make the folder", Path: path, Kind: ErrFolder, Err: err}
 	}
 	return dir{path}, nil
-}
-
-// makeDir makes a folder and those above it, so that they are durable.
-func makeDir(path string) error {
-	switch info, err := os.Stat(path); {
-	case err == nil && !info.IsDir():
-		return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
-	case err == nil:
-		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	parent := filepath.Dir(path)
-	if err := makeDir(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return durable.SyncDir(parent)
 }
 
 func (d dir) in(name string) string { return filepath.Join(d.path, name) }
@@ -86,7 +66,7 @@ func fileInfo(name string, info fs.FileInfo) FileInfo {
 }
 
 func (d dir) Create(name string) (WriteFile, error) {
-	return os.OpenFile(d.in(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	return os.OpenFile(d.in(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, durable.Private.File())
 }
 
 // Open does not follow a link, nor wait at a pipe for a writer.
@@ -105,13 +85,13 @@ func (d dir) Open(name string) (ReadFile, error) {
 	return dirFile{f, name}, nil
 }
 
-func (d dir) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }
+func (d dir) Rename(from, to string) error { return durable.OS{}.Rename(d.in(from), d.in(to)) }
 func (d dir) Remove(name string) error     { return os.Remove(d.in(name)) }
 func (d dir) Sync() error                  { return durable.SyncDir(d.path) }
 
 // TryLock uses flock, whose locks belong to an open file and end with it.
 func (d dir) TryLock(name string) (release func(), err error) {
-	f, err := os.OpenFile(d.in(name), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(d.in(name), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, durable.Private.File())
 	if err != nil {
 		return nil, err
 	}
