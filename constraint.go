@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// Constraint bounds what a model may write (Request.Constraint): Choices, Regexp and GBNF make one.
+// Constraint bounds what a model may write (Request.Constraint): Choices, Regexp, GBNF and
+// JSONSchema make one.
 // It may be used by any number of requests and models.
 type Constraint struct {
 	// begin returns an automaton at the beginning of a text in the tokens of a model.
@@ -148,6 +149,17 @@ func Regexp(expression string) *Constraint {
 // GBNF bounds a text to those of a grammar, see package stages/sample/constraint.
 func GBNF(rules string) *Constraint {
 	return grammar(func() (*constraint.Grammar, error) { return constraint.GBNF(rules) })
+}
+
+// JSONSchema bounds a text to JSON that a schema, of draft 2020-12 or 7, allows, see
+// constraint.JSONSchema in package stages/sample/constraint. It compiles the schema at once: a
+// keyword that constraints do not support is an *UnsupportedSchemaError, which names it.
+func JSONSchema(schema []byte) (*Constraint, error) {
+	g, err := constraint.JSONSchema(schema)
+	if err != nil {
+		return nil, err
+	}
+	return grammar(func() (*constraint.Grammar, error) { return g, nil }), nil
 }
 
 // grammar makes a constraint of a grammar, which is compiled once, for the first request.

@@ -79,3 +79,26 @@ func TestComplete(t *testing.T) {
 		t.Errorf("interrupted before the text: %+v, %v", end, err)
 	}
 }
+
+// A model that writes at random writes JSON of the schema.
+func TestJSONSchema(t *testing.T) {
+	m := openDemo(t, Options{})
+	c, err := JSONSchema([]byte(`{"type":"object","properties":{"a":{"enum":["x","yz"]},"n":{"type":"integer","minimum":3,"maximum":15}},"required":["n"],"additionalProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := regexp.MustCompile(`^\{("a": ?"(x|yz)", ?)?"n": ?([3-9]|1[0-5])\}$`)
+	for seed := range uint64(4) {
+		end, err := m.Generate(t.Context(), Request{Prompt: "package main\n\n", Constraint: c, Sampling: Sampling{Temperature: new(1.0), Seed: new(seed)}}).Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !judge.MatchString(end.Message.Content) {
+			t.Errorf("wrote %q", end.Message.Content)
+		}
+	}
+	_, err = JSONSchema([]byte(`{"properties":{"a":{"$dynamicRef":"#b"}}}`))
+	if e, ok := errors.AsType[*UnsupportedSchemaError](err); !ok || e.Pointer != "/properties/a" || e.Keyword != "$dynamicRef" {
+		t.Errorf("a keyword that is not supported: %v", err)
+	}
+}

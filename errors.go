@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/snapshot/store"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/stages/sample/constraint"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
@@ -61,6 +62,16 @@ type (
 	StoppedError = actors.StoppedError
 )
 
+// Errors of JSONSchema, for errors.As, and for errors.Is ErrUnsatisfiableSchema.
+type (
+	// UnsupportedSchemaError: a keyword that constraints do not support, its Keyword and Pointer.
+	UnsupportedSchemaError = constraint.UnsupportedError
+	// InvalidSchemaError: what is not a schema.
+	InvalidSchemaError = constraint.SchemaError
+	// SchemaLimitError: a schema that needs more than a constraint may.
+	SchemaLimitError = constraint.LimitError
+)
+
 // SessionError reports what could not be done with a kept session; errors.Is finds its kind, one of
 // the ErrSession values below.
 type SessionError = store.Error
@@ -71,6 +82,8 @@ var (
 	ErrClosed = stages.ErrClosed
 	// ErrBusy answers a request in a session that has not ended the one before.
 	ErrBusy = stages.ErrBusy
+	// ErrUnsatisfiableSchema: no JSON value satisfies the schema.
+	ErrUnsatisfiableSchema = constraint.ErrUnsatisfiable
 	// ErrEmptyPrompt answers a request that gives the model nothing to read, in a session nothing
 	// new.
 	ErrEmptyPrompt = errors.New("there is nothing to continue; give a prompt, or a message")

@@ -67,6 +67,8 @@ type builder struct {
 	tails  map[tail]int32
 	loops  map[*expr]int // counted repetitions to their rules
 	strips map[int]int   // rules to those that match the same, but for the empty text
+	escape map[escape]int32
+	most   int // nodes
 	large  bool
 }
 
@@ -82,12 +84,21 @@ type tail struct {
 	to int32
 }
 
-// compile makes the program of a source. The error is about the grammar as a whole: it is too
-// large, matches nothing, or a rule begins with itself.
-func compile(src *source) (*program, error) {
+// tooManyNodesError reports a grammar that is too large.
+type tooManyNodesError struct{ most int }
+
+func (e *tooManyNodesError) Error() string {
+	return fmt.Sprintf("the grammar needs more than %d nodes", e.most)
+}
+
+var errNoText = fmt.Errorf("the grammar matches no text, or none within %d nested rules", maxDepth)
+
+// compile makes the program of a source, of so many nodes at most. The error is about the grammar
+// as a whole: it is too large, matches nothing, or a rule begins with itself.
+func compile(src *source, most int) (*program, error) {
 	b := &builder{
 		p: &program{nodes: make([]node, 1)}, null: src.nullables(),
-		tails: map[tail]int32{}, loops: map[*expr]int{}, strips: map[int]int{},
+		tails: map[tail]int32{}, loops: map[*expr]int{}, strips: map[int]int{}, escape: map[escape]int32{}, most: most,
 	}
 	for i, e := range src.rules {
 		b.bodies = append(b.bodies, body{name: src.names[i], e: e})
@@ -96,7 +107,7 @@ func compile(src *source) (*program, error) {
 		b.rule(b.bodies[i])
 	}
 	if b.large {
-		return nil, fmt.Errorf("the grammar needs more than %d nodes", maxNodes)
+		return nil, &tooManyNodesError{most: most}
 	}
 	for i := range b.p.rules {
 		b.p.rules[i].null = b.null[i]
@@ -106,7 +117,7 @@ func compile(src *source) (*program, error) {
 	}
 	b.p.setNeed()
 	if b.p.nodes[b.p.rules[0].start].need >= tooDeep {
-		return nil, fmt.Errorf("the grammar matches no text, or none within %d nested rules", maxDepth)
+		return nil, errNoText
 	}
 	b.p.setClasses()
 	return b.p, nil
@@ -119,7 +130,7 @@ func (b *builder) add(x body, null bool) int {
 }
 
 func (b *builder) node() int32 {
-	if len(b.p.nodes) >= maxNodes {
+	if len(b.p.nodes) >= b.most {
 		b.large = true
 		return endNode
 	}
@@ -187,8 +198,10 @@ func (b *builder) link(e *expr, from, to int32) {
 		b.repeat(e, from, to)
 	case opRule:
 		b.call(from, e.rule, to)
-	case opDFA:
+	case opDFA, opQuoted:
 		b.dfa(e, from, to)
+	case opMembers:
+		b.members(e.members, from, to)
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"slices"
 )
 
-// maxStates bounds the states of one automaton over characters.
-const maxStates = 20000
+// Bounds of one automaton over characters.
+const (
+	maxStates = 20000
+	maxEdges  = 500_000
+)
 
-// errTooLarge reports an automaton of more than maxStates states.
+// errTooLarge reports an automaton of more than maxStates states or maxEdges edges.
 var errTooLarge = errors.New("it needs too large an automaton")
 
 // dfa is a deterministic automaton over characters. State 0 is the start. From every state a
@@ -26,6 +29,12 @@ type dfaEdge struct {
 	runeRange
 	to int32
 }
+
+// anyString matches every text.
+var anyString = &dfa{states: []dfaState{{final: true, edges: []dfaEdge{{anyRune[0], 0}, {anyRune[1], 0}}}}}
+
+// noString matches none.
+var noString = &dfa{states: make([]dfaState, 1)}
 
 // target returns the state after r, -1 if there is none.
 func (s *dfaState) target(r rune) int32 {
@@ -48,10 +57,14 @@ func explore[K comparable](start K, out func(K) (final bool, to []exploreEdge[K]
 	d := &dfa{}
 	known := map[K]int32{start: 0}
 	queue := []K{start}
+	edges := 0
 	for i := 0; i < len(queue); i++ {
 		final, to, err := out(queue[i])
 		if err != nil {
 			return nil, err
+		}
+		if edges += len(to); edges > maxEdges {
+			return nil, errTooLarge
 		}
 		s := dfaState{final: final}
 		for _, e := range to {

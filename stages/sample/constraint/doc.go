@@ -1,5 +1,6 @@
 // Package constraint says which tokens may come next in a text that has to match a regular
-// expression (Regexp), one of a list of texts (Choices) or a grammar (GBNF).
+// expression (Regexp), one of a list of texts (Choices), a grammar (GBNF) or a JSON schema
+// (JSONSchema).
 //
 // A Grammar is compiled once from what the caller gives; a Vocabulary is made once from the bytes
 // of a model's tokens. A State stands at a place of one text: Accepts checks a token, Mask gives

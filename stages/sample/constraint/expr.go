@@ -6,15 +6,17 @@ import "math"
 type op uint8
 
 const (
-	opEmpty  op = iota // the empty text
-	opNone             // no text at all
-	opBytes            // text
-	opRunes            // one character of set
-	opCat              // subs, one after the other
-	opAlt              // one of subs
-	opRepeat           // subs[0], min to max times
-	opRule             // what rule matches
-	opDFA              // what dfa matches, as it is
+	opEmpty   op = iota // the empty text
+	opNone              // no text at all
+	opBytes             // text
+	opRunes             // one character of set
+	opCat               // subs, one after the other
+	opAlt               // one of subs
+	opRepeat            // subs[0], min to max times
+	opRule              // what rule matches
+	opDFA               // what dfa matches, as it is
+	opQuoted            // what dfa matches, written as a JSON string
+	opMembers           // a JSON object of members
 )
 
 // unbounded is a max without a bound.
@@ -30,6 +32,7 @@ type expr struct {
 	min, max int
 	rule     int
 	dfa      *dfa
+	members  *members
 }
 
 var (

@@ -30,8 +30,9 @@ func (b *builder) textSet(at int32, set runeSet) {
 	b.p.nodes[at].text = int32(i + 1)
 }
 
-// dfa adds what an automaton matches.
+// dfa adds what an automaton matches, as it is or between quotes.
 func (b *builder) dfa(e *expr, from, to int32) {
+	quoted := e.op == opQuoted
 	at := make([]int32, len(e.dfa.states))
 	for i := range at {
 		at[i] = b.node()
@@ -39,12 +40,24 @@ func (b *builder) dfa(e *expr, from, to int32) {
 	if b.large {
 		return
 	}
-	b.eps(from, at[0])
+	quote := byteRange{'"', '"'}
+	if quoted {
+		b.edge(from, quote, at[0])
+	} else {
+		b.eps(from, at[0])
+	}
 	for i, s := range e.dfa.states {
-		if s.final {
+		switch {
+		case s.final && quoted:
+			b.edge(at[i], quote, to)
+		case s.final:
 			b.eps(at[i], to)
 		}
 		for target, set := range s.byTarget() {
+			if quoted {
+				b.escapes(set, at[i], at[target])
+				set = set.and(jsonPlain)
+			}
 			b.runes(set, at[i], at[target])
 			if int(target) == i {
 				b.textSet(at[i], set)

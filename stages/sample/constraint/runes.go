@@ -34,6 +34,15 @@ func newSet(ranges ...runeRange) runeSet {
 	return set.and(anyRune)
 }
 
+// setOf returns the set of the characters of a text.
+func setOf(text string) runeSet {
+	var ranges []runeRange
+	for _, r := range text {
+		ranges = append(ranges, runeRange{r, r})
+	}
+	return newSet(ranges...)
+}
+
 // and returns what is in both sets.
 func (s runeSet) and(t runeSet) runeSet {
 	var both runeSet

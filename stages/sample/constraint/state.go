@@ -8,8 +8,10 @@ type Grammar struct {
 	m *machine
 }
 
-func newGrammar(src *source) (*Grammar, error) {
-	p, err := compile(src)
+func newGrammar(src *source) (*Grammar, error) { return newLimitedGrammar(src, maxNodes) }
+
+func newLimitedGrammar(src *source, nodes int) (*Grammar, error) {
+	p, err := compile(src, nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,216 @@
+package constraint
+
+import (
+	"fmt"
+	"slices"
+)
+
+// schemaCompiler makes the grammar of a schema.
+type schemaCompiler struct {
+	root       *value
+	draft      draft
+	resources  map[string]*resource // by their URI
+	resourceOf map[*value]*resource
+	terms      map[string]*term
+	any, none  *term
+	opened     map[*value]bool // references that are being followed
+	left       int             // of maxSchemaWork
+	src        *source
+	rules      map[*term]int
+	queue      []*term // that have a rule, but no expression yet
+}
+
+func newSchemaCompiler(root *value) *schemaCompiler {
+	c := &schemaCompiler{root: root, terms: map[string]*term{}, left: maxSchemaWork, opened: map[*value]bool{}}
+	c.any = c.term("any", term{op: termAny})
+	c.none = c.term("none", term{op: termNone})
+	return c
+}
+
+// spend takes some of the work that a schema may cost.
+func (c *schemaCompiler) spend(n int) error {
+	if c.left -= n; c.left < 0 {
+		return &LimitError{What: "steps of work to combine its parts", Limit: maxSchemaWork}
+	}
+	return nil
+}
+
+func (c *schemaCompiler) and(a, b *dfa) (*dfa, error) {
+	switch anyNumber() {
+	case a:
+		return b, nil
+	case b:
+		return a, nil
+	}
+	d, err := a.and(b)
+	if err != nil {
+		return nil, err
+	}
+	return d, c.spend(len(a.states) + len(b.states))
+}
+
+// schema returns the term of a schema.
+func (c *schemaCompiler) schema(v *value) (*term, error) {
+	switch v.kind {
+	case kindTrue:
+		return c.any, nil
+	case kindFalse:
+		return c.none, nil
+	}
+	if err := v.is(kindObject); err != nil {
+		return nil, err
+	}
+	says := slices.DeleteFunc(slices.Clone(v.names), func(name string) bool { return !c.binds(name) })
+	switch {
+	case len(says) == 0:
+		return c.any, nil
+	case v.member["$ref"] != nil && (len(says) == 1 || c.draft == draft7) && !c.opened[v]:
+		c.opened[v] = true
+		defer delete(c.opened, v)
+		to, err := c.resolve(keyword{v, "$ref"})
+		if err != nil {
+			return nil, err
+		}
+		return c.schema(to)
+	}
+	return c.term(fmt.Sprintf("schema %p", v), term{op: termSchema, at: v}), nil
+}
+
+// binds reports whether a keyword says something of values.
+func (c *schemaCompiler) binds(name string) bool {
+	_, read := keywords[name]
+	_, not := unsupported[name]
+	return read || not
+}
+
+// unsupported are the keywords that are refused, and why.
+var unsupported = map[string]string{
+	"$dynamicRef":           "what it leads to depends on where it is read",
+	"$recursiveRef":         "what it leads to depends on where it is read",
+	"unevaluatedItems":      "it depends on which other schemas an item was tried with",
+	"unevaluatedProperties": "it depends on which other schemas a member was tried with; say additionalProperties beside properties",
+	"contains":              "a constraint does not count items that are of a schema",
+	"uniqueItems":           "a constraint does not compare items",
+	"pattern":               notBuilt, "format": notBuilt, "multipleOf": notBuilt, "oneOf": notBuilt, "not": notBuilt,
+	"if": notBuilt, "patternProperties": notBuilt, "propertyNames": notBuilt,
+	"dependentRequired": notBuilt, "dependentSchemas": notBuilt, "dependencies": notBuilt,
+}
+
+const notBuilt = "constraints do not have it"
+
+// reader reads one schema: what it says of each type, and what it adds of others.
+type reader struct {
+	c       *schemaCompiler
+	at      *value
+	types   []string // nil for all
+	numbers *dfa
+	string  stringShape
+	array   *arrayShape
+	object  *objectShape
+	also    []*values // the value must be in each of these, too
+}
+
+// A readFunc reads a keyword, whose value is v.
+type readFunc func(r *reader, v *value, k keyword) error
+
+// read returns the values of a schema, which is an object.
+func (c *schemaCompiler) read(v *value) (*values, error) {
+	r := &reader{c: c, at: v, numbers: anyNumber(), string: anyStringShape}
+	names := v.names
+	if v.member["$ref"] != nil && c.draft == draft7 {
+		names = []string{"$ref"} // all else beside it is ignored
+	}
+	for _, name := range names {
+		if why, ok := unsupported[name]; ok && !inert(name, v.member[name]) {
+			return nil, keyword{v, name}.unsupported("%s", why)
+		}
+		if read := keywords[name]; read != nil {
+			if err := read(r, v.member[name], keyword{v, name}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := r.shapes(names); err != nil {
+		return nil, err
+	}
+	set, err := r.own()
+	for _, also := range r.also {
+		if err != nil {
+			return nil, err
+		}
+		if set, err = c.intersect(set, also); err == nil && set.alternatives() > maxAlternatives {
+			err = &LimitError{What: "alternatives of one schema", Limit: maxAlternatives}
+		}
+	}
+	return set, err
+}
+
+// inert reports whether a keyword that is not supported says nothing.
+func inert(name string, v *value) bool {
+	switch name {
+	case "uniqueItems":
+		return v.kind == kindFalse
+	case "unevaluatedItems", "unevaluatedProperties", "contains":
+		return v.kind == kindTrue && name != "contains"
+	}
+	return false
+}
+
+// shapes reads the keywords of arrays and objects, which depend on each other.
+func (r *reader) shapes(names []string) error {
+	if len(names) == 1 && names[0] == "$ref" {
+		r.array, r.object = r.c.anyArray(), r.c.anyObject()
+		return nil
+	}
+	var err error
+	if r.array, err = r.items(); err != nil {
+		return err
+	}
+	r.object, err = r.members()
+	return err
+}
+
+// own returns what the schema says itself of the value.
+func (r *reader) own() (*values, error) {
+	has := func(t string) bool { return r.types == nil || slices.Contains(r.types, t) }
+	set := &values{null: has("null"), yes: has("boolean"), no: has("boolean"), numbers: noString}
+	if has("string") && !r.string.none() {
+		set.strings = []stringShape{r.string}
+	}
+	if has("array") && r.array.least <= r.array.most {
+		set.arrays = []*arrayShape{r.array}
+	}
+	if has("object") && r.object != nil {
+		set.objects = []*objectShape{r.object}
+	}
+	var err error
+	switch {
+	case has("number"):
+		set.numbers = r.numbers
+	case has("integer"):
+		set.numbers, err = r.c.and(integers(), r.numbers)
+	}
+	return set, err
+}
+
+// sub returns the term of a schema that stands in a keyword.
+func (r *reader) sub(v *value) (*term, error) { return r.c.schema(v) }
+
+// list returns the terms of a list of schemas.
+func (r *reader) list(v *value) ([]*term, error) {
+	if err := v.is(kindArray); err != nil {
+		return nil, err
+	}
+	if len(v.items) == 0 {
+		return nil, v.wrong("the list is empty")
+	}
+	var terms []*term
+	for _, item := range v.items {
+		t, err := r.sub(item)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, t)
+	}
+	return terms, nil
+}
