@@ -22,8 +22,16 @@ type Contents struct {
 }
 
 // Describe returns what the files of the model hold that a Config names by Model and ExpertsDir. No
-// device is needed.
-func Describe(cfg Config) (c Contents, err error) {
+// device is needed. Errors: *weights.NotModelError, and those of files.
+func Describe(cfg Config) (Contents, error) {
+	c, err := describe(cfg)
+	if err != nil {
+		return Contents{}, weights.Explain(cfg.Model, err)
+	}
+	return c, nil
+}
+
+func describe(cfg Config) (c Contents, err error) {
 	m, err := weights.ReadConfig(cfg.Model)
 	if err != nil {
 		return Contents{}, err

@@ -13,6 +13,14 @@ func nameOf(dir string) string {
 	return filepath.Base(dir)
 }
 
+// SlotMemory returns the bytes of all expert slots; 0 if experts are mapped.
+func (i *Info) SlotMemory() int64 {
+	if i.ExpertIO == ExpertIOMmap {
+		return 0
+	}
+	return int64(i.Slots) * int64(i.SlotBytes)
+}
+
 // LogValue returns what a reader of a log wants to know of an engine: the model, the device, and
 // how memory is used.
 func (i Info) LogValue() slog.Value {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/expertmem"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/model"
@@ -27,12 +28,17 @@ const checkpointShare = 16
 // Info is the settings that an engine uses, after defaults and limits. It is flat like Config,
 // whose fields it answers, and because it is written to reports and logs as it is.
 type Info struct {
-	Name     string     // the model directory's, without its path
-	Arch     model.Arch // the model's
-	Device   string
-	ExpertIO ExpertIO // mmap, direct or buffered
-	Resident bool     // the device routes by itself
-	Prefetch Prefetch
+	Name   string     // the model directory's, without its path
+	Arch   model.Arch // the model's
+	Device string
+	// Threads is how many threads of the processor compute; 0 on another device.
+	Threads int
+	// Activations is how the device holds the inputs of products with quantised matrices: "f32", or
+	// "int8" where it rounds them.
+	Activations string
+	ExpertIO    ExpertIO // mmap, direct or buffered
+	Resident    bool     // the device routes by itself
+	Prefetch    Prefetch
 	// PrefetchLayers is how many layers ahead experts are predicted; 0 if Prefetch is off.
 	PrefetchLayers int
 	Slots          int // expert slots
@@ -97,6 +103,10 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
 		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
+	}
+	i.Activations = "f32"
+	if p, ok := cfg.Device.(gpu.Processor); ok {
+		i.Threads, i.Activations = p.Threads(), p.Activations()
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)

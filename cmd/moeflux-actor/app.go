@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/moeflux/moeflux-actor/internal/device"
 )
 
 const program = "moeflux-actor"
@@ -52,6 +54,19 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// usage makes an error that reports the caller's settings one of the command line.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err.Error()}
+}
+
+// isUsage reports whether an error is a fault of the command line, or of the environment beside it.
+func isUsage(err error) bool {
+	return errors.As(err, new(*usageError)) || errors.As(err, new(*device.ConfigError))
+}
+
 // errInterrupted ends a command that was stopped and has nothing more to say.
 var errInterrupted = errors.New("interrupted")
 
@@ -62,13 +77,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		stdinTerminal: e.terminal(stdin), stdoutTerminal: e.terminal(stdout), stderrTerminal: e.terminal(stderr),
 	}
 	err := dispatch(ctx, args, inv)
-	var usage *usageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errReaderGone):
 		return exitOK // it has seen enough
-	case errors.As(err, &usage):
+	case isUsage(err):
 		report(stderr, err)
 		return exitUsage
 	case errors.Is(err, errInterrupted):
@@ -96,8 +110,10 @@ func report(stderr io.Writer, err error) {
 }
 
 // oneLine returns an error as a user reads it: on one line, and each part of it once.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(forUsers(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' })
+func oneLine(err error) string { return oneLineOf(err.Error()) }
+
+func oneLineOf(text string) string {
+	lines := strings.FieldsFunc(forUsers(text), func(r rune) bool { return r == '\n' || r == '\r' })
 	return strings.Join(slices.Compact(lines), "; ")
 }
 

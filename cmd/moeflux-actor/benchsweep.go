@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -42,34 +41,6 @@ func parseGrid(grid []string) ([]bench.Axis, error) {
 	return axes, nil
 }
 
-// setFlag sets an engine flag as the command line would.
-func (f *engineFlags) setFlag(name, value string) (err error) {
-	number := func(to *int) {
-		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
-			err = errors.New("must be a whole number, 1 or more")
-		}
-	}
-	switch name {
-	case "ring-depth":
-		number(&f.RingDepth)
-	case "read-workers":
-		number(&f.ReadWorkers)
-	case "chunk-rows":
-		number(&f.ChunkRows)
-	case "prefetch":
-		f.Prefetch = value
-		return f.check()
-	case "expert-memory":
-		err = f.ExpertMemory.UnmarshalText([]byte(value))
-	default:
-		return usagef("--grid %s: no such setting; available: ring-depth, read-workers, prefetch, chunk-rows, expert-memory", name)
-	}
-	if err != nil {
-		return usagef("--grid %s=%s: %v", name, value, err)
-	}
-	return nil
-}
-
 // sweep races all plans and prints what to run with.
 func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
 	axes, err := parseGrid(c.Grid)
@@ -102,17 +73,13 @@ func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, ba
 
 // bestCommand is what to run with after a sweep.
 func (c *benchCmd) bestCommand(r *bench.SweepResult) string {
-	swept := map[string]string{}
+	words, swept := []string{program, "run", "--model", quoted(r.Model)}, map[string]string{"model": ""}
+	var chosen []string
 	for _, a := range r.Chosen() {
 		name, value, _ := strings.Cut(a, "=")
-		swept[name] = value
+		swept[name], chosen = value, append(chosen, "--"+name, quoted(value))
 	}
-	best := fmt.Sprintf("%s run --model %s", program, quoted(r.Model))
-	for _, a := range slices.Concat(c.beside(swept), r.Chosen()) {
-		name, value, _ := strings.Cut(a, "=")
-		best += fmt.Sprintf(" --%s %s", name, quoted(value))
-	}
-	return best
+	return strings.Join(slices.Concat(words, c.given(swept), chosen), " ")
 }
 
 // sweepOpener opens the model with the flags of a combination.
@@ -121,12 +88,20 @@ type sweepOpener struct {
 	inv *invocation
 }
 
+// raced are the flags that a sweep may race.
+var raced = []string{"ring-depth", "read-workers", "prefetch", "chunk-rows", "expert-memory"}
+
 // flags returns the command's flags with those of a combination.
 func (o *sweepOpener) flags(of bench.Flags) (*engineFlags, error) {
 	set := o.c.engineFlags
 	for name, value := range of {
-		if err := set.setFlag(name, value); err != nil {
+		if !slices.Contains(raced, name) {
+			return nil, usagef("--grid %s: no such setting; available: %s", name, strings.Join(raced, ", "))
+		}
+		if err := set.set(name, value); errors.As(err, new(*usageError)) {
 			return nil, err
+		} else if err != nil {
+			return nil, usagef("--grid %s=%s: %v", name, value, err)
 		}
 	}
 	return &set, nil
@@ -138,8 +113,7 @@ func (o *sweepOpener) Plan(ctx context.Context, of bench.Flags) (actors.Info, er
 	if err != nil {
 		return actors.Info{}, err
 	}
-	p, err := planSession(ctx, o.inv, f)
-	return p.info, err
+	return f.plan(ctx, o.inv, slog.New(slog.DiscardHandler))
 }
 
 // Open is that of bench.Opener.
@@ -149,36 +123,6 @@ func (o *sweepOpener) Open(ctx context.Context, of bench.Flags) (*bench.Model, e
 		return nil, err
 	}
 	return openBench(ctx, o.inv, f)
-}
-
-// beside returns the engine's flags that were given and are not swept, as name=value.
-func (f *engineFlags) beside(swept map[string]string) (args []string) {
-	add := func(name, value string, given bool) {
-		if _, there := swept[name]; given && !there {
-			args = append(args, name+"="+value)
-		}
-	}
-	number := func(name string, n int) { add(name, strconv.Itoa(n), n != 0) }
-	number("threads", f.Threads)
-	add("activations", f.Activations, f.Activations != "int8")
-	number("ring-depth", f.RingDepth)
-	add("prefetch", f.Prefetch, f.Prefetch != "")
-	number("prefetch-layers", f.PrefetchLayers)
-	add("expert-io", f.ExpertIO, f.ExpertIO != "")
-	add("resident", f.Resident, f.Resident != "")
-	memory := strconv.FormatInt(f.ExpertMemory.bytes, 10)
-	if f.ExpertMemory.percent > 0 {
-		memory = strconv.FormatFloat(f.ExpertMemory.percent, 'f', -1, 64) + "%"
-	}
-	add("expert-memory", memory, f.ExpertMemory != size{})
-	add("profile", f.Profile, f.Profile != "")
-	number("read-workers", f.ReadWorkers)
-	number("chunk-rows", f.ChunkRows)
-	add("prompt-share", strconv.FormatFloat(f.PromptShare, 'f', -1, 64), f.PromptShare != 0)
-	number("ctx", f.Ctx)
-	add("kv", f.KV, f.KV != "")
-	number("experts-per-token", f.ExpertsPerToken)
-	return args
 }
 
 // quoted quotes a word for a shell.

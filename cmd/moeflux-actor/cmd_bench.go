@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -121,11 +122,11 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, 
 	case c.Soak > 0:
 		return c.soak(ctx, inv, h, bar)
 	}
-	p, err := planSession(ctx, inv, &c.engineFlags)
+	plan, err := c.plan(ctx, inv, slog.New(slog.DiscardHandler)) // openSession will say it
 	if err != nil {
 		return err
 	}
-	memory, err := h.BandwidthFirst(ctx, &p.info, p.threads)
+	memory, err := h.BandwidthFirst(ctx, &plan)
 	if err != nil {
 		return err
 	}
@@ -216,8 +217,7 @@ func openModelToMeasure(ctx context.Context, inv *invocation, f *engineFlags) (*
 // toMeasure returns the model for measurements.
 func (s *session) toMeasure(f *engineFlags) *bench.Model {
 	return &bench.Model{
-		Config: actors.Config{Model: s.dir, ExpertsDir: f.ExpertsDir}, Engine: s.engine, Activations: f.activationsOf(s.device), Threads: threadsOf(s.device),
-		MemoryLimit: s.memoryLimit, Span: s.span, Close: s.close,
+		Config: actors.Config{Model: s.dir, ExpertsDir: f.ExpertsDir}, Engine: s.engine, MemoryLimit: s.memoryLimit, Span: s.span, Close: s.close,
 	}
 }
 

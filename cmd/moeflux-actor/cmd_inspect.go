@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 type inspectCmd struct {
@@ -41,8 +39,9 @@ type inspectResult struct {
 	Bytes    modelBytes    `json:"bytes"`
 	State    *stateBytes   `json:"state"` // null if the model cannot be opened here
 	Sampling modelSampling `json:"sampling"`
-	Here     hereSettings  `json:"here"`
-	Verified bool          `json:"verified"` // only with --verify: every file has its checksum
+	// what the model would run with on this machine, or why it would not
+	Here     figures.Settings `json:"here"`
+	Verified bool             `json:"verified"` // only with --verify: every file has its checksum
 }
 
 type modelShape struct {
@@ -125,27 +124,6 @@ func (m *modelSampling) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// hereSettings are what the engine would run with on this machine, or why it would not.
-type hereSettings struct {
-	Error         string `json:"error,omitempty"`
-	Device        string `json:"device,omitempty"`
-	Activations   string `json:"activations,omitempty"`
-	KV            string `json:"kv,omitempty"`
-	ExpertIO      string `json:"expert_io,omitempty"`
-	Resident      bool   `json:"resident,omitempty"` // the device chooses the experts
-	Slots         int    `json:"slots,omitempty"`
-	SlotBytes     int    `json:"slot_bytes,omitempty"`
-	Prefetch      string `json:"prefetch,omitempty"`
-	RingDepth     int    `json:"ring_depth,omitempty"`
-	ReadWorkers   int    `json:"read_workers,omitempty"`
-	ChunkRows     int    `json:"chunk_rows,omitempty"`
-	WaveSlots     int    `json:"wave_slots,omitempty"`
-	StepsInFlight int    `json:"steps_in_flight,omitempty"`
-	Context       int    `json:"context,omitempty"`
-	TopK          int    `json:"experts_per_token,omitempty"`
-	ParkedMemory  int64  `json:"parked_memory,omitempty"` // the most bytes of host memory for parked states
-}
-
 // Run shows what a directory holds.
 func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.takeDir(c.Dir); err != nil {
@@ -154,94 +132,58 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	of, err := c.files(ctx, inv)
 	if err != nil {
 		return err
 	}
-	r, err := c.readModel(dir)
+	r, err := inspectFiles(of)
 	if err != nil {
 		return err
 	}
-	c.Model, r.Sampling = dir, readSampling(dir)
-	if err := c.tryOpen(ctx, inv, r); err != nil {
+	if err := c.plan(ctx, inv, r); err != nil {
 		return err
 	}
 	if c.Verify {
-		if err := c.verify(ctx, dir); err != nil {
+		if err := verify(ctx, of); err != nil {
 			return err
 		}
 		r.Verified = true
 	}
-	if c.JSON {
-		return writeJSON(inv.stdout, r)
-	}
-	_, err = io.WriteString(inv.stdout, r.text(c.Verify))
-	return err
+	return inv.print(c.JSON, r, r.text)
+}
+
+// files names the model's files.
+func (f *engineFlags) files(ctx context.Context, inv *invocation) (of actors.Config, err error) {
+	of.ExpertsDir = f.ExpertsDir
+	of.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir)
+	return of, err
 }
 
 // verify compares all files with their checksums, wherever the experts lie.
-func (f *engineFlags) verify(ctx context.Context, dir string) error {
-	if f.ExpertsDir == "" {
-		return convert.Verify(ctx, dir)
+func verify(ctx context.Context, of actors.Config) error {
+	if of.ExpertsDir == "" {
+		return convert.Verify(ctx, of.Model)
 	}
-	cfg, err := readConfig(dir)
-	if err != nil {
-		return err
-	}
-	x, err := f.openExperts(dir, cfg)
+	x, err := actors.OpenExperts(of)
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	return convert.VerifyWith(ctx, dir, x.Dir())
+	return convert.VerifyWith(ctx, of.Model, x.Dir())
 }
 
-// readModel reads what the files say, without an engine.
-func (f *engineFlags) readModel(dir string) (*inspectResult, error) {
-	cfg, err := readConfig(dir)
+// inspectFiles reads what the files say, without an engine.
+func inspectFiles(of actors.Config) (*inspectResult, error) {
+	c, err := actors.Describe(of)
 	if err != nil {
 		return nil, err
 	}
-	w, err := weights.Open(dir)
-	if err != nil {
-		return nil, weights.Explain(dir, err)
-	}
-	defer w.Close()
-	embed, err := w.Matrix("model.embed_tokens", cfg.VocabSize, cfg.HiddenSize)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	x, err := f.openExperts(dir, cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	layout := x.Layout()
+	m, experts := c.Model, c.TouchedExperts(c.Model.NumExpertsPerTok)
 	b := modelBytes{
-		Resident: int64(len(w.Mapping())), Expert: int64(layout.Bytes),
-		Streamed: int64(layout.Bytes) * int64(x.Experts()) * int64(len(x.Layers())),
+		Resident: c.WeightBytes, Streamed: c.ExpertBytes, Expert: int64(c.Record.Bytes), Panels: c.PanelBytes,
+		TouchedToken: c.TouchedWeights + experts, TouchedDense: c.TouchedWeights, TouchedExp: experts,
 	}
-	b.Panels = w.PanelBytes()
-	for _, p := range []model.ExpertPart{layout.Gate, layout.Up, layout.Down} {
-		if p.Format.Layout == quant.Panels {
-			b.Panels += int64(p.Format.Bytes(p.Rows, p.Cols)) * int64(x.Experts()) * int64(len(x.Layers()))
-		}
-	}
-	b.TouchedDense = b.Resident
-	if !cfg.TieWordEmbeddings {
-		b.TouchedDense -= int64(embed.Format.Bytes(cfg.VocabSize-1, cfg.HiddenSize))
-	}
-	r := &inspectResult{Dir: dir, Arch: cfg.Arch, Bytes: b, Shape: shapeOf(cfg, layout)}
-	r.Bytes = r.touched(cfg.NumExpertsPerTok)
-	return r, nil
-}
-
-// touched returns the sizes, with those of what a token touches if it uses k experts of a layer.
-func (r *inspectResult) touched(k int) modelBytes {
-	b := r.Bytes
-	b.TouchedExp = b.Expert * int64(k) * int64(r.Shape.Layers-r.Shape.DenseLayers)
-	b.TouchedToken = b.TouchedDense + b.TouchedExp
-	return b
+	return &inspectResult{Dir: of.Model, Arch: m.Arch, Bytes: b, Shape: shapeOf(m, c.Record), Sampling: readSampling(of.Model)}, nil
 }
 
 func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
@@ -256,48 +198,22 @@ func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
 	}
 }
 
-// readConfig reads the configuration of a packed model directory.
-func readConfig(dir string) (*model.Config, error) {
-	cfg, err := weights.ReadConfig(dir)
-	if err != nil {
-		return nil, weights.Explain(dir, err)
-	}
-	return cfg, nil
-}
-
-// tryOpen opens the engine for a moment to see what it would run with. That it cannot is part of
-// the result; bad flags are an error.
-func (c *inspectCmd) tryOpen(ctx context.Context, inv *invocation, r *inspectResult) error {
-	s, err := openSession(ctx, inv, &c.engineFlags)
-	var usage *usageError
+// plan says what the engine would run with. That it would not is part of the result; bad flags are
+// an error.
+func (c *inspectCmd) plan(ctx context.Context, inv *invocation, r *inspectResult) error {
+	c.Model = r.Dir
+	i, err := c.engineFlags.plan(ctx, inv, c.logger(inv.stderr))
 	switch {
-	case errors.As(err, &usage) || err != nil && ctx.Err() != nil:
+	case isUsage(err) || err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		r.Here.Error = oneLine(err)
 		return nil
 	}
-	i := s.engine.Info()
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
-	r.Here = hereOf(&i, c.activationsOf(s.device))
-	return s.close()
-}
-
-// hereOf returns an engine's settings.
-func hereOf(i *actors.Info, activations string) hereSettings {
-	return hereSettings{
-		Device: i.Device, Activations: activations, KV: string(i.KV), ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, SlotBytes: i.SlotBytes, Prefetch: string(i.Prefetch),
-		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
-		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK, ParkedMemory: i.ParkedMemory,
-	}
-}
-
-// parked says what is left free for parked states, after a separator; "" if nothing is.
-func (h *hereSettings) parked(separator string) string {
-	if h.ParkedMemory == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s%s for parked states", separator, formatBytes(h.ParkedMemory))
+	r.Here = figures.SettingsOf(&i)
+	sayTopK(inv, &i, r.Shape.ExpertsPerToken)
+	return nil
 }
 
 // layers lists the kinds of layers that there are.
@@ -333,11 +249,9 @@ func (b *modelBytes) layout() string {
 }
 
 // text is the result for people.
-func (r *inspectResult) text(verify bool) string {
+func (r *inspectResult) text() string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-14s%s\n", name, fmt.Sprintf(format, args...))
-	}
+	line := func(name, format string, args ...any) { figureLine(&b, name, format, args...) }
 	s := r.Shape
 	line("model", "%s", r.Dir)
 	line("architecture", "%s", r.Arch)
@@ -355,9 +269,9 @@ func (r *inspectResult) text(verify bool) string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.parked(", "))
+		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
 	}
-	if verify {
+	if r.Verified {
 		line("checksums", "all files match")
 	}
 	return b.String()

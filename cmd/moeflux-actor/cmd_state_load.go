@@ -59,7 +59,7 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 
 func acceptOf(kind string) (snapshot.Accept, error) {
 	kinds := []string{snapshot.Sealed: "sealed", snapshot.Plain: "plain", snapshot.Padded: "padded"}
-	return snapshot.Accept(max(0, slices.Index(kinds, kind))), oneOf("--accept", kind, kinds...)
+	return snapshot.Accept(max(0, slices.Index(kinds, kind))), oneOf("--accept", kind, kinds)
 }
 
 func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, accept snapshot.Accept) (*moeflux.Session, error) {

@@ -39,7 +39,7 @@ type versionResult struct {
 
 // Run prints what the build knows of itself.
 func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
-	kernels, err := inv.env.kernels()
+	kernels, err := inv.env.device.Variant()
 	if err != nil {
 		return err
 	}

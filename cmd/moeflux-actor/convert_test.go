@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
@@ -101,7 +102,7 @@ func TestLayoutFlag(t *testing.T) {
 		for _, make := range [][]string{append([]string{"convert", src}, c.args...), synthArgs(c.args...)} {
 			dst := filepath.Join(t.TempDir(), "model")
 			mustCall(t, "", append(make, dst)...)
-			r, err := new(engineFlags).readModel(dst)
+			r, err := inspectFiles(actors.Config{Model: dst})
 			if err != nil {
 				t.Fatal(err)
 			}

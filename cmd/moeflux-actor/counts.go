@@ -67,12 +67,7 @@ func perToken(t *figures.Times, tokens int) string {
 }
 
 // counted writes a number and its noun: 1 read, 2 reads.
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func counted[N int | int64](n N, noun string) string { return figures.Counted(n, noun) }
 
 // nonzero lists the parts whose number is not 0.
 func nonzero(parts ...figurePart) string {

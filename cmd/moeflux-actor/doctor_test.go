@@ -7,18 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
 // mustDoctor runs doctor and returns what --json prints.
-func mustDoctor(t *testing.T, e env, args ...string) *doctorResult {
+func mustDoctor(t *testing.T, e env, args ...string) *forecast.Report {
 	t.Helper()
 	args = append([]string{"doctor", "--json"}, args...)
 	o := callWith(t.Context(), e, "", args...)
-	var r doctorResult
+	var r forecast.Report
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.code != exitOK {
 		t.Fatalf("%q: exit %d, stdout %q, stderr %q, %v", args, o.code, o.stdout, o.stderr, err)
 	}
@@ -101,35 +100,10 @@ func TestDoctorText(t *testing.T) {
 	}
 }
 
-// TestDoctorAdvice advises a number of read workers only if every round was clearly faster with it,
-// and then plans with it.
+// With a plan, the text names the flag and has no other advice about workers.
 func TestDoctorAdvice(t *testing.T) {
-	rate := func(depth int, median, least, most float64) forecast.DiskRate {
-		return forecast.DiskRate{Mode: diskbw.Direct, Depth: depth, Spread: figures.Spread{Median: 1e9 * median, Min: 1e9 * least, Max: 1e9 * most}}
-	}
-	for _, c := range []struct {
-		name  string
-		flag  int // --read-workers
-		rates []forecast.DiskRate
-		want  int
-	}{
-		{"faster, but the ranges overlap", 0, []forecast.DiskRate{rate(1, 1.45, 1.2, 1.6), rate(4, 1.22, 0.9, 1.5)}, 0},
-		{"always faster, but hardly", 0, []forecast.DiskRate{rate(1, 1.05, 1.04, 1.06), rate(4, 1.0, 0.99, 1.01)}, 0},
-		{"clearly faster", 0, []forecast.DiskRate{rate(1, 1.5, 1.4, 1.6), rate(4, 1.2, 1.1, 1.3)}, 1},
-		{"the default is the fastest", 0, []forecast.DiskRate{rate(1, 1, 1, 1), rate(4, 2, 2, 2)}, 0},
-		{"the user has chosen", 4, []forecast.DiskRate{rate(1, 1.5, 1.4, 1.6), rate(4, 1.2, 1.1, 1.3)}, 0},
-		{"nothing measured", 0, nil, 0},
-	} {
-		cmd, r := &doctorCmd{}, &doctorResult{Disk: c.rates}
-		cmd.ReadWorkers = c.flag
-		advised := cmd.adviseReadWorkers(r, &actors.Info{ExpertIO: actors.ExpertIODirect, ReadWorkers: 4})
-		if advised != (c.want > 0) || advised != (r.Plan.Advice != "") || advised != (len(r.Why) == 1) || advised && cmd.ReadWorkers != c.want {
-			t.Errorf("%s: advised %v, %d workers, %q, why %q; want %d", c.name, advised, cmd.ReadWorkers, r.Plan.Advice, r.Why, c.want)
-		}
-	}
-	// With a plan, the text names the flag and has no other advice about workers.
-	r := &doctorResult{Plan: doctorPlan{Advice: "--read-workers 1", hereSettings: hereSettings{ReadWorkers: 1}}, Memory: &forecast.Memory{Threads: 1}}
-	if text := r.text(); !strings.Contains(text, "\nrun with      --read-workers 1\n") || !strings.Contains(text, ", 1 read worker, ") {
+	r := &forecast.Report{Plan: forecast.Plan{Advice: "--read-workers 1", Settings: figures.Settings{ReadWorkers: 1}}, Memory: &forecast.Memory{Threads: 1}}
+	if text := doctorText(r); !strings.Contains(text, "\nrun with      --read-workers 1\n") || !strings.Contains(text, ", 1 read worker, ") {
 		t.Errorf("the text:\n%s", text)
 	}
 }

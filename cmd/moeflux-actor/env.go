@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
+	"github.com/moeflux/moeflux-actor/internal/userdirs"
 )
 
 // env is what the process finds around itself; tests give their own.
@@ -43,9 +43,13 @@ type env struct {
 
 func systemEnv(start time.Time) env {
 	return env{
-		os: runtime.GOOS, start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userStateDir, tempDir: os.TempDir(), memory: totalMemory, seed: randomSeed,
-		freeMemory: freeMemory, memoryLimit: memoryLimit, device: device.Environment(),
-		interrupts: &interrupts{}, editor: converse.NewLineEditor,
+		os: runtime.GOOS, start: start, now: time.Now, cacheDir: os.UserCacheDir, stateDir: userdirs.StateDir, tempDir: os.TempDir(),
+		memory:      func() (int64, error) { info, err := sysmem.Read(); return info.Total, err },
+		freeMemory:  func() (int64, error) { info, err := sysmem.Read(); return info.Available, err },
+		memoryLimit: func() int64 { limit, _ := sysmem.Limit(); return limit },
+		seed:        func() uint64 { return rand.Uint64() >> 11 }, // 53 bits survive every JSON reader
+		device:      device.Environment(),
+		interrupts:  &interrupts{}, editor: converse.NewLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
 		terminal: func(stream any) bool {
 			f, ok := stream.(*os.File)
@@ -67,40 +71,4 @@ type invocation struct {
 // say prints a line for the user to stderr.
 func (inv *invocation) say(format string, args ...any) {
 	fmt.Fprintf(inv.stderr, program+": "+format+"\n", args...)
-}
-
-// totalMemory returns the memory that a percentage is of.
-func totalMemory() (int64, error) {
-	info, err := sysmem.Read()
-	return info.Total, err
-}
-
-// freeMemory returns what can be taken at this moment.
-func freeMemory() (int64, error) {
-	info, err := sysmem.Read()
-	return info.Available, err
-}
-
-// memoryLimit returns what a cgroup allows this process, or 0.
-func memoryLimit() int64 {
-	if limit, ok := sysmem.Limit(); ok {
-		return limit
-	}
-	return 0
-}
-
-// randomSeed draws a seed for who gives none. 53 bits survive every JSON reader.
-func randomSeed() uint64 { return rand.Uint64() >> 11 }
-
-// userStateDir returns where programs keep what they can do without and would rather not lose:
-// XDG_STATE_HOME, or .local/state in the user's home.
-func userStateDir() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return dir, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(home, ".local", "state"), nil
 }

@@ -3,44 +3,68 @@ package main
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
-	"unicode"
 )
+
+// setting is a flag of a struct of flags, as the field's tags describe it.
+type setting struct {
+	index          int
+	flag           string // its name, without dashes
+	config, option string // the field that it sets of a library's Config or Options
+	byDefault      string
+	oneof, later   []string // the values that it may have, and may have some day; none: any
+}
+
+var engineSettings = settingsOf(engineFlags{})
 
 // settingFlags are the flags that set a field of a library's Config or Options, by the field.
 var settingFlags = findSettingFlags()
 
-// findSettingFlags reads the tags of the flags' structs.
 func findSettingFlags() map[string]string {
-	flags := map[string]string{"Threads": "--threads"} // of the host device
-	for _, of := range []struct {
-		flags any
-		tag   string
-	}{{engineFlags{}, "config"}, {samplingFlags{}, "option"}} {
-		for f := range reflect.TypeOf(of.flags).Fields() {
-			if field := f.Tag.Get(of.tag); field != "" {
-				flags[field] = "--" + flagName(f)
-			}
+	flags := map[string]string{}
+	for _, s := range slices.Concat(engineSettings, settingsOf(samplingFlags{})) {
+		if field := s.config + s.option; field != "" {
+			flags[field] = "--" + s.flag
 		}
 	}
 	return flags
 }
 
-// flagName returns a flag's name as the parser makes it of a field's: words in lower case with
-// hyphens between them.
-func flagName(f reflect.StructField) string {
-	if name := f.Tag.Get("name"); name != "" {
-		return name
-	}
-	var b strings.Builder
-	name := []rune(f.Name)
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(name[i-1]) || i+1 < len(name) && unicode.IsLower(name[i+1])) {
-			b.WriteByte('-')
+var wordBegins = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// settingsOf reads the tags of a struct of flags. A name that no tag gives is that of the field, in
+// words, as the parser makes it.
+func settingsOf(flags any) (all []setting) {
+	words := func(list string) []string { return strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) }
+	for f := range reflect.TypeOf(flags).Fields() {
+		name := f.Tag.Get("name")
+		if name == "" {
+			name = strings.ToLower(wordBegins.ReplaceAllString(f.Name, "$1-$2"))
 		}
-		b.WriteRune(unicode.ToLower(r))
+		all = append(all, setting{
+			index: len(all), flag: name, config: f.Tag.Get("config"), option: f.Tag.Get("option"), byDefault: f.Tag.Get("default"),
+			oneof: words(f.Tag.Get("oneof")), later: words(f.Tag.Get("later")),
+		})
 	}
-	return b.String()
+	return all
+}
+
+// of returns the flag's value.
+func (s *setting) of(flags *engineFlags) reflect.Value {
+	return reflect.ValueOf(flags).Elem().Field(s.index)
+}
+
+// oneOf reports a value that a flag cannot have; the message says what is available.
+func oneOf(flag, value string, available []string, later ...string) error {
+	name, _, _ := strings.Cut(value, "=")
+	switch {
+	case slices.Contains(available, value):
+		return nil
+	case slices.Contains(later, name):
+		return usagef("%s %s is not built into this version; available: %s", flag, value, strings.Join(available, ", "))
+	}
+	return usagef("%s %s is unknown; available: %s", flag, value, strings.Join(available, ", "))
 }
 
 var (

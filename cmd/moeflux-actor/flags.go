@@ -1,35 +1,37 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
+	"reflect"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
-// engineFlags are the flags of every command that opens a model. A flag with a tag "config" sets
-// that field of actors.Config, and its help begins with the field's comment.
+// engineFlags are the flags of every command that opens a model, and the one place that says what
+// each is: its name and help; the field that it sets of actors.Config ("config", whose comment is
+// the beginning of the help) or of moeflux.Options ("option"); the values that it may have
+// ("oneof"), and those that the command line knows and that are not built yet ("later").
 type engineFlags struct {
 	Model      string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
 	CacheDir   string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
-	Device      string `default:"auto" placeholder:"NAME" help:"What computes. Default: auto, an NVIDIA GPU if one can be used, else the processor; it never takes metal. Others: host (the processor), cuda (an NVIDIA GPU on Linux, with its driver and the run-time compiler NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon, macOS 15 or later; its own tests have not passed on a Mac yet), emu (the GPU kernels on the processor, slowly, to check them; needs a C++ compiler). MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version lists those that are there. MOEFLUX_CUDA_DRIVER and MOEFLUX_CUDA_NVRTC name the files of libcuda and libnvrtc if they are in no usual place."`
-	Threads     int    `placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
-	Activations string `default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
+	Device      string `option:"Device" oneof:"auto,host,cuda,metal,emu" default:"auto" placeholder:"NAME" help:"What computes. Default: auto, an NVIDIA GPU if one can be used, else the processor; it never takes metal. Others: host (the processor), cuda (an NVIDIA GPU on Linux, with its driver and the run-time compiler NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon, macOS 15 or later; its own tests have not passed on a Mac yet), emu (the GPU kernels on the processor, slowly, to check them; needs a C++ compiler). MOEFLUX_CPU in the environment chooses the host device's kernels: avx512, avx2, neon or portable; version lists those that are there. MOEFLUX_CUDA_DRIVER and MOEFLUX_CUDA_NVRTC name the files of libcuda and libnvrtc if they are in no usual place."`
+	Threads     int    `option:"Threads" placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use."`
+	Activations string `option:"Activations" oneof:"int8,f32" default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
 	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
-	Prefetch         string `config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
+	Prefetch         string `oneof:"off,last-token,next-gate,both" config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
 	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking ahead costs one more small matrix multiplication a layer."`
-	ExpertIO         string `config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
-	Resident         string `config:"Resident" name:"resident" placeholder:"NAME" help:"Says whether the device chooses the experts by itself, so that it never waits for the host within a token. Default: auto: where all experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size. Others: on, off."`
+	ExpertIO         string `oneof:"auto,mmap,direct,buffered" config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
+	Resident         string `oneof:"auto,on,off" config:"Resident" name:"resident" placeholder:"NAME" help:"Says whether the device chooses the experts by itself, so that it never waits for the host within a token. Default: auto: where all experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size. Others: on, off."`
 	ExpertMemory     size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence, what may be parked (ParkedMemory) and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	HostMemory       size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of host memory for a cache of experts between the disk and a device with memory of its own. It is taken as experts are read, and given back while memory is short. 0 means what is free at Open less what may be parked (ParkedMemory) and a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	Profile          string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
@@ -37,7 +39,7 @@ type engineFlags struct {
 	ChunkRows        int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
 	Ctx              int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
 	CtxBeyond        bool   `config:"ContextBeyond" name:"ctx-beyond" help:"Allows a context beyond the positions that the model was trained for. Nothing stretches its rotary frequencies: what it writes past its own positions may be nonsense."`
-	KV               string `config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
+	KV               string `oneof:"f32,int8" config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
 	StateMemory      size   `config:"StateMemory" placeholder:"SIZE" help:"The most bytes for the states of all sequences: key-value pages, and the recurrent state that each sequence of some models has from its first token, as has each Save and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free at Open. Too small makes texts wait, and fail where waiting cannot help. Like 512MiB, or 5% of the machine's memory."`
 	MaxSequences     int    `config:"MaxSequences" placeholder:"N" help:"The most sequences that have memory for their state at once; further ones wait. 0 means any number that fits in StateMemory. Too small leaves the device idle; too many texts at once make each of them slow."`
 	MaxWaiting       int    `config:"MaxWaiting" placeholder:"N" help:"The most requests that wait for memory, besides those of texts that have some and need more. Further ones are refused because the queue is full, those of the lowest class and of the key with most waiting first. 0 means 1024. With a negative number none waits: what does not fit is refused at once for lack of memory. bench has -1 for 0."`
@@ -48,33 +50,13 @@ type engineFlags struct {
 
 	PromptShare float64 `config:"PromptShare" placeholder:"R" help:"The share of time that prompts get while other sequences decode, up to 1. 0 means 0.65. With a share of two thirds a token may take three times as long as without prompts, with a half twice as long. More makes prompts quicker and tokens slower; at 1 a token waits for a whole step of a prompt. A prompt beside which nobody decodes has all the time."`
 
-	VerifyReads string        `config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
+	VerifyReads string        `oneof:"auto,on,off" config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
-	Trace       string  `default:"off" placeholder:"MODE" help:"Spans of layers and stages: off, or stdout (one JSON object for each span, on a line of its own)."`
+	Trace       string  `oneof:"off,stdout" later:"otlp,timeline" default:"off" placeholder:"MODE" help:"Spans of layers and stages: off, or stdout (one JSON object for each span, on a line of its own)."`
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
-	LogLevel    string  `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
-	LogFormat   string  `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
-}
-
-// later are values that the command line knows but that are not built yet.
-var later = map[string][]string{
-	"--trace": {"otlp", "timeline"},
-}
-
-// oneOf reports a value that a flag cannot have; the message says what is available.
-func oneOf(flag, value string, available ...string) error {
-	for _, a := range available {
-		if value == a {
-			return nil
-		}
-	}
-	for _, l := range later[flag] {
-		if value == l || strings.HasPrefix(value, l+"=") {
-			return usagef("%s %s is not built into this version; available: %s", flag, value, strings.Join(available, ", "))
-		}
-	}
-	return usagef("%s %s is unknown; available: %s", flag, value, strings.Join(available, ", "))
+	LogLevel    string  `oneof:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
+	LogFormat   string  `oneof:"text,json" default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
 
 // takeDir makes the argument of a command the model, where it was given.
@@ -91,38 +73,21 @@ func (f *engineFlags) takeDir(dir string) error {
 
 // check reports values that no model can change.
 func (f *engineFlags) check() error {
-	if f.Prefetch != "" {
-		if err := oneOf("--prefetch", f.Prefetch, "off", "last-token", "next-gate", "both"); err != nil {
+	for _, s := range engineSettings {
+		value := s.of(f).String()
+		if len(s.oneof) == 0 || value == "" && s.byDefault == "" {
+			continue
+		}
+		if err := oneOf("--"+s.flag, value, s.oneof, s.later...); err != nil {
 			return err
 		}
 	}
-	if f.ExpertIO != "" {
-		if err := oneOf("--expert-io", f.ExpertIO, "auto", "mmap", "direct", "buffered"); err != nil {
-			return err
-		}
-	}
-	if f.Resident != "" {
-		if err := oneOf("--resident", f.Resident, "auto", "on", "off"); err != nil {
-			return err
-		}
-	}
-	if f.KV != "" {
-		if err := oneOf("--kv", f.KV, "f32", "int8"); err != nil {
-			return err
-		}
-	}
-	if f.VerifyReads != "" {
-		if err := oneOf("--verify-reads", f.VerifyReads, "auto", "on", "off"); err != nil {
-			return err
-		}
-	}
-	if !(f.TraceSample > 0 && f.TraceSample <= 1) {
+	switch {
+	case !(f.TraceSample > 0 && f.TraceSample <= 1):
 		return usagef("--trace-sample %v: must be above 0 and at most 1", f.TraceSample)
-	}
-	if f.ReadTimeout < 0 {
+	case f.ReadTimeout < 0:
 		return usagef("--read-timeout %v: must be more than 0", f.ReadTimeout)
-	}
-	if f.Threads < 0 {
+	case f.Threads < 0:
 		return usagef("--threads %d: must be 1 or more", f.Threads)
 	}
 	if info, err := os.Stat(f.CacheDir); err == nil && !info.IsDir() {
@@ -131,58 +96,64 @@ func (f *engineFlags) check() error {
 	if info, err := os.Stat(f.Profile); err == nil && info.IsDir() && f.Profile != profileOff && f.Profile != profileAuto {
 		return usagef("--profile %s is a folder; name a file", f.Profile)
 	}
-	for _, err := range []error{
-		oneOf("--device", f.Device, "auto", "host", "cuda", "metal", "emu"),
-		oneOf("--activations", f.Activations, "int8", "f32"),
-		oneOf("--trace", f.Trace, export.Off, export.Stdout),
-		oneOf("--log-level", f.LogLevel, "debug", "info", "warn", "error"),
-		oneOf("--log-format", f.LogFormat, "text", "json"),
-	} {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// config returns the engine's Config without Model, Device and Tracer, which have to be opened
-// first.
-func (f *engineFlags) config(inv *invocation) (actors.Config, error) {
-	memory, err := f.ExpertMemory.resolve(inv.env.memory)
-	if err != nil {
-		return actors.Config{}, err
+// config returns the engine's Config without what has to be opened or found first: Model, Device,
+// Profile, Tracer and Logger.
+func (f *engineFlags) config(inv *invocation) (c actors.Config, err error) {
+	to := reflect.ValueOf(&c).Elem()
+	for _, s := range engineSettings {
+		if s.config == "" {
+			continue
+		}
+		value := s.of(f)
+		if memory, ok := value.Interface().(size); ok {
+			bytes, err := memory.resolve(inv.env.memory)
+			if err != nil {
+				return c, err
+			}
+			value = reflect.ValueOf(bytes)
+		}
+		field := to.FieldByName(s.config)
+		field.Set(value.Convert(field.Type()))
 	}
-	host, err := f.HostMemory.resolve(inv.env.memory)
-	if err != nil {
-		return actors.Config{}, err
-	}
-	states, err := f.StateMemory.resolve(inv.env.memory)
-	if err != nil {
-		return actors.Config{}, err
-	}
-	checkpoints, err := f.CheckpointMemory.resolve(inv.env.memory)
-	if err != nil {
-		return actors.Config{}, err
-	}
-	parked, err := f.ParkedMemory.resolve(inv.env.memory)
-	if err != nil {
-		return actors.Config{}, err
-	}
-	return actors.Config{
-		ExpertsDir: f.ExpertsDir, ContextBeyond: f.CtxBeyond,
-		RingDepth: f.RingDepth, Prefetch: actors.Prefetch(f.Prefetch), PrefetchLayers: f.PrefetchLayers, ExpertIO: actors.ExpertIO(f.ExpertIO), Resident: actors.Resident(f.Resident), ExpertMemory: memory,
-		HostMemory: host, ReadWorkers: f.ReadWorkers, ReadTimeout: f.ReadTimeout, VerifyReads: actors.VerifyReads(f.VerifyReads), ChunkRows: f.ChunkRows, PromptShare: f.PromptShare, Context: f.Ctx, KV: actors.KVFormat(f.KV), ExpertsPerToken: f.ExpertsPerToken,
-		StateMemory: states, MaxSequences: f.MaxSequences, MaxWaiting: f.MaxWaiting, CheckpointMemory: checkpoints, ParkedMemory: parked, StateDir: f.StateDir, Logger: f.logger(inv.stderr),
-	}, nil
+	c.Model, c.Profile = "", ""
+	return c, nil
 }
 
-// openExperts opens the expert files of the model in a directory, or those that --experts-dir
-// names.
-func (f *engineFlags) openExperts(dir string, cfg *model.Config) (*expertfile.File, error) {
-	if f.ExpertsDir != "" {
-		return expertfile.OpenIn(f.ExpertsDir, cfg)
+// set sets the flag of a name, of which there must be one, as the command line would.
+func (f *engineFlags) set(name, value string) (err error) {
+	at := slices.IndexFunc(engineSettings, func(s setting) bool { return s.flag == name })
+	switch to := engineSettings[at].of(f).Addr().Interface().(type) {
+	case *int:
+		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
+			err = errors.New("must be a whole number, 1 or more")
+		}
+	case *size:
+		err = to.UnmarshalText([]byte(value))
+	case *string:
+		*to = value
+		err = f.check()
 	}
-	return expertfile.Open(dir, cfg)
+	return err
+}
+
+// given returns the flags that say how the engine runs and that have another value than their
+// default, as arguments, but for those that but names.
+func (f *engineFlags) given(but map[string]string) (args []string) {
+	for _, s := range engineSettings {
+		value := s.of(f)
+		_, leave := but[s.flag]
+		switch {
+		case leave || s.config == "" && s.option == "" || value.IsZero() || fmt.Sprint(value) == s.byDefault:
+		case value.Kind() == reflect.Bool:
+			args = append(args, "--"+s.flag)
+		default:
+			args = append(args, "--"+s.flag, quoted(fmt.Sprint(value)))
+		}
+	}
+	return args
 }
 
 // logger returns what logs to stderr as the flags say.

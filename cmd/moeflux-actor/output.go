@@ -76,6 +76,15 @@ func (l lineWriter) Write(p []byte) (int, error) {
 	return l.r.write(p)
 }
 
+// print prints a result: as a line of JSON, or as text for people.
+func (inv *invocation) print(asJSON bool, v any, text func() string) error {
+	if asJSON {
+		return writeJSON(inv.stdout, v)
+	}
+	_, err := io.WriteString(inv.stdout, text())
+	return err
+}
+
 // writeJSON prints one value as a line of JSON. Text stays readable: nothing is escaped for HTML.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

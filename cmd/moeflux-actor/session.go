@@ -9,6 +9,7 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
@@ -37,27 +38,11 @@ func openText(ctx context.Context, inv *invocation, f *engineFlags) (*session, e
 }
 
 func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.Options) (*session, error) {
-	cfg, err := f.config(inv)
+	cfg, err := f.settings(ctx, inv, f.logger(inv.stderr))
 	if err != nil {
 		return nil, err
 	}
-	s := &session{say: inv.say, memoryLimit: inv.env.memoryLimit()}
-	if s.dir, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
-		return nil, err
-	}
-	if s.device, err = f.openDevice(inv, cfg.Logger); err != nil {
-		return nil, err
-	}
-	if wrap := inv.env.wrapDevice; wrap != nil {
-		s.device = wrap(s.device)
-	}
-	cfg.Model, cfg.Device = s.dir, s.device
-	if cfg.Profile, err = f.profilePath(inv, s.dir); err != nil {
-		return nil, errors.Join(weights.Explain(s.dir, err), s.close())
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, errors.Join(&usageError{err.Error()}, s.close())
-	}
+	s := &session{say: inv.say, dir: cfg.Model, device: cfg.Device, memoryLimit: inv.env.memoryLimit()}
 	if f.Trace != export.Off {
 		if s.exporter, err = export.New(export.Config{Mode: f.Trace, Writer: inv.stdout.lines(), SampleRatio: f.TraceSample}); err != nil {
 			return nil, errors.Join(err, s.close())
@@ -75,10 +60,65 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 		return nil, errors.Join(err, s.close())
 	}
 	s.engine = s.model.Engine()
-	if k := s.engine.Info().TopK; k != s.engine.Model().NumExpertsPerTok {
-		inv.say("%d experts per token in place of the model's %d: results differ from the model's own", k, s.engine.Model().NumExpertsPerTok)
-	}
+	info := s.engine.Info()
+	sayTopK(inv, &info, s.engine.Model().NumExpertsPerTok)
 	return s, nil
+}
+
+// sayTopK says that results will differ from the model's own.
+func sayTopK(inv *invocation, i *actors.Info, own int) {
+	if i.TopK != own {
+		inv.say("%d experts per token in place of the model's %d: results differ from the model's own", i.TopK, own)
+	}
+}
+
+// settings returns the engine's Config as the flags, which have passed check, and the surroundings
+// say. The caller closes its device. What has to be chosen goes to the log.
+func (f *engineFlags) settings(ctx context.Context, inv *invocation, log *slog.Logger) (cfg actors.Config, err error) {
+	if cfg, err = f.config(inv); err != nil {
+		return cfg, err
+	}
+	cfg.Logger = log
+	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
+		return cfg, err
+	}
+	if cfg.Device, err = f.openDevice(inv, log); err != nil {
+		return cfg, err
+	}
+	if cfg.Profile, err = f.profilePath(inv, cfg.Model); err != nil {
+		err = weights.Explain(cfg.Model, err)
+	} else {
+		err = usage(cfg.Validate())
+	}
+	if err != nil {
+		err = errors.Join(err, cfg.Device.Close())
+	}
+	return cfg, err
+}
+
+// openDevice makes the device that the flags name.
+func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device, error) {
+	c := inv.env.device
+	c.Name, c.Threads, c.Activations, c.OS, c.Logger = f.Device, f.Threads, f.Activations, inv.env.os, log
+	c.CacheDir = func() (string, error) { // compiled kernels are kept beside the demo model
+		dir, _, err := findCache(inv, f.CacheDir)
+		return dir, err
+	}
+	d, err := device.Open(c)
+	if err == nil && inv.env.wrapDevice != nil {
+		d = inv.env.wrapDevice(d)
+	}
+	return d, err
+}
+
+// plan returns what openSession would come to, and takes no memory for it.
+func (f *engineFlags) plan(ctx context.Context, inv *invocation, log *slog.Logger) (_ actors.Info, err error) {
+	cfg, err := f.settings(ctx, inv, log)
+	if err != nil {
+		return actors.Info{}, err
+	}
+	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
+	return moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg})
 }
 
 // span begins a trace, under which the engine puts its own spans, if anything is traced. The caller
@@ -91,15 +131,21 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 	return ctx, func() { span.End() }
 }
 
-// close ends what is open, in the order that the parts need. It waits for reads, the device and
-// spans, but not for ever.
+// closePatience is how long the end of the program waits for reads and device work under way.
+const closePatience = 2 * time.Second
+
+// close ends what is open, in the order that the parts need. What a disk or a device does not
+// answer is not waited for: the program has something to say, and ends.
 func (s *session) close() error {
 	var errs []error
 	if s.model != nil {
-		err := s.closeEngine()
-		if errs = append(errs, err); errors.As(err, new(*stuckError)) {
-			return err // the device is still in use
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		err := s.model.Close(ctx)
+		if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
+			return &stuckError{left} // the device is still in use
 		}
+		errs = append(errs, err)
 	}
 	if s.device != nil {
 		errs = append(errs, s.device.Close())
@@ -113,21 +159,6 @@ func (s *session) close() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// closePatience is how long the end of the program waits for reads and device work under way.
-const closePatience = 2 * time.Second
-
-// closeEngine closes the engine. What a disk or a device does not answer is not waited for: the
-// program has something to say, and ends.
-func (s *session) closeEngine() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-	defer cancel()
-	err := s.model.Close(ctx)
-	if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
-		return &stuckError{left}
-	}
-	return err
 }
 
 // stuckError tells that the engine cannot be freed because something hangs.
@@ -145,31 +176,3 @@ func (e *stuckError) Error() string {
 	return e.left.Error()
 }
 func (e *stuckError) Unwrap() error { return e.left }
-
-// sessionPlan is what openSession would come to.
-type sessionPlan struct {
-	info    actors.Info
-	threads int
-}
-
-// planSession tells what openSession would open, and takes no memory for it.
-func planSession(ctx context.Context, inv *invocation, f *engineFlags) (p sessionPlan, err error) {
-	cfg, err := f.config(inv)
-	if err != nil {
-		return p, err
-	}
-	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
-		return p, err
-	}
-	// openSession will say it
-	if cfg.Device, err = f.openDevice(inv, slog.New(slog.DiscardHandler)); err != nil {
-		return p, err
-	}
-	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
-	if err := cfg.Validate(); err != nil {
-		return p, &usageError{err.Error()}
-	}
-	p.threads, cfg.Logger = threadsOf(cfg.Device), nil // likewise
-	p.info, err = moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg})
-	return p, err
-}

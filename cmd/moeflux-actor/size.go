@@ -55,6 +55,14 @@ func (s *size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size like 8GiB, 512MB, 1073741824 or 50%%", text)
 }
 
+// String returns the size as the command line takes it.
+func (s size) String() string {
+	if s.percent > 0 {
+		return strconv.FormatFloat(s.percent, 'f', -1, 64) + "%"
+	}
+	return strconv.FormatInt(s.bytes, 10)
+}
+
 // resolve returns the bytes meant; 0 stands for the default. total returns the machine's memory.
 func (s size) resolve(total func() (int64, error)) (int64, error) {
 	if s.percent == 0 {

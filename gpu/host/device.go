@@ -115,6 +115,14 @@ func (d *Device) Name() string {
 // Threads returns how many goroutines compute at once.
 func (d *Device) Threads() int { return d.threads }
 
+// Activations names what Config.Activations says.
+func (d *Device) Activations() string {
+	if d.rounds {
+		return Int8.String()
+	}
+	return F32.String()
+}
+
 // NewBuffer returns n zeroed bytes outside the Go heap, aligned to 64 bytes. Large buffers begin at
 // a page.
 func (d *Device) NewBuffer(n int) (gpu.Buffer, error) {

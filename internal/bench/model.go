@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
@@ -21,9 +20,7 @@ const MaxWaiting = -1
 type Model struct {
 	Config      actors.Config // that it was opened with
 	Engine      *actors.Engine
-	Activations string // how the device holds the inputs of products
-	Threads     int    // of the processor; 0 for a GPU
-	MemoryLimit int64  // of the cgroup, in bytes; 0 for none
+	MemoryLimit int64 // of the cgroup, in bytes; 0 for none
 
 	// Span begins a trace, which end ends.
 	Span func(ctx context.Context, name string) (_ context.Context, end func())
@@ -53,27 +50,20 @@ func (h *Host) progress(what string, done, total int64) {
 // Bandwidth returns the memory's bandwidth, to be measured with the device's threads; nil for a
 // GPU, which has memory of its own, and if there is too little free memory to exceed the caches.
 func (h *Host) Bandwidth(threads int) (*forecast.Memory, error) {
-	if threads == 0 {
-		return nil, nil
-	}
 	free, err := h.FreeMemory()
 	if err != nil {
 		return nil, fmt.Errorf("the amount of free memory is unknown: %w", err)
 	}
-	m := forecast.NewMemory(threads, free)
-	if m == nil {
-		h.Note("%s of free memory is too little to measure its bandwidth", figures.Bytes(free))
-	}
-	return m, nil
+	return forecast.NewMemory(threads, free, h.Note), nil
 }
 
 // BandwidthFirst measures memory before a model is opened, if its expert slots will take all that
 // is free; else it returns nil.
-func (h *Host) BandwidthFirst(ctx context.Context, plan *actors.Info, threads int) (*forecast.Memory, error) {
+func (h *Host) BandwidthFirst(ctx context.Context, plan *actors.Info) (*forecast.Memory, error) {
 	if plan.ExpertIO == actors.ExpertIOMmap {
 		return nil, nil
 	}
-	m, err := h.Bandwidth(threads)
+	m, err := h.Bandwidth(plan.Threads)
 	if err != nil || m == nil {
 		return nil, err
 	}

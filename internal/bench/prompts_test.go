@@ -41,7 +41,7 @@ func chainModel(t *testing.T) (*Model, *synth.Model) {
 		_ = dev.Close()
 	})
 	span := func(ctx context.Context, _ string) (context.Context, func()) { return ctx, func() {} }
-	return &Model{Config: cfg, Engine: e, Activations: "int8", Threads: 1, Span: span}, s
+	return &Model{Config: cfg, Engine: e, Span: span}, s
 }
 
 // TestPromptsOfTheChain has each prompt follow the previous prompt and its decoded text, and a run

@@ -148,7 +148,7 @@ func (k *runs) compare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if t := k.runner.trace; t != nil && SlotBytes(i) > 0 && SlotBytes(i) < i.ExpertBytes {
+	if t := k.runner.trace; t != nil && i.SlotMemory() > 0 && i.SlotMemory() < i.ExpertBytes {
 		if r.Optimum, err = t.optimum(i); err != nil {
 			return err
 		}

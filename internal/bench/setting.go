@@ -57,19 +57,11 @@ func settingOf(m *Model) (Setting, error) {
 	layers, head := multiplyAdds(c.Model, i.TopK)
 	experts := c.TouchedExperts(i.TopK)
 	return Setting{
-		Model: m.Config.Model, Arch: i.Arch, Device: i.Device, Activations: m.Activations, KV: string(i.KV), Threads: m.Threads,
+		Model: m.Config.Model, Arch: i.Arch, Device: i.Device, Activations: i.Activations, KV: string(i.KV), Threads: i.Threads,
 		ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, Prefetch: string(i.Prefetch), Ahead: i.PrefetchLayers,
-		TopK: i.TopK, State: StateWarm, MemoryLimit: m.MemoryLimit, ExpertBytes: SlotBytes(&i),
+		TopK: i.TopK, State: StateWarm, MemoryLimit: m.MemoryLimit, ExpertBytes: i.SlotMemory(),
 		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows,
 		TouchedToken: c.TouchedWeights + experts, TouchedDense: c.TouchedWeights, TouchedExp: experts,
 		MACLayers: layers, MACHead: head, record: int64(c.Record.Bytes),
 	}, nil
-}
-
-// SlotBytes returns the memory of all slots; 0 if experts are mapped.
-func SlotBytes(i *actors.Info) int64 {
-	if i.ExpertIO == actors.ExpertIOMmap {
-		return 0
-	}
-	return int64(i.Slots) * int64(i.SlotBytes)
 }

@@ -27,7 +27,7 @@ type Config struct {
 	Name        string // one of Names; "" means auto
 	Threads     int    // of the processor; 0 means the cores this process may use
 	Activations string // of the processor: "int8" (also "") or "f32"
-	Kernels     string // of the processor, one of host.Variants; "" means the best
+	Kernels     string // what KernelsVariable says, one of host.Variants; "" means the best
 	// CUDA says where the driver and the compiler are. CacheDir and Logger of it are set by Open.
 	CUDA cuda.Config
 	// CacheDir returns where compiled kernels are kept, each back end's in a folder of its own. An
@@ -69,8 +69,25 @@ func Open(c Config) (gpu.Device, error) {
 	return nil, &ConfigError{fmt.Errorf("there is no device %q; available: %s", c.Name, strings.Join(Names, ", "))}
 }
 
-// auto opens the GPU that can be used, else the processor.
+// Variant returns the kernels of the processor that Open uses. Those that this processor does not
+// run give a *ConfigError.
+func (c *Config) Variant() (string, error) {
+	have := host.Variants()
+	switch {
+	case c.Kernels == "":
+		return have[0], nil
+	case slices.Contains(have, c.Kernels):
+		return c.Kernels, nil
+	}
+	return "", &ConfigError{fmt.Errorf("%s=%s in the environment, but this program on this processor has %s; unset it for the best of these",
+		KernelsVariable, c.Kernels, strings.Join(have, ", "))}
+}
+
+// auto opens the GPU that can be used, else the processor, which must be usable in any case.
 func (c *Config) auto() (gpu.Device, error) {
+	if _, err := c.Variant(); err != nil {
+		return nil, err
+	}
 	if c.OS == "darwin" {
 		c.Logger.Info("the processor computes; the device metal, where it is named, uses the GPU, with kernels that no Mac has verified yet")
 		return c.host()
@@ -88,7 +105,11 @@ func (c *Config) auto() (gpu.Device, error) {
 }
 
 func (c *Config) host() (gpu.Device, error) {
-	h := host.Config{Threads: c.Threads, Variant: c.Kernels}
+	variant, err := c.Variant()
+	if err != nil {
+		return nil, err
+	}
+	h := host.Config{Threads: c.Threads, Variant: variant}
 	switch kinds := []string{"", host.Int8.String(), host.F32.String()}; {
 	case !slices.Contains(kinds, c.Activations):
 		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds[1:], ", "))}

@@ -27,7 +27,7 @@ func TestOpen(t *testing.T) {
 		{Config{Name: "tpu"}, `"tpu"; available: auto, host`, "", true},
 		{Config{Name: "host", Activations: "int4"}, `"int4"; available: int8, f32`, "", true},
 		{Config{Name: "host", Threads: -1}, "-1 threads", "", true},
-		{Config{Name: "host", Kernels: "abacus"}, `"abacus"`, "", true},
+		{Config{Name: "host", Kernels: "abacus"}, "MOEFLUX_CPU=abacus", "", true},
 	} {
 		var log bytes.Buffer
 		c.config.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -21,3 +21,11 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%.0f %s", x, units[u])
 	}
 }
+
+// Counted writes a number and its noun: 1 read, 2 reads.
+func Counted[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

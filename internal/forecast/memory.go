@@ -26,11 +26,16 @@ type Memory struct {
 	rates []float64
 }
 
-// NewMemory returns what to measure with the device's threads, given the free memory; nil if that
-// is too little to exceed the caches.
-func NewMemory(threads int, free int64) *Memory {
+// NewMemory returns what to measure with the device's threads, given the free memory. It is nil for
+// a GPU, which has memory of its own and no threads, and if there is too little free memory to
+// exceed the caches, which note is told.
+func NewMemory(threads int, free int64, note func(format string, args ...any)) *Memory {
+	if threads == 0 {
+		return nil
+	}
 	bytes := min(bandwidthBytes, free/4) / membw.BlockBytes * membw.BlockBytes
 	if bytes < max(bandwidthMinBytes, int64(threads)*membw.BlockBytes) {
+		note("%s of free memory is too little to measure its bandwidth", figures.Bytes(free))
 		return nil
 	}
 	return &Memory{Threads: threads, Bytes: int(bytes)}

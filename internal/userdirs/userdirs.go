@@ -1,4 +1,4 @@
-// Package userdirs finds the folders in which this user's programs keep what can be made anew.
+// Package userdirs finds the folders in which this user's programs keep things.
 package userdirs
 
 import (
@@ -35,6 +35,19 @@ func (w Where) CacheDir() (dir, note string, err error) {
 		return "", "", &UnusableError{Note: note, Err: err}
 	}
 	return dir, note, nil
+}
+
+// StateDir returns where programs keep what this user can do without and would rather not lose:
+// XDG_STATE_HOME, or .local/state in the user's home.
+func StateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state"), nil
 }
 
 // UnusableError reports that there is no folder to keep anything in.

@@ -1,19 +1,20 @@
-package main
+package actors_test
 
 import (
 	"math"
 	"path/filepath"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	state "github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
-// TestInspectShapes holds what inspect says of full-size models against the byte tables that were
+// TestDescribeShapes holds what Describe says of full-size models against the byte tables that were
 // computed from the published shapes alone (kernels.md, 15.2 and 15.3): experts and their records,
 // resident weights, bytes a token touches, state and key-value bytes.
-func TestInspectShapes(t *testing.T) {
+func TestDescribeShapes(t *testing.T) {
 	const mb, gb = 1e6, 1e9
 	for _, want := range []struct {
 		shape                      string
@@ -38,11 +39,7 @@ func TestInspectShapes(t *testing.T) {
 			if err := synth.Outline(dir, synth.Options{Shape: s}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := new(engineFlags).readModel(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := readConfig(dir)
+			c, err := actors.Describe(actors.Config{Model: dir})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,13 +48,13 @@ func TestInspectShapes(t *testing.T) {
 					t.Errorf("%s: %d, want %.4g to 2 %%", what, got, want)
 				}
 			}
-			near("resident", r.Bytes.Resident, want.resident)
-			near("streamed", r.Bytes.Streamed, want.streamed)
-			near("record", r.Bytes.Expert, want.record)
-			near("resident bytes of a token", r.Bytes.TouchedDense, want.dense)
-			near("expert bytes of a token", r.Bytes.TouchedExp, want.experts)
-			near("state", int64(state.RecurrentBytes(cfg)), want.state)
-			near("key-value bytes of a position", int64(state.PageBytes(cfg, gpu.KVF32, 1)), 4*want.kvElements)
+			near("resident", c.WeightBytes, want.resident)
+			near("streamed", c.ExpertBytes, want.streamed)
+			near("record", int64(c.Record.Bytes), want.record)
+			near("resident bytes of a token", c.TouchedWeights, want.dense)
+			near("expert bytes of a token", c.TouchedExperts(c.Model.NumExpertsPerTok), want.experts)
+			near("state", int64(state.RecurrentBytes(c.Model)), want.state)
+			near("key-value bytes of a position", int64(state.PageBytes(c.Model, gpu.KVF32, 1)), 4*want.kvElements)
 		})
 	}
 }
