@@ -1,9 +1,8 @@
 package constraint
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
-	"strings"
 )
 
 // matches reports whether d matches a text.
@@ -111,40 +110,50 @@ func firstEdge(edges []dfaEdge, r *runeRange, to *int32) []dfaEdge {
 	return edges
 }
 
-// minimal returns the smallest automaton that matches the same.
+// Bounds of what is made smaller: beyond, an automaton stays as it is.
+const (
+	maxMinimized = 4000 // states
+	maxRefined   = 2000 // times, which a chain of so many states needs
+)
+
+// minimal returns the smallest automaton that matches the same; a large one stays as it is.
 func (d *dfa) minimal() *dfa {
+	if len(d.states) > maxMinimized {
+		return d
+	}
 	part := make([]int32, len(d.states)) // of each state: those of one part match the same
 	for i, s := range d.states {
-		if s.final {
+		if s.final != d.states[0].final {
 			part[i] = 1
 		}
 	}
 	parts := 0
-	for {
+	for range maxRefined {
 		next, n := d.refine(part)
 		if n == parts {
-			break
+			return d.quotient(part, parts)
 		}
 		part, parts = next, n
 	}
-	return d.quotient(part, parts)
+	return d
 }
 
 // refine splits parts by where their states lead. Part 0 has state 0.
 func (d *dfa) refine(part []int32) (next []int32, n int) {
 	known := map[string]int32{}
 	next = make([]int32, len(part))
-	var key strings.Builder
+	var key []byte
 	for i, s := range d.states {
-		key.Reset()
-		fmt.Fprint(&key, part[i])
+		key = binary.LittleEndian.AppendUint32(key[:0], uint32(part[i]))
 		for _, e := range merged(s.edges, part) {
-			fmt.Fprint(&key, " ", e.lo, "-", e.hi, ">", e.to)
+			for _, n := range []int32{e.lo, e.hi, e.to} {
+				key = binary.LittleEndian.AppendUint32(key, uint32(n))
+			}
 		}
-		id, ok := known[key.String()]
+		id, ok := known[string(key)]
 		if !ok {
 			id = int32(len(known))
-			known[key.String()] = id
+			known[string(key)] = id
 		}
 		next[i] = id
 	}
@@ -200,7 +209,7 @@ func (d *dfa) lengths(least, most int) (*dfa, error) {
 	if err != nil {
 		return nil, err
 	}
-	return counted.minimal(), nil
+	return counted, nil
 }
 
 // cyclic reports whether d matches texts of any length.

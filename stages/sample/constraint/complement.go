@@ -10,7 +10,7 @@ func (c *schemaCompiler) complement(v *values, origin keyword) (*values, error) 
 	}
 	// What each shape leaves of its type, all shapes leave together.
 	for _, s := range v.strings {
-		rest, err := s.complement()
+		rest, err := s.complement(origin)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,10 @@ func (v values) withObjects(list []*objectShape) *values {
 }
 
 // complement returns the strings that the shape has not.
-func (s stringShape) complement() ([]stringShape, error) {
+func (s stringShape) complement(origin keyword) ([]stringShape, error) {
+	if s.narrow {
+		return nil, origin.unsupported("the opposite of a format is not known")
+	}
 	rest, err := anyString.minus(s.dfa)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (s stringShape) none() bool { return s.dfa.none() || s.least > s.most }
 
 func (c *schemaCompiler) bothStrings(a, b stringShape) (stringShape, error) {
 	d, err := c.and(a.dfa, b.dfa)
-	return stringShape{d, max(a.least, b.least), min(a.most, b.most)}, err
+	return stringShape{d, max(a.least, b.least), min(a.most, b.most), a.narrow || b.narrow}, err
 }
 
 func (c *schemaCompiler) bothArrays(a, b *arrayShape) *arrayShape {

@@ -8,7 +8,9 @@ var keywords map[string]readFunc
 func init() {
 	keywords = map[string]readFunc{
 		"$ref": readRef, "type": readType, "enum": readEnum, "const": readConst,
-		"allOf": readAllOf, "anyOf": readAnyOf,
+		"allOf": readAllOf, "anyOf": readAnyOf, "oneOf": readOneOf, "not": readNot, "if": readIf,
+		"dependentRequired": readDependent, "dependentSchemas": readDependent, "dependencies": readDependent,
+		"multipleOf": readMultipleOf, "pattern": readPattern, "format": readFormat,
 		"minimum":          readBound(func(sign int) bool { return sign >= 0 }),
 		"maximum":          readBound(func(sign int) bool { return sign <= 0 }),
 		"exclusiveMinimum": readBound(func(sign int) bool { return sign > 0 }),
@@ -17,6 +19,7 @@ func init() {
 		"maxLength":        readCount(func(r *reader, n int) { r.string.most = n }),
 		"prefixItems":      nil, "items": nil, "additionalItems": nil, "minItems": nil, "maxItems": nil,
 		"properties": nil, "additionalProperties": nil, "required": nil, "minProperties": nil, "maxProperties": nil,
+		"patternProperties": nil, "propertyNames": nil,
 	}
 }
 
@@ -188,70 +191,4 @@ func (r *reader) items() (*arrayShape, error) {
 		}
 	}
 	return a.short(r.c), nil
-}
-
-// members reads the keywords of objects. It returns nil if no object is possible.
-func (r *reader) members() (*objectShape, error) {
-	o := r.c.anyObject()
-	var err error
-	if o.least, err = r.number("minProperties", 0); err != nil {
-		return nil, err
-	}
-	o.atLeast = keyword{r.at, "minProperties"}
-	if o.most, err = r.number("maxProperties", unbounded); err != nil {
-		return nil, err
-	}
-	if o.properties, err = r.properties(); err != nil {
-		return nil, err
-	}
-	if v := r.at.member["additionalProperties"]; v != nil {
-		t, err := r.sub(v)
-		if err != nil {
-			return nil, err
-		}
-		o.classes = []nameClass{{anyString, t}}
-		if t == r.c.none {
-			o.classes = nil
-		}
-	}
-	return r.required(o)
-}
-
-func (r *reader) properties() ([]property, error) {
-	v := r.at.member["properties"]
-	if v == nil {
-		return nil, nil
-	}
-	if err := v.is(kindObject); err != nil {
-		return nil, err
-	}
-	var list []property
-	for _, name := range v.names {
-		t, err := r.sub(v.member[name])
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, property{name: name, value: t})
-	}
-	return list, nil
-}
-
-func (r *reader) required(o *objectShape) (*objectShape, error) {
-	v := r.at.member["required"]
-	if v == nil {
-		return o, nil
-	}
-	names, err := v.strings()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		p := o.lookup(r.c, name)
-		if p.value == r.c.none {
-			return nil, nil
-		}
-		p.required = true
-		o = o.with(p)
-	}
-	return o, nil
 }

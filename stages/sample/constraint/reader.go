@@ -3,6 +3,7 @@ package constraint
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // schemaCompiler makes the grammar of a schema.
@@ -15,13 +16,14 @@ type schemaCompiler struct {
 	any, none  *term
 	opened     map[*value]bool // references that are being followed
 	left       int             // of maxSchemaWork
+	patterns   map[string]*dfa
 	src        *source
 	rules      map[*term]int
 	queue      []*term // that have a rule, but no expression yet
 }
 
 func newSchemaCompiler(root *value) *schemaCompiler {
-	c := &schemaCompiler{root: root, terms: map[string]*term{}, left: maxSchemaWork, opened: map[*value]bool{}}
+	c := &schemaCompiler{root: root, terms: map[string]*term{}, left: maxSchemaWork, opened: map[*value]bool{}, patterns: map[string]*dfa{}}
 	c.any = c.term("any", term{op: termAny})
 	c.none = c.term("none", term{op: termNone})
 	return c
@@ -91,12 +93,7 @@ var unsupported = map[string]string{
 	"unevaluatedProperties": "it depends on which other schemas a member was tried with; say additionalProperties beside properties",
 	"contains":              "a constraint does not count items that are of a schema",
 	"uniqueItems":           "a constraint does not compare items",
-	"pattern":               notBuilt, "format": notBuilt, "multipleOf": notBuilt, "oneOf": notBuilt, "not": notBuilt,
-	"if": notBuilt, "patternProperties": notBuilt, "propertyNames": notBuilt,
-	"dependentRequired": notBuilt, "dependentSchemas": notBuilt, "dependencies": notBuilt,
 }
-
-const notBuilt = "constraints do not have it"
 
 // reader reads one schema: what it says of each type, and what it adds of others.
 type reader struct {
@@ -113,18 +110,24 @@ type reader struct {
 // A readFunc reads a keyword, whose value is v.
 type readFunc func(r *reader, v *value, k keyword) error
 
-// read returns the values of a schema, which is an object.
-func (c *schemaCompiler) read(v *value) (*values, error) {
+// ownTerm returns the term of what a schema says but for oneOf and if, which look at it: whether
+// schemas have something in common depends on what is possible at all.
+func (r *reader) ownTerm() *term {
+	return r.c.term(fmt.Sprintf("own %p", r.at), term{op: termOwn, at: r.at})
+}
+
+// read returns the values of a schema, which is an object; own is for a termOwn.
+func (c *schemaCompiler) read(v *value, own bool) (*values, error) {
 	r := &reader{c: c, at: v, numbers: anyNumber(), string: anyStringShape}
 	names := v.names
 	if v.member["$ref"] != nil && c.draft == draft7 {
 		names = []string{"$ref"} // all else beside it is ignored
 	}
 	for _, name := range names {
-		if why, ok := unsupported[name]; ok && !inert(name, v.member[name]) {
+		if why := c.refuses(name, v.member[name]); why != "" {
 			return nil, keyword{v, name}.unsupported("%s", why)
 		}
-		if read := keywords[name]; read != nil {
+		if read := keywords[name]; read != nil && !(own && (name == "oneOf" || name == "if")) {
 			if err := read(r, v.member[name], keyword{v, name}); err != nil {
 				return nil, err
 			}
@@ -145,15 +148,21 @@ func (c *schemaCompiler) read(v *value) (*values, error) {
 	return set, err
 }
 
-// inert reports whether a keyword that is not supported says nothing.
-func inert(name string, v *value) bool {
-	switch name {
-	case "uniqueItems":
-		return v.kind == kindFalse
-	case "unevaluatedItems", "unevaluatedProperties", "contains":
-		return v.kind == kindTrue && name != "contains"
+// otherDraft are the keywords that only one draft has, by the draft that has them not.
+var otherDraft = map[draft][]string{
+	draft2020: {"dependencies", "additionalItems", "$recursiveRef"},
+	draft7:    {"prefixItems", "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"},
+}
+
+// refuses returns why a keyword is refused, nothing if it is not.
+func (c *schemaCompiler) refuses(name string, v *value) string {
+	if slices.Contains(otherDraft[c.draft], name) {
+		return "it is of another draft of the standard than $schema says, which is 2020-12 if it says nothing"
 	}
-	return false
+	if v.kind == kindFalse && name == "uniqueItems" || v.kind == kindTrue && strings.HasPrefix(name, "unevaluated") {
+		return ""
+	}
+	return unsupported[name]
 }
 
 // shapes reads the keywords of arrays and objects, which depend on each other.

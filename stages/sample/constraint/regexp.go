@@ -54,12 +54,9 @@ func regexpDFA(expression string) (*dfa, error) {
 		return nil, err
 	}
 	x := &subsets{prog: prog, ranges: make([]runeSet, len(prog.Inst))}
-	kinds := []runeSet{newSet(runeRange{'\n', '\n'}), newSet(runeRange{'0', '9'}, runeRange{'A', 'Z'}, runeRange{'_', '_'}, runeRange{'a', 'z'})}
 	for i := range prog.Inst {
 		x.ranges[i] = instRunes(&prog.Inst[i])
-		if prog.Inst[i].Op == syntax.InstEmptyWidth {
-			x.kinds = kinds
-		}
+		x.context(uint32(i))
 	}
 	return explore(x.key(-1, []uint32{uint32(prog.Start)}), x.out)
 }
@@ -98,7 +95,26 @@ func instRunes(in *syntax.Inst) runeSet {
 type subsets struct {
 	prog   *syntax.Prog
 	ranges []runeSet // of each instruction
-	kinds  []runeSet // sets that assertions tell apart; nil if there are none
+	begins bool      // an assertion tells where the text begins
+	kinds  []runeSet // sets that other assertions tell apart; nil if there are none
+	all    []uint32  // instructions from which every text matches
+}
+
+// context notes what an instruction has to know of what is around it.
+func (x *subsets) context(i uint32) {
+	in := &x.prog.Inst[i]
+	switch in.Op {
+	case syntax.InstEmptyWidth:
+		x.begins = true
+		if syntax.EmptyOp(in.Arg)&^(syntax.EmptyBeginText|syntax.EmptyEndText) != 0 {
+			x.kinds = []runeSet{newSet(runeRange{'\n', '\n'}), ecmaWord}
+		}
+	case syntax.InstRuneAny: // the last instructions of .*
+		loop := &x.prog.Inst[in.Out]
+		if loop.Op == syntax.InstAlt && (loop.Out == i && x.prog.Inst[loop.Arg].Op == syntax.InstMatch || loop.Arg == i && x.prog.Inst[loop.Out].Op == syntax.InstMatch) {
+			x.all = append(x.all, in.Out)
+		}
+	}
 }
 
 // subset is a state: the characters of a string are the character before, -1 for none, plus one,
@@ -106,6 +122,12 @@ type subsets struct {
 type subset string
 
 func (x *subsets) key(before rune, insts []uint32) subset {
+	for _, all := range x.all {
+		if slices.Contains(insts, all) {
+			before, insts = ' ', []uint32{all}
+			break
+		}
+	}
 	slices.Sort(insts)
 	runes := []rune{x.kind(before) + 1}
 	for _, i := range slices.Compact(insts) {
@@ -118,9 +140,11 @@ func (x *subsets) key(before rune, insts []uint32) subset {
 // kind returns a character that assertions do not tell from r.
 func (x *subsets) kind(r rune) rune {
 	switch {
+	case r < 0 && x.begins:
+		return r
 	case x.kinds == nil:
 		return 0
-	case r < 0 || r == '\n':
+	case r == '\n':
 		return r
 	case x.kinds[1].has(r):
 		return 'a'

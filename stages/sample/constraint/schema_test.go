@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -41,6 +42,30 @@ var schemaCases = []struct {
 		[]string{`{"v":1}`, `{"next":{"next":{"v":3},"v":2},"v":1}`}, []string{`{}`, `{"next":{},"v":1}`}, nil},
 	{`{"$id":"http://x.y/root","properties":{"a":{"$ref":"item.json"},"b":{"$ref":"item.json#/$defs/c~1d"}},"$defs":{"i":{"$id":"item.json","type":"null","$defs":{"c/d":{"type":"boolean"}}}},"type":"object"}`,
 		[]string{`{"a":null,"b":true}`}, []string{`{"a":1}`, `{"b":null}`}, nil},
+	{`{"type":"object","patternProperties":{"^a":{"type":"integer"},"b$":{"minimum":5}},"properties":{"ab":true,"x":{"type":"null"}},"additionalProperties":false}`,
+		[]string{`{"ab":5,"x":null,"a":1}`, `{"acb":7,"b":"s"}`, `{}`}, []string{`{"ab":4}`, `{"ab":"x"}`, `{"acb":4}`, `{"acb":"x"}`, `{"c":1}`, `{"a":"x"}`}, nil},
+	{`{"type":"object","propertyNames":{"maxLength":2,"pattern":"^[a-c]"},"properties":{"zz":true},"required":["a"]}`, []string{`{"a":1}`, `{"a":1,"b":2,"c€":3}`}, []string{`{"a":1,"zz":1}`, `{"a":1,"abc":1}`, `{"a":1,"":1}`}, nil},
+	{`{"type":"string","pattern":"^[a-z]+\\.\\d{2}$"}`, []string{`"abc.12"`}, []string{`"abc12"`, `"abc.123"`, `".12"`, `"a.12\n"`}, nil},
+	{`{"type":"string","pattern":"b|^c","maxLength":3}`, []string{`"b"`, `"abc"`, `"c"`, `"\"b\\"`, `"c\u0000"`}, []string{`""`, `"ac"`, `"abcd"`}, nil},
+	{`{"pattern":"^[ -~]*\\bfoo\\b[ -~]\\S","maxLength":8}`, []string{`"a foo!x"`, `"foo é"`, `3`}, []string{`"foob x"`, `"foo  "`, `"foo"`}, nil},
+	{`{"type":"string","pattern":"^\\u00e9\\/[\\w-]\\x41[^\\]]$"}`, []string{`"é/-A€"`, `"é/bA["`}, []string{`"é/ÄA€"`, `"é/-A]"`}, nil},
+	{`{"type":"integer","multipleOf":7,"minimum":-20,"maximum":1000}`, []string{`0`, `7`, `-14`, `994`}, []string{`1`, `-21`, `1001`, `13`}, nil},
+	{`{"type":"number","multipleOf":0.25}`, []string{`0.25`, `-1.50`, `3`, `17.75`}, []string{`0.3`, `0.125`, `1.1`}, nil},
+	{`{"not":{"type":["integer","object"]}}`, []string{`1.5`, `"a"`, `[]`, `null`}, []string{`1`, `{}`, `-7`}, nil},
+	{`{"type":"string","not":{"enum":["a","b"]},"maxLength":1}`, []string{`""`, `"c"`}, []string{`"a"`, `"b"`}, nil},
+	{`{"type":"object","properties":{"a":true,"b":true},"not":{"required":["a","b"]}}`, []string{`{}`, `{"a":1}`, `{"b":1,"c":1}`}, []string{`{"a":1,"b":1}`}, nil},
+	{`{"type":"object","properties":{"kind":{"enum":["x","y"]},"n":{"type":"integer"}},"required":["kind"],"if":{"properties":{"kind":{"const":"x"}}},"then":{"required":["n"]},"else":{"properties":{"n":false}}}`,
+		[]string{`{"kind":"x","n":1}`, `{"kind":"y"}`, `{"kind":"y","m":1}`}, []string{`{"kind":"x"}`, `{"kind":"y","n":1}`, `{}`}, nil},
+	{`{"oneOf":[{"type":"integer","multipleOf":2},{"type":"integer","multipleOf":3}]}`, []string{`2`, `3`, `9`, `-4`}, []string{`6`, `0`, `1`, `12`}, nil},
+	{`{"oneOf":[{"properties":{"k":{"const":1}},"required":["k"]},{"properties":{"k":{"const":2},"v":{"$ref":"#"}},"required":["k"],"additionalProperties":false}],"type":"object"}`,
+		[]string{`{"k":1,"z":1}`, `{"k":2,"v":{"k":2}}`}, []string{`{}`, `{"k":3}`, `{"k":2,"z":1}`, `{"k":2,"v":{}}`}, nil},
+	{`{"oneOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"null"},"b":{"type":"null"}},"type":"object"}`, []string{`{"a":null}`, `{"b":null,"c":1}`}, []string{`{}`, `{"a":null,"b":null}`}, nil},
+	{`{"oneOf":[{"maxLength":2},{"minLength":2}],"type":"string"}`, []string{`"a"`, `"abc"`}, []string{`"ab"`}, nil},
+	{`{"type":"object","dependentRequired":{"a":["b","c"]},"dependentSchemas":{"x":{"properties":{"b":{"type":"integer"}},"required":["b"]}},"properties":{"a":true,"x":true}}`,
+		[]string{`{}`, `{"b":"s"}`, `{"a":1,"b":"s","c":1}`, `{"x":1,"b":2}`}, []string{`{"a":1}`, `{"a":1,"b":1}`, `{"x":1}`, `{"x":1,"b":"s"}`}, nil},
+	{`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"],"c":{"required":["d"]}},"type":"object"}`, []string{`{"b":1}`, `{"a":1,"b":1}`, `{"c":1,"d":1}`}, []string{`{"a":1}`, `{"c":1}`}, nil},
+	{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/s","type":"null"}},"definitions":{"s":{"$id":"#s","type":"string"}},"required":["a"],"type":"object"}`, []string{`{"a":"x"}`}, []string{`{"a":null}`}, nil},
+	{`{"prefixItems":[{"const":"a"},{"type":"integer"}],"not":{"prefixItems":[true,{"minimum":5}],"maxItems":4},"type":"array"}`, []string{`["a",3]`, `["a",9,0,0,0]`}, []string{`["a",5]`, `[]`, `["a"]`}, nil},
 	{`{"type":["integer","null"],"title":"t","x-own":3,"default":0}`, []string{`1`, `null`}, []string{`1.5`, `"a"`}, nil},
 }
 
@@ -88,6 +113,10 @@ func judgeOf(t *testing.T, schema string) func(text string) error {
 	}
 	j := jsonschema.NewCompiler()
 	j.AssertFormat()
+	j.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) {
+		e, err := regexp2.Compile(s, regexp2.ECMAScript)
+		return (*ecmaJudge)(e), err
+	})
 	if err := j.AddResource("file:///schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +134,16 @@ func judgeOf(t *testing.T, schema string) func(text string) error {
 		}
 		return s.Validate(v)
 	}
+}
+
+// ecmaJudge is an expression in the dialect of JSON schemas.
+type ecmaJudge regexp2.Regexp
+
+func (e *ecmaJudge) String() string { return (*regexp2.Regexp)(e).String() }
+
+func (e *ecmaJudge) MatchString(s string) bool {
+	ok, err := (*regexp2.Regexp)(e).MatchString(s)
+	return ok && err == nil
 }
 
 // What is drawn under a schema is valid.
@@ -153,8 +192,18 @@ func TestJSONSchemaErrors(t *testing.T) {
 		message string
 	}{
 		{`{"properties":{"a/b":{"uniqueItems":true}}}`, &unsupported, `"uniqueItems" at /properties/a~1b is not supported`},
-		{`{"items":[{"pattern":"a"}],"$schema":"http://json-schema.org/draft-07/schema#"}`, &unsupported, `"pattern" at /items/0`},
-		{`{"anyOf":[{"oneOf":[true]}]}`, &unsupported, `"oneOf" at /anyOf/0`},
+		{`{"items":[{"pattern":"(?=a)b"}],"$schema":"http://json-schema.org/draft-07/schema#"}`, &unsupported, `"pattern" at /items/0 is not supported: "(?=a)b": the expression looks around`},
+		{`{"pattern":"(a)\\1"}`, &unsupported, `refers back`},
+		{`{"pattern":"("}`, &unsupported, `missing closing )`},
+		{`{"patternProperties":{"\\p{X}":{}}}`, &unsupported, `"patternProperties"`},
+		{`{"multipleOf":0.12345}`, &unsupported, `"multipleOf"`},
+		{`{"anyOf":[{"not":{"additionalProperties":false}}]}`, &unsupported, `"not" at /anyOf/0`},
+		{`{"not":{"items":{"type":"null"}}}`, &unsupported, `"not"`},
+		{`{"not":{"format":"date"}}`, &unsupported, `"not"`},
+		{`{"oneOf":[{"patternProperties":{"a":{"type":"null"}}},{"patternProperties":{"b":{"type":"null"}}}]}`, &unsupported, `"oneOf"`},
+		{`{"dependencies":{}}`, &unsupported, `another draft`},
+		{`{"multipleOf":0}`, &schema, `not above 0`},
+		{`{"pattern":"[ab].{200}[ab].{200}"}`, &limit, `20000 states`},
 		{`{"$ref":"http://else.where/x"}`, &unsupported, `"$ref" at the top of the schema`},
 		{`{"$schema":"http://json-schema.org/draft-03/schema#"}`, &unsupported, `"$schema"`},
 		{`{"type":"object","minProperties":3}`, &unsupported, `"minProperties"`},
@@ -173,9 +222,53 @@ func TestJSONSchemaErrors(t *testing.T) {
 		}
 	}
 	for _, none := range []string{`false`, `{"type":"string","minLength":3,"maxLength":2}`, `{"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}}`,
-		`{"allOf":[{"type":"string"},{"type":"null"}]}`, `{"enum":[]}`} {
+		`{"allOf":[{"type":"string"},{"type":"null"}]}`, `{"enum":[]}`, `{"type":"integer","minimum":1,"exclusiveMaximum":2,"not":{"const":1}}`,
+		`{"type":"string","pattern":"^a","not":{"pattern":"a"}}`, `{"type":"integer","multipleOf":2,"enum":[1,3]}`} {
 		if _, err := JSONSchema([]byte(none)); !errors.Is(err, ErrUnsatisfiable) {
 			t.Errorf("%s: %v", none, err)
+		}
+	}
+}
+
+// What a format gives, the other library takes; and of what the format is known for, both say the
+// same.
+func TestJSONSchemaFormats(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	v := jsonVocabulary(rng)
+	texts := map[string][]string{
+		"date":          {"2024-02-29", "2023-02-29", "2000-02-29", "1900-02-29", "2024-04-31", "2024-12-31", "2024-13-01", "24-01-01"},
+		"time":          {"23:59:59Z", "24:00:00Z", "12:00:00.5+01:30", "12:00:00", "12:60:00Z"},
+		"date-time":     {"2024-02-29T12:00:00Z", "2024-02-30T12:00:00Z", "2024-02-29 12:00:00Z"},
+		"duration":      {"P1D", "P1Y2M3DT4H5M6S", "PT1H", "P", "PT", "P1W", "P1W1D", "P1H"},
+		"email":         {"a@b.de", "a.b+c@d-e.f", "a", "a..b@c.d", "a@"},
+		"hostname":      {"a", "a-b.c", "-a", "a..b"},
+		"ipv4":          {"1.2.3.4", "255.255.255.255", "256.1.1.1", "1.2.3", "01.2.3.4"},
+		"ipv6":          {"::", "::1", "1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7", "1::2::3", "12345::", "fe80::a:b", "1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:8:9"},
+		"uuid":          {"2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2eb8aa08-aa98-11ea-b4aa-73b441d1638", "2eb8aa08aa9811eab4aa73b441d16380"},
+		"uri":           {"http://a.b/c?d#e", "urn:isbn:1", "//a", "a", "http://a b"},
+		"uri-reference": {"http://a.b/c?d#e", "//a", "a/b", "#c", "", "%"}, "json-pointer": {"", "/a~0", "a", "/~2"},
+		"relative-json-pointer": {"0", "1/a", "2#", "/a", "01"},
+		"iri":                   {"http://a.b/c"}, "iri-reference": {"a"}, "idn-email": {"a@b.de"}, "idn-hostname": {"a.de"}, "uri-template": {"/a/{b}", "{"},
+	}
+	for name := range formats {
+		schema := `{"type":"string","format":"` + name + `"}`
+		g, err := JSONSchema([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge := judgeOf(t, schema)
+		for range 40 {
+			if text := walk(t, g, v, rng); judge(text) != nil {
+				t.Errorf("%s: drew %s: %v", name, text, judge(text))
+			}
+		}
+		for _, text := range texts[name] {
+			if text = quote(text); g.Matches(text) != (judge(text) == nil) {
+				t.Errorf("%s: %s: %v, but the other library says %v", name, text, g.Matches(text), judge(text))
+			}
+		}
+		if len(texts[name]) == 0 {
+			t.Errorf("no texts for %s", name)
 		}
 	}
 }

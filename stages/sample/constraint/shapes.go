@@ -15,6 +15,7 @@ type values struct {
 type stringShape struct {
 	dfa         *dfa
 	least, most int
+	narrow      bool // the automaton gives less than the schema, so that nothing tells what is not in it
 }
 
 // arrayShape is arrays of least to most items: the first ones each of their term, the others of

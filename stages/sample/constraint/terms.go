@@ -27,6 +27,7 @@ const (
 	termAny termOp = iota
 	termNone
 	termSchema
+	termOwn // what a schema says but for alternatives of other schemas
 	termConst
 	termAll // what all subs have
 	termNot // what the sub has not
@@ -149,7 +150,9 @@ func (c *schemaCompiler) work(t *term) (*values, error) {
 	case termConst:
 		return c.constValues(t.at)
 	case termSchema:
-		return c.read(t.at)
+		return c.read(t.at, false)
+	case termOwn:
+		return c.read(t.at, true)
 	case termAll:
 		v, err := c.of(t.subs[0])
 		for _, s := range t.subs[1:] {
