@@ -54,17 +54,24 @@ func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
 
 func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
 
-// keptIdle is how many unused recurrent states are kept for reuse.
-const keptIdle = 2
+// Unused recurrent states are kept for reuse: two of any size, and as many as fit in idleBytes.
+const (
+	keptIdle  = 2
+	idleBytes = 64 << 20
+)
 
-// trim releases the others: remembered texts come and go, and their memory is better spent on
-// expert slots.
+// trim releases the others: remembered texts come and go, and the memory of large states is better
+// spent on expert slots. New memory is slow at its first touch, which a small model feels in the
+// speed of prompts.
 func (c *Core) trim() {
-	s := c.states
-	if n := len(s.idle); n > keptIdle {
-		s.leaving = append(s.leaving, s.idle[keptIdle:]...)
-		clear(s.idle[keptIdle:])
-		s.idle, s.leavingAt = s.idle[:keptIdle], c.lastTicket
+	s, bytes := c.states, c.recurrentBytes()
+	if bytes == 0 {
+		return
+	}
+	if keep := max(keptIdle, idleBytes/bytes); len(s.idle) > keep {
+		s.leaving = append(s.leaving, s.idle[keep:]...)
+		clear(s.idle[keep:])
+		s.idle, s.leavingAt = s.idle[:keep], c.lastTicket
 	}
 	c.letGo()
 }

@@ -180,30 +180,52 @@ func TestRecurrentState(t *testing.T) {
 	}
 }
 
-// TestIdleStates drops many states: memory of two is kept for others, the rest goes back to the
-// device, but not before the last commands that may use it are done.
+// TestIdleStates drops many states: memory of as many as fit in 64 MiB is kept for others, the rest
+// goes back to the device, but not before the last commands that may use it are done.
 func TestIdleStates(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
-	before := b.dev.live
-	for id := range stages.StateID(5) {
+	before, kept := b.dev.live, (64<<20)/dispatch.RecurrentBytes(b.cfg)
+	if kept < 8 {
+		t.Fatalf("a state has %d bytes: too many for this test", dispatch.RecurrentBytes(b.cfg))
+	}
+	all := stages.StateID(kept + 3)
+	for id := range all {
 		b.give(t, &stages.CopyState{To: id + 1})
 	}
-	b.give(t, &stages.CopyState{From: 1, To: 5})
+	b.give(t, &stages.CopyState{From: 1, To: all})
 	ticket := b.out.Awaits[0].ID
-	for id := range stages.StateID(5) {
+	for id := range all {
 		b.give(t, &stages.DropState{State: id + 1})
 	}
-	if b.dev.live != before+5 {
-		t.Errorf("%d states have memory while a copy is under way, want all 5", b.dev.live-before)
+	if b.dev.live != before+kept+3 {
+		t.Errorf("%d states have memory while a copy is under way, want all %d", b.dev.live-before, all)
 	}
 	b.queue.finish(b.queue.taken)
 	b.give(t, &stages.TicketDone{ID: ticket})
-	if b.dev.live != before+2 {
-		t.Errorf("%d idle states have memory, want 2", b.dev.live-before)
+	if b.dev.live != before+kept {
+		t.Errorf("%d idle states have memory, want %d", b.dev.live-before, kept)
 	}
-	b.give(t, &stages.CopyState{To: 6})
+	for id := range stages.StateID(8) { // what texts that come and go need is there
+		b.give(t, &stages.CopyState{To: all + 1 + id})
+	}
+	if b.dev.live != before+kept {
+		t.Errorf("%d states have memory after others were made, want %d", b.dev.live-before, kept)
+	}
+}
+
+// TestIdleLargeStates drops states of which one fits in 64 MiB: two are kept all the same.
+func TestIdleLargeStates(t *testing.T) {
+	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
+	before := b.dev.live
+	b.cfg.LinearNumValueHeads *= 1 + (64<<20)/dispatch.RecurrentBytes(b.cfg) // the core has the same *model.Config
+	for id := range stages.StateID(5) {
+		b.give(t, &stages.CopyState{To: id + 1})
+	}
+	for id := range stages.StateID(5) {
+		b.give(t, &stages.DropState{State: id + 1})
+	}
 	if b.dev.live != before+2 {
-		t.Errorf("%d states have memory after another one was made, want 2", b.dev.live-before)
+		t.Errorf("%d idle states of %d bytes have memory, want 2", b.dev.live-before, dispatch.RecurrentBytes(b.cfg))
 	}
 }
 
