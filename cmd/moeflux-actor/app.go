@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/moeflux/moeflux-actor/internal/device"
+	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
 const program = "moeflux-actor"
@@ -120,7 +122,7 @@ func oneLineOf(text string) string {
 // dispatch parses the command line and runs its command.
 func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	if slices.Equal(args, []string{"help", "figures"}) {
-		_, err := io.WriteString(inv.stdout, "The figures that run, bench and doctor print:\n\n"+figuresText())
+		_, err := io.WriteString(inv.stdout, "The figures that run, bench and doctor print:\n\n"+figures.GlossaryText())
 		return err
 	}
 	args, err := normalise(args)
@@ -143,6 +145,7 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	if err != nil {
 		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
 	}
+	explain(parser.Model.Node)
 	parsed, err := parser.Parse(args)
 	switch {
 	case helped:
@@ -154,6 +157,23 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(inv)
+}
+
+//go:embed help
+var helpTexts embed.FS
+
+// explain gives each command what its --help says between the first line and the flags.
+func explain(n *kong.Node) {
+	name := strings.ReplaceAll(n.Path(), " ", "-")
+	if text, err := helpTexts.ReadFile("help/" + name + ".txt"); err == nil {
+		n.Detail = strings.TrimSuffix(string(text), "\n")
+	}
+	if name == "bench" {
+		n.Detail += "\n\n" + figures.GlossaryText()
+	}
+	for _, c := range n.Children {
+		explain(c)
+	}
 }
 
 // checkUTF8 reports an argument that is not UTF-8 text. The parser would put U+FFFD in the place of

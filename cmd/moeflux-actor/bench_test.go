@@ -219,7 +219,7 @@ func TestBenchText(t *testing.T) {
 	r := &bench.Result{Repeat: 3, Interrupted: true, Memory: &forecast.Memory{Spread: figures.Spread{Median: 42e9, Min: 41e9, Max: 43e9}, Threads: 2, Loop: "neon"},
 		Cases: []*bench.Case{{PromptTokens: 4, Sequences: 2, Decode: bench.Summary{BandwidthShare: &share}, Runs: []bench.Run{{}}}}}
 	for _, want := range []string{"42.0 GB/s read (41.0 to 43.0) by 2 threads (neon)", "  12.5%\n", "during run 2 of 3"} {
-		if text := benchText(r); !strings.Contains(text, want) {
+		if text := r.Text(); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}

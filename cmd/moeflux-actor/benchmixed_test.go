@@ -55,7 +55,7 @@ func TestBenchMixedText(t *testing.T) {
 	for _, p := range r.Points {
 		p.Summarise()
 	}
-	text := mixText(&r)
+	text := r.Text()
 	for _, want := range []string{
 		"0.50    2.00 ms    8.00 ms    8.00 ms    8.00 ms    4.0      40.0     100.0    40%\n",
 		"1.00    2.00 ms   20.00 ms   20.00 ms   20.00 ms   10.0      90.0     100.0    90%\n",

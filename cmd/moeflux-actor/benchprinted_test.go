@@ -50,7 +50,7 @@ func TestBenchPrintsCounters(t *testing.T) {
 			break
 		}
 	}
-	text := benchText(r)
+	text := r.Text()
 
 	sum := func(of func(l *stages.LayerStats) int64) (n int64) {
 		for i := range after.Layers {

@@ -45,7 +45,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("the setting is %+v", r)
 	}
 	// before it there may be a line that says that the model is unpacked
-	_, lines, headed := strings.Cut(o.stderr, soakColumns)
+	_, lines, headed := strings.Cut(o.stderr, bench.SoakHeads)
 	if len(r.Windows) < 1 || len(r.Windows) > 11 || !headed || strings.Count(lines, "\n") != 1+len(r.Windows) {
 		t.Errorf("%d windows and stderr %q, want up to 10 and a line for each", len(r.Windows), o.stderr)
 	}
@@ -177,14 +177,14 @@ func TestSoakVerdict(t *testing.T) {
 	} {
 		r := &bench.SoakResult{Windows: c.windows}
 		r.Judge()
-		if strings.Join(r.Verdict.Findings, ", ") != strings.Join(c.findings, ", ") || r.Verdict.Steady != (len(c.findings) == 0) || !strings.Contains(verdictText(r), c.says) {
-			t.Errorf("%s: %+v\n%s\nwant %q and %q", c.name, r.Verdict, verdictText(r), c.findings, c.says)
+		if strings.Join(r.Verdict.Findings, ", ") != strings.Join(c.findings, ", ") || r.Verdict.Steady != (len(c.findings) == 0) || !strings.Contains(r.Text(), c.says) {
+			t.Errorf("%s: %+v\n%s\nwant %q and %q", c.name, r.Verdict, r.Text(), c.findings, c.says)
 		}
 	}
 	still.Own = nil
 	r := &bench.SoakResult{Windows: []bench.SoakWindow{still, still}, Interrupted: true, Seconds: 77}
 	r.Judge()
-	if got := verdictText(r); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
+	if got := r.Text(); r.Verdict.Own != nil || !strings.Contains(got, "own memory unknown") || !strings.Contains(got, "interrupted after 77 s; steady until then") {
 		t.Errorf("if the system does not say: %s", got)
 	}
 }

@@ -68,7 +68,7 @@ func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, ba
 		return err
 	}
 	r.Best = c.bestCommand(r)
-	return c.print(inv, r, func() string { return sweepText(r) }, r.Interrupted)
+	return c.print(inv, r, r.Text, r.Interrupted)
 }
 
 // bestCommand is what to run with after a sweep.

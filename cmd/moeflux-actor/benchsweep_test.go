@@ -119,7 +119,7 @@ func TestSweepVerdict(t *testing.T) {
 		}
 		r.Rank([]*bench.SweepSetting{defaults, faster})
 		r.Best = cmd.bestCommand(r)
-		if got := sweepText(r); r.Best != c.best || !strings.Contains(got, c.says) {
+		if got := r.Text(); r.Best != c.best || !strings.Contains(got, c.says) {
 			t.Errorf("%s: best %q\n%s\nwant %q and %q", c.name, r.Best, got, c.best, c.says)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -43,45 +42,6 @@ type benchCmd struct {
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, the memory's bandwidth, and for every case prefill and decode with median, minimum, maximum and every run. With --soak: every minute and the verdict."`
 
 	engineFlags `group:"Engine:"`
-}
-
-// Help is shown by --help.
-func (benchCmd) Help() string {
-	return `Example:
-
-    moeflux-actor bench --model DIR --prompt-tokens 128,512 --gen-tokens 128 --repeat 5 --json
-    moeflux-actor bench --model DIR --sequences 1,2,4,8,16
-    moeflux-actor bench --model DIR --cold --prompt-tokens 8 --gen-tokens 64 --json
-    moeflux-actor bench --model DIR --sweep --grid read-workers=2,4,8 --grid expert-memory=2GiB,4GiB
-    moeflux-actor bench --model DIR --mixed --prompt-share 0.65
-    moeflux-actor bench --model DIR --soak 20m --sequences 4
-
-bench warms up and then measures R runs of a warm engine: the caches stay as they are from run to run, unless --forget empties the expert slots. It
-measures the memory's bandwidth with the device's threads before each run and after the last, or, if expert slots will take all free memory, before it opens the model.
-Several lengths of prompts are measured with the first number of texts, several numbers of texts with the first length; each run goes through all of
-these cases. Prompts are random ids, the same in every bench. With a model of synth they are pieces of its chain, so that its own law chooses the
-experts. Decoding does not stop at an end of text. Ctrl-C ends the measurement and prints what there is.
-
-If experts are read from disk, bench measures the disk after the runs, with records of this model and as the engine reads them. The page cache loses what
-it holds of the model's experts.
-
-A sweep plans every combination first. Combinations that come to the same plan are raced once, and the defaults are always among them. It opens the
-model anew for each run and shifts the order each round, so that disturbances hit all alike. The combination with the least median time for a prompt and its text
-then runs in pairs with the defaults, each first in turn. Only if the Wilcoxon signed-rank test of these pairs finds it faster (one-sided, 5 %)
-does the sweep recommend it; otherwise it says to keep the defaults.
-
-With --mixed a text decodes while another reads a prompt, for several values of --prompt-share or for the one given. For each it opens the model anew,
-measures the prompt alone, the text alone and both together. The table has the milliseconds from token to token: the median alone, and beside the prompt the
-median, the 99th percentile and the most; steps is that percentile in medians alone. Speed is the prompt's beside the text, of its speed alone.
-
-A soak lets the texts decode until the time is over. A text of P tokens that has decoded G more is emptied and begins with the next prompt; G is
-256 by default, or what the context leaves. The first texts are shorter, each by another amount, so that later ones do not
-start together. Tokens of prompts do not count in the speed, their time does. Every minute (of a soak below ten minutes, every tenth of it) is a line: speed, resident
-memory, memory without mapped files, live Go heap, allocations for each decoded token, goroutines. The verdict compares the first quarter of the lines with the last.
-
-The figures:
-
-` + figuresText()
 }
 
 // Run measures a model's speed.
@@ -137,7 +97,7 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, 
 	r, err := bench.Runs(ctx, h, m, c.options(), memory)
 	if err == nil {
 		bar.clear()
-		err = c.print(inv, r, func() string { return benchText(r) }, r.Interrupted)
+		err = c.print(inv, r, r.Text, r.Interrupted)
 	}
 	return errors.Join(err, m.Close())
 }
@@ -157,7 +117,7 @@ func (c *benchCmd) mixed(ctx context.Context, inv *invocation, h *bench.Host, ba
 		return err
 	}
 	bar.clear()
-	return c.print(inv, r, func() string { return mixText(r) }, r.Interrupted)
+	return c.print(inv, r, r.Text, r.Interrupted)
 }
 
 // soak prints the figures of every minute and the verdict.
@@ -169,7 +129,7 @@ func (c *benchCmd) soak(ctx context.Context, inv *invocation, h *bench.Host, bar
 	r, err := bench.Soak(ctx, h, m, c.options(), c.Soak, &soakWatch{inv, bar, c.JSON})
 	if err == nil {
 		bar.clear()
-		err = c.print(inv, r, func() string { return verdictText(r) + "\n" }, r.Interrupted)
+		err = c.print(inv, r, r.Text, r.Interrupted)
 	}
 	return errors.Join(err, m.Close())
 }
@@ -295,16 +255,41 @@ func (c *benchCmd) warmup() int {
 	return benchWarmup
 }
 
-// print writes a result in the form that the flags ask for, and says whether it was
-// interrupted.
-func (c *benchCmd) print(inv *invocation, r any, text func() string, interrupted bool) (err error) {
-	if c.JSON {
-		err = writeJSON(inv.stdout, r)
-	} else {
-		_, err = io.WriteString(inv.stdout, text())
-	}
+// print prints a result, and says whether it was interrupted.
+func (c *benchCmd) print(inv *invocation, r any, text func() string, interrupted bool) error {
+	err := inv.print(c.JSON, r, text)
 	if err == nil && interrupted {
 		return errInterrupted
 	}
+	return err
+}
+
+// soakWatch prints a soak's lines as they come: to stdout, or to stderr if stdout is for JSON.
+type soakWatch struct {
+	inv  *invocation
+	bar  *progress
+	json bool
+}
+
+// Begin prints the setting and the column heads.
+func (w *soakWatch) Begin(r *bench.SoakResult) error {
+	if w.json {
+		return w.line(bench.SoakHeads)
+	}
+	return w.line(r.Head() + "\n" + bench.SoakHeads)
+}
+
+// Window prints a window.
+func (w *soakWatch) Window(end time.Duration, f *bench.SoakWindow) error {
+	return w.line(f.Text(end))
+}
+
+func (w *soakWatch) line(text string) error {
+	w.bar.clear()
+	if w.json {
+		w.inv.say("%s", text)
+		return nil
+	}
+	_, err := w.inv.stdout.Write([]byte(text + "\n"))
 	return err
 }

@@ -18,19 +18,6 @@ type chatTemplateCmd struct {
 	JSON     bool   `name:"json" help:"Does nothing: the output is JSON lines in any case."`
 }
 
-// Help is shown by --help.
-func (chatTemplateCmd) Help() string {
-	return `Example:
-
-    echo '{"messages": [{"role": "user", "content": "Hello"}], "add_generation_prompt": true}' |
-        moeflux-actor chat-template --model DIR
-    moeflux-actor chat-template --template chat_template.jinja --bos '<s>' < conversations.jsonl
-
-Each line of stdin is a JSON object with "messages" and optionally "tools", "add_generation_prompt" and "kwargs" (further
-variables of the template). Each gives one line on stdout: {"text": "..."}, or {"error": "..."} if the template refuses the
-conversation or something is missing. A line that is not JSON ends the command with an error that names it.`
-}
-
 // Run renders stdin line by line.
 func (c *chatTemplateCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Model != "" && c.Template != "" {

@@ -18,23 +18,6 @@ type convertCmd struct {
 	JSON       bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
 }
 
-// Help is shown by --help.
-func (convertCmd) Help() string {
-	return `Example:
-
-    moeflux-actor convert ~/checkpoints/Qwen3.5-35B-A3B-4bit ~/models/qwen3.5-35b
-    moeflux-actor convert --bits 4 ~/checkpoints/Qwen3.5-35B-A3B ~/models/qwen3.5-35b
-    moeflux-actor convert --layout rows ~/checkpoints/Qwen3.5-35B-A3B-4bit ~/models/for-moeflux
-    moeflux-actor convert --expert-bits 2 ~/checkpoints/Qwen3.5-397B-A17B-4bit ~/models/qwen3.5-397b-2bit
-    moeflux-actor convert --layout rows ~/models/qwen3.5-35b ~/models/for-moeflux
-
-The last example starts from a packed directory and makes what its checkpoint would have given. A packed directory cannot be
-quantised to other bits without loss, so that is refused. What is read is compared with its checksums, if it has any.
-
-To resume an interrupted conversion, give the same command again. The checkpoint's config.json, generation_config.json, tokenizer
-and chat template are copied into the packed directory.`
-}
-
 // parseLayout returns whether --layout asks for rows; "" is the default.
 func parseLayout(name string) (rowOrder bool, err error) {
 	layout := quant.Panels

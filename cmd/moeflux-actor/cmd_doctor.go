@@ -16,22 +16,6 @@ type doctorCmd struct {
 	engineFlags `group:"Engine:"`
 }
 
-// Help is shown by --help.
-func (doctorCmd) Help() string {
-	return `Example:
-
-    moeflux-actor doctor DIR
-    moeflux-actor doctor DIR --expert-memory 4GiB --json
-
-doctor measures how fast the device's threads read memory, and how fast the disk delivers records of this model's experts: 1, 2, 4 and 8 at once, past the
-page cache (direct) and through it (buffered), from random places of the model's own files. The page cache loses what it holds of these files, so that
-the disk is measured and not memory; other engines will have to read them again.
-
-Then it prints what the engine would run with here, given the flags, and why. If the disk is clearly faster with another number of reads at once
-(by 10 % or more, in every round), doctor plans with that number and names the flag. Last comes the forecast: how fast one text should decode, at worst and
-at best. bench measures how fast it is. help figures says what each figure means.`
-}
-
 // Run measures, plans and predicts.
 func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.takeDir(c.Dir); err != nil {
@@ -47,7 +31,7 @@ func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	return inv.print(c.JSON, r, func() string { return doctorText(r) })
+	return inv.print(c.JSON, r, r.Text)
 }
 
 // examine does everything but printing.

@@ -16,21 +16,6 @@ type evalCmd struct {
 	engineFlags `group:"Engine:"`
 }
 
-// Help is shown by --help.
-func (evalCmd) Help() string {
-	return `Example:
-
-    moeflux-actor eval --model DIR --ids ids.json --window 512 --json
-    moeflux-actor eval --model DIR --ids ids.json --activations f32
-
-Window i reads ids[i*W .. i*W+W-1] with an empty state and predicts ids[i*W+1 .. i*W+W]; its loss is the mean of
--log p(next id) in nats. The last window may be shorter; one with nothing to predict does not count. mean_nll is the mean over
-all tokens, and ppl is its exponential.
-
-By default activations are rounded (--activations int8), as they are when the engine generates text. --activations f32 gives the
-loss of the model itself, which can be compared with other engines; the difference is what rounding costs.`
-}
-
 // Run measures the loss.
 func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Window < 1 {

@@ -21,16 +21,6 @@ type inspectCmd struct {
 	engineFlags `group:"Engine:"`
 }
 
-// Help is shown by --help.
-func (inspectCmd) Help() string {
-	return `Example:
-
-    moeflux-actor inspect DIR
-    moeflux-actor inspect DIR --verify --json
-
-The line "here" shows what the model would run with on this machine, given the engine flags.`
-}
-
 // inspectResult is what inspect prints.
 type inspectResult struct {
 	Dir      string        `json:"dir"`
@@ -251,7 +241,7 @@ func (b *modelBytes) layout() string {
 // text is the result for people.
 func (r *inspectResult) text() string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) { figureLine(&b, name, format, args...) }
+	line := func(name, format string, args ...any) { figures.Line(&b, name, format, args...) }
 	s := r.Shape
 	line("model", "%s", r.Dir)
 	line("architecture", "%s", r.Arch)
@@ -269,7 +259,7 @@ func (r *inspectResult) text() string {
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, expertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
+		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, figures.ExpertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
 	}
 	if r.Verified {
 		line("checksums", "all files match")

@@ -20,22 +20,6 @@ type logitsCmd struct {
 	engineFlags `group:"Engine:"`
 }
 
-// Help is shown by --help.
-func (logitsCmd) Help() string {
-	return `Example:
-
-    echo '{"a": [1, 2, 3]}' > ids.json
-    moeflux-actor logits --model DIR --ids ids.json --out logits.safetensors --hidden --routing --decode 4 --activations f32
-
-For each name P in the ids file, P.logits is F32 [T, vocab], one row for each id. P.hidden is the residual stream before the
-final norm: index 0 holds the embeddings, index i the stream after layer i-1. The router tensors have one entry for each layer
-with experts. P.decode_ids begins with the argmax of the last row of P.logits; row i of P.decode_logits are the logits after
-feeding id i. Decoding does not stop at end-of-text ids.
-
-The default, --activations int8, rounds: it shows in the numbers and occasionally in a pick. To compare with another engine, give
---activations f32.`
-}
-
 // Run computes and writes the file.
 func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Decode < 0 {
@@ -84,6 +68,6 @@ func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, pro
 	if c.JSON {
 		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
 	}
-	inv.say("wrote %s of %s to %s", counted(int64(len(tensors)), "tensor"), counted(int64(len(prompts)), "prompt"), c.Out)
+	inv.say("wrote %s of %s to %s", counted(len(tensors), "tensor"), counted(len(prompts), "prompt"), c.Out)
 	return nil
 }

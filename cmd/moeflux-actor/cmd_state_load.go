@@ -18,17 +18,6 @@ type stateLoadCmd struct {
 	AnyModel bool   `help:"Accept a state of another model of the same shape, or of another quantisation. The text that follows may be meaningless."`
 }
 
-// Help is shown by --help.
-func (stateLoadCmd) Help() string {
-	return `Example:
-
-    moeflux-actor state load rules.snapshot -p "And so" -n 100
-    moeflux-actor state load rules.snapshot
-
-The text of the state continues with the prompt as if run had read both, but without reading the state's text again. Without a
-prompt the command only loads the state, which checks the whole file.`
-}
-
 // Run loads a state and continues its text.
 func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.checkText(defaultTokens); err != nil {
@@ -94,7 +83,7 @@ func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, lo
 	positions := loaded.Positions()
 	g.request.Session, g.request.Prompt, g.show = loaded, prompt, c.plainText(inv)
 	if err = c.once(ctx, inv, g, nil, nil); errors.Is(err, moeflux.ErrEmptyPrompt) {
-		inv.say("%s is a state of this model with %s", c.Path, counted(int64(positions), "position"))
+		inv.say("%s is a state of this model with %s", c.Path, counted(positions, "position"))
 		return nil
 	}
 	return err

@@ -21,16 +21,6 @@ type stateSaveCmd struct {
 	engineFlags `group:"Engine:"`
 }
 
-// Help is shown by --help.
-func (stateSaveCmd) Help() string {
-	return `Example:
-
-    moeflux-actor state save rules.snapshot -f rules.txt
-    moeflux-actor state load rules.snapshot -p "And so"
-
-The text is read without a chat template. docs/snapshots.md describes the file.`
-}
-
 // stateSaved is what state save prints.
 type stateSaved struct {
 	File      string `json:"file"`
@@ -86,6 +76,6 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, pr
 	if c.JSON {
 		return writeJSON(inv.stdout, r)
 	}
-	inv.say("%s in %s, %s", counted(int64(r.Positions), "position"), r.File, formatBytes(r.Bytes))
+	inv.say("%s in %s, %s", counted(r.Positions, "position"), r.File, formatBytes(r.Bytes))
 	return nil
 }

@@ -23,16 +23,6 @@ type stateShowCmd struct {
 	SessionDir string `placeholder:"DIR" help:"The folder of sessions. Default: moeflux-actor/sessions in the user's state folder."`
 }
 
-// Help is shown by --help.
-func (stateShowCmd) Help() string {
-	return `Example:
-
-    moeflux-actor state show chat.snapshot --verify
-    moeflux-actor state show
-
-No model is needed. A session is a file like any other: remove it to forget the session.`
-}
-
 // Run shows a file, or the sessions.
 func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.File == "" {

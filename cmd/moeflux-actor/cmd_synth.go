@@ -37,21 +37,6 @@ type synthCmd struct {
 	engineFlags `group:"Engine, with --check:"`
 }
 
-// Help is shown by --help.
-func (synthCmd) Help() string {
-	return `Example:
-
-    moeflux-actor synth --shape qwen3.5-35b-a3b ~/models/synth-35b
-    moeflux-actor synth --shape qwen3.5-35b-a3b --route uniform --experts-of ~/models/synth-35b ~/models/synth-35b-uniform
-    moeflux-actor synth --check ~/models/synth-35b --expert-memory 4GiB
-    moeflux-actor synth --shape qwen3-30b-a3b --layers 4 --vocab 8192 small
-    moeflux-actor synth --shape deepseek-v3 --simulate 256 --routing routing.txt
-
-The weights are random, but the model's behaviour is known: greedy decoding emits a fixed chain of tokens, and each token uses
-known experts in every layer. That tells a correct engine from a wrong one at full size, and measures speed with realistic
-routing, without a download. The directory has no tokenizer and no checksums.json.`
-}
-
 // synthResult is what synth --json prints.
 type synthResult struct {
 	Dst        string            `json:"dst,omitempty"`

@@ -18,17 +18,6 @@ type tokenizeCmd struct {
 	JSON        bool   `name:"json" help:"Does nothing: the output is JSON lines in any case."`
 }
 
-// Help is shown by --help.
-func (tokenizeCmd) Help() string {
-	return `Example:
-
-    echo '{"text": "package main"}' | moeflux-actor tokenize --model DIR
-    echo '[1, 2, 3]' | moeflux-actor tokenize --decode --skip-special --tokenizer tokenizer.json
-
-Each line of stdin is {"text": ...}, or with --decode a list of ids, and gives one line on stdout: {"ids": [...]} or
-{"text": ...}. Unknown ids give no text. The first bad line ends the command with an error that names it.`
-}
-
 // Run translates stdin line by line.
 func (c *tokenizeCmd) Run(ctx context.Context, inv *invocation) error {
 	switch {

@@ -14,17 +14,6 @@ type versionCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object: version, revision, go, os, arch, kernels, kernels_available."`
 }
 
-// Help is shown by --help.
-func (versionCmd) Help() string {
-	return `Example:
-
-    moeflux-actor version --json
-    MOEFLUX_CPU=portable moeflux-actor version
-
-Kernels are the inner loops of the host device. The list has all that this processor runs; the best are used unless MOEFLUX_CPU
-names others.`
-}
-
 type versionResult struct {
 	Version string `json:"version"` // of the module; "(devel)" for a build from a working tree
 	// of the source, with "+dirty" if it was changed; "" if unknown

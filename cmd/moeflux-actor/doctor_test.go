@@ -103,7 +103,7 @@ func TestDoctorText(t *testing.T) {
 // With a plan, the text names the flag and has no other advice about workers.
 func TestDoctorAdvice(t *testing.T) {
 	r := &forecast.Report{Plan: forecast.Plan{Advice: "--read-workers 1", Settings: figures.Settings{ReadWorkers: 1}}, Memory: &forecast.Memory{Threads: 1}}
-	if text := doctorText(r); !strings.Contains(text, "\nrun with      --read-workers 1\n") || !strings.Contains(text, ", 1 read worker, ") {
+	if text := r.Text(); !strings.Contains(text, "\nrun with      --read-workers 1\n") || !strings.Contains(text, ", 1 read worker, ") {
 		t.Errorf("the text:\n%s", text)
 	}
 }

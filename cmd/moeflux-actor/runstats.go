@@ -120,16 +120,16 @@ func (f *runFigures) line() string {
 		reused = fmt.Sprintf(" (%d reused)", f.ReusedTokens)
 	}
 	s := fmt.Sprintf("prompt %s%s, %.1f tokens/s; decode %s, %.1f tokens/s; first token after %.2f s",
-		counted(int64(f.PromptTokens), "token"), reused, f.PromptTokensPerSecond, counted(int64(f.DecodeTokens), "token"), f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds)
+		counted(f.PromptTokens, "token"), reused, f.PromptTokensPerSecond, counted(f.DecodeTokens, "token"), f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds)
 	s += fmt.Sprintf("; expert hits %.1f%%; %s read", 100*f.ExpertHitRate, formatBytes(f.BytesRead))
 	if f.Decode != nil && f.DecodeTokens > 0 {
-		s += "; " + perToken(&f.Decode.Times, f.DecodeTokens)
+		s += "; " + f.Decode.Times.PerToken(f.DecodeTokens)
 	}
 	if f.ExpertIO != actors.ExpertIOMmap {
-		if reads := readsText(&f.ReadCounts); reads != "" {
+		if reads := f.ReadCounts.Text(); reads != "" {
 			s += "; " + reads
 		}
-		if ahead := aheadText(&f.Totals.Counts, string(f.Prefetch), f.Ahead); ahead != "" {
+		if ahead := f.Totals.AheadText(string(f.Prefetch), f.Ahead); ahead != "" {
 			s += "; " + ahead
 		}
 	}

@@ -77,3 +77,6 @@ func (s size) resolve(total func() (int64, error)) (int64, error) {
 
 // formatBytes writes n with three significant digits.
 func formatBytes(n int64) string { return figures.Bytes(n) }
+
+// counted writes a number and its noun: 1 read, 2 reads.
+func counted[N int | int64](n N, noun string) string { return figures.Counted(n, noun) }

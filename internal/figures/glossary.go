@@ -1,11 +1,30 @@
 package figures
 
+import "strings"
+
 // A Term is a word or a number that the commands print, and its meaning.
 type Term struct{ Name, Meaning string }
 
 // Glossary defines the words and numbers that run, bench and doctor print, each once.
 // docs/figures.md has the same text; a test compares them.
 func Glossary() []Term { return glossary }
+
+// GlossaryText lists the definitions.
+func GlossaryText() string {
+	var b strings.Builder
+	for _, f := range glossary {
+		line := "  " + f.Name + strings.Repeat(" ", max(1, 12-len(f.Name)))
+		for _, word := range strings.Fields(f.Meaning) {
+			if len(line)+len(word) > 76 {
+				b.WriteString(strings.TrimRight(line, " ") + "\n")
+				line = strings.Repeat(" ", 14)
+			}
+			line += word + " "
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
 
 var glossary = []Term{
 	{"tokens/s", "Tokens a second, of all texts together: the median of the runs, then the least and the most. Prompts and decoding are measured apart."},

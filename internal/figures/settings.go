@@ -43,3 +43,11 @@ func (s *Settings) Parked(separator string) string {
 	}
 	return fmt.Sprintf("%s%s for parked states", separator, Bytes(s.ParkedMemory))
 }
+
+// ExpertsText says how experts come into memory, and whether the device chooses them.
+func ExpertsText(io string, resident bool) string {
+	if resident {
+		return io + " (resident)"
+	}
+	return io
+}
