@@ -11,45 +11,11 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/bench"
 )
 
-// defaultGrid is raced without --grid.
-var defaultGrid = []bench.Axis{
-	{Name: "ring-depth", Values: []string{"1", "2"}}, {Name: "read-workers", Values: []string{"4", "8"}}, {Name: "prefetch", Values: []string{"off", "both"}},
-}
-
-// parseGrid reads the values of --grid; an empty grid is the default one.
-func parseGrid(grid []string) ([]bench.Axis, error) {
-	if len(grid) == 0 {
-		return defaultGrid, nil
-	}
-	var axes []bench.Axis
-	for _, g := range grid {
-		name, list, ok := strings.Cut(g, "=")
-		values := strings.Split(list, ",")
-		if !ok || slices.Contains(values, "") {
-			return nil, usagef("--grid %q must be NAME=VALUE,VALUE", g)
-		}
-		if slices.ContainsFunc(axes, func(a bench.Axis) bool { return a.Name == name }) {
-			return nil, usagef("--grid names %s twice", name)
-		}
-		for i, v := range values {
-			if slices.Contains(values[:i], v) {
-				return nil, usagef("--grid %s names %s twice", name, v)
-			}
-		}
-		axes = append(axes, bench.Axis{Name: name, Values: values})
-	}
-	return axes, nil
-}
-
 // sweep races all plans and prints what to run with.
 func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
-	axes, err := parseGrid(c.Grid)
+	combinations, err := bench.Grid(c.Grid)
 	if err != nil {
-		return err
-	}
-	combinations, err := bench.Combinations(axes)
-	if many, ok := errors.AsType[*bench.TooManyError](err); ok {
-		return usagef("--grid makes more than %d combinations", many.Most)
+		return usagef("--grid %v", err)
 	}
 	o := &sweepOpener{c: c, inv: inv}
 	for _, s := range combinations {

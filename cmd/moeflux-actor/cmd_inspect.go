@@ -23,49 +23,15 @@ type inspectCmd struct {
 
 // inspectResult is what inspect prints.
 type inspectResult struct {
-	Dir      string        `json:"dir"`
-	Arch     model.Arch    `json:"architecture"`
-	Shape    modelShape    `json:"shape"`
-	Bytes    modelBytes    `json:"bytes"`
-	State    *stateBytes   `json:"state"` // null if the model cannot be opened here
-	Sampling modelSampling `json:"sampling"`
+	Dir      string          `json:"dir"`
+	Arch     model.Arch      `json:"architecture"`
+	Shape    figures.Shape   `json:"shape"`
+	Bytes    figures.Weights `json:"bytes"`
+	State    *stateBytes     `json:"state"` // null if the model cannot be opened here
+	Sampling modelSampling   `json:"sampling"`
 	// what the model would run with on this machine, or why it would not
 	Here     figures.Settings `json:"here"`
 	Verified bool             `json:"verified"` // only with --verify: every file has its checksum
-}
-
-type modelShape struct {
-	Layers          int    `json:"layers"`
-	LinearLayers    int    `json:"linear_attention_layers"`
-	FullLayers      int    `json:"full_attention_layers"`
-	LatentLayers    int    `json:"latent_attention_layers"`
-	DenseLayers     int    `json:"dense_layers"` // without routed experts
-	Hidden          int    `json:"hidden"`
-	Heads           int    `json:"heads"`
-	KVHeads         int    `json:"kv_heads"`
-	HeadDim         int    `json:"head_dim"`
-	Experts         int    `json:"experts"`
-	ExpertsPerToken int    `json:"experts_per_token"`
-	ExpertWidth     int    `json:"expert_width"`
-	SharedWidth     int    `json:"shared_expert_width"`
-	Vocab           int    `json:"vocab"`
-	Context         int    `json:"context"`
-	TiedEmbeddings  bool   `json:"tied_embeddings"`
-	ExpertFormats   string `json:"expert_formats"` // gate, up, down
-}
-
-// modelBytes are sizes of the files' content. What a token touches is all resident weights but the
-// embedding table, of which it reads one row (all of it, if the head is the same matrix), and its
-// experts of every layer.
-type modelBytes struct {
-	Resident int64 `json:"resident"` // everything but routed experts
-	Streamed int64 `json:"streamed"` // routed experts
-	Expert   int64 `json:"expert"`   // one record
-	// of Resident and Streamed, what is stored in panels; the rest is in rows
-	Panels       int64 `json:"panels"`
-	TouchedToken int64 `json:"touched_per_token"`
-	TouchedDense int64 `json:"touched_per_token_resident"`
-	TouchedExp   int64 `json:"touched_per_token_experts"`
 }
 
 // stateBytes is the memory of one sequence.
@@ -168,24 +134,7 @@ func inspectFiles(of actors.Config) (*inspectResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, experts := c.Model, c.TouchedExperts(c.Model.NumExpertsPerTok)
-	b := modelBytes{
-		Resident: c.WeightBytes, Streamed: c.ExpertBytes, Expert: int64(c.Record.Bytes), Panels: c.PanelBytes,
-		TouchedToken: c.TouchedWeights + experts, TouchedDense: c.TouchedWeights, TouchedExp: experts,
-	}
-	return &inspectResult{Dir: of.Model, Arch: m.Arch, Bytes: b, Shape: shapeOf(m, c.Record), Sampling: readSampling(of.Model)}, nil
-}
-
-func shapeOf(cfg *model.Config, l model.ExpertLayout) modelShape {
-	return modelShape{
-		Layers: cfg.NumHiddenLayers, LinearLayers: cfg.Count(model.LinearAttention), FullLayers: cfg.Count(model.FullAttention),
-		LatentLayers: cfg.Count(model.LatentAttention), DenseLayers: cfg.NumHiddenLayers - len(cfg.MoELayers()),
-		Hidden: cfg.HiddenSize, Heads: cfg.NumAttentionHeads, KVHeads: cfg.NumKeyValueHeads, HeadDim: cfg.HeadDim,
-		Experts: cfg.NumExperts, ExpertsPerToken: cfg.NumExpertsPerTok, ExpertWidth: cfg.MoEIntermediateSize,
-		SharedWidth: cfg.SharedExpertIntermediateSize, Vocab: cfg.VocabSize, Context: cfg.MaxPositionEmbeddings,
-		TiedEmbeddings: cfg.TieWordEmbeddings,
-		ExpertFormats:  fmt.Sprintf("%v, %v, %v", l.Gate.Format, l.Up.Format, l.Down.Format),
-	}
+	return &inspectResult{Dir: of.Model, Arch: c.Model.Arch, Shape: figures.ShapeOf(&c), Bytes: figures.WeightsOf(&c), Sampling: readSampling(of.Model)}, nil
 }
 
 // plan says what the engine would run with. That it would not is part of the result; bad flags are
@@ -206,38 +155,6 @@ func (c *inspectCmd) plan(ctx context.Context, inv *invocation, r *inspectResult
 	return nil
 }
 
-// layers lists the kinds of layers that there are.
-func (s *modelShape) layers() string {
-	parts := []string{}
-	for _, k := range []struct {
-		n    int
-		what string
-	}{
-		{s.LinearLayers, "linear attention"}, {s.FullLayers, "full attention"}, {s.LatentLayers, "latent attention"},
-		{s.DenseLayers, "without experts"},
-	} {
-		if k.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.what))
-		}
-	}
-	return fmt.Sprintf("%d: %s", s.Layers, strings.Join(parts, ", "))
-}
-
-func (s *modelShape) shared() string {
-	if s.SharedWidth == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; shared expert of width %d", s.SharedWidth)
-}
-
-// layout says how the matrices are stored.
-func (b *modelBytes) layout() string {
-	if b.Panels == 0 {
-		return "rows, as moeflux and flash-moe read them"
-	}
-	return fmt.Sprintf("panels: %s of %s; the rest in rows", formatBytes(b.Panels), formatBytes(b.Resident+b.Streamed))
-}
-
 // text is the result for people.
 func (r *inspectResult) text() string {
 	var b strings.Builder
@@ -245,10 +162,10 @@ func (r *inspectResult) text() string {
 	s := r.Shape
 	line("model", "%s", r.Dir)
 	line("architecture", "%s", r.Arch)
-	line("layers", "%s", s.layers())
+	line("layers", "%s", s.Kinds())
 	line("sizes", "hidden %d, %d heads of %d (%d key-value heads), vocabulary %d, context %d", s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.Vocab, s.Context)
-	line("experts", "%d a layer, %d per token, width %d, stored as %s%s", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.shared())
-	line("layout", "%s", r.Bytes.layout())
+	line("experts", "%d a layer, %d per token, width %d, stored as %s%s", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.Shared())
+	line("layout", "%s", r.Bytes.Layout())
 	line("resident", "%s", formatBytes(r.Bytes.Resident))
 	line("streamed", "%s in experts of %s", formatBytes(r.Bytes.Streamed), formatBytes(r.Bytes.Expert))
 	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.Bytes.TouchedToken), formatBytes(r.Bytes.TouchedDense), formatBytes(r.Bytes.TouchedExp))

@@ -64,7 +64,7 @@ func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, 
 		return err
 	}
 	within.apply(g)
-	g.request.Prompt, g.show = prompt, c.plainText(inv)
+	g.request.Prompt, g.Show = prompt, c.plainText(inv)
 	var save func(context.Context) error
 	if kept == nil {
 		g.request.NoReuse = true // there is nothing

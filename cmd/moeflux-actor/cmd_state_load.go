@@ -31,13 +31,13 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(c.Path)
+	f, size, err := openRegular(c.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	return c.withModel(ctx, inv, func(s *session) error {
-		loaded, err := c.load(ctx, s, f, accept)
+		loaded, err := c.load(ctx, s, f, size, accept)
 		if err != nil {
 			return err
 		}
@@ -51,15 +51,8 @@ func acceptOf(kind string) (snapshot.Accept, error) {
 	return snapshot.Accept(max(0, slices.Index(kinds, kind))), oneOf("--accept", kind, kinds)
 }
 
-func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, accept snapshot.Accept) (*moeflux.Session, error) {
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", c.Path)
-	}
-	loaded, err := s.model.LoadSession(ctx, f, info.Size(), moeflux.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
+func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, size int64, accept snapshot.Accept) (*moeflux.Session, error) {
+	loaded, err := s.model.LoadSession(ctx, f, size, moeflux.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
 	advice := ""
 	switch {
 	case err == nil:
@@ -81,7 +74,7 @@ func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, lo
 		return err
 	}
 	positions := loaded.Positions()
-	g.request.Session, g.request.Prompt, g.show = loaded, prompt, c.plainText(inv)
+	g.request.Session, g.request.Prompt, g.Show = loaded, prompt, c.plainText(inv)
 	if err = c.once(ctx, inv, g, nil, nil); errors.Is(err, moeflux.ErrEmptyPrompt) {
 		inv.say("%s is a state of this model with %s", c.Path, counted(positions, "position"))
 		return nil

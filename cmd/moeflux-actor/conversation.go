@@ -111,7 +111,7 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 		return err
 	}
 	shown := c.answerText(inv)
-	g.show = shown
+	g.Show = shown
 	var save func(context.Context) error
 	if v.Keep != nil {
 		save = func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 	}
 	return c.once(ctx, inv, g, func(r *runResult) {
 		thought, said := shown.Thought.String(), shown.Said.String()
-		r.Prompt, r.Reasoning, r.Content, r.ToolCalls = &g.prompt.Text, &thought, &said, callsOf(g.answer)
+		r.Prompt, r.Reasoning, r.Content, r.ToolCalls = &g.Prompt.Text, &thought, &said, callsOf(g.End)
 	}, save)
 }
 
@@ -162,8 +162,8 @@ func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, 
 			g.request.Sampling.Seed = new(*seed + answers) // so that trying again gives another answer
 		}
 		answers++
-		g.show, g.request.Interrupted = c.answerText(inv), interrupted
-		g.clock.processStart = g.clock.now() // the person waits from here on
+		g.Show, g.request.Interrupted = c.answerText(inv), interrupted
+		g.Clock.Start = g.Now() // the person waits from here on
 		r, err := g.run(ctx)
 		if err != nil {
 			return converse.Answer{}, err
@@ -177,9 +177,12 @@ func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, 
 }
 
 // callsOf returns the calls of an answer as --json prints them; nil for none.
-func callsOf(m moeflux.Message) []toolCall {
+func callsOf(end *moeflux.End) []toolCall {
+	if end == nil {
+		return nil
+	}
 	var calls []toolCall
-	for _, c := range m.ToolCalls {
+	for _, c := range end.Message.ToolCalls {
 		call := toolCall{ID: c.ID, Type: "function"}
 		call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
 		calls = append(calls, call)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
@@ -33,9 +34,9 @@ func TestConvertAndInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	// From the fixture's config.json.
-	want := modelShape{Layers: 4, LinearLayers: 3, FullLayers: 1, Hidden: 64, Experts: 8, ExpertsPerToken: 2}
+	want := figures.Shape{Layers: 4, LinearLayers: 3, FullLayers: 1, Hidden: 64, Experts: 8, ExpertsPerToken: 2}
 	s := r.Shape
-	if got := (modelShape{Layers: s.Layers, LinearLayers: s.LinearLayers, FullLayers: s.FullLayers, Hidden: s.Hidden, Experts: s.Experts, ExpertsPerToken: s.ExpertsPerToken}); got != want {
+	if got := (figures.Shape{Layers: s.Layers, LinearLayers: s.LinearLayers, FullLayers: s.FullLayers, Hidden: s.Hidden, Experts: s.Experts, ExpertsPerToken: s.ExpertsPerToken}); got != want {
 		t.Errorf("shape %+v, want %+v", got, want)
 	}
 	checkBytes(t, dst, &r)

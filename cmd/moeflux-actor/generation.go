@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
@@ -13,24 +12,15 @@ import (
 
 // generation is one request to the model, shown as it comes.
 type generation struct {
+	converse.Taken
+
 	s       *session
 	request moeflux.Request
 	chat    bool         // the request is messages to answer, not a text to continue
 	used    samplingUsed // the values of sampling and where they come from
 	bound   *bound       // nil if anything may come
-	show    converse.Display
 
-	// counts is asked for what the engine has counted when the prompt has been read; nil for not at
-	// all.
-	counts       func(context.Context) (*actors.Stats, error)
-	promptCounts *actors.Stats // its answer
-
-	clock  runClock
-	prompt moeflux.Prompt
-	reused int // tokens of it that were not read
-	newIDs []int32
-	text   strings.Builder
-	answer moeflux.Message // when it has ended
+	promptCounts *actors.Stats // what the engine had counted when the prompt had been read
 }
 
 // events makes the request.
@@ -46,58 +36,27 @@ func (g *generation) events(ctx context.Context) moeflux.Events {
 func (g *generation) run(ctx context.Context) (*runResult, error) {
 	ctx, end := g.s.span(ctx, "moeflux.run")
 	defer end()
-	r := &runResult{}
+	g.Read = func(ctx context.Context) (err error) {
+		g.promptCounts, err = g.s.engine.Stats(ctx)
+		return err
+	}
+	err := g.Take(ctx, g.events(ctx))
+	r := &runResult{PromptIDs: g.Prompt.IDs, NewIDs: g.NewIDs(), Text: g.Text.String()}
+	if g.request.LogProbs {
+		for i := range g.Tokens {
+			r.LogProbs = append(r.LogProbs, describe(&g.Tokens[i]))
+		}
+	}
 	if g.bound != nil {
 		r.Constraint = new(g.bound.used)
 	}
-	err := g.take(ctx, r)
-	if endErr := g.show.End(); err == nil { // the part that came is shown even after an error
-		err = endErr
+	if g.End != nil {
+		r.StopReason = g.End.Reason
+		if r.Constraint != nil {
+			r.Constraint.Complete = g.End.Complete
+		}
 	}
-	r.PromptIDs, r.NewIDs, r.Text = g.prompt.IDs, append([]int32{}, g.newIDs...), g.text.String()
 	return r, g.userError(err)
-}
-
-// take takes the events as they come.
-func (g *generation) take(ctx context.Context, r *runResult) error {
-	for e, err := range g.events(ctx) {
-		if err != nil {
-			return err
-		}
-		switch {
-		case e.Prompt != nil:
-			g.prompt, g.clock.promptStart = *e.Prompt, g.clock.now()
-		case e.Read != nil:
-			if err := g.promptRead(ctx, e.Read); err != nil {
-				return err
-			}
-		case e.Token != nil:
-			g.clock.token()
-			g.newIDs = append(g.newIDs, e.Token.ID)
-			if g.request.LogProbs {
-				r.LogProbs = append(r.LogProbs, describe(e.Token))
-			}
-		case e.End != nil:
-			r.StopReason, g.answer = e.End.Reason, e.End.Message
-			if r.Constraint != nil {
-				r.Constraint.Complete = e.End.Complete
-			}
-		}
-		g.text.WriteString(e.Raw)
-		if err := g.show.Write(&e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// promptRead notes when the prompt had been read, and what had been counted by then.
-func (g *generation) promptRead(ctx context.Context, read *moeflux.Read) (err error) {
-	g.reused, g.clock.promptEnd = read.Reused, g.clock.now()
-	if g.counts != nil {
-		g.promptCounts, err = g.counts(ctx)
-	}
-	return err
 }
 
 // userError says what to do about an error of the library's.
@@ -122,17 +81,4 @@ func describe(t *moeflux.Token) tokenLogProbs {
 		all.Top = append(all.Top, one(&t.Top[i]))
 	}
 	return all
-}
-
-// runClock notes when what happened.
-type runClock struct {
-	now                                                         func() time.Time
-	processStart, promptStart, promptEnd, firstToken, lastToken time.Time
-}
-
-func (c *runClock) token() {
-	c.lastToken = c.now()
-	if c.firstToken.IsZero() {
-		c.firstToken = c.lastToken
-	}
 }

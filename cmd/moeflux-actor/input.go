@@ -47,3 +47,18 @@ func readInput(inv *invocation, file string) ([]byte, error) {
 	}
 	return os.ReadFile(file)
 }
+
+// openRegular opens a regular file of size bytes.
+func openRegular(path string) (f *os.File, size int64, err error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}

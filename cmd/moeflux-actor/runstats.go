@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
@@ -51,34 +52,15 @@ type tokenLogProbs struct {
 	Top []tokenLogProb `json:"top_logprobs"`
 }
 
-// runFigures are the speeds and counts of one run. A speed is 0 where nothing was measured.
+// runFigures are the figures of one run, and what it ran with.
 type runFigures struct {
-	PromptTokens int `json:"prompt_tokens"`
-	// of the prompt: tokens that an earlier turn had left in the state, and that were not read
-	// again
-	ReusedTokens          int     `json:"reused_tokens"`
-	PromptSeconds         float64 `json:"prompt_seconds"`
-	PromptTokensPerSecond float64 `json:"prompt_tokens_per_second"`
-
-	// The first new token comes from the prompt's own logits, so decode_tokens is one less than the
-	// number of new ids.
-	DecodeTokens          int     `json:"decode_tokens"`
-	DecodeSeconds         float64 `json:"decode_seconds"`
-	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
-
-	// from the start of the process; 0 if no token came
-	TimeToFirstTokenSeconds float64 `json:"time_to_first_token_seconds"`
-
-	figures.Totals // since the engine was opened
-	// since the prompt had been read; null if it was not
-	Decode      *figures.Totals       `json:"decode"`
-	Layers      []figures.LayerCounts `json:"layers"`       // since the engine was opened
-	MemoryLimit int64                 `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
-	ExpertIO    actors.ExpertIO       `json:"expert_io"`
-	Slots       int                   `json:"slots"`
-	Prefetch    actors.Prefetch       `json:"prefetch"`
-	Ahead       int                   `json:"prefetch_layers"` // 0 if nothing is predicted
-	ReadWorkers int                   `json:"read_workers"`
+	figures.Run
+	MemoryLimit int64           `json:"memory_limit"` // of the cgroup, in bytes; 0 for none
+	ExpertIO    actors.ExpertIO `json:"expert_io"`
+	Slots       int             `json:"slots"`
+	Prefetch    actors.Prefetch `json:"prefetch"`
+	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is predicted
+	ReadWorkers int             `json:"read_workers"`
 
 	Sampling samplingUsed `json:"sampling"`
 	Seed     *uint64      `json:"seed"` // null if greedy
@@ -91,22 +73,12 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &g.clock
-	f := &runFigures{PromptTokens: len(g.prompt.IDs), ReusedTokens: g.reused, DecodeTokens: max(0, len(g.newIDs)-1)}
-	f.PromptSeconds, f.PromptTokensPerSecond = figures.Speed(f.PromptTokens-f.ReusedTokens, c.promptStart, c.promptEnd)
-	f.DecodeSeconds, f.DecodeTokensPerSecond = figures.Speed(f.DecodeTokens, c.firstToken, c.lastToken)
-	if !c.firstToken.IsZero() {
-		f.TimeToFirstTokenSeconds = c.firstToken.Sub(c.processStart).Seconds()
-	}
-	f.Totals, f.Layers = figures.Between(nil, counts), figures.Layers(nil, counts)
-	if g.promptCounts != nil {
-		decode := figures.Between(g.promptCounts, counts)
-		f.Decode = &decode
-	}
 	info := g.s.engine.Info()
-	f.MemoryLimit, f.ExpertIO, f.Slots = g.s.memoryLimit, info.ExpertIO, info.Slots
-	f.Prefetch, f.Ahead, f.ReadWorkers = info.Prefetch, info.PrefetchLayers, info.ReadWorkers
-	f.Sampling = g.used
+	f := &runFigures{
+		Run:         figures.RunOf(&g.Clock, len(g.Prompt.IDs), g.Reused, len(g.Tokens), g.promptCounts, counts),
+		MemoryLimit: g.s.memoryLimit, ExpertIO: info.ExpertIO, Slots: info.Slots, Prefetch: info.Prefetch, Ahead: info.PrefetchLayers,
+		ReadWorkers: info.ReadWorkers, Sampling: g.used,
+	}
 	if g.used.Temperature > 0 {
 		f.Seed = g.request.Sampling.Seed
 	}
@@ -115,32 +87,22 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 
 // line formats the figures.
 func (f *runFigures) line() string {
-	reused := ""
-	if f.ReusedTokens > 0 {
-		reused = fmt.Sprintf(" (%d reused)", f.ReusedTokens)
-	}
-	s := fmt.Sprintf("prompt %s%s, %.1f tokens/s; decode %s, %.1f tokens/s; first token after %.2f s",
-		counted(f.PromptTokens, "token"), reused, f.PromptTokensPerSecond, counted(f.DecodeTokens, "token"), f.DecodeTokensPerSecond, f.TimeToFirstTokenSeconds)
-	s += fmt.Sprintf("; expert hits %.1f%%; %s read", 100*f.ExpertHitRate, formatBytes(f.BytesRead))
-	if f.Decode != nil && f.DecodeTokens > 0 {
-		s += "; " + f.Decode.Times.PerToken(f.DecodeTokens)
+	parts := []string{f.Run.Text()}
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
 	}
 	if f.ExpertIO != actors.ExpertIOMmap {
-		if reads := f.ReadCounts.Text(); reads != "" {
-			s += "; " + reads
-		}
-		if ahead := f.Totals.AheadText(string(f.Prefetch), f.Ahead); ahead != "" {
-			s += "; " + ahead
-		}
+		add(f.ReadCounts.Text())
+		add(f.AheadText(string(f.Prefetch), f.Ahead))
 	}
 	if f.MemoryLimit > 0 {
-		s += fmt.Sprintf("; under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots)
+		add(fmt.Sprintf("under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots))
 	}
-	if text := f.Sampling.text(); text != "" {
-		s += "; " + text
-	}
+	add(f.Sampling.text())
 	if f.Seed != nil {
-		s += fmt.Sprintf("; seed %d", *f.Seed)
+		add(fmt.Sprintf("seed %d", *f.Seed))
 	}
-	return s
+	return strings.Join(parts, "; ")
 }

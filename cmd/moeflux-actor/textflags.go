@@ -121,7 +121,8 @@ func (c *textFlags) generation(inv *invocation, s *session, defaultMax int) (*ge
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{s: s, used: used, clock: runClock{now: inv.env.now, processStart: inv.env.start}, counts: s.engine.Stats}
+	g := &generation{s: s, used: used}
+	g.Now, g.Clock.Start = inv.env.now, inv.env.start
 	g.request = moeflux.Request{MaxTokens: c.maxTokens(defaultMax), Stop: c.Stop, Sampling: sampling}
 	if c.LogProbs != nil {
 		g.request.LogProbs, g.request.TopLogProbs = true, *c.LogProbs

@@ -33,34 +33,6 @@ type Opener interface {
 	Open(context.Context, Flags) (*Model, error)
 }
 
-// TooManyError reports a grid of too many combinations.
-type TooManyError struct{ Most int }
-
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("bench: the axes make more than %d combinations", e.Most)
-}
-
-// Combinations returns all combinations of the axes' values.
-func Combinations(axes []Axis) ([]*SweepSetting, error) {
-	all := []*SweepSetting{{Flags: Flags{}}}
-	for _, axis := range axes {
-		var more []*SweepSetting
-		for _, s := range all {
-			for _, v := range axis.Values {
-				n := &SweepSetting{Flags: Flags{axis.Name: v}, Args: append(slices.Clone(s.Args), axis.Name+"="+v)}
-				for name, value := range s.Flags {
-					n.Flags[name] = value
-				}
-				more = append(more, n)
-			}
-		}
-		if all = more; len(all) > sweepMost {
-			return nil, &TooManyError{sweepMost}
-		}
-	}
-	return all, nil
-}
-
 // Sweep races combinations of settings and compares the best with the defaults. Those that come to
 // the same plan are raced once. The model is opened anew for each run, and the order shifts each
 // round, so that disturbances hit all alike. Options have one length of prompts and one number of
