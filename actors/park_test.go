@@ -32,7 +32,7 @@ func parkedFiles(t *testing.T, dir string) (found []string) {
 	return found
 }
 
-func states(t *testing.T, e *actors.Engine) stages.StateStats {
+func states(t testing.TB, e *actors.Engine) stages.StateStats {
 	t.Helper()
 	st, err := e.Stats(ctx)
 	if err != nil {

@@ -81,6 +81,7 @@
 //   - snapshot: a state as a file.
 //   - parked: said of a state that lies with the parking store, in host memory or in a file, and
 //     not in the device's memory. Whatever needs the state has it brought back first.
+//   - stint: the time for which a text that goes on keeps its memory although others wait for it.
 //
 // When things go wrong:
 //
@@ -224,6 +225,7 @@
 //	StateCopied        dispatch -> sequencer   the device has done so
 //	DropState          sequencer -> dispatch   a recurrent state is not needed any more
 //	ParkSequence       caller -> sequencer     move a state out of the device's memory
+//	StintOver          shell -> sequencer      a timer that Outbox.Stint asked for
 //	StateParked        shell -> sequencer      the parking store has a state
 //	StateReturned      shell -> sequencer      a state is filled with what the parking store has
 //	ForgetSequence     sequencer -> router     drop the predictions for a sequence

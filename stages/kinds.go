@@ -28,6 +28,7 @@ const (
 	KindDrain
 	KindDrained
 	KindLingerOver
+	KindStintOver
 	KindOpenSequence
 	KindResetSequence
 	KindCloseSequence
@@ -91,6 +92,7 @@ var blanks = [NumKinds]Message{
 	KindDrain:                (*Drain)(nil),
 	KindDrained:              (*Drained)(nil),
 	KindLingerOver:           (*LingerOver)(nil),
+	KindStintOver:            (*StintOver)(nil),
 	KindOpenSequence:         (*OpenSequence)(nil),
 	KindResetSequence:        (*ResetSequence)(nil),
 	KindCloseSequence:        (*CloseSequence)(nil),

@@ -279,6 +279,12 @@ type Drained struct{ Outside }
 
 func (*Drained) MessageKind() Kind { return KindDrained }
 
+// StintOver tells the sequencer that a text's stint in the memory for states is over. Shell to
+// sequencer, after an Outbox asked for it.
+type StintOver struct{ Outside }
+
+func (*StintOver) MessageKind() Kind { return KindStintOver }
+
 // LingerOver tells the sequencer that it has waited long enough for sequences that were expected
 // back. Shell to sequencer, after an Outbox asked for it.
 type LingerOver struct {

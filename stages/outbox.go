@@ -25,6 +25,7 @@ type Outbox struct {
 	Hint    HintOutcome // of a PrefetchExperts
 	Notes   []Note      // to be logged at debug level
 	Linger  uint64      // if not 0, send LingerOver with this Round after the linger time
+	Stint   int64       // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
 	Served  int         // requests that waited for memory and have left the queue, for whatever reason
 	spent   *Spent
 }
@@ -125,7 +126,7 @@ func (o *Outbox) Reset() {
 	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
 	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
 	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
-	o.Linger, o.Served = 0, 0
+	o.Linger, o.Stint, o.Served = 0, 0, 0
 }
 
 // Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the

@@ -14,7 +14,8 @@
 //	calls.go       requests of callers: posting, waiting, giving up, late answers
 //	outside.go     requests that are sent as messages, and messages that nobody takes
 //	await.go       the device's tickets become messages
-//	linger.go      the sequencer's timer
+//	linger.go      the sequencer's timer for rows
+//	stint.go       the sequencer's timer for memory
 //	fate.go        whether requests are still taken, and why not
 //	trace.go       records of traced steps; tracer.go gathers them, spanwriter.go makes spans
 //

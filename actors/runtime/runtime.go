@@ -65,6 +65,7 @@ type Runtime struct {
 	pids   [stages.NumStages]*actor.PID
 	awaits awaits
 	linger linger
+	stint  stint
 
 	tracing Tracing
 	tracer  *actor.PID
@@ -162,6 +163,7 @@ func (r *Runtime) StopIfBroken() {
 // and the device have come to an end.
 func (r *Runtime) Stop() {
 	r.linger.wait()
+	r.stint.stop()
 	if r.top == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -140,5 +141,8 @@ func (s *shell) perform() {
 		if unsent := s.r.linger.begin(spent.LingerOver(round), s.r); unsent != nil {
 			spent.Handled(unsent)
 		}
+	}
+	if ns := s.out.Stint; ns != 0 {
+		s.r.stint.begin(time.Duration(ns), s.r)
 	}
 }

@@ -189,7 +189,7 @@ func (c *Core) undo(s *step, out *stages.Outbox) {
 // finish answers a request and does what its sequence waited for.
 func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 	s := r.seq
-	s.req = nil
+	s.req, s.used = nil, c.accounts.now
 	if s.poison == nil {
 		c.book.Back(&s.Text, r.copy)
 	} else { // nobody knows what its pages hold

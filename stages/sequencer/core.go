@@ -69,6 +69,7 @@ type Core struct {
 	ops      operations
 	asks     asks
 	parking  parking
+	stints   stints
 
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last chunk and the last step to end
@@ -173,6 +174,8 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 		return c.stateCopied(m, out)
 	case *stages.LingerOver:
 		c.schedule.WaitOver(m.Round)
+	case *stages.StintOver:
+		c.stints.due = 0
 	case *stages.Drain:
 		c.startDrain(m, out)
 	case *stages.CollectStats:

@@ -17,7 +17,8 @@
 // up to dispatch (states.go).
 //
 // A sequence's right to memory is its grant (grants.go). What goes beyond it asks (asks.go), and
-// waits where there is no memory, in the order of package admission.
+// waits where there is no memory, in the order of package admission. Whose state is parked for
+// others is decided in victims.go, and when at the earliest in stints.go.
 //
 // A chunk's way: chunks.go takes it and answers it, form.go puts its rows into a step, layers.go
 // takes the step through the layers (flight.go has those on their way), results.go shares out what

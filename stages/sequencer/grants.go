@@ -114,6 +114,7 @@ func (c *Core) toShare(s *sequence) int {
 // enter counts a sequence among those that have a state.
 func (c *Core) enter(s *sequence) {
 	s.grant.holds = true
+	s.since, s.used = c.accounts.now, c.accounts.now
 	c.book.AddStates(1)
 }
 

@@ -27,7 +27,8 @@ type away struct {
 	caller stages.Caller // of ParkSequence
 	// who needs the state waits until it is parked: it has to make room for others
 	forced bool
-	until  int // that the text was declared to reach, or 0
+	until  int   // that the text was declared to reach, or 0
+	began  int64 // when it began to leave, or to come, on the engine's clock
 }
 
 // whereabouts says where a state is.
@@ -76,7 +77,7 @@ func (c *Core) park(s *sequence, caller stages.Caller, out *stages.Outbox) {
 	c.endGrant(s)
 	s.grant.holds, s.grant.declared = false, false // the state is counted itself from now on
 	c.parking.last++
-	a := &away{until: until, id: c.parking.last, seq: s, state: c.book.Detach(&s.Text), caller: caller}
+	a := &away{until: until, began: c.accounts.now, id: c.parking.last, seq: s, state: c.book.Detach(&s.Text), caller: caller}
 	s.away, c.parking.away[a.id] = a, a
 	c.copyState(&operation{away: a}, stages.CopyState{From: s.id.State(), To: a.state.ID, Take: true, Expose: true, Pages: a.state.Pages}, out)
 }
@@ -122,6 +123,7 @@ func (c *Core) stateParked(m *stages.StateParked, out *stages.Outbox) error {
 		return nil
 	}
 	c.parking.out++
+	c.changed(&c.stints.out, a.seq, a.began)
 	c.book.Release(a.state)
 	a.at, a.state = parked, nil
 	c.answer(a.caller, &stages.SequenceDone{Seq: a.seq.id, Kind: stages.Parked, Pos: a.seq.Len}, out)
@@ -189,7 +191,7 @@ func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
 		seq: s, caller: callerOf(m), enters: true, pages: need.Pages, states: 1,
 		room: func() error { return c.book.Room(need) },
 		take: func(out *stages.Outbox) {
-			a.at, a.state = coming, c.book.Draft(s.Len)
+			a.at, a.state, a.began = coming, c.book.Draft(s.Len), c.accounts.now
 			if until > s.Len {
 				s.grant.share.Begin(until - s.Len)
 				s.grant.until, s.grant.declared = until, a.until > 0
@@ -213,6 +215,7 @@ func (c *Core) stateReturned(m *stages.StateReturned, out *stages.Outbox) error 
 		a.lost = &stages.ParkedError{Err: m.Err}
 	} else {
 		c.parking.back++
+		c.changed(&c.stints.back, a.seq, a.began)
 	}
 	c.arrive(a, out)
 	return nil

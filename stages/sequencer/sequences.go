@@ -33,6 +33,8 @@ type claim struct {
 	grant  grant // its memory
 	ask    *ask  // that waits for memory, or nil
 	copies int   // asks that wait for memory for a copy of it
+	since  int64 // when it got its memory, on the engine's clock
+	used   int64 // when its last chunk ended since then, or since
 }
 
 // absence is what there is to know of a sequence whose state may be parked.

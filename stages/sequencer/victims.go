@@ -9,7 +9,7 @@ import (
 )
 
 // makeRoom has states parked so that a request gets the memory that it lacks, if that can help. It
-// reports whether any are on their way out.
+// reports whether any are on their way out, or will be when somebody's stint is over.
 func (c *Core) makeRoom(a *ask, lack error, out *stages.Outbox) bool {
 	full, ok := errors.AsType[*stages.StateMemoryError](lack)
 	if !c.cfg.Parks || !ok {
@@ -20,19 +20,48 @@ func (c *Core) makeRoom(a *ask, lack error, out *stages.Outbox) bool {
 			return true
 		}
 	}
-	victims, gain := c.victims(a), int64(0)
+	victims, end := c.victims(a), int64(0)
+	over := make([]*sequence, 0, len(victims)) // whose stint is over
+	for _, s := range victims {
+		if until := c.keeps(s, a); until <= c.accounts.now {
+			over = append(over, s)
+		} else if end == 0 || until < end {
+			end = until
+		}
+	}
+	going := over[:c.enough(over, full)]
+	if len(going) == 0 {
+		going = victims[:c.enough(victims, full)]
+		switch {
+		case len(going) == 0:
+			return false
+		case !a.grows():
+			c.awaitStint(end, out)
+			return true
+		}
+	}
+	for _, s := range going {
+		c.park(s, nil, out)
+		s.away.forced = true
+	}
+	return true
+}
+
+// grows reports whether a request is that of a text that has memory and needs more. It waits for
+// nobody's stint to end, since its own memory rests meanwhile.
+func (a *ask) grows() bool { return a.chunk != nil && a.seq.grant.holds }
+
+// enough returns how many of some sequences, from the first one on, have to go to make room for
+// what is lacking; 0 if all of them do not.
+func (c *Core) enough(victims []*sequence, lack *stages.StateMemoryError) int {
+	gain := int64(0)
 	for i, s := range victims {
 		gain += c.book.Gain(&s.Text)
-		if full.Sequences == 0 && gain < full.Need+full.Used-full.Max {
-			continue
+		if lack.Sequences > 0 || gain >= lack.Need+lack.Used-lack.Max {
+			return i + 1
 		}
-		for _, s := range victims[:i+1] {
-			c.park(s, nil, out)
-			s.away.forced = true
-		}
-		return true
 	}
-	return false
+	return 0
 }
 
 // victims returns whose states may be parked for a request, in order: those of idle sequences, then

@@ -558,7 +558,7 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 		}
 		s := p.simulate(t, tuning{depth: 1, slots: 32, waveSlots: 8, steps: 1, chunkRows: 64}, rand.New(rand.NewPCG(1, 1)), faults{})
 		defer s.close()
-		got, errs, err := s.play([]script{{text, 0, stages.LastLogits}})
+		got, errs, err := s.play([]script{{prompt: text}})
 		if err = errors.Join(append(errs, err)...); err != nil {
 			return nil, err
 		}

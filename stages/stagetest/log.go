@@ -33,7 +33,7 @@ func looseSender(m stages.Message) string {
 	switch m.(type) {
 	case *stages.TicketDone:
 		return "device"
-	case *stages.LingerOver:
+	case *stages.LingerOver, *stages.StintOver:
 		return "timer"
 	case *stages.StateParked, *stages.StateReturned:
 		return "parking store"

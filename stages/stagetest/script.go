@@ -240,5 +240,8 @@ func (s *scenario) box() (got []string) {
 	if s.out.Linger != 0 {
 		got = append(got, fmt.Sprintf("linger %d", s.out.Linger))
 	}
+	if s.out.Stint != 0 {
+		got = append(got, fmt.Sprintf("stint %dus", s.out.Stint/1000))
+	}
 	return got
 }

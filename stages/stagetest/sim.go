@@ -41,12 +41,14 @@ type Sim struct {
 	cfg Config
 	// from, to; callers are the last sender
 	links [stages.NumStages + 1][stages.NumStages][]stages.Message
-	// TicketDone, ExpertsRead, ReadOverdue, StateParked, StateReturned and LingerOver, in no order
+	// TicketDone, ExpertsRead, ReadOverdue, StateParked, StateReturned, LingerOver and StintOver,
+	// in no order
 	loose   []stages.Send
 	reads   []stages.ReadGroup // of one read each
 	tier    *hostTier
 	parks   []stages.Park
 	lingers []uint64
+	stint   bool // a StintOver is due
 	watch   watch
 	costs   watchedCosts
 	out     stages.Outbox
@@ -116,6 +118,9 @@ func (s *Sim) event() (bool, error) {
 	}
 	for i := range s.lingers {
 		choices = append(choices, func() error { s.endLinger(i); return nil })
+	}
+	if s.stint {
+		choices = append(choices, func() error { s.endStint(); return nil })
 	}
 	if len(choices) == 0 {
 		return false, nil
@@ -220,6 +225,7 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	if s.out.Linger != 0 {
 		s.lingers = append(s.lingers, s.out.Linger)
 	}
+	s.stint = s.stint || s.out.Stint > 0
 	s.out.Reset()
 	s.out.Spent().Handled(m)
 	return nil
@@ -242,6 +248,12 @@ func (s *Sim) endLinger(i int) {
 	round := s.lingers[i]
 	s.lingers = append(s.lingers[:i], s.lingers[i+1:]...)
 	s.loose = append(s.loose, stages.Send{To: stages.Sequencer, Msg: &stages.LingerOver{Round: round}})
+}
+
+// endStint ends the time for which a StintOver was asked for, or some time before.
+func (s *Sim) endStint() {
+	s.stint = false
+	s.loose = append(s.loose, stages.Send{To: stages.Sequencer, Msg: new(stages.StintOver)})
 }
 
 // AtRest reports, as an error, what a quiet pipeline still holds: by the messages that passed, and

@@ -277,6 +277,7 @@ type script struct {
 	prompt []int32
 	decode int
 	want   stages.LogitsWanted // last or best
+	class  stages.Class        // of play
 }
 
 // next is the most likely token by what was wanted.
@@ -300,7 +301,7 @@ func told(e *stages.ChunkEvaluated) []float32 {
 func (s *simulation) play(scripts []script) ([][][]float32, []error, error) {
 	logits, errs := make([][][]float32, len(scripts)), make([]error, len(scripts))
 	for i := range scripts {
-		s.Post(&stages.OpenSequence{Seq: stages.SeqID(i + 1), Caller: i})
+		s.Post(&stages.OpenSequence{Seq: stages.SeqID(i + 1), Class: scripts[i].class, Caller: i})
 	}
 	if err := s.Run(nil); err != nil {
 		return nil, nil, err
@@ -390,7 +391,7 @@ func scripts(vocab int) []script {
 		}
 		return p
 	}
-	return []script{{prompt(9), 3, stages.LastLogits}, {prompt(1), 4, stages.BestLogits}, {prompt(5), 2, stages.BestLogits}}
+	return []script{{prompt: prompt(9), decode: 3}, {prompt: prompt(1), decode: 4, want: stages.BestLogits}, {prompt: prompt(5), decode: 2, want: stages.BestLogits}}
 }
 
 // alone returns the logits of each conversation held alone.
