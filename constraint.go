@@ -43,21 +43,29 @@ type within struct {
 // thinking follows the reasoning of an answer; a nil one is of a text that has none.
 type thinking struct {
 	reasoning *chat.Reasoning
-	begin     int32 // the token that begins it, while it may; else -1
+	begin     int32   // the token that begins it, while it may; else -1
+	barred    []int32 // tokens that must not be in it
 }
 
 // constrain makes the constraint of the request.
 func (g *generation) constrain() (*within, error) {
-	if g.r.Constraint == nil {
+	c := g.r.Constraint
+	if g.kind == sessionChat && c == nil {
+		var err error
+		if c, err = g.chosen(); err != nil {
+			return nil, &RequestError{Field: "ToolChoice", Err: err}
+		}
+	}
+	if c == nil {
 		return nil, nil
 	}
-	a, err := g.r.Constraint.begin(g.m)
+	a, err := c.begin(g.m)
 	if err != nil {
 		return nil, &RequestError{Field: "Constraint", Err: err}
 	}
 	model := g.m.engine.Model()
 	w := &within{automaton: a, ends: slices.Concat(g.ends, model.EOSTokenIDs), words: make([]uint64, (model.VocabSize+63)/64)}
-	if g.kind == sessionChat && !g.r.Constraint.all {
+	if g.kind == sessionChat && !c.all {
 		d, err := g.m.chat()
 		if err != nil {
 			return nil, err
@@ -66,8 +74,31 @@ func (g *generation) constrain() (*within, error) {
 		if mark, ok := g.m.text.TokenID(d.syntax.Reasoning.Begin); ok && !w.think.reasoning.Open() {
 			w.think.begin = mark
 		}
+		if g.r.ToolChoice.must() {
+			w.think.bar(g.m, d.syntax.Opens())
+		}
 	}
 	return w, nil
+}
+
+// chosen returns the constraint of the request's choice of tools, nil if that leaves all to the
+// model.
+func (g *generation) chosen() (*Constraint, error) {
+	d, err := g.m.chat()
+	if err != nil {
+		return nil, err
+	}
+	return g.r.ToolChoice.constraint(g.m, d, g.r.Tools)
+}
+
+// bar forbids marks within what is thought: with some models a call ends the reasoning without the
+// reasoning's own mark, and would not be bounded.
+func (t *thinking) bar(m *Model, marks []string) {
+	for _, mark := range marks {
+		if id, ok := m.text.TokenID(mark); ok {
+			t.barred = append(t.barred, id)
+		}
+	}
 }
 
 // free reports whether the model is thinking.
@@ -81,7 +112,10 @@ func (w *within) Accepts(token int32) bool {
 	if slices.Contains(w.ends, token) {
 		return !w.free() && w.MayEnd()
 	}
-	return w.free() || w.opens(token) || w.automaton.Accepts(token)
+	if w.free() {
+		return !slices.Contains(w.think.barred, token)
+	}
+	return w.opens(token) || w.automaton.Accepts(token)
 }
 
 // Mask returns the tokens that may come.
@@ -89,6 +123,9 @@ func (w *within) Mask() []uint64 {
 	if w.free() {
 		for i := range w.words {
 			w.words[i] = ^uint64(0)
+		}
+		for _, id := range w.think.barred {
+			w.words[id/64] &^= 1 << (id % 64)
 		}
 	} else {
 		clear(w.words[copy(w.words, w.automaton.Mask()):])
@@ -175,11 +212,11 @@ func grammar(compile func() (*constraint.Grammar, error)) *Constraint {
 	return &Constraint{begin: begin, check: func() error { _, err := compiled(); return err }}
 }
 
-// vocabulary returns the tokens of the model that stand for text.
-func (m *Model) vocabulary() *constraint.Vocabulary {
+// vocabulary returns the tokens of the model that stand for text, and these special ones.
+func (m *Model) vocabulary(specials []int32) *constraint.Vocabulary {
 	tokens := make([][]byte, m.text.VocabSize())
 	for id := range tokens {
-		if !m.text.IsSpecial(int32(id)) {
+		if !m.text.IsSpecial(int32(id)) || slices.Contains(specials, int32(id)) {
 			tokens[id], _ = m.text.TokenBytes(int32(id))
 		}
 	}

@@ -65,8 +65,9 @@ type End struct {
 	Message Message
 	// Malformed tells that a call of a tool was not well formed; it is in the message's text.
 	Malformed bool
-	// Complete tells that the text is one that Request.Constraint allows: it may not be where it
-	// was cut short. Where a string of Request.Stop ended it nobody looked, and it is false.
+	// Complete tells that the text is one that Request.Constraint or Request.ToolChoice allows: it
+	// may not be where it was cut short. Where a string of Request.Stop ended it nobody looked, and
+	// it is false.
 	Complete bool
 	Seed     *uint64 // of the random stream; nil if nothing was drawn
 	Usage    Usage

@@ -27,6 +27,9 @@ type Model struct {
 	own    func() (Sampling, error)
 	chat   func() (*dialect, error)
 	words  func() *constraint.Vocabulary // for constraints
+
+	markedWords func() *constraint.Vocabulary // for calls of tools
+	grammars    grammars
 }
 
 // Generator is what a service needs of a model. *Model is one; a test may have another that yields
@@ -51,7 +54,8 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 		now = time.Now
 	}
 	m.own = sync.OnceValues(func() (Sampling, error) { s, _, err := Defaults(dir); return s, err })
-	m.words = sync.OnceValue(m.vocabulary)
+	m.words = sync.OnceValue(func() *constraint.Vocabulary { return m.vocabulary(nil) })
+	m.markedWords = sync.OnceValue(m.markVocabulary)
 	m.chat = sync.OnceValues(func() (*dialect, error) { return m.readDialect(now) })
 	if err := weights.CheckDir(dir); err != nil {
 		return nil, err

@@ -33,6 +33,8 @@ type Request struct {
 	// Tools are the functions that the model may call in Chat. The calls are in the answer's
 	// ToolCalls; who runs them asks again, with their results as messages.
 	Tools []*Tool
+	// ToolChoice says whether it has to call some, or must not. The zero value leaves that to it.
+	ToolChoice ToolChoice
 	// TemplateArgs are further variables of the chat template, such as "enable_thinking": false.
 	// Values are what encoding/json can write.
 	TemplateArgs map[string]any
@@ -89,6 +91,9 @@ func (r *Request) check() error {
 		return &RequestError{Field: "MaxTokens", Err: fmt.Errorf("%d: must be 0 or more", r.MaxTokens)}
 	case r.TopLogProbs < 0:
 		return &RequestError{Field: "TopLogProbs", Err: fmt.Errorf("%d: must be 0 or more", r.TopLogProbs)}
+	}
+	if err := r.ToolChoice.check(r); err != nil {
+		return &RequestError{Field: "ToolChoice", Err: err}
 	}
 	for _, s := range r.Stop {
 		if s == "" {

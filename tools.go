@@ -55,7 +55,7 @@ type answer struct {
 // reads makes the answer that of a conversation.
 func (a *answer) reads(d *dialect, r *Request, prompt string) {
 	syntax := d.syntax
-	if len(r.Tools) == 0 {
+	if len(r.Tools) == 0 || r.ToolChoice.None {
 		syntax.Calls = tools.None
 	}
 	a.parser = tools.New(syntax, tools.Options{

@@ -215,6 +215,14 @@ func TestChatTools(t *testing.T) {
 	if !strings.HasPrefix(*r.Prompt, `{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}<|im_start|>user`) || r.ToolCalls != nil {
 		t.Errorf("prompt %q, calls %v", *r.Prompt, r.ToolCalls)
 	}
+	calling := withTemplate(t, model, "{% for t in tools %}{{ t | tojson }}{% endfor %}<tool_call>"+chatML)
+	narrow := writeFile(t, "narrow", `[{"name": "weather", "parameters": {"properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": false}}]`)
+	for _, choice := range []string{"required", "weather", "none", "auto"} {
+		r := parseRun(t, mustCall(t, "", "run", "--model", calling, "--chat", "-p", "x", "-n", "90", "--json", "--tools", narrow, "--tool-choice", choice))
+		if must := choice == "required" || choice == "weather"; must != (len(r.ToolCalls) > 0) {
+			t.Errorf("%s: calls %v", choice, r.ToolCalls)
+		}
+	}
 	silent := withTemplate(t, model, chatML)
 	for _, c := range []struct {
 		args []string
@@ -225,6 +233,11 @@ func TestChatTools(t *testing.T) {
 		{[]string{"--chat", "-p", "x", "--tools", file + "x"}, exitFailed, "the tools cannot be read"},
 		{[]string{"--chat", "-p", "x", "--tools", writeFile(t, "bad", `[{"name": 1}]`)}, exitFailed, "tool 0: name is 1, not a string"},
 		{[]string{"--chat", "-p", "x", "--tools", file, "--model", silent}, exitFailed, "does not tell the model of tools"},
+		{[]string{"-p", "x", "--tool-choice", "none"}, exitUsage, "--tool-choice does nothing without --chat"},
+		{[]string{"--chat", "-p", "x", "--tool-choice", "none"}, exitUsage, "--tool-choice does nothing without --tools"},
+		{[]string{"--chat", "-p", "x", "--tools", file, "--tool-choice", "x"}, exitUsage, `--tool-choice "x" is not auto, none, required or one of weather`},
+		{[]string{"--chat", "-p", "x", "--tools", writeFile(t, "odd", `[{"name": "odd", "parameters": {"properties": {"x": {"not": {"$dynamicRef": "#y"}, "type": "number"}}}}]`), "--tool-choice", "required"}, exitFailed,
+			"--tool-choice: the parameter x of the function odd:"},
 	} {
 		o := call(t, "", append([]string{"run", "--model", dir}, c.args...)...)
 		if slices.Contains(c.args, "--model") {

@@ -14,7 +14,8 @@ import (
 type chatFlags struct {
 	Chat        bool     `help:"Take the prompt for a user's message in the model's chat template; without a prompt, on a terminal, converse."`
 	System      *string  `placeholder:"TEXT|@FILE" help:"With --chat: the system message, or the file that holds it."`
-	Tools       string   `placeholder:"FILE" help:"With --chat: a JSON list of functions that the model may call, as OpenAI-style services take it. Its calls are shown; in a conversation you give their results."`
+	Tools       string   `option:"Tools" placeholder:"FILE" help:"With --chat: a JSON list of functions that the model may call, as OpenAI-style services take it. Its calls are shown; in a conversation you give their results."`
+	ToolChoice  string   `option:"ToolChoice" placeholder:"CHOICE" help:"With --tools: auto leaves calls to the model, required makes it call a function, none forbids it, and the name of a function makes it call that one. In a conversation this is for answers to messages, not to results. Default: auto."`
 	TemplateArg []string `sep:"none" placeholder:"NAME=VALUE" help:"With --chat: a further variable of the template, as JSON or else as text, like enable_thinking=false. May be given several times."`
 }
 
@@ -25,6 +26,8 @@ func (f *chatFlags) unused() error {
 		return usagef("--system does nothing without --chat")
 	case f.Tools != "":
 		return usagef("--tools does nothing without --chat")
+	case f.ToolChoice != "":
+		return usagef("--tool-choice does nothing without --chat")
 	case len(f.TemplateArg) > 0:
 		return usagef("--template-arg does nothing without --chat")
 	}
@@ -65,6 +68,28 @@ func (f *chatFlags) tools() ([]*moeflux.Tool, error) {
 		return nil, fmt.Errorf("the tools in %s cannot be used: %w", f.Tools, err)
 	}
 	return tools, nil
+}
+
+// toolChoice returns what --tool-choice says.
+func (f *chatFlags) toolChoice(tools []*moeflux.Tool) (moeflux.ToolChoice, error) {
+	switch {
+	case f.ToolChoice != "" && f.Tools == "":
+		return moeflux.ToolChoice{}, usagef("--tool-choice does nothing without --tools")
+	case f.ToolChoice == "" || f.ToolChoice == "auto":
+		return moeflux.ToolChoice{}, nil
+	case f.ToolChoice == "none":
+		return moeflux.ToolChoice{None: true}, nil
+	case f.ToolChoice == "required":
+		return moeflux.ToolChoice{Required: true}, nil
+	}
+	var names []string
+	for _, t := range tools {
+		if t.Name() == f.ToolChoice {
+			return moeflux.ToolChoice{Name: f.ToolChoice}, nil
+		}
+		names = append(names, t.Name())
+	}
+	return moeflux.ToolChoice{}, usagef("--tool-choice %q is not auto, none, required or one of %s", f.ToolChoice, strings.Join(names, ", "))
 }
 
 // templateArgs returns the further variables of the template.

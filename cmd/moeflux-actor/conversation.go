@@ -32,6 +32,10 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) er
 	if err != nil {
 		return err
 	}
+	choice, err := c.toolChoice(tools)
+	if err != nil {
+		return err
+	}
 	converses := !c.hasPrompt() && inv.stdinTerminal
 	if converses && c.JSON {
 		return usagef("--json prints one answer: give a message with -p TEXT, -f FILE, or - for stdin")
@@ -56,6 +60,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) er
 		}
 		within.apply(first)
 		first.chat, first.request.TemplateArgs, first.request.Tools = true, args, tools
+		first.request.ToolChoice = choice
 		v := &converse.Conversation{Session: new(moeflux.Session), System: system}
 		if err := c.takeUp(ctx, s, v, kept); err != nil {
 			return err
@@ -130,7 +135,7 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 
 // converse talks with the person at the terminal until they leave.
 func (c *runCmd) converse(ctx context.Context, inv *invocation, v *converse.Conversation, first *generation) error {
-	v.Ask = c.asks(inv, first)
+	v.Ask = c.asks(inv, v, first)
 	d := &converse.Dialogue{Conversation: v, Notes: inv.stderr, Explain: oneLine, Fatal: fatal, Context: first.s.engine.Info().Context}
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
@@ -154,7 +159,7 @@ func (c *runCmd) converse(ctx context.Context, inv *invocation, v *converse.Conv
 }
 
 // asks returns what has the model answer, each time like first.
-func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, func() bool) (converse.Answer, error) {
+func (c *runCmd) asks(inv *invocation, v *converse.Conversation, first *generation) func(context.Context, func() bool) (converse.Answer, error) {
 	answers := uint64(0) // given so far
 	return func(ctx context.Context, interrupted func() bool) (converse.Answer, error) {
 		g := *first
@@ -162,6 +167,9 @@ func (c *runCmd) asks(inv *invocation, first *generation) func(context.Context, 
 			g.request.Sampling.Seed = new(*seed + answers) // so that trying again gives another answer
 		}
 		answers++
+		if m := v.Messages; len(m) > 0 && m[len(m)-1].Role == moeflux.ToolResult {
+			g.request.ToolChoice = moeflux.ToolChoice{} // else there would be calls for ever
+		}
 		g.Show, g.request.Interrupted = c.answerText(inv), interrupted
 		g.Clock.Start = g.Now() // the person waits from here on
 		r, err := g.run(ctx)

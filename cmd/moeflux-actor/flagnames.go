@@ -11,19 +11,20 @@ import (
 type setting struct {
 	index          int
 	flag           string // its name, without dashes
-	config, option string // the field that it sets of a library's Config or Options
+	config, option string // the field that it sets of a library's Config, Options or Request
 	byDefault      string
 	oneof, later   []string // the values that it may have, and may have some day; none: any
 }
 
 var engineSettings = settingsOf(engineFlags{})
 
-// settingFlags are the flags that set a field of a library's Config or Options, by the field.
+// settingFlags are the flags that set a field of a library's Config, Options or Request, by the
+// field.
 var settingFlags = findSettingFlags()
 
 func findSettingFlags() map[string]string {
 	flags := map[string]string{}
-	for _, s := range slices.Concat(engineSettings, settingsOf(samplingFlags{})) {
+	for _, s := range slices.Concat(engineSettings, settingsOf(samplingFlags{}), settingsOf(chatFlags{})) {
 		if field := s.config + s.option; field != "" {
 			flags[field] = "--" + s.flag
 		}
@@ -68,7 +69,7 @@ func oneOf(flag, value string, available []string, later ...string) error {
 }
 
 var (
-	settingName   = regexp.MustCompile(`\b(?:Config|Options)\.([A-Z]\w*)`)
+	settingName   = regexp.MustCompile(`\b(?:Config|Options|Request)\.([A-Z]\w*)`)
 	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
 )
 

@@ -27,13 +27,14 @@ func mustDFA(expression string) *dfa {
 	return d.minimal()
 }
 
-// source returns the grammar of a term: a rule for each term that a text may need.
-func (c *schemaCompiler) source(t *term) (*source, error) {
+// addTo adds the texts of a term to a grammar, a rule for each term that a text may need, and
+// returns what matches them.
+func (c *schemaCompiler) addTo(src *source, t *term) (*expr, error) {
 	if t == c.none {
 		return nil, ErrUnsatisfiable
 	}
-	c.src, c.rules = &source{}, map[*term]int{}
-	c.rule(t)
+	c.src, c.rules = src, map[*term]int{}
+	whole := c.rule(t)
 	for len(c.queue) > 0 {
 		t := c.queue[0]
 		c.queue = c.queue[1:]
@@ -43,7 +44,7 @@ func (c *schemaCompiler) source(t *term) (*source, error) {
 		}
 		c.src.rules[c.rules[t]] = e
 	}
-	return c.src, nil
+	return whole, nil
 }
 
 // rule returns a call of the rule of a term.

@@ -2,6 +2,8 @@ package constraint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,13 +13,26 @@ import (
 // {n,m} and # comments; escapes are \n, \r, \t, \\, \", \[, \], \xHH, \uHHHH and \UHHHHHHHH, each
 // a character. A rule ends with its line, but within parentheses and after ::= and |. A rule that
 // begins with itself is a *LeftRecursionError.
-func GBNF(grammar string) (*Grammar, error) {
-	src, err := parseGBNF(grammar)
+func GBNF(grammar string) (*Grammar, error) { return GBNFWith(grammar, nil) }
+
+// GBNFWith is GBNF with further rules, which the grammar names and does not define: each matches
+// the JSON texts that its schema allows. What is wrong with one is a *RuleError.
+func GBNFWith(grammar string, schemas map[string][]byte) (*Grammar, error) {
+	src, err := parseGBNF(grammar, schemas)
 	if err != nil {
 		return nil, err
 	}
 	return newGrammar(src)
 }
+
+// RuleError reports a schema that cannot be a rule.
+type RuleError struct {
+	Rule string
+	Err  error // as of JSONSchema
+}
+
+func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %v", e.Rule, e.Err) }
+func (e *RuleError) Unwrap() error { return e.Err }
 
 const (
 	maxGrammar = 1 << 20 // bytes
@@ -31,19 +46,27 @@ type gbnf struct {
 	nesting int
 	src     *source
 	rules   map[string]int
-	first   []int // where each rule is named first
+	first   map[int]int // where each rule of the text is named first
 	defined map[int]bool
 }
 
-func parseGBNF(text string) (*source, error) {
+func parseGBNF(text string, schemas map[string][]byte) (*source, error) {
 	if len(text) > maxGrammar {
 		return nil, fmt.Errorf("the grammar has %d bytes; at most %d are read", len(text), maxGrammar)
 	}
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("the grammar is not valid UTF-8")
 	}
-	p := &gbnf{text: text, src: &source{}, rules: map[string]int{}, defined: map[int]bool{}}
+	p := &gbnf{text: text, src: &source{}, rules: map[string]int{}, first: map[int]int{}, defined: map[int]bool{}}
 	p.rule("root")
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		e, err := addSchema(p.src, schemas[name])
+		if err != nil {
+			return nil, &RuleError{Rule: name, Err: err}
+		}
+		n := p.rule(name)
+		p.src.rules[n], p.defined[n] = e, true
+	}
 	for p.space(true); p.at < len(text); p.space(true) {
 		if err := p.definition(); err != nil {
 			return nil, p.placed(p.at, err)
@@ -53,8 +76,8 @@ func parseGBNF(text string) (*source, error) {
 		return nil, fmt.Errorf(`there is no rule "root", which is what a whole text matches`)
 	}
 	for i, name := range p.src.names {
-		if !p.defined[i] {
-			return nil, p.placed(p.first[i], fmt.Errorf("rule %q is not defined", name))
+		if at, named := p.first[i]; named && !p.defined[i] {
+			return nil, p.placed(at, fmt.Errorf("rule %q is not defined", name))
 		}
 	}
 	return p.src, nil
@@ -73,7 +96,7 @@ func (p *gbnf) rule(name string) int {
 	if !ok {
 		n = p.src.add(name, none)
 		p.rules[name] = n
-		p.first = append(p.first, max(0, p.at-len(name)))
+		p.first[n] = max(0, p.at-len(name))
 	}
 	return n
 }

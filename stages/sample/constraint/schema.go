@@ -16,6 +16,23 @@ import (
 // format. A known format binds. A schema that is not well formed is a *SchemaError, one that needs
 // too much a *LimitError, and one that no value satisfies ErrUnsatisfiable.
 func JSONSchema(schema []byte) (*Grammar, error) {
+	src := &source{}
+	if _, err := addSchema(src, schema); err != nil { // its rule is the first
+		return nil, err
+	}
+	g, err := newLimitedGrammar(src, maxSchemaNodes)
+	var large *tooManyNodesError
+	switch {
+	case errors.Is(err, errNoText):
+		return nil, ErrUnsatisfiable
+	case errors.As(err, &large):
+		return nil, &LimitError{What: "nodes of the automaton", Limit: maxSchemaNodes}
+	}
+	return g, err
+}
+
+// addSchema adds the JSON texts that a schema allows to a grammar, and returns what matches them.
+func addSchema(src *source, schema []byte) (*expr, error) {
 	root, err := parseJSON(schema)
 	if err != nil {
 		return nil, err
@@ -28,19 +45,7 @@ func JSONSchema(schema []byte) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, err := c.source(t)
-	if err != nil {
-		return nil, err
-	}
-	g, err := newLimitedGrammar(src, maxSchemaNodes)
-	var large *tooManyNodesError
-	switch {
-	case errors.Is(err, errNoText):
-		return nil, ErrUnsatisfiable
-	case errors.As(err, &large):
-		return nil, &LimitError{What: "nodes of the automaton", Limit: maxSchemaNodes}
-	}
-	return g, err
+	return c.addTo(src, t)
 }
 
 // What a schema may need.

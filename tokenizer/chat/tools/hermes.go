@@ -15,6 +15,7 @@ type hermesForm struct{}
 const toolCall, toolCallEnd = "<tool_call>", "</tool_call>"
 
 func (hermesForm) opens() []string { return []string{toolCall} }
+func (hermesForm) marks() []string { return []string{toolCall, toolCallEnd} }
 func (hermesForm) begin() state    { return readHermes }
 func (hermesForm) lineFeeds() bool { return true }
 func (hermesForm) stops() []stop {

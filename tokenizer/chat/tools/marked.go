@@ -24,6 +24,7 @@ type markedForm struct {
 	call, callEnd       string
 	sep                 string
 	leaves              bool                                     // a section ends the reasoning
+	ids                 bool                                     // before sep is an ID that holds the name
 	head                func(head string) (id, name string)      // of what is before sep; no name if it is wrong
 	named               bool                                     // the name may follow sep, in a line, before a fenced text
 	bare                func(line string) (name string, ok bool) // of a line that begins a call without marks; may be nil
@@ -42,7 +43,7 @@ var deepSeek = &markedForm{
 var kimi = &markedForm{
 	section: "<|tool_calls_section_begin|>", sectionEnd: "<|tool_calls_section_end|>",
 	call: "<|tool_call_begin|>", callEnd: "<|tool_call_end|>", sep: "<|tool_call_argument_begin|>",
-	leaves: true, head: kimiHead,
+	leaves: true, ids: true, head: kimiHead,
 }
 
 // kimiName is the ID of a call of Kimi K2.
@@ -57,6 +58,9 @@ func kimiHead(head string) (id, name string) {
 }
 
 func (f *markedForm) opens() []string { return []string{f.section} }
+func (f *markedForm) marks() []string {
+	return []string{f.section, f.sectionEnd, f.call, f.callEnd, f.sep}
+}
 func (f *markedForm) begin() state    { return f.readSection }
 func (f *markedForm) lineFeeds() bool { return false }
 func (f *markedForm) stops() []stop {

@@ -54,12 +54,18 @@ type state func(p *Parser) bool
 type form interface {
 	// opens are the marks that begin calls.
 	opens() []string
+	// marks are all that the form writes around calls and their parts.
+	marks() []string
 	// begin is the state after one of them.
 	begin() state
 	// lineFeeds reports whether line feeds next to calls are part of the marks.
 	lineFeeds() bool
 	// stops are the marks at which reading goes on after a malformed call.
 	stops() []stop
+	// callRule returns, in GBNF, how a call of a function is written; number tells functions apart.
+	callRule(g *grammarMaker, f *chat.Function, number string) (string, error)
+	// answerRule returns how an answer of one "call", or of many, is written.
+	answerRule(many bool) string
 }
 
 // stop is a mark that ends a malformed call.

@@ -64,6 +64,9 @@ func (f *xmlForm) opens() []string {
 	return []string{f.section}
 }
 
+func (f *xmlForm) marks() []string {
+	return []string{f.section, f.sectionEnd, f.call, f.callEnd, f.nameEnd, f.param, f.keyEnd, f.value, f.valueEnd}
+}
 func (f *xmlForm) begin() state    { return f.readOpen }
 func (f *xmlForm) lineFeeds() bool { return true }
 
