@@ -189,14 +189,10 @@ func GBNF(rules string) *Constraint {
 }
 
 // JSONSchema bounds a text to JSON that a schema, of draft 2020-12 or 7, allows, see
-// constraint.JSONSchema in package stages/sample/constraint. It compiles the schema at once: a
-// keyword that constraints do not support is an *UnsupportedSchemaError, which names it.
-func JSONSchema(schema []byte) (*Constraint, error) {
-	g, err := constraint.JSONSchema(schema)
-	if err != nil {
-		return nil, err
-	}
-	return grammar(func() (*constraint.Grammar, error) { return g, nil }), nil
+// constraint.JSONSchema in package stages/sample/constraint. A keyword that constraints do not
+// support is an *UnsupportedSchemaError, which names it.
+func JSONSchema(schema []byte) *Constraint {
+	return grammar(func() (*constraint.Grammar, error) { return constraint.JSONSchema(schema) })
 }
 
 // grammar makes a constraint of a grammar, which is compiled once, for the first request.

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 )
@@ -10,14 +12,15 @@ import (
 // constraintFlags bound what the model may write, by one of them.
 type constraintFlags struct {
 	Regex   *string `placeholder:"R" help:"Bound the text to those that a regular expression matches as a whole."`
+	Schema  string  `placeholder:"FILE" help:"Bound the text to JSON that a JSON schema allows."`
 	Grammar string  `placeholder:"FILE" help:"Bound the text to those of a grammar in GBNF."`
 }
 
 // constraintUsed says in what run --json prints what bounded the text.
 type constraintUsed struct {
-	Kind  string `json:"kind"` // regex or grammar
+	Kind  string `json:"kind"` // schema, grammar or regex
 	Regex string `json:"regex,omitempty"`
-	File  string `json:"file,omitempty"` // of a grammar
+	File  string `json:"file,omitempty"` // of a schema or a grammar
 	// the text is one that the constraint allows; false where it was cut short, and after --stop
 	Complete bool `json:"complete"`
 }
@@ -31,19 +34,33 @@ type bound struct {
 // bound returns what bounds the text; nil if anything may come. Opening the model may take long, so
 // that what is wrong is said before.
 func (f *constraintFlags) bound() (*bound, error) {
+	if given := f.names(); len(given) > 1 {
+		return nil, usagef("%s are given; use one of them", strings.Join(given, " and "))
+	}
 	switch {
-	case f.Regex != nil && f.Grammar != "":
-		return nil, usagef("--regex and --grammar are given; use one of them")
 	case f.Regex != nil:
 		c := moeflux.Regexp(*f.Regex)
 		if err := c.Validate(); err != nil {
 			return nil, usagef("--regex: %v", err)
 		}
 		return &bound{c, constraintUsed{Kind: "regex", Regex: *f.Regex}}, nil
+	case f.Schema != "":
+		return boundByFile("schema", f.Schema, moeflux.JSONSchema)
 	case f.Grammar != "":
 		return boundByFile("grammar", f.Grammar, func(rules []byte) *moeflux.Constraint { return moeflux.GBNF(string(rules)) })
 	}
 	return nil, nil
+}
+
+// names returns the flags that are given.
+func (f *constraintFlags) names() (given []string) {
+	for name, is := range map[string]bool{"--schema": f.Schema != "", "--grammar": f.Grammar != "", "--regex": f.Regex != nil} {
+		if is {
+			given = append(given, name)
+		}
+	}
+	slices.Sort(given)
+	return given
 }
 
 func boundByFile(kind, file string, of func(content []byte) *moeflux.Constraint) (*bound, error) {

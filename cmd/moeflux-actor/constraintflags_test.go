@@ -12,6 +12,7 @@ func TestRunBoundsTheText(t *testing.T) {
 	fixture, _ := loadE2E(t)
 	chatty := withTemplate(t, fixture, chatML)
 	grammar := writeFile(t, "list.gbnf", "root ::= \"[\" item (\",\" item)? \"]\"\nitem ::= [0-9]{1,3} | \"\\\"\" [a-z]{1,4} \"\\\"\"\n")
+	schema := writeFile(t, "thing.json", `{"type": "object", "properties": {"name": {"enum": ["a", "é"]}, "size": {"type": "integer", "minimum": -99, "maximum": 99}}, "required": ["name"], "additionalProperties": false}`)
 	for _, c := range []struct {
 		name  string
 		flags []string
@@ -20,6 +21,7 @@ func TestRunBoundsTheText(t *testing.T) {
 	}{
 		{"regex", []string{"--regex", `[0-9]{1,4}(px|em)`}, `[0-9]{1,4}(px|em)`, constraintUsed{Kind: "regex", Regex: `[0-9]{1,4}(px|em)`, Complete: true}},
 		{"grammar", []string{"--grammar", grammar}, `\[([0-9]{1,3}|"[a-z]{1,4}")(,([0-9]{1,3}|"[a-z]{1,4}"))?\]`, constraintUsed{Kind: "grammar", File: grammar, Complete: true}},
+		{"schema", []string{"--schema", schema}, `\{"name": ?"(a|é)"(, ?"size": ?-?[0-9]{1,2})?\}`, constraintUsed{Kind: "schema", File: schema, Complete: true}},
 		{"the empty text", []string{"--regex", ``}, ``, constraintUsed{Kind: "regex", Complete: true}},
 	} {
 		for _, mode := range [][]string{{"--temperature", "1"}, {"--temperature", "0"}, {"--temperature", "1", "--chat"}} {
@@ -90,7 +92,13 @@ func TestRunRefusesConstraints(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"two", []string{"--regex", "a", "--grammar", grammar}, exitUsage, "--regex and --grammar are given; use one of them"},
+		{"two", []string{"--regex", "a", "--grammar", grammar}, exitUsage, "--grammar and --regex are given; use one of them"},
+		{"three", []string{"--regex", "", "--grammar", grammar, "--schema", grammar}, exitUsage, "--grammar and --regex and --schema are given; use one of them"},
+		{"no such schema", []string{"--schema", missing}, exitFailed, "the schema cannot be read: open " + missing},
+		{"a schema that is no JSON", []string{"--schema", writeFile(t, "a.json", `{"type": "string",}`)}, exitFailed, "a.json cannot be used: "},
+		{"a schema that is none", []string{"--schema", writeFile(t, "b.json", `{"items": {"type": "text"}}`)}, exitFailed, `b.json cannot be used: /items/type: "text" is not a type`},
+		{"a keyword that is not supported", []string{"--schema", writeFile(t, "c.json", `{"properties": {"a": {"uniqueItems": true}}}`)}, exitFailed, `c.json cannot be used: "uniqueItems" at /properties/a is not supported`},
+		{"a schema of nothing", []string{"--schema", writeFile(t, "d.json", `false`)}, exitFailed, "no JSON value satisfies the schema"},
 		{"an expression that is none", []string{"--regex", "(a"}, exitUsage, `--regex: regular expression "(a": missing closing )`},
 		{"look-ahead", []string{"--regex", "(?=a)b"}, exitUsage, `invalid or unsupported Perl syntax: "(?="`},
 		{"an expression of nothing", []string{"--regex", "a$b"}, exitUsage, "matches no text"},

@@ -12,15 +12,21 @@ import (
 // without it they are left out.
 const vocabularyEnv = "MOEFLUX_BENCH_TOKENIZER"
 
-// realTokens reads the vocabulary. The entries are spelled in the byte alphabet: printable
-// characters of Latin-1 stand for themselves, and those from U+0100 on for the other bytes, in
-// order.
+// realTokens reads the vocabulary.
 func realTokens(b *testing.B) [][]byte {
 	b.Helper()
 	name := os.Getenv(vocabularyEnv)
 	if name == "" {
 		b.Skip("no " + vocabularyEnv)
 	}
+	return byteLevelTokens(b, name)
+}
+
+// byteLevelTokens reads the vocabulary of a tokenizer.json, and adds an end. The entries are
+// spelled in the byte alphabet: printable characters of Latin-1 stand for themselves, and those
+// from U+0100 on for the other bytes, in order.
+func byteLevelTokens(b testing.TB, name string) [][]byte {
+	b.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
 		b.Fatal(err)

@@ -51,6 +51,11 @@ func parseJSON(text []byte) (*value, error) {
 			err = &SchemaError{Why: "something follows the schema"}
 		}
 	}
+	if e, ok := errors.AsType[*SchemaError](err); ok {
+		before := text[:min(int(d.InputOffset()), len(text))]
+		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+		e.Why += fmt.Sprintf(", at line %d, column %d", 1+bytes.Count(before, []byte("\n")), column)
+	}
 	return v, err
 }
 

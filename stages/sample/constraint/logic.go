@@ -53,8 +53,11 @@ func readIf(r *reader, v *value, k keyword) error {
 		return err
 	}
 	t, err := r.sub(v)
-	if err != nil || then == other {
+	if err != nil {
 		return err
+	}
+	if then == other { // whatever the answer
+		return r.add(then)
 	}
 	set, err := r.c.union([]*term{r.c.all(t, then), r.c.all(r.c.not(t, k), other)})
 	r.also = append(r.also, set)
