@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors/parking"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
 )
 
 // Park moves the sequence's state out of the memory for states (Config.StateMemory), to host memory
@@ -22,9 +23,11 @@ func (s *Sequence) Park(ctx context.Context) error {
 // openParking opens the store of parked states.
 func (e *Engine) openParking(ctx context.Context, cfg Config) (err error) {
 	e.parking, err = parking.Open(ctx, parking.Config{
-		Shape: e.Shape(), Memory: cfg.ParkedMemory, Dir: cfg.StateDir, Log: e.log,
+		Shape: dispatch.PackedShape(e.model, cfg.kv()), Memory: cfg.ParkedMemory, Dir: cfg.StateDir, Log: e.log,
 		Image: func(memory any) parking.Image {
-			return e.rowsOf(context.Background(), &stages.StateReady{Memory: memory})
+			r := e.rowsOf(context.Background(), &stages.StateReady{Memory: memory})
+			r.image.Packed = true
+			return r
 		},
 		Answer: func(m stages.Message) { e.rt.Send(stages.Sequencer, m) },
 	})

@@ -47,7 +47,7 @@ func TestPark(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		kv    actors.KVFormat
-	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}} {
+	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8}} {
 		dir := fixtures.Packed(t, c.model, 0)
 		dev := device(t, 2)
 		base := open(t, actors.Config{Model: dir, Device: dev, KV: c.kv})
@@ -94,6 +94,11 @@ func TestPark(t *testing.T) {
 					st, used := states(t, e), place.memory > 0
 					if p, _ := pages(t, e); p != 0 || st.Parked != n || st.ParkedHost > place.memory || used != (st.ParkedHost > 0) || place.files != (st.ParkedDisk > 0) && place.name != "both" {
 						t.Fatalf("all are parked, but %d pages are in use: %+v", p, st)
+					}
+					i := e.Info()
+					most := n * (i.StateBytes + int64(first+3*part)*i.KVBytesPerPos + 1000) // of each a header and a seal
+					if held := st.ParkedHost + st.ParkedDisk; held > most {
+						t.Fatalf("parked states take %d bytes, in the device's memory less than %d", held, most)
 					}
 					if place.name == "files" && len(parkedFiles(t, cfg.StateDir)) != n {
 						t.Fatalf("files %v", parkedFiles(t, cfg.StateDir))

@@ -20,6 +20,7 @@ const (
 const (
 	magic       = Magic
 	words2      = HeaderBytes2 / 4
+	versionOwn  = 3 // of states with codes, in the form of version 2; not for others
 	headerBase  = 2 // words before the fields: magic, version
 	lenBytes    = 4 // of the number of positions before a growing layer's rows
 	maxLen      = 1 << 20
@@ -63,8 +64,8 @@ func (f *fields) appendHeader(dst []byte, version int) []byte {
 	return dst
 }
 
-// readHeader reads magic, version and fields. The version is 1 or 2.
-func (in *input) readHeader() (version int, f fields, err error) {
+// readHeader reads magic, version and fields. The version is 1 or 2, or 3 for a shape with codes.
+func (in *input) readHeader(coded bool) (version int, f fields, err error) {
 	var buf [words2 * 4]byte
 	if err := in.readAt(buf[:headerBase*4], 0, -1, headerField); err != nil {
 		return 0, f, err
@@ -73,7 +74,7 @@ func (in *input) readHeader() (version int, f fields, err error) {
 	if word(0) != magic {
 		return 0, f, wrong(ErrNotSnapshot, "magic", int64(word(0)), magic)
 	}
-	if v := word(1); v != 1 && v != 2 {
+	if v := word(1); v != 1 && v != 2 && v != versionOwn || (v == versionOwn) != coded {
 		e := wrong(ErrVersion, "version", int64(v), 2)
 		e.Detail = "versions 1 and 2 are known"
 		return 0, f, e
@@ -107,6 +108,9 @@ func (s *Shape) checkHeader(version int, got fields) error {
 
 // version returns the lowest version that holds the shape.
 func (s *Shape) version() int {
+	if s.coded() {
+		return versionOwn
+	}
 	for _, k := range s.Layers {
 		if k == model.LatentAttention {
 			return 2

@@ -60,7 +60,7 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	}
 	f := &File{in: input{r, size}, shape: s}
 	var err error
-	if f.version, f.fields, err = f.in.readHeader(); err != nil {
+	if f.version, f.fields, err = f.in.readHeader(s.coded()); err != nil {
 		return nil, err
 	}
 	if err := s.checkHeader(f.version, f.fields); err != nil {
@@ -80,7 +80,7 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 func Inspect(r io.ReaderAt, size int64) (*File, error) {
 	f := &File{in: input{r, size}, onlyShown: true}
 	var err error
-	if f.version, f.fields, err = f.in.readHeader(); err != nil {
+	if f.version, f.fields, err = f.in.readHeader(false); err != nil {
 		return nil, err
 	}
 	var layers []model.Mixer

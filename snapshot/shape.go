@@ -28,6 +28,11 @@ type Shape struct {
 	// Latent attention; 0 without.
 	KVLoraRank, RopeDim int
 
+	// Channels that share a scale, if keys and values are codes of 8 bits, and if what latent
+	// attention keeps is: a row is its codes, int8, and then its scales. 0: it is float32. Such
+	// states have a version of their own, which nobody else reads.
+	KVGroup, LatentGroup int
+
 	// Linear attention; 0 without.
 	// kept inputs of the convolution (its kernel less one), their channels
 	ConvRows, ConvDim            int
@@ -90,6 +95,13 @@ func (s *Shape) Validate() error {
 	latent := atLeast(model.LatentAttention)
 	product("latents", latent, maxRowBytes, s.KVLoraRank, 4)
 	product("rotated keys", latent, maxRowBytes, s.RopeDim, 4)
+	groups := func(n int, channels ...int) {
+		for _, c := range channels {
+			check(n >= 0 && (n == 0 || c%n == 0), "%d channels in groups of %d", c, n)
+		}
+	}
+	groups(s.KVGroup, s.KVHeads*s.HeadDim)
+	groups(s.LatentGroup, s.KVLoraRank, s.RopeDim)
 	check(latent == 1 || s.KVLoraRank == 0 && s.RopeDim == 0, "latent attention of rank %d, but no layer has it", s.KVLoraRank)
 	return errors.Join(errs...)
 }
@@ -132,14 +144,25 @@ type block struct {
 
 func (b block) bytes() int64 { return int64(b.rows) * int64(b.rowBytes) }
 
+// coded reports whether some rows are codes and scales.
+func (s *Shape) coded() bool { return s.KVGroup > 0 || s.LatentGroup > 0 }
+
+// rowBytes returns the size of a row of channels that share a scale in groups, or are float32.
+func rowBytes(channels, group int) int {
+	if group == 0 {
+		return 4 * channels
+	}
+	return channels + 4*(channels/group)
+}
+
 // blocks returns the two parts of a layer of the kind, in the order of the body.
 func (s *Shape) blocks(k model.Mixer, positions int) [2]block {
 	switch k {
 	case model.FullAttention:
-		row := s.KVHeads * s.HeadDim * 4
+		row := rowBytes(s.KVHeads*s.HeadDim, s.KVGroup)
 		return [2]block{{Keys, positions, row}, {Values, positions, row}}
 	case model.LatentAttention:
-		return [2]block{{Latents, positions, s.KVLoraRank * 4}, {RotatedKeys, positions, s.RopeDim * 4}}
+		return [2]block{{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup)}, {RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup)}}
 	default:
 		return [2]block{{Convolution, s.ConvRows, s.ConvDim * 4}, {Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4}}
 	}

@@ -5,7 +5,7 @@ package snapshot
 const BufferBytes = 512 << 10
 
 // Part is one of the two things that a layer keeps. All values are float32, little-endian, dense
-// within a row.
+// within a row, unless the shape says that rows are codes.
 type Part uint8
 
 // The parts, in the order they have within a layer's body: keys before values, latents before

@@ -31,7 +31,7 @@ func (o *WriteOptions) check(s *Shape) error {
 		o.Version = least
 	}
 	switch {
-	case o.Version != Version1 && o.Version != Version2:
+	case o.Version != Version1 && o.Version != Version2 && o.Version != versionOwn || (o.Version == versionOwn) != s.coded():
 		return wrong(ErrVersion, "version", int64(o.Version), int64(least))
 	case o.Version < least:
 		e := wrong(ErrUnsupported, "version", int64(o.Version), int64(least))

@@ -18,6 +18,9 @@ type Image struct {
 	pages     []gpu.View
 	recurrent gpu.View
 
+	// Packed says that rows of 8 bits come and go as they are, as PackedShape has them, and not as
+	// float32. The user of the image sets it.
+	Packed bool
 	// Move copies pieces that the host cannot address, and returns when that is done. The user of
 	// the image sets it.
 	Move func(pieces []Piece, up bool) error
@@ -86,12 +89,15 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 	return s, fmt.Errorf("dispatch: layer %d is of %v and has no %v", layer, l.Mixer, p)
 }
 
-// move copies rows between a state and host memory, where they are float32. Only move and strip
-// know how values lie in memory.
+// move copies rows between a state and host memory, where they are float32, or codes and scales.
+// Only move and strip know how values lie in memory.
 func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool) error {
 	s, err := x.strip(layer, p)
 	if err != nil {
 		return err
+	}
+	if s.codes != nil && x.Packed {
+		s.width = s.codes.packedBytes()
 	}
 	x.pieces = x.pieces[:0]
 	for at := 0; at < len(host); {

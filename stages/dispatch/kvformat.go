@@ -3,6 +3,7 @@ package dispatch
 import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
 // latentGroup is the most channels of a compressed vector that share a scale.
@@ -63,4 +64,12 @@ func divisor(a, b int) int {
 func PageBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
 	l := newKVLayout(m, f, pageRows)
 	return l.bytes
+}
+
+// PackedShape returns what a state of the model consists of if its keys and values are as its pages
+// have them (Image.Packed).
+func PackedShape(m *model.Config, f gpu.KVFormat) *snapshot.Shape {
+	s, l := snapshot.ShapeOf(m), newKVLayout(m, f, 1)
+	s.KVGroup, s.LatentGroup = l.full.Group, l.latent.Group
+	return s
 }
