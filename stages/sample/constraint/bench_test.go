@@ -87,6 +87,20 @@ func BenchmarkVocabulary(b *testing.B) {
 	b.ReportMetric(float64(len(tokens)), "tokens")
 }
 
+// benchSchema has what schemas of tools mostly have.
+const benchSchema = `{"type":"object","properties":{
+	"city":{"type":"string","minLength":1,"maxLength":80},"when":{"type":"string","format":"date-time"},
+	"unit":{"enum":["celsius","fahrenheit"]},"days":{"type":"integer","minimum":1,"maximum":14},
+	"at":{"type":"object","properties":{"lat":{"type":"number","minimum":-90,"maximum":90},"lon":{"type":"number","minimum":-180,"maximum":180}},"required":["lat","lon"]},
+	"code":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3,6}$"},"tags":{"type":"array","items":{"type":"string"},"maxItems":10},
+	"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"parts":{"type":"array","items":{"$ref":"#/$defs/part"}}},
+	"required":["city","when","parts"],"additionalProperties":false,
+	"$defs":{"part":{"type":"object","properties":{"name":{"type":"string"},"parts":{"type":"array","items":{"$ref":"#/$defs/part"}}},"required":["name"]}}}`
+
+const benchDocument = `{"city": "Bad Tölz, in the south", "when": "2026-11-23T13:50:00Z", "unit": "celsius", "days": 12, ` +
+	`"at": {"lat": 47.7602, "lon": 11.5576}, "code": "DE-83646", "tags": ["first of all", "second", "more"], ` +
+	`"note": "the quick brown fox jumps over the lazy dog, and läuft weiter", "parts": [{"name": "a part", "parts": [{"name": "inner", "more": [1, true]}]}, {"name": "another"}]}`
+
 // A text of a grammar, and the masks at each of its places.
 func BenchmarkReal(b *testing.B) {
 	v, encode := realVocabulary(b)
@@ -101,6 +115,8 @@ func BenchmarkReal(b *testing.B) {
 		{"choices", func() (*Grammar, error) {
 			return Choices([]string{"strongly agree", "agree", "neither agree nor disagree", "disagree", "strongly disagree", "no answer"})
 		}, "neither agree nor disagree"},
+		{"schema", func() (*Grammar, error) { return JSONSchema([]byte(benchSchema)) }, benchDocument},
+		{"any JSON", func() (*Grammar, error) { return JSONSchema([]byte(`true`)) }, benchDocument},
 	}
 	for _, c := range cases {
 		ids := encode(c.text)

@@ -110,17 +110,11 @@ func firstEdge(edges []dfaEdge, r *runeRange, to *int32) []dfaEdge {
 	return edges
 }
 
-// Bounds of what is made smaller: beyond, an automaton stays as it is.
-const (
-	maxMinimized = 4000 // states
-	maxRefined   = 2000 // times, which a chain of so many states needs
-)
+// maxRefined bounds the states that minimal looks at, again each time that it looks.
+const maxRefined = 300_000
 
 // minimal returns the smallest automaton that matches the same; a large one stays as it is.
 func (d *dfa) minimal() *dfa {
-	if len(d.states) > maxMinimized {
-		return d
-	}
 	part := make([]int32, len(d.states)) // of each state: those of one part match the same
 	for i, s := range d.states {
 		if s.final != d.states[0].final {
@@ -128,14 +122,16 @@ func (d *dfa) minimal() *dfa {
 		}
 	}
 	parts := 0
-	for range maxRefined {
+	for work := 0; work < maxRefined; work += len(d.states) {
 		next, n := d.refine(part)
 		if n == parts {
-			return d.quotient(part, parts)
+			return d.quotient(part, parts, work)
 		}
 		part, parts = next, n
 	}
-	return d
+	large := *d
+	large.cost += maxRefined
+	return &large
 }
 
 // refine splits parts by where their states lead. Part 0 has state 0.
@@ -175,8 +171,8 @@ func merged(edges []dfaEdge, part []int32) []dfaEdge {
 }
 
 // quotient returns the automaton whose states are parts of d's.
-func (d *dfa) quotient(part []int32, n int) *dfa {
-	q := &dfa{states: make([]dfaState, n)}
+func (d *dfa) quotient(part []int32, n, work int) *dfa {
+	q := &dfa{states: make([]dfaState, n), cost: d.cost + work}
 	for i := len(d.states) - 1; i >= 0; i-- {
 		q.states[part[i]] = dfaState{final: d.states[i].final, edges: merged(d.states[i].edges, part)}
 	}

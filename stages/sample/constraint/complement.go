@@ -1,16 +1,18 @@
 package constraint
 
+import "slices"
+
 // complement returns the values that a set has not. The origin is the keyword that needs it.
 func (c *schemaCompiler) complement(v *values, origin keyword) (*values, error) {
 	n := c.anyValues()
 	n.null, n.yes, n.no = !v.null, !v.yes, !v.no
 	var err error
-	if n.numbers, err = anyNumber().minus(v.numbers); err != nil {
+	if n.numbers, err = c.minus(anyNumber(), v.numbers); err != nil {
 		return nil, err
 	}
 	// What each shape leaves of its type, all shapes leave together.
 	for _, s := range v.strings {
-		rest, err := s.complement(origin)
+		rest, err := c.notString(s, origin)
 		if err != nil {
 			return nil, err
 		}
@@ -46,12 +48,12 @@ func (v values) withObjects(list []*objectShape) *values {
 	return &v
 }
 
-// complement returns the strings that the shape has not.
-func (s stringShape) complement(origin keyword) ([]stringShape, error) {
+// notString returns the strings that the shape has not.
+func (c *schemaCompiler) notString(s stringShape, origin keyword) ([]stringShape, error) {
 	if s.narrow {
 		return nil, origin.unsupported("the opposite of a format is not known")
 	}
-	rest, err := anyString.minus(s.dfa)
+	rest, err := c.minus(anyString, s.dfa)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +100,8 @@ func (c *schemaCompiler) notArray(a *arrayShape, origin keyword) ([]*arrayShape,
 // notObject returns the objects that the shape has not: with too few or too many members, without
 // one that is required, or with a wrong one.
 func (c *schemaCompiler) notObject(o *objectShape, origin keyword) ([]*objectShape, error) {
-	if !o.open(c) {
-		return nil, origin.unsupported("the opposite of a schema for members that it does not name is no set of alternatives")
+	if len(o.some) > 0 {
+		return nil, origin.unsupported("the opposite of the opposite of a schema for members that it does not name is not known")
 	}
 	var list []*objectShape
 	if o.least > 0 {
@@ -112,7 +114,9 @@ func (c *schemaCompiler) notObject(o *objectShape, origin keyword) ([]*objectSha
 		many.least, many.atLeast = o.most+1, origin
 		list = append(list, many)
 	}
-	for _, p := range o.properties {
+	names := make([]string, len(o.properties))
+	for i, p := range o.properties {
+		names[i] = p.name
 		if p.required {
 			list = append(list, c.anyObject().with(property{name: p.name, value: c.none}))
 		}
@@ -120,5 +124,91 @@ func (c *schemaCompiler) notObject(o *objectShape, origin keyword) ([]*objectSha
 			list = append(list, c.anyObject().with(property{p.name, wrong, true}))
 		}
 	}
+	if o.open(c) {
+		return list, nil
+	}
+	wrong, err := c.wrongMembers(o, names, origin)
+	for _, w := range wrong {
+		one := c.anyObject()
+		one.some = []witness{w}
+		list = append(list, one)
+	}
+	return list, err
+}
+
+// wrongMembers returns the classes of members that are not in a shape, but for its properties.
+func (c *schemaCompiler) wrongMembers(o *objectShape, names []string, origin keyword) ([]witness, error) {
+	others, err := c.minus(anyString, words(names)) // that no class has
+	if err != nil {
+		return nil, err
+	}
+	var list []witness
+	for _, k := range o.classes {
+		in, err := c.and(others, k.names)
+		if err != nil {
+			return nil, err
+		}
+		if wrong := c.not(k.value, origin); wrong != c.none && !in.none() {
+			list = append(list, witness{nameClass{in, wrong}, origin})
+		}
+		if others, err = c.minus(others, k.names); err != nil {
+			return nil, err
+		}
+	}
+	if !others.none() {
+		list = append(list, witness{nameClass{others, c.any}, origin})
+	}
 	return list, nil
+}
+
+// withSome works out which properties of a shape may be the members that there must be. What also
+// a member that no property names may be stays as it is, until other schemas rule that out.
+func (c *schemaCompiler) withSome(o *objectShape) ([]*objectShape, error) {
+	for i, w := range o.some {
+		open, err := c.maybeOther(o, w)
+		if err != nil {
+			return nil, err
+		}
+		if open {
+			continue
+		}
+		var list []*objectShape
+		for _, p := range o.properties {
+			if !w.names.matches(p.name) {
+				continue
+			}
+			if value := c.all(p.value, w.value); value != c.none {
+				one := o.with(property{p.name, value, true})
+				one.some = slices.Delete(slices.Clone(o.some), i, i+1)
+				more, err := c.withSome(one)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, more...)
+			}
+		}
+		return list, c.spend(1 + len(list))
+	}
+	return []*objectShape{o}, nil
+}
+
+// maybeOther reports whether a member that no property names may be the one that there must be.
+func (c *schemaCompiler) maybeOther(o *objectShape, w witness) (bool, error) {
+	names := make([]string, len(o.properties))
+	for i, p := range o.properties {
+		names[i] = p.name
+	}
+	for _, k := range o.classes {
+		both, err := c.and(k.names, w.names)
+		if err == nil {
+			both, err = c.minus(both, words(names))
+		}
+		if err != nil {
+			return false, err
+		}
+		if !both.none() && c.all(k.value, w.value) != c.none {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -18,6 +18,7 @@ var errTooLarge = errors.New("it needs too large an automaton")
 // final one can be reached, unless the start is the only one and nothing matches.
 type dfa struct {
 	states []dfaState
+	cost   int // edges that were looked at to make it
 }
 
 type dfaState struct {
@@ -84,7 +85,9 @@ func explore[K comparable](start K, out func(K) (final bool, to []exploreEdge[K]
 		}
 		d.states = append(d.states, s)
 	}
-	return d.trim(), nil
+	trimmed := d.trim()
+	trimmed.cost = 1 + edges
+	return trimmed, nil
 }
 
 type exploreEdge[K comparable] struct {

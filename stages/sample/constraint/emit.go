@@ -67,7 +67,7 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.spend(v.alternatives()); err != nil {
+	if err := c.bounded(v); err != nil {
 		return nil, err
 	}
 	var alts []*expr
@@ -80,7 +80,7 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 		}
 	}
 	for _, s := range v.strings {
-		e, err := s.expr()
+		e, err := c.string(s)
 		if err != nil {
 			return nil, err
 		}
@@ -106,11 +106,11 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 	return alt(alts...), nil
 }
 
-func (s stringShape) expr() (*expr, error) {
+func (c *schemaCompiler) string(s stringShape) (*expr, error) {
 	if s.dfa == anyString {
 		return cat(text(`"`), repeat(jsonChar, s.least, s.most), text(`"`)), nil
 	}
-	d, err := s.dfa.lengths(s.least, s.most)
+	d, err := c.spent(s.dfa.lengths(s.least, s.most))
 	return &expr{op: opQuoted, dfa: d}, err
 }
 
@@ -120,7 +120,7 @@ func (c *schemaCompiler) number(d *dfa) (*expr, error) {
 	if d == anyNumber() {
 		return cat(&expr{op: opDFA, dfa: d}, repeat(exponent, 0, 1)), nil
 	}
-	broken, err := d.minus(integers())
+	broken, err := c.minus(d, integers())
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +181,9 @@ func optional(e *expr, empty, may bool) *expr {
 
 // object returns how objects of a shape are written.
 func (c *schemaCompiler) object(o *objectShape) (*expr, error) {
+	for _, w := range o.some {
+		return nil, w.origin.unsupported("it asks for a member that no property names")
+	}
 	m := &members{min: o.least, max: o.most, comma: cat(text(","), blank)}
 	colon := cat(text(":"), blank)
 	names := make([]string, len(o.properties))
@@ -192,11 +195,8 @@ func (c *schemaCompiler) object(o *objectShape) (*expr, error) {
 	}
 	var rest []*expr
 	for _, k := range o.classes {
-		d, err := k.names.minus(words(names))
+		d, err := c.minus(k.names, words(names))
 		if err != nil {
-			return nil, err
-		}
-		if err := c.spend(len(d.states)); err != nil {
 			return nil, err
 		}
 		if !d.none() {

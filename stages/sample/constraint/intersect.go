@@ -1,5 +1,7 @@
 package constraint
 
+import "slices"
+
 // intersect returns the values that both sets have.
 func (c *schemaCompiler) intersect(a, b *values) (*values, error) {
 	v := &values{null: a.null && b.null, yes: a.yes && b.yes, no: a.no && b.no}
@@ -24,19 +26,23 @@ func (c *schemaCompiler) intersect(a, b *values) (*values, error) {
 				v.arrays = append(v.arrays, s)
 			}
 		}
+		if err := c.bounded(v); err != nil {
+			return nil, err
+		}
 	}
 	for _, x := range a.objects {
 		for _, y := range b.objects {
-			s, err := c.bothObjects(x, y)
+			list, err := c.bothObjects(x, y)
 			if err != nil {
 				return nil, err
 			}
-			if s != nil {
-				v.objects = append(v.objects, s)
-			}
+			v.objects = append(v.objects, list...)
+		}
+		if err := c.bounded(v); err != nil {
+			return nil, err
 		}
 	}
-	return v, c.spend(v.alternatives())
+	return v, c.bounded(v)
 }
 
 func (s stringShape) none() bool { return s.dfa.none() || s.least > s.most }
@@ -67,32 +73,18 @@ func (a *arrayShape) short(c *schemaCompiler) *arrayShape {
 	return a
 }
 
-// bothObjects returns the objects of both shapes; nil if a member must be that cannot.
-func (c *schemaCompiler) bothObjects(a, b *objectShape) (*objectShape, error) {
-	s := &objectShape{least: a.least, atLeast: a.atLeast, most: min(a.most, b.most)}
+// bothObjects returns the objects of both shapes: mostly one shape, none if a member must be that
+// cannot.
+func (c *schemaCompiler) bothObjects(a, b *objectShape) ([]*objectShape, error) {
+	if err := c.spend(1 + len(a.properties) + len(b.properties)); err != nil {
+		return nil, err
+	}
+	s := &objectShape{least: a.least, atLeast: a.atLeast, most: min(a.most, b.most), some: slices.Concat(a.some, b.some)}
 	if b.least > s.least {
 		s.least, s.atLeast = b.least, b.atLeast
 	}
-	inB := b.byName()
-	add := func(x, y property) bool {
-		p := property{x.name, c.all(x.value, y.value), x.required || y.required}
-		s.properties = append(s.properties, p)
-		return p.value != c.none || !p.required
-	}
-	inA := a.byName()
-	for _, x := range a.properties {
-		y, ok := inB[x.name]
-		if !ok {
-			y = b.lookup(c, x.name)
-		}
-		if !add(x, y) {
-			return nil, nil
-		}
-	}
-	for _, y := range b.properties {
-		if _, ok := inA[y.name]; !ok && !add(a.lookup(c, y.name), y) {
-			return nil, nil
-		}
+	if !c.bothProperties(s, a, b) || s.least > s.most || s.needs() > s.most {
+		return nil, nil
 	}
 	for _, x := range a.classes {
 		for _, y := range b.classes {
@@ -105,10 +97,32 @@ func (c *schemaCompiler) bothObjects(a, b *objectShape) (*objectShape, error) {
 			}
 		}
 	}
-	if s.least > s.most || s.needs() > s.most {
-		return nil, nil
+	return c.withSome(s)
+}
+
+// bothProperties sets the properties of the objects of two shapes, false if one must be that
+// cannot.
+func (c *schemaCompiler) bothProperties(s, a, b *objectShape) bool {
+	possible := true
+	add := func(x, y property) {
+		p := property{x.name, c.all(x.value, y.value), x.required || y.required}
+		s.properties = append(s.properties, p)
+		possible = possible && (p.value != c.none || !p.required)
 	}
-	return s, c.spend(len(s.properties) + len(s.classes))
+	inA, inB := a.byName(), b.byName()
+	for _, x := range a.properties {
+		y, ok := inB[x.name]
+		if !ok {
+			y = b.lookup(c, x.name)
+		}
+		add(x, y)
+	}
+	for _, y := range b.properties {
+		if _, ok := inA[y.name]; !ok {
+			add(a.lookup(c, y.name), y)
+		}
+	}
+	return possible
 }
 
 func (o *objectShape) byName() map[string]property {

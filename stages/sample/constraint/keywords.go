@@ -77,12 +77,9 @@ func readEnum(r *reader, v *value, _ keyword) error {
 		}
 		one, err := r.c.of(r.c.constant(item))
 		if err == nil {
-			err = set.union(one)
+			err = r.c.include(set, one)
 		}
 		if err != nil {
-			return err
-		}
-		if err := r.c.spend(len(set.numbers.states)); err != nil {
 			return err
 		}
 	}
@@ -119,13 +116,10 @@ func (c *schemaCompiler) union(terms []*term) (*values, error) {
 	for _, t := range terms {
 		v, err := c.of(t)
 		if err == nil {
-			err = set.union(v)
+			err = c.include(set, v)
 		}
 		if err != nil {
 			return nil, err
-		}
-		if set.alternatives() > maxAlternatives {
-			return nil, &LimitError{What: "alternatives of one schema", Limit: maxAlternatives}
 		}
 	}
 	return set, nil
@@ -140,7 +134,7 @@ func readBound(accept func(sign int) bool) readFunc {
 		if err != nil {
 			return err
 		}
-		d, err := compareDFA(b, accept)
+		d, err := r.c.spent(compareDFA(b, accept))
 		if err == nil {
 			r.numbers, err = r.c.and(r.numbers, d)
 		}

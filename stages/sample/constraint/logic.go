@@ -52,6 +52,9 @@ func readIf(r *reader, v *value, k keyword) error {
 	if err != nil {
 		return err
 	}
+	if then == other {
+		return r.add(then)
+	}
 	t, err := r.sub(v)
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func (r *reader) dependent(name string, asked *value) (*values, error) {
 			return nil, err
 		}
 	}
-	return without, without.union(with)
+	return without, c.include(without, with)
 }
 
 func readMultipleOf(r *reader, v *value, k keyword) error {
@@ -127,7 +130,7 @@ func readMultipleOf(r *reader, v *value, k keyword) error {
 	if !ok {
 		return k.unsupported("the digits of %s are more than %d", v.text, maxMultipleOf)
 	}
-	multiples, err := multipleDFA(modulus, digits)
+	multiples, err := r.c.spent(multipleDFA(modulus, digits))
 	if err == nil {
 		r.numbers, err = r.c.and(r.numbers, multiples)
 	}

@@ -70,14 +70,11 @@ func (r *reader) names() (*dfa, error) {
 	}
 	names := noString
 	for _, s := range set.strings {
-		d, err := s.dfa.lengths(s.least, s.most)
+		d, err := r.c.spent(s.dfa.lengths(s.least, s.most))
 		if err == nil {
-			names, err = names.or(d)
+			names, err = r.c.or(names, d)
 		}
 		if err != nil {
-			return nil, err
-		}
-		if err := r.c.spend(len(d.states) + len(names.states)); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +183,7 @@ func (c *schemaCompiler) pattern(expression string, k keyword) (*dfa, error) {
 	if d, ok := c.patterns[expression]; ok {
 		return d, nil
 	}
-	d, err := patternDFA(expression)
+	d, err := c.spent(patternDFA(expression))
 	switch {
 	case errors.Is(err, errTooLarge) || errors.As(err, new(*LimitError)):
 		return nil, err
@@ -194,14 +191,5 @@ func (c *schemaCompiler) pattern(expression string, k keyword) (*dfa, error) {
 		return nil, k.unsupported("%q: %v", expression, err)
 	}
 	c.patterns[expression] = d
-	return d, c.spend(len(d.states))
-}
-
-// minus is spent for, as and is.
-func (c *schemaCompiler) minus(a, b *dfa) (*dfa, error) {
-	d, err := a.minus(b)
-	if err != nil {
-		return nil, err
-	}
-	return d, c.spend(len(a.states) + len(b.states))
+	return d, nil
 }

@@ -37,6 +37,7 @@ func (c *schemaCompiler) spend(n int) error {
 	return nil
 }
 
+// and is dfa.and, at the expense of the compiler.
 func (c *schemaCompiler) and(a, b *dfa) (*dfa, error) {
 	switch anyNumber() {
 	case a:
@@ -44,11 +45,19 @@ func (c *schemaCompiler) and(a, b *dfa) (*dfa, error) {
 	case b:
 		return a, nil
 	}
-	d, err := a.and(b)
+	return c.spent(a.and(b))
+}
+
+// minus is dfa.minus, or is dfa.or, at the expense of the compiler.
+func (c *schemaCompiler) minus(a, b *dfa) (*dfa, error) { return c.spent(a.minus(b)) }
+func (c *schemaCompiler) or(a, b *dfa) (*dfa, error)    { return c.spent(a.or(b)) }
+
+// spent takes the work for an automaton from what the schema may cost.
+func (c *schemaCompiler) spent(d *dfa, err error) (*dfa, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, c.spend(len(a.states) + len(b.states))
+	return d, c.spend(1 + d.cost)
 }
 
 // schema returns the term of a schema.
@@ -141,9 +150,7 @@ func (c *schemaCompiler) read(v *value, own bool) (*values, error) {
 		if err != nil {
 			return nil, err
 		}
-		if set, err = c.intersect(set, also); err == nil && set.alternatives() > maxAlternatives {
-			err = &LimitError{What: "alternatives of one schema", Limit: maxAlternatives}
-		}
+		set, err = c.intersect(set, also)
 	}
 	return set, err
 }

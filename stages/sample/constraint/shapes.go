@@ -33,6 +33,13 @@ type objectShape struct {
 	classes     []nameClass
 	least, most int
 	atLeast     keyword // what says least
+	some        []witness
+}
+
+// witness says that some member has a name and a value of a class.
+type witness struct {
+	nameClass
+	origin keyword
 }
 
 type property struct {
@@ -65,11 +72,6 @@ func (c *schemaCompiler) anyObject() *objectShape {
 }
 
 func noValues() *values { return &values{numbers: noString} }
-
-// isAny reports whether a shape is sure to be of all objects.
-func (o *objectShape) isAny(c *schemaCompiler) bool {
-	return len(o.properties) == 0 && o.open(c) && o.least == 0 && o.most == unbounded
-}
 
 // open reports whether members that no property names may be any.
 func (o *objectShape) open(c *schemaCompiler) bool {
@@ -113,8 +115,8 @@ func (a *arrayShape) item(i int) *term {
 	return a.rest
 }
 
-// union adds the values of another set.
-func (v *values) union(o *values) error {
+// include adds the values of another set.
+func (c *schemaCompiler) include(v, o *values) error {
 	v.null, v.yes, v.no = v.null || o.null, v.yes || o.yes, v.no || o.no
 	for _, s := range o.strings {
 		if !slices.Contains(v.strings, s) {
@@ -127,12 +129,19 @@ func (v *values) union(o *values) error {
 	if v.numbers == anyNumber() || o.numbers == anyNumber() {
 		v.numbers = anyNumber()
 	} else {
-		v.numbers, err = v.numbers.or(o.numbers)
+		v.numbers, err = c.or(v.numbers, o.numbers)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.bounded(v)
 }
 
-// alternatives returns how many shapes the set has, at least 1.
-func (v *values) alternatives() int {
-	return 1 + len(v.strings) + len(v.arrays) + len(v.objects)
+// bounded returns an error if a set has too many shapes, and takes the work for them.
+func (c *schemaCompiler) bounded(v *values) error {
+	n := 1 + len(v.strings) + len(v.arrays) + len(v.objects)
+	if n > maxAlternatives {
+		return &LimitError{What: "alternatives of one schema", Limit: maxAlternatives}
+	}
+	return c.spend(n)
 }

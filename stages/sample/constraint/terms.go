@@ -80,6 +80,7 @@ func (c *schemaCompiler) all(terms ...*term) *term {
 			flat = append(flat, t)
 		}
 	}
+	c.left -= len(flat)
 	slices.SortFunc(flat, func(a, b *term) int { return a.number - b.number })
 	flat = slices.Compact(flat)
 	switch len(flat) {
@@ -192,7 +193,7 @@ func (c *schemaCompiler) constValues(v *value) (*values, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.numbers, err = compareDFA(d, func(sign int) bool { return sign == 0 })
+		set.numbers, err = c.spent(compareDFA(d, func(sign int) bool { return sign == 0 }))
 		return set, err
 	case kindArray:
 		a := &arrayShape{rest: c.none, least: len(v.items), most: len(v.items)}

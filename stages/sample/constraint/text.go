@@ -39,6 +39,10 @@ func (v *Vocabulary) text(set runeSet) *textTokens {
 
 func (v *Vocabulary) newText(set runeSet) *textTokens {
 	t := &textTokens{set: set}
+	var ascii [utf8.RuneSelf]bool
+	for r := range ascii {
+		ascii[r] = set.has(rune(r))
+	}
 	byLength := make([][]int32, 1)
 	var rest []int32
 	inside := 0
@@ -46,7 +50,7 @@ func (v *Vocabulary) newText(set runeSet) *textTokens {
 		if len(token) == 0 || len(token) > longestToken {
 			continue
 		}
-		n, ok := set.covers(token)
+		n, ok := set.covers(token, &ascii)
 		if !ok {
 			rest = append(rest, int32(id))
 			continue
@@ -75,9 +79,18 @@ func (v *Vocabulary) newText(set runeSet) *textTokens {
 	return t
 }
 
-// covers reports whether a token is whole characters of the set, and how many.
-func (s runeSet) covers(token []byte) (n int, ok bool) {
+// covers reports whether a token is whole characters of the set, and how many. Which bytes below
+// utf8.RuneSelf are is in ascii.
+func (s runeSet) covers(token []byte, ascii *[utf8.RuneSelf]bool) (n int, ok bool) {
 	for len(token) > 0 {
+		if token[0] < utf8.RuneSelf {
+			if !ascii[token[0]] {
+				return 0, false
+			}
+			token = token[1:]
+			n++
+			continue
+		}
 		r, size := utf8.DecodeRune(token)
 		if r == utf8.RuneError && size == 1 || !s.has(r) {
 			return 0, false
