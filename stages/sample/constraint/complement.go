@@ -72,6 +72,9 @@ func (c *schemaCompiler) notString(s stringShape, origin keyword) ([]stringShape
 
 // notArray returns the arrays that the shape has not: too short, too long, or with a wrong item.
 func (c *schemaCompiler) notArray(a *arrayShape, origin keyword) ([]*arrayShape, error) {
+	if a.unique.at != nil {
+		return nil, origin.unsupported("the opposite of uniqueItems is no set of alternatives")
+	}
 	if a.rest != c.any && a.most > len(a.prefix) {
 		return nil, origin.unsupported("the opposite of a schema for all items of an array is no set of alternatives")
 	}

@@ -71,13 +71,8 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 		return nil, err
 	}
 	var alts []*expr
-	for _, w := range []struct {
-		text string
-		may  bool
-	}{{"null", v.null}, {"true", v.yes}, {"false", v.no}} {
-		if w.may {
-			alts = append(alts, text(w.text))
-		}
+	for _, w := range v.words() {
+		alts = append(alts, text(w))
 	}
 	for _, s := range v.strings {
 		e, err := c.string(s)
@@ -94,7 +89,11 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 		alts = append(alts, e)
 	}
 	for _, a := range v.arrays {
-		alts = append(alts, c.array(a))
+		e, err := c.items(a)
+		if err != nil {
+			return nil, err
+		}
+		alts = append(alts, e)
 	}
 	for _, o := range v.objects {
 		e, err := c.object(o)
@@ -138,7 +137,15 @@ func (c *schemaCompiler) number(d *dfa) (*expr, error) {
 	return &expr{op: opDFA, dfa: d}, nil
 }
 
-// array returns how arrays of a shape are written.
+// items returns how arrays of a shape are written.
+func (c *schemaCompiler) items(a *arrayShape) (*expr, error) {
+	if a.unique.at != nil {
+		return c.unique(a)
+	}
+	return c.array(a), nil
+}
+
+// array is items where items may be equal.
 func (c *schemaCompiler) array(a *arrayShape) *expr {
 	comma := cat(text(","), blank)
 	n := len(a.prefix)
@@ -184,7 +191,7 @@ func (c *schemaCompiler) object(o *objectShape) (*expr, error) {
 	for _, w := range o.some {
 		return nil, w.origin.unsupported("it asks for a member that no property names")
 	}
-	m := &members{min: o.least, max: o.most, comma: cat(text(","), blank)}
+	m := &members{open: "{", close: "}", min: o.least, max: o.most, comma: cat(text(","), blank)}
 	colon := cat(text(":"), blank)
 	names := make([]string, len(o.properties))
 	for i, p := range o.properties {

@@ -53,7 +53,10 @@ func (c *schemaCompiler) bothStrings(a, b stringShape) (stringShape, error) {
 }
 
 func (c *schemaCompiler) bothArrays(a, b *arrayShape) *arrayShape {
-	s := &arrayShape{rest: c.all(a.rest, b.rest), least: max(a.least, b.least), most: min(a.most, b.most)}
+	s := &arrayShape{rest: c.all(a.rest, b.rest), least: max(a.least, b.least), most: min(a.most, b.most), unique: a.unique}
+	if b.unique.at != nil {
+		s.unique = b.unique
+	}
 	for i := range max(len(a.prefix), len(b.prefix)) {
 		s.prefix = append(s.prefix, c.all(a.item(i), b.item(i)))
 	}

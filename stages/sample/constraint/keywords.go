@@ -17,7 +17,7 @@ func init() {
 		"exclusiveMaximum": readBound(func(sign int) bool { return sign < 0 }),
 		"minLength":        readCount(func(r *reader, n int) { r.string.least = n }),
 		"maxLength":        readCount(func(r *reader, n int) { r.string.most = n }),
-		"prefixItems":      nil, "items": nil, "additionalItems": nil, "minItems": nil, "maxItems": nil,
+		"prefixItems":      nil, "items": nil, "additionalItems": nil, "minItems": nil, "maxItems": nil, "uniqueItems": nil,
 		"properties": nil, "additionalProperties": nil, "required": nil, "minProperties": nil, "maxProperties": nil,
 		"patternProperties": nil, "propertyNames": nil,
 	}
@@ -167,6 +167,9 @@ func (r *reader) items() (*arrayShape, error) {
 	}
 	if a.most, err = r.number("maxItems", unbounded); err != nil {
 		return nil, err
+	}
+	if v := r.at.member["uniqueItems"]; v != nil && v.kind == kindTrue {
+		a.unique = keyword{r.at, "uniqueItems"}
 	}
 	prefix, rest := r.at.member["prefixItems"], r.at.member["items"]
 	if r.c.draft == draft7 {

@@ -1,12 +1,14 @@
 package constraint
 
-// members are the members of a JSON object: those of list in order, of which the ones that are
+// members are the members of a JSON object, or of an array that is written like one: those of list in order, of which the ones that are
 // not required may be left out, and then others.
 type members struct {
 	list     []member
 	rest     *expr // one of the others: name, colon and value; nil for none
 	min, max int   // how many there are; of the others, one counts for the least
 	comma    *expr
+
+	open, close string // brackets
 }
 
 type member struct {
@@ -25,7 +27,7 @@ func (b *builder) members(m *members, from, to int32) {
 		most = m.max
 	}
 	row := b.row(most)
-	b.link(text("{"), from, row[0])
+	b.link(text(m.open), from, row[0])
 	for _, x := range m.list {
 		next := b.row(most)
 		if b.large {
@@ -40,7 +42,7 @@ func (b *builder) members(m *members, from, to int32) {
 		row = next
 	}
 	for _, at := range row[m.min:] {
-		b.link(text("}"), at, to)
+		b.link(text(m.close), at, to)
 	}
 	if m.rest != nil {
 		b.others(m, row, to)
@@ -54,7 +56,7 @@ func (b *builder) others(m *members, row []int32, to int32) {
 	b.pairs(m, m.rest, least, row, next)
 	b.pairs(m, m.rest, least, next, next)
 	for _, at := range next {
-		b.link(text("}"), at, to)
+		b.link(text(m.close), at, to)
 	}
 }
 

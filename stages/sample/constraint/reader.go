@@ -101,7 +101,6 @@ var unsupported = map[string]string{
 	"unevaluatedItems":      "it depends on which other schemas an item was tried with",
 	"unevaluatedProperties": "it depends on which other schemas a member was tried with; say additionalProperties beside properties",
 	"contains":              "a constraint does not count items that are of a schema",
-	"uniqueItems":           "a constraint does not compare items",
 }
 
 // reader reads one schema: what it says of each type, and what it adds of others.
@@ -166,7 +165,7 @@ func (c *schemaCompiler) refuses(name string, v *value) string {
 	if slices.Contains(otherDraft[c.draft], name) {
 		return "it is of another draft of the standard than $schema says, which is 2020-12 if it says nothing"
 	}
-	if v.kind == kindFalse && name == "uniqueItems" || v.kind == kindTrue && strings.HasPrefix(name, "unevaluated") {
+	if v.kind == kindTrue && strings.HasPrefix(name, "unevaluated") {
 		return ""
 	}
 	return unsupported[name]

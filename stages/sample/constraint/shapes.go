@@ -24,6 +24,7 @@ type arrayShape struct {
 	prefix      []*term
 	rest        *term
 	least, most int
+	unique      keyword // what says that items differ, if anything does
 }
 
 // objectShape is objects of least to most members. Members that no property names are of the
