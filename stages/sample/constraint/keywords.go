@@ -10,6 +10,7 @@ func init() {
 		"$ref": readRef, "type": readType, "enum": readEnum, "const": readConst,
 		"allOf": readAllOf, "anyOf": readAnyOf, "oneOf": readOneOf, "not": readNot, "if": readIf,
 		"dependentRequired": readDependent, "dependentSchemas": readDependent, "dependencies": readDependent,
+		"unevaluatedProperties": readUnevaluatedProperties, "unevaluatedItems": readUnevaluatedItems,
 		"multipleOf": readMultipleOf, "pattern": readPattern, "format": readFormat,
 		"minimum":          readBound(func(sign int) bool { return sign >= 0 }),
 		"maximum":          readBound(func(sign int) bool { return sign <= 0 }),

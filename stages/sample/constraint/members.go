@@ -1,7 +1,7 @@
 package constraint
 
-// members are the members of a JSON object, or of an array that is written like one: those of list in order, of which the ones that are
-// not required may be left out, and then others.
+// members are the members of a JSON object, or the items of an array that is written like one:
+// those of list in order, of which the ones that are not required may be left out, and then others.
 type members struct {
 	list     []member
 	rest     *expr // one of the others: name, colon and value; nil for none

@@ -3,7 +3,6 @@ package constraint
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // schemaCompiler makes the grammar of a schema.
@@ -96,11 +95,9 @@ func (c *schemaCompiler) binds(name string) bool {
 
 // unsupported are the keywords that are refused, and why.
 var unsupported = map[string]string{
-	"$dynamicRef":           "what it leads to depends on where it is read",
-	"$recursiveRef":         "what it leads to depends on where it is read",
-	"unevaluatedItems":      "it depends on which other schemas an item was tried with",
-	"unevaluatedProperties": "it depends on which other schemas a member was tried with; say additionalProperties beside properties",
-	"contains":              "a constraint does not count items that are of a schema",
+	"$dynamicRef":   "what it leads to depends on where it is read",
+	"$recursiveRef": "what it leads to depends on where it is read",
+	"contains":      "a constraint does not count items that are of a schema",
 }
 
 // reader reads one schema: what it says of each type, and what it adds of others.
@@ -132,7 +129,7 @@ func (c *schemaCompiler) read(v *value, own bool) (*values, error) {
 		names = []string{"$ref"} // all else beside it is ignored
 	}
 	for _, name := range names {
-		if why := c.refuses(name, v.member[name]); why != "" {
+		if why := c.refuses(name); why != "" {
 			return nil, keyword{v, name}.unsupported("%s", why)
 		}
 		if read := keywords[name]; read != nil && !(own && (name == "oneOf" || name == "if")) {
@@ -161,12 +158,9 @@ var otherDraft = map[draft][]string{
 }
 
 // refuses returns why a keyword is refused, nothing if it is not.
-func (c *schemaCompiler) refuses(name string, v *value) string {
+func (c *schemaCompiler) refuses(name string) string {
 	if slices.Contains(otherDraft[c.draft], name) {
 		return "it is of another draft of the standard than $schema says, which is 2020-12 if it says nothing"
-	}
-	if v.kind == kindTrue && strings.HasPrefix(name, "unevaluated") {
-		return ""
 	}
 	return unsupported[name]
 }

@@ -68,6 +68,9 @@ var schemaCases = []struct {
 	{`{"type":"array","items":{"enum":["a",1,null]},"uniqueItems":true,"minItems":1}`, []string{`["a"]`, `[1,"a"]`, `[null, 1,"a"]`}, []string{`[]`, `[1,1]`, `["a",null,"a"]`, `[2]`}, nil},
 	{`{"type":"array","items":{"type":"integer","minimum":3,"maximum":12},"uniqueItems":true,"maxItems":3,"minItems":2}`, []string{`[3,5]`, `[10,11,12]`}, []string{`[3]`, `[3,3]`, `[3,4,5,6]`, `[3,13]`}, []string{`[5,3]`}},
 	{`{"type":"array","uniqueItems":true,"maxItems":1}`, []string{`[]`, `["x"]`}, []string{`[1,2]`}, nil},
+	{`{"type":"object","allOf":[{"$ref":"#/$defs/base"},{"patternProperties":{"^x":{"type":"null"}}}],"properties":{"a":true},"unevaluatedProperties":false,"$defs":{"base":{"properties":{"b":{"type":"integer"}},"required":["b"]}}}`,
+		[]string{`{"a":1,"b":2}`, `{"b":2,"xy":null}`}, []string{`{"a":1}`, `{"b":1,"c":1}`, `{"b":1,"x":1}`}, nil},
+	{`{"type":"array","prefixItems":[{"type":"null"}],"allOf":[{"prefixItems":[true,{"type":"integer"}]}],"unevaluatedItems":{"type":"string"}}`, []string{`[null]`, `[null,1,"a"]`}, []string{`[1]`, `[null,"a"]`, `[null,1,2]`}, nil},
 	{`{"oneOf":[{"maxLength":2},{"minLength":2}],"type":"string"}`, []string{`"a"`, `"abc"`}, []string{`"ab"`}, nil},
 	{`{"type":"object","dependentRequired":{"a":["b","c"]},"dependentSchemas":{"x":{"properties":{"b":{"type":"integer"}},"required":["b"]}},"properties":{"a":true,"x":true}}`,
 		[]string{`{}`, `{"b":"s"}`, `{"a":1,"b":"s","c":1}`, `{"x":1,"b":2}`}, []string{`{"a":1}`, `{"a":1,"b":1}`, `{"x":1}`, `{"x":1,"b":"s"}`}, nil},
@@ -214,7 +217,7 @@ func TestJSONSchemaErrors(t *testing.T) {
 		as      any
 		message string
 	}{
-		{`{"properties":{"a/b":{"uniqueItems":true}}}`, &unsupported, `"uniqueItems" at /properties/a~1b is not supported`},
+		{`{"properties":{"a/b":{"contains":true}}}`, &unsupported, `"contains" at /properties/a~1b is not supported`},
 		{`{"items":[{"pattern":"(?=a)b"}],"$schema":"http://json-schema.org/draft-07/schema#"}`, &unsupported, `"pattern" at /items/0 is not supported: "(?=a)b": the expression looks around`},
 		{`{"pattern":"(a)\\1"}`, &unsupported, `refers back`},
 		{`{"pattern":"("}`, &unsupported, `missing closing )`},
@@ -225,6 +228,8 @@ func TestJSONSchemaErrors(t *testing.T) {
 		{`{"not":{"format":"date"}}`, &unsupported, `"not"`},
 		{`{"oneOf":[{"patternProperties":{"a":{"type":"null"}}},{"patternProperties":{"b":{"type":"null"}}}]}`, &unsupported, `"oneOf"`},
 		{`{"dependencies":{}}`, &unsupported, `another draft`},
+		{`{"items":{"anyOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}}`, &unsupported, `"unevaluatedProperties" at /items is not supported: it depends on what anyOf finds`},
+		{`{"type":"array","uniqueItems":true}`, &unsupported, `"uniqueItems"`},
 		{`{"multipleOf":0}`, &schema, `not above 0`},
 		{`{"pattern":"[ab].{200}[ab].{200}"}`, &limit, `20000 states`},
 		{`{"$ref":"http://else.where/x"}`, &unsupported, `"$ref" at the top of the schema`},
