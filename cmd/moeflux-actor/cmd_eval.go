@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
@@ -35,11 +34,7 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
-	s, err := openSession(ctx, inv, &c.engineFlags)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.eval(ctx, inv, s, ids), s.close())
+	return c.withTokens(ctx, inv, func(s *session) error { return c.eval(ctx, inv, s, ids) })
 }
 
 func (c *evalCmd) eval(ctx context.Context, inv *invocation, s *session, ids []int32) error {
@@ -54,15 +49,5 @@ func (c *evalCmd) eval(ctx context.Context, inv *invocation, s *session, ids []i
 	}
 	bar.clear()
 	r.Seconds = inv.env.now().Sub(begin).Seconds()
-	if c.JSON {
-		return writeJSON(inv.stdout, r)
-	}
-	for i, nll := range r.NLL {
-		if _, err := fmt.Fprintf(inv.stdout, "window %d: %.6f\n", i, nll); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(inv.stdout, "mean loss %.6f nats, perplexity %.4f, %d tokens in %.1f s (%.1f tokens/s)\n",
-		r.MeanNLL, r.PPL, r.Tokens, r.Seconds, float64(r.Tokens)/max(r.Seconds, 1e-9))
-	return err
+	return inv.print(c.JSON, r, r.Text)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
@@ -39,11 +38,7 @@ func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
-	s, err := openSession(ctx, inv, &c.engineFlags)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.logits(ctx, inv, s, prompts), s.close())
+	return c.withTokens(ctx, inv, func(s *session) error { return c.logits(ctx, inv, s, prompts) })
 }
 
 func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {

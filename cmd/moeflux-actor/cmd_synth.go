@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	shape, err := synth.Named(c.Shape)
 	if err != nil {
-		return &usageError{err.Error()}
+		return usage(err)
 	}
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
@@ -66,9 +65,8 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 		RowOrder: rowOrder, ExpertsOf: c.ExpertsOf,
 		Shape: shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
 	})
-	var bad *synth.OptionError
-	if errors.As(err, &bad) {
-		return &usageError{err.Error()}
+	if errors.As(err, new(*synth.OptionError)) {
+		return usage(err)
 	}
 	if err != nil {
 		return err
@@ -85,10 +83,7 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 			return err
 		}
 	}
-	if c.JSON {
-		return writeJSON(inv.stdout, r)
-	}
-	return c.print(inv, &r)
+	return inv.print(c.JSON, r, r.text)
 }
 
 // checkUsage refuses flags that do not go together.
@@ -147,30 +142,17 @@ func (c *synthCmd) simulate(ctx context.Context, m *synth.Model) (s *synth.Simul
 	return s, err
 }
 
-// print shows the result to people.
-func (c *synthCmd) print(inv *invocation, r *synthResult) error {
-	w := bufio.NewWriter(inv.stdout)
+// text is the result for people.
+func (r *synthResult) text() string {
+	var b strings.Builder
 	if r.Dst != "" {
-		fmt.Fprintf(w, "%s is complete: %s in %.1f s; check it with %s synth --check %s\n", r.Dst, formatBytes(r.Bytes), r.Seconds, program, r.Dst)
-	}
-	for i, t := range r.Chain {
-		if i > 0 {
-			fmt.Fprint(w, " ")
-		}
-		fmt.Fprint(w, t)
+		fmt.Fprintf(&b, "%s is complete: %s in %.1f s; check it with %s synth --check %s\n", r.Dst, formatBytes(r.Bytes), r.Seconds, program, r.Dst)
 	}
 	if len(r.Chain) > 0 {
-		fmt.Fprintln(w)
+		fmt.Fprintln(&b, strings.Trim(fmt.Sprint(r.Chain), "[]"))
 	}
-	if s := r.Simulation; s != nil {
-		fmt.Fprintf(w, "%d tokens use %.1f%% of all experts, the busiest quarter of them for %.1f%% of uses\n", s.Tokens, 100*s.Distinct, 100*s.Busiest)
-		fmt.Fprintf(w, "a token shares %.1f%% of its experts with the token before it, %.1f%% with the one 8 before\n", 100*s.Overlap, 100*s.Overlap8)
-		if s.Close > 0 {
-			fmt.Fprintf(w, "%d decisions are too close to predict\n", s.Close)
-		}
-		for _, l := range s.LRU {
-			fmt.Fprintf(w, "a cache of the last used %4.1f%% of all experts hits %.1f%% from empty, %.1f%% in the second half\n", 100*l.Share, 100*l.Hits, 100*l.Late)
-		}
+	if r.Simulation != nil {
+		b.WriteString(r.Simulation.Text())
 	}
-	return w.Flush()
+	return b.String()
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // fieldComments returns the comments of a struct's fields, each as one line.
@@ -112,5 +114,78 @@ func TestHelpNamesNoGoTypes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// everyFlag returns flags each of which that sets a field has another value than its default.
+func everyFlag() *engineFlags {
+	f := new(engineFlags)
+	for _, s := range engineSettings {
+		switch to := s.of(f).Addr().Interface().(type) {
+		case *string:
+			if *to = "a.b"; len(s.oneof) > 0 {
+				*to = s.oneof[len(s.oneof)-1]
+			}
+		case *int:
+			*to = 3
+		case *float64:
+			*to = 0.25
+		case *bool:
+			*to = true
+		case *size:
+			*to = size{percent: 12.5}
+		case *time.Duration:
+			*to = time.Minute
+		}
+	}
+	return f
+}
+
+// TestConfigTakesEveryFlag finds the value of each flag in the Config.
+func TestConfigTakesEveryFlag(t *testing.T) {
+	got, err := everyFlag().config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range engineSettings {
+		if s.config == "" || s.config == "Model" || s.config == "Profile" { // these two have to be found first
+			continue
+		}
+		if reflect.ValueOf(got).FieldByName(s.config).IsZero() {
+			t.Errorf("--%s does not set Config.%s", s.flag, s.config)
+		}
+	}
+}
+
+// TestGivenFlags parses what given returns: the flags are the same then, so that the command that a
+// sweep recommends runs with what was measured.
+func TestGivenFlags(t *testing.T) {
+	want, cli := everyFlag(), new(commands)
+	p, err := kong.New(cli, kong.Name(program), kong.Exit(func(int) {}), kong.WithHyphenPrefixedParameters(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := want.given(map[string]string{"ring-depth": ""})
+	if _, err := p.Parse(append([]string{"run", "-p", "x"}, args...)); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	want.RingDepth = 0 // it was left out
+	if cli.Run.Stdin != "" {
+		t.Errorf("%q is no flag's value; given %q", cli.Run.Stdin, args)
+	}
+	for _, s := range engineSettings {
+		if s.config == "" && s.option == "" {
+			continue
+		}
+		if got, want := s.of(&cli.Run.engineFlags).Interface(), s.of(want).Interface(); got != want {
+			t.Errorf("--%s is %v, want %v; given %q", s.flag, got, want, args)
+		}
+	}
+	plain := new(commands)
+	if p, err = kong.New(plain, kong.Name(program), kong.Exit(func(int) {})); err == nil {
+		_, err = p.Parse([]string{"run", "-p", "x"})
+	}
+	if args := plain.Run.engineFlags.given(nil); err != nil || args != nil {
+		t.Errorf("the defaults are given as %q (%v)", args, err)
 	}
 }

@@ -66,7 +66,7 @@ func TestSessionText(t *testing.T) {
 		t.Errorf("%q with %d tokens reused, want %q", other.Text, other.Stats.Reused, want.Text)
 	}
 	o := mustCall(t, "", "state", "show", "--session-dir", dir, "--verify")
-	if strings.Count(o.stdout, "checksum right\n") != 3 {
+	if strings.Count(o.stdout, "checksum right\n") != 3 || !strings.Contains("\n"+o.stdout, "\nother ") {
 		t.Errorf("sessions: %q", o.stdout)
 	}
 }

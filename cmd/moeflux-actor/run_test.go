@@ -153,6 +153,9 @@ func TestRunWithFewerExperts(t *testing.T) {
 	if !strings.Contains(o.stderr, "2 experts per token in place of the model's 4: results differ") {
 		t.Errorf("stderr %q does not say that results differ", o.stderr)
 	}
+	if o := mustCall(t, "", "inspect", model, "--experts-per-token", "2"); !strings.Contains(o.stderr, "2 experts per token in place of the model's") {
+		t.Errorf("inspect says %q of fewer experts", o.stderr)
+	}
 	if o := call(t, "", "run", "--model", model, "-p", ref.Text, "--experts-per-token", "-1"); o.code != exitUsage {
 		t.Errorf("-1 experts per token: exit %d, stderr %q, want %d", o.code, o.stderr, exitUsage)
 	}

@@ -57,10 +57,7 @@ func (f *samplingFlags) checkSampling() error {
 	if err != nil {
 		return err
 	}
-	if err := given.Validate(); err != nil {
-		return &usageError{err.Error()}
-	}
-	return nil
+	return usage(given.Validate())
 }
 
 // given returns what the flags say.

@@ -32,9 +32,22 @@ func openSession(ctx context.Context, inv *invocation, f *engineFlags) (*session
 	return openModel(ctx, inv, f, moeflux.Options{TokensOnly: true})
 }
 
-// openText is openSession for texts.
-func openText(ctx context.Context, inv *invocation, f *engineFlags) (*session, error) {
-	return openModel(ctx, inv, f, moeflux.Options{Now: inv.env.now})
+// withTokens runs f with the model open for token ids.
+func (e *engineFlags) withTokens(ctx context.Context, inv *invocation, f func(*session) error) error {
+	return e.with(ctx, inv, moeflux.Options{TokensOnly: true}, f)
+}
+
+// withModel runs f with the model open, and its tokenizer.
+func (e *engineFlags) withModel(ctx context.Context, inv *invocation, f func(*session) error) error {
+	return e.with(ctx, inv, moeflux.Options{Now: inv.env.now}, f)
+}
+
+func (e *engineFlags) with(ctx context.Context, inv *invocation, o moeflux.Options, f func(*session) error) error {
+	s, err := openModel(ctx, inv, e, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(s), s.close())
 }
 
 func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.Options) (*session, error) {

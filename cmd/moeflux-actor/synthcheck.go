@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
@@ -16,24 +15,13 @@ func (c *synthCmd) checkModel(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	c.Model = c.Check
-	s, err := openSession(ctx, inv, &c.engineFlags)
-	if err != nil {
+	var r *eval.Differences
+	err = c.withTokens(ctx, inv, func(s *session) error {
+		r, err = c.feed(ctx, inv, s, m)
 		return err
-	}
-	r, err := c.feed(ctx, inv, s, m)
-	if err := errors.Join(err, s.close()); err != nil {
-		return err
-	}
-	if c.JSON {
-		err = writeJSON(inv.stdout, r)
-	} else {
-		for _, d := range r.First {
-			if _, err = fmt.Fprintln(inv.stdout, d); err != nil {
-				return err
-			}
-		}
-		_, err = fmt.Fprintf(inv.stdout, "%d tokens: %d differences, %d decisions too close to tell, %.2f tokens/s\n",
-			r.Tokens, r.Differences, r.TooClose, float64(r.Tokens)/r.Seconds)
+	})
+	if err == nil {
+		err = inv.print(c.JSON, r, r.Text)
 	}
 	if err == nil && r.Differences > 0 {
 		err = fmt.Errorf("%s: %d differences in %d tokens: the engine computes wrong, or the files are damaged", c.Check, r.Differences, r.Tokens)

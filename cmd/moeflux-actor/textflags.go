@@ -58,15 +58,6 @@ func (c *textFlags) withModel(ctx context.Context, inv *invocation, f func(*sess
 	return c.engineFlags.withModel(ctx, inv, f)
 }
 
-// withModel runs f with the model open, and its tokenizer.
-func (e *engineFlags) withModel(ctx context.Context, inv *invocation, f func(*session) error) error {
-	s, err := openText(ctx, inv, e)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(s), s.close())
-}
-
 // hasPrompt reports whether the command line says where the prompt is.
 func (c *promptFlags) hasPrompt() bool { return c.Prompt != nil || c.File != "" || c.Stdin != "" }
 

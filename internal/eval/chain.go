@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/io/synth"
@@ -23,6 +24,17 @@ type Differences struct {
 	TooClose    int      `json:"too_close"` // layers of tokens where another choice is as good
 	Seconds     float64  `json:"seconds"`   // of decoding, for the caller to fill in
 	First       []string `json:"first,omitempty"`
+}
+
+// Text formats the differences for people.
+func (r *Differences) Text() string {
+	var b strings.Builder
+	for _, d := range r.First {
+		fmt.Fprintln(&b, d)
+	}
+	fmt.Fprintf(&b, "%d tokens: %d differences, %d decisions too close to tell, %.2f tokens/s\n",
+		r.Tokens, r.Differences, r.TooClose, float64(r.Tokens)/r.Seconds)
+	return b.String()
 }
 
 // Chain feeds the first n tokens of the model's chain, some as one chunk and then one by one,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/actors"
 )
@@ -18,6 +19,17 @@ type Losses struct {
 	PPL     float64   `json:"ppl"`     // exp(MeanNLL)
 	Tokens  int       `json:"tokens"`  // ids that were asked for
 	Seconds float64   `json:"seconds"` // for the caller to fill in
+}
+
+// Text formats the losses for people.
+func (r *Losses) Text() string {
+	var b strings.Builder
+	for i, nll := range r.NLL {
+		fmt.Fprintf(&b, "window %d: %.6f\n", i, nll)
+	}
+	fmt.Fprintf(&b, "mean loss %.6f nats, perplexity %.4f, %d tokens in %.1f s (%.1f tokens/s)\n",
+		r.MeanNLL, r.PPL, r.Tokens, r.Seconds, float64(r.Tokens)/max(r.Seconds, 1e-9))
+	return b.String()
 }
 
 // Loss predicts each of ids but the first from those before it in its window. Window i reads

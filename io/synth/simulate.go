@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Simulation is what a cache of experts would see.
@@ -20,6 +21,20 @@ type Simulation struct {
 	// layers of tokens whose routing is too close to predict
 	Close int   `json:"close"`
 	LRU   []LRU `json:"lru"`
+}
+
+// Text formats the simulation for people.
+func (s *Simulation) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tokens use %.1f%% of all experts, the busiest quarter of them for %.1f%% of uses\n", s.Tokens, 100*s.Distinct, 100*s.Busiest)
+	fmt.Fprintf(&b, "a token shares %.1f%% of its experts with the token before it, %.1f%% with the one 8 before\n", 100*s.Overlap, 100*s.Overlap8)
+	if s.Close > 0 {
+		fmt.Fprintf(&b, "%d decisions are too close to predict\n", s.Close)
+	}
+	for _, l := range s.LRU {
+		fmt.Fprintf(&b, "a cache of the last used %4.1f%% of all experts hits %.1f%% from empty, %.1f%% in the second half\n", 100*l.Share, 100*l.Hits, 100*l.Late)
+	}
+	return b.String()
 }
 
 // LRU says how a cache of whole experts that all layers share would do. It begins empty.
