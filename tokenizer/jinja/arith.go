@@ -32,8 +32,8 @@ func (r *run) binary(op string, a, b Value) (Value, error) {
 	if isNumber(a) && isNumber(b) {
 		return r.arithmetic(op, a, b)
 	}
-	if _, ok := asString(a); ok && op == "%" { // before undefined, which %s can print
-		return r.percent(a, b)
+	if _, ok := asString(a); ok && op == "%" {
+		return nil, fail(KindUnsupported, "the operator %% on a string is not supported in chat templates")
 	}
 	if u, ok := a.(*undefined); ok {
 		return nil, u.fail()

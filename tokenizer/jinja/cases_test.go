@@ -32,7 +32,7 @@ func readCases(t testing.TB) (*Dict, [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Cases) < 800 {
+	if len(f.Cases) < 775 {
 		t.Fatalf("only %d cases", len(f.Cases))
 	}
 	return vars.(*Dict), f.Cases

@@ -9,7 +9,8 @@
 // ChatTemplate adds the variables that chat templates expect.
 //
 // What the language has and this package does not is refused by name, never skipped: include,
-// import, extends, block, autoescape, and a few filters for web pages. A template can come from
+// import, extends, block, autoescape, % on strings, format specifications, and filters that no
+// published chat template needs: those for web pages and those of numbers. A template can come from
 // anywhere, so work, memory and depth are bounded by Config. Every error is an *Error with the kind
 // that the reference would raise, the template's name and the line.
 package jinja

@@ -7,7 +7,6 @@ type filterFunc = func(r *run, in Value, a arguments) (Value, error)
 
 // filters are those of the language that make sense in a prompt.
 var filters = map[string]filterFunc{
-	"abs":         filterAbs,
 	"attr":        filterAttr,
 	"batch":       filterBatch,
 	"capitalize":  textFilter("capitalize", capitalize),
@@ -19,12 +18,9 @@ var filters = map[string]filterFunc{
 	"e":           filterEscape,
 	"escape":      filterEscape,
 	"first":       filterFirst,
-	"float":       filterFloat,
 	"forceescape": filterForceEscape,
-	"format":      filterFormat,
 	"groupby":     filterGroupby,
 	"indent":      filterIndent,
-	"int":         filterInt,
 	"items":       filterItems,
 	"join":        filterJoin,
 	"last":        filterLast,
@@ -38,7 +34,6 @@ var filters = map[string]filterFunc{
 	"rejectattr":  selector("rejectattr", true, false),
 	"replace":     filterReplace,
 	"reverse":     filterReverse,
-	"round":       filterRound,
 	"safe":        filterSafe,
 	"select":      selector("select", false, true),
 	"selectattr":  selector("selectattr", true, true),
@@ -58,7 +53,8 @@ var filters = map[string]filterFunc{
 
 // unsupportedFilters are those that the language has besides.
 var unsupportedFilters = map[string]bool{
-	"filesizeformat": true, "pprint": true, "random": true, "striptags": true, "urlize": true, "wordwrap": true, "xmlattr": true,
+	"abs": true, "filesizeformat": true, "float": true, "format": true, "int": true, "pprint": true, "random": true, "round": true,
+	"striptags": true, "urlize": true, "wordwrap": true, "xmlattr": true,
 }
 
 func unknownFilter(name string) string {
@@ -198,19 +194,6 @@ func filterString(r *run, in Value, a arguments) (Value, error) {
 		return nil, err
 	}
 	return r.softStr(in)
-}
-
-func filterFormat(r *run, in Value, a arguments) (Value, error) {
-	text, err := r.softStr(in)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(a.pos) > 0 && len(a.kw) > 0:
-		return nil, fail(KindFilterArg, "can't handle positional and keyword arguments at the same time")
-	case len(a.kw) > 0:
-		return r.percent(text, kwDict(a.kw))
-	}
-	return r.percent(text, &Tuple{items: a.pos})
 }
 
 func filterURLEncode(r *run, in Value, a arguments) (Value, error) {

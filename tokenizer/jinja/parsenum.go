@@ -1,9 +1,7 @@
 package jinja
 
 import (
-	"math"
 	"math/big"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -68,35 +66,4 @@ func asciiDigits(s string) string {
 		}
 		return '0' + (c-zero)%10
 	}, s)
-}
-
-// parseFloat is Python's float(s).
-func parseFloat(s string) (float64, error) {
-	bad := fail(KindValue, "could not convert string to float: %s", reprString(s))
-	text := asciiDigits(strings.TrimFunc(s, isSpace))
-	switch strings.ToLower(strings.TrimLeft(text, "+-")) {
-	case "inf", "infinity", "nan":
-		if len(text)-len(strings.TrimLeft(text, "+-")) > 1 {
-			return 0, bad
-		}
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil { // Go takes no sign before nan
-			return math.NaN(), nil
-		}
-		return f, nil
-	}
-	for i := range len(text) {
-		c := text[i]
-		if c == '_' && (i == 0 || i == len(text)-1 || !isDigit(text[i-1]) || !isDigit(text[i+1])) {
-			return 0, bad
-		}
-		if !isDigit(c) && strings.IndexByte("+-.eE_", c) < 0 {
-			return 0, bad
-		}
-	}
-	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return 0, bad
-	}
-	return f, nil
 }

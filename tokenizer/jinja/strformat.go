@@ -40,17 +40,14 @@ type fieldFormat struct {
 func (f *fieldFormat) all(recv Value) (Value, error) {
 	s, _ := asString(recv)
 	out := &buffer{run: f.run}
-	if err := f.expand(out, s, 2); err != nil {
+	if err := f.expand(out, s); err != nil {
 		return nil, err
 	}
 	return likeText(recv, out.String()), nil
 }
 
-// expand writes s with its fields replaced. Fields may be nested once more, in a specification.
-func (f *fieldFormat) expand(out *buffer, s string, depth int) error {
-	if depth == 0 {
-		return fail(KindValue, "Max string recursion exceeded")
-	}
+// expand writes s with its fields replaced.
+func (f *fieldFormat) expand(out *buffer, s string) error {
 	for s != "" {
 		k := strings.IndexAny(s, "{}")
 		if k < 0 {
@@ -78,7 +75,7 @@ func (f *fieldFormat) expand(out *buffer, s string, depth int) error {
 		if end < 0 {
 			return fail(KindValue, "expected '}' before end of string")
 		}
-		if err := f.field(out, s[:end], depth); err != nil {
+		if err := f.field(out, s[:end]); err != nil {
 			return err
 		}
 		s = s[end+1:]
@@ -103,7 +100,7 @@ func fieldEnd(s string) int {
 }
 
 // field writes one field: name, attributes and items, !conversion, :specification.
-func (f *fieldFormat) field(out *buffer, s string, depth int) error {
+func (f *fieldFormat) field(out *buffer, s string) error {
 	name, rest := s, ""
 	bracket := false
 	for i := range len(s) {
@@ -129,13 +126,10 @@ func (f *fieldFormat) field(out *buffer, s string, depth int) error {
 		}
 		rest = rest[2:]
 	}
-	spec := &buffer{run: f.run}
-	if rest != "" {
-		if err := f.expand(spec, rest[1:], depth-1); err != nil {
-			return err
-		}
+	if len(rest) > 1 {
+		return fail(KindUnsupported, "the format specification %s is not supported in chat templates", reprString(rest[1:]))
 	}
-	text, err := f.run.format(v, spec.String())
+	text, err := f.run.str(v)
 	if err != nil {
 		return err
 	}
@@ -152,7 +146,7 @@ func (f *fieldFormat) convert(v Value, how byte) (Value, error) {
 	case 'r':
 		return f.run.newString(f.run.repr(v))
 	case 'a':
-		return f.run.newString(f.run.ascii(v))
+		return nil, fail(KindUnsupported, "the conversion !a is not supported in chat templates")
 	}
 	return nil, fail(KindValue, "Unknown conversion specifier %c", how)
 }

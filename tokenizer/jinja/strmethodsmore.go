@@ -116,11 +116,14 @@ func (r *run) justify(s, fill string, align byte, width int) (Value, error) {
 	if err := r.charge(len(s) + n*len(fill)); err != nil {
 		return nil, err
 	}
-	if align == '^' {
-		left := n/2 + n&width&1
-		return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left), nil
+	left := n
+	switch align {
+	case '<':
+		left = 0
+	case '^':
+		left = n/2 + n&width&1
 	}
-	return pad(s, fill, align, width), nil
+	return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left), nil
 }
 
 func (r *run) strZfill(s string, a arguments) (Value, error) {

@@ -239,9 +239,6 @@ missing < 1
 missing|length
 missing|list
 missing|upper
-missing|int
-missing|float
-missing|abs
 missing|tojson
 missing[1:]
 d.missing|default('dflt')
@@ -249,7 +246,6 @@ empty|default('dflt')
 empty|default('dflt', true)
 nul|default('dflt')
 nul|d('dflt', boolean=true)
-'%s' % missing
 s.__class__
 s.__class__.x
 s.__class__()
@@ -363,42 +359,13 @@ s.rpartition('zz')
 '{} {}'.format(1, 'x')
 '{1} {0} {1!r}'.format(1, 'x')
 '{a} {b[0]} {c.name}'.format(a=1, b=xs, c=users[0])
-'{:>6}|{:<6}|{:^6}|{:*^7}'.format('a', 'b', 'c', 'd')
-'{:05d} {:+d} {:x} {:#X} {:b} {:,} {:_}'.format(42, 42, 255, 255, 5, 1234567, 1234567)
-'{:.2f} {:8.3f} {:e} {:g} {:g} {:%} {:.1%}'.format(2.5, 3.14159, 12345.678, 0.00001, 1e6, 0.5, 0.256)
-'{:.3} {:.3} {:.3} {:10.4}|'.format(1234.5, 12.0, 100.0, 3.14159)
-'{:{w}.{p}f}'.format(3.14159, w=8, p=2)
-'{:010,d} {:08.2f} {:<8d}|'.format(1234567, -3.14159, 5)
 '{{}} {}'.format(1)
 '{}'.format()
 '{0.__class__}'.format(1)
 '{a}'.format(b=1)
-'{:d}'.format('x')
-'{:q}'.format(1)
 '{'.format()
 '}'.format()
 '{a}'.format_map({'a': 5})
-'%s and %r' % ('a', 'b')
-'%d %5d|%-5d|%05d %+d' % (1, 2, 3, 4, 5)
-'%x %X %o %#x' % (255, 255, 8, 255)
-'%.2f %5.1f %e %g %G' % (2.345, 3.14, 12345.678, 0.0001, 1e-10)
-'%s' % n
-'%s' % xs
-'%s' % (xs,)
-'%(a)s %(b)d' % {'a': 1, 'b': 2}
-'%(zz)s' % d
-'%c%c' % ('a', 66)
-'%%' % ()
-'%s %s' % 'a'
-'%s' % (1, 2)
-'%d' % 'a'
-'%d' % 3.99
-'%q' % 1
-'%.2s|%5s|%-5s|' % ('abc', 'a', 'b')
-'%5.3d|%*d' % (7, 4, 9)
-'%s %s'|format(1, 2)
-'%(x)s'|format(x=5)
-'%s'|format(1, x=2)
 xs|sort
 xs|sort(reverse=true)
 words|sort
@@ -498,52 +465,6 @@ users|groupby('age')
 users|groupby('age')|map(attribute='grouper')|list
 users|groupby('name')|map(attribute='list')|map('length')|list
 ['b', 'A', 'a']|map('upper')|list
-'3'|int + 1
-'3.7'|int
-'abc'|int
-'abc'|int(5)
-'0x1F'|int(base=16)
-'ff'|int(0, 16)
-'1_000'|int
-'1__0'|int
-'_1'|int
-' 12 '|int
-'٣'|int
-3.99|int
--3.99|int
-none|int
-xs|int(9)
-true|int
-(f * 1e308)|int
-(f * 1e308 - f * 1e308)|int
-'1e3'|int
-'inf'|int
-'2.5'|float
-'abc'|float
-'abc'|float(1.5)
-'1e3'|float
-' inf '|float
-'nan'|float
-'1_0.5'|float
-5|float
-none|float
--5|abs
--2.5|abs
-s|abs
-true|abs
-42.55|round
-42.5|round
-43.5|round
-42.55|round(1)
-2.675|round(2)
-42|round
-42.1|round(method='ceil')
-42.9|round(0, 'floor')
-1234.5|round(-2)
-1250|round(-2)
-1350|round(-2)
-42.55|round(1, 'zz')
-s|round
 n|string ~ 'x'
 xs|string
 lines|indent
@@ -569,8 +490,6 @@ html|safe
 (html|e)|upper
 (html|safe).replace('a', '<')
 (html|e) is escaped
-'<%s>'|safe % '<'
-('<%s>'|safe)|format('<')
 ('<{}>'|safe).format('<')
 [html|safe]
 (html|e)|length
@@ -641,7 +560,6 @@ n is odd
 n is even
 n is divisibleby 7
 n is divisibleby(2)
-s is odd
 n is eq 7
 n is equalto(7)
 n is ne 7
@@ -664,8 +582,6 @@ n is odd == true
 n is nosuchtest
 n|nosuchfilter
 s|upper|lower|title
--n|abs
-(-n)|abs
 s.upper()|length + 1
 'a' ~ 'b' | upper
 1 + 2 | string | length
@@ -702,7 +618,6 @@ users|map(attribute='name')|first
 [*xs]
 dict(**d)
 range(*[1, 4])|list
-'%s'|format(*['a'])
 'a'.replace(*['a', 'b'])
 users | tojson | length
 1 == 1 == 1
@@ -824,7 +739,6 @@ TEMPLATES = [
     '{% macro m(a, a) %}{% endmacro %}',
     '{% macro m(a=1, b) %}{% endmacro %}',
     '{% macro m() %}x{% endmacro %}{{ m }}{{ m.name }}{{ m.arguments }}',
-    '{% macro fact(n) %}{% if n <= 1 %}1{% else %}{{ n * fact(n - 1)|int }}{% endif %}{% endmacro %}{{ fact(10) }}',
     '{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}body{{ n }}{% endcall %}',
     '{% macro m() %}{{ caller(1, b=2) }}{% endmacro %}{% call(a, b) m() %}{{ a }}{{ b }}{% endcall %}',
     '{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}',
@@ -888,7 +802,6 @@ TEMPLATES = [
     '{% macro m(caller=none) %}{{ caller }}{{ caller is none }}{% endmacro %}{{ m() }}',
     '{% macro m(caller) %}{{ caller() }}{% endmacro %}{% call m() %}x{% endcall %}',
     '{% macro outer() %}{% macro inner() %}I{{ caller() }}{% endmacro %}{% call inner() %}C{% endcall %}{% endmacro %}{{ outer() }}',
-    '{{ "%s, %s!"|format("Hello", "World") }}',
     '{% set t = (1, 2, 3) %}{{ t[0] }}{{ t[-1] }}{{ t|length }}{{ t + (4,) }}{{ t.index(2) }}{{ t.count(9) }}',
     '{{ (xs, d)|tojson }}{{ {"t": (1, 2)} }}',
     '{% for i in range(3) %}{% for j in range(i) %}{{ i }}{{ j }} {% endfor %}{% endfor %}',
