@@ -50,6 +50,50 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
+// marked allows every n-th token.
+type marked []uint64
+
+func every(n, vocab int) marked {
+	m := make(marked, (vocab+63)/64)
+	for t := 0; t < vocab; t += n {
+		m[t/64] |= 1 << (t % 64)
+	}
+	return m
+}
+
+func (m marked) Accepts(token int32) bool { return m[token/64]>>(token%64)&1 == 1 }
+func (m marked) Mask() []uint64           { return m }
+func (m marked) Advance(int32) error      { return nil }
+func (m marked) Complete() bool           { return false }
+
+// Where one of a thousand tokens is allowed, most draws are refused and done again; where all are,
+// none.
+func BenchmarkNextWithin(b *testing.B) {
+	const vocab = 151936
+	logits := randomLogits(vocab)
+	for _, c := range []struct {
+		name  string
+		every int
+		opts  Options
+	}{
+		{"few/temperature", 977, Options{Temperature: 1}},
+		{"few/topp95", 977, Options{Temperature: 0.8, TopP: 0.95}},
+		{"few/topk40", 977, Options{Temperature: 0.8, TopK: 40}},
+		{"few/greedy", 977, Options{}},
+		{"all/temperature", 1, Options{Temperature: 1}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, m := New(c.opts), every(c.every, vocab)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.NextWithin(m, logits, nil, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkLogProbs(b *testing.B) {
 	logits, s := randomLogits(248320), New(Options{})
 	b.ReportAllocs()

@@ -45,7 +45,8 @@ func (s *Sampler) NextOf(b Best) (int32, error) {
 
 // draw draws one of the candidates that the cuts leave; best is the largest logit.
 func (s *Sampler) draw(best float64) int32 {
-	return s.pick(cut(s.cands, best, &s.opts))
+	s.left = cut(s.cands, best, &s.opts)
+	return s.pick(s.left)
 }
 
 // pick draws one of the candidates by their weights.

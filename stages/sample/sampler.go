@@ -40,6 +40,7 @@ type Sampler struct {
 
 	adjust  adjuster
 	cands   []candidate // what may still be drawn
+	left    []candidate // of these, what the cuts of the last draw left
 	allowed []float32   // logits within a constraint
 }
 

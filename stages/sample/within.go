@@ -60,9 +60,14 @@ func (o *Options) cuts(vocab int) bool {
 	return o.Temperature > 0 && (o.TopK > 0 && o.TopK < vocab || o.cutsByMass() || o.MinP > 0)
 }
 
-// leave brings into s.cands what the cuts leave. If it is only top-k that cuts, a candidate may
-// stay whose weight beside the best is too small for a float64.
+// leave brings into s.cands what the cuts of the draw before left. If it is only top-k that cuts, a
+// candidate may stay whose weight beside the best is too small for a float64, which the draw has
+// dropped: so they are collected once more.
 func (s *Sampler) leave(logits []float32, prompt, sampled []int32) error {
+	if s.opts.cutsByMass() || s.opts.MinP > 0 {
+		s.cands = s.left
+		return nil
+	}
 	v, err := s.adjust.view(logits, prompt, sampled, &s.opts)
 	if err != nil {
 		return err
@@ -72,9 +77,6 @@ func (s *Sampler) leave(logits []float32, prompt, sampled []int32) error {
 		return err
 	}
 	s.cands = v.collect(s.cands, best.logit, &s.opts)
-	if s.opts.cutsByMass() || s.opts.MinP > 0 {
-		s.cands = cut(s.cands, best.logit, &s.opts)
-	}
 	return nil
 }
 

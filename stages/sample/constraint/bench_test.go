@@ -101,14 +101,43 @@ const benchDocument = `{"city": "Bad Tölz, in the south", "when": "2026-11-23T1
 	`"at": {"lat": 47.7602, "lon": 11.5576}, "code": "DE-83646", "tags": ["first of all", "second", "more"], ` +
 	`"note": "the quick brown fox jumps over the lazy dog, and läuft weiter", "parts": [{"name": "a part", "parts": [{"name": "inner", "more": [1, true]}]}, {"name": "another"}]}`
 
+// realCase is a grammar with a text of it.
+type realCase struct {
+	name    string
+	grammar func() (*Grammar, error)
+	text    string
+}
+
+// toolSchemas are schemas of tools as agents send them, with arguments.
+func toolSchemas() (cases []realCase) {
+	for _, c := range [][3]string{
+		{"edit", `{"type":"object","properties":{"path":{"type":"string","description":"The absolute path of the file"},"old":{"type":"string","description":"The text to replace"},
+			"new":{"type":"string","description":"What comes in its place"},"all":{"type":"boolean","default":false,"description":"Replace all of them"}},"required":["path","old","new"],"additionalProperties":false}`,
+			`{"path": "/srv/app/internal/store/cache.go","old": "\tif err != nil {\n\t\treturn nil, err\n\t}\n","new": "\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"the cache cannot be read: %w\", err)\n\t}\n","all": false}`},
+		{"search", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"pattern":{"type":"string"},"folder":{"type":"string"},"glob":{"type":"string"},
+			"mode":{"type":"string","enum":["content","files","count"]},"before":{"type":"integer","minimum":0},"after":{"type":"integer","minimum":0},"ignore_case":{"type":"boolean"},
+			"limit":{"type":"integer","exclusiveMinimum":0,"maximum":9007199254740991}},"required":["pattern"],"additionalProperties":false}`,
+			`{"pattern": "func New[A-Z]\\w*\\(","glob": "**/*.go","mode": "content","before": 2,"after": 12,"ignore_case": false,"limit": 250}`},
+		{"plan", `{"type":"object","properties":{"steps":{"type":"array","minItems":1,"maxItems":40,"items":{"type":"object","properties":{"text":{"type":"string","minLength":1,"maxLength":400},
+			"state":{"enum":["open","active","done"]},"id":{"type":"string","pattern":"^[a-z]+-[0-9]{1,4}$"}},"required":["text","state","id"],"additionalProperties":false}}},"required":["steps"],"additionalProperties":false}`,
+			`{"steps": [{"text": "Read the configuration and say what is missing","state": "done","id": "cfg-1"}, {"text": "Write the migration","state": "active","id": "db-12"}, {"text": "Run all tests","state": "open","id": "test-3"}]}`},
+		{"order", `{"type":"object","properties":{"customer":{"$ref":"#/$defs/person"},"placed":{"type":"string","format":"date-time"},"lines":{"type":"array","items":{"anyOf":[{"$ref":"#/$defs/goods"},{"$ref":"#/$defs/service"}]}},
+			"total":{"type":"number","minimum":0},"note":{"type":["string","null"]}},"required":["customer","lines","total"],"additionalProperties":false,
+			"$defs":{"person":{"type":"object","properties":{"name":{"type":"string"},"email":{"type":"string","format":"email"}},"required":["name"],"additionalProperties":false},
+			"goods":{"type":"object","properties":{"kind":{"const":"goods"},"sku":{"type":"string","pattern":"^[A-Z]{3}-\\d{4}$"},"count":{"type":"integer","minimum":1,"maximum":999}},"required":["kind","sku","count"],"additionalProperties":false},
+			"service":{"type":"object","properties":{"kind":{"const":"service"},"hours":{"type":"number","minimum":0.25,"multipleOf":0.25}},"required":["kind","hours"],"additionalProperties":false}}}`,
+			`{"customer": {"name": "Ada Lovelace","email": "ada@example.org"},"placed": "2026-11-23T14:30:00Z","lines": [{"kind": "goods","sku": "ABC-1234","count": 12}, {"kind": "service","hours": 2.75}],"total": 1234.5,"note": null}`},
+		{"any", `{"type":"object"}`, `{"name": "free", "list": [1, 2.5e3, {"deep": [true, null, "läuft weiter"]}], "empty": {}}`},
+	} {
+		cases = append(cases, realCase{c[0], func() (*Grammar, error) { return JSONSchema([]byte(c[1])) }, c[2]})
+	}
+	return cases
+}
+
 // A text of a grammar, and the masks at each of its places.
 func BenchmarkReal(b *testing.B) {
 	v, encode := realVocabulary(b)
-	cases := []struct {
-		name    string
-		grammar func() (*Grammar, error)
-		text    string
-	}{
+	cases := append(toolSchemas(), []realCase{
 		{"json", func() (*Grammar, error) {
 			return Regexp(`\{"name": "([^"\\\x00-\x1f]|\\.)*", "size": -?(0|[1-9][0-9]*)(\.[0-9]+)?, "tags": \[("[^"\\\x00-\x1f]*"(, "[^"\\\x00-\x1f]*")*)?\], "done": (true|false)\}`)
 		}, `{"name": "the quick brown fox jumps over the lazy dog, and läuft weiter", "size": -12345.678, "tags": ["first of all", "second", "more"], "done": true}`},
@@ -117,7 +146,7 @@ func BenchmarkReal(b *testing.B) {
 		}, "neither agree nor disagree"},
 		{"schema", func() (*Grammar, error) { return JSONSchema([]byte(benchSchema)) }, benchDocument},
 		{"any JSON", func() (*Grammar, error) { return JSONSchema([]byte(`true`)) }, benchDocument},
-	}
+	}...)
 	for _, c := range cases {
 		ids := encode(c.text)
 		b.Run(c.name+"/compile", func(b *testing.B) {
@@ -148,16 +177,20 @@ func BenchmarkReal(b *testing.B) {
 // coldMasks makes a mask at each place of a text under a new grammar, and reports the mean and the
 // longest.
 func coldMasks(b *testing.B, v *Vocabulary, grammar func() (*Grammar, error), ids []int32, forget bool) {
-	var all []float64
+	var all, first []float64
 	for b.Loop() {
-		g, err := grammar()
-		if err != nil {
-			b.Fatal(err)
-		}
 		if forget {
 			v.texts = nil
 		}
-		s := g.Start(v)
+		var s *State
+		first = append(first, float64(timed(func() {
+			g, err := grammar()
+			if err != nil {
+				b.Fatal(err)
+			}
+			s = g.Start(v)
+			s.Mask()
+		})))
 		for _, id := range ids {
 			all = append(all, float64(timed(func() { s.Mask() })))
 			if err := s.Advance(id); err != nil {
@@ -171,6 +204,8 @@ func coldMasks(b *testing.B, v *Vocabulary, grammar func() (*Grammar, error), id
 	}
 	b.ReportMetric(sum/float64(len(all))/1e3, "µs/mask")
 	b.ReportMetric(slices.Max(all)/1e3, "µs-longest")
+	slices.Sort(first)
+	b.ReportMetric(first[len(first)/2]/1e6, "ms-to-first")
 }
 
 // walkText follows a text again and again. A step is one token.

@@ -162,6 +162,9 @@ func (m *schemaMaker) combined(depth int) string {
 		}
 		return `"allOf":` + m.list(list)
 	case 5:
+		if m.chance(2) { // of one or a few keywords
+			return `"not":` + m.together(m.typed(m.one(makerTypes), 0)[m.rng.IntN(2):])
+		}
 		return `"not":` + m.schema(depth-1)
 	case 6:
 		s := []string{`"if":` + m.schema(depth-1)}
