@@ -218,7 +218,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory, Parks: cfg.ParkedMemory > 0 || cfg.StateDir != "",
-		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting,
+		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting, Preempts: preempts(cfg.Device),
 	})
 	rule, err := e.rule()
 	if err != nil {

@@ -3,6 +3,8 @@ package actors
 import (
 	"errors"
 	"log/slog"
+
+	"github.com/moeflux/moeflux-actor/gpu"
 )
 
 // Plan returns the settings that Open would use at this moment. It makes no slots, actors or queue:
@@ -27,4 +29,10 @@ func Plan(cfg Config) (info Info, err error) {
 		return Info{}, err
 	}
 	return e.info, nil
+}
+
+// preempts reports whether a device runs urgent work amid other work.
+func preempts(dev gpu.Device) bool {
+	_, ok := dev.(gpu.Preemptive)
+	return ok
 }

@@ -12,6 +12,10 @@ type Op interface {
 // Commands collects operations for one Submit. The zero value is ready. After its ticket is done it
 // may be Reset and filled again; operations are then built in memory kept from before.
 type Commands struct {
+	// Urgent lets a queue run the operations before, or amid, those of Commands that are not
+	// urgent, see Queue.
+	Urgent bool
+
 	ops []Op
 
 	uploads   arena[Upload]
@@ -48,6 +52,7 @@ func (c *Commands) Len() int { return len(c.ops) }
 
 // Reset empties c. What its operations pointed to is let go.
 func (c *Commands) Reset() {
+	c.Urgent = false
 	clear(c.ops)
 	c.ops = c.ops[:0]
 	c.uploads.reset()

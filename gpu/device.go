@@ -37,7 +37,10 @@ type Buffer interface {
 	Release()
 }
 
-// Queue runs Commands in the order of Submit.
+// Queue runs Commands in the order of Submit, but urgent ones may overtake those that are not: they
+// may run before, or amid, any others that were submitted earlier and are not done. So the urgent
+// ones are in order, the others are too, and the others see what was submitted before them, urgent
+// or not. A queue may also keep the order of Submit.
 type Queue interface {
 	// Submit checks every operation (the first bad one is the error, and nothing runs), hands c to
 	// the device and returns at once. c and all that its operations point to belong to the queue
@@ -51,9 +54,18 @@ type Queue interface {
 // time.
 type Watched interface {
 	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it,
-	// in the order of the Submits, and before a ticket tells that it is done. f must not block and
-	// not call the queue. Watch is called once, before the first Submit.
-	Watch(f func(working bool))
+	// and before a ticket tells that it is done. Of urgent Submits f is told in their order, and of
+	// others in theirs. Urgent work that begins amid other work ends before that goes on. f must
+	// not block and not call the queue. Watch is called once, before the first Submit.
+	Watch(f func(working, urgent bool))
+}
+
+// Preemptive is a Device whose queues run urgent Commands amid others, a few milliseconds after
+// Submit at most.
+type Preemptive interface {
+	Device
+	// Preempts does nothing: it says what the device does.
+	Preempts()
 }
 
 // Ticket is the completion of one Submit.

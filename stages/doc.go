@@ -64,8 +64,11 @@
 //   - retire: to give back, in order of submission, what a finished wave or layer held.
 //   - ring: the waves that are submitted and not retired.
 //   - credit: the right to add one more. RingDepth of actors.Config is their number, counted apart
-//     for layers (sequencer) and for waves (expert-IO). Credits bound the pipeline; the capacity of
+//     for layers (sequencer) and for waves (expert-IO), and there for decode steps and others; in
+//     the sequencer only if the device preempts. Credits bound the pipeline; the capacity of
 //     mailboxes does not.
+//   - urgent: said of a submission that the device may run before and amid others (gpu.Queue):
+//     decode steps, and copies of states. A device that does so preempts.
 //
 // What is kept of a sequence:
 //
@@ -141,13 +144,13 @@
 // # A prompt
 //
 // A prompt is a chunk of many rows. It takes the same way, in steps of at most ChunkRows. While it
-// is read, sequences that decode have steps of their own, and the two kinds take turns layer by
-// layer (package schedule). The plan of a layer has each expert once, however many rows picked it,
-// so a step reads an expert at most once. A plan may need more slots than there are: expert-IO
-// sends what is in memory first, and reads the rest, forward in the file, into slots that come
-// home. Dispatch gives each pick's output a place of its own, and the layer's end sums them in the
-// order of the picks, so the bits do not depend on how waves were cut. Only the chunk's last row
-// has logits, unless the caller wants more.
+// is read, sequences that decode have steps of their own. The device runs these amid the prompt's,
+// if it can; otherwise the two kinds take turns layer by layer (package schedule). The plan of a
+// layer has each expert once, however many rows picked it, so a step reads an expert at most once.
+// A plan may need more slots than there are: expert-IO sends what is in memory first, and reads the
+// rest, forward in the file, into slots that come home. Dispatch gives each pick's output a place
+// of its own, and the layer's end sums them in the order of the picks, so the bits do not depend on
+// how waves were cut. Only the chunk's last row has logits, unless the caller wants more.
 //
 // # Where an expert's bytes go
 //

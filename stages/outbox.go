@@ -24,10 +24,17 @@ type Outbox struct {
 	Matched []Matched
 	Hint    HintOutcome // of a PrefetchExperts
 	Notes   []Note      // to be logged at debug level
-	Linger  uint64      // if not 0, send LingerOver with this Round after the linger time
-	Stint   int64       // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
-	Served  int         // requests that waited for memory and have left the queue, for whatever reason
+	Linger  Linger
+	Stint   int64 // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
+	Served  int   // requests that waited for memory and have left the queue, for whatever reason
 	spent   *Spent
+}
+
+// Linger asks the shell for LingerOver with a Round, if that is not 0: at a time on the engine's
+// clock, or, where that is 0, after the linger time.
+type Linger struct {
+	Round uint64
+	AtNS  int64
 }
 
 // Ended tells the shell that a traced step is over, so that its records can become spans.
@@ -126,7 +133,7 @@ func (o *Outbox) Reset() {
 	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
 	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
 	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
-	o.Linger, o.Stint, o.Served = 0, 0, 0
+	o.Linger, o.Stint, o.Served = Linger{}, 0, 0
 }
 
 // Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the

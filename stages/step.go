@@ -140,6 +140,8 @@ type Batch struct {
 	Hidden  bool
 	Routing bool // collect picks and weights of every layer
 	Lane    int  // which set of scratch buffers the step uses
+	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue).
+	Urgent bool
 	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO and the
 	// sequencer add to it, and nobody else looks.
 	Costs []Cost
@@ -153,6 +155,17 @@ type Step struct {
 	// when it was sent, on the engine's clock; only set for traced steps, and for all that goes to
 	// the sequencer and expert-IO
 	SentNS int64
+}
+
+// Orders is how many orders the device keeps: that of urgent steps, and that of others.
+const Orders = 2
+
+// Order returns which of them a step belongs to.
+func (b *Batch) Order() int {
+	if b.Urgent {
+		return 1
+	}
+	return 0
 }
 
 // Head returns the step; every pipeline message has it by embedding.

@@ -20,15 +20,14 @@ type Meter struct {
 	submitting work // that dispatch is about to submit; only the line uses it
 	watched    bool // the queue says when the device works; otherwise only reads are timed
 
-	mu      sync.Mutex // guards the rest
-	until   int64      // all time before this is counted
-	working bool       // the device
-	at      work       // that the device does, or did last
-	reads   int        // under way
-	waits   []wait     // steps that lack experts of a routed layer, the longest wait first
-	// from first on: the work that the device has not begun, oldest first
-	submitted []work
-	first     int
+	mu    sync.Mutex // guards the rest
+	until int64      // all time before this is counted
+	busy  [2]bool    // whether the device has begun work that is not urgent, and urgent work
+	at    [2]work    // likewise: that it does, or did last
+	reads int        // under way
+	waits []wait     // steps that lack experts of a routed layer, the longest wait first
+	// the work that the device has not begun: what is not urgent, and what is
+	submitted [2]backlog
 	readNS    int64
 	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
 	spells    spells
@@ -40,6 +39,12 @@ type work struct {
 	step  stages.StepID // 0: no step
 }
 
+// backlog is submissions that the device has not begun.
+type backlog struct {
+	all   []work // from first on, oldest first
+	first int
+}
+
 // wait is a step that waits for experts of a layer.
 type wait struct {
 	step  stages.StepID
@@ -49,7 +54,7 @@ type wait struct {
 // New returns the meter of a model with a number of layers. now reads the engine's clock, in
 // nanoseconds.
 func New(layers int, now func() int64) *Meter {
-	return &Meter{now: now, submitting: work{layer: int32(layers)}, at: work{layer: int32(layers)}, layers: make([]stages.Times, layers+1)}
+	return &Meter{now: now, submitting: work{layer: int32(layers)}, layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.
@@ -62,10 +67,11 @@ func (m *Meter) count() {
 	}
 	switch {
 	case !m.watched:
-	case m.working:
-		t := &m.layers[m.at.layer]
+	case m.busy[0] || m.busy[1]:
+		at := &m.at[class(m.busy[1])] // urgent work runs amid other work
+		t := &m.layers[at.layer]
 		t.ComputeNS += d
-		m.spells.of(m.at.step).DeviceNS += d
+		m.spells.of(at.step).DeviceNS += d
 		if m.reads > 0 {
 			t.OverlapNS += d
 		}
@@ -188,18 +194,23 @@ func (m *Meter) Measured(q gpu.Queue) gpu.Queue {
 	return &measuredQueue{q, m}
 }
 
-// work notes that the device begins or ends the oldest submission.
-func (m *Meter) work(working bool) {
+// class is the place of urgent work, or of other work, in a pair.
+func class(urgent bool) int {
+	if urgent {
+		return 1
+	}
+	return 0
+}
+
+// work notes that the device begins or ends the oldest submission of a class.
+func (m *Meter) work(working, urgent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
-	m.working = working
-	if !working {
-		return
-	}
-	m.at = m.submitted[m.first]
-	if m.first++; m.first == len(m.submitted) {
-		m.submitted, m.first = m.submitted[:0], 0
+	k := class(urgent)
+	m.busy[k] = working
+	if working {
+		m.at[k] = m.submitted[k].pop()
 	}
 }
 
@@ -211,32 +222,54 @@ type measuredQueue struct {
 
 // Submit notes the layer first, because the device may begin before the queue returns.
 func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	q.m.submit()
+	urgent := c.Urgent
+	q.m.submit(urgent)
 	t, err := q.Queue.Submit(c)
 	if err != nil {
-		q.m.unsubmit()
+		q.m.unsubmit(urgent)
 	}
 	return t, err
 }
 
-func (m *Meter) submit() {
+func (m *Meter) submit(urgent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// a device that is never idle must not make the list grow without bound
-	if m.first >= 64 && 2*m.first >= len(m.submitted) {
-		n := copy(m.submitted, m.submitted[m.first:])
-		m.submitted, m.first = m.submitted[:n], 0
-	}
-	m.submitted = append(m.submitted, m.submitting)
+	m.submitted[class(urgent)].push(m.submitting)
 }
 
 // unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
 // ones, but not this one.
-func (m *Meter) unsubmit() {
+func (m *Meter) unsubmit(urgent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.submitted = m.submitted[:len(m.submitted)-1]
-	if m.first == len(m.submitted) {
-		m.submitted, m.first = m.submitted[:0], 0
+	m.submitted[class(urgent)].takeBack()
+}
+
+func (b *backlog) push(w work) {
+	// a device that is never idle must not make the list grow without bound
+	if b.first >= 64 && 2*b.first >= len(b.all) {
+		n := copy(b.all, b.all[b.first:])
+		b.all, b.first = b.all[:n], 0
+	}
+	b.all = append(b.all, w)
+}
+
+// pop removes the oldest, and takeBack the newest.
+func (b *backlog) pop() work {
+	w := b.all[b.first]
+	b.first++
+	b.rewind()
+	return w
+}
+
+func (b *backlog) takeBack() {
+	b.all = b.all[:len(b.all)-1]
+	b.rewind()
+}
+
+// rewind begins at the front again when nothing is left.
+func (b *backlog) rewind() {
+	if b.first == len(b.all) {
+		b.all, b.first = b.all[:0], 0
 	}
 }

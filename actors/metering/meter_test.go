@@ -11,11 +11,11 @@ import (
 
 // watchedQueue is a queue that the test works off by hand.
 type watchedQueue struct {
-	watch  func(bool)
+	watch  func(working, urgent bool)
 	refuse error
 }
 
-func (q *watchedQueue) Watch(f func(bool))                       { q.watch = f }
+func (q *watchedQueue) Watch(f func(working, urgent bool))       { q.watch = f }
 func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error) { return nil, q.refuse }
 func (q *watchedQueue) Close() error                             { return nil }
 
@@ -30,14 +30,14 @@ func TestMeter(t *testing.T) {
 		t.Helper()
 		s := step(layer)
 		m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
-		if _, err := q.Submit(nil); err != nil {
+		if _, err := q.Submit(new(gpu.Commands)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	work := func(ns int64) {
-		dev.watch(true)
+		dev.watch(true, false)
 		clock += ns
-		dev.watch(false)
+		dev.watch(false, false)
 	}
 	reads := func(n int) *stages.Outbox {
 		return &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, n)}}}
@@ -99,8 +99,8 @@ func TestMeterGivenUp(t *testing.T) {
 	m := New(1, func() int64 { return clock })
 	dev := &watchedQueue{refuse: errors.New("no")}
 	q := m.Measured(dev)
-	if _, err := q.Submit(nil); err == nil || len(m.submitted) != 0 {
-		t.Errorf("refused: error %v, %d submissions are left", err, len(m.submitted))
+	if _, err := q.Submit(new(gpu.Commands)); err == nil || len(m.submitted[0].all) != 0 {
+		t.Errorf("refused: error %v, %d submissions are left", err, len(m.submitted[0].all))
 	}
 	s := stages.Step{ID: 3}
 	m.After(stages.ExpertIO, &stages.LayerRouted{Step: s}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
@@ -114,6 +114,36 @@ func TestMeterGivenUp(t *testing.T) {
 	}
 	if m.readNS != 20 || m.reads != 0 || len(m.waits) != 0 {
 		t.Errorf("read for %d ns, want 20; %d reads and %d waits are left", m.readNS, m.reads, len(m.waits))
+	}
+}
+
+// TestMeterAmid holds that the time of urgent work that runs amid other work is its own.
+func TestMeterAmid(t *testing.T) {
+	var clock int64
+	m := New(2, func() int64 { return clock })
+	dev := &watchedQueue{}
+	q := m.Measured(dev)
+	for _, c := range []struct {
+		step   stages.Step
+		urgent bool
+	}{{stages.Step{ID: 3}, false}, {stages.Step{ID: 3, Layer: 1}, false}, {stages.Step{ID: 4}, true}} {
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: c.step})
+		if _, err := q.Submit(&gpu.Commands{Urgent: c.urgent}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		working, urgent bool
+		ns              int64
+	}{{true, false, 10}, {true, true, 20}, {false, true, 30}, {false, false, 40}, {true, false, 50}, {false, false, 60}} {
+		dev.watch(c.working, c.urgent)
+		clock += c.ns
+	}
+	if got, want := [2]stages.Spell{m.take(3), m.take(4)}, [2]stages.Spell{{DeviceNS: 10 + 30 + 50}, {DeviceNS: 20}}; got != want {
+		t.Errorf("steps 3 and 4 took %+v, want %+v", got, want)
+	}
+	if got, want := m.Of(1, 0).ComputeNS, int64(50); got != want {
+		t.Errorf("layer 1 took %d ns, want %d", got, want)
 	}
 }
 
@@ -138,13 +168,13 @@ func TestMeterUnwatched(t *testing.T) {
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := New(1, func() int64 { return 0 })
-	m.submit()
+	m.submit(false)
 	for range 10000 {
-		m.submit()
-		m.work(true)
-		m.work(false)
+		m.submit(false)
+		m.work(true, false)
+		m.work(false, false)
 	}
-	if n := cap(m.submitted); n > 512 {
+	if n := cap(m.submitted[0].all); n > 512 {
 		t.Errorf("room for %d submissions where two wait at most", n)
 	}
 }
@@ -162,9 +192,9 @@ func BenchmarkMeter(b *testing.B) {
 	for b.Loop() {
 		for range 3 {
 			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
-			m.submit()
-			m.work(true)
-			m.work(false)
+			m.submit(false)
+			m.work(true, false)
+			m.work(false, false)
 		}
 		m.After(stages.ExpertIO, routed, out)
 		m.After(stages.ExpertIO, read, out)

@@ -162,7 +162,7 @@ func (r *Runtime) StopIfBroken() {
 // Stop stops the actors and returns when they have stopped. Nothing sends messages any more: reads
 // and the device have come to an end.
 func (r *Runtime) Stop() {
-	r.linger.wait()
+	r.linger.stop()
 	r.stint.stop()
 	if r.top == nil {
 		return

@@ -136,9 +136,12 @@ func (s *shell) perform() {
 	for _, n := range s.out.Notes {
 		s.r.log.Debug(n.Text, n.Args...)
 	}
-	if round := s.out.Linger; round != 0 {
-		spent := s.out.Spent()
-		if unsent := s.r.linger.begin(spent.LingerOver(round), s.r); unsent != nil {
+	if l := s.out.Linger; l.Round != 0 {
+		spent, wait := s.out.Spent(), lingerTime
+		if l.AtNS != 0 {
+			wait = time.Duration(max(l.AtNS-s.r.Now(), 0))
+		}
+		if unsent := s.r.linger.begin(spent.LingerOver(l.Round), wait, s.r); unsent != nil {
 			spent.Handled(unsent)
 		}
 	}

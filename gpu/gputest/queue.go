@@ -20,6 +20,7 @@ func testDevice(t *testing.T, d gpu.Device) {
 	t.Run("buffers", func(t *testing.T) { testBuffers(t, d) })
 	t.Run("wrap", func(t *testing.T) { testWrap(t, d) })
 	t.Run("order", func(t *testing.T) { testOrder(t, d) })
+	t.Run("urgent", func(t *testing.T) { testUrgent(t, d) })
 	t.Run("refused", func(t *testing.T) { testRefused(t, d) })
 	t.Run("closed", func(t *testing.T) { testClosed(t, d) })
 	t.Run("tickets", func(t *testing.T) { testTickets(t, d) })
@@ -125,6 +126,52 @@ func testOrder(t *testing.T, d gpu.Device) {
 		want[i] = float32(i * (steps - steps/2 - 1))
 	}
 	sum.expectExactly(want)
+	for _, o := range s.operands {
+		o.check(t)
+	}
+}
+
+// testUrgent submits two chains of dependent work at once, one of them urgent. Each is in order,
+// and what is not urgent sees what is, if that was submitted before.
+func testUrgent(t *testing.T, d gpu.Device) {
+	const n, steps = 1000, 100
+	s := newSetup(t, d, "urgent")
+	ramp := make([]float32, n)
+	for i := range ramp {
+		ramp[i] = float32(i)
+	}
+	a := s.input("A", ramp)
+	hasty, slow := s.inout("hasty", make([]float32, n)), s.inout("slow", make([]float32, n))
+	seen := s.inout("seen", make([]float32, n))
+	var all []*gpu.Commands
+	var up, down gpu.Commands
+	for _, o := range s.operands {
+		up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
+		down.EncodeDownload(gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
+	}
+	up.Urgent = true // else urgent work might come before it
+	all = append(all, &up)
+	for i := range steps {
+		for _, sum := range []*operand{slow, hasty} {
+			c := &gpu.Commands{Urgent: sum == hasty}
+			c.EncodeAdd(gpu.Add{A: sum.view(), B: a.view(), Y: sum.view(), N: n})
+			if i == steps/2 {
+				c.EncodeFill(gpu.Fill{Dst: sum.view(), Bytes: 4 * n})
+			}
+			all = append(all, c)
+		}
+	}
+	see := new(gpu.Commands)
+	see.EncodeAdd(gpu.Add{A: hasty.view(), B: slow.view(), Y: seen.view(), N: n})
+	submit(t, d, append(all, see, &down)...)
+	want, twice := make([]float32, n), make([]float32, n)
+	for i := range want {
+		want[i] = float32(i * (steps - steps/2 - 1))
+		twice[i] = 2 * want[i]
+	}
+	hasty.expectExactly(want)
+	slow.expectExactly(want)
+	seen.expectExactly(twice)
 	for _, o := range s.operands {
 		o.check(t)
 	}

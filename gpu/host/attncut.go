@@ -110,6 +110,9 @@ func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	return true
 }
 
+// leastShare is how many queries a tile keeps together although it takes long.
+const leastShare = 64
+
 // cut chooses tiles for work that takes ns nanoseconds: as large as the cache holds, or smaller
 // where some threads would get none.
 func (t *attnTask) cut(x *executor, rows, last, ns int) {
@@ -124,6 +127,10 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.spread()))
 	}
 	t.count(group)
+	if long := ns / chunkNS; t.tiles < long { // but a tile should share a block among some queries
+		t.perRow = max(min(t.perRow, leastShare/t.perHead), t.perRow*t.tiles/long, 1)
+		t.count(group)
+	}
 	if !spread || t.tiles >= 2*threads {
 		return
 	}

@@ -256,7 +256,7 @@ func TestPool(t *testing.T) {
 				for range 1500 {
 					n := 1 + rng.IntN(40)
 					c := &counting{done: make([]atomic.Int32, n), spin: rng.IntN(200)}
-					p.run(&s, c, n)
+					p.run(&s, c, n, nil)
 					for i := range c.done {
 						if got := c.done[i].Load(); got != 1 {
 							t.Errorf("%d workers: chunk %d of %d ran %d times", workers, i, n, got)
@@ -316,7 +316,7 @@ func TestWorkerFault(t *testing.T) {
 			t.Errorf("the fault is %v, want a runtime.Error", c.value)
 		}
 	}()
-	p.run(&task.caller, task, 2)
+	p.run(&task.caller, task, 2, nil)
 }
 
 type faulting struct {

@@ -43,6 +43,8 @@ type executor struct {
 	vectors *vectors
 	pool    *pool
 	scratch scratch // of the calling goroutine
+	pause   *pause  // nil: it never pauses
+	paused  bool    // somebody else's work runs in this goroutine
 	rounds  bool    // inputs of products are rounded to 8 bits
 	inputs  rounded // of X
 	hiddens rounded // of what an expert's Down multiplies
@@ -83,6 +85,9 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 		if r == nil {
 			return
 		}
+		if x.paused { // it is no operation of c that panicked
+			panic(r)
+		}
 		e := &KernelError{Op: c.Ops()[x.at].Name(), Index: x.at, Value: r}
 		if p, ok := r.(*chunkPanic); ok {
 			e.Value, e.Stack = p.value, p.stack
@@ -97,8 +102,18 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 	x.at = 0
 	for ops := c.Ops(); x.at < len(ops); {
 		x.at += x.do(ops[x.at:])
+		x.yield()
 	}
 	return nil
+}
+
+// yield pauses if that is wanted.
+func (x *executor) yield() {
+	if x.pause != nil && x.pause.wanted.Load() {
+		x.paused = true
+		x.pause.do()
+		x.paused = false
+	}
 }
 
 // do runs the first of ops and those after it that share its job, and returns how many.
@@ -158,7 +173,7 @@ func (x *executor) do(ops []gpu.Op) int {
 }
 
 // parallel runs all chunks of t, which take about ns nanoseconds together. It uses the pool if that
-// pays.
+// pays, and pauses between chunks if they take long.
 func (x *executor) parallel(t task, chunks, ns int) {
 	if len(x.pool.workers) == 0 || chunks == 1 || ns < inlineNS {
 		for i := range chunks {
@@ -166,12 +181,28 @@ func (x *executor) parallel(t task, chunks, ns int) {
 		}
 		return
 	}
-	x.pool.run(&x.scratch, t, chunks)
+	if x.pause == nil || ns < pauseNS {
+		x.pool.run(&x.scratch, t, chunks, nil)
+		return
+	}
+	for done := x.pool.run(&x.scratch, t, chunks, x.pause); !done; done = x.pool.resume(&x.scratch, t, x.pause) {
+		x.yield()
+	}
 }
+
+// pauseNS is the work, in estimated nanoseconds, from which an operation pauses for urgent work.
+const pauseNS = 500_000
 
 // spread is how many chunks a task should have: several for each thread, so that a thread that
 // other work slows down takes fewer.
 func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
+
+// chunkNS is about the most that a chunk should take, in estimated nanoseconds: urgent work waits
+// for the end of a chunk.
+const chunkNS = 500_000
+
+// pieces returns how many chunks work of some nanoseconds should have, at least least.
+func pieces(ns, least int) int { return max(least, ns/chunkNS) }
 
 // width returns how many of n items a chunk takes, a multiple of unit, so that the task spreads.
 func (x *executor) width(n, unit int) int {

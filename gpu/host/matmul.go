@@ -201,7 +201,8 @@ func (x *executor) cutProducts(total int) int {
 	t, n := &x.mat, 0
 	for i := range t.products {
 		p := &t.products[i]
-		want := x.spread() * x.kernels.nanoseconds(&p.w, t.rows) / max(total, 1)
+		ns := x.kernels.nanoseconds(&p.w, t.rows)
+		want := pieces(ns, x.spread()*ns/max(total, 1))
 		p.cut = cutRows(&p.w, want, n, t.rows*p.in.width)
 		p.perX = t.rows
 		if p.count < want { // W has few rows

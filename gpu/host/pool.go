@@ -67,6 +67,7 @@ const (
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
+	pause   *pause       // of the job, or nil
 	parts   []part       // of the job's chunks, one a thread, the caller's first
 	gate    atomic.Int64 // workers inside, and the flags above
 	epoch   atomic.Uint64
@@ -147,26 +148,34 @@ func (p *pool) close() {
 	p.ended.Wait()
 }
 
-// run runs all chunks of t and returns when they are done. s belongs to the calling goroutine. If a
-// chunk panics, run panics with a *chunkPanic after every thread has left the task.
-func (p *pool) run(s *scratch, t task, chunks int) {
+// run runs all chunks of t and returns when they are done, or as soon as a pause is wanted that is
+// not nil: then it leaves the rest to resume, and reports false. s belongs to the calling
+// goroutine. If a chunk panics, run panics with a *chunkPanic after every thread has left the task.
+func (p *pool) run(s *scratch, t task, chunks int, pause *pause) (done bool) {
 	p.mu.Lock()
-	p.task = t
-	p.failed.Store(nil)
 	n := len(p.parts)
 	for i := range p.parts {
 		p.parts[i].set(i*chunks/n, (i+1)*chunks/n)
 	}
+	return p.job(s, t, chunks, pause)
+}
+
+// job runs the chunks in parts. The caller holds p.mu, which job releases.
+func (p *pool) job(s *scratch, t task, chunks int, pause *pause) (done bool) {
+	p.task, p.pause = t, pause
+	p.failed.Store(nil)
 	p.gate.Store(gateOpen)
 	p.signal(min(len(p.workers), chunks-1))
 	p.work(s, 0)
 	p.shut()
 	failed := p.failed.Load()
-	p.task = nil
+	done = pause == nil || p.left(pause) == 0
+	p.task, p.pause = nil, nil
 	p.mu.Unlock()
 	if failed != nil {
 		panic(failed)
 	}
+	return done
 }
 
 // signal tells the workers of a new epoch and wakes up to n that are parked.
@@ -233,11 +242,17 @@ func (p *pool) work(s *scratch, id int) {
 	}()
 	for i, ok := p.parts[id].first(); ok; i, ok = p.parts[id].first() {
 		p.task.do(s, i)
+		if p.paused() {
+			return
+		}
 	}
 	for k := 1; k < len(p.parts); k++ {
 		other := &p.parts[(id+k)%len(p.parts)]
 		for i, ok := other.last(); ok; i, ok = other.last() {
 			p.task.do(s, i)
+			if p.paused() {
+				return
+			}
 		}
 	}
 }

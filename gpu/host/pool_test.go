@@ -27,7 +27,7 @@ func TestPoolRunsEachChunkOnce(t *testing.T) {
 					time.Sleep(20 * time.Microsecond)
 				}
 				counts[c].Add(1)
-			}), chunks)
+			}), chunks, nil)
 			for c := range counts {
 				if n := counts[c].Load(); n != 1 {
 					t.Errorf("%d threads, %d chunks: chunk %d ran %d times", threads, chunks, c, n)
@@ -61,7 +61,7 @@ func TestPoolStopsAtPanic(t *testing.T) {
 				if c == round {
 					panic("chunk")
 				}
-			}), 50)
+			}), 50, nil)
 		}()
 	}
 }
@@ -70,7 +70,7 @@ func TestPoolStopsAtPanic(t *testing.T) {
 func TestIdlePoolSleeps(t *testing.T) {
 	d := open(t, 2)
 	var s scratch
-	d.pool.run(&s, taskFunc(func(int) {}), 8)
+	d.pool.run(&s, taskFunc(func(int) {}), 8, nil)
 	// On a busy machine workers take a while to park, and the collector works in one window or
 	// another; workers that never sleep are busy in all of them.
 	const wait = 200 * time.Millisecond
@@ -137,7 +137,7 @@ func BenchmarkPool(b *testing.B) {
 					at = 0
 				}
 				t.mem = mem[at : at+job]
-				d.pool.run(&s, t, chunks)
+				d.pool.run(&s, t, chunks, nil)
 				at += job
 			}
 		})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"sync"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -10,13 +11,21 @@ import (
 type ticket = gpu.Pending[*gpu.Commands]
 
 // queue runs Commands one after the other in its own goroutine. It is unbounded: Submit never
-// waits.
+// waits. Commands that are not urgent stop between two operations, and between two chunks of a long
+// one, to let urgent ones run in the same goroutine.
 type queue struct {
 	d       *Device
-	x       *executor
+	x       *executor // of what is not urgent
+	urgent  *executor
 	tickets gpu.Tickets[*gpu.Commands]
-	line    *gpu.Line[*ticket]
-	watch   func(bool) // or nil; see gpu.Watched
+	line    *gpu.Line[*ticket]         // a nil ticket says: look at hurried
+	watch   func(working, urgent bool) // or nil; see gpu.Watched
+	lent    time.Duration              // that urgent work took; of the queue's goroutine
+	pause   pause                      // of x
+
+	mu      sync.Mutex // guards the rest
+	hurried []*ticket  // urgent, oldest first; a few at most
+	closed  bool
 }
 
 var (
@@ -32,13 +41,18 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 		return nil, gpu.ErrClosed
 	}
 	d.queues++
-	q := &queue{d: d, x: d.executorLocked()}
-	q.line = gpu.NewLine(q.run)
+	q := &queue{d: d, x: d.executorLocked(), urgent: d.executorLocked()}
+	q.pause.do = q.hurry
+	q.x.pause = &q.pause
+	q.line = gpu.NewLine(q.next)
 	return q, nil
 }
 
+// Preempts says that queues run urgent Commands amid others.
+func (d *Device) Preempts() {}
+
 // Watch makes the queue report when it works, see gpu.Watched.
-func (q *queue) Watch(f func(working bool)) { q.watch = f }
+func (q *queue) Watch(f func(working, urgent bool)) { q.watch = f }
 
 func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if err := c.Check(); err != nil {
@@ -46,36 +60,87 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	}
 	t, _ := q.tickets.Get()
 	t.Of = c
-	if !q.line.Add(t) {
+	urgent := c.Urgent
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
 		return nil, gpu.ErrClosed
 	}
 	c.Accept()
+	if !urgent {
+		q.line.Add(t)
+		return t, nil
+	}
+	q.hurried = append(q.hurried, t)
+	q.pause.wanted.Store(true)
+	q.line.Add(nil)
 	return t, nil
 }
 
 // Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing
 // twice is a no-op.
 func (q *queue) Close() error {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
 	if !q.line.Close() {
 		return nil
 	}
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
 	q.d.queues--
-	q.d.idle = append(q.d.idle, q.x)
+	q.x.pause = nil
+	q.d.idle = append(q.d.idle, q.x, q.urgent)
 	return nil
 }
 
-// run runs the commands of one ticket.
-func (q *queue) run(t *ticket) {
-	if q.watch != nil {
-		q.watch(true)
+// next runs all urgent work, and then the commands of a ticket, if there is one.
+func (q *queue) next(t *ticket) {
+	q.hurry()
+	if t == nil {
+		return
+	}
+	q.run(t, q.x)
+}
+
+// hurry runs urgent work until there is none.
+func (q *queue) hurry() {
+	if !q.pause.wanted.Load() {
+		return
 	}
 	began := time.Now()
-	err := q.x.run(t.Of)
-	took := time.Since(began)
+	for t := q.first(); t != nil; t = q.first() {
+		q.run(t, q.urgent)
+	}
+	q.lent += time.Since(began)
+}
+
+// first removes and returns the oldest urgent ticket, or nil.
+func (q *queue) first() *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.hurried) == 0 {
+		q.pause.wanted.Store(false)
+		return nil
+	}
+	t := q.hurried[0]
+	n := copy(q.hurried, q.hurried[1:])
+	q.hurried[n] = nil
+	q.hurried = q.hurried[:n]
+	return t
+}
+
+// run runs the commands of one ticket.
+func (q *queue) run(t *ticket, x *executor) {
+	urgent := t.Of.Urgent
 	if q.watch != nil {
-		q.watch(false)
+		q.watch(true, urgent)
+	}
+	began, lent := time.Now(), q.lent
+	err := x.run(t.Of)
+	took := time.Since(began) - (q.lent - lent)
+	if q.watch != nil {
+		q.watch(false, urgent)
 	}
 	t.Of = nil // the caller's again
 	t.Complete(int64(took), err)

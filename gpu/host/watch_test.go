@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 		defer mu.Unlock()
 		log = append(log, s)
 	}
-	q.(gpu.Watched).Watch(func(working bool) {
+	q.(gpu.Watched).Watch(func(working, urgent bool) {
 		note(map[bool]string{true: "begin", false: "end"}[working])
 	})
 	done := make(chan error, 1) // OnDone may call back at once

@@ -292,15 +292,23 @@ func TestWatch(t *testing.T) {
 	v, q := newBuffer(t, d, 64), newQueue(t, d)
 	var mu sync.Mutex
 	var seen []bool
-	q.(gpu.Watched).Watch(func(working bool) {
+	reports := [2]int{} // of what is not urgent, and of what is
+	q.(gpu.Watched).Watch(func(working, urgent bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, working)
+		if urgent {
+			reports[1]++
+		} else {
+			reports[0]++
+		}
 	})
 	const n = 5
 	var tickets []gpu.Ticket
-	for range n {
-		ticket, err := q.Submit(adds(v))
+	for i := range n {
+		c := adds(v)
+		c.Urgent = i%2 == 1
+		ticket, err := q.Submit(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,6 +335,9 @@ func TestWatch(t *testing.T) {
 	defer mu.Unlock()
 	if len(seen) != 2*n {
 		t.Errorf("%d reports, want %d", len(seen), 2*n)
+	}
+	if reports != [2]int{6, 4} {
+		t.Errorf("%v reports of what is not urgent and what is, want 6 and 4", reports)
 	}
 	for i, working := range seen {
 		if working != (i%2 == 0) {

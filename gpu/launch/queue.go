@@ -33,9 +33,9 @@ type queue struct {
 
 	mu       sync.Mutex
 	waiting  []*ticket // submitted, not encoded
-	inFlight int       // encoded, not done
+	inFlight []bool    // encoded, not done, oldest first: whether they are urgent
 	closed   bool
-	watch    func(bool)
+	watch    func(working, urgent bool)
 	wake     chan struct{} // a value means: look at waiting and closed
 	ended    chan error    // of the goroutine
 
@@ -73,7 +73,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 
 // Watch makes the queue report when it works, see gpu.Watched. If several Submits are in flight,
 // the work of one begins when the work of the one before it ends.
-func (q *queue) Watch(f func(working bool)) {
+func (q *queue) Watch(f func(working, urgent bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.watch = f
@@ -188,11 +188,12 @@ func (q *queue) take() (t *ticket, closed bool) {
 func (q *queue) run(x *encoder, t *ticket) {
 	q.watching.Lock()
 	q.mu.Lock()
-	q.inFlight++
-	first, watch := q.inFlight == 1, q.watch
+	urgent := t.Of.commands.Urgent
+	q.inFlight = append(q.inFlight, urgent)
+	first, watch := len(q.inFlight) == 1, q.watch
 	q.mu.Unlock()
 	if first && watch != nil {
-		watch(true)
+		watch(true, urgent)
 	}
 	q.watching.Unlock()
 	t.Of.x, t.Of.failed = x, x.run(&t.Of)
@@ -207,13 +208,16 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 	}
 	q.watching.Lock()
 	q.mu.Lock()
-	q.inFlight--
-	more, watch := q.inFlight > 0, q.watch
+	was, watch := q.inFlight[0], q.watch
+	n := copy(q.inFlight, q.inFlight[1:]) // a few at most
+	q.inFlight = q.inFlight[:n]
+	more := n > 0
+	is := more && q.inFlight[0]
 	q.mu.Unlock()
 	if watch != nil {
-		watch(false)
+		watch(false, was)
 		if more {
-			watch(true)
+			watch(true, is)
 		}
 	}
 	q.watching.Unlock()

@@ -72,12 +72,17 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	return nil
 }
 
-// retire ends the oldest waves, as far as they are done.
+// retire ends the oldest waves, as far as they are done: of urgent steps, and of others.
 func (c *Core) retire(out *stages.Outbox) {
-	n := 0
-	for n < len(c.ring) && c.ring[n].done {
-		w := &c.ring[n].wave
-		n++
+	rest := c.ring[:0]
+	var held [stages.Orders]bool // whether a wave of an order is not done
+	for i := range c.ring {
+		w := &c.ring[i].wave
+		order := &held[w.Batch.Order()]
+		if *order = *order || !c.ring[i].done; *order {
+			rest = append(rest, c.ring[i])
+			continue
+		}
 		if len(w.Slots) > 0 { // neither a dense layer nor one routed on the device has any
 			out.Send(stages.ExpertIO, out.Spent().SlotsReleased(w.Step, w.Wave, w.Slots))
 		}
@@ -88,9 +93,8 @@ func (c *Core) retire(out *stages.Outbox) {
 			out.Send(stages.Sequencer, out.Spent().LayerRetired(w.Step, w.More))
 		}
 	}
-	rest := copy(c.ring, c.ring[n:])
-	clear(c.ring[rest:])
-	c.ring = c.ring[:rest]
+	clear(c.ring[len(rest):])
+	c.ring = rest
 }
 
 // endDrains reports failed steps that have no wave left to the sequencer.

@@ -31,7 +31,7 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 		c.copied(done, err, out)
 		return nil
 	}
-	r := c.record()
+	r := c.record(nil) // no step under way writes to either state
 	dst := gpu.View{Buf: to.recurrent}
 	if m.From == 0 {
 		r.EncodeFill(gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
@@ -79,8 +79,13 @@ func (c *Core) trim() {
 // letGo gives back what leaves, once no submitted work can use it.
 func (c *Core) letGo() {
 	s := c.states
-	if len(s.leaving) == 0 || len(c.recorded) > 0 && c.recorded[0].ticket <= s.leavingAt {
+	if len(s.leaving) == 0 {
 		return
+	}
+	for _, list := range c.recorded {
+		if len(list) > 0 && list[0].ticket <= s.leavingAt {
+			return
+		}
 	}
 	for _, b := range s.leaving {
 		b.Release()
@@ -108,9 +113,9 @@ func encodeCopy(cmd *gpu.Commands, from, to gpu.View, bytes int) {
 	}
 }
 
-// Exchange copies between host memory and memory of the device that the host cannot address, in
-// order with all that was submitted. Caller to dispatch, who answers with the same message when it
-// is done. The host's memory belongs to the device until then.
+// Exchange copies between host memory and memory of the device that the host cannot address, after
+// all copies and before all steps that are yet to come. Caller to dispatch, who answers with the
+// same message when it is done. The host's memory belongs to the device until then.
 type Exchange struct {
 	stages.Outside
 	Pieces []Piece
@@ -129,7 +134,7 @@ type Piece struct {
 }
 
 func (c *Core) exchange(m *Exchange, out *stages.Outbox) {
-	r := c.record()
+	r := c.record(nil)
 	for _, p := range m.Pieces {
 		if m.Up {
 			r.EncodeUpload(gpu.Upload{Dst: p.Device, Src: p.Host})

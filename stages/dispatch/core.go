@@ -52,7 +52,8 @@ type Core struct {
 
 	settled bool // every expert was in memory when the last wave was sent
 
-	recorded   []*recording // submitted and perhaps not finished, oldest first
+	// submitted and perhaps not finished, oldest first: what is not urgent, and what is
+	recorded   [2][]*recording
 	spare      []*recording
 	lastTicket uint64
 	awaited    map[uint64]awaited
@@ -66,10 +67,12 @@ type recording struct {
 	ticket uint64          // of this stage's numbering
 }
 
-// awaited is what a ticket of this stage will bring.
+// awaited is what a ticket of this stage will bring. Without anything else it only counts for its
+// lane.
 type awaited struct {
 	lane   *lane
 	step   stages.Step
+	urgent bool
 	picks  *stages.PicksReady // the device fills it
 	ahead  *stages.ScoresAhead
 	logits *stages.LogitsReady
@@ -159,18 +162,29 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-// record returns an empty recording.
-func (c *Core) record() *recording {
+// record returns an empty recording of a step's work, or, without a step, of urgent work.
+func (c *Core) record(of *stages.Step) *recording {
+	var r *recording
 	if n := len(c.spare); n > 0 {
-		r := c.spare[n-1]
-		c.spare = c.spare[:n-1]
-		return r
+		r, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		r = new(recording)
 	}
-	return new(recording)
+	r.Urgent = of == nil || of.Batch.Urgent
+	return r
+}
+
+// list returns the recordings of one order.
+func (c *Core) list(urgent bool) *[]*recording {
+	if urgent {
+		return &c.recorded[1]
+	}
+	return &c.recorded[0]
 }
 
 // submit hands a recording to the device.
 func (c *Core) submit(r *recording) (gpu.Ticket, error) {
+	list := c.list(r.Urgent)
 	t, err := c.queue.Submit(&r.Commands)
 	if err != nil {
 		c.recycle(r)
@@ -178,22 +192,32 @@ func (c *Core) submit(r *recording) (gpu.Ticket, error) {
 	}
 	c.lastTicket++
 	r.ticket = c.lastTicket
-	c.recorded = append(c.recorded, r)
+	*list = append(*list, r)
 	return t, nil
 }
 
 // await submits a recording and asks to be told when it is finished.
 func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
+	a.urgent = r.Urgent
 	t, err := c.submit(r)
 	if err != nil {
 		return err
 	}
-	if a.lane != nil && a.ahead == nil { // a step can end without predictions
+	c.tellOf(t, r.ticket, a, out)
+	return nil
+}
+
+// tellOf asks to be told when a ticket is finished.
+func (c *Core) tellOf(t gpu.Ticket, id uint64, a awaited, out *stages.Outbox) {
+	switch {
+	case a.lane == nil:
+	case a.ahead != nil: // a step can end without predictions
+		a.lane.aheads++
+	default:
 		a.lane.outstanding++
 	}
-	c.awaited[r.ticket] = a
-	out.Awaits = append(out.Awaits, stages.Await{Step: a.step, ID: r.ticket, Ticket: t})
-	return nil
+	c.awaited[id] = a
+	out.Awaits = append(out.Awaits, stages.Await{Step: a.step, ID: id, Ticket: t})
 }
 
 func (c *Core) recycle(r *recording) {
@@ -203,16 +227,17 @@ func (c *Core) recycle(r *recording) {
 	c.spare = append(c.spare, r)
 }
 
-// finished takes back every recording up to a finished ticket.
-func (c *Core) finished(ticket uint64) {
-	n := 0
-	for n < len(c.recorded) && c.recorded[n].ticket <= ticket {
-		c.recycle(c.recorded[n])
+// finished takes back every recording up to a finished ticket, of those in its order.
+func (c *Core) finished(ticket uint64, urgent bool) {
+	list := c.list(urgent)
+	all, n := *list, 0
+	for n < len(all) && all[n].ticket <= ticket {
+		c.recycle(all[n])
 		n++
 	}
-	rest := copy(c.recorded, c.recorded[n:])
-	clear(c.recorded[rest:])
-	c.recorded = c.recorded[:rest]
+	rest := copy(all, all[n:])
+	clear(all[rest:])
+	*list = all[:rest]
 	c.letGo()
 }
 

@@ -8,8 +8,11 @@
 // wave also sums the picks, adds the residual and runs the next layer's input norm. In a resident
 // engine a layer is one submission, or several layers are.
 //
-// The queue runs in order, so when a ticket is finished everything submitted before it is finished
-// too. By that rule recorded commands are used again.
+// Decode steps are urgent (stages.Batch): the device may run them before, and amid, prompt steps,
+// which have lanes of their own. The queue runs each of the two in order, so when a ticket is
+// finished everything submitted before it in its order is finished too. By that rule recorded
+// commands are used again. Copies of states are urgent too: no step that is under way writes to
+// what they read or to what they make, and every step that comes later sees them.
 //
 // To add a message, add a case to Core.Step; package stages has the other steps.
 package dispatch

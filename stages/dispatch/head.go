@@ -20,7 +20,7 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	all, largest := stages.Widths(m.Batch.Rows, c.cfg.Model.VocabSize)
 	res := out.Spent().LogitsReady(m.Step, all, largest)
 	res.Hidden, res.Picks, res.Weights = l.tapped, l.picks, l.weights
-	r := c.record()
+	r := c.record(&m.Step)
 	l.tap(&r.Commands, len(c.net.layers), c.cfg)
 	rest := headResults{res.Logits, res.Largest}
 	for at := 0; at < len(l.headRows); at += headRows {

@@ -44,7 +44,9 @@ type lane struct {
 	begun       int               // layers of it
 	scored      int               // layers of it whose scores the router has
 	sharedDone  gpu.Ticket        // of the shared expert, until the layer's last wave
-	outstanding int               // tickets awaited
+	sharedID    uint64            // of that ticket, in this stage's numbering
+	outstanding int               // tickets awaited, but for
+	aheads      int               // those of predictions
 	drain       *stages.DrainStep // the step has failed
 
 	tapped  []float32 // [layers+1, rows, hidden], if the batch wants it

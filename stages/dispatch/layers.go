@@ -29,7 +29,7 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 			return nil
 		}
 	}
-	r := c.record()
+	r := c.record(&m.Step)
 	if m.Layer == 0 {
 		for _, p := range l.copies {
 			encodeCopy(&r.Commands, p.from, p.to, c.states.layout.bytes)
@@ -63,10 +63,10 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	if err := c.submitAhead(l, m, out); err != nil || layer.shared == nil {
 		return err
 	}
-	r = c.record()
+	r = c.record(&m.Step)
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
-	l.sharedDone = t
+	l.sharedDone, l.sharedID = t, c.lastTicket
 	return err
 }
 
@@ -77,7 +77,7 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 		return nil
 	}
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
-	r := c.record()
+	r := c.record(&m.Step)
 	for i := range ahead {
 		encodeRouter(&r.Commands, l, c.net.layers[m.Layer+1+i].router)
 		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
@@ -145,7 +145,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: ticket %d of %v was not awaited", m.ID, &m.Step)
 	}
 	delete(c.awaited, m.ID)
-	c.finished(m.ID)
+	c.finished(m.ID, a.urgent)
 	switch {
 	case a.copied != nil:
 		c.copied(a.copied, m.Err, out)
@@ -167,7 +167,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 		c.fail(a.step, m.Err, out)
 	case a.logits != nil:
 		c.passResults(&a, out)
-	default:
+	case a.picks != nil:
 		a.lane.scored = a.step.Layer + 1
 		out.Send(stages.Router, a.picks)
 	}
@@ -177,8 +177,12 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 // passAhead passes on what predicts the next layers, unless the step is over or has reached them.
 func (c *Core) passAhead(a *awaited, err error, out *stages.Outbox) {
 	l := a.lane
+	l.aheads--
 	switch {
-	case l.step != a.step.ID || l.drain != nil || l.scored > a.step.Layer+1:
+	case l.drain != nil:
+		out.Spent().Handled(a.ahead)
+		c.passDrain(l, out)
+	case l.step != a.step.ID || l.scored > a.step.Layer+1:
 		out.Spent().Handled(a.ahead)
 	case err != nil:
 		c.fail(a.step, err, out)
@@ -203,7 +207,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		c.sendHome(m, out)
 		return nil
 	}
-	r := c.record()
+	r := c.record(&m.Step)
 	if len(m.Uses) > 0 {
 		c.gather(r, m)
 		c.encodeExperts(r, l, &r.wave, gpu.List[int32]{Host: r.picks})
@@ -309,6 +313,10 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: drain of %v comes at hop %d out of turn", &m.Step, m.Hop)
 	case m.Hop == 0:
 		l.drain = m
+		if t := l.sharedDone; t != nil {
+			c.tellOf(t, l.sharedID, awaited{lane: l, step: m.Step, urgent: m.Batch.Urgent}, out)
+			l.sharedDone = nil
+		}
 		c.passDrain(l, out)
 	default:
 		out.Send(stages.Combine, m)
@@ -316,9 +324,10 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	return nil
 }
 
-// passDrain sends a drain on to the router once nothing of the step is awaited here.
+// passDrain sends a drain on to the router once the device works at nothing of the step but waves,
+// which combine waits for. The lane's next step may be one that overtakes what is left.
 func (c *Core) passDrain(l *lane, out *stages.Outbox) {
-	if l.outstanding == 0 {
+	if l.outstanding == 0 && l.aheads == 0 {
 		out.Send(stages.Router, l.drain)
 	}
 }

@@ -9,8 +9,8 @@ func (c *Core) AtRest() error {
 		return fmt.Errorf("dispatch: %d tickets are still awaited", n)
 	}
 	for i, l := range c.lanes {
-		if l.outstanding != 0 {
-			return fmt.Errorf("dispatch: lane %d counts %d tickets", i, l.outstanding)
+		if l.outstanding != 0 || l.aheads != 0 {
+			return fmt.Errorf("dispatch: lane %d counts %d tickets and %d of predictions", i, l.outstanding, l.aheads)
 		}
 	}
 	return nil

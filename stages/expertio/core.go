@@ -25,8 +25,8 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	slots slots
-	queue []*load // not completely sent, in order of arrival
-	inUse int     // waves sent and not released
+	queue []*load            // not completely sent, in order of arrival
+	inUse [stages.Orders]int // waves sent and not released
 
 	reading int // reads under way
 	warm    warm

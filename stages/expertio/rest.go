@@ -1,12 +1,16 @@
 package expertio
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
 
 // AtRest returns an error if the stage still holds anything although no step is in flight and no
 // read is under way: waves, credits, pins, or slots that neither hold an expert nor can be taken.
 // It is for tests.
 func (c *Core) AtRest() error {
-	if len(c.queue) != 0 || c.inUse != 0 {
+	if len(c.queue) != 0 || c.inUse != [stages.Orders]int{} {
 		return fmt.Errorf("expertio: %d loads wait, %d ring credits never came back", len(c.queue), c.inUse)
 	}
 	if c.reading != 0 || c.warm.reading != 0 {

@@ -10,7 +10,7 @@ import (
 func (c *Core) send(out *stages.Outbox) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {
-		for c.inUse < c.cfg.RingDepth && c.due(l) {
+		for c.inUse[l.step.Batch.Order()] < c.cfg.RingDepth && c.due(l) {
 			c.sendWave(l, out)
 		}
 		if l.unsent == 0 && !l.ended {
@@ -27,11 +27,11 @@ func (c *Core) send(out *stages.Outbox) {
 }
 
 // due reports whether a wave of the load should be sent now: the rest of the load, a full wave, or,
-// if the device has no experts to compute, whatever is ready. So a layer whose experts are in
-// memory is one wave. If some are missing, the device computes the others meanwhile. While the
-// device is busy, experts gather, so that quick reads do not make many small waves.
+// if the device has no experts to compute in the load's order, whatever is ready. So a layer whose
+// experts are in memory is one wave. If some are missing, the device computes the others meanwhile.
+// While the device is busy, experts gather, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
-	return l.failed == nil && l.ready > 0 && (c.inUse == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
+	return l.failed == nil && l.ready > 0 && (c.inUse[l.step.Batch.Order()] == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
 
 // sendWave sends a wave of what is ready, at most WaveSlots experts.
@@ -52,9 +52,10 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	l.waves++
 	m.Slots, m.Settled = slots, c.settled()
 	c.end(l, m)
-	c.inUse++
+	n := &c.inUse[m.Batch.Order()]
+	*n++
 	c.waves++
-	c.highWater = max(c.highWater, c.inUse)
+	c.highWater = max(c.highWater, *n)
 	out.Send(stages.Dispatch, m)
 }
 
@@ -73,10 +74,11 @@ func (c *Core) end(l *load, m *stages.WaveResident) {
 }
 
 func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
-	if c.inUse == 0 {
+	n := &c.inUse[m.Batch.Order()]
+	if *n == 0 {
 		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
 	}
-	c.inUse--
+	*n--
 	for _, id := range m.Slots {
 		if !c.slots.has(id) {
 			return fmt.Errorf("expertio: slot %d of wave %d of %v came home, there are %d", id, m.Wave, &m.Step, c.cfg.Slots)
@@ -85,7 +87,7 @@ func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
 			return err
 		}
 	}
-	if len(c.spareSlots) < c.cfg.RingDepth {
+	if len(c.spareSlots) < stages.Orders*c.cfg.RingDepth {
 		c.spareSlots = append(c.spareSlots, m.Slots)
 	}
 	return nil

@@ -9,25 +9,31 @@
 //
 // A decode step has one row of each sequence that waits for its next token; a prompt step has
 // pieces of chunks. They never mix: a row that travels with a prompt arrives when the whole prompt
-// step does. Each kind always has a lane, and the two take turns layer by layer.
+// step does. Each kind always has a lane.
+//
+// How long a decode step takes is measured. While somebody decodes, the next token is due some time
+// after the one before: with a share of two thirds (Config.Share), three times as long after it as
+// if nobody else were there.
+//
+// # A device that preempts
+//
+// Where the device runs decode steps amid prompt steps (Config.Preempts), a decode step is formed
+// when it has just the time left that it takes, and prompts have the device until then. Their steps
+// have as many rows as if nobody decoded, and the layer under way goes on where it was stopped. So
+// the time of a layer plays no part, and prompts lose little but the time of the decode steps.
+// Where decode steps take long beside prompts, as experts are streamed for both, prompts still get
+// half of their time between two of them.
 //
 // # Turns
 //
-// How long a decode step takes, and a layer of a prompt step by its rows, is measured (curve).
-// While somebody decodes, the next token is due some time after the one before: with a share of two
-// thirds (Config.Share), three times as long after it as if nobody else were there. A layer of a
-// prompt begins as long as the decode step that follows will still end in time; then the decode
-// step goes, and no layer of a prompt begins until all of it is submitted. So prompts get what
-// decoding leaves of that time. The rows of a prompt step are chosen so that whole layers fill it,
-// but not so few that the prompt would be read at less than half its speed. At least one layer of a
-// prompt begins between two decode steps, so nobody waits for ever.
+// Elsewhere the two kinds take turns layer by layer. How long a layer of a prompt step takes is
+// measured too, by its rows (curve). A layer of a prompt begins as long as the decode step that
+// follows will still end in time; then the decode step goes, and no layer of a prompt begins until
+// all of it is submitted. So prompts get what decoding leaves of that time. The rows of a prompt
+// step are chosen so that whole layers fill it, but not so few that the prompt would be read at
+// less than half its speed. At least one layer of a prompt begins between two decode steps, so
+// nobody waits for ever.
 //
 // Nobody who decodes is waited for longer than a moment, and a prompt that is alone has the whole
 // pipeline.
-//
-// # Whose prompts
-//
-// The rows of prompt steps are shared by keys (Request.Key), whoever has how many prompts: a step
-// is filled with the prompts of the key that would be done first if all were served at once
-// (divide). What a key had is counted by package fair. Within a key prompts take turns of a step.
 package schedule

@@ -16,8 +16,9 @@ type running struct {
 // pace measures what steps take, and tells when which kind of them goes. All times are in
 // nanoseconds on one clock; a time of 0 is not known.
 type pace struct {
-	layers  int
-	stretch float64 // the most from token to token of a sequence, in decode steps alone
+	layers   int
+	preempts bool    // Config.Preempts
+	stretch  float64 // the most from token to token of a sequence, in decode steps alone
 
 	now   int64
 	steps []running // in order of forming
@@ -26,6 +27,7 @@ type pace struct {
 	beside curve // likewise where there are, from the moment at which the device has time for it
 	layer  curve // a layer of a prompt step, by rows
 
+	dueAt int64 // when a decode step was to begin that had to wait for its time
 	last  int64 // when a layer of a prompt step retired last
 	ended int64 // when a decode step ended last
 	given int   // layers of prompt steps that began since a decode step had begun in full
@@ -218,8 +220,12 @@ func (p *pace) begin(s *running, n int) {
 			}
 		}
 	} else if s.begun == 0 {
-		free, _ := p.expected()
-		s.free = int64(free)
+		if s.free = p.now; !p.preempts {
+			free, _ := p.expected()
+			s.free = int64(free)
+		} else if p.dueAt > p.ended { // that it begins late is part of what it takes
+			s.free = min(p.dueAt, p.now)
+		}
 		s.company = p.count(Prompt) > 0
 	}
 	s.begun += n

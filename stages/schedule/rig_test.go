@@ -11,8 +11,8 @@ import (
 )
 
 // rig is a pipeline in simulated time, as simple as one can be: a device that does one thing after
-// another in order of submission, a ring of two submissions, callers who come back after a moment,
-// and a timer.
+// another in order of submission, or decode steps amid prompt steps, a ring of two submissions,
+// callers who come back after a moment, and a timer.
 type rig struct {
 	s      schedule.Schedule[*chunk]
 	cfg    schedule.Config
@@ -20,7 +20,8 @@ type rig struct {
 	costs  costs
 	now    int64
 	free   int64 // when the device is idle
-	ring   int
+	hasty  int64 // when it has done all decode steps, where those go first
+	ring   [schedule.Kinds]int
 	events []event
 	steps  []*rigStep
 	lastID uint64
@@ -39,8 +40,9 @@ type costs struct {
 }
 
 type event struct {
-	at int64
-	do func()
+	at   int64
+	do   func()
+	late bool // it is put off by the time of decode steps that go first
 }
 
 type rigStep struct {
@@ -60,7 +62,7 @@ func newRig(cfg schedule.Config, c costs, seed uint64) *rig {
 	}
 }
 
-func (r *rig) at(t int64, do func()) { r.events = append(r.events, event{t, do}) }
+func (r *rig) at(t int64, do func()) { r.events = append(r.events, event{at: t, do: do}) }
 
 // run lets events happen until there are none, or until stop.
 func (r *rig) run(t *testing.T, stop func() bool) {
@@ -77,8 +79,11 @@ func (r *rig) run(t *testing.T, stop func() bool) {
 		e.do()
 		r.form()
 		r.begin()
-		if round := r.s.Timer(); round != 0 {
-			r.at(r.now+linger, func() { r.s.WaitOver(round) })
+		if round, at := r.s.Timer(); round != 0 {
+			if at == 0 {
+				at = r.now + linger
+			}
+			r.at(at, func() { r.s.WaitOver(round) })
 		}
 	}
 	if len(r.events) == 0 && (r.s.Ready() > 0 || len(r.steps) > 0) {
@@ -102,35 +107,39 @@ func (r *rig) form() {
 }
 
 func (r *rig) begin() {
-	for r.ring < 2 {
+	for {
 		st, n := r.next()
 		if st == nil {
 			return
 		}
-		r.ring++
+		r.ring[st.kind]++
 		st.begun += n
 		r.s.Begun(st.id, n)
-		end := r.submit(float64(n) * r.costs.layer(st.rows))
-		if st.begun == r.cfg.Layers {
-			r.s.Asked(st.id)
-			r.submit(r.costs.head)
-		}
-		r.at(end, func() {
-			r.ring--
+		r.submit(st.kind, float64(n)*r.costs.layer(st.rows), func() {
+			r.ring[st.kind]--
 			st.retired += n
 			r.s.Retired(st.id, n)
 		})
 		if st.begun == r.cfg.Layers {
-			r.at(r.free, func() { r.end(st) })
+			r.s.Asked(st.id)
+			r.submit(st.kind, r.costs.head, func() { r.end(st) })
 		}
 	}
+}
+
+// full reports whether the ring has no room for a kind.
+func (r *rig) full(k schedule.Kind) bool {
+	if r.cfg.Preempts {
+		return r.ring[k] == 2
+	}
+	return r.ring[schedule.Decode]+r.ring[schedule.Prompt] == 2
 }
 
 // next returns the step that begins layers next: one that decodes first.
 func (r *rig) next() (*rigStep, int) {
 	for _, kind := range []schedule.Kind{schedule.Decode, schedule.Prompt} {
 		for _, st := range r.steps {
-			if st.kind != kind || st.begun == r.cfg.Layers {
+			if st.kind != kind || st.begun == r.cfg.Layers || r.full(kind) {
 				continue
 			}
 			together := min(max(1, st.begun), max(1, 64/st.rows), r.cfg.Layers-st.begun)
@@ -142,10 +151,25 @@ func (r *rig) next() (*rigStep, int) {
 	return nil, 0
 }
 
-func (r *rig) submit(ns float64) (end int64) {
+// submit lets the device work for some time, and then something happen.
+func (r *rig) submit(k schedule.Kind, ns float64, then func()) {
 	ns *= 1 + r.costs.noise*(2*r.rand.Float64()-1)
-	r.free = max(r.free, r.now) + int64(ns)
-	return r.free
+	took := int64(ns)
+	if k == schedule.Prompt || !r.cfg.Preempts {
+		r.free = max(r.free, r.hasty, r.now) + took
+		r.events = append(r.events, event{r.free, then, r.cfg.Preempts})
+		return
+	}
+	for i := range r.events {
+		if r.events[i].late {
+			r.events[i].at += took
+		}
+	}
+	if r.free > r.now {
+		r.free += took
+	}
+	r.hasty = max(r.hasty, r.now) + took
+	r.at(r.hasty, then)
 }
 
 func (r *rig) end(st *rigStep) {

@@ -9,8 +9,6 @@ type Request interface {
 	Left() int
 	// Alone reports whether the request must have a step to itself.
 	Alone() bool
-	// Key names who shares the rows of prompts with others. It does not change.
-	Key() string
 }
 
 // Kind says what the rows of a step are.
@@ -37,6 +35,8 @@ type Config struct {
 	// Share is the share of time that prompts get while a sequence decodes, above 0 and at most 1.
 	// At 1 a decode step goes only between two prompt steps.
 	Share float64
+	// Preempts means that the device runs decode steps amid what has begun of prompt steps.
+	Preempts bool
 }
 
 // Schedule is the requests that are in no step, the sequences that are likely to bring one at once,
@@ -44,7 +44,6 @@ type Config struct {
 type Schedule[R Request] struct {
 	cfg    Config
 	ready  [Kinds][]R // in order of arrival
-	lines  lines
 	waits  waits
 	pace   pace
 	shares []Share[R] // memory for the next answer of Next
@@ -52,11 +51,11 @@ type Schedule[R Request] struct {
 
 // New returns an empty schedule.
 func New[R Request](cfg Config) Schedule[R] {
-	p := pace{layers: cfg.Layers, stretch: promptsFirst, given: 1}
+	p := pace{layers: cfg.Layers, preempts: cfg.Preempts, stretch: promptsFirst, given: 1}
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
-	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}, lines: lines{of: make(map[string]*line)}}
+	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}}
 }
 
 // kindOf returns the kind of step that a request needs next.
@@ -68,28 +67,24 @@ func kindOf[R Request](r R) Kind {
 }
 
 // Add makes a request ready, as the last one.
-func (s *Schedule[R]) Add(r R) { s.AddAt(s.Ready(), r) }
+func (s *Schedule[R]) Add(r R) {
+	k := kindOf(r)
+	s.ready[k] = append(s.ready[k], r)
+}
 
 // AddAt makes a request ready in place at of those of its kind, or as the last one if there are
 // fewer.
 func (s *Schedule[R]) AddAt(at int, r R) {
 	k := kindOf(r)
 	s.ready[k] = slices.Insert(s.ready[k], min(at, len(s.ready[k])), r)
-	if k == Prompt {
-		s.lines.join(r.Key())
-	}
 }
 
 // Remove takes back a request. It does nothing if the request is not ready.
 func (s *Schedule[R]) Remove(r R) {
-	k := kindOf(r)
-	i := slices.Index(s.ready[k], r)
-	if i < 0 {
-		return
-	}
-	s.ready[k] = slices.Delete(s.ready[k], i, i+1)
-	if k == Prompt {
-		s.lines.leave(s.lines.of[r.Key()])
+	for k := range s.ready {
+		if i := slices.Index(s.ready[k], r); i >= 0 {
+			s.ready[k] = slices.Delete(s.ready[k], i, i+1)
+		}
 	}
 }
 
@@ -100,14 +95,13 @@ func (s *Schedule[R]) Ready() int { return len(s.ready[Decode]) + len(s.ready[Pr
 // ready again only by Add. id names the step. It returns none if nothing is ready, if there is no
 // room, or if what is ready should wait. The shares are the schedule's until the next call.
 func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
-	s.lines.settle()
 	switch p := &s.pace; {
 	case len(p.steps) > s.cfg.Steps:
 		return 0, nil
 	case len(s.ready[Decode]) > 0 && p.count(Decode) < s.cfg.Steps && s.decodeNow():
-		k, s.shares = Decode, s.takeDecode()
-	case len(s.ready[Prompt]) > 0 && p.count(Prompt) < s.cfg.Steps && !p.decoding(): // it could not begin
-		k, s.shares = Prompt, s.takePrompts(id)
+		k, s.shares, s.waits.over = Decode, s.takeDecode(), false
+	case len(s.ready[Prompt]) > 0 && p.count(Prompt) < s.cfg.Steps && (p.preempts || !p.decoding()): // else it could not begin
+		k, s.shares = Prompt, s.takePrompts()
 	default:
 		return 0, nil
 	}
@@ -123,9 +117,12 @@ func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
 // travel together read their experts once, and prompts have had their turn. After each decode step
 // at least a layer of a prompt that waits is due.
 func (s *Schedule[R]) decodeNow() bool {
+	if s.pace.preempts && !s.due() {
+		return false
+	}
 	wait := len(s.waits.seqs) > 0 && len(s.ready[Decode]) < s.cfg.Rows
 	if wait {
-		s.waits.begin()
+		s.waits.begin(0)
 	} else {
 		s.waits.on = false
 	}
@@ -133,6 +130,9 @@ func (s *Schedule[R]) decodeNow() bool {
 		return false
 	}
 	p := &s.pace
+	if p.preempts {
+		return true
+	}
 	u := p.unbegun()
 	switch {
 	case u == nil && (len(s.ready[Prompt]) == 0 || p.count(Prompt) == s.cfg.Steps): // no prompt waits
@@ -164,13 +164,41 @@ func (s *Schedule[R]) takeDecode() []Share[R] {
 	return shares
 }
 
-// takePrompts takes pieces of prompts.
-func (s *Schedule[R]) takePrompts(id uint64) []Share[R] {
+// takePrompts divides the rows of a step among prompts so that none gets more than another that
+// wants more than it has got. Where rows are too few for all, the first comers get one.
+func (s *Schedule[R]) takePrompts() []Share[R] {
 	room := s.cfg.Rows
-	if s.anyDecodes() {
+	if !s.pace.preempts && s.anyDecodes() {
 		room = s.pace.promptRows(room, s.decodeRows())
 	}
-	return s.divide(id, room)
+	shares := s.shares[:0]
+	for _, r := range s.ready[Prompt] {
+		if len(shares) < room && (len(shares) == 0 || !r.Alone() && !shares[0].Request.Alone()) {
+			shares = append(shares, Share[R]{r, 0})
+		}
+	}
+	for open := len(shares); open > 0; {
+		each := max(room/open, 1)
+		open = 0
+		for i := range shares {
+			sh := &shares[i]
+			n := min(each, sh.Request.Left()-sh.Rows, room)
+			sh.Rows += n
+			room -= n
+			if sh.Rows < sh.Request.Left() && room > 0 {
+				open++
+			}
+		}
+	}
+	rest := s.ready[Prompt][:0]
+	for _, r := range s.ready[Prompt] {
+		if !slices.ContainsFunc(shares, func(sh Share[R]) bool { return sh.Request == r }) {
+			rest = append(rest, r)
+		}
+	}
+	clear(s.ready[Prompt][len(rest):])
+	s.ready[Prompt] = rest
+	return shares
 }
 
 // anyDecodes reports whether somebody decodes, or has lately.

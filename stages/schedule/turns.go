@@ -8,7 +8,7 @@ func (s *Schedule[R]) Now(ns int64) { s.pace.now = max(s.pace.now, ns) }
 // next one will be in time all the same.
 func (s *Schedule[R]) Layers(id uint64, n int) int {
 	st := s.pace.find(id)
-	if st == nil || st.kind == Decode {
+	if st == nil || st.kind == Decode || s.pace.preempts {
 		return n
 	}
 	if s.pace.decoding() {
@@ -20,7 +20,7 @@ func (s *Schedule[R]) Layers(id uint64, n int) int {
 	switch {
 	case n > 0:
 	case len(s.waits.seqs) > 0:
-		s.waits.begin()
+		s.waits.begin(0)
 	case len(s.ready[Decode]) == 0 && s.pace.count(Decode) == 0: // nobody is kept waiting
 		n = 1
 	}
@@ -61,7 +61,6 @@ func (s *Schedule[R]) Failed(id uint64) {
 
 // Ended notes that a step is over.
 func (s *Schedule[R]) Ended(id uint64) {
-	s.lines.ended(id)
 	if st := s.pace.find(id); st != nil {
 		s.pace.end(st)
 	}

@@ -61,6 +61,28 @@ func TestCurve(t *testing.T) {
 				m.name, m.share, gap, 100*speed, m.gap, 100*m.speed)
 		}
 	}
+	for _, m := range []struct {
+		name       string
+		layers     int
+		c          costs
+		share      float64
+		gap, speed float64 // most, least
+	}{
+		{"preempting, many layers", 48, large, 0.5, 2.05, 0.48},
+		{"preempting, many layers", 48, large, 0.65, 2.95, 0.63},
+		{"preempting, many layers", 48, large, 0.9, 10.1, 0.87},
+		{"preempting, many layers", 48, large, 1, 70, 0.95},
+		{"preempting, few layers", 8, tiny, 0.5, 2.1, 0.45},
+		{"preempting, few layers", 8, tiny, 0.65, 3, 0.6},
+		{"preempting, few layers", 8, tiny, 0.9, 10.3, 0.85},
+		{"preempting, few layers", 8, tiny, 1, 120, 0.95},
+	} {
+		gap, speed := mixed(t, schedule.Config{Rows: 512, Steps: 1, Layers: m.layers, Share: m.share, Preempts: true}, m.c, 3500, 2)
+		if gap > m.gap || speed < m.speed {
+			t.Errorf("%s, share %.2f: 99 %% of gaps within %.2f steps and the prompt at %.0f %%, want %.1f and %.0f %%",
+				m.name, m.share, gap, 100*speed, m.gap, 100*m.speed)
+		}
+	}
 }
 
 // TestNobodyWaitsForEver lets sequences decode and prompts come at random, with random costs.
@@ -78,7 +100,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		if r.IntN(4) == 0 {
 			share = 1
 		}
-		g := newRig(schedule.Config{Rows: rows, Steps: 1 + r.IntN(2), Layers: layers, Share: share}, c, seed)
+		g := newRig(schedule.Config{Rows: rows, Steps: 1 + r.IntN(2), Layers: layers, Share: share, Preempts: r.IntN(2) == 0}, c, seed)
 		decoders := 1 + r.IntN(5)
 		for i := range decoders {
 			g.decoder(i, int64(1e6*r.Float64()))
@@ -107,6 +129,37 @@ func (r *rig) least() int {
 		n = min(n, len(all))
 	}
 	return n
+}
+
+// TestPromptsShareFairly lets prompts of very different lengths come together: at any time none has
+// been read more rows than another that still wants some, but for a step's rounding.
+func TestPromptsShareFairly(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		g := newRig(schedule.Config{Rows: 16 + r.IntN(64), Steps: 1, Layers: 4, Share: 0.3 + 0.7*r.Float64(), Preempts: r.IntN(2) == 0}, costs{layer: concave(1e5, 1e6), think: 1e5}, seed)
+		if r.IntN(2) == 0 {
+			g.decoder(1, 0)
+			g.run(t, func() bool { return g.least() > 5 })
+		}
+		from, want := g.now+1, map[int]int{}
+		for i := range 2 + r.IntN(5) {
+			want[100+i] = 2 + r.IntN(400)
+			g.prompt(100+i, from, want[100+i])
+		}
+		steps := 0
+		g.run(t, func() bool {
+			steps++
+			for a := range want {
+				for b := range want {
+					// the first step may have begun before the last of them came
+					if g.done[b] < want[b]-1 && g.done[a] > g.done[b]+steps+g.cfg.Rows {
+						t.Fatalf("seed %d: prompt %d has %d rows, %d has %d of %d", seed, a, g.done[a], b, g.done[b], want[b])
+					}
+				}
+			}
+			return len(g.prompts) == len(want)
+		})
+	}
 }
 
 // concave returns the time of a layer by rows: one row takes lo, and 512 take hi.

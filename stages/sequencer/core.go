@@ -18,13 +18,15 @@ type Config struct {
 	Vocab         int
 	TopK          int
 	ChunkRows     int // most rows of one step
-	RingDepth     int // most layers begun and not retired
+	RingDepth     int // most layers begun and not retired; of steps of one kind, if Preempts
 	StepsInFlight int // most steps of one kind (schedule.Kind) in the pipeline
 	// PromptShare is the share of time that prompts get while a sequence decodes, above 0 and at
 	// most 1. At 1 decode steps go only between prompt steps.
 	PromptShare  float64
 	MaxPositions int // most positions of one sequence
 	PageRows     int // positions of one key-value page
+	// Preempts means that the device runs decode steps amid prompt steps.
+	Preempts bool
 	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
 	// several layers begin together, and each step's end is read.
 	Resident bool
@@ -89,7 +91,7 @@ func New(cfg Config) *Core {
 	c := &Core{
 		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), flight: flight{lanes: make([]*step, cfg.StepsInFlight+1)}, book: book,
 		schedule: schedule.New[*request](schedule.Config{
-			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare,
+			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare, Preempts: cfg.Preempts,
 		}),
 		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
@@ -112,7 +114,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.dropGone(out)
 	c.form()
 	c.beginLayers(out)
-	out.Linger = c.schedule.Timer()
+	out.Linger.Round, out.Linger.AtNS = c.schedule.Timer()
 	c.endDrain(out)
 	return nil
 }

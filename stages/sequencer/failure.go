@@ -42,7 +42,7 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	if s.failing == nil {
 		return errors.New("sequencer: a step that did not fail was drained")
 	}
-	c.flight.ring -= s.credits
+	c.flight.ring[s.kind] -= s.credits
 	s.spent(&m.Spell)
 	c.end(s, out)
 	for i, r := range s.reqs {

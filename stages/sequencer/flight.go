@@ -13,7 +13,7 @@ type flight struct {
 	// the lane whose next layer is considered first, of steps of each kind: these take turns
 	turns [schedule.Kinds]int
 	last  stages.StepID
-	ring  int // layers begun and not retired
+	ring  [schedule.Kinds]int // layers begun and not retired
 }
 
 // step is one step in the pipeline.

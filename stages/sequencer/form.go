@@ -23,6 +23,7 @@ func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*re
 	c.flight.last++
 	s := c.spare.step(len(c.flight.lanes))
 	s.head.Batch.Lane, s.head.ID, s.kind = lane, c.flight.last, kind
+	s.head.Batch.Urgent = kind == schedule.Decode
 	for _, sh := range shares {
 		c.addRows(s, sh.Request, sh.Rows)
 	}

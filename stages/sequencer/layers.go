@@ -10,7 +10,7 @@ import (
 
 // beginLayers begins layers while the ring has credits, step after step in turn.
 func (c *Core) beginLayers(out *stages.Outbox) {
-	for c.flight.ring < c.cfg.RingDepth {
+	for {
 		s, n := c.nextToBegin()
 		if s == nil {
 			return
@@ -28,17 +28,32 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 		s.begun += n
 		c.schedule.Begun(uint64(head.ID), n)
 		s.credits++
-		c.flight.ring++
+		c.flight.ring[s.kind]++
 	}
 }
 
 // nextToBegin returns a step whose next layers may begin, and how many. Steps that decode go first.
 func (c *Core) nextToBegin() (*step, int) {
 	may := func(s *step) int { return c.schedule.Layers(uint64(s.head.ID), c.together(s)) }
-	if s, n := c.flight.next(schedule.Decode, c.cfg.Layers, may); s != nil {
-		return s, n
+	for kind := range schedule.Kind(schedule.Kinds) {
+		if c.full(kind) {
+			continue
+		}
+		if s, n := c.flight.next(kind, c.cfg.Layers, may); s != nil {
+			return s, n
+		}
 	}
-	return c.flight.next(schedule.Prompt, c.cfg.Layers, may)
+	return nil, 0
+}
+
+// full reports whether the ring has no credit for steps of a kind. Where they overtake others, the
+// two kinds have rings of their own: decode steps would wait for what they are to overtake.
+func (c *Core) full(kind schedule.Kind) bool {
+	r := &c.flight.ring
+	if c.cfg.Preempts {
+		return r[kind] == c.cfg.RingDepth
+	}
+	return r[schedule.Decode]+r[schedule.Prompt] == c.cfg.RingDepth
 }
 
 // togetherRows bounds the layers that begin together, in rows: a step that is given up ends what
@@ -113,7 +128,7 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 	s.retired += 1 + m.More
 	c.schedule.Retired(uint64(s.head.ID), 1+m.More)
 	s.credits--
-	c.flight.ring--
+	c.flight.ring[s.kind]--
 	c.commit(s, out)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
 // Bounded reports, as an error, memory that is used or promised beyond what there is. Tests ask it
@@ -18,7 +19,7 @@ func (c *Core) AtRest() error {
 			return fmt.Errorf("sequencer: lane %d is still held by %v: %d layers begun, %d submitted, %d retired", lane, &s.head, s.begun, s.submitted, s.retired)
 		}
 	}
-	if c.flight.ring != 0 {
+	if c.flight.ring != [schedule.Kinds]int{} {
 		return fmt.Errorf("sequencer: %d ring credits never came back", c.flight.ring)
 	}
 	if n := c.schedule.Ready(); n != 0 {

@@ -1,6 +1,10 @@
 package stagetest
 
-import "github.com/moeflux/moeflux-actor/gpu"
+import (
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
 
 // Queue is a device queue whose commands run when the simulator says so, or at once until Hold is
 // called.
@@ -48,9 +52,20 @@ func (q *Queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 func (q *Queue) Pending() int { return len(q.pending) }
 
 // RunOne runs the oldest Commands and completes its ticket.
-func (q *Queue) RunOne() {
-	t := q.pending[0]
-	q.pending = q.pending[1:]
+func (q *Queue) RunOne() { q.runAt(0) }
+
+// Overtaking returns which of the pending Commands is the oldest urgent one, if that is not the
+// oldest of all; else 0.
+func (q *Queue) Overtaking() int {
+	return max(0, slices.IndexFunc(q.pending, func(t *ticket) bool { return t.commands.Urgent }))
+}
+
+// RunUrgent runs the oldest urgent Commands, which Overtaking has found, before others.
+func (q *Queue) RunUrgent() { q.runAt(q.Overtaking()) }
+
+func (q *Queue) runAt(i int) {
+	t := q.pending[i]
+	q.pending = slices.Delete(q.pending, i, i+1)
 	t.err, t.done = q.run(t.commands), true
 	if t.onDone != nil {
 		t.onDone(t.err)

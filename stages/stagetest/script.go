@@ -237,8 +237,8 @@ func (s *scenario) box() (got []string) {
 		}
 		got = append(got, line)
 	}
-	if s.out.Linger != 0 {
-		got = append(got, fmt.Sprintf("linger %d", s.out.Linger))
+	if l := s.out.Linger; l.Round != 0 {
+		got = append(got, fmt.Sprintf("linger %d", l.Round))
 	}
 	if s.out.Stint != 0 {
 		got = append(got, fmt.Sprintf("stint %dus", s.out.Stint/1000))

@@ -108,7 +108,7 @@ func formatBatch(h *stages.Step) string {
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"hidden", b.Hidden}, {"routing", b.Routing}, {"traced", b.Traced}} {
+	}{{"hidden", b.Hidden}, {"routing", b.Routing}, {"traced", b.Traced}, {"urgent", b.Urgent}} {
 		if flag.set {
 			line += fmt.Sprintf(" %s=true", flag.name)
 		}

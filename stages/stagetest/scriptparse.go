@@ -167,7 +167,7 @@ func (s *scenario) declareStep(a *Args) error {
 		delete(s.batches, stages.StepID(id))
 		return nil
 	}
-	b := &stages.Batch{Lane: a.Int("lane", 0), Hidden: a.Bool("hidden"), Routing: a.Bool("routing")}
+	b := &stages.Batch{Lane: a.Int("lane", 0), Hidden: a.Bool("hidden"), Routing: a.Bool("routing"), Urgent: a.Bool("urgent")}
 	for i, text := range strings.Split(rows, ",") {
 		var r stages.Row
 		text, r.Best = strings.CutSuffix(text, "^")

@@ -116,6 +116,9 @@ func (s *Sim) event() (bool, error) {
 	if s.cfg.Queue.Pending() > 0 {
 		choices = append(choices, func() error { s.cfg.Queue.RunOne(); return nil })
 	}
+	if s.cfg.Rand != nil && s.cfg.Queue.Overtaking() > 0 {
+		choices = append(choices, func() error { s.cfg.Queue.RunUrgent(); return nil })
+	}
 	for i := range s.lingers {
 		choices = append(choices, func() error { s.endLinger(i); return nil })
 	}
@@ -222,8 +225,8 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	}
 	s.Answers = append(s.Answers, s.out.Answers...)
 	s.forgetTier()
-	if s.out.Linger != 0 {
-		s.lingers = append(s.lingers, s.out.Linger)
+	if round := s.out.Linger.Round; round != 0 {
+		s.lingers = append(s.lingers, round)
 	}
 	s.stint = s.stint || s.out.Stint > 0
 	s.out.Reset()

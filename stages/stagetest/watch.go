@@ -10,8 +10,9 @@ import (
 // watch checks the pipeline's invariants from the messages that pass.
 type watch struct {
 	depth   int
-	layers  int                             // begun and not retired
+	layers  [stages.Orders]int              // begun and not retired
 	waves   map[waveID]*stages.WaveResident // sent to dispatch and not home
+	out     [stages.Orders]int              // how many those are
 	steps   map[stages.StepID]*watchedStep  // begun and not drained
 	drained map[stages.StepID]bool
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
@@ -85,9 +86,10 @@ func (w *watch) beginLayer(m *stages.BeginLayer) error {
 	}
 	st.begun += 1 + m.More
 	st.credits++
-	w.layers++
-	if w.layers > w.depth {
-		return fmt.Errorf("%d layers, or layers that began together, are begun and not retired, the ring has a depth of %d", w.layers, w.depth)
+	n := &w.layers[m.Batch.Order()]
+	*n++
+	if *n > w.depth {
+		return fmt.Errorf("%d layers, or layers that began together, are begun and not retired, the ring has a depth of %d", *n, w.depth)
 	}
 	return nil
 }
@@ -104,8 +106,10 @@ func (w *watch) waveResident(m *stages.WaveResident) error {
 		return nil
 	}
 	w.waves[id] = m
-	if len(w.waves) > w.depth {
-		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", len(w.waves), w.depth)
+	n := &w.out[m.Batch.Order()]
+	*n++
+	if *n > w.depth {
+		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", *n, w.depth)
 	}
 	for _, slot := range m.Slots {
 		if w.filling[slot] {
@@ -183,6 +187,7 @@ func (w *watch) slotsReleased(m *stages.SlotsReleased) error {
 		return fmt.Errorf("slots of wave %d of %v come home, but are not out", m.Wave, &m.Step)
 	}
 	delete(w.waves, id)
+	w.out[m.Batch.Order()]--
 	for _, slot := range m.Slots {
 		delete(w.inUse[slot], id)
 	}
@@ -222,13 +227,13 @@ func (w *watch) received(to stages.StageID, in stages.Message) error {
 		}
 		st.retired += 1 + m.More
 		st.credits--
-		w.layers--
+		w.layers[m.Batch.Order()]--
 	case *stages.StepDrained:
 		st := w.steps[m.ID]
 		if st == nil {
 			return fmt.Errorf("%v is drained, but is not in flight", &m.Step)
 		}
-		w.layers -= st.credits
+		w.layers[m.Batch.Order()] -= st.credits
 		delete(w.steps, m.ID)
 		w.drained[m.ID] = true
 	}
@@ -240,7 +245,7 @@ func (w *watch) atRest() error {
 	if len(w.waves) > 0 {
 		return fmt.Errorf("%d waves never came home", len(w.waves))
 	}
-	if w.layers != 0 {
+	if w.layers != [stages.Orders]int{} {
 		return fmt.Errorf("%d layers were begun and never retired", w.layers)
 	}
 	if len(w.filling) > 0 {

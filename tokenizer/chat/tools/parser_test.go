@@ -132,14 +132,6 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("%s: %q: read %+v", file, answer, got)
 				continue
 			}
-			grammar, err := s.CallGrammar(tools(t), true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Python's names of values are read, but a bounded answer has those of JSON.
-			if said == "" && format != Coder && !compiled(t, grammar).Matches(answer) {
-				t.Errorf("%s: %q is not of the grammar of calls\n%s", file, answer, grammar.Rules)
-			}
 			for i, c := range got.ToolCalls {
 				if c.Name != calls[i].Name || !same(t, c.Arguments, calls[i].Arguments) {
 					t.Errorf("%s: %q: call %d is %+v, want %+v", file, answer, i, c, calls[i])
