@@ -174,7 +174,7 @@
 //
 //	EvalChunk          caller -> sequencer     tokens of a sequence; Tokens and Spare pass on
 //	ChunkEvaluated     sequencer -> caller     logits, hidden states, routing; all pass on
-//	CancelEval         caller -> sequencer     which request, why, and whether at once
+//	CancelEval         caller -> sequencer     which request, and why
 //	Withdraw           caller -> sequencer     which request need not wait for memory any more, why
 //	BeginLayer         sequencer -> dispatch,  the step, and how many layers begin together
 //	                   router

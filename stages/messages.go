@@ -110,8 +110,8 @@ type ChunkEvaluated struct {
 	Account Account   // of this chunk; if Unfinished, so far
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil
-	// Unfinished means that the chunk was cancelled while its step goes on. The EvalChunk and its
-	// Tokens stay with the sequencer.
+	// Unfinished means that the chunk's sequence was closed while its step goes on
+	// (CloseSequence.Now). The EvalChunk and its Tokens stay with the sequencer.
 	Unfinished bool
 }
 
@@ -126,10 +126,6 @@ type CancelEval struct {
 	Seq     SeqID
 	Request uint64
 	Cause   error
-	// Now gives up the chunk whatever its step still waits for. The caller gets the answer at once,
-	// with Unfinished, and what the step makes of the chunk's rows is not kept. The sequence stays
-	// busy until the step ends.
-	Now bool
 }
 
 func (*CancelEval) MessageKind() Kind { return KindCancelEval }

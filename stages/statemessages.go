@@ -31,9 +31,9 @@ func (m *ResetSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, 
 type CloseSequence struct {
 	Outside
 	Seq SeqID
-	// Now answers at once, and answers a chunk under way as CancelEval.Now does. It may follow a
-	// CloseSequence that has not been answered yet, and answers that one too. The state is given
-	// back when what is under way has ended.
+	// Now answers at once, whatever is under way; so it does a chunk, with Unfinished, of which
+	// nothing is kept. It may follow a CloseSequence that has not been answered yet, and answers
+	// that one too. The state is given back when what is under way has ended.
 	Now    bool
 	Caller Caller
 }

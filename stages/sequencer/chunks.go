@@ -131,19 +131,12 @@ func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 	}
 	if r := s.req; r != nil && r.msg.Request == m.Request {
 		c.cancel(r, m.Cause, out)
-		if m.Now && s.req == r && !r.told { // its step goes on
-			c.abandon(r, out)
-		}
 	}
 }
 
-// abandon answers a cancelled request whose step goes on, be it for others, or because it still
-// waits for something. What the step makes of it is not kept, which only a sequence without
-// recurrent state survives.
+// abandon answers a cancelled request of a sequence that is closed while its step goes on, be it
+// for others, or because it still waits for something.
 func (c *Core) abandon(r *request, out *stages.Outbox) {
-	if c.cfg.RecurrentBytes > 0 && r.step != nil {
-		r.seq.poison = &stages.PoisonedError{Seq: r.seq.id, Err: r.cancel}
-	}
 	c.tell(r, r.cancel, out)
 	r.told = true
 }

@@ -40,6 +40,7 @@ type crowdText struct {
 	answers int
 	request uint64
 	gone    error // why its caller does not want it any more
+	leaves  bool  // and has closed it at once
 	closed  bool
 	served  int // tokens
 	whole   bool
@@ -60,6 +61,8 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 			x.waiting[m.Seq] = t
 		}
 	case *stages.CancelEval:
+		delete(x.waiting, m.Seq)
+	case *stages.CloseSequence:
 		delete(x.waiting, m.Seq)
 	}
 	if err := w.Core.Step(in, out); err != nil {
@@ -170,7 +173,11 @@ func (x *crowd) between() bool {
 		if t := x.texts[x.r.IntN(len(x.texts))]; t.request != 0 && t.gone == nil {
 			x.gone--
 			t.gone = errPatience
-			x.Post(&stages.CancelEval{Seq: t.id, Request: t.request, Cause: errPatience, Now: x.r.IntN(2) == 0})
+			if t.leaves = x.r.IntN(2) == 0; t.leaves {
+				x.Post(&stages.CloseSequence{Seq: t.id, Now: true, Caller: t})
+			} else {
+				x.Post(&stages.CancelEval{Seq: t.id, Request: t.request, Cause: errPatience})
+			}
 		}
 	}
 	switch {
@@ -230,12 +237,19 @@ func (x *crowd) evaluated(t *crowdText, m *stages.ChunkEvaluated) error {
 		x.compareKeys()
 	case errors.Is(m.Err, errPatience) && t.gone != nil:
 		x.counts["lost patience"]++
+	case errors.Is(m.Err, stages.ErrClosed) && t.leaves:
+		x.counts["left at once"]++
+		if m.Unfinished {
+			x.counts["left a step behind"]++
+		}
 	case errors.Is(m.Err, errHung):
 		x.counts["hit by a disk that hung"]++
 	default:
 		return fmt.Errorf("text %d of class %v ends after %d answers: %w", t.id, t.class, t.answers, m.Err)
 	}
-	x.Post(&stages.CloseSequence{Seq: t.id, Now: m.Unfinished, Caller: t})
+	if !t.leaves {
+		x.Post(&stages.CloseSequence{Seq: t.id, Caller: t})
+	}
 	return nil
 }
 

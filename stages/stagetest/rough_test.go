@@ -161,11 +161,7 @@ func (x *rough) between() bool {
 		if x.faults[errGone] > 0 && t.request != 0 {
 			x.faults[errGone]--
 			x.counts["cancellations"]++
-			now := x.r.IntN(3) == 0
-			if now {
-				x.counts["cancelled now"]++
-			}
-			x.Post(&stages.CancelEval{Seq: t.id, Request: t.request, Cause: errGone, Now: now})
+			x.Post(&stages.CancelEval{Seq: t.id, Request: t.request, Cause: errGone})
 		}
 	case 3, 4:
 		if x.faults[stages.ErrClosed] > 0 && t.opened && !t.closing {
@@ -336,7 +332,7 @@ func TestRough(t *testing.T) {
 func runRough(t *testing.T, p *pack, change func(*rand.Rand, *tuning)) (map[string]int, stagetest.TierFigures) {
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
-	n := testenv.Rounds(50, *orders/4, 10**orders/4)
+	n := testenv.Rounds(150, *orders/4, 10**orders/4)
 	counts := make(map[string]int)
 	var sum stagetest.TierFigures
 	for i := range n {
