@@ -3,54 +3,12 @@ package moeflux
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 )
-
-// heldDevice is a device whose work, once armed, does not end until release is closed.
-type heldDevice struct {
-	gpu.Device
-	armed   atomic.Bool
-	release chan struct{}
-}
-
-func (d *heldDevice) NewQueue() (gpu.Queue, error) {
-	q, err := d.Device.NewQueue()
-	return &heldQueue{q, d}, err
-}
-
-type heldQueue struct {
-	gpu.Queue
-	d *heldDevice
-}
-
-func (q *heldQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	ticket, err := q.Queue.Submit(c)
-	if err == nil && q.d.armed.CompareAndSwap(true, false) {
-		ticket = &heldTicket{ticket, q.d}
-	}
-	return ticket, err
-}
-
-type heldTicket struct {
-	gpu.Ticket
-	d *heldDevice
-}
-
-func (t *heldTicket) OnDone(f func(error)) {
-	t.Ticket.OnDone(func(err error) {
-		go func() {
-			<-t.d.release
-			f(err)
-		}()
-	})
-}
-
-func (t *heldTicket) DeviceNS() int64 { return 0 }
 
 // A request leaves a device that hangs 100 ms after its context has ended, whether or not it has a
 // session; when the device answers, all is as before.
@@ -62,18 +20,18 @@ func TestHung(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			held := &heldDevice{Device: d, release: make(chan struct{})}
+			held := gputest.NewHeld(d)
 			m := openDemo(t, Options{Config: Config{Device: held}})
 			r := Request{Prompt: "if err != nil {\n", MaxTokens: 5, Sampling: greedy, Session: s}
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			held.armed.Store(true)
+			held.Arm()
 			_, err = m.Generate(ctx, r).Wait()
 			deadline, _ := ctx.Deadline()
 			if late := time.Since(deadline); !errors.Is(err, context.DeadlineExceeded) || late > 150*time.Millisecond { // 100, and a busy machine
 				t.Errorf("after its context the request took %v: %v", late, err)
 			}
-			close(held.release)
+			held.Release()
 			if got := mustCollect(t, m.Generate(t.Context(), r)); got.text != "\t\treturn nil, err" && got.text != "\treturn nil, err\n" {
 				t.Errorf("afterwards %q", got.text)
 			}

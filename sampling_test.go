@@ -1,8 +1,6 @@
 package moeflux
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,22 +11,7 @@ import (
 // withGeneration returns a model directory with a generation_config.json; "" for none.
 func withGeneration(t *testing.T, content string) string {
 	t.Helper()
-	model, dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), t.TempDir()
-	entries, err := os.ReadDir(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "generation_config.json" {
-			if err := os.Symlink(filepath.Join(model, e.Name()), filepath.Join(dir, e.Name())); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if content != "" {
-		write(t, filepath.Join(dir, "generation_config.json"), []byte(content))
-	}
-	return dir
+	return fixtures.Overlay(t, fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), map[string]string{"generation_config.json": content})
 }
 
 // What a request leaves open is as the model's makers say, and off where they say nothing.

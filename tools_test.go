@@ -3,8 +3,6 @@ package moeflux
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,19 +53,7 @@ const hermes = `{% if tools %}<tools>{% for t in tools %}{{ t | tojson }}
 // openChat opens the fixture model with a template.
 func openChat(t *testing.T, template string) *Model {
 	t.Helper()
-	model, dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), t.TempDir()
-	entries, err := os.ReadDir(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "chat_template.jinja" {
-			if err := os.Symlink(filepath.Join(model, e.Name()), filepath.Join(dir, e.Name())); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	write(t, filepath.Join(dir, "chat_template.jinja"), []byte(template))
+	dir := fixtures.Overlay(t, fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), map[string]string{"chat_template.jinja": template})
 	m, err := Open(t.Context(), dir, Options{Device: "host"})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
@@ -17,11 +18,11 @@ type usage struct {
 }
 
 // ProfilePath returns where the profile of the model that a Config names lies under a folder of
-// profiles, for Config.Profile.
+// profiles, for Config.Profile. The error is that of a model whose files cannot be read.
 func ProfilePath(folder string, cfg Config) (string, error) {
 	of, err := fingerprint.Of(cfg.Model, cfg.ExpertsDir)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("Config.Profile cannot be named after the model in Config.Model: %w", err)
 	}
 	return profile.Path(folder, of), nil
 }

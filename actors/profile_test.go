@@ -84,3 +84,11 @@ func TestProfile(t *testing.T) {
 		t.Errorf("with a profile that cannot be written: text %v, want %v, log: %s", again, want, text)
 	}
 }
+
+// A profile that cannot be named says which settings are concerned.
+func TestProfilePathError(t *testing.T) {
+	_, err := actors.ProfilePath(t.TempDir(), actors.Config{Model: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "Config.Profile") || !strings.Contains(err.Error(), "Config.Model") {
+		t.Errorf("got %v", err)
+	}
+}

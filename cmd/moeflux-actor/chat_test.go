@@ -3,38 +3,19 @@ package main
 import (
 	"bytes"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 // withTemplate returns the packed model with another chat template; "" for none.
 func withTemplate(t *testing.T, model, template string) string {
 	t.Helper()
-	dir := t.TempDir()
-	entries, err := os.ReadDir(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() == "chat_template.jinja" || e.Name() == "tokenizer_config.json" {
-			continue
-		}
-		if err := os.Symlink(filepath.Join(model, e.Name()), filepath.Join(dir, e.Name())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if template != "" {
-		if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return fixtures.Overlay(t, model, map[string]string{"chat_template.jinja": template, "tokenizer_config.json": ""})
 }
 
 // chatML is a template without reasoning; opening one whose prompt ends within it.

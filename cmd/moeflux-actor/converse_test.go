@@ -10,11 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
@@ -295,59 +295,14 @@ func TestConversationInterruptedEarly(t *testing.T) {
 	}
 }
 
-// heldDevice is a device whose next work, once armed, tells that it has come and does not end until
-// release is closed.
-type heldDevice struct {
-	gpu.Device
-	armed         atomic.Bool
-	come, release chan struct{}
-}
-
-func (d *heldDevice) NewQueue() (gpu.Queue, error) {
-	q, err := d.Device.NewQueue()
-	return &heldQueue{q, d}, err
-}
-
-type heldQueue struct {
-	gpu.Queue
-	d *heldDevice
-}
-
-func (q *heldQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	ticket, err := q.Queue.Submit(c)
-	if err == nil && q.d.armed.CompareAndSwap(true, false) {
-		ticket = &heldTicket{ticket, q.d}
-		close(q.d.come)
-	}
-	return ticket, err
-}
-
-// heldTicket is done when its device is released.
-type heldTicket struct {
-	gpu.Ticket
-	d *heldDevice
-}
-
-func (t *heldTicket) OnDone(f func(error)) {
-	t.Ticket.OnDone(func(err error) {
-		go func() {
-			<-t.d.release
-			f(err)
-		}()
-	})
-}
-
-func (t *heldTicket) DeviceNS() int64 { return 0 }
-
 // The second Ctrl-C does not wait for the step under way: what the sequence held is lost, and the
 // conversation goes on from what is remembered.
 func TestConversationInterruptedTwice(t *testing.T) {
 	const stopped = "(stopped; your message is taken back)"
 	file := filepath.Join(t.TempDir(), "c.json")
-	held := &heldDevice{come: make(chan struct{}), release: make(chan struct{})}
-	release := sync.OnceFunc(func() { close(held.release) })
-	defer time.AfterFunc(time.Minute, release).Stop() // where the answer waits for the step after all
-	s := &script{steps: []any{"hello", func() { held.armed.Store(true) }, strings.Repeat("package main ", 20), "hello", "/stats", "/save " + file}}
+	held := gputest.NewHeld(nil)
+	defer time.AfterFunc(time.Minute, held.Release).Stop() // where the answer waits for the step after all
+	s := &script{steps: []any{"hello", func() { held.Arm() }, strings.Repeat("package main ", 20), "hello", "/stats", "/save " + file}}
 	e := chatEnv(s)
 	e.wrapDevice = func(d gpu.Device) gpu.Device {
 		held.Device = d
@@ -355,7 +310,7 @@ func TestConversationInterruptedTwice(t *testing.T) {
 	}
 	var pressing sync.WaitGroup
 	pressing.Go(func() {
-		<-held.come
+		<-held.Came
 		e.interrupts.deliver()
 		e.interrupts.deliver()
 	})
@@ -364,11 +319,11 @@ func TestConversationInterruptedTwice(t *testing.T) {
 	notes := writerFunc(func(p []byte) (int, error) {
 		if bytes.Contains(p, []byte(stopped)) {
 			select {
-			case <-held.release:
+			case <-held.Released:
 			default:
 				early = true
 			}
-			release()
+			held.Release()
 		}
 		return errs.Write(p)
 	})

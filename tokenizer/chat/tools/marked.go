@@ -86,18 +86,24 @@ func (f *markedForm) readSection(p *Parser) bool {
 
 // readBetween reads what follows a call.
 func (f *markedForm) readBetween(p *Parser) bool {
+	return p.between(f.section, f.sectionEnd, f.call, func(string) { p.state = f.readSection })
+}
+
+// between reads what follows a call in its section. Unless the section ends, next gets the mark of
+// the next call, or nothing if that does not come.
+func (p *Parser) between(section, sectionEnd, call string, next func(mark string)) bool {
 	p.plain(Mark, len(p.buf)-len(strings.TrimLeft(p.buf, space)))
-	mark, ok := p.here(f.call, f.sectionEnd, f.section)
+	mark, ok := p.here(call, sectionEnd, section)
 	switch {
 	case !ok || p.buf == "":
 		return false
-	case mark == f.sectionEnd:
+	case mark == sectionEnd:
 		p.plain(Mark, len(mark))
 		p.state = readAfter
-	case mark == f.section:
+	case mark == section:
 		p.state = readText
 	default:
-		p.state = f.readSection
+		next(mark)
 	}
 	return true
 }

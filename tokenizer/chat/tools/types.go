@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
@@ -163,27 +164,17 @@ func refersTo(root json.RawMessage, ref string) json.RawMessage {
 	return root
 }
 
+// quoting replaces the bytes that a JSON string cannot hold as they are.
+var quoting = newQuoting()
+
+func newQuoting() *strings.Replacer {
+	pairs := []string{`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`}
+	for c := range ' ' {
+		pairs = append(pairs, string(c), fmt.Sprintf(`\u%04x`, c)) // of two for one byte the first counts
+	}
+	return strings.NewReplacer(pairs...)
+}
+
 // quoted is text as within a JSON string, byte by byte: a piece may end in the middle of a
 // character.
-func quoted(text string) string {
-	const hex = "0123456789abcdef"
-	b := make([]byte, 0, len(text)+8)
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, '\\', 'n')
-		case c == '\r':
-			b = append(b, '\\', 'r')
-		case c == '\t':
-			b = append(b, '\\', 't')
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
+func quoted(text string) string { return quoting.Replace(text) }

@@ -111,24 +111,16 @@ func (f *xmlForm) readCall(p *Parser) bool {
 
 // readBetween reads what follows a call in its section.
 func (f *xmlForm) readBetween(p *Parser) bool {
-	p.plain(Mark, len(p.buf)-len(strings.TrimLeft(p.buf, space)))
-	mark, ok := p.here(f.call, f.sectionEnd, f.section)
-	switch {
-	case !ok || p.buf == "":
-		return false
-	case mark == f.sectionEnd:
-		p.plain(Mark, len(mark))
-		p.state = readAfter
-	case mark == f.section:
-		p.state = readText
-	case mark == f.call:
-		p.state = f.readCall
-	case f.loose: // perhaps there was no section
-		p.state = readText
-	default:
-		p.fail()
-	}
-	return true
+	return p.between(f.section, f.sectionEnd, f.call, func(mark string) {
+		switch {
+		case mark != "":
+			p.state = f.readCall
+		case f.loose: // perhaps there was no section
+			p.state = readText
+		default:
+			p.fail()
+		}
+	})
 }
 
 // readName reads the name of the function.
