@@ -1,6 +1,7 @@
 package constraint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
@@ -56,6 +57,9 @@ func FuzzJSONSchema(f *testing.F) {
 			return
 		}
 		judge := judgeIfAny(schema)
+		if bytes.Contains(bytes.ToLower(schema), []byte(`\b`)) {
+			judge = nil // whose words are not those of ECMA-262, but of all scripts
+		}
 		drawnBy(t, g, func(text string) {
 			if !json.Valid([]byte(text)) {
 				t.Errorf("%s: drew %s, which is not JSON", schema, text)

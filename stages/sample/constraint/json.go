@@ -65,10 +65,7 @@ func parseValue(d *json.Decoder, parent *value, key string, depth int) (*value, 
 	}
 	token, err := d.Token()
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, &SchemaError{Pointer: parent.pointer(), Why: fmt.Sprintf("the schema is not valid JSON: %v", err)}
+		return nil, parent.notJSON(err)
 	}
 	v := &value{parent: parent, key: key}
 	switch t := token.(type) {
@@ -125,9 +122,17 @@ func (v *value) parseMembers(d *json.Decoder, depth int) error {
 
 func (v *value) parseEnd(d *json.Decoder) error {
 	if _, err := d.Token(); err != nil {
-		return &SchemaError{Pointer: v.pointer(), Why: fmt.Sprintf("the schema is not valid JSON: %v", err)}
+		return v.notJSON(err)
 	}
 	return nil
+}
+
+// notJSON returns the error of a schema that breaks off within a value, or nil.
+func (v *value) notJSON(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return &SchemaError{Pointer: v.pointer(), Why: fmt.Sprintf("the schema is not valid JSON: %v", err)}
 }
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")

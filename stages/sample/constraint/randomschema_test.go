@@ -248,8 +248,8 @@ func (m *schemaMaker) array(depth int) (s []string) {
 	if m.chance(3) {
 		s = append(s, `"maxItems":`+m.count(5))
 	}
-	if m.chance(30) {
-		s = append(s, m.one([]string{`"uniqueItems":true`, `"contains":{"type":"null"}`, `"unevaluatedItems":false`}))
+	if m.chance(10) {
+		s = append(s, m.one([]string{`"uniqueItems":true`, `"contains":{"type":"null"}`, `"unevaluatedItems":false`, `"unevaluatedItems":{"type":"null"}`}))
 	}
 	return s
 }
@@ -293,6 +293,9 @@ func (m *schemaMaker) members(depth int) (s []string) {
 	}
 	if m.chance(10) {
 		s = append(s, fmt.Sprintf(`"dependentRequired":{%s:%s}`, quoted(m.one(makerNames)), strings(m.some(makerNames))))
+	}
+	if m.chance(12) {
+		s = append(s, m.one([]string{`"unevaluatedProperties":false`, `"unevaluatedProperties":{"type":"null"}`}))
 	}
 	if m.chance(12) {
 		named("dependentSchemas", m.some(makerNames), func(depth int) string { return m.schema(depth - 1) })

@@ -3,6 +3,9 @@ package constraint
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // JSONSchema returns the grammar of JSON texts that a schema, of draft 2020-12 or 7, allows. It
@@ -45,7 +48,16 @@ func addSchema(src *source, schema []byte) (*expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.addTo(src, t)
+	e, err := c.addTo(src, t)
+	return e, limited(err)
+}
+
+// limited returns the error of a schema for that of an automaton.
+func limited(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return &LimitError{What: "states of the automaton of a text or number", Limit: maxStates}
+	}
+	return err
 }
 
 // What a schema may need.
@@ -97,8 +109,11 @@ func (e *LimitError) Error() string {
 }
 
 func pointerName(p string) string {
-	if p == "" {
+	switch {
+	case p == "":
 		return "the top of the schema"
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return strconv.Quote(p)
 	}
 	return p
 }

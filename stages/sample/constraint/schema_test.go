@@ -240,6 +240,8 @@ func TestJSONSchemaErrors(t *testing.T) {
 		{`{"properties":{"a":3}}`, &schema, `/properties/a: a number stands where an object must`},
 		{`{"$ref":"#/nowhere"}`, &schema, `leads nowhere`},
 		{`{`, &schema, `not valid JSON`},
+		{`{"properties": {"a\n": {"items": 3}}}`, &schema, `"/properties/a\n/items": a number stands`},
+		{`{"items": {"type": "null"`, &schema, `/items: the schema is not valid JSON: unexpected EOF, at line 1, column 26`},
 		{`{} {}`, &schema, `something follows the schema, at line 1, column 5`},
 		{"{\"é\": true,\n \"a\": {\"b\": 1,}}", &schema, `looking for beginning of object key string, at line 2, column 15`},
 		{strings.Repeat(`{"not":`, 300), &limit, `200 levels`},

@@ -122,9 +122,7 @@ func (c *schemaCompiler) of(t *term) (*values, error) {
 	}
 	t.state = termOpen
 	t.values, t.err = c.work(t)
-	if errors.Is(t.err, errTooLarge) {
-		t.err = &LimitError{What: "states of the automaton of a text or number", Limit: maxStates}
-	}
+	t.err = limited(t.err)
 	t.state = termDone
 	if errors.As(t.err, new(*loopError)) {
 		t.state = termNew // it is an error only where it leads to itself
