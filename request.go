@@ -63,8 +63,9 @@ type Request struct {
 	NoReuse bool
 
 	// Class says who gets memory first where there is too little for all, and Key shares it out
-	// within a class by what each key was served: name a tenant, or an API key. The deadline of a
-	// request is that of its context. Of a session the first request decides.
+	// within a class by what each key was served: name a tenant, or an API key. Prompts that are
+	// read at once share the time by Key, too. The deadline of a request is that of its context. Of
+	// a session the first request decides.
 	Class Class
 	Key   string
 

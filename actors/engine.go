@@ -80,8 +80,8 @@ const (
 // overtaken because something smaller would fit.
 type SequenceOptions struct {
 	Class Class
-	// Key names who shares memory with others by what they were served: a tenant, or an API key.
-	// "" is one like others.
+	// Key names who shares memory and the reading of prompts with others by what they were served:
+	// a tenant, or an API key. "" is one like others.
 	Key string
 }
 

@@ -11,8 +11,9 @@ var defaultGrid = []Axis{
 	{Name: "ring-depth", Values: []string{"1", "2"}}, {Name: "read-workers", Values: []string{"4", "8"}}, {Name: "prefetch", Values: []string{"off", "both"}},
 }
 
-// Grid returns all combinations of a grid, whose axes are written as NAME=VALUE,VALUE. An empty one
-// is a default. Errors say what is wrong of "the grid".
+// Grid returns all combinations of a grid, whose axes are written as NAME=VALUE,VALUE; of none,
+// those of a default. The text of an error begins with what is wrong: the caller says before it how
+// the grid was given.
 func Grid(grid []string) ([]*SweepSetting, error) {
 	if len(grid) == 0 {
 		return combinations(defaultGrid)

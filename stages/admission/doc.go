@@ -12,11 +12,7 @@
 //     and that are still to come. What a key has had is the sum of both: so a key that gets several
 //     places at once pays for them at once, and gets back what it did not use.
 //
-// A key that was idle must not live on what it did not use meanwhile, nor may it fall behind for
-// what it used alone. So each class has a clock that counts tokens served to a share, on average
-// over those that are active, and a share that becomes active again is set to at least that
-// (start-time fair queueing, with the clock of generalized processor sharing). The clock moves as
-// long as anybody is served: newcomers cannot overtake an ask forever, whoever else is stuck.
+// What keys had is counted by package fair, on a clock for each class.
 //
 // The queue is bounded. Where it is full, an ask of the lowest class and of the key with the
 // longest line is turned away, perhaps not the newest one: so one key cannot fill the queue to keep

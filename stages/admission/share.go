@@ -3,6 +3,8 @@ package admission
 import (
 	"cmp"
 	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages/fair"
 )
 
 // class is all shares of one class.
@@ -10,11 +12,7 @@ type class[T any] struct {
 	rank    int
 	shares  map[string]*Share[T]
 	waiting []*Share[T] // those of which asks wait
-	active  int         // shares of which asks wait or grants are open
-
-	now  int64 // the clock: tokens served to an active share
-	rest int64 // tokens served since the clock moved last
-	most int64 // the most that was served to any share
+	clock   fair.Clock  // of tokens; a share of which asks wait or grants are open is active
 
 	// shares that nobody has any more, but that are ahead of the clock: whoever leaves and comes
 	// back is where it was
@@ -32,9 +30,8 @@ type Share[T any] struct {
 	holders int // who has joined and not left
 
 	growing, fresh []*Ask[T] // in order of arrival
-	open           int       // grants, and asks that wait
-	served         int64     // tokens, set forward to the class's clock after idleness
-	promised       int64     // tokens of open grants that are still to come
+	served         fair.Account
+	promised       int64 // tokens of open grants that are still to come
 }
 
 // Join returns the share of a key in a class, for one more that asks on its account until Leave.
@@ -60,6 +57,9 @@ func (q *Queue[T]) Leave(s *Share[T]) {
 	s.class.tidy()
 }
 
+// Key returns whose share it is.
+func (s *Share[T]) Key() string { return s.key }
+
 // Class returns the share's class.
 func (s *Share[T]) Class() int { return s.class.rank }
 
@@ -77,15 +77,8 @@ func (s *Share[T]) Change(n int) { s.promised += int64(n) }
 
 // Serve notes that tokens of an open grant were evaluated.
 func (s *Share[T]) Serve(tokens int) {
-	n, c := int64(tokens), s.class
-	s.promised -= n
-	s.served += n
-	c.most = max(c.most, s.served)
-	c.rest += n
-	if by := c.rest / int64(c.active); by > 0 {
-		c.now += by
-		c.rest -= by * int64(c.active)
-	}
+	s.promised -= int64(tokens)
+	s.class.clock.Serve(&s.served, int64(tokens))
 }
 
 // End notes that a grant has ended before some of its tokens.
@@ -95,7 +88,7 @@ func (s *Share[T]) End(tokens int) {
 }
 
 // had returns what counts against a share.
-func (s *Share[T]) had() int64 { return s.served + s.promised }
+func (s *Share[T]) had() int64 { return s.served.Had() + s.promised }
 
 func (s *Share[T]) first() *Ask[T] {
 	if len(s.growing) > 0 {
@@ -104,35 +97,25 @@ func (s *Share[T]) first() *Ask[T] {
 	return s.fresh[0]
 }
 
-func (s *Share[T]) activate() {
-	if s.open++; s.open == 1 {
-		s.served = max(s.served, s.class.now)
-		s.class.active++
-	}
-}
+func (s *Share[T]) activate() { s.class.clock.Open(&s.served) }
 
 func (s *Share[T]) deactivate() {
-	if s.open--; s.open > 0 {
-		return
-	}
-	c := s.class
-	if c.active--; c.active == 0 { // nobody had to wait for anybody: all are equal again
-		c.now, c.rest = max(c.now, c.most), 0
-		c.tidy()
+	if s.class.clock.Close(&s.served) {
+		s.class.tidy()
 	}
 }
 
 // tidy forgets shares that have left and would be set to the clock anyway.
 func (c *class[T]) tidy() {
 	c.left = slices.DeleteFunc(c.left, func(s *Share[T]) bool {
-		if s.served <= c.now {
-			delete(c.shares, s.key)
-			return true
+		if c.clock.Ahead(&s.served) {
+			return false
 		}
-		return false
+		delete(c.shares, s.key)
+		return true
 	})
 	if len(c.left) > mostLeft {
-		least := slices.MinFunc(c.left, func(a, b *Share[T]) int { return cmp.Compare(a.served, b.served) })
+		least := slices.MinFunc(c.left, func(a, b *Share[T]) int { return cmp.Compare(a.served.Had(), b.served.Had()) })
 		c.left = slices.DeleteFunc(c.left, func(s *Share[T]) bool { return s == least })
 		delete(c.shares, least.key)
 	}

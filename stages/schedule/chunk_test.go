@@ -7,8 +7,10 @@ type chunk struct {
 	id    int
 	left  int
 	alone bool
+	key   string
 }
 
 func (c *chunk) Left() int      { return c.left }
 func (c *chunk) Alone() bool    { return c.alone }
+func (c *chunk) Key() string    { return c.key }
 func (c *chunk) String() string { return fmt.Sprintf("%d:%d", c.id, c.left) }

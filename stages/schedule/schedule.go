@@ -9,6 +9,8 @@ type Request interface {
 	Left() int
 	// Alone reports whether the request must have a step to itself.
 	Alone() bool
+	// Key names who shares the rows of prompts with others. It does not change.
+	Key() string
 }
 
 // Kind says what the rows of a step are.
@@ -44,6 +46,7 @@ type Config struct {
 type Schedule[R Request] struct {
 	cfg    Config
 	ready  [Kinds][]R // in order of arrival
+	lines  lines
 	waits  waits
 	pace   pace
 	shares []Share[R] // memory for the next answer of Next
@@ -55,7 +58,7 @@ func New[R Request](cfg Config) Schedule[R] {
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
-	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}}
+	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}, lines: lines{of: make(map[string]*line)}}
 }
 
 // kindOf returns the kind of step that a request needs next.
@@ -67,24 +70,28 @@ func kindOf[R Request](r R) Kind {
 }
 
 // Add makes a request ready, as the last one.
-func (s *Schedule[R]) Add(r R) {
-	k := kindOf(r)
-	s.ready[k] = append(s.ready[k], r)
-}
+func (s *Schedule[R]) Add(r R) { s.AddAt(s.Ready(), r) }
 
 // AddAt makes a request ready in place at of those of its kind, or as the last one if there are
 // fewer.
 func (s *Schedule[R]) AddAt(at int, r R) {
 	k := kindOf(r)
 	s.ready[k] = slices.Insert(s.ready[k], min(at, len(s.ready[k])), r)
+	if k == Prompt {
+		s.lines.join(r.Key())
+	}
 }
 
 // Remove takes back a request. It does nothing if the request is not ready.
 func (s *Schedule[R]) Remove(r R) {
-	for k := range s.ready {
-		if i := slices.Index(s.ready[k], r); i >= 0 {
-			s.ready[k] = slices.Delete(s.ready[k], i, i+1)
-		}
+	k := kindOf(r)
+	i := slices.Index(s.ready[k], r)
+	if i < 0 {
+		return
+	}
+	s.ready[k] = slices.Delete(s.ready[k], i, i+1)
+	if k == Prompt {
+		s.lines.leave(s.lines.of[r.Key()])
 	}
 }
 
@@ -95,13 +102,14 @@ func (s *Schedule[R]) Ready() int { return len(s.ready[Decode]) + len(s.ready[Pr
 // ready again only by Add. id names the step. It returns none if nothing is ready, if there is no
 // room, or if what is ready should wait. The shares are the schedule's until the next call.
 func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
+	s.lines.settle()
 	switch p := &s.pace; {
 	case len(p.steps) > s.cfg.Steps:
 		return 0, nil
 	case len(s.ready[Decode]) > 0 && p.count(Decode) < s.cfg.Steps && s.decodeNow():
 		k, s.shares, s.waits.over = Decode, s.takeDecode(), false
 	case len(s.ready[Prompt]) > 0 && p.count(Prompt) < s.cfg.Steps && (p.preempts || !p.decoding()): // else it could not begin
-		k, s.shares = Prompt, s.takePrompts()
+		k, s.shares = Prompt, s.takePrompts(id)
 	default:
 		return 0, nil
 	}
@@ -164,41 +172,13 @@ func (s *Schedule[R]) takeDecode() []Share[R] {
 	return shares
 }
 
-// takePrompts divides the rows of a step among prompts so that none gets more than another that
-// wants more than it has got. Where rows are too few for all, the first comers get one.
-func (s *Schedule[R]) takePrompts() []Share[R] {
+// takePrompts takes pieces of prompts.
+func (s *Schedule[R]) takePrompts(id uint64) []Share[R] {
 	room := s.cfg.Rows
 	if !s.pace.preempts && s.anyDecodes() {
 		room = s.pace.promptRows(room, s.decodeRows())
 	}
-	shares := s.shares[:0]
-	for _, r := range s.ready[Prompt] {
-		if len(shares) < room && (len(shares) == 0 || !r.Alone() && !shares[0].Request.Alone()) {
-			shares = append(shares, Share[R]{r, 0})
-		}
-	}
-	for open := len(shares); open > 0; {
-		each := max(room/open, 1)
-		open = 0
-		for i := range shares {
-			sh := &shares[i]
-			n := min(each, sh.Request.Left()-sh.Rows, room)
-			sh.Rows += n
-			room -= n
-			if sh.Rows < sh.Request.Left() && room > 0 {
-				open++
-			}
-		}
-	}
-	rest := s.ready[Prompt][:0]
-	for _, r := range s.ready[Prompt] {
-		if !slices.ContainsFunc(shares, func(sh Share[R]) bool { return sh.Request == r }) {
-			rest = append(rest, r)
-		}
-	}
-	clear(s.ready[Prompt][len(rest):])
-	s.ready[Prompt] = rest
-	return shares
+	return s.divide(id, room)
 }
 
 // anyDecodes reports whether somebody decodes, or has lately.

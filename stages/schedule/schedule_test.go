@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -11,80 +10,6 @@ import (
 // newSchedule returns a schedule of one step of each kind at a time.
 func newSchedule(rows int) schedule.Schedule[*chunk] {
 	return schedule.New[*chunk](schedule.Config{Rows: rows, Steps: 1, Layers: 2, Share: 0.5})
-}
-
-// naive divides a prompt step's room by definition: row by row, each to the first request that has
-// the fewest. It tells the kind and the shares of the step that ready requests make where nothing
-// is in the pipeline.
-func naive(ready []*chunk, rows int) (schedule.Kind, []schedule.Share[*chunk]) {
-	kind := schedule.Prompt
-	if slices.ContainsFunc(ready, func(c *chunk) bool { return c.left == 1 }) {
-		kind = schedule.Decode
-	}
-	var shares []schedule.Share[*chunk]
-	for _, c := range ready {
-		if (c.left == 1) == (kind == schedule.Decode) && len(shares) < rows && (len(shares) == 0 || !c.alone && !shares[0].Request.alone) {
-			shares = append(shares, schedule.Share[*chunk]{Request: c, Rows: 1})
-			continue
-		}
-	}
-	for range rows - len(shares) {
-		least := -1
-		for i, s := range shares {
-			if s.Rows < s.Request.left && (least < 0 || s.Rows < shares[least].Rows) {
-				least = i
-			}
-		}
-		if least >= 0 {
-			shares[least].Rows++
-		}
-	}
-	return kind, shares
-}
-
-// TestSharesAreThoseOfTheDefinition compares steps with a naive model, one after the other, with
-// nothing else in the pipeline.
-func TestSharesAreThoseOfTheDefinition(t *testing.T) {
-	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		rows := 1 + r.IntN(12)
-		s := newSchedule(rows)
-		var ready []*chunk
-		for id := range uint64(20) {
-			for range r.IntN(4) {
-				c := &chunk{id: int(id), left: 1, alone: r.IntN(12) == 0}
-				if r.IntN(2) == 0 {
-					c.left += r.IntN(20)
-				}
-				s.Add(c)
-				ready = append(ready, c)
-			}
-			if len(ready) > 0 && r.IntN(5) == 0 {
-				i := r.IntN(len(ready))
-				s.Remove(ready[i])
-				ready = slices.Delete(ready, i, i+1)
-			}
-			kind, want := naive(ready, rows)
-			k, got := s.Next(id + 1)
-			if len(want) != len(got) || len(want) > 0 && k != kind || !slices.Equal(got, want) {
-				t.Fatalf("seed %d: of %v in %d rows: kind %d %v, want kind %d %v", seed, ready, rows, k, got, kind, want)
-			}
-			s.Ended(id + 1)
-			got = slices.Clone(got)
-			for _, sh := range got {
-				ready = slices.DeleteFunc(ready, func(c *chunk) bool { return c == sh.Request })
-			}
-			for _, sh := range got {
-				if sh.Request.left -= sh.Rows; sh.Request.left > 0 {
-					s.Add(sh.Request)
-					ready = append(ready, sh.Request)
-				}
-			}
-			if s.Ready() != len(ready) {
-				t.Fatalf("seed %d: %d are ready, want %d", seed, s.Ready(), len(ready))
-			}
-		}
-	}
 }
 
 // TestAddAt puts what is tried again before the others of its kind.

@@ -61,6 +61,7 @@ func (s *Schedule[R]) Failed(id uint64) {
 
 // Ended notes that a step is over.
 func (s *Schedule[R]) Ended(id uint64) {
+	s.lines.ended(id)
 	if st := s.pace.find(id); st != nil {
 		s.pace.end(st)
 	}

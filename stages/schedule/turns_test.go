@@ -131,37 +131,6 @@ func (r *rig) least() int {
 	return n
 }
 
-// TestPromptsShareFairly lets prompts of very different lengths come together: at any time none has
-// been read more rows than another that still wants some, but for a step's rounding.
-func TestPromptsShareFairly(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		g := newRig(schedule.Config{Rows: 16 + r.IntN(64), Steps: 1, Layers: 4, Share: 0.3 + 0.7*r.Float64(), Preempts: r.IntN(2) == 0}, costs{layer: concave(1e5, 1e6), think: 1e5}, seed)
-		if r.IntN(2) == 0 {
-			g.decoder(1, 0)
-			g.run(t, func() bool { return g.least() > 5 })
-		}
-		from, want := g.now+1, map[int]int{}
-		for i := range 2 + r.IntN(5) {
-			want[100+i] = 2 + r.IntN(400)
-			g.prompt(100+i, from, want[100+i])
-		}
-		steps := 0
-		g.run(t, func() bool {
-			steps++
-			for a := range want {
-				for b := range want {
-					// the first step may have begun before the last of them came
-					if g.done[b] < want[b]-1 && g.done[a] > g.done[b]+steps+g.cfg.Rows {
-						t.Fatalf("seed %d: prompt %d has %d rows, %d has %d of %d", seed, a, g.done[a], b, g.done[b], want[b])
-					}
-				}
-			}
-			return len(g.prompts) == len(want)
-		})
-	}
-}
-
 // concave returns the time of a layer by rows: one row takes lo, and 512 take hi.
 func concave(lo, hi float64) func(int) float64 {
 	return func(rows int) float64 {

@@ -15,6 +15,7 @@ type ask struct {
 	copied *sequence // that is to be copied as it stands then, or nil
 	enters bool      // the sequence will be one more that has memory
 	atOnce bool      // it does not wait
+	number int64     // of all asks so far
 	// what it comes to if nobody else has anything
 	pages, states int
 
@@ -31,7 +32,7 @@ type asks struct {
 	stirred bool // memory was given back, or nobody may be about to do so any more
 	most    int  // that waited at once
 
-	waited, granted, turnedAway int64
+	count, waited, granted, turnedAway int64
 }
 
 func newAsks(most int) asks {
@@ -41,6 +42,8 @@ func newAsks(most int) asks {
 // obtain goes on with a request as soon as there is memory for it: now, if there is and nobody
 // waits; else it waits in the queue, unless waiting cannot help.
 func (c *Core) obtain(a *ask, out *stages.Outbox) {
+	c.asks.count++
+	a.number = c.asks.count
 	a.hold()
 	fits := c.book.Fits(a.pages, a.states)
 	atOnce := a.atOnce || c.cfg.MaxWaiting == 0 && !a.seq.grant.holds
@@ -56,7 +59,7 @@ func (c *Core) obtain(a *ask, out *stages.Outbox) {
 	case err == nil:
 		a.release()
 		a.take(out)
-	case !atOnce && fits && (c.makeRoom(a, err, out) || c.hope()):
+	case !atOnce && fits && (c.makeRoom(a, err, out) || c.hope() || c.tryAgain(a, err, out)):
 		c.wait(a, out)
 	default:
 		a.release()
@@ -143,7 +146,7 @@ func (c *Core) letIn(out *stages.Outbox) {
 			c.admitted(head.For, out)
 		case !errors.As(err, new(*stages.StateMemoryError)):
 			c.settle(head.For, err, out)
-		case c.makeRoom(head.For, err, out) || c.hope():
+		case c.makeRoom(head.For, err, out) || c.hope() || c.tryAgain(head.For, err, out):
 			return
 		default:
 			c.stuck(head.For, err, out)

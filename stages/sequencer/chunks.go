@@ -31,6 +31,9 @@ func (r *request) Left() int { return len(r.msg.Tokens) - r.done }
 // Alone reports whether the request must have a step to itself.
 func (r *request) Alone() bool { return r.alone }
 
+// Key names who shares the rows of prompts with others.
+func (r *request) Key() string { return r.seq.grant.share.Key() }
+
 // before returns how much of the text in front of the chunk counts with it.
 func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
 

@@ -117,7 +117,7 @@ func (c *Core) stateParked(m *stages.StateParked, out *stages.Outbox) error {
 	}
 	if m.Err != nil {
 		if !errors.Is(m.Err, stages.ErrBusy) {
-			a.seq.stays = a.seq.Len
+			a.seq.stays, a.seq.tried = a.seq.Len, c.asks.count
 		}
 		c.left(a, m.Err, out)
 		return nil

@@ -42,6 +42,7 @@ type absence struct {
 	away  *away            // its state is not in memory, or nil
 	waits []stages.Message // for that state, in order of arrival
 	stays int              // the length at which its state was not parked for lack of room, or 0
+	tried int64            // how many asks there had been then
 }
 
 // openSequence makes a sequence. An empty one has no memory before its first chunk; one that is

@@ -51,6 +51,18 @@ func (c *Core) makeRoom(a *ask, lack error, out *stages.Outbox) bool {
 // nobody's stint to end, since its own memory rests meanwhile.
 func (a *ask) grows() bool { return a.chunk != nil && a.seq.grant.holds }
 
+// tryAgain is makeRoom with the states that could not be parked before the request came: there may
+// be a place for them by now.
+func (c *Core) tryAgain(a *ask, lack error, out *stages.Outbox) bool {
+	again := false
+	for _, s := range c.seqs {
+		if s.stays > 0 && s.tried < a.number {
+			s.stays, again = 0, true
+		}
+	}
+	return again && c.makeRoom(a, lack, out)
+}
+
 // enough returns how many of some sequences, from the first one on, have to go to make room for
 // what is lacking; 0 if all of them do not.
 func (c *Core) enough(victims []*sequence, lack *stages.StateMemoryError) int {

@@ -525,7 +525,7 @@ func newEditors(t *testing.T, p *pack, seed uint64) (*editors, tuning) {
 	tu.resident = x.r.IntN(4) == 0
 	tu.kept, tu.pages, tu.states = x.r.IntN(8), 64, 2+x.r.IntN(4)
 	if x.r.IntN(2) == 0 {
-		tu.pages = 10
+		tu.pages = 6 + x.r.IntN(3)
 	}
 	tu.parks = x.r.IntN(2) == 0
 	tu.sequences, tu.waiting = max(x.r.IntN(8)-4, 0), 1+x.r.IntN(2)
