@@ -6,7 +6,8 @@ import "fmt"
 type program struct {
 	nodes []node
 	rules []rule
-	sets  []runeSet // of node.text
+	sets  []runeSet   // of node.text
+	first [][256]bool // with which bytes the characters of each set begin
 
 	class   [256]uint8 // bytes that no edge tells apart are of one class
 	example []byte     // a byte of each class
@@ -41,6 +42,7 @@ type node struct {
 type loop struct {
 	min, max int32
 	body     int32
+	fenced   bool // see expr
 }
 
 type edge struct {
@@ -149,7 +151,7 @@ func (b *builder) rule(x body) {
 		return
 	}
 	first, last := b.node(), b.node()
-	l := &loop{min: int32(min(x.e.min, unbounded)), max: int32(min(x.e.max, unbounded)), body: first}
+	l := &loop{min: int32(min(x.e.min, unbounded)), max: int32(min(x.e.max, unbounded)), body: first, fenced: x.e.fenced}
 	times := x.e.subs[0]
 	if times.nullable(b.null) { // only times that are not empty count, and so none need be
 		times, l.min = b.strip(times), 0

@@ -107,7 +107,11 @@ func (c *schemaCompiler) expr(t *term) (*expr, error) {
 
 func (c *schemaCompiler) string(s stringShape) (*expr, error) {
 	if s.dfa == anyString {
-		return cat(text(`"`), repeat(jsonChar, s.least, s.most), text(`"`)), nil
+		chars := repeat(jsonChar, s.least, s.most)
+		if chars.op == opRepeat {
+			chars.fenced = true
+		}
+		return cat(text(`"`), chars, text(`"`)), nil
 	}
 	d, err := c.spent(s.dfa.lengths(s.least, s.most))
 	return &expr{op: opQuoted, dfa: d}, err

@@ -33,6 +33,7 @@ type expr struct {
 	rule     int
 	dfa      *dfa
 	members  *members
+	fenced   bool // what follows a repetition begins with no character that it repeats as text
 }
 
 var (

@@ -26,6 +26,7 @@ func (b *builder) textSet(at int32, set runeSet) {
 	if i < 0 {
 		i = len(b.p.sets)
 		b.p.sets = append(b.p.sets, set)
+		b.p.first = append(b.p.first, set.firstBytes())
 	}
 	b.p.nodes[at].text = int32(i + 1)
 }

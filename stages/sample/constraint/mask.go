@@ -33,10 +33,10 @@ func (c *place) newMask(v *Vocabulary) []uint64 {
 	var words []uint64
 	if t, length := c.text(v); t != nil {
 		words = slices.Clone(t.upTo[min(length, t.longest)])
-		t.rest.mark(c, words)
+		t.rest.mark(c, words, nil)
 	} else {
 		words = make([]uint64, v.words())
-		v.trie.mark(c, words)
+		v.trie.mark(c, words, &splits{v: v})
 	}
 	if c.ends {
 		for _, id := range v.ends {
@@ -62,22 +62,35 @@ func (c *place) text(v *Vocabulary) (split *textTokens, length int) {
 		}
 		t := v.text(p.sets[n.text-1])
 		// A longer token of the set might be another item's.
-		if t != nil && (length >= t.longest || c.alone(it, t.set)) {
+		if t != nil && (length >= t.longest || c.alone(it)) {
 			return t, length
 		}
 	}
 	return nil, 0
 }
 
+// free returns the split of a set of which any text, however long, may follow here; nil if there is
+// none.
+func (c *place) free(v *Vocabulary) *textTokens {
+	p := c.gen.m.p
+	for _, it := range c.items {
+		n := &p.nodes[it.node]
+		if n.text != 0 && (n.loop == nil || n.loop.max == unbounded) {
+			return v.text(p.sets[n.text-1])
+		}
+	}
+	return nil
+}
+
 // alone reports whether no item but that of a text begins with a character of the text's set,
 // here or later in its repetition.
-func (c *place) alone(it item, set runeSet) bool {
+func (c *place) alone(it item) bool {
 	p := c.gen.m.p
 	l := p.nodes[it.node].loop
-	if l == nil || it.count < l.min { // more may follow once it may end
+	if l == nil || it.count < l.min && !l.fenced { // more may follow once it may end
 		return false
 	}
-	first := set.firstBytes()
+	first := &p.first[p.nodes[it.node].text-1]
 	for _, other := range c.items {
 		if other.frame == it.frame && other.count == it.count && (other.node == it.node || other.node == l.body) {
 			continue

@@ -74,6 +74,7 @@ func (c *schemaCompiler) schema(v *value) (*term, error) {
 	switch {
 	case len(says) == 0:
 		return c.any, nil
+	// In draft 7 all else beside a reference is ignored.
 	case v.member["$ref"] != nil && (len(says) == 1 || c.draft == draft7) && !c.opened[v]:
 		c.opened[v] = true
 		defer delete(c.opened, v)
@@ -124,11 +125,7 @@ func (r *reader) ownTerm() *term {
 // read returns the values of a schema, which is an object; own is for a termOwn.
 func (c *schemaCompiler) read(v *value, own bool) (*values, error) {
 	r := &reader{c: c, at: v, numbers: anyNumber(), string: anyStringShape}
-	names := v.names
-	if v.member["$ref"] != nil && c.draft == draft7 {
-		names = []string{"$ref"} // all else beside it is ignored
-	}
-	for _, name := range names {
+	for _, name := range v.names {
 		if why := c.refuses(name); why != "" {
 			return nil, keyword{v, name}.unsupported("%s", why)
 		}
@@ -138,7 +135,7 @@ func (c *schemaCompiler) read(v *value, own bool) (*values, error) {
 			}
 		}
 	}
-	if err := r.shapes(names); err != nil {
+	if err := r.shapes(v.names); err != nil {
 		return nil, err
 	}
 	set, err := r.own()

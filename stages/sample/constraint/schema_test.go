@@ -44,6 +44,7 @@ var schemaCases = []struct {
 		[]string{`{"a":null,"b":true}`}, []string{`{"a":1}`, `{"b":null}`}, nil},
 	{`{"type":"object","patternProperties":{"^a":{"type":"integer"},"b$":{"minimum":5}},"properties":{"ab":true,"x":{"type":"null"}},"additionalProperties":false}`,
 		[]string{`{"ab":5,"x":null,"a":1}`, `{"acb":7,"b":"s"}`, `{}`}, []string{`{"ab":4}`, `{"ab":"x"}`, `{"acb":4}`, `{"acb":"x"}`, `{"c":1}`, `{"a":"x"}`}, nil},
+	{`{"type":"object","properties":{"a":true},"minProperties":2}`, []string{`{"a":1,"b":1}`, `{"a":1,"b":1,"c":1}`}, []string{`{"a":1}`, `{"b":1}`, `{}`}, []string{`{"b":1,"c":1}`}},
 	{`{"type":"object","propertyNames":{"maxLength":2,"pattern":"^[a-c]"},"properties":{"zz":true},"required":["a"]}`, []string{`{"a":1}`, `{"a":1,"b":2,"c€":3}`}, []string{`{"a":1,"zz":1}`, `{"a":1,"abc":1}`, `{"a":1,"":1}`}, nil},
 	{`{"type":"string","pattern":"^[a-z]+\\.\\d{2}$"}`, []string{`"abc.12"`}, []string{`"abc12"`, `"abc.123"`, `".12"`, `"a.12\n"`}, nil},
 	{`{"type":"string","pattern":"b|^c","maxLength":3}`, []string{`"b"`, `"abc"`, `"c"`, `"\"b\\"`, `"c\u0000"`}, []string{`""`, `"ac"`, `"abcd"`}, nil},

@@ -91,9 +91,6 @@ func (c *schemaCompiler) all(terms ...*term) *term {
 	}
 	key := "all"
 	for _, t := range flat {
-		if t.op == termNot && slices.Contains(flat, t.subs[0]) {
-			return c.none
-		}
 		key += fmt.Sprint(" ", t.number)
 	}
 	return c.term(key, term{op: termAll, subs: flat})

@@ -13,6 +13,36 @@ type textTokens struct {
 	longest int        // characters of the longest token of the set
 	upTo    [][]uint64 // upTo[n]: the mask of the tokens of at most n characters, all of the set
 	rest    *trie      // the other tokens; nil if there are too many for the split to pay
+	// Of the vocabulary's trie: the tokens of the set in its order, and how many come before each
+	// node.
+	inside []int32
+	before []int32
+}
+
+// under returns the tokens of the set in a subtree.
+func (t *textTokens) under(all *trie, node int32) []int32 {
+	return t.inside[t.before[node]:t.before[all.end[node]]]
+}
+
+// only reports whether a subtree has no other tokens.
+func (t *textTokens) only(all *trie, node int32) bool {
+	end := all.end[node]
+	return t.before[end]-t.before[node] == all.first[end]-all.first[node]
+}
+
+// splits finds the splits of places, one of which mostly comes again and again.
+type splits struct {
+	v    *Vocabulary
+	at   *place
+	last *textTokens
+}
+
+// after returns the split of a place after which any text of its set may come, nil for none.
+func (s *splits) after(at *place) *textTokens {
+	if at != s.at {
+		s.at, s.last = at, at.free(s.v)
+	}
+	return s.last
 }
 
 // maxTexts bounds the sets of characters that a vocabulary is split by at a time: each takes some
@@ -76,7 +106,22 @@ func (v *Vocabulary) newText(set runeSet) *textTokens {
 	}
 	t.longest = len(byLength) - 1
 	t.rest = newTrie(v.tokens, rest)
+	t.order(v, mask)
 	return t
+}
+
+// order notes the tokens of the set, of which mask is, in the order of the vocabulary's trie.
+func (t *textTokens) order(v *Vocabulary, mask []uint64) {
+	t.before = make([]int32, len(v.trie.bytes)+1)
+	for i := range v.trie.bytes {
+		t.before[i] = int32(len(t.inside))
+		for _, id := range v.trie.ids[v.trie.first[i]:v.trie.first[i+1]] {
+			if mask[id/64]>>(id%64)&1 == 1 {
+				t.inside = append(t.inside, id)
+			}
+		}
+	}
+	t.before[len(v.trie.bytes)] = int32(len(t.inside))
 }
 
 // covers reports whether a token is whole characters of the set, and how many. Which bytes below

@@ -103,21 +103,45 @@ func newTrie(tokens [][]byte, ids []int32) *trie {
 	return t
 }
 
-// mark sets the bits of the tokens that may follow a place.
-func (t *trie) mark(at *place, words []uint64) {
+// worthSplit is how many nodes a subtree must have for a split to be looked for.
+const worthSplit = 64
+
+// mark sets the bits of the tokens that may follow a place. Where a token leads to free text, as
+// its first character in a string, those that go on with such text need not be tried: splits tells
+// which they are. It may be nil.
+func (t *trie) mark(at *place, words []uint64, splits *splits) {
 	var way [256]*place
 	way[0] = at
-	for i := 0; i < len(t.bytes); {
+	var inside *textTokens // of the subtree that ends at until: its tokens that are text are set
+	until := int32(0)
+	for i := int32(0); int(i) < len(t.bytes); {
+		if i >= until {
+			inside = nil
+		}
 		d := t.depth[i]
+		if inside != nil && inside.only(t, i) {
+			i = t.end[i]
+			continue
+		}
 		next := way[d-1].after(t.bytes[i])
 		if next == nowhere {
-			i = int(t.end[i])
+			i = t.end[i]
 			continue
 		}
 		way[d] = next
-		for _, id := range t.ids[t.first[i]:t.first[i+1]] {
-			words[id/64] |= 1 << (id % 64)
+		set(words, t.ids[t.first[i]:t.first[i+1]])
+		if inside == nil && splits != nil && t.end[i]-i > worthSplit {
+			if inside = splits.after(next); inside != nil {
+				until = t.end[i]
+				set(words, inside.under(t, i))
+			}
 		}
 		i++
+	}
+}
+
+func set(words []uint64, ids []int32) {
+	for _, id := range ids {
+		words[id/64] |= 1 << (id % 64)
 	}
 }
