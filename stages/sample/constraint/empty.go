@@ -13,7 +13,7 @@ func (c *schemaCompiler) emptyWithin(t *term, open map[*term]bool) (bool, error)
 	switch {
 	case t == c.none || t.empty:
 		return true, nil
-	case t == c.any || open[t]:
+	case t == c.any || t.full || open[t]:
 		return false, nil
 	}
 	if err := c.spend(1); err != nil {
@@ -27,6 +27,7 @@ func (c *schemaCompiler) emptyWithin(t *term, open map[*term]bool) (bool, error)
 		return false, err
 	}
 	if v.null || v.yes || v.no || !v.numbers.none() || len(v.strings) > 0 {
+		t.full = true
 		return false, nil
 	}
 	open[t] = true

@@ -89,6 +89,14 @@ func (c *schemaCompiler) bothObjects(a, b *objectShape) ([]*objectShape, error) 
 	if !c.bothProperties(s, a, b) || s.least > s.most || s.needs() > s.most {
 		return nil, nil
 	}
+	for _, p := range s.properties {
+		if !p.required || p.value.op != termAll {
+			continue
+		}
+		if empty, err := c.isEmpty(p.value); err != nil || empty {
+			return nil, err
+		}
+	}
 	for _, x := range a.classes {
 		for _, y := range b.classes {
 			names, err := c.and(x.names, y.names)

@@ -72,6 +72,8 @@ var schemaCases = []struct {
 	{`{"type":"object","allOf":[{"$ref":"#/$defs/base"},{"patternProperties":{"^x":{"type":"null"}}}],"properties":{"a":true},"unevaluatedProperties":false,"$defs":{"base":{"properties":{"b":{"type":"integer"}},"required":["b"]}}}`,
 		[]string{`{"a":1,"b":2}`, `{"b":2,"xy":null}`}, []string{`{"a":1}`, `{"b":1,"c":1}`, `{"b":1,"x":1}`}, nil},
 	{`{"type":"array","prefixItems":[{"type":"null"}],"allOf":[{"prefixItems":[true,{"type":"integer"}]}],"unevaluatedItems":{"type":"string"}}`, []string{`[null]`, `[null,1,"a"]`}, []string{`[1]`, `[null,"a"]`, `[null,1,2]`}, nil},
+	{`{"type":"object","properties":{"k":{"type":"string"}},"required":["k"],"allOf":[` + strings.Repeat(`{"if":{"properties":{"k":{"const":"a"}}},"then":{"required":["v"]}},{"if":{"properties":{"k":{"const":"b"}}},"then":{"required":["w"]}},`, 8) + `true]}`,
+		[]string{`{"k":"a","v":1}`, `{"k":"b","w":1}`, `{"k":"ab"}`}, []string{`{"k":"a","w":1}`, `{"k":"b","v":1}`, `{}`}, nil},
 	{`{"oneOf":[{"maxLength":2},{"minLength":2}],"type":"string"}`, []string{`"a"`, `"abc"`}, []string{`"ab"`}, nil},
 	{`{"type":"object","dependentRequired":{"a":["b","c"]},"dependentSchemas":{"x":{"properties":{"b":{"type":"integer"}},"required":["b"]}},"properties":{"a":true,"x":true}}`,
 		[]string{`{}`, `{"b":"s"}`, `{"a":1,"b":"s","c":1}`, `{"x":1,"b":2}`}, []string{`{"a":1}`, `{"a":1,"b":1}`, `{"x":1}`, `{"x":1,"b":"s"}`}, nil},

@@ -18,7 +18,8 @@ type term struct {
 	state  termState
 	values *values
 	err    error
-	empty  bool
+	empty  bool // it is sure that it has no value
+	full   bool // it is sure that it has one
 }
 
 type termOp uint8
