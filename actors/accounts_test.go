@@ -57,26 +57,29 @@ func TestAccounts(t *testing.T) {
 			if sum != st.Accounts.Requests {
 				t.Errorf("the texts have\n%+v, the engine says\n%+v", sum, st.Accounts.Requests)
 			}
-			compareCosts(t, st)
+			compareCosts(t, st, e.Info().SlotBytes)
 		})
 	}
 }
 
 // compareCosts compares accounts with the figures that are counted elsewhere.
-func compareCosts(t *testing.T, st *actors.Stats) {
+func compareCosts(t *testing.T, st *actors.Stats, record int) {
 	t.Helper()
 	all := st.Accounts.Requests.Cost
 	all.Add(&st.Accounts.Nobody)
-	var read, ahead, picks int64
+	var read, ahead, picks, hits int64
 	for i := range st.Layers {
 		l := &st.Layers[i]
-		read, ahead = read+l.BytesRead, ahead+l.BytesAhead
+		read, ahead, hits = read+l.BytesRead, ahead+l.BytesAhead, hits+l.Hits
 		for _, n := range l.Uses {
 			picks += n
 		}
 	}
 	if got := all.HostBytes + all.DiskBytes; got != read {
 		t.Errorf("%d bytes are charged, %d were read", got, read)
+	}
+	if want := hits * int64(record); read == 0 && all.SlotBytes != want {
+		t.Errorf("%d bytes in slots are charged, %d experts of %d bytes were found there", all.SlotBytes, hits, record)
 	}
 	if all.AheadBytes != ahead {
 		t.Errorf("%d bytes read ahead are charged, there were %d", all.AheadBytes, ahead)

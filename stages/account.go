@@ -9,7 +9,8 @@ type Cost struct {
 	Hit, Late, Missed int64
 	// Bytes of experts' records: SlotBytes were in a slot from an earlier use; HostBytes came from
 	// the host's memory to a device with memory of its own, DiskBytes from the disk. A record that
-	// several requests need is divided among them.
+	// several requests need is divided among them. Where the device routes by itself the picks are
+	// known at a step's end: of a step that fails before, nothing is counted.
 	SlotBytes, HostBytes, DiskBytes int64
 	// AheadBytes are those of HostBytes and DiskBytes that were read for a prediction.
 	AheadBytes int64

@@ -142,8 +142,8 @@ type Batch struct {
 	Lane    int  // which set of scratch buffers the step uses
 	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue).
 	Urgent bool
-	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO and the
-	// sequencer add to it, and nobody else looks.
+	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO, dispatch,
+	// where the device routes by itself, and the sequencer add to it, and nobody else looks.
 	Costs []Cost
 }
 

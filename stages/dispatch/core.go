@@ -51,6 +51,7 @@ type Core struct {
 	lanes  []*lane
 
 	settled bool // every expert was in memory when the last wave was sent
+	picked  picked
 
 	// submitted and perhaps not finished, oldest first: what is not urgent, and what is
 	recorded   [2][]*recording
@@ -87,7 +88,7 @@ var _ stages.Core = (*Core)(nil)
 // New binds the weights and makes the scratch buffers. w must stay open until Close. It waits for
 // the device once.
 func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slots) (c *Core, err error) {
-	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited), moe: cfg.Model.MoELayers()}
+	c = &Core{cfg: cfg, dev: dev, queue: queue, slots: slots, awaited: make(map[uint64]awaited), moe: cfg.Model.MoELayers(), picked: newPicked(cfg.Model.NumExperts)}
 	defer func() {
 		if err != nil {
 			c.Close()

@@ -92,6 +92,7 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 	if a.routed != nil {
 		copy(a.lane.picks, a.routed.Picks)
 		a.logits.Losses = c.losses(a.routed)
+		c.charge(a.step.Batch, a.routed.Picks)
 	}
 	out.Send(stages.Sequencer, a.logits)
 	if a.routed != nil {

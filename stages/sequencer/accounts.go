@@ -33,15 +33,10 @@ func (a *accounts) missed(t *stages.Spell) {
 	a.late.DiskWaitNS += t.DiskWaitNS
 }
 
-// bill adds what a step has cost to its requests' accounts. Where the device routes by itself every
-// pick is a hit.
+// bill adds what a step has cost to its requests' accounts.
 func (c *Core) bill(s *step) {
-	b := s.head.Batch
 	for i, r := range s.reqs {
-		if c.cfg.Resident && s.failing == nil {
-			b.Costs[i].Hit += int64(b.Segments[i].Rows * c.cfg.TopK * c.cfg.MoELayers)
-		}
-		r.account.Cost.Add(&b.Costs[i])
+		r.account.Cost.Add(&s.head.Batch.Costs[i])
 	}
 }
 

@@ -31,6 +31,8 @@ type Config struct {
 	// ExpertBytes is the size of an expert's record, to watch what requests are charged; 0 if that
 	// is not to be watched.
 	ExpertBytes int
+	// ExpertLayers is the layers with routed experts, if a device is to route by itself.
+	ExpertLayers int
 	// Rand picks what happens next. Without it a message goes before the end of a read, and that
 	// before the device, so that the order is always the same.
 	Rand *rand.Rand
@@ -64,7 +66,7 @@ const eventNS = 50_000
 
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
-	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows), costs: watchedCosts{bytes: int64(cfg.ExpertBytes)}}
+	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
 	if cfg.Tier != nil {
 		s.tier = newHostTier(*cfg.Tier, s)
 	}
@@ -172,6 +174,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		if err := b.Bounded(); err != nil {
 			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 		}
+	}
+	for _, sent := range s.out.Sends {
+		s.costs.sent(sent.Msg)
 	}
 	if err := s.costs.check(&s.cfg.Cores); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)

@@ -223,7 +223,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		return p.experts.ReadExpert(rd.Layer, rd.Expert, to)
 	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes,
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes, ExpertLayers: len(p.cfg.MoELayers()),
 		Late: f.late,
 		Park: func(k stages.Park) error {
 			if f.park != nil {
