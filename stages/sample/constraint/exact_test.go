@@ -50,11 +50,27 @@ func smallValues() (schema string, values []string) {
 		list(leaves), list(inside), list(inside)), values
 }
 
+// opposites are schemas of which random ones have too few.
+var opposites = []string{
+	`"not":{"minItems":1}`, `"not":{"maxItems":1}`, `"not":{"type":"array","minItems":2}`, `"not":{"minProperties":1}`, `"not":{"minProperties":2}`,
+	`"not":{"maxProperties":0}`, `"not":{"maxProperties":1}`, `"not":{"minLength":2}`, `"not":{"maxLength":1}`, `"not":{"required":["a"]}`,
+	`"not":{"properties":{"a":{"const":1}}}`, `"not":{"prefixItems":[{"const":1},{"type":"string"}]}`, `"not":{"minimum":0.5}`, `"not":{"exclusiveMaximum":1}`,
+	`"not":{"multipleOf":0.5}`, `"not":{"pattern":"^a"}`, `"not":{"enum":[1,"a",null,[1],{"a":1}]}`, `"not":{"anyOf":[{"type":"number"},{"minItems":1}]}`,
+	`"oneOf":[{"minItems":1},{"maxItems":1}]`, `"oneOf":[{"minimum":0},{"maximum":1},{"type":"string"}]`, `"oneOf":[{"required":["a"]},{"required":["b"]}]`,
+	`"if":{"minItems":1},"then":{"maxItems":1},"else":{"type":["array","object"]}`, `"if":{"required":["a"]},"else":{"type":"object","required":["b"]}`,
+	`"dependentRequired":{"a":["b"]}`, `"dependentSchemas":{"b":{"properties":{"a":{"type":"null"}}}}`, `"propertyNames":{"const":"a"}`, `"uniqueItems":true`,
+}
+
 // Within a small set of values, the texts that the automaton takes are exactly the values that are
 // valid, each in one order and with no other freedom than a blank after a colon or a comma.
 func TestExactLanguages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	small, values := smallValues()
+	for _, schema := range opposites {
+		if _, ok := checkExact(t, `{`+schema+`,"allOf":[`+small+`]}`, values); !ok {
+			t.Errorf("%s is refused", schema)
+		}
+	}
 	compiled, allowed := 0, 0
 	for compiled < testenv.Rounds(30, 150, 3000) {
 		m := schemaMaker{rng: rng}
@@ -63,26 +79,35 @@ func TestExactLanguages(t *testing.T) {
 		if strings.Count(schema, `"allOf":`) != strings.Count(small, `"allOf":`)+1 || strings.HasPrefix(schema, ",") {
 			continue // it has an allOf of its own, which would be lost
 		}
-		var got []string
-		g, err := JSONSchema([]byte(schema))
-		switch {
-		case errors.Is(err, ErrUnsatisfiable):
-		case err != nil:
-			whyRefused(t, schema, err)
-			continue
-		default:
-			got = language(t, g, 20_000)
+		if n, ok := checkExact(t, schema, values); ok {
+			compiled++
+			allowed += n
 		}
-		compiled++
-		judge := judgeOf(t, schema)
-		want := slices.DeleteFunc(slices.Clone(values), func(text string) bool { return judge(text) != nil })
-		allowed += len(want)
-		checkLanguage(t, schema, got, want)
 	}
 	t.Logf("%d schemas of %d values, %d of them valid", compiled, len(values), allowed)
 	if allowed < 3*compiled {
 		t.Errorf("%d values are valid under %d schemas: these tests would not notice much", allowed, compiled)
 	}
+}
+
+// checkExact compares what a schema allows with which values are valid, and returns how many are;
+// not ok if the schema is refused.
+func checkExact(t *testing.T, schema string, values []string) (valid int, ok bool) {
+	t.Helper()
+	var got []string
+	g, err := JSONSchema([]byte(schema))
+	switch {
+	case errors.Is(err, ErrUnsatisfiable):
+	case err != nil:
+		whyRefused(t, schema, err)
+		return 0, false
+	default:
+		got = language(t, g, 20_000)
+	}
+	judge := judgeOf(t, schema)
+	want := slices.DeleteFunc(slices.Clone(values), func(text string) bool { return judge(text) != nil })
+	checkLanguage(t, schema, got, want)
+	return len(want), true
 }
 
 // checkLanguage compares texts, in which blanks are free, with values.
