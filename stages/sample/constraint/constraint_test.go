@@ -113,6 +113,7 @@ func TestGBNF(t *testing.T) {
 	v := testVocabulary(rng)
 	for _, c := range []struct{ grammar, same string }{
 		{`root ::= "a"{2,4} | [01]+ # two`, `a{2,4}|[01]+`},
+		{`root ::= [^€]{2,3} "a"{1,9}`, `[^€]{2,3}a{1,9}`}, // a token may go on into what follows
 		{"root ::= x{1,3} \"b\"\nx ::= \"a\"? y\ny ::= [0-1]*", `(a?[01]*){1,3}b`},
 		{`root ::= ("a" | "b"{3,})* [^a-z]{2}`, `(a|b{3,})*[^a-z]{2}`},
 		{"root ::= x | y\nx ::= \"a\" x? \"b\"{0,2}\ny ::= \"a\"{3} \"-\" |\n \"\\u00e9\" .", `a+b*|a{3}-|é(?s:.)`},

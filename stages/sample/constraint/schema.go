@@ -62,15 +62,14 @@ func limited(err error) error {
 
 // What a schema may need.
 const (
-	maxSchemaBytes   = 1 << 20
-	maxSchemaDepth   = 200     // of nesting, of the schema as a JSON text
-	maxSchemaNodes   = 400_000 // of the automaton
-	maxSchemaWork    = 4_000_000
-	maxPatternBytes  = 10_000
-	maxNumberDigits  = 1000 // of a bound
-	maxAlternatives  = 2000 // of one schema
-	maxMultipleOf    = 10_000
-	maxCountedStates = 50_000
+	maxSchemaBytes  = 1 << 20
+	maxSchemaDepth  = 200     // of nesting, of the schema as a JSON text
+	maxSchemaNodes  = 400_000 // of the automaton
+	maxSchemaWork   = 4_000_000
+	maxPatternBytes = 10_000
+	maxNumberDigits = 1000 // of a bound
+	maxAlternatives = 2000 // of one schema
+	maxMultipleOf   = 10_000
 )
 
 // ErrUnsatisfiable reports a schema that no JSON value satisfies, or none that is nested less than
