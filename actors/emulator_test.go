@@ -5,27 +5,26 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // emulator makes a device that runs the kernels of GPUs on the processor, as long as the test
-// lives. What it compiles is kept in the user's cache folder.
+// lives.
 func emulator(tb testing.TB) gpu.Device {
 	tb.Helper()
-	cache := tb.TempDir()
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "moeflux-actor", "emulator")
-	}
-	d, err := emu.New(emu.Config{Cache: cache})
+	d, err := emu.New(emulatorConfig(tb))
 	if errors.Is(err, emu.ErrNoCompiler) {
 		testenv.Missing(tb, err.Error(), testenv.CXXCompilers...)
 	}
@@ -38,6 +37,15 @@ func emulator(tb testing.TB) gpu.Device {
 		}
 	})
 	return d
+}
+
+// emulatorConfig has what is compiled kept in the user's cache folder.
+func emulatorConfig(tb testing.TB) emu.Config {
+	cache := tb.TempDir()
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "moeflux-actor", "emulator")
+	}
+	return emu.Config{Cache: cache}
 }
 
 // TestEmulatorFixtures compares all fixture models' numbers with those of the kernels of GPUs.
@@ -79,6 +87,65 @@ func TestEmulatorEqualBits(t *testing.T) {
 		if err := sameConversation(c.cfg, first, second, want, c.way); err != nil {
 			t.Errorf("%+v, %s: %v", c.cfg, c.way, err)
 		}
+	}
+}
+
+// farHang is a hung device whose memory the host cannot address: rows of states go through it.
+func farHang(occupy func(*hungEngine) error) *hang {
+	return &hang{"emulated device", func(t *testing.T, h *hungEngine, cfg *actors.Config) {
+		cfg.ExpertIO, cfg.ExpertMemory = actors.ExpertIOBuffered, 1<<18
+		cfg.Device = stuckDiscrete{newFarEmulator(t), h.g}
+	}, occupy, func(l *actors.LeftBehindError) bool { return l.Device && l.Reads == 0 && !l.Spans }, false}
+}
+
+func saveBusy(h *hungEngine) error {
+	_, err := h.busy.Save(h.ctx, h.writer(), actors.SaveOptions{})
+	return err
+}
+
+// TestEveryCallEmulated is TestEveryCall of what reads and fills states, and of Close, while such a
+// device hangs in an evaluation or in a save.
+func TestEveryCallEmulated(t *testing.T) {
+	emulator(t) // the test needs a compiler
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	n := 0
+	for _, occupied := range []struct {
+		name string
+		hung *hang
+	}{{"evaluation", farHang(evalBusy)}, {"save", farHang(saveBusy)}} {
+		for _, name := range []string{"Sequence.Save", "Sequence.SaveTo", "Sequence.Load", "Sequence.Park"} {
+			for _, busy := range []bool{false, true} {
+				if n++; n%testenv.Rounds(4, 1, 1) != 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/busy=%v", occupied.name, name, busy), func(t *testing.T) { everyCall(t, dir, occupied.hung, name, busy) })
+			}
+		}
+	}
+	t.Run("evaluation/Engine.Close", func(t *testing.T) { everyCall(t, dir, farHang(evalBusy), "Engine.Close", false) })
+	t.Run("save/Engine.Close", func(t *testing.T) { closeWhileSaving(t, dir) })
+}
+
+// closeWhileSaving closes an engine whose device hangs in a save. The clock is the world's, and the
+// limit is that of a busy machine: who frees the engine waits for a lock, and synctest's clock
+// stands still then.
+func closeWhileSaving(t *testing.T, dir string) {
+	hung := farHang(saveBusy)
+	h := newHungEngine(t, dir, hung)
+	occupied := h.occupy(t, hung)
+	ctx, cancel := context.WithTimeout(h.ctx, callPatience)
+	defer cancel()
+	began := time.Now()
+	err := h.e.Close(ctx)
+	if left, ok := errors.AsType[*actors.LeftBehindError](err); !ok || !left.Device || time.Since(began) > callPatience+5*time.Second {
+		t.Errorf("Close: %v after %v", err, time.Since(began))
+	}
+	if err := <-occupied; !errors.Is(err, stages.ErrClosed) {
+		t.Errorf("Save: %v", err)
+	}
+	h.g.open()
+	if err := h.e.Close(context.Background()); err != nil {
+		t.Errorf("in the end: %v", err)
 	}
 }
 

@@ -31,3 +31,12 @@ func BeforeFingerprint(e *Engine, f func()) {
 
 // SealAsFormer makes an engine seal its states as earlier versions did.
 func SealAsFormer(e *Engine) { e.identity.own = e.identity.former }
+
+// BeforeProfile makes an engine call f before it writes the profile of the use of experts.
+func BeforeProfile(e *Engine, f func()) {
+	update := e.profile.update
+	e.profile.update = func(path string, of fingerprint.Fingerprint, layers, experts int, rows int64, uses []int64) error {
+		f()
+		return update(path, of, layers, experts, rows, uses)
+	}
+}

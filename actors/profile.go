@@ -13,8 +13,9 @@ import (
 
 // usage is the profile of the open model. The zero value means that no profile is kept.
 type usage struct {
-	path string
-	of   fingerprint.Fingerprint
+	path   string
+	of     fingerprint.Fingerprint
+	update func(path string, of fingerprint.Fingerprint, layers, experts int, rows int64, uses []int64) error
 }
 
 // ProfilePath returns where the profile of the model that a Config names lies under a folder of
@@ -55,7 +56,7 @@ func (e *Engine) openProfile(cfg Config) []float64 {
 		e.log.Warn("no profile of the use of experts is kept", "error", err)
 		return nil
 	}
-	e.profile = usage{path: cfg.Profile, of: of}
+	e.profile = usage{path: cfg.Profile, of: of, update: profile.Update}
 	p, err := profile.Load(cfg.Profile, of, len(e.model.Layers), e.model.NumExperts)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,7 +94,7 @@ func (e *Engine) saveProfile() {
 	for i := range st.Layers {
 		copy(uses[i*experts:(i+1)*experts], st.Layers[i].Uses)
 	}
-	if err := profile.Update(e.profile.path, e.profile.of, len(st.Layers), experts, st.Rows, uses); err != nil {
+	if err := e.profile.update(e.profile.path, e.profile.of, len(st.Layers), experts, st.Rows, uses); err != nil {
 		e.log.Warn("the use of experts is not kept for the next run", "error", err)
 	}
 }
