@@ -201,6 +201,10 @@ func unifiedMemory(dev gpu.Device, mem sysmem.Info) sysmem.Info {
 	return mem
 }
 
+// queuedReads is how many reads expert-IO asks for at once for each worker that reads, for steps
+// that can wait: one that is under way, and one that begins when it ends.
+const queuedReads = 2
+
 // build makes the memory, the queue and the five cores.
 func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
@@ -236,7 +240,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
-		RingDepth: i.RingDepth, Mapped: mapped, Chances: chances,
+		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped, Chances: chances,
 	}); err != nil {
 		return cores, err
 	}

@@ -51,7 +51,8 @@
 //     with memory of its own (package stages/tier).
 //   - slot: device memory for one record. It is free, being filled, resident or in use.
 //   - generation: counts how often a slot was given to another expert. It exposes a stale read.
-//   - demand read, speculative read: a read for a pick, a read for a hint.
+//   - demand read, speculative read: a read for a pick, a read for a hint. Those of steps that
+//     decode are urgent (Rank).
 //   - hit, miss: a use that finds its expert in a slot or on its way there; a use that does not.
 //   - load: the uses of one plan on their way from expert-IO to dispatch.
 //   - wave: those uses of a load that one submission computes.

@@ -82,9 +82,9 @@ type Await struct {
 
 // ReadGroup asks for reads, each of which is answered by an ExpertsRead of its own.
 type ReadGroup struct {
-	Step        Step
-	Reads       []Read // the core's until the box is reset
-	Speculative bool
+	Step  Step
+	Reads []Read // the core's until the box is reset
+	Rank  Rank
 }
 
 // Read asks for one expert's record to be read into a slot, whose bytes belong to the reader until
@@ -95,11 +95,12 @@ type Read struct {
 	Layer, Expert int
 }
 
-// Hurry asks that a speculative read that has been asked for goes before the others: somebody waits
-// for it by now.
+// Hurry says that a read that has been asked for has come to have a higher rank: somebody waits for
+// it by now.
 type Hurry struct {
 	Slot SlotID
 	Gen  uint32
+	Rank Rank
 }
 
 // Share makes the box take the memory of messages from s, which other boxes may have too.

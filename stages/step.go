@@ -140,7 +140,8 @@ type Batch struct {
 	Hidden  bool
 	Routing bool // collect picks and weights of every layer
 	Lane    int  // which set of scratch buffers the step uses
-	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue).
+	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue), and
+	// its reads go before those of others (Rank).
 	Urgent bool
 	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO, dispatch,
 	// where the device routes by itself, and the sequencer add to it, and nobody else looks.

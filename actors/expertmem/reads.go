@@ -32,30 +32,34 @@ func (m *Memory) Read(g *stages.ReadGroup) {
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
-		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Speculative}
+		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Rank.Speculative()}
 		slots := m.slots
 		if slots.staging != nil {
-			slots.staging.tier.step(&tier.Ask{Read: r, Speculative: g.Speculative})
+			slots.staging.tier.step(&tier.Ask{Read: r, Rank: g.Rank})
 			continue
 		}
 		slots.noteFilled(r.Slot, true)
-		t.fill(slots.bytes(r.Slot), g.Speculative)
+		t.fill(slots.bytes(r.Slot), g.Rank)
 	}
 }
 
-// Hurry moves a speculative read ahead: somebody waits for it by now.
-func (m *Memory) Hurry(slot stages.SlotID, gen uint32) {
+// Hurry moves a read ahead: somebody waits for it by now.
+func (m *Memory) Hurry(h stages.Hurry) {
 	if st := m.slots.staging; st != nil {
-		st.tier.step(&tier.Hurry{Slot: slot, Gen: gen})
+		hurry := tier.Hurry(h)
+		st.tier.step(&hurry)
 		return
 	}
-	m.pool.Hurry(readTag(slot, gen))
+	m.pool.Hurry(readTag(h.Slot, h.Gen), rankOf(h.Rank))
 }
 
+// rankOf says what the pool calls a rank. Both name the same four.
+func rankOf(r stages.Rank) readpool.Rank { return readpool.Rank(r) }
+
 // fill has the pool read the record.
-func (t *slotRead) fill(record []byte, speculative bool) {
+func (t *slotRead) fill(record []byte, rank stages.Rank) {
 	t.reqs[0].Dst = record
-	t.m.pool.Submit(t.reqs[:], speculative, t.ended)
+	t.m.pool.Submit(t.reqs[:], rankOf(rank), t.ended)
 }
 
 // end continues after the disk read. It runs on a worker of the pool.
@@ -94,10 +98,12 @@ func (t *slotRead) tell(err error) {
 // stagedReads performs what a tier wants for the reads of a Memory.
 type stagedReads struct{ m *Memory }
 
-func (s stagedReads) fill(slot stages.SlotID, record []byte, speculative bool) {
-	s.m.reads[slot].fill(record, speculative)
+func (s stagedReads) fill(slot stages.SlotID, record []byte, rank stages.Rank) {
+	s.m.reads[slot].fill(record, rank)
 }
-func (s stagedReads) hurry(h stages.Hurry)                     { s.m.pool.Hurry(readTag(h.Slot, h.Gen)) }
+func (s stagedReads) hurry(h stages.Hurry) {
+	s.m.pool.Hurry(readTag(h.Slot, h.Gen), rankOf(h.Rank))
+}
 func (s stagedReads) upload(slot stages.SlotID, record []byte) { s.m.reads[slot].upload(record) }
 func (s stagedReads) overdue(o stages.ReadOverdue)             { s.m.cfg.Host.Send(stages.ExpertIO, &o) }
 func (s stagedReads) broken(err error)                         { s.m.cfg.Host.Break("tier", err) }

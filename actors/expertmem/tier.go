@@ -38,8 +38,8 @@ type hostTier struct {
 
 // tierUser performs what a tier wants. Its methods are called from any goroutine and do not wait.
 type tierUser interface {
-	fill(slot stages.SlotID, record []byte, speculative bool)
-	hurry(stages.Hurry) // a fill that was begun as speculative; it may have ended
+	fill(slot stages.SlotID, record []byte, rank stages.Rank)
+	hurry(stages.Hurry) // a fill that was asked for with a lower rank; it may have ended
 	upload(slot stages.SlotID, record []byte)
 	overdue(stages.ReadOverdue)
 	ended(tier.Ended)
@@ -83,7 +83,7 @@ func (h *hostTier) step(in tier.Event) {
 	}
 	uploads := w.records[len(w.Fills):]
 	for i, f := range w.Fills {
-		h.user.fill(f.Slot, w.records[i], f.Speculative)
+		h.user.fill(f.Slot, w.records[i], f.Rank)
 	}
 	for _, u := range w.Hurries {
 		h.user.hurry(u)

@@ -94,7 +94,7 @@ func (r *tierRun) hold(record []byte, fill bool, by int) {
 	r.records[&record[0]] += by
 }
 
-func (r *tierRun) fill(slot stages.SlotID, record []byte, _ bool) {
+func (r *tierRun) fill(slot stages.SlotID, record []byte, _ stages.Rank) {
 	r.hold(record, true, 1)
 	r.later(func(fails bool) {
 		r.mu.Lock()
@@ -174,9 +174,9 @@ func TestTier(t *testing.T) {
 					r.key[slot] = byte(1 + read.Layer*experts + read.Expert)
 					r.mu.Unlock()
 					guess := rng.IntN(2) == 0
-					h.step(&tier.Ask{Read: read, Speculative: guess})
+					h.step(&tier.Ask{Read: read, Rank: stages.RankOf(rng.IntN(2) == 0, guess)})
 					if guess && rng.IntN(3) == 0 {
-						h.step(&tier.Hurry{Slot: slot, Gen: uint32(i)})
+						h.step(&tier.Hurry{Slot: slot, Gen: uint32(i), Rank: stages.UrgentRead})
 					}
 					if rng.IntN(100) == 0 {
 						limit = rng.IntN(experts * layers)
@@ -242,12 +242,12 @@ func TestTierWithoutMemory(t *testing.T) {
 // nothing performs nothing, and remembers which reads want what.
 type nothing struct{ fills, uploads []stages.SlotID }
 
-func (n *nothing) fill(s stages.SlotID, _ []byte, _ bool) { n.fills = append(n.fills, s) }
-func (n *nothing) upload(s stages.SlotID, _ []byte)       { n.uploads = append(n.uploads, s) }
-func (n *nothing) hurry(stages.Hurry)                     {}
-func (n *nothing) overdue(stages.ReadOverdue)             {}
-func (n *nothing) ended(tier.Ended)                       {}
-func (n *nothing) broken(err error)                       { panic(err) }
+func (n *nothing) fill(s stages.SlotID, _ []byte, _ stages.Rank) { n.fills = append(n.fills, s) }
+func (n *nothing) upload(s stages.SlotID, _ []byte)              { n.uploads = append(n.uploads, s) }
+func (n *nothing) hurry(stages.Hurry)                            {}
+func (n *nothing) overdue(stages.ReadOverdue)                    {}
+func (n *nothing) ended(tier.Ended)                              {}
+func (n *nothing) broken(err error)                              { panic(err) }
 
 // BenchmarkTier takes reads through the shell, without their bytes: what the tier adds to each.
 func BenchmarkTier(b *testing.B) {
@@ -283,7 +283,7 @@ func TestTierAllocatesNothing(t *testing.T) {
 	got := testing.AllocsPerRun(100, func() {
 		expert = (expert + 1) % 8
 		n.fills, n.uploads = n.fills[:0], n.uploads[:0]
-		h.step(&tier.Ask{Read: stages.Read{Expert: expert}, Speculative: true})
+		h.step(&tier.Ask{Read: stages.Read{Expert: expert}, Rank: stages.GuessRead})
 		h.step(&tier.Ask{Read: stages.Read{Slot: 1, Expert: expert}})
 		h.step(new(tier.Filled))
 		h.step(new(tier.Uploaded))

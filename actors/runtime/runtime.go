@@ -19,7 +19,7 @@ type Experts interface {
 	// ExpertsRead.
 	Read(g *stages.ReadGroup)
 	// Hurry tells that somebody waits for a speculative read.
-	Hurry(slot stages.SlotID, gen uint32)
+	Hurry(stages.Hurry)
 	// Free takes the memory of a slot back, until the next read into it.
 	Free(slot stages.SlotID)
 	// Resized tells that expert-IO has another number of slots.

@@ -108,7 +108,7 @@ func (s *shell) perform() {
 		s.r.experts.Read(&s.out.Reads[i])
 	}
 	for _, h := range s.out.Hurries {
-		s.r.experts.Hurry(h.Slot, h.Gen)
+		s.r.experts.Hurry(h)
 	}
 	for _, p := range s.out.Parks {
 		s.r.parking.Park(p)

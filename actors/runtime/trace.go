@@ -84,7 +84,7 @@ func (s *shell) record(m stages.Message, head *stages.Step, began int64) tracing
 func (s *shell) hint(step stages.StepID) int32 {
 	s.hints++
 	for _, g := range s.out.Reads {
-		if g.Step.ID != step || !g.Speculative {
+		if g.Step.ID != step || !g.Rank.Speculative() {
 			continue
 		}
 		for _, r := range g.Reads {

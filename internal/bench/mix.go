@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
@@ -47,6 +48,9 @@ type MixRun struct {
 	GapsMS      []float64 `json:"gaps_ms"`
 	PromptAlone float64   `json:"prompt_alone_per_second"`
 	Prompt      float64   `json:"prompt_per_second"`
+	// what the text that decodes was given, and what that cost, alone and beside the prompt
+	CostAlone actors.Account `json:"cost_alone"`
+	Cost      actors.Account `json:"cost"`
 }
 
 // Mix opens the model with each share for prompts, 0 for the engine's own, and measures a text and
@@ -142,9 +146,18 @@ func (k *mix) run(ctx context.Context, first int) (*MixRun, error) {
 	if err := text.read(ctx, k.prompts.prompt(first+1, mixBegin)); err != nil {
 		return nil, err
 	}
+	begin, err := text.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if r.AloneMS, err = k.gaps(ctx, text, func(n int) bool { return n < k.o.GenTokens }); err != nil {
 		return nil, err
 	}
+	alone, err := text.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.CostAlone = alone.Account.Since(begin.Account)
 	var over atomic.Bool
 	err = together(ctx, 2, func(ctx context.Context, i int) (err error) {
 		if i == 0 {
@@ -155,6 +168,11 @@ func (k *mix) run(ctx context.Context, first int) (*MixRun, error) {
 		r.GapsMS, err = k.gaps(ctx, text, func(int) bool { return !over.Load() })
 		return err
 	})
+	if err != nil {
+		return r, err
+	}
+	beside, err := text.Describe(ctx)
+	r.Cost = beside.Account.Since(alone.Account)
 	return r, err
 }
 

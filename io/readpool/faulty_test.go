@@ -40,7 +40,7 @@ func TestEveryReadMayGoWrong(t *testing.T) {
 				// one worker reads in order, so that the n-th read is the n-th request
 				p := New(f, Config{Workers: 1})
 				reqs := requests(2, reads)
-				errs := readAll(p, reqs, false)
+				errs := readAll(p, reqs, Demand)
 				p.Close()
 				for i, r := range reqs {
 					diff := differingBits(r.Dst, want(2, i, len(r.Dst)))
@@ -82,7 +82,7 @@ func TestFaultHitsOnceInParallel(t *testing.T) {
 	f := NewFaulty(stamp{}, Fault{Read: 5, Kind: Short, Again: 1})
 	p := New(f, Config{Workers: 8})
 	defer p.Close()
-	errs := readAll(p, requests(0, 32), false)
+	errs := readAll(p, requests(0, 32), Demand)
 	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(failed) != 1 || !errors.Is(failed[0], io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, want exactly one short read", failed)

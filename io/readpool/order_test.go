@@ -19,7 +19,7 @@ func TestRetry(t *testing.T) {
 			f := NewFaulty(stamp{}, Fault{Read: 2, Kind: kind, Again: again})
 			p := New(f, Config{Workers: 1})
 			reqs := requests(3, 4)
-			errs := readAll(p, reqs, false)
+			errs := readAll(p, reqs, Demand)
 			p.Close()
 			for i := range reqs {
 				failed := errs[i] != nil
@@ -37,7 +37,7 @@ func TestRetry(t *testing.T) {
 	}
 	p := New(NewFaulty(stamp{}, Fault{Read: 1, Kind: Short, Again: 1}), Config{})
 	defer p.Close()
-	if errs := readAll(p, requests(0, 1), false); !errors.Is(errs[0], io.ErrUnexpectedEOF) {
+	if errs := readAll(p, requests(0, 1), Demand); !errors.Is(errs[0], io.ErrUnexpectedEOF) {
 		t.Errorf("short twice: %v, want io.ErrUnexpectedEOF", errs[0])
 	}
 }
@@ -89,15 +89,15 @@ func TestSpeculationLeavesRoom(t *testing.T) {
 				t.Errorf("%d running, begun %q; want %d and %q", p.Stats().Running, got, running, reads)
 			}
 		}
-		p.Submit(tagged(1, 5), true, nothing)
+		p.Submit(tagged(1, 5), Guess, nothing)
 		check(2, "1.0 1.1")
-		p.Submit(tagged(2, 1), false, nothing)
+		p.Submit(tagged(2, 1), Demand, nothing)
 		check(3, "1.0 1.1 2.0")
 		r.step <- struct{}{} // any of the three ends: two run, which is as many as guesses may be
 		check(2, "1.0 1.1 2.0")
 		r.step <- struct{}{}
 		check(2, "1.0 1.1 1.2 2.0")
-		p.Submit(tagged(3, 3), false, nothing)
+		p.Submit(tagged(3, 3), Demand, nothing)
 		synctest.Wait()
 		if s := p.Stats(); s.Running != 4 || s.RunningHigh != 4 {
 			t.Errorf("%d running, at most %d; want 4", s.Running, s.RunningHigh)
@@ -127,8 +127,8 @@ func TestHurry(t *testing.T) {
 		p := New(r, Config{Workers: 1})
 		ended := map[int][]error{}
 		var mu sync.Mutex
-		submit := func(layer, n int, speculative bool) {
-			p.Submit(tagged(layer, n), speculative, func(errs []error) {
+		submit := func(layer, n int, rank Rank) {
+			p.Submit(tagged(layer, n), rank, func(errs []error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if ended[layer] != nil {
@@ -137,16 +137,16 @@ func TestHurry(t *testing.T) {
 				ended[layer] = slices.Clone(errs)
 			})
 		}
-		submit(1, 4, true)
+		submit(1, 4, Guess)
 		synctest.Wait() // 1.0 is being read
-		submit(2, 1, true)
-		submit(3, 1, false)
-		p.Hurry(100) // is being read
-		p.Hurry(103)
-		p.Hurry(103) // once is enough
-		p.Hurry(200) // a whole group
-		p.Hurry(300) // is demand already
-		p.Hurry(999) // never was
+		submit(2, 1, Guess)
+		submit(3, 1, Demand)
+		p.Hurry(100, Demand) // is being read
+		p.Hurry(103, Demand)
+		p.Hurry(103, Demand) // once is enough
+		p.Hurry(200, Demand) // a whole group
+		p.Hurry(300, Demand) // is demand already
+		p.Hurry(999, Demand) // never was
 		for range 6 {
 			r.step <- struct{}{}
 			synctest.Wait()
@@ -161,6 +161,74 @@ func TestHurry(t *testing.T) {
 	})
 }
 
+// What is urgent goes first: what somebody waits for, then guesses; and so does what has come to be
+// urgent, even if it was hurried before.
+func TestUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{step: make(chan struct{})}
+		p := New(r, Config{Workers: 1})
+		nothing := func([]error) {}
+		p.Submit(tagged(0, 1), Demand, nothing)
+		synctest.Wait() // 0.0 is being read
+		p.Submit(tagged(1, 3), Demand, nothing)
+		p.Submit(tagged(2, 2), Guess, nothing)
+		p.Submit(tagged(3, 1), UrgentGuess, nothing)
+		p.Submit(tagged(4, 1), UrgentDemand, nothing)
+		p.Hurry(102, UrgentDemand)
+		p.Hurry(201, Demand)
+		p.Hurry(201, UrgentDemand)
+		p.Hurry(200, Demand)
+		p.Hurry(400, Demand) // is more than that already
+		for range 8 {
+			r.step <- struct{}{}
+			synctest.Wait()
+		}
+		if want := "0.0 1.2 2.1 4.0 3.0 2.0 1.0 1.1"; r.begun() != want {
+			t.Errorf("order of reads\n got %s\nwant %s", r.begun(), want)
+		}
+		if s := p.Stats(); s.Hurried != 2 || s.Reads != 8 || s.Speculative != 3 || s.Queued != 0 {
+			t.Errorf("stats %+v, want 2 hurried of 3 guesses, 8 reads", s)
+		}
+		p.Close()
+	})
+}
+
+// Beside an urgent read nothing begins that is not; when it has ended, all workers have work.
+func TestUrgentHasTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{step: make(chan struct{})}
+		p := New(r, Config{Workers: 4, Speculative: 2})
+		nothing := func([]error) {}
+		running := func(want, urgent int) {
+			t.Helper()
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.stats.Running != want || p.urgent != urgent {
+				t.Errorf("%d reads run, %d of them urgent; want %d and %d", p.stats.Running, p.urgent, want, urgent)
+			}
+		}
+		p.Submit(tagged(1, 1), UrgentDemand, nothing)
+		running(1, 1)
+		p.Submit(tagged(2, 6), Demand, nothing)
+		p.Submit(tagged(4, 2), Guess, nothing)
+		running(1, 1)
+		r.step <- struct{}{}
+		running(4, 0)
+		p.Submit(tagged(3, 2), UrgentDemand, nothing)
+		p.Submit(tagged(5, 2), UrgentGuess, nothing)
+		r.step <- struct{}{}
+		r.step <- struct{}{}
+		running(4, 2) // two that had begun
+		r.step <- struct{}{}
+		running(3, 2) // a guess waits, and so does what is not urgent
+		close(r.step)
+		synctest.Wait()
+		running(0, 0)
+		p.Close()
+	})
+}
+
 // Closing ends hurried requests like all others, and every group once.
 func TestHurryAndClose(t *testing.T) {
 	for hurried := range 4 {
@@ -168,9 +236,9 @@ func TestHurryAndClose(t *testing.T) {
 			r := &recorder{step: make(chan struct{})}
 			p := New(r, Config{Workers: 1})
 			calls, unread := 0, 0
-			p.Submit(tagged(0, 1), false, func([]error) {})
+			p.Submit(tagged(0, 1), Demand, func([]error) {})
 			synctest.Wait()
-			p.Submit(tagged(1, 3), true, func(errs []error) {
+			p.Submit(tagged(1, 3), Guess, func(errs []error) {
 				calls++
 				for _, err := range errs {
 					if errors.Is(err, ErrClosed) {
@@ -179,7 +247,7 @@ func TestHurryAndClose(t *testing.T) {
 				}
 			})
 			for i := range hurried {
-				p.Hurry(uint64(100 + i))
+				p.Hurry(uint64(100+i), Demand)
 			}
 			go p.Close()
 			synctest.Wait()
@@ -211,13 +279,13 @@ func TestOverdue(t *testing.T) {
 			},
 		})
 		var ended []error
-		p.Submit(tagged(1, 1), false, func(errs []error) { ended = slices.Clone(errs) })
+		p.Submit(tagged(1, 1), Demand, func(errs []error) { ended = slices.Clone(errs) })
 		synctest.Wait()
-		p.Submit(tagged(2, 1), true, func([]error) {})
+		p.Submit(tagged(2, 1), Guess, func([]error) {})
 		time.Sleep(4 * time.Second)
-		p.Submit(tagged(3, 1), false, func([]error) {})
+		p.Submit(tagged(3, 1), Demand, func([]error) {})
 		time.Sleep(9 * time.Second)
-		p.Hurry(200)
+		p.Hurry(200, Demand)
 		time.Sleep(9500 * time.Millisecond) // 22.5 s
 		want := []string{"1.0 after 8s begun true", "3.0 after 8s begun false", "1.0 after 16s begun true", "3.0 after 16s begun false", "2.0 after 9s begun false"}
 		mu.Lock()
@@ -248,7 +316,7 @@ func TestNotOverdue(t *testing.T) {
 			Workers: 2, Timeout: 8 * time.Second, Overdue: func(r Request, err *TimeoutError) { t.Errorf("%+v: %v", r, err) },
 		})
 		for range 49 {
-			if errs := readAll(p, tagged(0, 1), false); errs[0] != nil {
+			if errs := readAll(p, tagged(0, 1), Demand); errs[0] != nil {
 				t.Error(errs[0])
 			}
 		}

@@ -63,12 +63,19 @@ func (p *Pool) lateOnes(now time.Time) []late {
 			check(at)
 		}
 	}
-	for _, at := range p.hurried {
-		check(at)
-	}
-	for g := p.queue[0].head; g != nil; g = g.next {
-		for i := g.begun; i < len(g.reqs); i++ {
-			check(place{g, i})
+	for at := range p.queue {
+		if (UrgentDemand - Rank(at)).speculative() {
+			continue
+		}
+		for _, h := range p.hurried[at] {
+			check(h)
+		}
+		for g := p.queue[at].head; g != nil; g = g.next {
+			for i := g.begun; i < len(g.reqs); i++ {
+				if !g.notes[i].hurried {
+					check(place{g, i})
+				}
+			}
 		}
 	}
 	return found

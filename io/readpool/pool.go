@@ -114,11 +114,13 @@ type Pool struct {
 	wg      sync.WaitGroup
 	reports sync.WaitGroup // running calls of Overdue
 
-	mu        sync.Mutex // guards the rest
-	queue     [2]fifo    // demand, speculation
-	hurried   []place    // requests of speculative groups that go before all others, in order
-	running   []place    // [workers] what each worker reads
-	idle      int        // workers that wait on wake
+	mu        sync.Mutex     // guards the rest
+	queue     [ranks]fifo    // the highest rank first
+	hurried   [ranks][]place // requests that have left their groups for a higher rank, in order
+	running   []place        // [workers] what each worker reads
+	urgent    int            // of those, urgent ones
+	urgentAt  time.Time      // when an urgent one ended last
+	idle      int            // workers that wait on wake
 	closed    bool
 	ended     bool // closed, and no worker is left
 	watching  bool // the timer is armed
@@ -136,21 +138,22 @@ type place struct {
 
 // group is one Submit.
 type group struct {
-	reqs        []Request
-	errs        []error // [len(reqs)]
-	notes       []note  // [len(reqs)]
-	done        func([]error)
-	next        *group // in its queue
-	queued      bool
-	begun       int // requests handed to a worker, or passed over because they were hurried
-	left        int // requests not ended
-	speculative bool
+	reqs   []Request
+	errs   []error // [len(reqs)]
+	notes  []note  // [len(reqs)]
+	done   func([]error)
+	next   *group // in its queue
+	queued bool
+	begun  int // requests handed to a worker, or passed over because they were hurried
+	left   int // requests not ended
+	rank   Rank
 }
 
 // note is what the pool knows about one request.
 type note struct {
 	since   time.Time // when it was queued, and then when it was begun
 	told    int       // reports of Overdue since
+	rank    Rank      // its group's, or what Hurry said
 	hurried bool      // it has left its group's queue
 	begun   bool
 }
@@ -197,18 +200,18 @@ func New(src Source, cfg Config) *Pool {
 	return p
 }
 
-// Submit queues a group of reads and returns at once. Groups begin in order of Submit, groups that
-// are not speculative before those that are, even before the rest of a speculative group that has
-// begun; the reads of one group run in parallel as far as there are workers.
+// Submit queues a group of reads and returns at once. Groups of a higher rank begin first, even
+// before the rest of a group that has begun, and those of one rank in order of Submit; the reads of
+// one group run in parallel as far as there are workers.
 //
 // A read that fails is tried once more. reqs passes to the pool until done. done is called once,
 // when all of the group have ended; errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means
 // that its Dst is filled. reqs is the caller's again, errs the pool's when done returns. done runs
 // on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself
 // calls done, with ErrClosed for every read. A read allocates nothing in the steady state.
-func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error)) {
+func (p *Pool) Submit(reqs []Request, rank Rank, done func(errs []error)) {
 	p.mu.Lock()
-	g := p.newGroup(reqs, speculative, done)
+	g := p.newGroup(reqs, rank, done)
 	if p.closed {
 		p.abandon(g)
 		p.mu.Unlock()
@@ -217,7 +220,7 @@ func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error))
 	}
 	p.stats.Queued += len(reqs)
 	p.stats.QueuedHigh = max(p.stats.QueuedHigh, p.stats.Queued)
-	p.queue[g.class()].push(g)
+	p.queue[rank.index()].push(g)
 	p.arm()
 	for range min(max(1, len(reqs)), p.idle) {
 		p.wake.Signal()
@@ -226,18 +229,18 @@ func (p *Pool) Submit(reqs []Request, speculative bool, done func(errs []error))
 }
 
 // newGroup returns a group, reusing the memory of one that has ended. p.mu is held.
-func (p *Pool) newGroup(reqs []Request, speculative bool, done func([]error)) *group {
+func (p *Pool) newGroup(reqs []Request, rank Rank, done func([]error)) *group {
 	var g *group
 	if n := len(p.free) - 1; n >= 0 {
 		g, p.free = p.free[n], p.free[:n]
 	} else {
 		g = new(group)
 	}
-	*g = group{reqs: reqs, errs: g.errs[:0], notes: g.notes[:0], done: done, left: len(reqs), speculative: speculative}
+	*g = group{reqs: reqs, errs: g.errs[:0], notes: g.notes[:0], done: done, left: len(reqs), rank: rank}
 	now := time.Now()
 	for range reqs {
 		g.errs = append(g.errs, nil)
-		g.notes = append(g.notes, note{since: now})
+		g.notes = append(g.notes, note{since: now, rank: rank})
 	}
 	return g
 }
@@ -252,25 +255,6 @@ func (p *Pool) recycle(g *group) {
 	clear(g.errs)
 	g.reqs, g.done = nil, nil
 	p.free = append(p.free, g)
-}
-
-// Hurry says that somebody now waits for a speculative read. If it has not begun it goes before all
-// others; otherwise nothing changes.
-func (p *Pool) Hurry(tag uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for g := p.queue[1].head; g != nil; g = g.next {
-		for i := g.begun; i < len(g.reqs); i++ {
-			if g.reqs[i].Tag != tag || g.notes[i].hurried {
-				continue
-			}
-			g.notes[i].hurried, g.notes[i].since = true, time.Now()
-			p.hurried = append(p.hurried, place{g, i})
-			p.stats.Hurried++
-			p.wake.Signal()
-			return
-		}
-	}
 }
 
 // Close ends the pool. It waits for running reads and ends queued ones with ErrClosed. When it
@@ -302,13 +286,6 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-func (g *group) class() int {
-	if g.speculative {
-		return 1
-	}
-	return 0
-}
-
 // work is one worker: it takes requests until the pool is closed and the queue empty.
 func (p *Pool) work(worker int) {
 	defer p.wg.Done()
@@ -336,56 +313,6 @@ func (p *Pool) work(worker int) {
 	}
 }
 
-// take waits for the next request to read and returns it. i is -1 for a group with nothing left to
-// read. take reports false when the pool is closed and nothing is queued. p.mu is held.
-func (p *Pool) take() (g *group, i int, ok bool) {
-	for {
-		if len(p.hurried) > 0 {
-			next := p.hurried[0]
-			p.hurried = append(p.hurried[:0], p.hurried[1:]...) // short: few are hurried at a time
-			if p.closed {
-				p.unread(next.g, next.i)
-				p.stats.Queued--
-				return next.g, -1, true
-			}
-			return next.g, next.i, true
-		}
-		q := &p.queue[0]
-		if q.head == nil {
-			q = &p.queue[1]
-		}
-		g := q.head
-		switch {
-		case g == nil && p.closed:
-			return nil, 0, false
-		case g != nil && (p.closed || len(g.reqs) == 0):
-			q.pop()
-			rest := p.abandon(g)
-			p.stats.Queued -= rest
-			if rest == 0 && len(g.reqs) > 0 {
-				continue // the worker with its hurried requests ends it, or has done so
-			}
-			return g, -1, true
-		case g == nil || g.speculative && p.stats.Running >= p.cfg.Speculative:
-			p.idle++
-			p.wake.Wait()
-			p.idle--
-			continue
-		}
-		i := g.begun
-		for i < len(g.reqs) && g.notes[i].hurried {
-			i++
-		}
-		g.begun = min(i+1, len(g.reqs))
-		if g.begun == len(g.reqs) {
-			q.pop()
-		}
-		if i < len(g.reqs) {
-			return g, i, true
-		}
-	}
-}
-
 // begin records that a worker begins to read. p.mu is held.
 func (p *Pool) begin(worker int, at place) time.Time {
 	now := time.Now()
@@ -395,19 +322,14 @@ func (p *Pool) begin(worker int, at place) time.Time {
 	n := &at.g.notes[at.i]
 	n.since, n.told, n.begun = now, 0, true
 	p.running[worker] = at
+	if n.rank.urgent() {
+		p.urgent++
+	}
 	p.stats.Queued--
 	p.stats.Running++
 	p.stats.RunningHigh = max(p.stats.RunningHigh, p.stats.Running)
-	p.wakeForGuess()
+	p.wakeNext()
 	return now
-}
-
-// wakeForGuess wakes a worker for a speculative request that may begin: workers woken when it was
-// queued may have found too many reads running and gone back to sleep. p.mu is held.
-func (p *Pool) wakeForGuess() {
-	if p.idle > 0 && p.queue[0].head == nil && p.queue[1].head != nil && p.stats.Running < p.cfg.Speculative {
-		p.wake.Signal()
-	}
 }
 
 // end records the end of a request. p.mu is held.
@@ -416,6 +338,10 @@ func (p *Pool) end(worker int, at place, err error, again bool, took time.Durati
 	g.errs[at.i] = err
 	g.left--
 	p.running[worker] = place{}
+	if g.notes[at.i].rank.urgent() {
+		p.urgent--
+		p.urgentAt = now
+	}
 	p.stats.Running--
 	if p.stats.Running == 0 {
 		p.stats.Busy += now.Sub(p.busySince)
@@ -425,7 +351,7 @@ func (p *Pool) end(worker int, at place, err error, again bool, took time.Durati
 	if again {
 		p.stats.Retried++
 	}
-	if g.speculative {
+	if g.rank.speculative() {
 		p.stats.Speculative++
 	}
 	if err != nil {
@@ -433,7 +359,7 @@ func (p *Pool) end(worker int, at place, err error, again bool, took time.Durati
 	} else {
 		p.stats.Bytes += int64(len(g.reqs[at.i].Dst))
 	}
-	p.wakeForGuess()
+	p.wakeNext()
 }
 
 // abandon ends the requests of g that are still queued and returns their number. p.mu is held.

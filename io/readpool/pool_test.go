@@ -49,9 +49,9 @@ func requests(layer, n int) []Request {
 }
 
 // readAll submits one group and waits for its end.
-func readAll(p *Pool, reqs []Request, speculative bool) []error {
+func readAll(p *Pool, reqs []Request, rank Rank) []error {
 	ch := make(chan []error, 1)
-	p.Submit(reqs, speculative, func(errs []error) { ch <- slices.Clone(errs) })
+	p.Submit(reqs, rank, func(errs []error) { ch <- slices.Clone(errs) })
 	return <-ch
 }
 
@@ -62,7 +62,7 @@ func TestReadsEveryRequestOnce(t *testing.T) {
 				f := NewFaulty(stamp{})
 				p := New(f, Config{Workers: workers})
 				reqs := requests(5, n)
-				errs := readAll(p, reqs, n%2 == 1)
+				errs := readAll(p, reqs, Rank(n%ranks)-1)
 				p.Close()
 				if len(errs) != n {
 					t.Fatalf("got %d errors, want one a request: %d", len(errs), n)
@@ -89,8 +89,8 @@ func TestParallel(t *testing.T) {
 		var ended atomic.Int32
 		done := func([]error) { ended.Add(1) }
 		synctest.Wait() // all workers sleep
-		p.Submit(requests(0, 4), false, done)
-		p.Submit(requests(1, 4), false, done)
+		p.Submit(requests(0, 4), Demand, done)
+		p.Submit(requests(1, 4), Demand, done)
 		synctest.Wait()
 		if s := p.Stats(); s.Running != 6 || s.Queued != 2 || ended.Load() != 0 {
 			t.Errorf("6 workers, 8 requests: %d running, %d queued, %d groups ended", s.Running, s.Queued, ended.Load())
@@ -117,16 +117,16 @@ func TestDemandFirst(t *testing.T) {
 			return nil
 		}), Config{Workers: 1})
 		nothing := func([]error) {}
-		p.Submit(requests(1, 3), true, nothing)
+		p.Submit(requests(1, 3), Guess, nothing)
 		synctest.Wait() // 1.0 is being read
-		p.Submit(requests(2, 1), true, nothing)
-		p.Submit(requests(3, 2), false, nothing)
-		p.Submit(requests(4, 1), false, nothing)
+		p.Submit(requests(2, 1), Guess, nothing)
+		p.Submit(requests(3, 2), Demand, nothing)
+		p.Submit(requests(4, 1), Demand, nothing)
 		for range 4 { // 1.0, and all of the demand
 			step <- struct{}{}
 		}
 		synctest.Wait()
-		p.Submit(requests(5, 1), false, nothing) // while 1.1 is being read
+		p.Submit(requests(5, 1), Demand, nothing) // while 1.1 is being read
 		close(step)
 		synctest.Wait()
 		p.Close()
@@ -147,12 +147,12 @@ func TestCloseEndsWhatIsQueued(t *testing.T) {
 		p := New(f, Config{Workers: 2})
 		results := make([][]error, 4)
 		calls := make([]int, 4)
-		submit := func(i, n int, speculative bool) {
-			p.Submit(requests(i, n), speculative, func(errs []error) { results[i] = slices.Clone(errs); calls[i]++ })
+		submit := func(i, n int, rank Rank) {
+			p.Submit(requests(i, n), rank, func(errs []error) { results[i] = slices.Clone(errs); calls[i]++ })
 		}
-		submit(0, 3, false) // two of it are running, one is queued
-		submit(1, 2, false)
-		submit(2, 2, true)
+		submit(0, 3, Demand) // two of it are running, one is queued
+		submit(1, 2, Demand)
+		submit(2, 2, Guess)
 		synctest.Wait()
 		var closed atomic.Int32
 		for range 2 {
@@ -162,7 +162,7 @@ func TestCloseEndsWhatIsQueued(t *testing.T) {
 		if closed.Load() != 0 || calls[0] != 0 {
 			t.Fatalf("with reads running: %d Close calls returned, done called %d times", closed.Load(), calls[0])
 		}
-		submit(3, 2, false) // after Close
+		submit(3, 2, Demand) // after Close
 		if calls[3] != 1 {
 			t.Errorf("Submit on a closed pool called done %d times, want once before it returns", calls[3])
 		}
@@ -197,7 +197,7 @@ func TestCloseEndsWhatIsQueued(t *testing.T) {
 func TestPanicBecomesError(t *testing.T) {
 	p := New(NewFaulty(stamp{}, Fault{Read: 2, Kind: Panic}), Config{Workers: 1})
 	defer p.Close()
-	errs := readAll(p, requests(7, 3), false)
+	errs := readAll(p, requests(7, 3), Demand)
 	pe, ok := errors.AsType[*PanicError](errs[1])
 	if !ok || pe.Layer != 7 || pe.Expert != 1 || len(pe.Stack) == 0 || !errors.Is(errs[1], ErrInjected) {
 		t.Fatalf("got %v, want a PanicError of layer 7 expert 1", errs[1])
@@ -205,7 +205,7 @@ func TestPanicBecomesError(t *testing.T) {
 	if errs[0] != nil || errs[2] != nil {
 		t.Errorf("neighbours of the panic: %v, %v", errs[0], errs[2])
 	}
-	if errs := readAll(p, requests(7, 1), false); errs[0] != nil {
+	if errs := readAll(p, requests(7, 1), Demand); errs[0] != nil {
 		t.Errorf("the worker did not survive: %v", errs[0])
 	}
 }
@@ -213,7 +213,7 @@ func TestPanicBecomesError(t *testing.T) {
 func TestStatsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(NewFaulty(stamp{}, Fault{Kind: Slow, Delay: time.Second}, Fault{Read: 2, Kind: Fail, Again: 1}), Config{Workers: 3})
-		errs := readAll(p, requests(0, 3), false)
+		errs := readAll(p, requests(0, 3), Demand)
 		p.Close()
 		failed := 0
 		for _, err := range errs {
@@ -239,7 +239,7 @@ func TestSubmitRacesClose(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					id, n := s*each+i, i%4
-					p.Submit(requests(s, n), i%3 == 0, func(errs []error) {
+					p.Submit(requests(s, n), Rank(i%ranks)-1, func(errs []error) {
 						calls[id].Add(1)
 						if len(errs) != n {
 							t.Errorf("group of %d got %d errors", n, len(errs))
@@ -275,7 +275,7 @@ func TestNoAllocationPerRead(t *testing.T) {
 	allocs := func(n int) float64 {
 		reqs := requests(0, n)
 		return testing.AllocsPerRun(200, func() {
-			p.Submit(reqs, false, done)
+			p.Submit(reqs, Demand, done)
 			<-ch
 		})
 	}
@@ -295,7 +295,7 @@ func BenchmarkGroup(b *testing.B) {
 			done := func([]error) { ch <- struct{}{} }
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Submit(reqs, false, done)
+				p.Submit(reqs, Demand, done)
 				<-ch
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/read")

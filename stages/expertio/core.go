@@ -14,6 +14,9 @@ type Config struct {
 	Slots           int // ignored if Mapped
 	WaveSlots       int // the most experts of one wave; also the slots that speculation leaves free
 	RingDepth       int // the most waves sent and not released
+	// Reads is the most reads on demand that are asked for at once for steps that are not urgent:
+	// enough to keep the disk busy. 0 means no bound, not even beside urgent steps.
+	Reads int
 	// Mapped means that slot layer·Experts+expert always holds that expert.
 	Mapped bool
 	// Chances, [Layers·Experts], is the share of rows in earlier runs that used each expert, 0 to
@@ -28,7 +31,8 @@ type Core struct {
 	queue []*load            // not completely sent, in order of arrival
 	inUse [stages.Orders]int // waves sent and not released
 
-	reading int // reads under way
+	reading under // reads under way
+	urgent  urgent
 	warm    warm
 	resize  resize
 	forgets []stages.Caller // of ForgetExperts, not answered yet
@@ -138,8 +142,8 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		if s.gen != r.Gen || s.state != filling {
 			return fmt.Errorf("expertio: read of slot %d generation %d ended, but the slot is in generation %d and not being read", r.Slot, r.Gen, s.gen)
 		}
-		c.pace.ended(!s.speculative || s.urgent)
-		c.reading--
+		c.pace.ended(!s.rank.Speculative())
+		c.readEnded(s)
 		if s.warm {
 			c.warm.reading--
 		}
@@ -162,6 +166,15 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 	return nil
 }
 
+// readEnded counts the end of a read.
+func (c *Core) readEnded(s *slot) {
+	if s.late {
+		c.reading.late--
+	} else {
+		c.reading.ended(s.rank)
+	}
+}
+
 // countRead counts a successful read.
 func (c *Core) countRead(s *slot) {
 	st, n := &c.layers[s.key/c.cfg.Experts], int64(c.cfg.ExpertBytes)
@@ -174,14 +187,16 @@ func (c *Core) countRead(s *slot) {
 	}
 }
 
-// readFailed handles the failure of a read. A speculative read that a load has come to wait for is
-// tried again on demand. Otherwise the loads that wait lose the expert.
+// readFailed handles the failure of a read. A guess that a load has come to wait for is tried again
+// on demand. Otherwise the loads that wait lose the expert.
 func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
-		s.speculative, s.urgent, s.warm, s.late = false, false, false, false
+		s.speculative, s.warm, s.late = false, false, false
 		s.gen++
-		c.ask(out, s.waiting[0].load.step, len(c.reads), r.Slot)
+		first := len(c.reads)
+		c.reads = append(c.reads, c.readInto(r.Slot, s.rank))
+		c.group(out, s.waiting[0].load.step, first, s.rank)
 		return
 	}
 	if s.warm { // do not bother a failing disk
@@ -193,22 +208,17 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 }
 
 // readInto returns the read of a slot's expert, and counts it as under way.
-func (c *Core) readInto(id stages.SlotID) stages.Read {
-	c.reading++
+func (c *Core) readInto(id stages.SlotID, rank stages.Rank) stages.Read {
+	c.reading.begun(rank)
 	s := c.slots.at(id)
+	s.rank = rank
 	return stages.Read{Slot: id, Gen: s.gen, Layer: s.key / c.cfg.Experts, Expert: s.key % c.cfg.Experts}
 }
 
-// ask asks for the reads from first on and for one more, as a group of demand reads.
-func (c *Core) ask(out *stages.Outbox, step stages.Step, first int, id stages.SlotID) {
-	c.reads = append(c.reads, c.readInto(id))
-	c.group(out, step, first, false)
-}
-
 // group asks for the reads from first on, if there are any, as a group.
-func (c *Core) group(out *stages.Outbox, step stages.Step, first int, speculative bool) {
+func (c *Core) group(out *stages.Outbox, step stages.Step, first int, rank stages.Rank) {
 	if reads := c.reads[first:len(c.reads):len(c.reads)]; len(reads) > 0 {
-		out.Reads = append(out.Reads, stages.ReadGroup{Step: step, Reads: reads, Speculative: speculative})
+		out.Reads = append(out.Reads, stages.ReadGroup{Step: step, Reads: reads, Rank: rank})
 	}
 }
 

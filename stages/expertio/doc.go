@@ -5,9 +5,10 @@
 // credit, it sends the experts that have arrived to dispatch, in waves.
 //
 // Plans take their slots in the order in which they arrived, each only after all plans before it
-// have theirs. What has arrived can always be sent without the rest, so a pool of any size makes
-// progress. Waves of different steps may be sent in any order, and so may the experts of one plan.
-// The last wave of a plan says that it is the last.
+// have theirs; but those of urgent steps, which decode, overtake the others. What has arrived can
+// always be sent without the rest, so a pool of any size makes progress. Waves of different steps
+// may be sent in any order, and so may the experts of one plan. The last wave of a plan says that
+// it is the last.
 //
 // There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
 // nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
@@ -19,6 +20,7 @@
 //	slots.go     the pool
 //	send.go      waves
 //	prefetch.go  hints; pace.go and pause.go decide which are worth a read
+//	urgent.go    what urgent steps have before others
 //	late.go      reads that fail or do not end
 //	resize.go    another number of slots
 //	forget.go    emptying the slots

@@ -18,7 +18,11 @@ func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if s.gen != m.Gen || s.state != filling {
 		return nil // it has ended after all
 	}
-	s.late = true
+	if !s.late { // others need not wait for its end
+		s.late = true
+		c.reading.ended(s.rank)
+		c.reading.late++
+	}
 	c.fail(s, m.Err, out)
 	if c.slots.hung() {
 		c.starve(m.Err, out)
@@ -31,7 +35,7 @@ func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 func (p *slots) hung() bool {
 	for i := range p.all {
 		s := &p.all[i]
-		if s.state != gone && (s.state != filling || !s.late && (!s.speculative || s.urgent)) {
+		if s.state != gone && (s.state != filling || !s.late && !s.rank.Speculative()) {
 			return false
 		}
 	}
@@ -83,14 +87,4 @@ func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 	}
 	u.slot, u.state = none, lost
 	l.unsent--
-}
-
-// hurry moves a speculative read that a load has come to wait for ahead of the others. It does so
-// once for each read, even if the load is drained and another one comes.
-func (c *Core) hurry(id stages.SlotID, out *stages.Outbox) {
-	if s := c.slots.at(id); s.state == filling && s.speculative && !s.urgent {
-		s.urgent = true
-		c.pace.urged()
-		out.Hurries = append(out.Hurries, stages.Hurry{Slot: id, Gen: s.gen})
-	}
 }

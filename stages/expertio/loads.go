@@ -2,6 +2,7 @@ package expertio
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -74,7 +75,12 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 		return err
 	}
 	c.slots.routed(m.Layer, len(m.Batch.Rows), m.Plan.Uses)
-	c.queue = append(c.queue, c.newLoad(m.Step, m.Plan))
+	at := len(c.queue)
+	if m.Batch.Urgent {
+		at = c.firstOrdinary()
+		c.urgent.routed(m)
+	}
+	c.queue = slices.Insert(c.queue, at, c.newLoad(m.Step, m.Plan))
 	return nil
 }
 
@@ -100,8 +106,9 @@ func (c *Core) checkPlan(m *stages.LayerRouted) error {
 	return nil
 }
 
-// assign gives loads their slots, in order of arrival, and asks for the reads that they need. It
-// runs as far ahead of the device as there are slots.
+// assign gives loads their slots, those of urgent steps first and otherwise in order of arrival,
+// and asks for the reads that they need. It runs as far ahead of the device as there are slots, and
+// for loads that are not urgent no further than keeps the disk busy.
 func (c *Core) assign(out *stages.Outbox) {
 	for _, l := range c.queue {
 		if l.failed == nil && l.left > 0 && !c.assignLoad(l, out) {
@@ -129,13 +136,13 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 			}
 			c.countHit(id, st)
 			c.tally.add(l, i, 1, 0)
-			c.hurry(id, out)
+			c.hurry(id, l, out)
 			c.hold(l, i, id)
 		}
 	}
-	first := len(c.reads)
+	first, rank := len(c.reads), stages.RankOf(l.step.Batch.Urgent, false)
 	for i := range l.uses {
-		if l.left == 0 {
+		if l.left == 0 || !c.mayRead(rank) {
 			break
 		}
 		if !l.uses[i].open() {
@@ -150,9 +157,9 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		c.charge(l, i, missed, nil)
 		c.tally.add(l, i, 0, 1)
 		c.hold(l, i, id)
-		c.reads = append(c.reads, c.readInto(id))
+		c.reads = append(c.reads, c.readInto(id, rank))
 	}
-	c.group(out, l.step, first, false)
+	c.group(out, l.step, first, rank)
 	return l.left == 0
 }
 

@@ -84,7 +84,7 @@ func (p *pace) asked(groups []stages.ReadGroup) {
 	for i := range groups {
 		n := len(groups[i].Reads)
 		p.reads += n
-		if !groups[i].Speculative {
+		if !groups[i].Rank.Speculative() {
 			p.demand += n
 		}
 	}
@@ -129,14 +129,14 @@ func (p *pace) routed(m *stages.LayerRouted, misses int64) {
 	}
 }
 
-// room returns how many more reads the disk can do before a hint's layer is due, after those that
-// go first.
-func (p *pace) room(m *stages.PrefetchExperts, d due) float64 {
+// room returns how many more reads the disk can do before a hint's layer is due, after the reads
+// under way that go first.
+func (p *pace) room(m *stages.PrefetchExperts, d due, before int) float64 {
 	lead := p.layers[m.Layer].lead[d.crowd][min(m.Ahead, farAhead)]
 	if lead == 0 || p.done < fewReads || p.busy == 0 {
 		return math.Inf(1)
 	}
-	room := lead*p.done/p.busy - float64(p.reads)
+	room := lead*p.done/p.busy - float64(before)
 	for layer := max(0, m.Layer-m.Ahead+1); layer < m.Layer; layer++ {
 		room -= p.layers[layer].misses[d.crowd]
 	}

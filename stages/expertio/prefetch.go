@@ -26,7 +26,8 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 		return err
 	}
 	st, due := &c.layers[m.Layer], c.pace.foretold(m)
-	room, cost := c.pace.room(m, due), c.pace.cost()
+	rank := stages.RankOf(urgentStep(&m.Step), true)
+	room, cost := c.pace.room(m, due, c.reading.before(rank)), c.pace.cost()
 	first := len(c.reads)
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
@@ -40,7 +41,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			st.PrefetchSkipped++
 			out.Hint.Skipped++
 			continue
-		case c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
+		case !c.mayRead(rank) || c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
 			st.PrefetchDropped++
 			out.Hint.Dropped++
 			continue
@@ -60,9 +61,9 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 		s.foretold, s.speculative = true, true
 		st.PrefetchIssued++
 		out.Hint.Issued++
-		c.reads = append(c.reads, c.readInto(id))
+		c.reads = append(c.reads, c.readInto(id, rank))
 	}
-	c.group(out, m.Step, first, true)
+	c.group(out, m.Step, first, rank)
 	return nil
 }
 

@@ -96,18 +96,18 @@ func TestRoom(t *testing.T) {
 	r.end(reads[3:], ms/2) // 10 reads in 7 ms
 	p := &r.c.pace
 	hint := &stages.PrefetchExperts{Step: stages.Step{ID: 2, Layer: 2}, Ahead: 1}
-	if got, want := p.room(hint, due0()), 3.5/0.7; math.Abs(got-want) > 1e-9 {
+	if got, want := p.room(hint, due0(), p.reads), 3.5/0.7; math.Abs(got-want) > 1e-9 {
 		t.Fatalf("room for %v reads, want %v", got, want)
 	}
 	p.reads = 3
-	if got := p.room(hint, due0()); math.Abs(got-2) > 1e-9 {
+	if got := p.room(hint, due0(), p.reads); math.Abs(got-2) > 1e-9 {
 		t.Fatalf("room for %v reads with 3 under way, want 2", got)
 	}
 	p.reads = 0
 	p.layers[1].misses[0] = 1.5
 	hint.Ahead = 2
 	p.layers[2].lead[0][2] = 7e6
-	if got := p.room(hint, due0()); math.Abs(got-8.5) > 1e-9 {
+	if got := p.room(hint, due0(), p.reads); math.Abs(got-8.5) > 1e-9 {
 		t.Fatalf("room for %v reads, the layer between taking 1.5, want 8.5", got)
 	}
 	// Now by the core itself: room for 2.5 reads takes two at a chance of a half, and the third

@@ -13,14 +13,17 @@ func (c *Core) AtRest() error {
 	if len(c.queue) != 0 || c.inUse != [stages.Orders]int{} {
 		return fmt.Errorf("expertio: %d loads wait, %d ring credits never came back", len(c.queue), c.inUse)
 	}
-	if c.reading != 0 || c.warm.reading != 0 {
-		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading, c.warm.reading)
+	if c.reading.all() != 0 || c.warm.reading != 0 {
+		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading.all(), c.warm.reading)
 	}
 	if c.pace.reads != 0 || c.pace.demand != 0 {
 		return fmt.Errorf("expertio: %d reads are timed as under way, %d of them on demand", c.pace.reads, c.pace.demand)
 	}
 	if n := c.slots.live(); n != c.resize.limit() || len(c.resize.waiting) != 0 {
 		return fmt.Errorf("expertio: there are %d slots, want %d, and %d callers wait for that", n, c.resize.limit(), len(c.resize.waiting))
+	}
+	if n := len(c.urgent.steps); n != 0 {
+		return fmt.Errorf("expertio: %d urgent steps are counted as under way", n)
 	}
 	if n := len(c.forgets); n != 0 {
 		return fmt.Errorf("expertio: %d callers wait for experts to be forgotten", n)

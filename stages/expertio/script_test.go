@@ -14,7 +14,7 @@ func TestScripts(t *testing.T) {
 	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c, err := expertio.New(expertio.Config{
 			Layers: a.Int("layers", 2), Experts: a.Int("experts", 8), First: a.Int("first", 0), ExpertBytes: 100, Slots: a.Int("slots", 4),
-			WaveSlots: a.Int("wave", 2), RingDepth: a.Int("depth", 2), Mapped: a.Bool("mapped"),
+			WaveSlots: a.Int("wave", 2), RingDepth: a.Int("depth", 2), Reads: a.Int("reads", 0), Mapped: a.Bool("mapped"),
 			Chances: chances(t, a.String("chances", ""), a.Int("layers", 2)*a.Int("experts", 8)),
 		})
 		if err != nil {

@@ -70,6 +70,9 @@ func (c *Core) sendEnd(l *load, out *stages.Outbox) {
 func (c *Core) end(l *load, m *stages.WaveResident) {
 	if l.unsent == 0 {
 		l.ended, m.Last, m.Losses = true, true, l.losses
+		if l.step.Layer == c.cfg.Layers-1 {
+			c.urgent.end(l.step.ID)
+		}
 	}
 }
 
@@ -111,6 +114,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	}
 	clear(c.queue[len(rest):])
 	c.queue = rest
+	c.urgent.end(m.ID)
 	m2 := *m
 	m2.Hop = 1
 	out.Send(stages.Dispatch, &m2)

@@ -21,17 +21,17 @@ const (
 // slot is one expert's place in memory.
 type slot struct {
 	state       state
-	speculative bool     // being read for a prediction, or warm
-	foretold    bool     // read for a prediction and not used since
-	urgent      bool     // being read for a prediction, and a load has come to wait for it
-	late        bool     // being read, and the read was reported not to end
-	warm        bool     // being read because earlier runs used the expert
-	doomed      bool     // being read, and to be emptied when read unless a load waits by then
-	owed        owed     // what nobody has paid for: see costs.go
-	gen         uint32   // counts reads into the slot
-	key         int      // layer·Experts + expert, or -1 when free or gone
-	pins        int      // uses that have it
-	waiting     []waiter // while filling
+	speculative bool        // being read for a prediction, or warm
+	rank        stages.Rank // while filling: of the read
+	foretold    bool        // read for a prediction and not used since
+	late        bool        // being read, and the read was reported not to end
+	warm        bool        // being read because earlier runs used the expert
+	doomed      bool        // being read, and to be emptied when read unless a load waits by then
+	owed        owed        // what nobody has paid for: see costs.go
+	gen         uint32      // counts reads into the slot
+	key         int         // layer·Experts + expert, or -1 when free or gone
+	pins        int         // uses that have it
+	waiting     []waiter    // while filling
 }
 
 // slots is the pool. A slot can be taken if it is empty, or if its expert may leave: a resident
@@ -135,7 +135,7 @@ func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
 		return id, evicted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm = filling, key, false, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
 	s.doomed, s.late, s.owed = false, false, nothing
 	s.gen++
 	p.byKey[key] = int32(id) + 1
@@ -232,7 +232,7 @@ func (p *slots) rest(id stages.SlotID) {
 // filled makes a slot that was being read resident.
 func (p *slots) filled(id stages.SlotID) {
 	s := p.at(id)
-	s.state, s.speculative, s.urgent, s.warm = resident, false, false, false
+	s.state, s.speculative, s.warm = resident, false, false
 	s.waiting = dropAll(s.waiting)
 	p.residents++
 	p.rest(id)
@@ -242,7 +242,7 @@ func (p *slots) filled(id stages.SlotID) {
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative, s.urgent, s.warm, s.doomed = free, -1, false, false, false, false, false
+	s.state, s.key, s.foretold, s.speculative, s.warm, s.doomed = free, -1, false, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }

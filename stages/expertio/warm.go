@@ -45,7 +45,7 @@ func (c *Core) warmUp(out *stages.Outbox) {
 	if !c.warm.on {
 		return
 	}
-	for len(c.warm.keys) > 0 && c.reading == c.warm.reading && c.warm.reading < warmAtOnce {
+	for len(c.warm.keys) > 0 && c.reading.all() == c.warm.reading && c.warm.reading < warmAtOnce {
 		if c.slots.spare() <= c.cfg.WaveSlots {
 			return
 		}
@@ -66,8 +66,8 @@ func (c *Core) warmUp(out *stages.Outbox) {
 		s.speculative, s.warm = true, true
 		c.warm.reading++
 		first := len(c.reads)
-		c.reads = append(c.reads, c.readInto(id))
-		c.group(out, stages.Step{Layer: key / c.cfg.Experts}, first, true)
+		c.reads = append(c.reads, c.readInto(id, stages.GuessRead))
+		c.group(out, stages.Step{Layer: key / c.cfg.Experts}, first, stages.GuessRead)
 	}
 	if len(c.warm.keys) == 0 {
 		c.warm.on, c.warm.keys = false, nil

@@ -65,7 +65,7 @@ func (m *machine) give(to stages.StageID, msg stages.Message) error {
 	}
 	for _, g := range out.Reads {
 		class := 0
-		if g.Speculative {
+		if g.Rank.Speculative() {
 			class = 1
 		}
 		m.waiting[class] = append(m.waiting[class], g.Reads...)

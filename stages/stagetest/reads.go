@@ -12,7 +12,7 @@ func (s *Sim) startReads() error {
 			if err := s.watch.reading(r.Slot); err != nil {
 				return err
 			}
-			one := stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Speculative: g.Speculative}
+			one := stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Rank: g.Rank}
 			if s.tier == nil {
 				s.reads = append(s.reads, one)
 			} else if err := s.tier.ask(one); err != nil {
@@ -59,7 +59,7 @@ func (s *Sim) readEnded(g *stages.ReadGroup, fromHost bool, err error) {
 	r := g.Reads[0]
 	s.watch.read(r.Slot)
 	s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: &stages.ExpertsRead{
-		Step: g.Step, Speculative: g.Speculative, Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, FromHost: fromHost, Err: err}},
+		Step: g.Step, Speculative: g.Rank.Speculative(), Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, FromHost: fromHost, Err: err}},
 	}})
 }
 

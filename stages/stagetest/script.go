@@ -191,10 +191,9 @@ func (s *scenario) box() (got []string) {
 		got = append(got, fmt.Sprintf("free %d", id))
 	}
 	for _, g := range s.out.Reads {
-		line := "read"
-		if g.Speculative {
-			line = "read ahead"
-		}
+		line := map[stages.Rank]string{
+			stages.GuessRead: "read ahead", stages.DemandRead: "read", stages.UrgentGuess: "read ahead, urgent", stages.UrgentRead: "read, urgent",
+		}[g.Rank]
 		line += fmt.Sprintf(" step=%d layer=%d:", g.Step.ID, g.Step.Layer)
 		for _, r := range g.Reads {
 			line += fmt.Sprintf(" %d.%d=%d/%d", r.Slot, r.Gen, r.Layer, r.Expert)
@@ -202,7 +201,11 @@ func (s *scenario) box() (got []string) {
 		got = append(got, line)
 	}
 	for _, h := range s.out.Hurries {
-		got = append(got, fmt.Sprintf("hurry %d.%d", h.Slot, h.Gen))
+		line := fmt.Sprintf("hurry %d.%d", h.Slot, h.Gen)
+		if h.Rank.Urgent() {
+			line += ", urgent"
+		}
+		got = append(got, line)
 	}
 	for i := range s.out.Parks {
 		got = append(got, "store: "+strings.TrimPrefix(formatFields(reflect.ValueOf(s.out.Parks[i])), " "))

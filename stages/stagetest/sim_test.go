@@ -73,6 +73,7 @@ type tuning struct {
 	lastToken, nextGate                       bool
 	ahead, aheadRows                          int     // layers, rows
 	share                                     float64 // of prompts; 0 means 0.65
+	reads                                     int     // at once of steps that are not urgent; 0 means any number
 	resize                                    bool    // to random numbers of slots at random moments
 	warm                                      bool    // from random counts of earlier runs
 	// all experts in memory, and the device chooses among them; slots, warm and resize are of no
@@ -185,7 +186,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
-		Chances: chances, Mapped: tu.resident,
+		Reads: tu.reads, Chances: chances, Mapped: tu.resident,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -452,6 +453,7 @@ func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	if r.IntN(4) == 0 {
 		tu.share = 1
 	}
+	tu.reads = max(0, r.IntN(6)-1)
 	tu.slots = tu.waveSlots + r.IntN(experts*layers)
 	if r.IntN(3) == 0 {
 		tu.slots = tu.waveSlots

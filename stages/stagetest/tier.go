@@ -94,7 +94,7 @@ func (h *hostTier) record(r tier.Record) []byte {
 func (h *hostTier) ask(g stages.ReadGroup) error {
 	slot := g.Reads[0].Slot
 	h.asked[slot] = &askedRead{group: g}
-	return h.step(&tier.Ask{Read: g.Reads[0], Speculative: g.Speculative})
+	return h.step(&tier.Ask{Read: g.Reads[0], Rank: g.Rank})
 }
 
 // step gives the core an event, and takes what it wants.

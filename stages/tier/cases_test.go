@@ -16,7 +16,14 @@ func small(block, limit int) *tier.Core {
 }
 
 func ask(slot stages.SlotID, expert int, guess bool) *tier.Ask {
-	return &tier.Ask{Read: stages.Read{Slot: slot, Gen: 1, Expert: expert}, Speculative: guess}
+	return &tier.Ask{Read: stages.Read{Slot: slot, Gen: 1, Expert: expert}, Rank: stages.RankOf(false, guess)}
+}
+
+// urgent is ask for an urgent step.
+func urgent(slot stages.SlotID, expert int, guess bool) *tier.Ask {
+	e := ask(slot, expert, guess)
+	e.Rank = stages.RankOf(true, guess)
+	return e
 }
 
 // told is what a core says to events, one word an effect.
@@ -66,7 +73,7 @@ func TestCases(t *testing.T) {
 	failed := func(s stages.SlotID) tier.Event { return &tier.Filled{Slot: s, Err: errDisk} }
 	done := func(s stages.SlotID) tier.Event { return &tier.Uploaded{Slot: s} }
 	late := func(s stages.SlotID) tier.Event { return &tier.Overdue{Slot: s, Gen: 1, Err: errSlow} }
-	hurry := func(s stages.SlotID) tier.Event { return &tier.Hurry{Slot: s, Gen: 1} }
+	hurry := func(s stages.SlotID) tier.Event { return &tier.Hurry{Slot: s, Gen: 1, Rank: stages.DemandRead} }
 	for _, c := range []struct {
 		name         string
 		block, limit int
@@ -82,6 +89,12 @@ func TestCases(t *testing.T) {
 			"[fill1 upload1 fill4 end1 from 0 fill2 end4 from 0 fill3 end2 from 0]"},
 		{"a guess that is hurried while it waits is demand", 1, 1, []tier.Event{ask(1, 1, false), ask(2, 2, true), ask(3, 3, true), hurry(3), failed(1)}, "[fill1 fill3 end1 from 0]"},
 		{"who follows a guess hurries it, once", 1, 1, []tier.Event{ask(1, 1, true), ask(2, 1, true), hurry(2), ask(3, 1, false), hurry(1)}, "[fill1 hurry1]"},
+		{"what is urgent goes before all that wait, demand first", 1, 1,
+			[]tier.Event{ask(1, 1, false), ask(2, 2, false), ask(3, 3, true), urgent(4, 4, true), urgent(5, 5, false), failed(1), failed(5), failed(4), failed(2)},
+			"[fill1 fill5 end1 from 0 fill4 end5 from 0 fill2 end4 from 0 fill3 end2 from 0]"},
+		{"each who is more urgent hurries what it follows", 1, 1,
+			[]tier.Event{ask(1, 1, true), ask(2, 1, false), urgent(3, 1, true), urgent(4, 1, false), ask(5, 1, false), urgent(6, 1, false)},
+			"[fill1 hurry1 hurry1 hurry1]"},
 		{"a read that waits follows another that waited for the same", 1, 1,
 			[]tier.Event{ask(1, 1, false), ask(2, 2, false), ask(3, 3, false), ask(4, 2, false), failed(1), filled(2)},
 			"[fill1 fill2 end1 from 0 upload2 upload4]"},
@@ -182,7 +195,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	expert := 0
 	ask := func(slot stages.SlotID, expert int, guess bool) {
-		step(&tier.Ask{Read: stages.Read{Slot: slot, Expert: expert}, Speculative: guess})
+		step(&tier.Ask{Read: stages.Read{Slot: slot, Expert: expert}, Rank: stages.RankOf(false, guess)})
 	}
 	got := testing.AllocsPerRun(200, func() {
 		a, b, d := expert, (expert+1)%8, (expert+2)%8

@@ -28,13 +28,13 @@ type Core struct {
 
 // read is the read under way into one slot.
 type read struct {
-	state       readState
-	speculative bool // nobody waits for it
-	from        Source
-	gen         uint32
-	key         int
-	record      *record
-	next        stages.SlotID // of those that wait for the record, or none
+	state  readState
+	rank   stages.Rank
+	from   Source
+	gen    uint32
+	key    int
+	record *record
+	next   stages.SlotID // of those that wait for the record, or none
 }
 
 type readState uint8
@@ -108,7 +108,7 @@ func (c *Core) ask(e *Ask, out *Effects) error {
 	if t.state != absent {
 		return fmt.Errorf("tier: slot %d is read into twice at once", r.Slot)
 	}
-	*t = read{state: waits, speculative: e.Speculative, gen: r.Gen, key: r.Layer*c.cfg.Experts + r.Expert, next: none}
+	*t = read{state: waits, rank: e.Rank, gen: r.Gen, key: r.Layer*c.cfg.Experts + r.Expert, next: none}
 	if !c.place(r.Slot, out) {
 		c.wait(r.Slot)
 	}
@@ -131,9 +131,7 @@ func (c *Core) place(slot stages.SlotID, out *Effects) bool {
 		t.from, t.state = FromOthers, fills
 		c.use(r, t)
 		c.reads[r.last].next, r.last = slot, slot
-		if !t.speculative {
-			c.urge(r, out)
-		}
+		c.urge(r, t.rank, out)
 	}
 	return true
 }
@@ -147,9 +145,9 @@ func (c *Core) fill(slot stages.SlotID, out *Effects) bool {
 	t := &c.reads[slot]
 	t.from, t.state = FromDisk, fills
 	r.key, c.at[t.key] = t.key, r
-	r.first, r.last, r.speculative, r.late = slot, slot, t.speculative, false
+	r.first, r.last, r.rank, r.late = slot, slot, t.rank, false
 	c.use(r, t)
-	out.Fills = append(out.Fills, Fill{Slot: slot, Record: r.id, Speculative: t.speculative})
+	out.Fills = append(out.Fills, Fill{Slot: slot, Record: r.id, Rank: t.rank})
 	return true
 }
 

@@ -89,9 +89,9 @@ func (r *run) next(experts, most int) tier.Event {
 	case k < 14 && !r.busy[slot]:
 		r.gen[slot]++
 		r.busy[slot] = true
-		return &tier.Ask{Read: stages.Read{Slot: slot, Gen: r.gen[slot], Layer: r.IntN(2), Expert: r.IntN(experts)}, Speculative: r.IntN(2) == 0}
+		return &tier.Ask{Read: stages.Read{Slot: slot, Gen: r.gen[slot], Layer: r.IntN(2), Expert: r.IntN(experts)}, Rank: stages.RankOf(r.IntN(3) == 0, r.IntN(2) == 0)}
 	case k < 16:
-		return &tier.Hurry{Slot: slot, Gen: r.gen[slot] - uint32(r.IntN(2))}
+		return &tier.Hurry{Slot: slot, Gen: r.gen[slot] - uint32(r.IntN(2)), Rank: stages.RankOf(r.IntN(2) == 0, r.IntN(8) == 0)}
 	case k < 23 && len(r.filling) > 0:
 		return &tier.Filled{Slot: r.take(&r.filling), Err: r.failing(6, errDisk)}
 	case k < 33 && len(r.copying) > 0:

@@ -8,8 +8,8 @@
 // A read is named by the slot that it fills: a slot has at most one. A read whose record is here is
 // uploaded at once. If another read is bringing the record, it follows that one and is uploaded
 // with it. Any other read needs a record to fill: a free one, or the least recently used of those
-// that nobody uses (recency.go). If there is none it waits, demand before guesses. A read ends when
-// it is uploaded, or when it fails.
+// that nobody uses (recency.go). If there is none it waits, higher ranks (stages.Rank) first. A
+// read ends when it is uploaded, or when it fails.
 //
 // Records lie in blocks of pinned memory. Pinning takes some ten milliseconds, so the Core asks for
 // the next block while half a block is still free, up to a limit. When the limit falls, blocks

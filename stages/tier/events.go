@@ -7,12 +7,12 @@ type Event interface{ event() }
 
 // Ask asks for a read into a slot that no other read is filling.
 type Ask struct {
-	Read        stages.Read
-	Speculative bool
+	Read stages.Read
+	Rank stages.Rank
 }
 
-// Hurry says that somebody has come to wait for a speculative read. A read that has ended is not
-// hurried any more.
+// Hurry says that a read has come to have a higher rank. A read that has ended is not hurried any
+// more.
 type Hurry stages.Hurry
 
 // Filled says that a Fill has ended. With an error the record's bytes are undefined.
@@ -57,7 +57,7 @@ func (*Forget) event()   {}
 // it.
 type Effects struct {
 	Fills   []Fill
-	Hurries []stages.Hurry // of fills that were asked for as speculative and are not any more
+	Hurries []stages.Hurry // of fills that were asked for with a lower rank
 	Uploads []Upload
 	Overdue []stages.ReadOverdue
 	Ended   []Ended
@@ -76,9 +76,9 @@ type Record struct{ Block, Index int32 }
 
 // Fill asks for an expert to be read from the disk into a record. Filled answers it.
 type Fill struct {
-	Slot        stages.SlotID // whose read it is
-	Record      Record
-	Speculative bool
+	Slot   stages.SlotID // whose read it is
+	Record Record
+	Rank   stages.Rank
 }
 
 // Upload asks for a record to be copied to a slot. Uploaded answers it. The record stays as it is

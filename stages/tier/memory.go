@@ -33,10 +33,11 @@ type record struct {
 	there bool // the expert's bytes
 	users int  // reads
 
-	// While it is being filled: the reads that wait for it, of which the first fills it; whether
-	// they are all guesses; and whether the fill is overdue.
-	first, last       stages.SlotID
-	speculative, late bool
+	// While it is being filled: the reads that wait for it, of which the first fills it; the
+	// highest of their ranks; and whether the fill is overdue.
+	first, last stages.SlotID
+	rank        stages.Rank
+	late        bool
 
 	prev, next *record // of the recency's ring
 }

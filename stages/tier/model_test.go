@@ -31,7 +31,7 @@ type naiveRecord struct {
 	there bool
 	used  int             // when
 	users []stages.SlotID // in order; the first of those who wait fills it
-	guess bool            // the fill is speculative
+	rank  stages.Rank     // the highest of the users' while it is filled
 	late  bool            // the fill
 }
 
@@ -120,16 +120,10 @@ func (n *naive) event(in tier.Event) {
 
 func (n *naive) held() int { return len(n.records) }
 
-// sortWaiting puts demand before guesses; a stable sort leaves each in order.
+// sortWaiting puts higher ranks first; a stable sort leaves each in order.
 func (n *naive) sortWaiting() {
 	slices.SortStableFunc(n.waiting, func(a, b stages.SlotID) int {
-		guess := func(s stages.SlotID) int {
-			if n.reads[s].ask.Speculative {
-				return 1
-			}
-			return 0
-		}
-		return guess(a) - guess(b)
+		return int(n.reads[b].ask.Rank) - int(n.reads[a].ask.Rank)
 	})
 }
 
@@ -180,18 +174,16 @@ func (n *naive) serveOne(slot stages.SlotID) {
 		n.want.Uploads = append(n.want.Uploads, tier.Upload{Slot: slot, Record: id})
 	case r != nil:
 		t.from = tier.FromOthers
-		if !t.ask.Speculative {
-			n.urge(r)
-		}
+		n.urge(r, t.ask.Rank)
 	default:
 		var ok bool
 		if id, ok = n.room(); !ok {
 			return
 		}
 		r = n.records[id]
-		*r = naiveRecord{key: key, has: true, guess: t.ask.Speculative}
+		*r = naiveRecord{key: key, has: true, rank: t.ask.Rank}
 		t.from = tier.FromDisk
-		n.want.Fills = append(n.want.Fills, tier.Fill{Slot: slot, Record: id, Speculative: t.ask.Speculative})
+		n.want.Fills = append(n.want.Fills, tier.Fill{Slot: slot, Record: id, Rank: t.ask.Rank})
 	}
 	n.now++
 	r.used, t.record = n.now, r
@@ -205,21 +197,21 @@ func (n *naive) serve() {
 	}
 }
 
-func (n *naive) urge(r *naiveRecord) {
-	if r.guess {
-		r.guess = false
-		n.want.Hurries = append(n.want.Hurries, stages.Hurry{Slot: r.users[0], Gen: n.reads[r.users[0]].ask.Read.Gen})
+func (n *naive) urge(r *naiveRecord, rank stages.Rank) {
+	if r.rank < rank {
+		r.rank = rank
+		n.want.Hurries = append(n.want.Hurries, stages.Hurry{Slot: r.users[0], Gen: n.reads[r.users[0]].ask.Read.Gen, Rank: rank})
 	}
 }
 
 func (n *naive) hurry(e *tier.Hurry) {
 	t := n.reads[e.Slot]
-	if t == nil || t.ask.Read.Gen != e.Gen || !t.ask.Speculative || t.uploading {
+	if t == nil || t.ask.Read.Gen != e.Gen || t.ask.Rank >= e.Rank || t.uploading {
 		return
 	}
-	t.ask.Speculative = false
+	t.ask.Rank = e.Rank
 	if t.record != nil {
-		n.urge(t.record)
+		n.urge(t.record, e.Rank)
 		return
 	}
 	n.waiting = append(slices.DeleteFunc(n.waiting, func(s stages.SlotID) bool { return s == e.Slot }), e.Slot)
@@ -264,7 +256,7 @@ func (n *naive) overdue(e *tier.Overdue) {
 	t.record.late = true
 	late := slices.Clone(t.record.users)
 	for _, r := range n.records {
-		if len(r.users) > 0 && !r.late && (r.there || !r.guess) { // it will come free
+		if len(r.users) > 0 && !r.late && (r.there || !r.rank.Speculative()) { // it will come free
 			n.tellLate(late, e.Err)
 			return
 		}

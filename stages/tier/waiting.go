@@ -6,10 +6,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// wait makes a read wait for a record: after the demand reads that wait, and a guess after all.
+// wait makes a read wait for a record, after those of its rank that wait.
 func (c *Core) wait(slot stages.SlotID) {
 	i := len(c.waiting)
-	for !c.reads[slot].speculative && i > 0 && c.reads[c.waiting[i-1]].speculative {
+	for i > 0 && c.reads[c.waiting[i-1]].rank < c.reads[slot].rank {
 		i--
 	}
 	c.waiting = slices.Insert(c.waiting, i, slot)
@@ -30,28 +30,28 @@ func (c *Core) serve(out *Effects) {
 	c.waiting = left
 }
 
-// hurry makes a demand read of a guess.
+// hurry gives a read a higher rank.
 func (c *Core) hurry(e *Hurry, out *Effects) {
 	t := c.read(e.Slot)
-	if t == nil || t.gen != e.Gen || !t.speculative {
+	if t == nil || t.gen != e.Gen || t.rank >= e.Rank {
 		return
 	}
 	switch t.state {
 	case waits:
 		c.waiting = slices.DeleteFunc(c.waiting, func(s stages.SlotID) bool { return s == e.Slot })
-		t.speculative = false
+		t.rank = e.Rank
 		c.wait(e.Slot)
 	case fills:
-		t.speculative = false
-		c.urge(t.record, out)
+		t.rank = e.Rank
+		c.urge(t.record, e.Rank, out)
 	}
 }
 
-// urge hurries the fill of a record that somebody waits for.
-func (c *Core) urge(r *record, out *Effects) {
-	if r.speculative {
-		r.speculative = false
-		out.Hurries = append(out.Hurries, stages.Hurry{Slot: r.first, Gen: c.reads[r.first].gen})
+// urge hurries the fill of a record, if a read of a higher rank has come to need it.
+func (c *Core) urge(r *record, rank stages.Rank, out *Effects) {
+	if r.rank < rank {
+		r.rank = rank
+		out.Hurries = append(out.Hurries, stages.Hurry{Slot: r.first, Gen: c.reads[r.first].gen, Rank: rank})
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *Core) late(slot stages.SlotID, err error, out *Effects) {
 func (c *Core) stuck() bool {
 	for slot := range c.reads {
 		switch t := &c.reads[slot]; {
-		case t.state == uploading, t.state == fills && !t.record.late && !t.record.speculative:
+		case t.state == uploading, t.state == fills && !t.record.late && !t.record.rank.Speculative():
 			return false
 		}
 	}

@@ -1,0 +1,116 @@
+package expertio
+
+import (
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// Steps that decode are urgent (Batch.Urgent): somebody waits for their tokens, and a layer of a
+// prompt reads for longer than such a step takes. So what an urgent step needs goes before all
+// else, for slots and at the disk, and so do the guesses for it. What has begun is not taken back:
+// while an urgent step is under way, others have one read on demand at a time and begin no guesses.
+// And they always leave it the slots of a layer.
+//
+// Others do not starve: an urgent step ends, and between two of them others have the disk and the
+// slots to themselves. The schedule sees to it that there is such a time (package schedule).
+
+// besideReads is how many reads on demand others have under way beside an urgent step: an urgent
+// read waits for no more than these at the disk.
+const besideReads = 1
+
+// urgent is what is known of urgent steps.
+type urgent struct {
+	steps []stages.StepID // under way: from the first plan to the last wave
+	uses  int             // of the last plan
+}
+
+func (u *urgent) end(id stages.StepID) {
+	if i := slices.Index(u.steps, id); i >= 0 {
+		u.steps = slices.Delete(u.steps, i, i+1)
+	}
+}
+
+func (u *urgent) routed(m *stages.LayerRouted) {
+	if !slices.Contains(u.steps, m.ID) {
+		u.steps = append(u.steps, m.ID)
+	}
+	u.uses = len(m.Plan.Uses)
+}
+
+func (u *urgent) underWay() bool { return len(u.steps) > 0 }
+
+func urgentStep(s *stages.Step) bool { return s.Batch != nil && s.Batch.Urgent }
+
+// under counts reads under way: those that are late, and the others by rank.
+type under struct {
+	ranks [stages.UrgentRead - stages.GuessRead + 1]int
+	late  int
+}
+
+func (u *under) begun(r stages.Rank)  { u.ranks[r-stages.GuessRead]++ }
+func (u *under) ended(r stages.Rank)  { u.ranks[r-stages.GuessRead]-- }
+func (u *under) of(r stages.Rank) int { return u.ranks[r-stages.GuessRead] }
+func (u *under) all() int             { return u.before(stages.GuessRead) + u.late }
+
+// before returns how many reads go before a new one of a rank.
+func (u *under) before(r stages.Rank) (n int) {
+	for ; r <= stages.UrgentRead; r++ {
+		n += u.of(r)
+	}
+	return n
+}
+
+// firstOrdinary returns where in the queue the loads begin that are not urgent.
+func (c *Core) firstOrdinary() int {
+	i := slices.IndexFunc(c.queue, func(l *load) bool { return !l.step.Batch.Urgent })
+	if i < 0 {
+		return len(c.queue)
+	}
+	return i
+}
+
+// mayRead reports whether one more read of a rank may be asked for now.
+func (c *Core) mayRead(r stages.Rank) bool {
+	most := c.cfg.Reads
+	switch {
+	case r.Urgent():
+		return true
+	case r.Speculative():
+		return most == 0 || !c.urgent.underWay()
+	case c.slots.spare() <= c.keptBack():
+		return false
+	case most == 0:
+		return true
+	case c.urgent.underWay():
+		most = besideReads
+	}
+	return c.reading.of(r) < most
+}
+
+// keptBack is how many slots others leave to urgent steps: those of a layer, but never so many that
+// others have none, and none while the disk hangs, so that everybody is told of that.
+func (c *Core) keptBack() int {
+	if c.reading.late > 0 {
+		return 0
+	}
+	return min(c.urgent.uses, c.slots.live()/4)
+}
+
+// hurry gives a read that a load has come to wait for the load's rank. It tells of each rank once,
+// even if the load is drained and another one comes.
+func (c *Core) hurry(id stages.SlotID, l *load, out *stages.Outbox) {
+	s, rank := c.slots.at(id), stages.RankOf(l.step.Batch.Urgent, false)
+	if s.state != filling || s.rank >= rank {
+		return
+	}
+	if s.rank.Speculative() {
+		c.pace.urged()
+	}
+	if !s.late {
+		c.reading.ended(s.rank)
+		c.reading.begun(rank)
+	}
+	s.rank = rank
+	out.Hurries = append(out.Hurries, stages.Hurry{Slot: id, Gen: s.gen, Rank: rank})
+}
