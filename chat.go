@@ -19,6 +19,9 @@ func (m *Model) Chat(ctx context.Context, r Request) Events {
 
 // converse makes a prompt of a session's conversation and the request's messages.
 func (g *generation) converse(s *Session) error {
+	if n := len(s.messages); len(g.r.Messages) == 0 && (n == 0 || s.messages[n-1].Role == Assistant) {
+		return ErrEmptyPrompt
+	}
 	d, err := g.m.chat()
 	if err != nil {
 		return err

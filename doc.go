@@ -26,15 +26,19 @@
 // and tells text from reasoning. The engine underneath is Model.Engine, of package actors: token
 // ids, logits, states, statistics. With Options.System it lives in the protoactor-go system of the
 // service. Actors there may call this package's functions, in a goroutine of their own, or send the
-// messages of package stages to the engine's PID, as requests:
+// messages of package stages to the engine's PID, as requests. Model.Tokenizer makes token ids of
+// text, and text of ids.
 //
 //	pid := model.Engine().PID()
 //	future := system.Root.RequestFuture(pid, &stages.EvalChunk{Seq: mine, Tokens: ids}, time.Minute)
 //
 // A sequence begins with &stages.OpenSequence{Seq: mine} and ends with &stages.CloseSequence{Seq:
-// mine}, both answered by a *stages.SequenceDone. Its number is the sender's, who takes large ones:
-// those of the engine's methods count up from 1. EvalChunk is answered by a *stages.ChunkEvaluated,
-// with Logits of the last token, and Err.
+// mine}, both answered by a *stages.SequenceDone. The sender chooses the number, a stages.SeqID:
+// take 1<<40 or more, since the engine's methods count up from 1. It is the sender who closes the
+// sequence, also when its actor stops: nobody else does. EvalChunk is answered by a
+// *stages.ChunkEvaluated, with Logits of the last token, and Err. The text ends where the sender
+// says so, as at a token of the model's end. What the engine does not know is answered by a
+// *runtime.MessageError, of package actors/runtime.
 //
 // # Surroundings
 //

@@ -42,7 +42,8 @@ type (
 	NoTemplateError = chat.NoTemplateError
 	// ContextError: the prompt is longer than the context, its Max.
 	ContextError = stages.ContextError
-	// QueueFullError: too many requests wait for memory; its RetryAfter says when to try again.
+	// QueueFullError: too many requests wait for memory; its RetryAfter, a time.Duration, says when
+	// to try again.
 	QueueFullError = stages.QueueFullError
 	// StateMemoryError: there is no memory for the text, and waiting would not help.
 	StateMemoryError = stages.StateMemoryError
@@ -84,8 +85,9 @@ var (
 	ErrBusy = stages.ErrBusy
 	// ErrUnsatisfiableSchema: no JSON value satisfies the schema.
 	ErrUnsatisfiableSchema = constraint.ErrUnsatisfiable
-	// ErrEmptyPrompt answers a request that gives the model nothing to read, in a session nothing
-	// new.
+	// ErrEmptyPrompt answers a request that gives the model nothing to read: a conversation without
+	// a message, or with no new one after the last answer; an empty Prompt, unless the model has a
+	// token that begins a text.
 	ErrEmptyPrompt = errors.New("there is nothing to continue; give a prompt, or a message")
 	// ErrNoTools: the model's chat template does not tell the model of tools. ErrNoCalls: it does
 	// not write calls, which the messages have.

@@ -100,8 +100,9 @@ const (
 	StopInterrupted = StopReason("interrupted")
 )
 
-// Copy writes the text to w as it comes, without reasoning, and returns its end. The error is that
-// of the request or of w.
+// Copy writes the text to w as it comes, without reasoning and without the prompt, and returns its
+// end. The error is that of the request or of w; the end is nil then. To keep the text so far,
+// range over the events, or let Request.Interrupted end it.
 func (e Events) Copy(w io.Writer) (*End, error) {
 	var end *End
 	for event, err := range e {

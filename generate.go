@@ -62,7 +62,7 @@ type generation struct {
 
 // serve does everything that a request asks for.
 func (g *generation) serve() error {
-	if err := g.r.check(); err != nil {
+	if err := g.r.check(g.kind); err != nil {
 		return err
 	}
 	if g.m.text == nil {

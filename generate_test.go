@@ -231,12 +231,35 @@ func TestRequestErrors(t *testing.T) {
 		{"Stop", with(func(r *Request) { r.Stop = []string{"a", ""} }), "Stop", nil},
 		{"TopLogProbs", with(func(r *Request) { r.TopLogProbs = -1 }), "TopLogProbs", nil},
 		{"Sampling", with(func(r *Request) { r.Sampling.TopP = new(2.0) }), "Sampling", nil},
+		{"messages", with(func(r *Request) { r.Messages = []Message{{Role: User, Content: "x"}} }), "Messages", nil},
+		{"tools", with(func(r *Request) { r.Tools = []*Tool{weather(t)} }), "Tools", nil},
 		{"closed session", with(func(r *Request) { r.Session = closed }), "", ErrClosed},
 	} {
 		_, err := m.Generate(t.Context(), c.r).Wait()
 		e, ok := errors.AsType[*RequestError](err)
 		if c.field != "" && (!ok || e.Field != c.field || !strings.HasPrefix(e.Error(), "Request."+c.field)) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	hello := []Message{{Role: User, Content: "hello"}}
+	talk := new(Session)
+	defer closeSession(t, talk)
+	mustCollect(t, m.Chat(t.Context(), Request{Session: talk, Messages: hello, MaxTokens: 1}))
+	for _, c := range []struct {
+		name  string
+		r     Request
+		field string
+		is    error
+	}{
+		{"a prompt", Request{Messages: hello, Prompt: "x"}, "Prompt", nil},
+		{"an unknown role", Request{Messages: []Message{hello[0], {Role: "robot"}}}, "Messages[1]", nil},
+		{"no message", Request{}, "", ErrEmptyPrompt},
+		{"no new message", Request{Session: talk}, "", ErrEmptyPrompt},
+	} {
+		_, err := m.Chat(t.Context(), c.r).Wait()
+		e, ok := errors.AsType[*RequestError](err)
+		if c.field != "" && (!ok || e.Field != c.field) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("Chat with %s: %v", c.name, err)
 		}
 	}
 	_, err := m.Generate(t.Context(), with(func(r *Request) { r.Prompt = strings.Repeat("word ", 200) })).Wait()

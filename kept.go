@@ -34,7 +34,8 @@ func OpenSessions(ctx context.Context, dir string, maxBytes int64) (*Sessions, e
 }
 
 // Open opens the session of a name, or begins one, and holds the name until it is closed. No model
-// is needed for that: what was said is there at once, the state comes with the first request.
+// is needed for that: what was said is there at once, the state comes with the first request. A
+// name is any text that can be printed on a line; in the file's name it is escaped.
 // Session.Save saves it. The error is a *SessionError, of kind ErrSessionName, ErrSessionHeld or
 // ErrSessionDamaged.
 func (s *Sessions) Open(name string) (*Session, error) {
@@ -147,9 +148,9 @@ func (s *Session) prime(ctx context.Context, ids []int32) (bool, error) {
 	return true, nil
 }
 
-// Save saves the session under its name. Whatever fails, the file is completely the old one or the
-// new one. The error is a *SessionError; of kinds ErrSessionNoRoom and ErrSessionUnsynced the
-// session is saved.
+// Save saves the session under its name, once there was a request since Open. Whatever fails, the
+// file is completely the old one or the new one. The error is a *SessionError; of kinds
+// ErrSessionNoRoom and ErrSessionUnsynced the session is saved.
 func (s *Session) Save(ctx context.Context) error {
 	switch {
 	case s.sessions == nil:

@@ -43,9 +43,10 @@ type Options struct {
 	//	ExpertMemory int64                // bytes for experts; default from free memory
 	//	StateMemory  int64                // bytes for the states of all texts
 	//	MaxSequences int                  // texts at once; others wait
+	//	MaxWaiting   int                  // requests that may wait; then *QueueFullError
 	//	StateDir     string               // a folder for states of texts that wait
 	//	Profile      string               // a file for a warm start: which experts were used most
-	//	Tracer       trace.TracerProvider // OpenTelemetry's; spans under those of requests
+	//	Tracer       trace.TracerProvider // OpenTelemetry's; spans are children of that in ctx
 	//	Logger       *slog.Logger         // what an operator should know
 	Config Config
 }

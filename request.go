@@ -1,6 +1,7 @@
 package moeflux
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/actors"
@@ -64,8 +65,8 @@ type Request struct {
 
 	// Class says who gets memory first where there is too little for all, and Key shares it out
 	// within a class by what each key was served: name a tenant, or an API key. Prompts that are
-	// read at once share the time by Key, too. The deadline of a request is that of its context. Of
-	// a session the first request decides.
+	// read at once share the time by Key, too. The deadline of a request is that of its context. In
+	// a session, Class and Key of its first request hold for all later ones.
 	Class Class
 	Key   string
 
@@ -85,9 +86,15 @@ const (
 	Interactive = actors.Interactive
 )
 
-// check reports fields that no model can serve.
-func (r *Request) check() error {
+// check reports fields that no model can serve, and those of the other kind of request.
+func (r *Request) check(kind sessionKind) error {
 	switch {
+	case kind == sessionChat && r.Prompt != "":
+		return &RequestError{Field: "Prompt", Err: errors.New("Chat answers Messages; Generate continues a Prompt")}
+	case kind == sessionText && len(r.Messages) > 0:
+		return &RequestError{Field: "Messages", Err: errors.New("Generate continues a Prompt; Chat answers Messages")}
+	case kind == sessionText && len(r.Tools) > 0:
+		return &RequestError{Field: "Tools", Err: errors.New("only Chat has tools")}
 	case r.MaxTokens < 0:
 		return &RequestError{Field: "MaxTokens", Err: fmt.Errorf("%d: must be 0 or more", r.MaxTokens)}
 	case r.TopLogProbs < 0:
@@ -95,6 +102,11 @@ func (r *Request) check() error {
 	}
 	if err := r.ToolChoice.check(r); err != nil {
 		return &RequestError{Field: "ToolChoice", Err: err}
+	}
+	for i, m := range r.Messages {
+		if err := m.Validate(); err != nil {
+			return &RequestError{Field: fmt.Sprintf("Messages[%d]", i), Err: err}
+		}
 	}
 	for _, s := range r.Stop {
 		if s == "" {

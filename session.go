@@ -18,7 +18,8 @@ import (
 // closed or reset. It is for one request at a time, and for one goroutine.
 //
 // After a request that failed, or whose answer had not begun when it was interrupted, a
-// conversation is as it was before.
+// conversation is as it was before. If the loop is left later, it has the message and the answer so
+// far.
 type Session struct {
 	busy sync.Mutex // held by the request under way
 

@@ -96,8 +96,17 @@ func (e *Engine) NewSequenceFor(ctx context.Context, o SequenceOptions) (*Sequen
 	return e.newSequence(ctx, 0, o)
 }
 
-// newSequence makes a sequence with the state of another; from 0 makes an empty one.
-func (e *Engine) newSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (*Sequence, error) {
+// newSequence makes a sequence with the state of another; from 0 makes an empty one. It passes over
+// numbers that actors outside have taken.
+func (e *Engine) newSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (s *Sequence, err error) {
+	for {
+		if s, err = e.nextSequence(ctx, from, o); !errors.Is(err, stages.ErrOpen) {
+			return s, err
+		}
+	}
+}
+
+func (e *Engine) nextSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1)), options: o}
 	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message {
 		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Caller: to}

@@ -52,6 +52,17 @@ func TestSpawn(t *testing.T) {
 	if a := ask(&stages.CloseSequence{Seq: 42}).(*stages.SequenceDone); a.Err != nil {
 		t.Error(a.Err)
 	}
+	// A number that an actor has taken is passed over by the engine's methods.
+	if a := ask(&stages.OpenSequence{Seq: 1}).(*stages.SequenceDone); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	other := sequence(t, two)
+	if got := eval(t, other, tokens...); other.ID() == 1 || !slices.Equal(got, want) {
+		t.Errorf("beside an actor's sequence 1, sequence %d has other logits than one alone", other.ID())
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

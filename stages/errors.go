@@ -11,6 +11,8 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrBusy answers a request for a sequence on which another one has not ended.
 	ErrBusy = errors.New("the sequence is busy with another request")
+	// ErrOpen answers an OpenSequence with a number that is in use.
+	ErrOpen = errors.New("is already open")
 	// ErrEmptyChunk answers a chunk without tokens.
 	ErrEmptyChunk = errors.New("no tokens to evaluate")
 	// ErrUnknownSequence answers a message for a sequence that is not open.

@@ -54,7 +54,7 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	case c.draining:
 		err = stages.ErrClosed
 	case c.seqs[m.Seq] != nil:
-		err = fmt.Errorf("sequence %d is already open", m.Seq)
+		err = fmt.Errorf("sequence %d %w", m.Seq, stages.ErrOpen)
 	case m.From != 0:
 		from, err = c.healthy(m.From)
 	}
