@@ -37,8 +37,8 @@
 // take 1<<40 or more, since the engine's methods count up from 1. It is the sender who closes the
 // sequence, also when its actor stops: nobody else does. EvalChunk is answered by a
 // *stages.ChunkEvaluated, with Logits of the last token, and Err. The text ends where the sender
-// says so, as at a token of the model's end. What the engine does not know is answered by a
-// *runtime.MessageError, of package actors/runtime.
+// says so, as at one of Engine().Model().EOSTokenIDs. A message that the engine does not know is
+// answered by a *runtime.MessageError, of package actors/runtime.
 //
 // # Surroundings
 //

@@ -66,55 +66,53 @@ func (s *Store) giveBack(e *entry) {
 	s.remove(useless)
 }
 
-// forget gives an entry up, as soon as nobody uses it.
-func (s *Store) forget(id stages.ParkID) {
+// forget gives an entry up, as soon as nobody uses it. Its room is free at once, for what is parked
+// next; what is returned is to be removed.
+func (s *Store) forget(id stages.ParkID) (useless remains) {
 	s.mu.Lock()
-	var useless *file
+	defer s.mu.Unlock()
 	if e := s.entries[id]; e != nil {
 		delete(s.entries, id)
 		e.gone = true
 		useless = s.settle(e)
 	}
-	s.mu.Unlock()
-	s.remove(useless)
-}
-
-// remove removes a file, if there is one. s.mu is not held: a disk may take its time.
-func (s *Store) remove(f *file) {
-	if f == nil {
-		return
-	}
-	if err := f.remove(); err != nil {
-		s.cfg.Log.Warn("the file of a parked state stays until the engine is closed", "error", err)
-	}
-}
-
-// settle frees what an entry that is not in use does not need, and returns its file if that is to
-// be removed. s.mu is held.
-func (s *Store) settle(e *entry) (useless *file) {
-	if e.users > 0 {
-		return nil
-	}
-	if e.gone || e.file != nil {
-		s.unmap(e)
-	}
-	if e.gone && e.file != nil {
-		s.onDisk -= e.size
-		useless, e.file = e.file, nil
-	}
 	return useless
 }
 
-// unmap gives an entry's host memory back. s.mu is held.
-func (s *Store) unmap(e *entry) {
-	if e.mem == nil {
-		return
+// remains is what an entry has that nobody needs any more.
+type remains struct {
+	mem  block
+	file *file
+}
+
+// remove frees what remains. s.mu is not held: a disk may take its time.
+func (s *Store) remove(r remains) {
+	if r.mem != nil {
+		if err := unix.Munmap(r.mem); err != nil {
+			s.cfg.Log.Warn("host memory of a parked state stays mapped", "error", err)
+		}
 	}
-	if err := unix.Munmap(e.mem); err != nil {
-		s.cfg.Log.Warn("host memory of a parked state stays mapped", "error", err)
+	if r.file != nil {
+		if err := r.file.remove(); err != nil {
+			s.cfg.Log.Warn("the file of a parked state stays until the engine is closed", "error", err)
+		}
 	}
-	e.mem = nil
-	s.held -= e.size
+}
+
+// settle takes from an entry that is not in use what it does not need. s.mu is held.
+func (s *Store) settle(e *entry) (useless remains) {
+	if e.users > 0 {
+		return useless
+	}
+	if e.mem != nil && (e.gone || e.file != nil) {
+		s.held -= e.size
+		useless.mem, e.mem = e.mem, nil
+	}
+	if e.file != nil && e.gone {
+		s.onDisk -= e.size
+		useless.file, e.file = e.file, nil
+	}
+	return useless
 }
 
 // reserve makes room in host memory, by moving to files what has been there longest.
@@ -137,11 +135,9 @@ func (s *Store) reserve(size int64) error {
 // release takes back what was reserved for an entry that was not put.
 func (s *Store) release(e *entry) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e.mem == nil {
-		s.held -= e.size
-	}
-	s.unmap(e)
+	s.held -= e.size
+	s.mu.Unlock()
+	s.remove(remains{mem: e.mem})
 }
 
 // oldest returns the entry that has been in host memory longest and is not in use.
@@ -168,10 +164,9 @@ func (s *Store) spill(e *entry) error {
 		e.file = f
 		s.onDisk += e.size
 	}
-	if useless := s.settle(e); useless != nil {
-		s.mu.Unlock()
-		s.remove(useless)
-		s.mu.Lock()
-	}
+	useless := s.settle(e)
+	s.mu.Unlock()
+	s.remove(useless)
+	s.mu.Lock()
 	return err
 }

@@ -55,23 +55,22 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, err
 }
 
-// Park does what the sequencer asks for, in a goroutine of its own.
+// Park does what the sequencer asks for. What may take time has a goroutine of its own.
 func (s *Store) Park(p stages.Park) {
 	s.using.RLock()
 	defer s.using.RUnlock()
 	if s.closed { // nobody wants an answer any more
 		return
 	}
-	s.running.Go(func() {
-		switch p.Do {
-		case stages.ParkWrite:
-			s.answer(&stages.StateParked{ID: p.ID, Err: s.write(p)})
-		case stages.ParkRead:
-			s.answer(&stages.StateReturned{ID: p.ID, Err: s.read(p)})
-		case stages.ParkForget:
-			s.forget(p.ID)
-		}
-	})
+	switch p.Do {
+	case stages.ParkWrite:
+		s.running.Go(func() { s.answer(&stages.StateParked{ID: p.ID, Err: s.write(p)}) })
+	case stages.ParkRead:
+		s.running.Go(func() { s.answer(&stages.StateReturned{ID: p.ID, Err: s.read(p)}) })
+	case stages.ParkForget: // its room is free for who asks next
+		useless := s.forget(p.ID)
+		s.running.Go(func() { s.remove(useless) })
+	}
 }
 
 // answer tells the sequencer, as long as the store is open.
@@ -98,7 +97,7 @@ func (s *Store) Close() error {
 	s.using.Unlock()
 	s.running.Wait()
 	for id := range s.entries {
-		s.forget(id)
+		s.remove(s.forget(id))
 	}
 	if s.folder == nil {
 		return nil

@@ -3,11 +3,12 @@ package constraint
 import (
 	"errors"
 	"fmt"
-	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // language returns all texts of a grammar, whose number is finite, in order: those of the bytes
