@@ -24,21 +24,26 @@
 //
 // This package chooses the device, reads tokenizer, template and sampling defaults of the model,
 // and tells text from reasoning. The engine underneath is Model.Engine, of package actors: token
-// ids, logits, states, statistics. With Options.System it lives in the protoactor-go system of the
-// service. Actors there may call this package's functions, in a goroutine of their own, or send the
-// messages of package stages to the engine's PID, as requests. Model.Tokenizer makes token ids of
-// text, and text of ids.
+// ids, logits, states, statistics.
+//
+// With Options.System it lives in the protoactor-go system of the service; DemoDir with Open is
+// Demo there. Actors may call this package's functions in a goroutine of their own. Or they send
+// pointers to the messages of package stages to the engine's PID, as requests:
 //
 //	pid := model.Engine().PID()
-//	future := system.Root.RequestFuture(pid, &stages.EvalChunk{Seq: mine, Tokens: ids}, time.Minute)
+//	ask := func(m any) *actor.Future { return system.Root.RequestFuture(pid, m, time.Minute) }
+//	ask(&stages.OpenSequence{Seq: mine})           // a *stages.SequenceDone comes
+//	ask(&stages.EvalChunk{Seq: mine, Tokens: ids}) // a *stages.ChunkEvaluated
+//	ask(&stages.CloseSequence{Seq: mine})          // a *stages.SequenceDone
 //
-// A sequence begins with &stages.OpenSequence{Seq: mine} and ends with &stages.CloseSequence{Seq:
-// mine}, both answered by a *stages.SequenceDone. The sender chooses the number, a stages.SeqID:
-// take 1<<40 or more, since the engine's methods count up from 1. It is the sender who closes the
-// sequence, also when its actor stops: nobody else does. EvalChunk is answered by a
-// *stages.ChunkEvaluated, with Logits of the last token, and Err. The text ends where the sender
-// says so, as at one of Engine().Model().EOSTokenIDs. A message that the engine does not know is
-// answered by a *runtime.MessageError, of package actors/runtime.
+// The sender chooses the number, a stages.SeqID: take 1<<40 or more, since the engine's methods
+// count up from 1. Every answer has an Err. Tokens, of which Model.Tokenizer knows the ids,
+// continue the sequence; a prompt may be sent whole. A ChunkEvaluated has Logits, by token id, for
+// the token that follows. The text ends where the sender says so, as at one of
+// Engine().Model().EOSTokenIDs. It is the sender who closes the sequence, also after an error, and
+// when its actor stops; closing the model ends those that are left. A message that the engine does
+// not know is answered by a *runtime.MessageError, of package actors/runtime, and one to a closed
+// model by the system, as a dead letter.
 //
 // # Surroundings
 //
