@@ -83,7 +83,7 @@ func legal(c chat.ToolCall, form Format) string {
 			}
 		}
 		if o, given := a["o"]; given {
-			if k, ok := o.(map[string]any)["k"].(bool); !ok || k != k || len(o.(map[string]any)) != 1 {
+			if _, ok := o.(map[string]any)["k"].(bool); !ok || len(o.(map[string]any)) != 1 {
 				return "o"
 			}
 		}
