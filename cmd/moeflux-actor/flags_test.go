@@ -44,7 +44,19 @@ var emptyMeans = regexp.MustCompile(`"" means ([a-z-]+)`)
 func helpOf(field, comment string) string {
 	text := strings.TrimPrefix(strings.TrimPrefix(comment, field+" "), "is ")
 	text = emptyMeans.ReplaceAllString(text, "Default: $1")
+	text = goSetting.ReplaceAllStringFunc(text, flagOf)
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// goSetting is the name of a field of a configuration, of several words.
+var goSetting = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b`)
+
+// flagOf is the flag that sets a field.
+func flagOf(field string) string {
+	if flag, ok := settingFlags[field]; ok {
+		return flag
+	}
+	return field
 }
 
 // Each flag that sets a field of a configuration has that field's comment as the beginning of its
@@ -101,8 +113,8 @@ func TestConfigFromFlags(t *testing.T) {
 	}
 }
 
-// The help of flags is copied from comments of Go code, but names no Go types: its readers need not
-// know the packages.
+// The help of flags is copied from comments of Go code, but names no Go types and no fields: its
+// readers need not know the packages.
 func TestHelpNamesNoGoTypes(t *testing.T) {
 	for _, node := range newParser(t).Model.Leaves(false) {
 		for _, group := range node.AllFlags(false) {
@@ -110,6 +122,11 @@ func TestHelpNamesNoGoTypes(t *testing.T) {
 				for _, typ := range []string{"*stages.", "stages.", "actors."} {
 					if strings.Contains(f.Help, typ) {
 						t.Errorf("%s: the help of --%s contains %q: %s", node.FullPath(), f.Name, typ, f.Help)
+					}
+				}
+				for _, name := range goSetting.FindAllString(f.Help, -1) {
+					if flagOf(name) != name {
+						t.Errorf("%s: the help of --%s names the field %s, not %s", node.FullPath(), f.Name, name, flagOf(name))
 					}
 				}
 			}

@@ -12,8 +12,8 @@ import (
 type samplingFlags struct {
 	Temperature      *float64 `option:"Temperature" placeholder:"T" help:"Divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then. With 0 nothing is taken from the model's generation_config.json. Default: the model's own, else 0."`
 	TopK             *int     `option:"TopK" placeholder:"K" help:"Keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept. Default: the model's own, else 0."`
-	TopP             *float64 `option:"TopP" placeholder:"TopP" help:"Keeps the most likely tokens until their probabilities sum to TopP. 0 and 1 keep all. Default: the model's own, else 0."`
-	MinP             *float64 `option:"MinP" placeholder:"MinP" help:"Drops tokens that are less than MinP times as likely as the most likely one. 0 keeps all. Default: the model's own, else 0."`
+	TopP             *float64 `option:"TopP" placeholder:"TopP" help:"Keeps the most likely tokens until their probabilities sum to --top-p. 0 and 1 keep all. Default: the model's own, else 0."`
+	MinP             *float64 `option:"MinP" placeholder:"MinP" help:"Drops tokens that are less than --min-p times as likely as the most likely one. 0 keeps all. Default: the model's own, else 0."`
 	RepeatPenalty    *float64 `option:"RepeatPenalty" placeholder:"X" help:"Makes tokens of the history less likely: positive logits are divided by it, others multiplied. 0 and 1 mean none; below 1 repetition is favoured. From 0.01 to 100. Default: the model's own repetition_penalty, else 0."`
 	PresencePenalty  float64  `option:"PresencePenalty" placeholder:"X" help:"Subtracted once from the logit of every token that was sampled before; the prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured."`
 	FrequencyPenalty float64  `option:"FrequencyPenalty" placeholder:"X" help:"Subtracted from a token's logit for each time that it was sampled before; the prompt does not count. From -2 to 2. 0 means none; below 0 repetition is favoured."`

@@ -40,47 +40,34 @@ func TestCurve(t *testing.T) {
 	tiny := costs{layer: concave(30e3, 4e6), head: 30e3, think: 30e3, noise: 0.05}
 	for _, m := range []struct {
 		name       string
+		preempts   bool
 		layers     int
 		c          costs
 		share      float64
 		gap, speed float64 // most, least
 	}{
-		{"many layers", 48, large, 0.5, 2.1, 0.42},
-		{"many layers", 48, large, 0.65, 3, 0.55},
-		{"many layers", 48, large, 0.8, 5.3, 0.75},
-		{"many layers", 48, large, 0.9, 10.5, 0.85},
-		{"many layers", 48, large, 1, 70, 0.95},
-		{"few layers", 8, tiny, 0.5, 2.1, 0.25},
-		{"few layers", 8, tiny, 0.65, 3, 0.38},
-		{"few layers", 8, tiny, 0.9, 10.5, 0.78},
-		{"few layers", 8, tiny, 1, 120, 0.95},
+		{"many layers", false, 48, large, 0.5, 2.1, 0.42},
+		{"many layers", false, 48, large, 0.65, 3, 0.55},
+		{"many layers", false, 48, large, 0.8, 5.3, 0.75},
+		{"many layers", false, 48, large, 0.9, 10.5, 0.85},
+		{"many layers", false, 48, large, 1, 70, 0.95},
+		{"few layers", false, 8, tiny, 0.5, 2.1, 0.25},
+		{"few layers", false, 8, tiny, 0.65, 3, 0.38},
+		{"few layers", false, 8, tiny, 0.9, 10.5, 0.78},
+		{"few layers", false, 8, tiny, 1, 120, 0.95},
+		{"many layers", true, 48, large, 0.5, 2.05, 0.48},
+		{"many layers", true, 48, large, 0.65, 2.95, 0.63},
+		{"many layers", true, 48, large, 0.9, 10.1, 0.87},
+		{"many layers", true, 48, large, 1, 70, 0.95},
+		{"few layers", true, 8, tiny, 0.5, 2.1, 0.45},
+		{"few layers", true, 8, tiny, 0.65, 3, 0.6},
+		{"few layers", true, 8, tiny, 0.9, 10.3, 0.85},
+		{"few layers", true, 8, tiny, 1, 120, 0.95},
 	} {
-		gap, speed := mixed(t, schedule.Config{Rows: 512, Steps: 1, Layers: m.layers, Share: m.share}, m.c, 3500, 2)
+		gap, speed := mixed(t, schedule.Config{Rows: 512, Steps: 1, Layers: m.layers, Share: m.share, Preempts: m.preempts}, m.c, 3500, 2)
 		if gap > m.gap || speed < m.speed {
-			t.Errorf("%s, share %.2f: 99 %% of gaps within %.2f steps and the prompt at %.0f %%, want %.1f and %.0f %%",
-				m.name, m.share, gap, 100*speed, m.gap, 100*m.speed)
-		}
-	}
-	for _, m := range []struct {
-		name       string
-		layers     int
-		c          costs
-		share      float64
-		gap, speed float64 // most, least
-	}{
-		{"preempting, many layers", 48, large, 0.5, 2.05, 0.48},
-		{"preempting, many layers", 48, large, 0.65, 2.95, 0.63},
-		{"preempting, many layers", 48, large, 0.9, 10.1, 0.87},
-		{"preempting, many layers", 48, large, 1, 70, 0.95},
-		{"preempting, few layers", 8, tiny, 0.5, 2.1, 0.45},
-		{"preempting, few layers", 8, tiny, 0.65, 3, 0.6},
-		{"preempting, few layers", 8, tiny, 0.9, 10.3, 0.85},
-		{"preempting, few layers", 8, tiny, 1, 120, 0.95},
-	} {
-		gap, speed := mixed(t, schedule.Config{Rows: 512, Steps: 1, Layers: m.layers, Share: m.share, Preempts: true}, m.c, 3500, 2)
-		if gap > m.gap || speed < m.speed {
-			t.Errorf("%s, share %.2f: 99 %% of gaps within %.2f steps and the prompt at %.0f %%, want %.1f and %.0f %%",
-				m.name, m.share, gap, 100*speed, m.gap, 100*m.speed)
+			t.Errorf("%s, preempting %v, share %.2f: 99 %% of gaps within %.2f steps and the prompt at %.0f %%, want %.1f and %.0f %%",
+				m.name, m.preempts, m.share, gap, 100*speed, m.gap, 100*m.speed)
 		}
 	}
 }
