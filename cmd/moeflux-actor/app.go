@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -141,6 +142,7 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 		kong.Exit(func(int) { helped = true }), // called once help is printed
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.WithHyphenPrefixedParameters(true),
+		kong.KindMapper(reflect.String, kong.MapperFunc(readString)),
 	)
 	if err != nil {
 		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
@@ -153,10 +155,22 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	case errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)): // help was asked for
 		return err
 	case err != nil:
-		return usagef("%v; see %s %s --help", err, program, args[0])
+		return usagef("%s; see %s %s --help", nothingFollows.Replace(err.Error()), program, args[0])
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(inv)
+}
+
+// nothingFollows says in words what the parser found where the command line ends.
+var nothingFollows = strings.NewReplacer(`but got "EOL" (<nil>)`, "but nothing follows", "but got %!q(<nil>)", "but nothing follows")
+
+// readString takes the value of a text flag. Since values may begin with a hyphen, the parser
+// itself takes the end of the command line for an empty one.
+func readString(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Scan.Peek().IsEOL() {
+		return errors.New("expected a value, but nothing follows")
+	}
+	return ctx.Scan.PopValueInto("string", target.Addr().Interface())
 }
 
 //go:embed help

@@ -90,7 +90,10 @@ func ReadTools(r io.Reader) ([]*Function, error) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("chat: this is not a JSON list of tools: %w", err)
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			err = fmt.Errorf("it is of the type %s", e.Value)
+		}
+		return nil, fmt.Errorf(`chat: this is not a JSON list of tools like {"type": "function", "function": {"name": "...", "parameters": {...}}}: %w`, err)
 	}
 	tools, known := []*Function{}, map[string]bool{}
 	for i, raw := range list {
