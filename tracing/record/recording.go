@@ -1,0 +1,76 @@
+package record
+
+import "time"
+
+// Recording is records at rest: what a log held at a moment, or what a file has. Each slice is in
+// the order in which the records were written, which is that of the end of what they tell.
+type Recording struct {
+	Meta        Meta
+	Handled     []Handled
+	Steps       []Step
+	StepsEnded  []StepEnded
+	Segments    []Segment
+	Requests    []Request
+	Waits       []Wait
+	Uses        []Use
+	Reads       []Read
+	Guesses     []Guess
+	Evictions   []Eviction
+	Submissions []Submission
+	Levels      []Level
+
+	// Forgotten is how many records of a type are missing, by the table's name: the log had no room
+	// for them any more when it was read. Nil if nothing is missing.
+	Forgotten map[string]uint64
+	// Cut says that the file ends amid its records: the program was killed, or the disk was full.
+	Cut bool
+}
+
+// forgotten notes that records of a table are missing.
+func (r *Recording) forgotten(name string, n uint64) {
+	if n == 0 {
+		return
+	}
+	if r.Forgotten == nil {
+		r.Forgotten = make(map[string]uint64)
+	}
+	r.Forgotten[name] += n
+}
+
+// Meta says what a recording is of.
+type Meta struct {
+	Program  string    `json:"program"` // and its version
+	Reason   string    `json:"reason"`  // why it was written: "record", or what the flight recorder saw
+	Epoch    time.Time `json:"epoch"`   // what times are counted from
+	Written  time.Time `json:"written"`
+	Stages   []string  `json:"stages"`
+	Messages []string  `json:"messages"`
+	Model    Model     `json:"model"`
+	Machine  Machine   `json:"machine"`
+	// Settings that were in effect, by the names of the command line's flags without hyphens.
+	Settings map[string]string `json:"settings"`
+	// Exactness names the settings that change results.
+	Exactness string `json:"exactness,omitempty"`
+}
+
+// Model is the shape of the model, as far as records need it.
+type Model struct {
+	Name       string   `json:"name"`
+	Layers     int      `json:"layers"`
+	LayerKinds []string `json:"layer_kinds"` // [Layers] by mixer
+	Routed     []bool   `json:"routed"`      // [Layers] whether it has routed experts
+	Experts    int      `json:"experts"`     // of a routed layer
+	TopK       int      `json:"top_k"`
+	SlotBytes  int64    `json:"slot_bytes"` // of one expert's record
+	Vocab      int      `json:"vocab"`
+}
+
+// Machine is where the engine ran.
+type Machine struct {
+	OS          string `json:"os"`
+	Processor   string `json:"processor"`
+	Cores       int    `json:"cores"` // that the process may use
+	MemoryBytes int64  `json:"memory_bytes"`
+	Device      string `json:"device"`
+	Resident    bool   `json:"resident"` // all experts are in memory, and the device routes by itself
+}

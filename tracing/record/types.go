@@ -1,0 +1,235 @@
+package record
+
+// Handled is a message that a stage has handled.
+type Handled struct {
+	Step    uint64 // 0: about no step
+	SentNS  int64
+	BeganNS int64 // when the stage took it
+	EndedNS int64 // when the shell had done what the stage asked for
+	Layer   int32 // -1: about no layer
+	Wave    int32 // of the layer; -1: about no wave
+	More    int32 // further layers that the message stands for, on a device that routes by itself
+	Stage   uint8 // index into Meta.Stages
+	Message uint8 // index into Meta.Messages
+	_       [2]uint8
+}
+
+// Step is a step that the sequencer formed. What became of it is in StepEnded.
+type Step struct {
+	Step    uint64
+	BeganNS int64
+	Rows    int32
+	Decode  int32 // of Rows: those that are a sequence's next token
+	Urgent  uint8 // 1: the device and the reads let it go first
+	Lane    uint8 // which set of scratch buffers it uses
+	_       [6]uint8
+}
+
+// StepEnded is the end of a step.
+type StepEnded struct {
+	Step    uint64
+	EndedNS int64
+	Failed  uint8 // 1: it was given up
+	_       [7]uint8
+}
+
+// Segment is a run of rows of one request inside a step.
+type Segment struct {
+	Step    uint64
+	Request uint64
+	Seq     uint64
+	Pos     int32 // of the first row in its sequence
+	Row     int32 // the first row's place in the step
+	Rows    int32
+	_       [4]uint8
+}
+
+// Request is a request for rows (stages.EvalChunk) that has ended. One that generates text is many
+// of these, a token each, after one for its prompt.
+type Request struct {
+	Request   uint64
+	Seq       uint64
+	ArrivedNS int64
+	BeganNS   int64 // its first step; 0 if there was none
+	EndedNS   int64
+	Pos       int32 // where it began in its sequence
+	Rows      int32 // that it asked for
+	Outcome   Outcome
+	_         [7]uint8
+	TraceID   [16]byte // the caller's span; zero: none
+	SpanID    [8]byte
+}
+
+// Outcome says how a request ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Answered Outcome = iota
+	Cancelled
+	Refused
+	Failed
+)
+
+// Wait is a time that something stood still for a reason that lies inside the engine.
+type Wait struct {
+	Step    uint64 // that waited; 0 if it was no step yet
+	Request uint64 // that waited, if there was no step yet; 0: several, or the step's
+	For     uint64 // the step that was in the way; 0: none, or several
+	BeganNS int64
+	EndedNS int64
+	Layer   int32 // -1: about no layer
+	Wave    int32 // -1: about no wave
+	Reason  Reason
+	_       [7]uint8
+}
+
+// Reason says what was waited for.
+type Reason uint8
+
+// The reasons.
+const (
+	// LayerCredit: the next layer waited until an earlier one of the ring had retired.
+	LayerCredit Reason = iota
+	// WaveCredit: a wave whose experts were in memory waited for a place in the ring.
+	WaveCredit
+	// Room: experts that were wanted waited for slots that others used.
+	Room
+	// Lane: rows that could be evaluated waited until the steps under way let another one begin.
+	Lane
+	// Turn: the step waited until the other kind of step had had its share of the device.
+	Turn
+	// Company: a step was not formed yet, since sequences that decoded a moment ago might come
+	// (lingering).
+	Company
+	// Memory: a request waited for memory for its state.
+	Memory
+	// NumReasons is how many there are.
+	NumReasons int = iota
+)
+
+// Use is an expert that a layer's plan uses, when it was given its slot.
+type Use struct {
+	Step   uint64
+	AtNS   int64  // the slot was given, and a read begun or found if it was not in memory
+	Hint   uint64 // of the guess that brought it; 0: none, or an earlier use
+	Layer  int32
+	Expert int32
+	Slot   int32 // -1: it is mapped, or the device has all
+	Rows   int32 // of the step, that picked it
+	Found  Found
+	_      [7]uint8
+}
+
+// Found says where the expert was.
+type Found uint8
+
+// The places.
+const (
+	Resident Found = iota // in its slot
+	Late                  // being read on a guess
+	Missing               // neither: a read began because of it
+	Shared                // being read for another step that wants it
+)
+
+// Read is a read of one expert's record that has ended.
+type Read struct {
+	Step     uint64 // that asked; 0: none, as for a warm start
+	Hint     uint64 // of the guess that asked; 0: it was asked for on demand
+	AskedNS  int64  // the stage asked
+	BeganNS  int64  // a worker took it; 0 if no worker did
+	EndedNS  int64  // the bytes were in memory; of a device with memory of its own, in the host's
+	PlacedNS int64  // the bytes were in the slot
+	WantedNS int64  // somebody came to need it; AskedNS on demand, 0: nobody has
+	Bytes    int64
+	Layer    int32
+	Expert   int32
+	Slot     int32
+	Tier     Tier
+	Urgent   uint8 // 1: it went before reads that are not
+	Failed   uint8 // 1
+	_        uint8
+}
+
+// Tier says where a record came from.
+type Tier uint8
+
+// The tiers.
+const (
+	FromDisk Tier = iota
+	FromHost      // the host's memory, to a device with memory of its own
+)
+
+// Guess is an expert that a hint named and that was not in memory.
+type Guess struct {
+	Hint    uint64
+	Step    uint64 // in which it was made
+	AtNS    int64
+	Layer   int32 // that the expert belongs to
+	Ahead   int32 // layers from the one that the step had come to
+	Expert  int32
+	Chance  float32 // that it would be wanted, by experience
+	Verdict Verdict
+	_       [7]uint8
+}
+
+// Verdict says what became of a guess.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Issued   Verdict = iota // it was read
+	Dropped                 // no slot was spare
+	Declined                // chance or time spoke against it
+	Skipped                 // the layer's speculation was paused
+)
+
+// Eviction is an expert that lost its slot.
+type Eviction struct {
+	AtNS   int64
+	Layer  int32
+	Expert int32
+	Slot   int32
+	Unused uint8 // 1: it was read on a guess, and nobody used it
+	_      [3]uint8
+}
+
+// Submission is commands that the device has worked on.
+type Submission struct {
+	Step        uint64 // 0: none, as for copies of states
+	SubmittedNS int64
+	BeganNS     int64 // on the engine's clock, as the queue tells; 0 if it does not
+	EndedNS     int64
+	DeviceNS    int64 // that it took by the device's own clock
+	PausedNS    int64 // of EndedNS − BeganNS: urgent work ran amid it
+	Layer       int32 // the first
+	More        int32 // further layers
+	Wave        int32 // -1: what is not a wave of experts
+	Urgent      uint8 // 1
+	Part        Part
+	_           [2]uint8
+}
+
+// Part says what of a step was submitted.
+type Part uint8
+
+// The parts.
+const (
+	Mix     Part = iota // a layer's first half, up to its scores or picks
+	Experts             // a wave
+	Layers              // whole layers, on a device that routes by itself
+	Head                // the final norm and logits
+	State               // copies of pages and states
+)
+
+// Level is how full the engine was, noted when a step ends.
+type Level struct {
+	AtNS         int64
+	ReadBytes    int64 // asked for and not ended
+	SlotsUsed    int32
+	Slots        int32
+	ReadsQueued  int32 // that wait for a worker
+	ReadsRunning int32
+	Waves        int32 // in the deferred ring
+	Requests     int32 // that wait for a step or for memory
+}
