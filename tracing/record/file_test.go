@@ -47,7 +47,7 @@ func fill(v reflect.Value, next *uint64) {
 		}
 	case reflect.Float32:
 		v.SetFloat(float64(*next))
-	case reflect.Int32, reflect.Int64:
+	case reflect.Int16, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*next))
 	default:
 		v.SetUint(*next % 256)

@@ -151,6 +151,21 @@ type Read struct {
 	_        uint8
 }
 
+// Picks is experts of one row in one layer, in order: those that it picked, heaviest first, or
+// those that the router of the layer ranked first when it was applied to the router input of an
+// earlier layer.
+// Steps of few rows have them of all rows, others only of the last row of each segment.
+type Picks struct {
+	Step    uint64
+	Layer   int32
+	Row     int32 // of the step
+	Ahead   uint8 // 0: picked; 1 or 2: ranked, that many layers before
+	First   uint8 // the place of Experts[0]; a row with many has several records
+	N       uint8 // of Experts
+	_       uint8
+	Experts [10]int16
+}
+
 // Tier says where a record came from.
 type Tier uint8
 
@@ -205,9 +220,12 @@ type Submission struct {
 	Layer       int32 // the first
 	More        int32 // further layers
 	Wave        int32 // -1: what is not a wave of experts
+	Rows        int32 // of the step
+	Uses        int32 // of a wave: experts
+	Picks       int32 // of a wave: picks of them, by all rows
 	Urgent      uint8 // 1
 	Part        Part
-	_           [2]uint8
+	_           [6]uint8
 }
 
 // Part says what of a step was submitted.
@@ -215,11 +233,13 @@ type Part uint8
 
 // The parts.
 const (
-	Mix     Part = iota // a layer's first half, up to its scores or picks
-	Experts             // a wave
-	Layers              // whole layers, on a device that routes by itself
-	Head                // the final norm and logits
-	State               // copies of pages and states
+	Mix          Part = iota // a layer's first half, up to its scores or picks
+	Experts                  // a wave
+	Layers                   // whole layers, on a device that routes by itself
+	Head                     // the final norm and logits
+	State                    // copies of pages and states
+	Ahead                    // the routers of the next layers, applied to this layer's router input
+	SharedExpert             // of a layer, where it has a submission of its own
 )
 
 // Level is how full the engine was, noted when a step ends.
