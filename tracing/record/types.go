@@ -104,6 +104,9 @@ const (
 	Company
 	// Memory: a request waited for memory for its state.
 	Memory
+	// ReadCredit: experts that were wanted were not asked for yet, since enough reads were under
+	// way, or urgent ones went first.
+	ReadCredit
 	// NumReasons is how many there are.
 	NumReasons int = iota
 )
@@ -141,7 +144,7 @@ type Read struct {
 	EndedNS  int64  // the bytes were in memory; of a device with memory of its own, in the host's
 	PlacedNS int64  // the bytes were in the slot
 	WantedNS int64  // somebody came to need it; AskedNS on demand, 0: nobody has
-	Bytes    int64
+	Bytes    int64  // 0 if it failed
 	Layer    int32
 	Expert   int32
 	Slot     int32
