@@ -84,12 +84,15 @@ type ExpertsRead struct {
 
 func (*ExpertsRead) MessageKind() Kind { return KindExpertsRead }
 
-// ReadResult is the end of one read.
+// ReadResult is the end of one read. Its times are on the engine's clock.
 type ReadResult struct {
 	Slot     SlotID
 	Gen      uint32 // the slot's generation when the read was started
 	FromHost bool   // the record was in the host's memory already, and did not come from the disk
 	Err      error
+	BeganNS  int64 // a worker took it; 0 if none did, as where another read brought the record
+	EndedNS  int64 // the record was in memory, or failed; in the host's, where slots lie elsewhere
+	PlacedNS int64 // the record was in its slot; 0 after an error
 }
 
 // ReadOverdue reports a read that has not ended in time. The slot's bytes stay with the reader, who

@@ -16,6 +16,8 @@ import (
 type Host interface {
 	// Send sends a message to a stage, from any goroutine.
 	Send(to stages.StageID, m stages.Message)
+	// At returns a moment on the engine's clock.
+	At(time.Time) int64
 	// Break ends the engine: a part of it has found one of its invariants broken.
 	Break(part string, err error)
 }

@@ -1,6 +1,8 @@
 package expertmem
 
 import (
+	"time"
+
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -14,7 +16,7 @@ type slotRead struct {
 	reqs   [1]readpool.Request
 	result [1]stages.ReadResult
 	done   stages.ExpertsRead
-	ended  func(errs []error)
+	ended  func(ends []readpool.End)
 
 	commands gpu.Commands // the upload of the record, if it goes through a tier
 	uploaded func(error)
@@ -63,20 +65,32 @@ func (t *slotRead) fill(record []byte, rank stages.Rank) {
 }
 
 // end continues after the disk read. It runs on a worker of the pool.
-func (t *slotRead) end(errs []error) {
-	err := errs[0] // the pool's memory
+func (t *slotRead) end(ends []readpool.End) {
+	end, r := ends[0], &t.result[0] // the pool's memory
+	if !end.Began.IsZero() {
+		r.BeganNS, r.EndedNS = t.m.cfg.Host.At(end.Began), t.m.cfg.Host.At(end.Ended)
+	}
 	if st := t.m.slots.staging; st != nil {
-		st.tier.step(&tier.Filled{Slot: t.result[0].Slot, Err: err})
+		st.tier.step(&tier.Filled{Slot: r.Slot, Err: end.Err})
 		return
 	}
-	t.tell(err)
+	if end.Err == nil {
+		r.PlacedNS = r.EndedNS
+	}
+	t.tell(end.Err)
 }
+
+// now returns the time on the engine's clock.
+func (t *slotRead) now() int64 { return t.m.cfg.Host.At(time.Now()) }
 
 // upload copies a record to the read's slot.
 func (t *slotRead) upload(record []byte) {
-	slots := t.m.slots
+	slots, r := t.m.slots, &t.result[0]
+	if r.EndedNS == 0 { // another read has brought the record
+		r.EndedNS = t.now()
+	}
 	t.commands.Reset()
-	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(t.result[0].Slot), Src: record})
+	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(r.Slot), Src: record})
 	ticket, err := slots.staging.submit(&t.commands, len(record))
 	if err != nil {
 		t.uploadEnded(err)
@@ -86,12 +100,18 @@ func (t *slotRead) upload(record []byte) {
 }
 
 func (t *slotRead) uploadEnded(err error) {
+	if err == nil {
+		t.result[0].PlacedNS = t.now()
+	}
 	t.m.slots.staging.tier.step(&tier.Uploaded{Slot: t.result[0].Slot, Err: err})
 }
 
 // tell tells expert-IO how the read ended.
 func (t *slotRead) tell(err error) {
-	t.result[0].Err = err
+	r := &t.result[0]
+	if r.Err = err; r.EndedNS == 0 { // it never came to a worker, or waited for another that failed
+		r.EndedNS = t.now()
+	}
 	t.m.cfg.Host.Send(stages.ExpertIO, &t.done)
 }
 

@@ -107,6 +107,9 @@ func (r *Runtime) PID() *actor.PID { return r.pids[stages.Sequencer] }
 // Now returns the time on the engine's clock, in nanoseconds since New.
 func (r *Runtime) Now() int64 { return int64(time.Since(r.epoch)) }
 
+// At returns a moment on the engine's clock.
+func (r *Runtime) At(t time.Time) int64 { return int64(t.Sub(r.epoch)) }
+
 // Send sends a message to a stage, from any goroutine. Messages of traced steps carry the time at
 // which they were sent. So do all messages to expert-IO and the sequencer, which have no other
 // clock.

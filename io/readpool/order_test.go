@@ -78,7 +78,7 @@ func TestSpeculationLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
 		p := New(r, Config{Workers: 4, Speculative: 2})
-		nothing := func([]error) {}
+		nothing := func([]End) {}
 		check := func(running int, reads string) {
 			t.Helper()
 			synctest.Wait()
@@ -128,13 +128,13 @@ func TestHurry(t *testing.T) {
 		ended := map[int][]error{}
 		var mu sync.Mutex
 		submit := func(layer, n int, rank Rank) {
-			p.Submit(tagged(layer, n), rank, func(errs []error) {
+			p.Submit(tagged(layer, n), rank, func(ends []End) {
 				mu.Lock()
 				defer mu.Unlock()
 				if ended[layer] != nil {
 					t.Errorf("group %d ended twice", layer)
 				}
-				ended[layer] = slices.Clone(errs)
+				ended[layer] = failures(ends)
 			})
 		}
 		submit(1, 4, Guess)
@@ -167,7 +167,7 @@ func TestUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
 		p := New(r, Config{Workers: 1})
-		nothing := func([]error) {}
+		nothing := func([]End) {}
 		p.Submit(tagged(0, 1), Demand, nothing)
 		synctest.Wait() // 0.0 is being read
 		p.Submit(tagged(1, 3), Demand, nothing)
@@ -198,7 +198,7 @@ func TestUrgentHasTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
 		p := New(r, Config{Workers: 4, Speculative: 2})
-		nothing := func([]error) {}
+		nothing := func([]End) {}
 		running := func(want, urgent int) {
 			t.Helper()
 			synctest.Wait()
@@ -236,12 +236,12 @@ func TestHurryAndClose(t *testing.T) {
 			r := &recorder{step: make(chan struct{})}
 			p := New(r, Config{Workers: 1})
 			calls, unread := 0, 0
-			p.Submit(tagged(0, 1), Demand, func([]error) {})
+			p.Submit(tagged(0, 1), Demand, func([]End) {})
 			synctest.Wait()
-			p.Submit(tagged(1, 3), Guess, func(errs []error) {
+			p.Submit(tagged(1, 3), Guess, func(ends []End) {
 				calls++
-				for _, err := range errs {
-					if errors.Is(err, ErrClosed) {
+				for _, end := range ends {
+					if errors.Is(end.Err, ErrClosed) && end.Began.IsZero() && end.Ended.IsZero() {
 						unread++
 					}
 				}
@@ -279,11 +279,11 @@ func TestOverdue(t *testing.T) {
 			},
 		})
 		var ended []error
-		p.Submit(tagged(1, 1), Demand, func(errs []error) { ended = slices.Clone(errs) })
+		p.Submit(tagged(1, 1), Demand, func(ends []End) { ended = failures(ends) })
 		synctest.Wait()
-		p.Submit(tagged(2, 1), Guess, func([]error) {})
+		p.Submit(tagged(2, 1), Guess, func([]End) {})
 		time.Sleep(4 * time.Second)
-		p.Submit(tagged(3, 1), Demand, func([]error) {})
+		p.Submit(tagged(3, 1), Demand, func([]End) {})
 		time.Sleep(9 * time.Second)
 		p.Hurry(200, Demand)
 		time.Sleep(9500 * time.Millisecond) // 22.5 s
@@ -331,5 +331,30 @@ func TestNotOverdue(t *testing.T) {
 			t.Errorf("timer armed %v while reading and %v at rest, want true and false", armed, idle)
 		}
 		p.Close()
+	})
+}
+
+// The end of a request says when a worker took it, which may be long after it was asked for, and
+// when it was done, which is after the second try if there was one.
+func TestEndTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFaulty(stamp{}, Fault{Kind: Slow, Delay: time.Second}, Fault{Read: 2, Kind: Fail}, Fault{Read: 4, Kind: Panic})
+		p := New(f, Config{Workers: 1})
+		asked := time.Now()
+		var ends []End
+		p.Submit(requests(1, 3), Demand, func(e []End) { ends = slices.Clone(e) })
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		p.Close()
+		for i, want := range [][2]time.Duration{{0, 1}, {1, 3}, {3, 4}} {
+			began, ended := ends[i].Began.Sub(asked), ends[i].Ended.Sub(asked)
+			if began != want[0]*time.Second || ended != want[1]*time.Second || (ends[i].Err != nil) != (i == 2) {
+				t.Errorf("request %d was read from %v to %v, error %v; want from %d s to %d s", i, began, ended, ends[i].Err, want[0], want[1])
+			}
+		}
+		p.Submit(requests(2, 1), Demand, func(e []End) { ends = slices.Clone(e) })
+		if len(ends) != 1 || ends[0] != (End{Err: ErrClosed}) {
+			t.Errorf("on a closed pool: %+v", ends)
+		}
 	})
 }

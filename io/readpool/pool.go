@@ -50,6 +50,14 @@ type Request struct {
 	Tag           uint64 // the caller's own
 }
 
+// End says how a request ended.
+type End struct {
+	Err error // nil: Dst is filled
+	// when a worker took it, and when that worker was done with it, tried twice or not; zero if
+	// none took it
+	Began, Ended time.Time
+}
+
 // TimeoutError reports a read that has not ended. It still may.
 type TimeoutError struct {
 	Layer, Expert int
@@ -139,9 +147,9 @@ type place struct {
 // group is one Submit.
 type group struct {
 	reqs   []Request
-	errs   []error // [len(reqs)]
-	notes  []note  // [len(reqs)]
-	done   func([]error)
+	ends   []End  // [len(reqs)]
+	notes  []note // [len(reqs)]
+	done   func([]End)
 	next   *group // in its queue
 	queued bool
 	begun  int // requests handed to a worker, or passed over because they were hurried
@@ -205,17 +213,17 @@ func New(src Source, cfg Config) *Pool {
 // one group run in parallel as far as there are workers.
 //
 // A read that fails is tried once more. reqs passes to the pool until done. done is called once,
-// when all of the group have ended; errs is [len(reqs)], errs[i] belongs to reqs[i] and nil means
-// that its Dst is filled. reqs is the caller's again, errs the pool's when done returns. done runs
-// on a worker, so it must be short and must not close the pool. On a closed pool, Submit itself
-// calls done, with ErrClosed for every read. A read allocates nothing in the steady state.
-func (p *Pool) Submit(reqs []Request, rank Rank, done func(errs []error)) {
+// when all of the group have ended; ends is [len(reqs)], and ends[i] belongs to reqs[i]. reqs is
+// the caller's again, ends the pool's when done returns. done runs on a worker, so it must be short
+// and must not close the pool. On a closed pool, Submit itself calls done, with ErrClosed for every
+// read. A read allocates nothing in the steady state.
+func (p *Pool) Submit(reqs []Request, rank Rank, done func(ends []End)) {
 	p.mu.Lock()
 	g := p.newGroup(reqs, rank, done)
 	if p.closed {
 		p.abandon(g)
 		p.mu.Unlock()
-		done(g.errs)
+		done(g.ends)
 		return
 	}
 	p.stats.Queued += len(reqs)
@@ -229,17 +237,17 @@ func (p *Pool) Submit(reqs []Request, rank Rank, done func(errs []error)) {
 }
 
 // newGroup returns a group, reusing the memory of one that has ended. p.mu is held.
-func (p *Pool) newGroup(reqs []Request, rank Rank, done func([]error)) *group {
+func (p *Pool) newGroup(reqs []Request, rank Rank, done func([]End)) *group {
 	var g *group
 	if n := len(p.free) - 1; n >= 0 {
 		g, p.free = p.free[n], p.free[:n]
 	} else {
 		g = new(group)
 	}
-	*g = group{reqs: reqs, errs: g.errs[:0], notes: g.notes[:0], done: done, left: len(reqs), rank: rank}
+	*g = group{reqs: reqs, ends: g.ends[:0], notes: g.notes[:0], done: done, left: len(reqs), rank: rank}
 	now := time.Now()
 	for range reqs {
-		g.errs = append(g.errs, nil)
+		g.ends = append(g.ends, End{})
 		g.notes = append(g.notes, note{since: now, rank: rank})
 	}
 	return g
@@ -252,7 +260,7 @@ func (p *Pool) recycle(g *group) {
 	if g.queued || len(p.free) == most {
 		return
 	}
-	clear(g.errs)
+	clear(g.ends)
 	g.reqs, g.done = nil, nil
 	p.free = append(p.free, g)
 }
@@ -302,11 +310,11 @@ func (p *Pool) work(worker int) {
 			err, again := p.readTwice(&g.reqs[i])
 			now := time.Now()
 			p.mu.Lock()
-			p.end(worker, place{g, i}, err, again, now.Sub(began), now)
+			p.end(worker, place{g, i}, End{err, began, now}, again)
 		}
 		if g.left == 0 { // this worker ended the group, no other will see 0
 			p.mu.Unlock()
-			g.done(g.errs)
+			g.done(g.ends)
 			p.mu.Lock()
 			p.recycle(g)
 		}
@@ -333,28 +341,28 @@ func (p *Pool) begin(worker int, at place) time.Time {
 }
 
 // end records the end of a request. p.mu is held.
-func (p *Pool) end(worker int, at place, err error, again bool, took time.Duration, now time.Time) {
+func (p *Pool) end(worker int, at place, end End, again bool) {
 	g := at.g
-	g.errs[at.i] = err
+	g.ends[at.i] = end
 	g.left--
 	p.running[worker] = place{}
 	if g.notes[at.i].rank.urgent() {
 		p.urgent--
-		p.urgentAt = now
+		p.urgentAt = end.Ended
 	}
 	p.stats.Running--
 	if p.stats.Running == 0 {
-		p.stats.Busy += now.Sub(p.busySince)
+		p.stats.Busy += end.Ended.Sub(p.busySince)
 	}
 	p.stats.Reads++
-	p.stats.Time += took
+	p.stats.Time += end.Ended.Sub(end.Began)
 	if again {
 		p.stats.Retried++
 	}
 	if g.rank.speculative() {
 		p.stats.Speculative++
 	}
-	if err != nil {
+	if end.Err != nil {
 		p.stats.Errors++
 	} else {
 		p.stats.Bytes += int64(len(g.reqs[at.i].Dst))
@@ -377,7 +385,7 @@ func (p *Pool) abandon(g *group) int {
 
 // unread ends a request that never began. p.mu is held.
 func (p *Pool) unread(g *group, i int) {
-	g.errs[i] = ErrClosed
+	g.ends[i] = End{Err: ErrClosed}
 	g.left--
 	p.stats.Unread++
 }

@@ -51,8 +51,17 @@ func requests(layer, n int) []Request {
 // readAll submits one group and waits for its end.
 func readAll(p *Pool, reqs []Request, rank Rank) []error {
 	ch := make(chan []error, 1)
-	p.Submit(reqs, rank, func(errs []error) { ch <- slices.Clone(errs) })
+	p.Submit(reqs, rank, func(ends []End) { ch <- failures(ends) })
 	return <-ch
+}
+
+// failures returns the errors of requests, nil where they did not fail.
+func failures(ends []End) []error {
+	errs := make([]error, len(ends))
+	for i := range ends {
+		errs[i] = ends[i].Err
+	}
+	return errs
 }
 
 func TestReadsEveryRequestOnce(t *testing.T) {
@@ -87,7 +96,7 @@ func TestParallel(t *testing.T) {
 		release := make(chan struct{})
 		p := New(NewFaulty(stamp{}, Fault{Kind: Slow, Release: release}), Config{Workers: 6})
 		var ended atomic.Int32
-		done := func([]error) { ended.Add(1) }
+		done := func([]End) { ended.Add(1) }
 		synctest.Wait() // all workers sleep
 		p.Submit(requests(0, 4), Demand, done)
 		p.Submit(requests(1, 4), Demand, done)
@@ -116,7 +125,7 @@ func TestDemandFirst(t *testing.T) {
 			<-step
 			return nil
 		}), Config{Workers: 1})
-		nothing := func([]error) {}
+		nothing := func([]End) {}
 		p.Submit(requests(1, 3), Guess, nothing)
 		synctest.Wait() // 1.0 is being read
 		p.Submit(requests(2, 1), Guess, nothing)
@@ -148,7 +157,7 @@ func TestCloseEndsWhatIsQueued(t *testing.T) {
 		results := make([][]error, 4)
 		calls := make([]int, 4)
 		submit := func(i, n int, rank Rank) {
-			p.Submit(requests(i, n), rank, func(errs []error) { results[i] = slices.Clone(errs); calls[i]++ })
+			p.Submit(requests(i, n), rank, func(ends []End) { results[i] = failures(ends); calls[i]++ })
 		}
 		submit(0, 3, Demand) // two of it are running, one is queued
 		submit(1, 2, Demand)
@@ -239,10 +248,10 @@ func TestSubmitRacesClose(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					id, n := s*each+i, i%4
-					p.Submit(requests(s, n), Rank(i%ranks)-1, func(errs []error) {
+					p.Submit(requests(s, n), Rank(i%ranks)-1, func(ends []End) {
 						calls[id].Add(1)
-						if len(errs) != n {
-							t.Errorf("group of %d got %d errors", n, len(errs))
+						if len(ends) != n {
+							t.Errorf("group of %d got %d ends", n, len(ends))
 						}
 					})
 				}
@@ -271,7 +280,7 @@ func TestNoAllocationPerRead(t *testing.T) {
 	p := New(stamp{}, Config{Workers: 2})
 	defer p.Close()
 	ch := make(chan struct{})
-	done := func([]error) { ch <- struct{}{} }
+	done := func([]End) { ch <- struct{}{} }
 	allocs := func(n int) float64 {
 		reqs := requests(0, n)
 		return testing.AllocsPerRun(200, func() {
@@ -292,7 +301,7 @@ func BenchmarkGroup(b *testing.B) {
 			defer p.Close()
 			reqs := requests(0, n)
 			ch := make(chan struct{}, 1)
-			done := func([]error) { ch <- struct{}{} }
+			done := func([]End) { ch <- struct{}{} }
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Submit(reqs, Demand, done)
