@@ -13,7 +13,7 @@ type setting struct {
 	flag           string // its name, without dashes
 	config, option string // the field that it sets of a library's Config, Options or Request
 	byDefault      string
-	oneof, later   []string // the values that it may have, and may have some day; none: any
+	oneof          []string // the values that it may have; none: any
 }
 
 var engineSettings = settingsOf(engineFlags{})
@@ -45,7 +45,7 @@ func settingsOf(flags any) (all []setting) {
 		}
 		all = append(all, setting{
 			index: len(all), flag: name, config: f.Tag.Get("config"), option: f.Tag.Get("option"), byDefault: f.Tag.Get("default"),
-			oneof: words(f.Tag.Get("oneof")), later: words(f.Tag.Get("later")),
+			oneof: words(f.Tag.Get("oneof")),
 		})
 	}
 	return all
@@ -57,20 +57,16 @@ func (s *setting) of(flags *engineFlags) reflect.Value {
 }
 
 // oneOf reports a value that a flag cannot have; the message says what is available.
-func oneOf(flag, value string, available []string, later ...string) error {
-	name, _, _ := strings.Cut(value, "=")
-	switch {
-	case slices.Contains(available, value):
+func oneOf(flag, value string, available []string) error {
+	if slices.Contains(available, value) {
 		return nil
-	case slices.Contains(later, name):
-		return usagef("%s %s is not built into this version; available: %s", flag, value, strings.Join(available, ", "))
 	}
 	return usagef("%s %s is unknown; available: %s", flag, value, strings.Join(available, ", "))
 }
 
 var (
 	settingName   = regexp.MustCompile(`\b(?:Config|Options|Request)\.([A-Z]\w*)`)
-	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
+	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|export|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
 )
 
 // forUsers turns what libraries say into what a user of the command line understands: settings are

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
 // engineFlags are the flags of every command that opens a model, and the one place that says what
 // each is: its name and help; the field that it sets of actors.Config ("config", whose comment is
 // the beginning of the help) or of moeflux.Options ("option"); the values that it may have
-// ("oneof"), and those that the command line knows and that are not built yet ("later").
+// ("oneof").
 type engineFlags struct {
 	Model      string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
 	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
@@ -53,7 +54,7 @@ type engineFlags struct {
 	VerifyReads string        `oneof:"auto,on,off" config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
-	Trace       string  `oneof:"off,stdout" later:"otlp,timeline" default:"off" placeholder:"MODE" help:"Spans of layers and stages: off, or stdout (one JSON object for each span, on a line of its own)."`
+	Trace       string  `default:"off" placeholder:"MODE" help:"Where spans of requests, steps, layers, stages and reads go: off; stdout, stderr or file=FILE (one JSON object for each span, on a line of its own); otlp or otlp=URL (a collector: as OTEL_EXPORTER_OTLP_ENDPOINT and its like say, or the one at http://HOST:PORT or grpc://HOST:PORT)."`
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
 	LogLevel    string  `oneof:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
 	LogFormat   string  `oneof:"text,json" default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
@@ -78,9 +79,12 @@ func (f *engineFlags) check() error {
 		if len(s.oneof) == 0 || value == "" && s.byDefault == "" {
 			continue
 		}
-		if err := oneOf("--"+s.flag, value, s.oneof, s.later...); err != nil {
+		if err := oneOf("--"+s.flag, value, s.oneof); err != nil {
 			return err
 		}
+	}
+	if err := export.Check(f.Trace); err != nil {
+		return usagef("--trace: %v", err)
 	}
 	switch {
 	case !(f.TraceSample > 0 && f.TraceSample <= 1):

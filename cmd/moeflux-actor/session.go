@@ -57,7 +57,11 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 	}
 	s := &session{say: inv.say, dir: cfg.Model, device: cfg.Device, memoryLimit: inv.env.memoryLimit()}
 	if f.Trace != export.Off {
-		if s.exporter, err = export.New(export.Config{Mode: f.Trace, Writer: inv.stdout.lines(), SampleRatio: f.TraceSample}); err != nil {
+		x := export.Config{Mode: f.Trace, Stdout: inv.stdout.lines(), Stderr: inv.stderr, SampleRatio: f.TraceSample, Logger: cfg.Logger}
+		if x.Mode == export.Stdout { // the end of the command says what is wrong with it
+			x.Logger = nil
+		}
+		if s.exporter, err = export.New(x); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
 		cfg.Tracer = s.exporter.Provider()
@@ -147,6 +151,9 @@ func (s *session) span(ctx context.Context, name string) (_ context.Context, end
 // closePatience is how long the end of the program waits for reads and device work under way.
 const closePatience = 2 * time.Second
 
+// exportPatience is how long it waits for spans that are on their way.
+const exportPatience = 5 * time.Second
+
 // close ends what is open, in the order that the parts need. What a disk or a device does not
 // answer is not waited for: the program has something to say, and ends.
 func (s *session) close() error {
@@ -164,11 +171,13 @@ func (s *session) close() error {
 		errs = append(errs, s.device.Close())
 	}
 	if s.exporter != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), exportPatience)
 		defer cancel()
-		errs = append(errs, s.exporter.Shutdown(ctx))
-		if n := s.exporter.Stats().Dropped; n > 0 {
-			s.say("%d spans were dropped, the queue was full; trace fewer evaluations with --trace-sample", n)
+		err := s.exporter.Shutdown(ctx)
+		if errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)) {
+			errs = append(errs, err) // spans were a part of the result
+		} else if lost := s.exporter.Stats().Lost(); lost != "" {
+			s.say("%s", forUsers(lost))
 		}
 	}
 	return errors.Join(errs...)

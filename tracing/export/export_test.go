@@ -62,7 +62,7 @@ func decode(t *testing.T, b []byte) []line {
 
 func TestStdoutWritesOneObjectALine(t *testing.T) {
 	var buf bytes.Buffer
-	e := open(t, Config{Mode: Stdout, Writer: &buf, ServiceName: "svc", ServiceVersion: "v1"})
+	e := open(t, Config{Mode: Stdout, Stdout: &buf, ServiceName: "svc", ServiceVersion: "v1"})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	tracer := e.Provider().Tracer("test")
 	pctx, parent := tracer.Start(ctx, "parent", trace.WithTimestamp(at))
@@ -123,10 +123,16 @@ func TestValidate(t *testing.T) {
 		wants []string // parts of the error; none for no error
 	}{
 		{Config{}, nil},
-		{Config{Mode: Stdout, Writer: io.Discard, SampleRatio: 1, QueueSpans: 1}, nil},
-		{Config{Mode: "otlp"}, []string{`"otlp"`, `"off"`, `"stdout"`}},
-		{Config{Mode: "timeline=x.json"}, []string{`"timeline=x.json"`, `"stdout"`}},
-		{Config{Mode: Stdout, SampleRatio: 1.5, QueueSpans: -1}, []string{"Writer", "1.5", "-1"}},
+		{Config{Mode: Stdout, Stdout: io.Discard, SampleRatio: 1, QueueSpans: 1}, nil},
+		{Config{Mode: "smoke"}, []string{`"smoke"`, "off, stdout, stderr, file=FILE, otlp"}},
+		{Config{Mode: "timeline=x.json"}, []string{`"timeline=x.json"`, "stdout"}},
+		{Config{Mode: "file"}, []string{`"file"`}},
+		{Config{Mode: "file="}, []string{`"file="`}},
+		{Config{Mode: "otlp="}, []string{`"otlp="`}},
+		{Config{Mode: "stdout=x", Stdout: io.Discard}, []string{`"stdout=x"`}},
+		{Config{Mode: "otlp=localhost:4317"}, []string{`"localhost:4317"`, "http://HOST:PORT"}},
+		{Config{Mode: Stderr}, []string{"Config.Stderr"}},
+		{Config{Mode: Stdout, SampleRatio: 1.5, QueueSpans: -1}, []string{"Config.Stdout", "1.5", "-1"}},
 		{Config{SampleRatio: -0.1}, []string{"-0.1"}},
 		{Config{SampleRatio: nan}, []string{"NaN"}},
 	} {
@@ -145,8 +151,8 @@ func TestValidate(t *testing.T) {
 			}
 		}
 	}
-	_, err := New(Config{Mode: "otlp"})
-	if me, ok := errors.AsType[*ModeError](err); !ok || me.Mode != "otlp" {
+	_, err := New(Config{Mode: "smoke"})
+	if me, ok := errors.AsType[*ModeError](err); !ok || me.Mode != "smoke" {
 		t.Errorf("got %v, want a ModeError", err)
 	}
 }
@@ -155,7 +161,7 @@ func TestValidate(t *testing.T) {
 // nothing at all.
 func TestBurstsOfTokensDoNotDrop(t *testing.T) {
 	w := &gatedWriter{release: make(chan struct{})}
-	e := open(t, Config{Mode: Stdout, Writer: w})
+	e := open(t, Config{Mode: Stdout, Stdout: w})
 	tracer := e.Provider().Tracer("test")
 	const tokens, spans = 10, 61*8 + 2
 	for range tokens * spans {
@@ -191,7 +197,7 @@ func TestDropsAreCounted(t *testing.T) {
 	for _, queue := range []int{1, 7, 100} {
 		t.Run(fmt.Sprintf("queue=%d", queue), func(t *testing.T) {
 			w := &gatedWriter{release: make(chan struct{})}
-			e := open(t, Config{Mode: Stdout, Writer: w, QueueSpans: queue})
+			e := open(t, Config{Mode: Stdout, Stdout: w, QueueSpans: queue})
 			const workers, each = 4, 200
 			var wg sync.WaitGroup
 			for range workers {
@@ -229,7 +235,7 @@ func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestWriterFails(t *testing.T) {
 	cause := errors.New("pipe closed")
-	e := open(t, Config{Mode: Stdout, Writer: brokenWriter{cause}})
+	e := open(t, Config{Mode: Stdout, Stdout: brokenWriter{cause}})
 	for range 3 {
 		_, s := e.Provider().Tracer("test").Start(ctx, "x")
 		s.End()
@@ -245,7 +251,7 @@ func TestWriterFails(t *testing.T) {
 // Shutdown gives up with its context; the writer that hangs ends later.
 func TestShutdownGivesUp(t *testing.T) {
 	w := &gatedWriter{release: make(chan struct{})}
-	e := open(t, Config{Mode: Stdout, Writer: w})
+	e := open(t, Config{Mode: Stdout, Stdout: w})
 	_, s := e.Provider().Tracer("test").Start(ctx, "x")
 	s.End()
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
@@ -261,7 +267,7 @@ func TestShutdownGivesUp(t *testing.T) {
 
 func TestSampling(t *testing.T) {
 	var buf bytes.Buffer
-	e := open(t, Config{Mode: Stdout, Writer: &buf, SampleRatio: 0.25})
+	e := open(t, Config{Mode: Stdout, Stdout: &buf, SampleRatio: 0.25})
 	tracer := e.Provider().Tracer("test")
 	const roots = 4000
 	for range roots {
@@ -293,7 +299,7 @@ func TestSampling(t *testing.T) {
 func BenchmarkSpan(b *testing.B) {
 	for _, mode := range []string{Off, Stdout} {
 		b.Run("mode="+mode, func(b *testing.B) {
-			e, err := New(Config{Mode: mode, Writer: io.Discard})
+			e, err := New(Config{Mode: mode, Stdout: io.Discard})
 			if err != nil {
 				b.Fatal(err)
 			}
