@@ -202,6 +202,10 @@ type Config struct {
 	// whole model.
 	Verify bool
 
+	// RecordMemory is the bytes for records of what the engine does (Engine.Records). The oldest
+	// records give way. 0 means 16 MiB, some hundred tokens; negative means none. What needs
+	// records of a longer time, as of a prompt, needs more.
+	RecordMemory int64
 	// Tracer makes spans of steps whose caller's span is sampled. nil means no tracing.
 	Tracer trace.TracerProvider
 	// Logger gets what an operator should know. nil means silence.

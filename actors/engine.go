@@ -18,6 +18,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Stats is what an engine counted since it was opened.
@@ -41,6 +42,8 @@ type Engine struct {
 	memory   *expertmem.Memory
 	queue    gpu.Queue
 	meter    *metering.Meter
+	records  *record.Log
+	meta     record.Meta
 	profile  usage
 	dispatch *dispatch.Core
 	parking  *parking.Store

@@ -17,6 +17,7 @@ type MemoryError struct {
 	Slots           int64 // experts of two tokens in one layer
 	Reserve         int64
 	Parked          int64 // for parked states (Config.ParkedMemory)
+	Records         int64 // of what the engine does (Config.RecordMemory)
 }
 
 func (e *MemoryError) Error() string {
@@ -25,9 +26,9 @@ func (e *MemoryError) Error() string {
 	if e.Parked > 0 {
 		parked, advice = fmt.Sprintf(", parked states %d", mib(e.Parked)), advice+", lower Config.ParkedMemory"
 	}
-	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d%s), %d are available, limits "+
+	return fmt.Sprintf("actors: the model needs %d MiB of memory at least (weights %d, state %d, expert slots %d, reserve %d, records %d%s), %d are available, limits "+
 		"counted; %s, or set Config.ExpertMemory to try with less than that", mib(e.Need), mib(e.Weights), mib(e.State), mib(e.Slots),
-		mib(e.Reserve), parked, e.Available>>20, advice)
+		mib(e.Reserve), mib(e.Records), parked, e.Available>>20, advice)
 }
 
 // ContextMemoryError reports that the memory for states does not hold one sequence of the context.
@@ -64,23 +65,26 @@ func (i *Info) stateShare(cfg Config, m *model.Config) int64 {
 	return i.StateBytes + share
 }
 
-// parkedShare returns what parked states take of the memory where the slots are: nothing of a
-// device's own, and of memory that a device shares with the host what does not fit beside it.
-func (i *Info) parkedShare(f files) int64 {
+// hostShare returns what parked states, or records, take of the memory where the slots are: nothing
+// of a device's own, and of memory that a device shares with the host what does not fit beside it.
+// beside is the memory there that is left; what is taken of it is not for others any more.
+func hostShare(bytes int64, f files, beside *int64) int64 {
 	if f.host > 0 {
 		return 0
 	}
-	return max(0, i.ParkedMemory-f.beside)
+	fits := min(bytes, *beside)
+	*beside -= fits
+	return bytes - fits
 }
 
 // checkLeast reports that not even a least number of bytes for slots is available beside those for
-// parked states.
-func (i *Info) checkLeast(slots, parked int64) error {
+// parked states and for records.
+func (i *Info) checkLeast(slots, parked, records int64) error {
 	e := &MemoryError{
 		Available: i.Available, Weights: i.WeightBytes, State: i.StateBytes + i.KVBytesPerPos*pageRows, Slots: slots,
-		Reserve: min(i.Reserve, expertmem.LeastReserve/4), Parked: parked,
+		Reserve: min(i.Reserve, expertmem.LeastReserve/4), Parked: parked, Records: records,
 	}
-	e.Need = e.Weights + e.State + e.Slots + e.Reserve + e.Parked
+	e.Need = e.Weights + e.State + e.Slots + e.Reserve + e.Parked + e.Records
 	if e.Need > e.Available {
 		return e
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/expertio"
 	"github.com/moeflux/moeflux-actor/stages/router"
 	"github.com/moeflux/moeflux-actor/stages/sequencer"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Open opens a model with an actor system of its own. ctx bounds the opening only: when it ends,
@@ -216,7 +217,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
-	e.meter = metering.New(len(m.Layers), e.rt.Now)
+	e.records, e.meta = record.NewLog(int(i.RecordMemory)), e.describe(cfg)
+	e.meter = metering.New(len(m.Layers), e.rt.Now, e.records)
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
@@ -231,7 +233,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	ahead := i.lookAhead(cfg, m)
 	cores[stages.Router] = router.New(router.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, TopK: i.TopK, Rule: rule,
-		LastToken: i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth, NextGate: i.nextGate(),
+		LastToken: i.lastToken(), NextGate: i.nextGate(),
 		Ahead: i.PrefetchLayers, AheadRows: ahead.rows, PrefetchSlots: i.Slots - i.WaveSlots,
 	})
 	var chances []float64
@@ -299,7 +301,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		kinds[i] = l.Mixer.String()
 	}
 	e.rt.Start(runtime.Parts{
-		Cores: cores, Meter: e.meter, Parking: e.parking, Experts: e.memory, Explain: e.lostFile,
+		Cores: cores, Meter: e.meter, Parking: e.parking, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
 			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, RingRecords: cfg.ringRecords,
 		},

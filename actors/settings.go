@@ -12,6 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // pageRows is the number of positions in a key-value page.
@@ -69,6 +70,10 @@ type Info struct {
 	CheckpointMemory int64
 	// ParkedMemory is the most bytes of the host's memory for parked states. Experts leave it free.
 	ParkedMemory int64
+	// RecordMemory is the bytes for records, and RecordSteps about how many of the last steps that
+	// decode one row they tell of in full.
+	RecordMemory int64
+	RecordSteps  int
 	Available    int64 // bytes of memory available at Open
 	Reserve      int64 // bytes of these that the engine leaves free
 	// bytes of the host's memory that the engine leaves free, if the above are a device's own
@@ -102,7 +107,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
 		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
-		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
+		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	i.Activations = "f32"
 	if p, ok := cfg.Device.(gpu.Processor); ok {
@@ -137,10 +142,11 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	w := expertmem.Wishes{
 		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
 	}
-	parked := i.parkedShare(f)
+	beside := f.beside
+	parked, records := hostShare(i.ParkedMemory, f, &beside), hostShare(i.RecordMemory, f, &beside)
 	r := expertmem.Room{
-		Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - parked - i.Reserve, Host: f.host, HostTaken: i.ParkedMemory,
-		Least: func(slots int64) error { return i.checkLeast(slots, parked) }, Direct: f.direct,
+		Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - parked - records - i.Reserve, Host: f.host, HostTaken: i.ParkedMemory + i.RecordMemory,
+		Least: func(slots int64) error { return i.checkLeast(slots, parked, records) }, Direct: f.direct,
 	}
 	p, err := expertmem.MakePlan(f.shape(m, i.TopK), w, r, cfg.Logger)
 	if err != nil {
@@ -149,6 +155,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.plan = p
 	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
+	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, p.IO == ExpertIOMmap && cfg.Resident != ResidentOff && !cfg.CountAhead)
 	i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 2)
 	if p.All {
 		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
@@ -203,6 +210,11 @@ type lookAhead struct {
 	rows     int // the most rows of a step that are predicted one by one
 	gates    int // the layers whose routers are applied ahead
 	gateRows int // the most rows of a step for which they are
+}
+
+// lastToken reports whether the picks of the row before predict.
+func (i *Info) lastToken() bool {
+	return i.Prefetch == PrefetchLastToken || i.Prefetch == PrefetchBoth
 }
 
 // nextGate reports whether routers are applied ahead, to predict.

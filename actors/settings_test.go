@@ -156,7 +156,7 @@ func TestSettleWishes(t *testing.T) {
 		{"buffered", Config{ExpertIO: ExpertIOBuffered, ExpertMemory: 2654208*100 + 5}, ExpertIOBuffered, 100, 8},
 		{"direct with all in slots", Config{ExpertIO: ExpertIODirect}, ExpertIODirect, 48 * 128, 4},
 		{"workers", Config{ExpertIO: ExpertIODirect, ReadWorkers: 3}, ExpertIODirect, 48 * 128, 3},
-		{"a long context", Config{Context: 40960, StateMemory: 20 * gb}, ExpertIODirect, 4762, 4},
+		{"a long context", Config{Context: 40960, StateMemory: 20 * gb}, ExpertIODirect, 4755, 4},
 	} {
 		c.cfg.Device = namedDevice{}
 		i, err := settle(c.cfg, p.cfg, p.files, mem)
@@ -176,7 +176,7 @@ func TestSettleParked(t *testing.T) {
 		t.Helper()
 		f := p.files
 		f.host, f.beside, f.direct = host, beside, func() error { return nil }
-		c.Device, c.ParkedMemory = namedDevice{}, parked
+		c.Device, c.ParkedMemory, c.RecordMemory = namedDevice{}, parked, -1
 		i, err := settle(c, p.cfg, f, sysmem.Info{Total: 24 * gb, Available: 12 * gb})
 		if err != nil || i.ParkedMemory != parked {
 			t.Fatalf("parked %d: %d in Info, %v", parked, i.ParkedMemory, err)
@@ -264,10 +264,11 @@ func TestSettleTooLittle(t *testing.T) {
 	_, err := settle(Config{Device: namedDevice{}}, p.cfg, p.files, mem)
 	var few *MemoryError
 	if !errors.As(err, &few) || few.Available != mem.Available || few.Weights != p.files.weightBytes || few.Slots != 16*2654208 ||
-		few.Need != few.Weights+few.State+few.Slots+few.Reserve || few.Need <= few.Available {
+		few.Records != 16<<20 ||
+		few.Need != few.Weights+few.State+few.Slots+few.Reserve+few.Records || few.Need <= few.Available {
 		t.Fatalf("got %+v, want a *MemoryError", err)
 	}
-	for _, part := range []string{"947 MiB", "900 are available", "Config.ExpertMemory"} {
+	for _, part := range []string{"963 MiB", "records 16", "900 are available", "Config.ExpertMemory"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}

@@ -15,6 +15,8 @@ type Commands struct {
 	// Urgent lets a queue run the operations before, or amid, those of Commands that are not
 	// urgent, see Queue.
 	Urgent bool
+	// Tag is the submitter's own mark. No queue looks at it.
+	Tag uint8
 
 	ops []Op
 
@@ -52,7 +54,7 @@ func (c *Commands) Len() int { return len(c.ops) }
 
 // Reset empties c. What its operations pointed to is let go.
 func (c *Commands) Reset() {
-	c.Urgent = false
+	c.Urgent, c.Tag = false, 0
 	clear(c.ops)
 	c.ops = c.ops[:0]
 	c.uploads.reset()

@@ -20,7 +20,7 @@ type Message interface {
 
 // Outside heads the messages that belong to no step.
 type Outside struct {
-	SentNS int64 // when it was sent to the sequencer, on the engine's clock
+	SentNS int64 // when it was sent, on the engine's clock
 }
 
 // Head returns nil.

@@ -1,5 +1,7 @@
 package stages
 
+import "github.com/moeflux/moeflux-actor/tracing/record"
+
 // Ticket is the completion of work given to a device, as the pipeline sees it.
 type Ticket interface {
 	// OnDone calls f once, when the work is complete, with the error it ended with; see
@@ -11,7 +13,8 @@ type Ticket interface {
 }
 
 // Outbox is what a stage wants done after one message. The shell does it in the order of the fields
-// and empties the box. Slices keep their memory.
+// and empties the box. Slices keep their memory. The box also has what a stage notes its work with:
+// the log of records and the time.
 type Outbox struct {
 	Frees   []SlotID // slots whose memory may go back to the system until the next read into them
 	Reads   []ReadGroup
@@ -28,6 +31,24 @@ type Outbox struct {
 	Stint   int64 // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
 	Served  int   // requests that waited for memory and have left the queue, for whatever reason
 	spent   *Spent
+
+	// Log is where stages note what they do and wait for, by Records. Whoever runs them sets it
+	// once; nil keeps nothing.
+	Log *record.Log
+	// NowNS is when the stage took the message, on the engine's clock. Whoever runs the stages sets
+	// it before each Step; 0 is an unknown time.
+	NowNS int64
+}
+
+// nothing is a log that keeps nothing.
+var nothing record.Log
+
+// Records returns the log to write to. It is never nil.
+func (o *Outbox) Records() *record.Log {
+	if o.Log == nil {
+		return &nothing
+	}
+	return o.Log
 }
 
 // Linger asks the shell for LingerOver with a Round, if that is not 0: at a time on the engine's

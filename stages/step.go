@@ -150,12 +150,10 @@ type Batch struct {
 
 // Step heads every message of the pipeline: which step, and which of its layers.
 type Step struct {
-	ID    StepID
-	Layer int
-	Batch *Batch // shared, read-only
-	// when it was sent, on the engine's clock; only set for traced steps, and for all that goes to
-	// the sequencer and expert-IO
-	SentNS int64
+	ID     StepID
+	Layer  int
+	Batch  *Batch // shared, read-only
+	SentNS int64  // when it was sent, on the engine's clock
 }
 
 // Orders is how many orders the device keeps: that of urgent steps, and that of others.

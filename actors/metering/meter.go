@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Meter measures where time goes (stages.Times). Cores have no clock. The shells tell the meter
@@ -13,9 +13,13 @@ import (
 // device works. Nothing changes between two such notes, so all the time between them belongs to one
 // account. A note reads the clock once and allocates nothing after the lists have grown.
 //
+// It also writes a record of each submission that the device has worked on, if the queue says when
+// it works.
+//
 // The queue's goroutine and the goroutine that runs the line both use the meter, hence the lock.
 type Meter struct {
 	now func() int64 // the engine's clock
+	log *record.Log  // of which the meter writes Submissions
 
 	submitting work // that dispatch is about to submit; only the line uses it
 	watched    bool // the queue says when the device works; otherwise only reads are timed
@@ -33,18 +37,6 @@ type Meter struct {
 	spells    spells
 }
 
-// work is what one submission is for.
-type work struct {
-	layer int32
-	step  stages.StepID // 0: no step
-}
-
-// backlog is submissions that the device has not begun.
-type backlog struct {
-	all   []work // from first on, oldest first
-	first int
-}
-
 // wait is a step that waits for experts of a layer.
 type wait struct {
 	step  stages.StepID
@@ -52,9 +44,9 @@ type wait struct {
 }
 
 // New returns the meter of a model with a number of layers. now reads the engine's clock, in
-// nanoseconds.
-func New(layers int, now func() int64) *Meter {
-	return &Meter{now: now, submitting: work{layer: int32(layers)}, layers: make([]stages.Times, layers+1)}
+// nanoseconds. Nobody else writes the log's Submissions.
+func New(layers int, now func() int64, log *record.Log) *Meter {
+	return &Meter{now: now, log: log, submitting: work{layer: int32(layers), wave: -1}, layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.
@@ -88,10 +80,7 @@ func (m *Meter) Before(id stages.StageID, in stages.Message) {
 	case stages.Sequencer:
 		m.tell(in)
 	case stages.Dispatch:
-		m.submitting = work{layer: int32(len(m.layers) - 1)}
-		if head := in.Head(); head != nil {
-			m.submitting = work{int32(m.index(head.Layer)), head.ID}
-		}
+		m.submitting = m.workOf(in)
 	}
 }
 
@@ -179,97 +168,5 @@ func (m *Meter) Report(s *stages.Stats) {
 		if i < len(s.Layers) {
 			s.Layers[i].Times = t
 		}
-	}
-}
-
-// Measured returns a queue that notes the layer of each submission, if q can say when the device
-// works. Otherwise it returns q.
-func (m *Meter) Measured(q gpu.Queue) gpu.Queue {
-	w, ok := q.(gpu.Watched)
-	if !ok {
-		return q
-	}
-	m.watched = true
-	w.Watch(m.work)
-	return &measuredQueue{q, m}
-}
-
-// class is the place of urgent work, or of other work, in a pair.
-func class(urgent bool) int {
-	if urgent {
-		return 1
-	}
-	return 0
-}
-
-// work notes that the device begins or ends the oldest submission of a class.
-func (m *Meter) work(working, urgent bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count()
-	k := class(urgent)
-	m.busy[k] = working
-	if working {
-		m.at[k] = m.submitted[k].pop()
-	}
-}
-
-// measuredQueue tells the meter of submissions.
-type measuredQueue struct {
-	gpu.Queue
-	m *Meter
-}
-
-// Submit notes the layer first, because the device may begin before the queue returns.
-func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	urgent := c.Urgent
-	q.m.submit(urgent)
-	t, err := q.Queue.Submit(c)
-	if err != nil {
-		q.m.unsubmit(urgent)
-	}
-	return t, err
-}
-
-func (m *Meter) submit(urgent bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.submitted[class(urgent)].push(m.submitting)
-}
-
-// unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
-// ones, but not this one.
-func (m *Meter) unsubmit(urgent bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.submitted[class(urgent)].takeBack()
-}
-
-func (b *backlog) push(w work) {
-	// a device that is never idle must not make the list grow without bound
-	if b.first >= 64 && 2*b.first >= len(b.all) {
-		n := copy(b.all, b.all[b.first:])
-		b.all, b.first = b.all[:n], 0
-	}
-	b.all = append(b.all, w)
-}
-
-// pop removes the oldest, and takeBack the newest.
-func (b *backlog) pop() work {
-	w := b.all[b.first]
-	b.first++
-	b.rewind()
-	return w
-}
-
-func (b *backlog) takeBack() {
-	b.all = b.all[:len(b.all)-1]
-	b.rewind()
-}
-
-// rewind begins at the front again when nothing is left.
-func (b *backlog) rewind() {
-	if b.first == len(b.all) {
-		b.all, b.first = b.all[:0], 0
 	}
 }

@@ -7,22 +7,23 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // watchedQueue is a queue that the test works off by hand.
 type watchedQueue struct {
-	watch  func(working, urgent bool)
+	watch  func(working, urgent bool, deviceNS int64)
 	refuse error
 }
 
-func (q *watchedQueue) Watch(f func(working, urgent bool))       { q.watch = f }
-func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error) { return nil, q.refuse }
-func (q *watchedQueue) Close() error                             { return nil }
+func (q *watchedQueue) Watch(f func(working, urgent bool, deviceNS int64)) { q.watch = f }
+func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error)           { return nil, q.refuse }
+func (q *watchedQueue) Close() error                                       { return nil }
 
 // TestMeter lets two layers of one step and the head pass, with a clock that the test turns.
 func TestMeter(t *testing.T) {
 	var clock int64
-	m := New(2, func() int64 { return clock })
+	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
 	q := m.Measured(dev)
 	step := func(layer int) stages.Step { return stages.Step{ID: 7, Layer: layer} }
@@ -35,9 +36,9 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	work := func(ns int64) {
-		dev.watch(true, false)
+		dev.watch(true, false, 0)
 		clock += ns
-		dev.watch(false, false)
+		dev.watch(false, false, 0)
 	}
 	reads := func(n int) *stages.Outbox {
 		return &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, n)}}}
@@ -96,7 +97,7 @@ func TestMeter(t *testing.T) {
 // submission leaves nothing.
 func TestMeterGivenUp(t *testing.T) {
 	var clock int64
-	m := New(1, func() int64 { return clock })
+	m := New(1, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{refuse: errors.New("no")}
 	q := m.Measured(dev)
 	if _, err := q.Submit(new(gpu.Commands)); err == nil || len(m.submitted[0].all) != 0 {
@@ -120,7 +121,7 @@ func TestMeterGivenUp(t *testing.T) {
 // TestMeterAmid holds that the time of urgent work that runs amid other work is its own.
 func TestMeterAmid(t *testing.T) {
 	var clock int64
-	m := New(2, func() int64 { return clock })
+	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
 	q := m.Measured(dev)
 	for _, c := range []struct {
@@ -136,7 +137,7 @@ func TestMeterAmid(t *testing.T) {
 		working, urgent bool
 		ns              int64
 	}{{true, false, 10}, {true, true, 20}, {false, true, 30}, {false, false, 40}, {true, false, 50}, {false, false, 60}} {
-		dev.watch(c.working, c.urgent)
+		dev.watch(c.working, c.urgent, 0)
 		clock += c.ns
 	}
 	if got, want := [2]stages.Spell{m.take(3), m.take(4)}, [2]stages.Spell{{DeviceNS: 10 + 30 + 50}, {DeviceNS: 20}}; got != want {
@@ -150,7 +151,7 @@ func TestMeterAmid(t *testing.T) {
 // TestMeterUnwatched holds that nothing is guessed of a device that does not tell when it works.
 func TestMeterUnwatched(t *testing.T) {
 	var clock int64
-	m := New(1, func() int64 { return clock })
+	m := New(1, func() int64 { return clock }, new(record.Log))
 	q := struct{ gpu.Queue }{}
 	if m.Measured(q) != gpu.Queue(q) {
 		t.Error("the queue is not the same")
@@ -167,12 +168,12 @@ func TestMeterUnwatched(t *testing.T) {
 // TestMeterNeverIdle holds that a device that always has work does not make the meter's memory
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
-	m := New(1, func() int64 { return 0 })
-	m.submit(false)
+	m := New(1, func() int64 { return 0 }, new(record.Log))
+	m.submit(false, record.Mix)
 	for range 10000 {
-		m.submit(false)
-		m.work(true, false)
-		m.work(false, false)
+		m.submit(false, record.Mix)
+		m.work(true, false, 0)
+		m.work(false, false, 0)
 	}
 	if n := cap(m.submitted[0].all); n > 512 {
 		t.Errorf("room for %d submissions where two wait at most", n)
@@ -183,7 +184,7 @@ func TestMeterNeverIdle(t *testing.T) {
 // routing whose experts are there.
 func BenchmarkMeter(b *testing.B) {
 	epoch := time.Now()
-	m := New(48, func() int64 { return int64(time.Since(epoch)) })
+	m := New(48, func() int64 { return int64(time.Since(epoch)) }, record.NewLog(record.DefaultBytes))
 	s := stages.Step{ID: 1, Layer: 3}
 	routed := &stages.LayerRouted{Step: s}
 	out := &stages.Outbox{Sends: []stages.Send{{To: stages.Dispatch, Msg: &stages.WaveResident{Step: s, Last: true}}}}
@@ -192,9 +193,9 @@ func BenchmarkMeter(b *testing.B) {
 	for b.Loop() {
 		for range 3 {
 			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
-			m.submit(false)
-			m.work(true, false)
-			m.work(false, false)
+			m.submit(false, record.Mix)
+			m.work(true, false, 0)
+			m.work(false, false, 0)
 		}
 		m.After(stages.ExpertIO, routed, out)
 		m.After(stages.ExpertIO, read, out)

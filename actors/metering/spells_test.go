@@ -5,13 +5,14 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // TestSpells holds that each message that may end a step says how long the device and the disk have
 // held it up until now, once, and others say nothing: what is told later would be nobody's.
 func TestSpells(t *testing.T) {
 	var clock int64
-	m := New(2, func() int64 { return clock })
+	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
 	q := m.Measured(dev)
 	submit := func(id stages.StepID, layer int) {
@@ -20,7 +21,7 @@ func TestSpells(t *testing.T) {
 		if _, err := q.Submit(new(gpu.Commands)); err != nil {
 			t.Fatal(err)
 		}
-		dev.watch(true, false)
+		dev.watch(true, false, 0)
 	}
 	told := func(name string, in stages.Message, got *stages.Spell, want stages.Spell) {
 		t.Helper()
@@ -31,7 +32,7 @@ func TestSpells(t *testing.T) {
 
 	submit(1, 0)
 	clock += 10
-	dev.watch(false, false)
+	dev.watch(false, false, 0)
 	m.After(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 1}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
 	clock += 7 // the device waits for the disk
 	first := &stages.LayerRetired{Step: stages.Step{ID: 1}}
@@ -44,11 +45,11 @@ func TestSpells(t *testing.T) {
 	told("the head, while the device works", head, &head.Spell, stages.Spell{DeviceNS: 20})
 	told("the head again", head, &head.Spell, stages.Spell{})
 	clock += 3
-	dev.watch(false, false)
+	dev.watch(false, false, 0)
 
 	submit(2, 0)
 	clock += 5
-	dev.watch(false, false)
+	dev.watch(false, false, 0)
 	together := &stages.LayerRetired{Step: stages.Step{ID: 2}, More: 1}
 	told("all layers together", together, &together.Spell, stages.Spell{DeviceNS: 5})
 	submit(2, 0)

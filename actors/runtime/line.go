@@ -19,6 +19,11 @@ type line struct {
 	users   fifo
 	systems fifo // go first
 	running bool // a goroutine is running the line
+
+	// handled is when the last message was handled, on the engine's clock, and so when the next one
+	// is taken; 0: a run of the line has just begun, or something else came between. Only the
+	// goroutine that runs the line uses it.
+	handled int64
 }
 
 // post is a message in its mailbox.
@@ -74,7 +79,7 @@ func (l *line) post(p post) {
 	if l.running {
 		return
 	}
-	l.running = true
+	l.running, l.handled = true, 0
 	for p, ok := l.next(); ok; p, ok = l.next() {
 		l.mu.Unlock()
 		p.box.deliver(p)

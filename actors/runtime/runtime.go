@@ -10,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Experts brings experts into memory: what the shells need of package actors/expertmem. Its methods
@@ -47,6 +48,7 @@ type Parts struct {
 	Experts Experts
 	Parking Parking
 	Explain func(error) error // says what a device's error comes from
+	Records *record.Log       // nil: none
 	Tracing Tracing
 }
 
@@ -84,10 +86,12 @@ func (r *Runtime) Start(p Parts) {
 	r.meter, r.experts, r.parking, r.tracing = p.Meter, p.Experts, p.Parking, p.Tracing
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
-	stageBox, spent := new(line).mailboxes(), new(stages.Spent)
+	row, spent := new(line), new(stages.Spent)
+	stageBox := row.mailboxes()
 	for id, core := range p.Cores {
-		s := &shell{r: r, id: stages.StageID(id), core: core}
+		s := &shell{r: r, line: row, id: stages.StageID(id), core: core}
 		s.out.Share(spent)
+		s.out.Log = p.Records
 		if p.Tracing.Provider != nil {
 			s.ring, s.hintOf = tracing.NewRing(p.Tracing.RingRecords), make(map[readName]int32)
 		}
@@ -110,13 +114,14 @@ func (r *Runtime) Now() int64 { return int64(time.Since(r.epoch)) }
 // At returns a moment on the engine's clock.
 func (r *Runtime) At(t time.Time) int64 { return int64(t.Sub(r.epoch)) }
 
-// Send sends a message to a stage, from any goroutine. Messages of traced steps carry the time at
-// which they were sent. So do all messages to expert-IO and the sequencer, which have no other
-// clock.
-func (r *Runtime) Send(to stages.StageID, m stages.Message) {
-	if to == stages.ExpertIO || to == stages.Sequencer || traced(m.Head()) {
-		m.Stamp(r.Now())
-	}
+// Epoch returns when the engine's clock began.
+func (r *Runtime) Epoch() time.Time { return r.epoch }
+
+// Send sends a message to a stage, from any goroutine. The message carries the time.
+func (r *Runtime) Send(to stages.StageID, m stages.Message) { r.sendAt(to, m, r.Now()) }
+
+func (r *Runtime) sendAt(to stages.StageID, m stages.Message, now int64) {
+	m.Stamp(now)
 	r.system.Root.Send(r.pids[to], m)
 }
 

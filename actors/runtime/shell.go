@@ -8,11 +8,13 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // shell is the actor of one stage.
 type shell struct {
 	r    *Runtime
+	line *line
 	id   stages.StageID
 	core stages.Core
 	out  stages.Outbox
@@ -58,23 +60,25 @@ func (s *shell) Receive(ctx actor.Context) {
 			s.handle(m)
 		}
 	case *flushRecords:
+		s.line.handled = 0
 		s.flush(m)
 	case *barrier:
+		s.line.handled = 0
 		s.r.system.Root.Send(s.r.tracer, m)
 	default:
 		s.r.unknown(ctx, s.id.String())
 	}
 }
 
-// handle runs the core on a message, does what the core asks for, and records the times if the step
-// is traced.
+// handle runs the core on a message, does what the core asks for, and notes when.
 func (s *shell) handle(m stages.Message) {
 	head := m.Head()
 	traced := s.ring != nil && traced(head)
-	var began int64
+	note := s.take(m)
+	s.out.NowNS = note.BeganNS
 	var at stages.Step
 	if traced {
-		began, at = s.r.Now(), *head
+		at = *head
 	}
 	s.r.meter.Before(s.id, m)
 	if err := s.core.Step(m, &s.out); err != nil {
@@ -83,20 +87,56 @@ func (s *shell) handle(m stages.Message) {
 	s.r.meter.After(s.id, m, &s.out)
 	var rec tracing.Record
 	if traced {
-		rec = s.record(m, &at, began)
+		rec = s.record(m, &at, note.BeganNS)
 	}
 	if s.ring != nil {
 		s.recordMatched(m, s.r.Now())
 		s.endHint(m)
 	}
 	s.perform()
+	note.EndedNS = s.r.Now()
+	s.line.handled = note.EndedNS
+	s.out.Records().Handled.Add(note)
 	if traced {
-		rec.EndedNS = s.r.Now()
+		rec.EndedNS = note.EndedNS
 		s.ring.Add(rec)
 	}
 	s.endTraced()
 	s.out.Reset()
 	s.out.Spent().Handled(m)
+}
+
+// take returns the record of a message that the stage takes now: when the message before it in line
+// was done, or when the line began to run. The core may take back the message's memory, so this
+// comes before it. A message that was sent while the one before it was being handled is taken when
+// it was sent.
+func (s *shell) take(m stages.Message) record.Handled {
+	now := s.line.handled
+	if now == 0 {
+		now = s.r.Now()
+	}
+	r := record.Handled{Layer: -1, Wave: -1, Stage: uint8(s.id), Message: uint8(m.MessageKind()), SentNS: m.Stamped(), BeganNS: max(now, m.Stamped())}
+	if head := m.Head(); head != nil && head.ID != 0 {
+		r.Step, r.Layer = uint64(head.ID), int32(head.Layer)
+	}
+	switch m := m.(type) {
+	case *stages.BeginLayer:
+		r.More = int32(m.More)
+	case *stages.WaveResident:
+		r.Wave = int32(m.Wave)
+	case *stages.WaveSubmitted:
+		r.More = int32(m.More)
+		if len(m.Slots) > 0 || m.Plan != nil { // else it is whole layers
+			r.Wave = int32(m.Wave)
+		}
+	case *stages.LayerSubmitted:
+		r.More = int32(m.More)
+	case *stages.SlotsReleased:
+		r.Wave = int32(m.Wave)
+	case *stages.LayerRetired:
+		r.More = int32(m.More)
+	}
+	return r
 }
 
 // perform does what the core has written into the outbox.
@@ -117,8 +157,11 @@ func (s *shell) perform() {
 		a := &s.out.Awaits[i]
 		s.r.awaits.await(s.id, a, s.out.Spent().TicketDone(a.Step, a.ID))
 	}
-	for _, m := range s.out.Sends {
-		s.r.Send(m.To, m.Msg)
+	if len(s.out.Sends) > 0 {
+		now := s.r.Now()
+		for _, m := range s.out.Sends {
+			s.r.sendAt(m.To, m.Msg, now)
+		}
 	}
 	if n := s.out.Served; n > 0 {
 		s.queue.note(n, s.r.Now())

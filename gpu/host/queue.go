@@ -18,10 +18,11 @@ type queue struct {
 	x       *executor // of what is not urgent
 	urgent  *executor
 	tickets gpu.Tickets[*gpu.Commands]
-	line    *gpu.Line[*ticket]         // a nil ticket says: look at hurried
-	watch   func(working, urgent bool) // or nil; see gpu.Watched
-	lent    time.Duration              // that urgent work took; of the queue's goroutine
-	pause   pause                      // of x
+	line    *gpu.Line[*ticket] // a nil ticket says: look at hurried
+	lent    time.Duration      // that urgent work took; of the queue's goroutine
+	pause   pause              // of x
+	// nil, or see gpu.Watched
+	watch func(working, urgent bool, deviceNS int64)
 
 	mu      sync.Mutex // guards the rest
 	hurried []*ticket  // urgent, oldest first; a few at most
@@ -52,7 +53,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 func (d *Device) Preempts() {}
 
 // Watch makes the queue report when it works, see gpu.Watched.
-func (q *queue) Watch(f func(working, urgent bool)) { q.watch = f }
+func (q *queue) Watch(f func(working, urgent bool, deviceNS int64)) { q.watch = f }
 
 func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if err := c.Check(); err != nil {
@@ -134,14 +135,14 @@ func (q *queue) first() *ticket {
 func (q *queue) run(t *ticket, x *executor) {
 	urgent := t.Of.Urgent
 	if q.watch != nil {
-		q.watch(true, urgent)
+		q.watch(true, urgent, 0)
 	}
 	began, lent := time.Now(), q.lent
 	err := x.run(t.Of)
-	took := time.Since(began) - (q.lent - lent)
+	took := int64(time.Since(began) - (q.lent - lent))
 	if q.watch != nil {
-		q.watch(false, urgent)
+		q.watch(false, urgent, took)
 	}
 	t.Of = nil // the caller's again
-	t.Complete(int64(took), err)
+	t.Complete(took, err)
 }

@@ -48,7 +48,7 @@ func TestUrgentGoesAmid(t *testing.T) {
 		log = append(log, s)
 	}
 	began := make(chan bool, 1)
-	q.(gpu.Watched).Watch(func(working, urgent bool) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
 		note(map[bool]string{true: "begin", false: "end"}[working] + map[bool]string{true: " urgent", false: ""}[urgent])
 		if working && !urgent {
 			select {

@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -25,14 +26,17 @@ func TestWatch(t *testing.T) {
 	var (
 		mu  sync.Mutex
 		log []string
+		// what the device told last
+		took atomic.Int64
 	)
 	note := func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
 		log = append(log, s)
 	}
-	q.(gpu.Watched).Watch(func(working, urgent bool) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
 		note(map[bool]string{true: "begin", false: "end"}[working])
+		took.Store(deviceNS)
 	})
 	done := make(chan error, 1) // OnDone may call back at once
 	var want []string
@@ -45,6 +49,9 @@ func TestWatch(t *testing.T) {
 		}
 		ticket.OnDone(func(err error) {
 			note("told")
+			if got, want := took.Load(), ticket.DeviceNS(); got != want || got == 0 {
+				t.Errorf("the watcher hears of %d ns, the ticket says %d", got, want)
+			}
 			done <- err
 		})
 		if err := <-done; err != nil {

@@ -293,10 +293,13 @@ func TestWatch(t *testing.T) {
 	var mu sync.Mutex
 	var seen []bool
 	reports := [2]int{} // of what is not urgent, and of what is
-	q.(gpu.Watched).Watch(func(working, urgent bool) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, working)
+		if want := map[bool]int64{true: 0, false: 7}[working]; deviceNS != want {
+			t.Errorf("working %v: told of %d ns, want %d", working, deviceNS, want)
+		}
 		if urgent {
 			reports[1]++
 		} else {

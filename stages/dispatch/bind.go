@@ -6,6 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // network is the model as the device sees it.
@@ -101,6 +102,7 @@ func upload(buf gpu.Buffer, src []byte, queue gpu.Queue) error {
 
 // run runs commands and waits for them.
 func run(cmd *gpu.Commands, queue gpu.Queue) error {
+	cmd.Tag = uint8(record.State)
 	t, err := queue.Submit(cmd)
 	if err != nil {
 		return err

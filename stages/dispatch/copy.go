@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // copyState makes a state of another one's recurrent state, or of zeros.
@@ -31,7 +32,7 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 		c.copied(done, err, out)
 		return nil
 	}
-	r := c.record(nil) // no step under way writes to either state
+	r := c.record(nil, record.State) // no step under way writes to either state
 	dst := gpu.View{Buf: to.recurrent}
 	if m.From == 0 {
 		r.EncodeFill(gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
@@ -134,7 +135,7 @@ type Piece struct {
 }
 
 func (c *Core) exchange(m *Exchange, out *stages.Outbox) {
-	r := c.record(nil)
+	r := c.record(nil, record.State)
 	for _, p := range m.Pieces {
 		if m.Up {
 			r.EncodeUpload(gpu.Upload{Dst: p.Device, Src: p.Host})

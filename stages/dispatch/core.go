@@ -8,6 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Config sizes the stage.
@@ -163,15 +164,15 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	return nil
 }
 
-// record returns an empty recording of a step's work, or, without a step, of urgent work.
-func (c *Core) record(of *stages.Step) *recording {
+// record returns an empty recording of a part of a step's work, or, without a step, of urgent work.
+func (c *Core) record(of *stages.Step, part record.Part) *recording {
 	var r *recording
 	if n := len(c.spare); n > 0 {
 		r, c.spare = c.spare[n-1], c.spare[:n-1]
 	} else {
 		r = new(recording)
 	}
-	r.Urgent = of == nil || of.Batch.Urgent
+	r.Urgent, r.Tag = of == nil || of.Batch.Urgent, uint8(part)
 	return r
 }
 

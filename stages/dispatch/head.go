@@ -3,6 +3,7 @@ package dispatch
 import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // headRows is how many rows' logits are computed at once: a vocabulary is long, so its buffer is
@@ -20,7 +21,7 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	all, largest := stages.Widths(m.Batch.Rows, c.cfg.Model.VocabSize)
 	res := out.Spent().LogitsReady(m.Step, all, largest)
 	res.Hidden, res.Picks, res.Weights = l.tapped, l.picks, l.weights
-	r := c.record(&m.Step)
+	r := c.record(&m.Step, record.Head)
 	l.tap(&r.Commands, len(c.net.layers), c.cfg)
 	rest := headResults{res.Logits, res.Largest}
 	for at := 0; at < len(l.headRows); at += headRows {

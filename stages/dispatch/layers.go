@@ -6,6 +6,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // beginLayer submits a layer's mixer and router, and after them its shared expert.
@@ -29,16 +30,16 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 			return nil
 		}
 	}
-	r := c.record(&m.Step)
+	submit, part := c.submitRouter, record.Mix
+	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil {
+		submit, part = c.submitWhole, record.Layers
+	}
+	r := c.record(&m.Step, part)
 	if m.Layer == 0 {
 		for _, p := range l.copies {
 			encodeCopy(&r.Commands, p.from, p.to, c.states.layout.bytes)
 		}
 		c.encodeInput(r, l, m.Batch)
-	}
-	submit := c.submitRouter
-	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil {
-		submit = c.submitWhole
 	}
 	if err := submit(r, l, m, out); err != nil {
 		c.fail(m.Step, err, out)
@@ -63,7 +64,7 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	if err := c.submitAhead(l, m, out); err != nil || layer.shared == nil {
 		return err
 	}
-	r = c.record(&m.Step)
+	r = c.record(&m.Step, record.SharedExpert)
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
 	l.sharedDone, l.sharedID = t, c.lastTicket
@@ -77,7 +78,7 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 		return nil
 	}
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
-	r := c.record(&m.Step)
+	r := c.record(&m.Step, record.Ahead)
 	for i := range ahead {
 		encodeRouter(&r.Commands, l, c.net.layers[m.Layer+1+i].router)
 		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
@@ -207,7 +208,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		c.sendHome(m, out)
 		return nil
 	}
-	r := c.record(&m.Step)
+	r := c.record(&m.Step, record.Experts)
 	if len(m.Uses) > 0 {
 		c.gather(r, m)
 		c.encodeExperts(r, l, &r.wave, gpu.List[int32]{Host: r.picks})

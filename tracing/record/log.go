@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/binary"
+	"math"
 	"unsafe"
 )
 
@@ -26,10 +27,25 @@ type Log struct {
 // DefaultBytes is the memory of a log where nothing else is said: some 200 tokens of 48 layers.
 const DefaultBytes = 16 << 20
 
+// Steps returns how many of the last steps a log of so many bytes tells of in full, if each step
+// makes so many records of each type, by the table's name.
+func Steps(bytes int, each map[string]int) int {
+	steps := math.MaxInt
+	for _, t := range tables {
+		if n := each[t.name]; n > 0 {
+			steps = min(steps, t.room(bytes)*(blocksPerTable-1)/blocksPerTable/n)
+		}
+	}
+	return steps
+}
+
 // NewLog makes a log that takes about so many bytes. They are shared out by how many records of
-// each type a token of a streamed model makes.
+// each type a token of a streamed model makes. With 0 or less it keeps nothing.
 func NewLog(bytes int) *Log {
 	l := new(Log)
+	if bytes <= 0 {
+		return l
+	}
 	for _, t := range tables {
 		t.init(l, bytes)
 	}
@@ -39,6 +55,7 @@ func NewLog(bytes int) *Log {
 // table is what is done alike with the tables of all types.
 type table struct {
 	name  string
+	room  func(bytes int) int // records, in a log of so many bytes
 	init  func(l *Log, bytes int)
 	total func(l *Log) uint64
 	// drain calls f with the records that the cursor has not seen, and how many they are.
@@ -53,9 +70,11 @@ type table struct {
 func of[T any](name string, share float64, in func(*Log) *Table[T], at func(*Recording) *[]T) table {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
+	room := func(bytes int) int { return int(share * float64(bytes) / float64(size)) }
 	return table{
 		name:  name,
-		init:  func(l *Log, bytes int) { in(l).init(int(share * float64(bytes) / float64(size))) },
+		room:  room,
+		init:  func(l *Log, bytes int) { in(l).init(room(bytes)) },
 		total: func(l *Log) uint64 { return in(l).Total() },
 		drain: func(l *Log, c *Cursor, f func(any, int)) {
 			in(l).Read(c, func(recs []T) { f(recs, len(recs)) })

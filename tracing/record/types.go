@@ -220,7 +220,7 @@ type Submission struct {
 	EndedNS     int64
 	DeviceNS    int64 // that it took by the device's own clock
 	PausedNS    int64 // of EndedNS − BeganNS: urgent work ran amid it
-	Layer       int32 // the first
+	Layer       int32 // the first; -1: of no layer
 	More        int32 // further layers
 	Wave        int32 // -1: what is not a wave of experts
 	Rows        int32 // of the step
@@ -238,11 +238,13 @@ type Part uint8
 const (
 	Mix          Part = iota // a layer's first half, up to its scores or picks
 	Experts                  // a wave
-	Layers                   // whole layers, on a device that routes by itself
+	Layers                   // whole layers: dense ones, and all where the device routes by itself
 	Head                     // the final norm and logits
-	State                    // copies of pages and states
+	State                    // copies outside of steps: of states and, at the start, of weights
 	Ahead                    // the routers of the next layers, applied to this layer's router input
 	SharedExpert             // of a layer, where it has a submission of its own
+	// NumParts is how many there are.
+	NumParts int = iota
 )
 
 // Level is how full the engine was, noted when a step ends.

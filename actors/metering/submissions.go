@@ -1,0 +1,164 @@
+package metering
+
+import (
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
+
+// work is what one submission is for, and when it was submitted and begun.
+type work struct {
+	step  stages.StepID // 0: no step
+	layer int32
+	more  int32 // further layers
+	wave  int32 // -1: not one of experts
+	rows  int32 // of the step
+	uses  int32 // of a wave: experts
+	picks int32 // of a wave: picks of them
+	part  record.Part
+
+	submittedNS, beganNS, pausedNS int64
+}
+
+// backlog is submissions that the device has not begun.
+type backlog struct {
+	all   []work // from first on, oldest first
+	first int
+}
+
+// Measured returns a queue that notes the layer of each submission, if q can say when the device
+// works. Otherwise it returns q.
+func (m *Meter) Measured(q gpu.Queue) gpu.Queue {
+	w, ok := q.(gpu.Watched)
+	if !ok {
+		return q
+	}
+	m.watched = true
+	w.Watch(m.work)
+	return &measuredQueue{q, m}
+}
+
+// class is the place of urgent work, or of other work, in a pair.
+func class(urgent bool) int {
+	if urgent {
+		return 1
+	}
+	return 0
+}
+
+// work notes that the device begins or ends the oldest submission of a class, which took deviceNS
+// by its own clock.
+func (m *Meter) work(working, urgent bool, deviceNS int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count()
+	k := class(urgent)
+	w := &m.at[k]
+	m.busy[k] = working
+	if working {
+		*w = m.submitted[k].pop()
+		w.beganNS = m.until
+		return
+	}
+	if urgent && m.busy[0] {
+		m.at[0].pausedNS += m.until - w.beganNS
+	}
+	m.note(w, urgent, deviceNS)
+}
+
+// workOf returns what dispatch submits when it has a message.
+func (m *Meter) workOf(in stages.Message) work {
+	w := work{layer: int32(len(m.layers) - 1), wave: -1}
+	head := in.Head()
+	if head == nil {
+		return w
+	}
+	w.step, w.layer = head.ID, int32(m.index(head.Layer))
+	if head.Batch != nil {
+		w.rows = int32(len(head.Batch.Rows))
+	}
+	switch in := in.(type) {
+	case *stages.BeginLayer:
+		w.more = int32(in.More)
+	case *stages.WaveResident:
+		w.wave, w.uses = int32(in.Wave), int32(len(in.Uses))
+		for _, u := range in.Uses {
+			w.picks += int32(len(in.Plan.Uses[u].Pairs))
+		}
+	}
+	return w
+}
+
+// note writes the record of a submission that has just ended. The caller holds m.mu.
+func (m *Meter) note(w *work, urgent bool, deviceNS int64) {
+	r := record.Submission{
+		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(urgent)),
+		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until, DeviceNS: deviceNS, PausedNS: w.pausedNS,
+	}
+	if w.step == 0 {
+		r.Layer = -1
+	}
+	m.log.Submissions.Add(r)
+}
+
+// measuredQueue tells the meter of submissions.
+type measuredQueue struct {
+	gpu.Queue
+	m *Meter
+}
+
+// Submit notes what it is first, because the device may begin before the queue returns.
+func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+	urgent := c.Urgent
+	q.m.submit(urgent, record.Part(c.Tag))
+	t, err := q.Queue.Submit(c)
+	if err != nil {
+		q.m.unsubmit(urgent)
+	}
+	return t, err
+}
+
+func (m *Meter) submit(urgent bool, part record.Part) {
+	w := m.submitting
+	w.part, w.submittedNS = part, m.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.submitted[class(urgent)].push(w)
+}
+
+// unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
+// ones, but not this one.
+func (m *Meter) unsubmit(urgent bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.submitted[class(urgent)].takeBack()
+}
+
+func (b *backlog) push(w work) {
+	// a device that is never idle must not make the list grow without bound
+	if b.first >= 64 && 2*b.first >= len(b.all) {
+		n := copy(b.all, b.all[b.first:])
+		b.all, b.first = b.all[:n], 0
+	}
+	b.all = append(b.all, w)
+}
+
+// pop removes the oldest, and takeBack the newest.
+func (b *backlog) pop() work {
+	w := b.all[b.first]
+	b.first++
+	b.rewind()
+	return w
+}
+
+func (b *backlog) takeBack() {
+	b.all = b.all[:len(b.all)-1]
+	b.rewind()
+}
+
+// rewind begins at the front again when nothing is left.
+func (b *backlog) rewind() {
+	if b.first == len(b.all) {
+		b.all, b.first = b.all[:0], 0
+	}
+}
