@@ -116,3 +116,8 @@ func TestCUDAEqualBits(t *testing.T) {
 		}
 	}
 }
+
+// TestCUDADump wants the insides of layers from the GPU.
+func TestCUDADump(t *testing.T) {
+	testDump(t, openCUDA(t), fixtures.All(), []int{64, 4, 1})
+}

@@ -169,3 +169,8 @@ func TestEmulatorDemo(t *testing.T) {
 		}
 	}
 }
+
+// TestEmulatorDump wants the insides of layers from the kernels of GPUs.
+func TestEmulatorDump(t *testing.T) {
+	testDump(t, emulator(t), fixtures.All(), []int{64, 1})
+}

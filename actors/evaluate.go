@@ -30,8 +30,12 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	}
 	k.tokens = append(k.tokens[:0], c.Tokens...)
 	request := s.e.given.request.Add(1)
+	wants, err := c.wants(s.e)
+	if err != nil {
+		return nil, err
+	}
 	k.msg = stages.EvalChunk{
-		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Hidden: c.Hidden, Routing: c.Routing, Before: c.Before, Remember: c.Remember,
+		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Wants: wants, Before: c.Before, Remember: c.Remember,
 		Until: cmp.Or(c.Until, k.until),
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}

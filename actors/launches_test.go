@@ -6,10 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -52,6 +54,58 @@ func (s *notingStream) Launch(p launch.Pipeline, l *launch.Launch) error {
 // TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8,
 // 4, 4 and 2 layers. docs/gpu.md has them by the layer.
 func TestLaunches(t *testing.T) {
+	n, d := notingDevice(t)
+	for name, most := range map[string]int{
+		fixtures.Qwen3MoEQ4: 25, fixtures.Qwen35MoEQ4: 123, fixtures.Qwen3NextQ4: 64, fixtures.DeepseekV3Q4: 65, fixtures.DeepseekV3Q4KVB: 33,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})
+			s := sequence(t, e)
+			text := prompt(1, 6, e.Model().VocabSize)
+			for i, id := range text {
+				if i == len(text)-1 {
+					n.take()
+				}
+				if _, err := s.Eval(t.Context(), []int32{id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := n.take(); len(got) > most {
+				t.Errorf("%d launches for a token, want at most %d: %v", len(got), most, got)
+			}
+		})
+	}
+}
+
+// TestDumpKeepsJoins decodes a token with and without a dump of everything: what is launched is the
+// same but for the sums that are nowhere, which a combine of their own computes.
+func TestDumpKeepsJoins(t *testing.T) {
+	n, d := notingDevice(t)
+	for _, name := range fixtures.All() {
+		for _, resident := range []actors.Resident{actors.ResidentOn, actors.ResidentOff} {
+			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap, Resident: resident})
+			s := sequence(t, e)
+			launched := func(wants []actors.Want) []string {
+				if err := s.Reset(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				n.take()
+				if _, err := s.EvalChunk(t.Context(), actors.Chunk{Tokens: []int32{5}, Dump: wants}); err != nil {
+					t.Fatal(err)
+				}
+				return slices.DeleteFunc(n.take(), func(kernel string) bool { return kernel == "combine" })
+			}
+			want, got := launched(nil), launched(actors.WantsOf(e.Model(), allLayers(e)))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, resident %v: a dump launches %v, without it %v", name, resident, got, want)
+			}
+		}
+	}
+}
+
+// notingDevice makes an emulator that notes launches.
+func notingDevice(t *testing.T) (*noting, gpu.Device) {
+	t.Helper()
 	cache := t.TempDir()
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "moeflux-actor", "emulator")
@@ -73,24 +127,5 @@ func TestLaunches(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, most := range map[string]int{
-		fixtures.Qwen3MoEQ4: 25, fixtures.Qwen35MoEQ4: 123, fixtures.Qwen3NextQ4: 64, fixtures.DeepseekV3Q4: 65, fixtures.DeepseekV3Q4KVB: 33,
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})
-			s := sequence(t, e)
-			text := prompt(1, 6, e.Model().VocabSize)
-			for i, id := range text {
-				if i == len(text)-1 {
-					n.take()
-				}
-				if _, err := s.Eval(t.Context(), []int32{id}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := n.take(); len(got) > most {
-				t.Errorf("%d launches for a token, want at most %d: %v", len(got), most, got)
-			}
-		})
-	}
+	return n, d
 }

@@ -221,7 +221,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.meter = metering.New(len(m.Layers), e.rt.Now, e.records)
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
-		Layers: len(m.Layers), MoELayers: len(m.MoELayers()), Hidden: m.HiddenSize, Vocab: m.VocabSize, TopK: i.TopK, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
+		Layers: len(m.Layers), Vocab: m.VocabSize, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory, Parks: cfg.ParkedMemory > 0 || cfg.StateDir != "",
 		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting, Preempts: preempts(cfg.Device),

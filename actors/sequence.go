@@ -61,6 +61,9 @@ type Chunk struct {
 	Logits  LogitsWanted
 	Hidden  bool // the hidden state of every row before each layer and after the last
 	Routing bool // the experts picked in every layer
+	// Dump is what else of which layers is wanted: what they take, make on the way, and give
+	// (WantsOf). It changes nothing that is computed, but brings much to the host.
+	Dump []Want
 	// Before is how many tokens of the same text come before these and were not read again: what
 	// Resume returned. Latent attention has two forms of computing, chosen by the length of the
 	// text that is read.
@@ -83,6 +86,7 @@ type Evaluated struct {
 	Hidden  []float32   // [layers+1, rows, hidden]
 	Picks   []int32     // [layers with routed experts, rows, TopK], heaviest first
 	Weights []float32   // likewise
+	Dump    []Tensor    // what Chunk.Dump, Hidden and Routing want, by quantity and then by layer
 	Account Account     // what the chunk took
 }
 
@@ -180,9 +184,9 @@ func (s *Sequence) EvalChunk(ctx context.Context, c Chunk) (*Evaluated, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Evaluated{
-		Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Best: sample.Best(r.Largest), Hidden: r.Hidden, Picks: r.Picks, Weights: r.Weights, Account: r.Account,
-	}, nil
+	out := &Evaluated{Pos: r.Pos, Rows: r.Rows, Logits: r.Logits, Best: sample.Best(r.Largest), Dump: r.Dump, Account: r.Account}
+	out.collect(&c)
+	return out, nil
 }
 
 // closePatience is how long Sequence.Close waits for what is under way of the sequence.

@@ -174,7 +174,7 @@
 // Evaluation:
 //
 //	EvalChunk          caller -> sequencer     tokens of a sequence; Tokens and Spare pass on
-//	ChunkEvaluated     sequencer -> caller     logits, hidden states, routing; all pass on
+//	ChunkEvaluated     sequencer -> caller     logits and what else was wanted; all pass on
 //	CancelEval         caller -> sequencer     which request, and why
 //	Withdraw           caller -> sequencer     which request need not wait for memory any more, why
 //	BeginLayer         sequencer -> dispatch,  the step, and how many layers begin together

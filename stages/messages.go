@@ -66,12 +66,12 @@ type Largest struct {
 // sequencer. A sequence evaluates one chunk at a time. The answer is a ChunkEvaluated.
 type EvalChunk struct {
 	Outside
-	Seq     SeqID
-	Pos     Pos     // must be the sequence's length if it asserts any
-	Tokens  []int32 // passes to the sequencer
-	Logits  LogitsWanted
-	Hidden  bool // answer with the hidden states
-	Routing bool // answer with the routing
+	Seq    SeqID
+	Pos    Pos     // must be the sequence's length if it asserts any
+	Tokens []int32 // passes to the sequencer
+	Logits LogitsWanted
+	// Wants is what to answer with beside logits, in the order of Want.Compare; shared, read-only.
+	Wants   []Want
 	Trace   TraceContext
 	Request uint64 // identifies this request in CancelEval
 	Caller  Caller
@@ -103,10 +103,7 @@ type ChunkEvaluated struct {
 	Rows    int
 	Logits  []float32 // [wanted rows, vocab]; nil with BestLogits
 	Largest Largest   // [BestOf(vocab)] with BestLogits, else empty
-	// [layers+1, rows, hidden]; index i is before layer i, the last after all layers
-	Hidden  []float32
-	Picks   []int32   // [layers with routed experts, rows, TopK], heaviest first
-	Weights []float32 // likewise
+	Dump    []Tensor  // what was wanted beside logits, in the order of EvalChunk.Wants
 	Account Account   // of this chunk; if Unfinished, so far
 	Err     error
 	Poison  error // why the sequence is unusable from now on, or nil

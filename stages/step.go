@@ -136,10 +136,8 @@ type Batch struct {
 	Segments []Segment      // cover Rows in order, one per sequence
 	Traces   []TraceContext // [len(Segments)]
 	Traced   bool           // some Traces entry is sampled
-	// collect the hidden state of every row before each layer and after the last
-	Hidden  bool
-	Routing bool // collect picks and weights of every layer
-	Lane    int  // which set of scratch buffers the step uses
+	Wants    []Want         // what is to be collected beside logits, in the order of Want.Compare
+	Lane     int            // which set of scratch buffers the step uses
 	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue), and
 	// its reads go before those of others (Rank).
 	Urgent bool

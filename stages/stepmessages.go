@@ -254,9 +254,7 @@ type LogitsReady struct {
 	Step
 	Logits  []float32 // [rows with Logits and without Best set, vocab]
 	Largest Largest   // [rows with Best set, BestOf(vocab)]
-	Hidden  []float32 // [layers+1, rows, hidden], if the batch wants it
-	Picks   []int32   // [layers with routed experts, rows, TopK], if the batch wants it
-	Weights []float32
+	Dump    []Tensor  // what the batch wants beside logits, in the order of Batch.Wants
 	// sequences whose rows could not be computed, where that is found at the step's end; shared,
 	// read-only
 	Losses []Loss

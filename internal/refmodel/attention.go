@@ -17,13 +17,23 @@ type fullAttention struct {
 
 // attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept.
 func attend(q []float64, keys, values [][]float64, scale float64) []float64 {
+	return mean(attention(q, keys, scale), values)
+}
+
+// attention returns softmax_j(scale · q·k_j).
+func attention(q []float64, keys [][]float64, scale float64) []float64 {
 	scores := make([]float64, len(keys))
 	for j, k := range keys {
 		scores[j] = scale * dot(q, k)
 	}
-	out := make([]float64, len(values[0]))
-	for j, a := range softmax(scores) {
-		for d, v := range values[j] {
+	return softmax(scores)
+}
+
+// mean returns Σ_j share_j · x_j.
+func mean(shares []float64, x [][]float64) []float64 {
+	out := make([]float64, len(x[0]))
+	for j, a := range shares {
+		for d, v := range x[j] {
 			out[d] += a * v
 		}
 	}
@@ -66,14 +76,22 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	kept.keys = append(kept.keys, f.turnHeads(k, p))
 	kept.values = append(kept.values, v)
 	q = f.turnHeads(q, p)
+	s.see("q", q)
+	s.see("k", kept.keys[len(kept.keys)-1])
+	s.see("v", v)
 	var out []float64
 	group := c.NumAttentionHeads / c.NumKeyValueHeads
 	for h := range c.NumAttentionHeads {
 		keys, values := headOf(kept.keys, h/group, hd), headOf(kept.values, h/group, hd)
 		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)))...)
 	}
-	for i := range gate {
-		out[i] *= sigmoid(gate[i])
+	s.see("heads", out)
+	if gate != nil {
+		s.see("q_gate", gate)
+		for i := range gate {
+			out[i] *= sigmoid(gate[i])
+		}
+		s.see("heads_gated", out)
 	}
 	return s.mul(f.o, out)
 }
@@ -125,7 +143,9 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 	if l.q != nil {
 		q = s.mul(l.q, a)
 	} else {
-		q = s.mul(l.qB, rmsNorm(s.mul(l.qA, a), l.qNorm, latentNormEps))
+		lat := rmsNorm(s.mul(l.qA, a), l.qNorm, latentNormEps)
+		s.see("q_lat", lat)
+		q = s.mul(l.qB, lat)
 	}
 	t := s.mul(l.kvA, a)
 	latent := rmsNorm(t[:rank], l.kvNorm, latentNormEps)
@@ -138,13 +158,44 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 	}
 	kept.keys = append(kept.keys, keys)
 	kept.values = append(kept.values, values)
+	kept.latents = append(kept.latents, latent)
 	var out []float64
+	var turned, rotated, folded, latents [][]float64
 	for h := range c.NumAttentionHeads {
 		qh := q[h*(dn+dr) : (h+1)*(dn+dr)]
 		qh = append(append([]float64(nil), qh[:dn]...), l.rope.turn(qh[dn:], p)...)
-		out = append(out, attend(qh, headOf(kept.keys, h, dn+dr), headOf(kept.values, h, dv), l.softmult)...)
+		shares := attention(qh, headOf(kept.keys, h, dn+dr), l.softmult)
+		out = append(out, mean(shares, headOf(kept.values, h, dv))...)
+		if s.inside != nil {
+			turned, rotated = append(turned, qh), append(rotated, qh[dn:])
+			folded, latents = append(folded, l.fold(qh[:dn], h)), append(latents, mean(shares, kept.latents))
+		}
 	}
+	s.see("q", turned...)
+	s.see("q_pe", rotated...)
+	s.see("kv_lat", latent)
+	s.see("k_pe", shared)
+	s.see("q_folded", folded...)
+	s.see("latents", latents...)
+	s.see("heads", out)
 	return s.mul(l.o, out)
+}
+
+// fold returns what a head's query is to latents: q·k = fold(q)·latent for the k that unfoldHead
+// makes of a latent.
+func (l *latentAttention) fold(q []float64, h int) []float64 {
+	dn, dv, rank := l.cfg.QKNopeHeadDim, l.cfg.VHeadDim, l.cfg.KVLoraRank
+	out := make([]float64, rank)
+	for r := range rank {
+		if l.unfold == nil {
+			out[r] = dot(l.embedQ.row(h*rank+r), q)
+			continue
+		}
+		for d := range dn {
+			out[r] += l.unfold.row(h*(dn+dv) + d)[r] * q[d]
+		}
+	}
+	return out
 }
 
 // unfoldHead returns one head's key, without its rotated part, and value.

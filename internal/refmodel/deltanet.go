@@ -2,6 +2,7 @@ package refmodel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -21,16 +22,22 @@ func (n *deltaNet) mix(s *State, kept *layerState, x []float64) []float64 {
 	c := n.cfg
 	dk, dv := c.LinearKeyHeadDim, c.LinearValueHeadDim
 	qkv, z, b, alpha := s.mul(n.qkv, x), s.mul(n.z, x), s.mul(n.b, x), s.mul(n.a, x)
+	if kept.recurrent == nil {
+		kept.recurrent = newRecurrent(c)
+	}
+	s.see("conv_state_in", n.window(kept.recent)...)
+	s.see("state_in", slices.Concat(kept.recurrent...)...)
+	s.see("qkv", qkv)
+	s.see("z", z)
+	s.see("alpha", alpha)
+	s.see("beta", b)
 	kept.recent = append(kept.recent, qkv)
 	mixed := n.convolve(kept.recent)
 	if drop := len(kept.recent) - (c.LinearConvKernelDim - 1); drop > 0 {
 		kept.recent = kept.recent[drop:]
 	}
 	q, k, v := mixed[:c.LinearKeyDim()], mixed[c.LinearKeyDim():2*c.LinearKeyDim()], mixed[2*c.LinearKeyDim():]
-	if kept.recurrent == nil {
-		kept.recurrent = newRecurrent(c)
-	}
-	var y []float64
+	var heads, y []float64
 	share := c.LinearNumValueHeads / c.LinearNumKeyHeads
 	for h := range c.LinearNumValueHeads {
 		kh := h / share
@@ -38,9 +45,29 @@ func (n *deltaNet) mix(s *State, kept *layerState, x []float64) []float64 {
 		qh := l2Norm(q[kh*dk:(kh+1)*dk], 1/math.Sqrt(float64(dk)))
 		kh2 := l2Norm(k[kh*dk:(kh+1)*dk], 1)
 		o, _ := deltaRule(kept.recurrent[h], qh, kh2, v[h*dv:(h+1)*dv], g, beta)
+		heads = append(heads, o...)
 		y = append(y, gatedNorm(o, n.norm, z[h*dv:(h+1)*dv], float64(c.RMSNormEps))...)
 	}
+	s.see("conv", mixed)
+	s.see("conv_state", n.window(kept.recent)...)
+	s.see("state", slices.Concat(kept.recurrent...)...)
+	s.see("heads", heads)
+	s.see("heads_gated", y)
 	return s.mul(n.out, y)
+}
+
+// window returns the inputs that the convolution keeps of those before the next position, oldest
+// first; before the first position they are zero.
+func (n *deltaNet) window(recent [][]float64) [][]float64 {
+	out := make([][]float64, n.cfg.LinearConvKernelDim-1)
+	for i := range out {
+		if at := len(recent) - len(out) + i; at >= 0 {
+			out[i] = recent[at]
+		} else {
+			out[i] = make([]float64, n.cfg.LinearConvDim())
+		}
+	}
+	return out
 }
 
 // newRecurrent returns the empty state [value heads][value dim][key dim].

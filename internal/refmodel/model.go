@@ -3,6 +3,7 @@ package refmodel
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -36,11 +37,25 @@ type State struct {
 	positions int
 	layers    []layerState
 	noise     *noise // nil: exact
+	inside    Inside // of the layer that is being computed; nil: not wanted
+}
+
+// Inside is what a layer took, made on the way and gave at one position, by the names of
+// stages.Quantity: each a row of what is said there, heads and states one after the other. States
+// are those before and after the position.
+type Inside map[string][]float64
+
+// see notes what a layer makes, if somebody wants to know.
+func (s *State) see(name string, x ...[]float64) {
+	if s.inside != nil {
+		s.inside[name] = slices.Concat(x...)
+	}
 }
 
 // layerState is what one layer remembers of the positions so far.
 type layerState struct {
 	keys, values [][]float64   // [position]: of all heads
+	latents      [][]float64   // [position]: likewise, of latent attention
 	recent       [][]float64   // [position]: the last inputs of the convolution, oldest first
 	recurrent    [][][]float64 // [value head][value dim][key dim]; nil before the first position
 }
@@ -57,6 +72,14 @@ type Position struct {
 	FinalNorm []float64   // [hidden]
 	Logits    []float64   // [vocab]
 	Routes    []Route     // [layers with experts]
+	Inside    []Inside    // [layers], of StepInside
+}
+
+// StepInside is Step that also tells what happens inside the layers.
+func (s *State) StepInside(token int32) *Position {
+	s.inside = Inside{}
+	defer func() { s.inside = nil }()
+	return s.Step(token)
 }
 
 // Step feeds one token. It panics on a token outside the vocabulary.
@@ -69,25 +92,43 @@ func (s *State) Step(token int32) *Position {
 	x := append([]float64(nil), m.embed.row(int(token))...)
 	p := &Position{Hidden: [][]float64{x}}
 	for i := range m.layers {
-		l := &m.layers[i]
-		mixed := s.mixer(l, &s.layers[i], rmsNorm(x, l.inputNorm, eps))
-		x = add(x, mixed)
-		b := rmsNorm(x, l.postNorm, eps)
-		var out []float64
-		if l.moe != nil {
-			var r Route
-			out, r = l.moe.apply(s, b)
-			p.Routes = append(p.Routes, r)
-		} else {
-			out = l.mlp.apply(s, b)
-		}
-		x = add(x, out)
-		p.Mixer, p.FFN, p.Hidden = append(p.Mixer, mixed), append(p.FFN, out), append(p.Hidden, x)
+		x = s.layer(i, x, p)
 	}
 	p.FinalNorm = rmsNorm(x, m.norm, eps)
 	p.Logits = s.mul(m.head, p.FinalNorm)
 	s.positions++
 	return p
+}
+
+// layer takes the residual stream through a layer and notes in p what came of it.
+func (s *State) layer(i int, x []float64, p *Position) []float64 {
+	l, eps := &s.m.layers[i], float64(s.m.cfg.RMSNormEps)
+	s.see("input", x)
+	a := rmsNorm(x, l.inputNorm, eps)
+	s.see("input_norm", a)
+	mixed := s.mixer(l, &s.layers[i], a)
+	s.see("attn", mixed)
+	x = add(x, mixed)
+	s.see("residual", x)
+	b := rmsNorm(x, l.postNorm, eps)
+	s.see("post_norm", b)
+	var out []float64
+	if l.moe != nil {
+		var r Route
+		out, r = l.moe.apply(s, b)
+		p.Routes = append(p.Routes, r)
+	} else {
+		out = l.mlp.apply(s, b)
+	}
+	s.see("sum", out)
+	x = add(x, out)
+	s.see("output", x)
+	p.Mixer, p.FFN, p.Hidden = append(p.Mixer, mixed), append(p.FFN, out), append(p.Hidden, x)
+	if s.inside != nil {
+		p.Inside = append(p.Inside, s.inside)
+		s.inside = Inside{}
+	}
+	return x
 }
 
 func (s *State) mixer(l *layer, kept *layerState, a []float64) []float64 {
@@ -110,9 +151,14 @@ func (m *Model) Forward(tokens []int32) *Trace { return m.NewState().forward(tok
 // model amplifies such errors, and so which tolerance a comparison needs. float32 arithmetic is
 // about size 2^-23.
 func (m *Model) ForwardNoisy(tokens []int32, size float64, seed uint64) *Trace {
+	return m.NewNoisyState(size, seed).forward(tokens)
+}
+
+// NewNoisyState returns an empty sequence with the rounding errors of ForwardNoisy.
+func (m *Model) NewNoisyState(size float64, seed uint64) *State {
 	s := m.NewState()
 	s.noise = &noise{size: size, rng: rand.New(rand.NewPCG(seed, 0))}
-	return s.forward(tokens)
+	return s
 }
 
 func (s *State) forward(tokens []int32) *Trace {

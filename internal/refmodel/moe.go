@@ -1,7 +1,9 @@
 package refmodel
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -28,23 +30,65 @@ type moe struct {
 }
 
 func (m *moe) apply(s *State, x []float64) ([]float64, Route) {
-	route := chooseExperts(m.cfg, s.mul(m.router, x), m.bias)
+	scores := s.mul(m.router, x)
+	route := chooseExperts(m.cfg, scores, m.bias)
+	s.see("router_scores", scores)
+	return m.combine(s, x, route), route
+}
+
+// heaviestFirst orders a route by weight, of equal ones the lower expert first.
+func (r Route) heaviestFirst() (picks, weights []float64) {
+	order := make([]int, len(r.Picks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.Weights[b], r.Weights[a]), cmp.Compare(r.Picks[a], r.Picks[b]))
+	})
+	for _, i := range order {
+		picks, weights = append(picks, float64(r.Picks[i])), append(weights, r.Weights[i])
+	}
+	return picks, weights
+}
+
+// combine sums the experts of a route and the shared one.
+func (m *moe) combine(s *State, x []float64, route Route) []float64 {
 	out := make([]float64, len(x))
+	each := map[int][]float64{}
 	for i, e := range route.Picks {
-		for d, v := range m.experts[e].apply(s, x) {
+		each[e] = m.experts[e].apply(s, x)
+		for d, v := range each[e] {
 			out[d] += route.Weights[i] * v
 		}
 	}
+	m.seeExperts(s, route, each)
+	s.see("routed", out)
 	if m.shared != nil {
 		share := 1.0
 		if m.sharedGate != nil {
-			share = sigmoid(s.mul(m.sharedGate, x)[0])
+			score := s.mul(m.sharedGate, x)
+			share = sigmoid(score[0])
+			s.see("shared_gate", score)
 		}
-		for d, v := range m.shared.apply(s, x) {
+		y := m.shared.apply(s, x)
+		s.see("shared", y)
+		for d, v := range y {
 			out[d] += share * v
 		}
 	}
-	return out, route
+	return out
+}
+
+// seeExperts notes what the experts of a route make, the heaviest first.
+func (m *moe) seeExperts(s *State, route Route, each map[int][]float64) {
+	picks, weights := route.heaviestFirst()
+	s.see("picks", picks)
+	s.see("weights", weights)
+	var all []float64
+	for _, e := range picks {
+		all = append(all, each[int(e)]...)
+	}
+	s.see("experts", all)
 }
 
 // Route is one routing decision.

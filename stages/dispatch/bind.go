@@ -34,6 +34,8 @@ type layer struct {
 // mixer is a layer's attention of whatever kind: l.normed to l.mixed.
 type mixer interface {
 	encode(cmd *gpu.Commands, l *lane)
+	// tap collects what encode has left in l.mixer.
+	tap(cmd *gpu.Commands, l *lane)
 }
 
 // binder finds tensors by name. The first error stays.

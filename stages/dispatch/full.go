@@ -3,6 +3,7 @@ package dispatch
 import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // full is a softmax attention layer (architectures.md, 1.5, 2.3, 4, 7, 8), with whichever of output
@@ -49,13 +50,19 @@ func (x *full) queryStride() int {
 	return x.m.HeadDim
 }
 
+// views is what the mixer keeps in l.mixer: queries [rows, heads, stride], keys, values, and what
+// the heads give.
+func (x *full) views(l *lane) (q, k, v, y gpu.View) {
+	q = l.mixer
+	k = q.Floats(l.rows * x.m.NumAttentionHeads * x.queryStride())
+	v = k.Floats(l.rows * x.m.KVDim())
+	return q, k, v, v.Floats(l.rows * x.m.KVDim())
+}
+
 func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	m, rows := x.m, l.rows
 	heads, dim, stride := m.NumAttentionHeads, m.HeadDim, x.queryStride()
-	q := l.mixer // [rows, heads, stride]
-	k := q.Floats(rows * heads * stride)
-	v := k.Floats(rows * m.KVDim())
-	y := v.Floats(rows * m.KVDim())
+	q, k, v, y := x.views(l)
 	cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Bias: x.qBias, Y: q, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Bias: x.kBias, Y: k, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.v, X: l.normed, Bias: x.vBias, Y: v, Rows: rows})
@@ -76,12 +83,26 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 		Q: q, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: m.NumKeyValueHeads, HeadDim: dim,
 		Scale: float32(m.AttentionScale()), Segments: segments,
 	})
+	l.tap(cmd, stages.DumpHeads, y)
 	if m.AttnOutputGate {
 		cmd.EncodeSigmoidGate(gpu.SigmoidGate{
 			X: y, G: q.Floats(dim), Rows: rows, Heads: heads, Dim: dim, GRowStride: heads * stride, GHeadStride: stride,
 		})
 	}
 	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
+}
+
+func (x *full) tap(cmd *gpu.Commands, l *lane) {
+	m, stride := x.m, x.queryStride()
+	q, k, v, y := x.views(l)
+	heads := vectors{heads: m.NumAttentionHeads, dim: m.HeadDim, row: m.NumAttentionHeads * stride, head: stride}
+	l.tapVectors(cmd, stages.DumpQ, q, heads)
+	l.tap(cmd, stages.DumpK, k)
+	l.tap(cmd, stages.DumpV, v)
+	if m.AttnOutputGate {
+		l.tapVectors(cmd, stages.DumpQGate, q.Floats(m.HeadDim), heads)
+		l.tap(cmd, stages.DumpHeadsGated, y)
+	}
 }
 
 // encodeNorms normalises queries and keys, head by head or whole rows.

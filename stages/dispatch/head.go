@@ -20,9 +20,9 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	l.pickRows(m.Batch)
 	all, largest := stages.Widths(m.Batch.Rows, c.cfg.Model.VocabSize)
 	res := out.Spent().LogitsReady(m.Step, all, largest)
-	res.Hidden, res.Picks, res.Weights = l.tapped, l.picks, l.weights
 	r := c.record(&m.Step, record.Head)
-	l.tap(&r.Commands, len(c.net.layers), c.cfg)
+	l.layer = len(c.net.layers)
+	l.tap(&r.Commands, stages.DumpInput, l.hidden)
 	rest := headResults{res.Logits, res.Largest}
 	for at := 0; at < len(l.headRows); at += headRows {
 		c.encodeHead(&r.Commands, l, m.Batch, l.headRows[at:min(at+headRows, len(l.headRows))], &rest)

@@ -49,9 +49,8 @@ type lane struct {
 	aheads      int               // those of predictions
 	drain       *stages.DrainStep // the step has failed
 
-	tapped  []float32 // [layers+1, rows, hidden], if the batch wants it
-	picks   []int32   // [layers with experts, rows, TopK], likewise
-	weights []float32
+	layer int   // that is being encoded
+	dump  *dump // what the batch wants beside logits, or nil
 }
 
 func newLane(cfg Config, dev gpu.Device) (*lane, error) {
@@ -110,29 +109,9 @@ func (l *lane) release() { l.buffer.Release() }
 // begin gives the lane to a step. The sequencer does so only when the step before is over.
 func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {
 	l.step, l.rows, l.begun, l.scored, l.drain, l.sharedDone = id, len(b.Rows), 0, 0, nil, nil
-	l.tapped, l.picks, l.weights = nil, nil, nil
-	if b.Hidden {
-		l.tapped = make([]float32, (len(cfg.Model.Layers)+1)*l.rows*cfg.Model.HiddenSize)
-	}
-	if b.Routing {
-		n := len(cfg.Model.MoELayers()) * l.rows * cfg.TopK
-		l.picks, l.weights = make([]int32, n), make([]float32, n)
-	}
-}
-
-// tap copies the residual stream before a layer to the host, if the batch wants it.
-func (l *lane) tap(cmd *gpu.Commands, layer int, cfg Config) {
-	if l.tapped != nil {
-		n := l.rows * cfg.Model.HiddenSize
-		cmd.EncodeDownload(gpu.Download{Src: l.hidden, Dst: gpu.FloatBytes(l.tapped[layer*n : (layer+1)*n])})
-	}
-}
-
-// note keeps a layer's routing, if the batch wants it.
-func (l *lane) note(layer int, p *stages.RoutePlan) {
-	if l.picks != nil {
-		copy(l.picks[layer*len(p.Picks):], p.Picks)
-		copy(l.weights[layer*len(p.Weights):], p.Weights)
+	l.dump = nil
+	if len(b.Wants) > 0 {
+		l.dump = newDump(b, cfg)
 	}
 }
 

@@ -57,14 +57,45 @@ func (x *latent) blocks() (keyRows, valueRows, firstValue int) {
 	return both, both, x.m.QKNopeHeadDim
 }
 
+// views is what the mixer keeps in l.mixer: queries [rows, heads, nope and rotated], what goes to
+// the cache [rows, latent and rotated], what the heads give, and scratch.
+func (x *latent) views(l *lane) (q, kept, y, rest gpu.View) {
+	m, heads := x.m, x.m.NumAttentionHeads
+	q = l.mixer
+	kept = q.Floats(l.rows * heads * (m.QKNopeHeadDim + m.QKRopeHeadDim))
+	y = kept.Floats(l.rows * m.LatentDim())
+	return q, kept, y, y.Floats(l.rows * heads * m.VHeadDim)
+}
+
+// foldedViews is what the folded form keeps in the scratch: queries [rows, heads, latent and
+// rotated], and sums of latents [rows, heads, latent].
+func (x *latent) foldedViews(scratch gpu.View, rows int) (folded, sums gpu.View) {
+	return scratch, scratch.Floats(rows * x.m.NumAttentionHeads * x.m.LatentDim())
+}
+
+func (x *latent) tap(cmd *gpu.Commands, l *lane) {
+	m, heads := x.m, x.m.NumAttentionHeads
+	width := m.QKNopeHeadDim + m.QKRopeHeadDim
+	q, kept, y, rest := x.views(l)
+	l.tap(cmd, stages.DumpQ, q)
+	l.tapVectors(cmd, stages.DumpQPe, q.Floats(m.QKNopeHeadDim), vectors{heads: heads, dim: m.QKRopeHeadDim, row: heads * width, head: width})
+	l.tapVectors(cmd, stages.DumpKVLat, kept, vectors{heads: 1, dim: m.KVLoraRank, row: m.LatentDim(), head: m.LatentDim()})
+	l.tapVectors(cmd, stages.DumpKPe, kept.Floats(m.KVLoraRank), vectors{heads: 1, dim: m.QKRopeHeadDim, row: m.LatentDim(), head: m.LatentDim()})
+	l.tap(cmd, stages.DumpHeads, y)
+	folded, sums := x.foldedViews(rest, l.rows)
+	for _, s := range l.latent[x.index].folded {
+		at := vectors{heads: heads, dim: m.KVLoraRank, row: heads * m.LatentDim(), head: m.LatentDim(), first: s.Row, rows: s.Rows}
+		l.tapVectors(cmd, stages.DumpQFolded, folded.Floats(s.Row*at.row), at)
+		l.tapRows(cmd, stages.DumpLatents, s.Row, s.Rows, sums.Floats(s.Row*heads*m.KVLoraRank))
+	}
+}
+
 func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	m, rows, heads := x.m, l.rows, x.m.NumAttentionHeads
 	width := m.QKNopeHeadDim + m.QKRopeHeadDim
-	q := l.mixer
-	kept := q.Floats(rows * heads * width)
-	y := kept.Floats(rows * m.LatentDim())
-	rest := y.Floats(rows * heads * m.VHeadDim)
+	q, kept, y, rest := x.views(l)
 	x.encodeProducts(cmd, l, q, kept, rest)
+	l.tap(cmd, stages.DumpQLat, rest)
 	cmd.EncodeRMSNorm(gpu.RMSNorm{
 		X: kept, Y: kept, W: x.kvNorm, Vectors: rows, Dim: m.KVLoraRank, XStride: m.LatentDim(), YStride: m.LatentDim(), Eps: model.LatentNormEps,
 	})
@@ -111,8 +142,7 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, sc
 	keyRows, valueRows, firstValue := x.blocks()
 	last := segments[len(segments)-1]
 	first, n := segments[0].Row, last.Row+last.Rows-segments[0].Row
-	folded := scratch                          // [rows, heads, latent and rotated]
-	sums := folded.Floats(rows * heads * kept) // [rows, heads, latent]
+	folded, sums := x.foldedViews(scratch, rows)
 	cmd.EncodeCopyHeads(gpu.CopyHeads{
 		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
 		XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,

@@ -58,6 +58,7 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	c.encodeRoute(r, l, m.Layer, l.chosen, l.chosenWeights)
 	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
 	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
+	l.tapRoute(&r.Commands, l.chosen, l.chosenWeights)
 	if err := c.await(r, a, out); err != nil {
 		return err
 	}
@@ -127,12 +128,21 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 }
 
 // encodeMixer takes the normed input to the router's input: mixer, residual, post-attention norm.
+// What is collected is copied where no device computes the operations around it together.
 func (c *Core) encodeMixer(r *recording, l *lane, layer int) {
-	l.tap(&r.Commands, layer, c.cfg)
+	l.layer = layer
+	l.tap(&r.Commands, stages.DumpInput, l.hidden)
+	l.tap(&r.Commands, stages.DumpInputNorm, l.normed)
 	w := &c.net.layers[layer]
 	w.mixer.encode(&r.Commands, l)
 	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.mixed, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
 	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, w.postNorm, l.rows)
+	if l.dump != nil {
+		w.mixer.tap(&r.Commands, l)
+		l.tap(&r.Commands, stages.DumpAttn, l.mixed)
+		l.tap(&r.Commands, stages.DumpResidual, l.hidden)
+		l.tap(&r.Commands, stages.DumpPostNorm, l.normed)
+	}
 }
 
 func (c *Core) encodeNorm(cmd *gpu.Commands, l *lane, x, y, w gpu.View, rows int) {
@@ -230,7 +240,6 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	}
 	out.Send(stages.Combine, done)
 	if m.Last {
-		l.note(c.cfg.Model.Layers[m.Layer].MoEIndex, m.Plan)
 		out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, 0, m.Losses))
 	}
 	return nil
@@ -293,6 +302,9 @@ func (c *Core) encodeCombine(r *recording, l *lane, layer int, weights gpu.List[
 	}
 	r.EncodeCombine(op)
 	c.encodeNextNorm(&r.Commands, l, layer)
+	if l.dump != nil {
+		l.tapMoE(&r.Commands, op)
+	}
 }
 
 // encodeNextNorm runs the input norm of the next layer.

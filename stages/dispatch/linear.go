@@ -3,6 +3,7 @@ package dispatch
 import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // linear is a gated delta-net layer (architectures.md, 2.4).
@@ -27,30 +28,59 @@ func newLinear(b *binder, m *model.Config, prefix string, index int) *linear {
 	return l
 }
 
-func (x *linear) encode(cmd *gpu.Commands, l *lane) {
+// linearViews is what the mixer keeps in l.mixer.
+type linearViews struct{ qkv, conv, z, y, alpha, beta gpu.View }
+
+func (x *linear) views(l *lane) (v linearViews) {
 	m, rows := x.m, l.rows
-	qkv := l.mixer
-	conv := qkv.Floats(rows * m.LinearConvDim())
-	z := conv.Floats(rows * m.LinearConvDim())
-	y := z.Floats(rows * m.LinearValueDim())
-	alpha := y.Floats(rows * m.LinearValueDim())
-	beta := alpha.Floats(rows * m.LinearNumValueHeads)
+	v.qkv = l.mixer
+	v.conv = v.qkv.Floats(rows * m.LinearConvDim())
+	v.z = v.conv.Floats(rows * m.LinearConvDim())
+	v.y = v.z.Floats(rows * m.LinearValueDim())
+	v.alpha = v.y.Floats(rows * m.LinearValueDim())
+	v.beta = v.alpha.Floats(rows * m.LinearNumValueHeads)
+	return v
+}
+
+func (x *linear) encode(cmd *gpu.Commands, l *lane) {
+	m, rows, v := x.m, l.rows, x.views(l)
+	x.tapStates(cmd, l, stages.DumpConvStateIn, stages.DumpStateIn)
 	for _, p := range []struct {
 		w gpu.Matrix
 		y gpu.View
-	}{{x.qkv, qkv}, {x.z, z}, {x.a, alpha}, {x.b, beta}} {
+	}{{x.qkv, v.qkv}, {x.z, v.z}, {x.a, v.alpha}, {x.b, v.beta}} {
 		cmd.EncodeMatMul(gpu.MatMul{W: p.w, X: l.normed, Y: p.y, Rows: rows})
 	}
 	cmd.EncodeCausalConv(gpu.CausalConv{
-		X: qkv, W: x.conv, Y: conv, Channels: m.LinearConvDim(), Kernel: m.LinearConvKernelDim, Segments: l.state[2*x.index],
+		X: v.qkv, W: x.conv, Y: v.conv, Channels: m.LinearConvDim(), Kernel: m.LinearConvKernelDim, Segments: l.state[2*x.index],
 	})
 	cmd.EncodeDeltaRule(gpu.DeltaRule{
-		QKV: conv, Alpha: alpha, Beta: beta, ALog: x.aLog, DtBias: x.dtb, Y: y,
+		QKV: v.conv, Alpha: v.alpha, Beta: v.beta, ALog: x.aLog, DtBias: x.dtb, Y: v.y,
 		KeyHeads: m.LinearNumKeyHeads, ValueHeads: m.LinearNumValueHeads,
 		KeyDim: m.LinearKeyHeadDim, ValueDim: m.LinearValueHeadDim, Segments: l.state[2*x.index+1],
 	})
+	l.tap(cmd, stages.DumpHeads, v.y)
 	cmd.EncodeGatedNorm(gpu.GatedNorm{
-		X: y, W: x.norm, Z: z, Y: y, Vectors: rows * m.LinearNumValueHeads, Dim: m.LinearValueHeadDim, Eps: m.RMSNormEps,
+		X: v.y, W: x.norm, Z: v.z, Y: v.y, Vectors: rows * m.LinearNumValueHeads, Dim: m.LinearValueHeadDim, Eps: m.RMSNormEps,
 	})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.out, X: y, Y: l.mixed, Rows: rows})
+	cmd.EncodeMatMul(gpu.MatMul{W: x.out, X: v.y, Y: l.mixed, Rows: rows})
+}
+
+func (x *linear) tap(cmd *gpu.Commands, l *lane) {
+	v := x.views(l)
+	l.tap(cmd, stages.DumpQKV, v.qkv)
+	l.tap(cmd, stages.DumpZ, v.z)
+	l.tap(cmd, stages.DumpAlpha, v.alpha)
+	l.tap(cmd, stages.DumpBeta, v.beta)
+	l.tap(cmd, stages.DumpConv, v.conv)
+	l.tap(cmd, stages.DumpHeadsGated, v.y)
+	x.tapStates(cmd, l, stages.DumpConvState, stages.DumpState)
+}
+
+// tapStates collects the states of the segments as they are.
+func (x *linear) tapStates(cmd *gpu.Commands, l *lane, conv, delta stages.Quantity) {
+	for i := range l.state[2*x.index] {
+		l.tapRows(cmd, conv, i, 1, l.state[2*x.index][i].State)
+		l.tapRows(cmd, delta, i, 1, l.state[2*x.index+1][i].State)
+	}
 }

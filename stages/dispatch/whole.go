@@ -47,6 +47,8 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 			dense.encode(&r.Commands, l)
 			r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
 			c.encodeNextNorm(&r.Commands, l, layer)
+			l.tap(&r.Commands, stages.DumpSum, l.shared)
+			l.tap(&r.Commands, stages.DumpOutput, l.hidden)
 		} else {
 			c.encodeRouted(r, l, layer)
 		}
@@ -71,6 +73,7 @@ func (c *Core) encodeRouted(r *recording, l *lane, layer int) {
 		w.shared.encode(&r.Commands, l)
 	}
 	c.encodeCombine(r, l, layer, gpu.List[float32]{At: weights})
+	l.tapRoute(&r.Commands, picks, weights)
 }
 
 // encodeChoices brings what the device has chosen to the host, and returns where the picks will be.
@@ -81,16 +84,15 @@ func (c *Core) encodeChoices(r *recording, l *lane, step stages.Step, out *stage
 	}
 	m := out.Spent().StepRouted(step, n)
 	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(m.Picks)})
-	if l.weights != nil {
-		r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(l.weights)})
-	}
 	return m
 }
 
 // passResults passes on the end of a step.
 func (c *Core) passResults(a *awaited, out *stages.Outbox) {
+	if d := a.lane.dump; d != nil {
+		a.logits.Dump = d.result()
+	}
 	if a.routed != nil {
-		copy(a.lane.picks, a.routed.Picks)
 		a.logits.Losses = c.losses(a.routed)
 		c.charge(a.step.Batch, a.routed.Picks)
 	}

@@ -107,6 +107,9 @@ func (c *Core) admit(m *stages.EvalChunk) (*sequence, error) {
 	if err := c.checkTokens(m.Tokens); err != nil {
 		return nil, err
 	}
+	if err := stages.CheckWants(m.Wants); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -216,7 +219,7 @@ func (c *Core) tell(r *request, err error, out *stages.Outbox) {
 		Account: c.account(r, err == nil),
 	})
 	if err == nil {
-		a.Logits, a.Largest, a.Hidden, a.Picks, a.Weights = r.logits, r.largest, r.hidden, r.picks, r.weights
+		a.Logits, a.Largest, a.Dump = r.logits, r.largest, r.dump
 	}
 	out.Answer(r.msg.Caller, a)
 }

@@ -13,10 +13,7 @@ import (
 // device or actors.Config. Most are required.
 type Config struct {
 	Layers        int // of the model
-	MoELayers     int // of those, with routed experts
-	Hidden        int // floats of one hidden state
 	Vocab         int
-	TopK          int
 	ChunkRows     int // most rows of one step
 	RingDepth     int // most layers begun and not retired; of steps of one kind, if Preempts
 	StepsInFlight int // most steps of one kind (schedule.Kind) in the pipeline

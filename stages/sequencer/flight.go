@@ -85,7 +85,7 @@ func (f *flight) late(h *stages.Step, err error) error {
 // wants reports whether the end of the step must be read back.
 func (s *step) wants() bool {
 	b := s.head.Batch
-	if b.Hidden || b.Routing {
+	if len(b.Wants) > 0 {
 		return true
 	}
 	for i := range b.Rows {

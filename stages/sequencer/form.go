@@ -41,8 +41,7 @@ func (c *Core) addRows(s *step, r *request, n int) {
 	b.Costs = append(b.Costs, stages.Cost{})
 	c.begun(r)
 	b.Traced = b.Traced || r.msg.Trace.Sampled()
-	b.Hidden = b.Hidden || r.msg.Hidden
-	b.Routing = b.Routing || r.msg.Routing
+	b.Wants = allWants(b.Wants, r.msg.Wants)
 	for i := range n {
 		at := r.done + i
 		last, want := at == len(r.msg.Tokens)-1, r.msg.Logits

@@ -162,7 +162,7 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 			c.giveUp(r, cmp.Or(r.lost, r.cancel), out)
 			continue
 		}
-		c.collect(s, r, g)
+		c.collect(s, r, i)
 		r.step, r.alone = nil, false
 		r.done += g.Rows
 		c.advance(r, g, out)

@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -10,30 +11,38 @@ import (
 type results struct {
 	logits  []float32
 	largest stages.Largest
-	hidden  []float32 // [layers+1, tokens, hidden]
-	picks   []int32   // [layers, tokens, TopK]
-	weights []float32
+	dump    []stages.Tensor
 }
 
 // checkResults compares the lengths of what came with what was asked for.
 func (c *Core) checkResults(s *step, m *stages.LogitsReady) error {
 	b := s.head.Batch
 	logits, largest := stages.Widths(b.Rows, c.cfg.Vocab)
-	hidden, picks := 0, 0
-	if b.Hidden {
-		hidden = (c.cfg.Layers + 1) * len(b.Rows) * c.cfg.Hidden
-	}
-	if b.Routing {
-		picks = c.cfg.MoELayers * len(b.Rows) * c.cfg.TopK
-	}
 	switch {
 	case !s.asked || s.logits != nil:
 		return fmt.Errorf("sequencer: results of %v, which were not asked for", &s.head)
-	case len(m.Logits) != logits || len(m.Hidden) != hidden || len(m.Picks) != picks || len(m.Weights) != picks:
-		return fmt.Errorf("sequencer: %d logits, %d hidden, %d picks, %d weights for %v, want %d, %d, %d, %d",
-			len(m.Logits), len(m.Hidden), len(m.Picks), len(m.Weights), &s.head, logits, hidden, picks, picks)
+	case len(m.Logits) != logits:
+		return fmt.Errorf("sequencer: %d logits for %v, want %d", len(m.Logits), &s.head, logits)
 	case len(m.Largest.Logits) != largest || len(m.Largest.Tokens) != largest:
 		return fmt.Errorf("sequencer: %d largest logits and %d tokens for %v, want %d of each", len(m.Largest.Logits), len(m.Largest.Tokens), &s.head, largest)
+	}
+	return checkDump(s, m.Dump)
+}
+
+// checkDump compares what was collected with what the step wants.
+func checkDump(s *step, got []stages.Tensor) error {
+	b := s.head.Batch
+	if len(got) != len(b.Wants) {
+		return fmt.Errorf("sequencer: %d tensors of %v, want %d", len(got), &s.head, len(b.Wants))
+	}
+	for i := range got {
+		t, rows := &got[i], len(b.Rows)
+		if t.Quantity.OfChunk() {
+			rows = len(b.Segments)
+		}
+		if t.Want != b.Wants[i] || t.Len() != rows*t.Width {
+			return fmt.Errorf("sequencer: %d numbers of %v of %v, want %d for each of %d rows of %v", t.Len(), t.Want, &s.head, t.Width, rows, b.Wants[i])
+		}
 	}
 	return nil
 }
@@ -78,29 +87,52 @@ func (c *Core) floatsDone(f []float32, out *stages.Outbox) {
 	}
 }
 
-// collect copies the hidden states and the routing of a segment to its request.
-func (c *Core) collect(s *step, r *request, g stages.Segment) {
-	rows, total := len(s.head.Batch.Rows), len(r.msg.Tokens)
-	if r.msg.Hidden {
-		if r.hidden == nil {
-			r.hidden = make([]float32, (c.cfg.Layers+1)*total*c.cfg.Hidden)
-		}
-		copyRows(r.hidden, s.logits.Hidden, c.cfg.Layers+1, c.cfg.Hidden, total, r.done, rows, g)
+// collect copies what a request wants beside logits from segment at of its step. One that is alone
+// and whole gets it without a copy.
+func (c *Core) collect(s *step, r *request, at int) {
+	if len(r.msg.Wants) == 0 {
+		return
 	}
-	if r.msg.Routing {
-		if r.picks == nil {
-			r.picks = make([]int32, c.cfg.MoELayers*total*c.cfg.TopK)
-			r.weights = make([]float32, c.cfg.MoELayers*total*c.cfg.TopK)
+	g, total := s.head.Batch.Segments[at], len(r.msg.Tokens)
+	if len(s.reqs) == 1 && g.Rows == total {
+		r.dump = s.logits.Dump
+		return
+	}
+	if r.dump == nil {
+		r.dump = newDump(r.msg.Wants, s.logits.Dump, total)
+	}
+	for i := range r.dump {
+		t := &r.dump[i]
+		src := stages.FindTensor(s.logits.Dump, t.Want)
+		switch {
+		case !t.Quantity.OfChunk():
+			t.CopyRows(r.done, src, g.Row, g.Rows)
+		case r.done == 0 || !t.Quantity.Before():
+			t.CopyRows(0, src, at, 1)
 		}
-		copyRows(r.picks, s.logits.Picks, c.cfg.MoELayers, c.cfg.TopK, total, r.done, rows, g)
-		copyRows(r.weights, s.logits.Weights, c.cfg.MoELayers, c.cfg.TopK, total, r.done, rows, g)
 	}
 }
 
-// copyRows copies a segment's rows of src [planes, rows, width] to dst [planes, total, width] from
-// row at on.
-func copyRows[T any](dst, src []T, planes, width, total, at, rows int, g stages.Segment) {
-	for p := range planes {
-		copy(dst[(p*total+at)*width:][:g.Rows*width], src[(p*rows+g.Row)*width:][:g.Rows*width])
+// newDump returns room for what a chunk of n tokens wants, as wide as what its steps bring.
+func newDump(wants []stages.Want, as []stages.Tensor, n int) []stages.Tensor {
+	all := make([]stages.Tensor, len(wants))
+	for i, w := range wants {
+		rows := n
+		if w.Quantity.OfChunk() {
+			rows = 1
+		}
+		all[i] = stages.NewTensor(w, stages.FindTensor(as, w).Width, rows)
 	}
+	return all
+}
+
+// allWants returns what either list has, in order. It makes a new list unless one of them is all.
+func allWants(a, b []stages.Want) []stages.Want {
+	switch {
+	case len(a) == 0 || slices.Equal(a, b):
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return stages.SortWants(slices.Concat(a, b))
 }

@@ -53,6 +53,10 @@ func formatValue(v reflect.Value) string {
 		return formatPlan(x)
 	case stages.TraceContext:
 		return "sampled"
+	case stages.Want:
+		return x.String()
+	case stages.Tensor:
+		return formatTensor(&x)
 	}
 	if n := names[v.Type()]; n != nil {
 		return n[v.Uint()]
@@ -86,6 +90,15 @@ func ticketName(t stages.Ticket) string {
 	return reflect.TypeOf(t).Name()
 }
 
+// formatTensor writes a tensor as scripts have it.
+func formatTensor(t *stages.Tensor) string {
+	numbers := formatValue(reflect.ValueOf(t.Floats))
+	if t.Quantity.Ints() {
+		numbers = formatValue(reflect.ValueOf(t.Ints))
+	}
+	return fmt.Sprintf("%v*%d=%s", t.Want, t.Width, strings.ReplaceAll(numbers, ",", "/"))
+}
+
 // formatBatch writes a step's batch as the command step has it.
 func formatBatch(h *stages.Step) string {
 	b := h.Batch
@@ -108,10 +121,13 @@ func formatBatch(h *stages.Step) string {
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"hidden", b.Hidden}, {"routing", b.Routing}, {"traced", b.Traced}, {"urgent", b.Urgent}} {
+	}{{"traced", b.Traced}, {"urgent", b.Urgent}} {
 		if flag.set {
 			line += fmt.Sprintf(" %s=true", flag.name)
 		}
+	}
+	if len(b.Wants) > 0 {
+		line += " wants=" + formatValue(reflect.ValueOf(b.Wants))
 	}
 	return line
 }

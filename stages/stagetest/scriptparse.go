@@ -78,6 +78,10 @@ func (s *scenario) set(v reflect.Value, text string) error {
 		return nil
 	case reflect.TypeFor[stages.ReadResult]():
 		return setResult(v.Addr().Interface().(*stages.ReadResult), text)
+	case reflect.TypeFor[stages.Want]():
+		return setWant(v.Addr().Interface().(*stages.Want), text)
+	case reflect.TypeFor[stages.Tensor]():
+		return s.setTensor(v.Addr().Interface().(*stages.Tensor), text)
 	case reflect.TypeFor[stages.Loss]():
 		return s.setLoss(v.Addr().Interface().(*stages.Loss), text)
 	}
@@ -138,6 +142,32 @@ func setResult(r *stages.ReadResult, text string) error {
 	return nil
 }
 
+// setWant parses quantity:layer.
+func setWant(w *stages.Want, text string) error {
+	name, layer, _ := strings.Cut(text, ":")
+	q, ok := stages.ParseQuantity(name)
+	n, err := strconv.Atoi(layer)
+	if !ok || err != nil {
+		return fmt.Errorf("%q is not quantity:layer", text)
+	}
+	*w = stages.Want{Quantity: q, Layer: n}
+	return nil
+}
+
+// setTensor parses quantity:layer*width=number/number and so on.
+func (s *scenario) setTensor(t *stages.Tensor, text string) error {
+	head, numbers, _ := strings.Cut(text, "=")
+	want, width, _ := strings.Cut(head, "*")
+	if err := setWant(&t.Want, want); err != nil {
+		return err
+	}
+	to := reflect.ValueOf(&t.Floats).Elem()
+	if t.Quantity.Ints() {
+		to = reflect.ValueOf(&t.Ints).Elem()
+	}
+	return errors.Join(s.set(reflect.ValueOf(&t.Width).Elem(), width), s.set(to, strings.ReplaceAll(numbers, "/", ",")))
+}
+
 // setLoss parses seq:stage:layer:error.
 func (s *scenario) setLoss(l *stages.Loss, text string) error {
 	parts := strings.SplitN(text, ":", 4)
@@ -167,7 +197,7 @@ func (s *scenario) declareStep(a *Args) error {
 		delete(s.batches, stages.StepID(id))
 		return nil
 	}
-	b := &stages.Batch{Lane: a.Int("lane", 0), Hidden: a.Bool("hidden"), Routing: a.Bool("routing"), Urgent: a.Bool("urgent")}
+	b := &stages.Batch{Lane: a.Int("lane", 0), Urgent: a.Bool("urgent")}
 	for i, text := range strings.Split(rows, ",") {
 		var r stages.Row
 		text, r.Best = strings.CutSuffix(text, "^")
@@ -180,6 +210,11 @@ func (s *scenario) declareStep(a *Args) error {
 		}
 		b.Segments[len(b.Segments)-1].Rows++
 		b.Rows = append(b.Rows, r)
+	}
+	if wants := a.String("wants", ""); wants != "" {
+		if err := s.set(reflect.ValueOf(&b.Wants).Elem(), wants); err != nil {
+			return err
+		}
 	}
 	b.Costs = make([]stages.Cost, len(b.Segments))
 	for i := range b.Segments {

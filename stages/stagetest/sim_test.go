@@ -193,7 +193,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
-			Layers: layers, MoELayers: layers, Hidden: p.cfg.HiddenSize, Vocab: p.cfg.VocabSize, TopK: k, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
+			Layers: layers, Vocab: p.cfg.VocabSize, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Preempts: r != nil && r.IntN(2) == 0, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
 			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
