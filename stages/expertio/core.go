@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Config sizes the stage.
@@ -28,8 +29,9 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	slots slots
-	queue []*load            // not completely sent, in order of arrival
-	inUse [stages.Orders]int // waves sent and not released
+	queue []*load                        // not completely sent, in order of arrival
+	ring  [stages.Orders][]stages.StepID // of the waves sent and not released
+	notes notes
 
 	reading under // reads under way
 	urgent  urgent
@@ -66,7 +68,8 @@ func New(cfg Config) (*Core, error) {
 	if n := cfg.Layers * cfg.Experts; cfg.Chances != nil && len(cfg.Chances) != n {
 		return nil, fmt.Errorf("expertio: chances of %d experts, want those of %d", len(cfg.Chances), n)
 	}
-	c := &Core{cfg: cfg, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
+	c := &Core{cfg: cfg, notes: notes{log: new(record.Log)}, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
+	c.slots.notes = &c.notes
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
@@ -86,6 +89,7 @@ func (c *Core) settled() bool { return c.slots.residents >= c.everything() }
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.reads = c.reads[:0]
+	c.notes.message(out)
 	c.pace.tick(in.Head())
 	switch m := in.(type) {
 	case *stages.LayerRouted:
@@ -134,7 +138,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 }
 
 func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
-	for _, r := range m.Results {
+	for i := range m.Results {
+		r := &m.Results[i]
 		if !c.slots.has(r.Slot) {
 			return fmt.Errorf("expertio: a read of slot %d ended, there are %d", r.Slot, c.cfg.Slots)
 		}
@@ -144,6 +149,7 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 		}
 		c.pace.ended(!s.rank.Speculative())
 		c.readEnded(s)
+		c.noteRead(s, r)
 		if s.warm {
 			c.warm.reading--
 		}
@@ -189,14 +195,14 @@ func (c *Core) countRead(s *slot) {
 
 // readFailed handles the failure of a read. A guess that a load has come to wait for is tried again
 // on demand. Otherwise the loads that wait lose the expert.
-func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
+func (c *Core) readFailed(r *stages.ReadResult, out *stages.Outbox) {
 	s := c.slots.at(r.Slot)
 	if s.speculative && len(s.waiting) > 0 {
 		s.speculative, s.warm, s.late = false, false, false
 		s.gen++
-		first := len(c.reads)
-		c.reads = append(c.reads, c.readInto(r.Slot, s.rank))
-		c.group(out, s.waiting[0].load.step, first, s.rank)
+		first, step := len(c.reads), s.waiting[0].load.step
+		c.reads = append(c.reads, c.readInto(r.Slot, s.rank, c.notes.demand(step.ID)))
+		c.group(out, step, first, s.rank)
 		return
 	}
 	if s.warm { // do not bother a failing disk
@@ -208,10 +214,10 @@ func (c *Core) readFailed(r stages.ReadResult, out *stages.Outbox) {
 }
 
 // readInto returns the read of a slot's expert, and counts it as under way.
-func (c *Core) readInto(id stages.SlotID, rank stages.Rank) stages.Read {
+func (c *Core) readInto(id stages.SlotID, rank stages.Rank, by request) stages.Read {
 	c.reading.begun(rank)
 	s := c.slots.at(id)
-	s.rank = rank
+	s.rank, s.request = rank, by
 	return stages.Read{Slot: id, Gen: s.gen, Layer: s.key / c.cfg.Experts, Expert: s.key % c.cfg.Experts}
 }
 

@@ -76,6 +76,7 @@ func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 	l.losses = losses
 	if len(losses) == len(b.Segments) {
 		l.failed = err
+		c.gaveUp(l)
 		out.Send(stages.Sequencer, &stages.StepFailed{Step: l.step, Stage: stages.ExpertIO, Err: err})
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // load is the experts of one layer of one step on their way to dispatch.
@@ -19,6 +20,8 @@ type load struct {
 	ended  bool          // the last wave is sent
 	failed error         // set when all sequences are lost
 	losses []stages.Loss // the sequences that are lost
+	short  stall         // it lacks slots, or may not read what it lacks
+	credit stall         // its next wave could be sent but for the ring
 }
 
 // use is one expert of a load.
@@ -66,6 +69,7 @@ func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 
 // over keeps the memory of a load for the next one.
 func (c *Core) over(l *load) {
+	c.gaveUp(l)
 	*l = load{uses: l.uses[:0]}
 	c.spareLoads = append(c.spareLoads, l)
 }
@@ -110,16 +114,21 @@ func (c *Core) checkPlan(m *stages.LayerRouted) error {
 // and asks for the reads that they need. It runs as far ahead of the device as there are slots, and
 // for loads that are not urgent no further than keeps the disk busy.
 func (c *Core) assign(out *stages.Outbox) {
-	for _, l := range c.queue {
-		if l.failed == nil && l.left > 0 && !c.assignLoad(l, out) {
-			return
+	for i, l := range c.queue {
+		if l.failed == nil && l.left > 0 {
+			if reason, ok := c.assignLoad(l, out); !ok {
+				c.stopAll(c.queue[i:], reason)
+				return
+			}
 		}
+		c.goesOn(l, &l.short)
 	}
 }
 
-// assignLoad gives a load slots and reports whether it has all of them. It pins what is in memory
-// before it evicts anything. The other experts are read in the order in which they lie in the file.
-func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
+// assignLoad gives a load slots and reports whether it has all of them, or what it waits for. It
+// pins what is in memory before it evicts anything. The other experts are read in the order in
+// which they lie in the file.
+func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok bool) {
 	st := &c.layers[l.step.Layer]
 	c.tally.begin(l)
 	defer c.tally.end(out)
@@ -134,6 +143,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 			} else {
 				c.charge(l, i, hit, s)
 			}
+			c.noteUse(l, i, id, c.found(s))
 			c.countHit(id, st)
 			c.tally.add(l, i, 1, 0)
 			c.hurry(id, l, out)
@@ -142,14 +152,16 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 	}
 	first, rank := len(c.reads), stages.RankOf(l.step.Batch.Urgent, false)
 	for i := range l.uses {
-		if l.left == 0 || !c.mayRead(rank) {
-			break
-		}
 		if !l.uses[i].open() {
 			continue
 		}
+		var held bool
+		if waits, held = c.heldBack(rank); held {
+			break
+		}
 		id, evicted, ok := c.slots.take(c.keyOf(l, i))
 		if !ok {
+			waits = record.Room
 			break
 		}
 		c.countWasted(evicted)
@@ -157,10 +169,11 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) bool {
 		c.charge(l, i, missed, nil)
 		c.tally.add(l, i, 0, 1)
 		c.hold(l, i, id)
-		c.reads = append(c.reads, c.readInto(id, rank))
+		c.reads = append(c.reads, c.readInto(id, rank, c.notes.demand(l.step.ID)))
+		c.noteUse(l, i, id, record.Missing)
 	}
 	c.group(out, l.step, first, rank)
-	return l.left == 0
+	return waits, l.left == 0
 }
 
 func (c *Core) keyOf(l *load, use int) int {

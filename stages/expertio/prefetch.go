@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // prefetch handles a hint. Experts that are in memory are kept; others are read if that is worth
@@ -29,6 +30,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	rank := stages.RankOf(urgentStep(&m.Step), true)
 	room, cost := c.pace.room(m, due, c.reading.before(rank)), c.pace.cost()
 	first := len(c.reads)
+	c.notes.hints++
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
 		c.slots.foretell(key, m.Chances[i])
@@ -36,35 +38,53 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			continue
 		}
 		saved := min(1, max(0, room-float64(len(c.reads)-first)))
-		switch {
+		verdict := record.Issued
+		switch _, held := c.heldBack(rank); {
 		case c.pauses[m.Layer].on():
-			st.PrefetchSkipped++
-			out.Hint.Skipped++
-			continue
-		case !c.mayRead(rank) || c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
-			st.PrefetchDropped++
-			out.Hint.Dropped++
-			continue
+			verdict = record.Skipped
+		case held || c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
+			verdict = record.Dropped
 		case chance*saved <= (1-chance)*cost:
-			st.PrefetchDeclined++
-			out.Hint.Declined++
-			continue
+			verdict = record.Declined
+		case !c.guess(m.ID, key, rank):
+			verdict = record.Dropped
 		}
-		id, evicted, ok := c.slots.take(key)
-		if !ok {
-			st.PrefetchDropped++
-			out.Hint.Dropped++
-			continue
-		}
-		c.countWasted(evicted)
-		s := c.slots.at(id)
-		s.foretold, s.speculative = true, true
-		st.PrefetchIssued++
-		out.Hint.Issued++
-		c.reads = append(c.reads, c.readInto(id, rank))
+		c.noteGuess(m, i, verdict)
+		countGuess(verdict, st, &out.Hint)
 	}
 	c.group(out, m.Step, first, rank)
 	return nil
+}
+
+// guess asks for an expert that may be wanted, and reports whether there was a slot for it.
+func (c *Core) guess(step stages.StepID, key int, rank stages.Rank) bool {
+	id, evicted, ok := c.slots.take(key)
+	if !ok {
+		return false
+	}
+	c.countWasted(evicted)
+	s := c.slots.at(id)
+	s.foretold, s.speculative = true, true
+	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(step)))
+	return true
+}
+
+// countGuess counts what became of a guess.
+func countGuess(v record.Verdict, st *stages.LayerStats, hint *stages.HintOutcome) {
+	switch v {
+	case record.Issued:
+		st.PrefetchIssued++
+		hint.Issued++
+	case record.Dropped:
+		st.PrefetchDropped++
+		hint.Dropped++
+	case record.Declined:
+		st.PrefetchDeclined++
+		hint.Declined++
+	case record.Skipped:
+		st.PrefetchSkipped++
+		hint.Skipped++
+	}
 }
 
 // checkHint reports a hint about a layer or an expert that does not exist.

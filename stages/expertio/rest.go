@@ -1,17 +1,13 @@
 package expertio
 
-import (
-	"fmt"
-
-	"github.com/moeflux/moeflux-actor/stages"
-)
+import "fmt"
 
 // AtRest returns an error if the stage still holds anything although no step is in flight and no
 // read is under way: waves, credits, pins, or slots that neither hold an expert nor can be taken.
 // It is for tests.
 func (c *Core) AtRest() error {
-	if len(c.queue) != 0 || c.inUse != [stages.Orders]int{} {
-		return fmt.Errorf("expertio: %d loads wait, %d ring credits never came back", len(c.queue), c.inUse)
+	if len(c.queue) != 0 || len(c.ring[0])+len(c.ring[1]) != 0 {
+		return fmt.Errorf("expertio: %d loads wait, ring credits of the steps %d never came back", len(c.queue), c.ring)
 	}
 	if c.reading.all() != 0 || c.warm.reading != 0 {
 		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading.all(), c.warm.reading)

@@ -2,16 +2,22 @@ package expertio
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // send sends the waves that are due, while the ring has credits.
 func (c *Core) send(out *stages.Outbox) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {
-		for c.inUse[l.step.Batch.Order()] < c.cfg.RingDepth && c.due(l) {
+		ring := &c.ring[l.step.Batch.Order()]
+		for len(*ring) < c.cfg.RingDepth && c.due(l) {
 			c.sendWave(l, out)
+		}
+		if c.due(l) {
+			c.stopped(l, &l.credit, record.WaveCredit, only(*ring))
 		}
 		if l.unsent == 0 && !l.ended {
 			c.sendEnd(l, out)
@@ -31,11 +37,12 @@ func (c *Core) send(out *stages.Outbox) {
 // experts are in memory is one wave. If some are missing, the device computes the others meanwhile.
 // While the device is busy, experts gather, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
-	return l.failed == nil && l.ready > 0 && (c.inUse[l.step.Batch.Order()] == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
+	return l.failed == nil && l.ready > 0 && (len(c.ring[l.step.Batch.Order()]) == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
 
 // sendWave sends a wave of what is ready, at most WaveSlots experts.
 func (c *Core) sendWave(l *load, out *stages.Outbox) {
+	c.goesOn(l, &l.credit)
 	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
 	var slots []stages.SlotID
 	if n := len(c.spareSlots) - 1; n >= 0 {
@@ -52,10 +59,10 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	l.waves++
 	m.Slots, m.Settled = slots, c.settled()
 	c.end(l, m)
-	n := &c.inUse[m.Batch.Order()]
-	*n++
+	ring := &c.ring[m.Batch.Order()]
+	*ring = append(*ring, m.ID)
 	c.waves++
-	c.highWater = max(c.highWater, *n)
+	c.highWater = max(c.highWater, len(*ring))
 	out.Send(stages.Dispatch, m)
 }
 
@@ -77,11 +84,12 @@ func (c *Core) end(l *load, m *stages.WaveResident) {
 }
 
 func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
-	n := &c.inUse[m.Batch.Order()]
-	if *n == 0 {
+	ring := &c.ring[m.Batch.Order()]
+	i := slices.Index(*ring, m.ID)
+	if i < 0 {
 		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
 	}
-	*n--
+	*ring = slices.Delete(*ring, i, i+1)
 	for _, id := range m.Slots {
 		if !c.slots.has(id) {
 			return fmt.Errorf("expertio: slot %d of wave %d of %v came home, there are %d", id, m.Wave, &m.Step, c.cfg.Slots)

@@ -28,6 +28,7 @@ type slot struct {
 	warm        bool        // being read because earlier runs used the expert
 	doomed      bool        // being read, and to be emptied when read unless a load waits by then
 	owed        owed        // what nobody has paid for: see costs.go
+	request     request     // of the last read into it
 	gen         uint32      // counts reads into the slot
 	key         int         // layer·Experts + expert, or -1 when free or gone
 	pins        int         // uses that have it
@@ -45,6 +46,7 @@ type slots struct {
 	residents int           // slots that hold an expert
 	order     *policy.Order // which expert leaves first; nil if none ever does
 	evictions []int64       // [layers]
+	notes     *notes
 }
 
 // init makes a pool of n slots. Mapped experts have their slots from the start and keep them.
@@ -178,7 +180,7 @@ func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
 	id, _ = p.find(old)
 	p.byKey[old] = 0
 	p.residents--
-	p.evictions[old/p.experts]++
+	p.evicted(id)
 	if !p.at(id).foretold {
 		old = -1
 	}
@@ -201,7 +203,7 @@ func (p *slots) clear(id stages.SlotID) {
 	p.order.Remove(s.key)
 	p.byKey[s.key] = 0
 	p.residents--
-	p.evictions[s.key/p.experts]++
+	p.evicted(id)
 	s.state, s.key, s.foretold, s.doomed = free, -1, false, false
 	p.rest(id)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Steps that decode are urgent (Batch.Urgent): somebody waits for their tokens, and a layer of a
@@ -70,22 +71,23 @@ func (c *Core) firstOrdinary() int {
 	return i
 }
 
-// mayRead reports whether one more read of a rank may be asked for now.
-func (c *Core) mayRead(r stages.Rank) bool {
+// heldBack reports whether one more read of a rank may not be asked for now, and what it has to
+// wait for.
+func (c *Core) heldBack(r stages.Rank) (waits record.Reason, held bool) {
 	most := c.cfg.Reads
 	switch {
 	case r.Urgent():
-		return true
+		return waits, false
 	case r.Speculative():
-		return most == 0 || !c.urgent.underWay()
+		return record.ReadCredit, most != 0 && c.urgent.underWay()
 	case c.slots.spare() <= c.keptBack():
-		return false
+		return record.Room, true
 	case most == 0:
-		return true
+		return waits, false
 	case c.urgent.underWay():
 		most = besideReads
 	}
-	return c.reading.of(r) < most
+	return record.ReadCredit, c.reading.of(r) >= most
 }
 
 // keptBack is how many slots others leave to urgent steps: those of a layer, but never so many that

@@ -66,7 +66,7 @@ func (c *Core) warmUp(out *stages.Outbox) {
 		s.speculative, s.warm = true, true
 		c.warm.reading++
 		first := len(c.reads)
-		c.reads = append(c.reads, c.readInto(id, stages.GuessRead))
+		c.reads = append(c.reads, c.readInto(id, stages.GuessRead, c.notes.warm()))
 		c.group(out, stages.Step{Layer: key / c.cfg.Experts}, first, stages.GuessRead)
 	}
 	if len(c.warm.keys) == 0 {

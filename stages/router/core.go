@@ -82,7 +82,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *stages.ScoresAhead:
 		return c.scoresAhead(m, out)
 	case *stages.StepRouted:
-		return c.stepRouted(m)
+		return c.stepRouted(m, out)
 	case *stages.ForgetSequence:
 		delete(c.past, m.Seq)
 	case *stages.DescribePredictions:
@@ -126,6 +126,7 @@ func (c *Core) picksReady(m *stages.PicksReady, out *stages.Outbox) error {
 		return nil
 	}
 	c.cut(plan)
+	c.notePicks(m.Head(), m.Layer, m.Picks, out)
 	c.remember(m, plan)
 	out.Send(stages.ExpertIO, out.Spent().LayerRouted(m.Step, plan))
 	if m.Layer == c.cfg.Layers-1 {

@@ -185,7 +185,7 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 		f := c.newForetold()
 		f.step, f.layer, f.ahead = m.ID, m.Layer+1+i, 1+i
 		wanted := c.cfg.NextGate && i < c.cfg.Ahead && len(m.Batch.Rows) <= c.cfg.AheadRows
-		c.foretell(f, m.Batch, m.Scores[i*n:(i+1)*n], wanted)
+		c.foretell(f, m.Batch, m.Scores[i*n:(i+1)*n], wanted, out)
 		c.open = append(c.open, f)
 		if wanted {
 			c.send(m.Step, f.layer, f.ahead, out)
@@ -195,7 +195,7 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 }
 
 // foretell guesses row by row and, if wanted, adds the guesses to the union.
-func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted bool) {
+func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted bool, out *stages.Outbox) {
 	e := c.cfg.Experts
 	for _, g := range b.Segments {
 		for r := g.Row; r < g.Row+g.Rows; r++ {
@@ -208,6 +208,9 @@ func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted b
 			f.ends = append(f.ends, len(f.guesses))
 			if wanted {
 				c.union.add(f.guesses[from:])
+			}
+			if noted(b, &g, r) {
+				c.noteRanks(f, r, f.guesses[from:], out)
 			}
 		}
 	}

@@ -69,9 +69,12 @@ func newLastToken(layers, k int) *lastToken {
 	return &lastToken{newExperience(layers, prior)}
 }
 
+// ranked returns how many experts nextGate ranks.
+func ranked(k, experts int) int { return min(2*k, experts) }
+
 // newNextGate returns the predictor for scores from ahead layers before, 1 or 2.
 func newNextGate(layers, experts, k, ahead int, rule *chooser) *nextGate {
-	p := &nextGate{rule: rule, top: make([]int32, min(2*k, experts))}
+	p := &nextGate{rule: rule, top: make([]int32, ranked(k, experts))}
 	var prior []float32
 	for rank := range p.top {
 		prior = append(prior, gatePriors[ahead-1][pastUnknown][rank*priorRanks/(2*k)])
@@ -82,7 +85,7 @@ func newNextGate(layers, experts, k, ahead int, rule *chooser) *nextGate {
 
 // newBoth is newNextGate with the row before.
 func newBoth(layers, experts, k, ahead int, rule *chooser) *both {
-	p := &both{nextGate{rule: rule, top: make([]int32, min(2*k, experts))}}
+	p := &both{nextGate{rule: rule, top: make([]int32, ranked(k, experts))}}
 	var prior []float32
 	for rank := range p.top {
 		for past := range pastKinds {

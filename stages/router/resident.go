@@ -4,17 +4,19 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // stepRouted counts what the device has routed by itself. Every expert is in memory then, so each
 // use is a hit and nothing need be predicted.
-func (c *Core) stepRouted(m *stages.StepRouted) error {
+func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 	if m.Batch == nil || len(m.Picks) != (c.cfg.Layers-c.cfg.First)*len(m.Batch.Rows)*c.cfg.TopK {
 		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)
 	}
 	n := len(m.Batch.Rows) * c.cfg.TopK
 	for layer, at := c.cfg.First, 0; layer < c.cfg.Layers; layer, at = layer+1, at+n {
-		c.countUses(layer, m.Picks[at:at+n])
+		c.countUses(m.ID, layer, m.Picks[at:at+n], out)
+		c.notePicks(m.Head(), layer, m.Picks[at:at+n], out)
 		for _, g := range m.Batch.Segments {
 			c.countSame(layer, m, g, m.Picks[at+g.Row*c.cfg.TopK:][:g.Rows*c.cfg.TopK])
 		}
@@ -23,23 +25,25 @@ func (c *Core) stepRouted(m *stages.StepRouted) error {
 }
 
 // countUses counts a layer's picks, and each different expert as a hit.
-func (c *Core) countUses(layer int, picks []int32) {
+func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stages.Outbox) {
 	st := &c.layers[layer]
 	c.rows[layer] += int64(len(picks) / c.cfg.TopK)
+	clear(c.counts)
 	for _, e := range picks {
-		if e < 0 {
-			continue
-		}
-		st.Uses[e]++
-		if !c.mark[e] {
-			c.mark[e] = true
-			st.Hits++
+		if e >= 0 {
+			st.Uses[e]++
+			c.counts[e]++
 		}
 	}
 	for _, e := range picks {
-		if e >= 0 {
-			c.mark[e] = false
+		if e < 0 || c.counts[e] == 0 {
+			continue
 		}
+		st.Hits++
+		out.Records().Uses.Add(record.Use{
+			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1, Rows: c.counts[e], Found: record.Resident,
+		})
+		c.counts[e] = 0
 	}
 }
 

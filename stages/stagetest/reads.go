@@ -1,9 +1,17 @@
 package stagetest
 
 import (
+	"cmp"
+
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/tier"
 )
+
+// simRead is a read under way.
+type simRead struct {
+	stages.ReadGroup // of one read
+	beganNS          int64
+}
 
 // startReads takes the reads that a core wants, and hurries others.
 func (s *Sim) startReads() error {
@@ -14,7 +22,7 @@ func (s *Sim) startReads() error {
 			}
 			one := stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Rank: g.Rank}
 			if s.tier == nil {
-				s.reads = append(s.reads, one)
+				s.reads = append(s.reads, simRead{one, s.now()})
 			} else if err := s.tier.ask(one); err != nil {
 				return err
 			}
@@ -51,15 +59,19 @@ func (s *Sim) endRead(i int) {
 		}
 	}
 	s.reads = append(s.reads[:i], s.reads[i+1:]...)
-	s.readEnded(&g, false, s.cfg.Read(g.Reads[0]))
+	s.readEnded(&g.ReadGroup, stages.ReadResult{BeganNS: g.beganNS, EndedNS: s.now(), Err: s.cfg.Read(g.Reads[0])})
 }
 
-// readEnded tells expert-IO of the end of a read.
-func (s *Sim) readEnded(g *stages.ReadGroup, fromHost bool, err error) {
+// readEnded tells expert-IO of the end of a read, which is now.
+func (s *Sim) readEnded(g *stages.ReadGroup, end stages.ReadResult) {
 	r := g.Reads[0]
 	s.watch.read(r.Slot)
+	if end.Slot, end.Gen = r.Slot, r.Gen; end.Err == nil {
+		end.PlacedNS = s.now()
+	}
+	end.EndedNS = cmp.Or(end.EndedNS, s.now())
 	s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: &stages.ExpertsRead{
-		Step: g.Step, Speculative: g.Rank.Speculative(), Results: []stages.ReadResult{{Slot: r.Slot, Gen: r.Gen, FromHost: fromHost, Err: err}},
+		Step: g.Step, Speculative: g.Rank.Speculative(), Results: []stages.ReadResult{end},
 	}})
 }
 

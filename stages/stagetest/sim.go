@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Config is what a Sim needs.
@@ -46,13 +47,14 @@ type Sim struct {
 	// TicketDone, ExpertsRead, ReadOverdue, StateParked, StateReturned, LingerOver and StintOver,
 	// in no order
 	loose   []stages.Send
-	reads   []stages.ReadGroup // of one read each
+	reads   []simRead
 	tier    *hostTier
 	parks   []stages.Park
 	lingers []uint64
 	stint   bool // a StintOver is due
 	watch   watch
 	costs   watchedCosts
+	records watchedRecords
 	out     stages.Outbox
 	log     func(from, to string, m stages.Message)
 	// Answers collects what callers are told, in order.
@@ -64,9 +66,17 @@ type Sim struct {
 // eventNS is the simulated time from event to event, in nanoseconds.
 const eventNS = 50_000
 
+// recordBytes is the memory for the records of a few messages.
+const recordBytes = 1 << 18
+
+// now returns the simulated time.
+func (s *Sim) now() int64 { return int64(s.Events) * eventNS }
+
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
 	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
+	s.out.Log = record.NewLog(recordBytes)
+	s.records = newWatchedRecords(s.out.Log, cfg.ExpertBytes)
 	if cfg.Tier != nil {
 		s.tier = newHostTier(*cfg.Tier, s)
 	}
@@ -156,13 +166,14 @@ func (s *Sim) deliverLoose(i int) error {
 // stamp sets the time at which a message was sent, where a core has use for it.
 func (s *Sim) stamp(to stages.StageID, m stages.Message) {
 	if to == stages.ExpertIO || to == stages.Sequencer {
-		m.Stamp(int64(s.Events) * eventNS)
+		m.Stamp(s.now())
 	}
 }
 
 // handle runs a core on a message and takes what it asks for.
 func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	s.stamp(to, m)
+	s.out.NowNS = s.now()
 	s.costs.received(to, m)
 	if err := s.watch.received(to, m); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
@@ -174,6 +185,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		if err := b.Bounded(); err != nil {
 			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 		}
+	}
+	if err := s.records.handled(to, m, &s.out); err != nil {
+		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
 	for _, sent := range s.out.Sends {
 		s.costs.sent(sent.Msg)

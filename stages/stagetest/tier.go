@@ -60,6 +60,8 @@ type askedRead struct {
 	group stages.ReadGroup // of this read alone
 	begun bool             // a fill or an upload was asked for it
 	fills bool             // a fill was
+	// when its fill began and ended; without one, when it found the record of another
+	beganNS, endedNS int64
 }
 
 // recordUse is what is done with a record.
@@ -159,13 +161,15 @@ func (h *hostTier) choices() (choices []func() error) {
 
 func (h *hostTier) endFill(i int) error {
 	f := h.fills[i]
-	r := h.asked[f.Slot].group.Reads[0]
+	a := h.asked[f.Slot]
+	r := a.group.Reads[0]
 	if late := h.sim.cfg.Late; late != nil {
 		if err := late(r); err != nil {
 			return h.step(&tier.Overdue{Slot: r.Slot, Gen: r.Gen, Err: err})
 		}
 	}
 	h.fills = slices.Delete(h.fills, i, i+1)
+	a.endedNS = h.sim.now()
 	err := h.cfg.Fill(r, h.record(f.Record))
 	use := h.uses[f.Record]
 	use.filling, use.whole = false, err == nil

@@ -3,6 +3,7 @@ package stagetest
 import (
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/tier"
 )
 
@@ -17,7 +18,7 @@ func (h *hostTier) fill(f tier.Fill) error {
 	case use.filling || use.uploads > 0:
 		return fmt.Errorf("record %v is filled while it is filled (%v) or in %d uploads", f.Record, use.filling, use.uploads)
 	}
-	a.begun, a.fills = true, true
+	a.begun, a.fills, a.beganNS = true, true, h.sim.now()
 	*use = recordUse{filling: true, layer: a.group.Reads[0].Layer, expert: a.group.Reads[0].Expert}
 	h.spoil(h.record(f.Record))
 	h.fills = append(h.fills, f)
@@ -40,7 +41,9 @@ func (h *hostTier) upload(u tier.Upload) error {
 	if r := a.group.Reads[0]; use.layer != r.Layer || use.expert != r.Expert {
 		return fmt.Errorf("slot %d wants layer %d expert %d and gets layer %d expert %d", u.Slot, r.Layer, r.Expert, use.layer, use.expert)
 	}
-	a.begun = true
+	if a.begun = true; a.endedNS == 0 {
+		a.endedNS = h.sim.now()
+	}
 	use.uploads++
 	h.uploads = append(h.uploads, u)
 	return nil
@@ -57,7 +60,7 @@ func (h *hostTier) ended(e tier.Ended) error {
 	if a.fills != (e.From == tier.FromDisk) {
 		return fmt.Errorf("the read into slot %d has source %d, was its record filled for it: %v", e.Slot, e.From, a.fills)
 	}
-	h.sim.readEnded(&a.group, e.From != tier.FromDisk, e.Err)
+	h.sim.readEnded(&a.group, stages.ReadResult{FromHost: e.From != tier.FromDisk, BeganNS: a.beganNS, EndedNS: a.endedNS, Err: e.Err})
 	return nil
 }
 

@@ -111,7 +111,8 @@ const (
 	NumReasons int = iota
 )
 
-// Use is an expert that a layer's plan uses, when it was given its slot.
+// Use is an expert that a layer's plan uses, when it was given its slot. Where the device routes by
+// itself it is known at the end of the step.
 type Use struct {
 	Step   uint64
 	AtNS   int64  // the slot was given, and a read begun or found if it was not in memory
@@ -130,7 +131,7 @@ type Found uint8
 // The places.
 const (
 	Resident Found = iota // in its slot
-	Late                  // being read on a guess
+	Late                  // being read on a guess, or by a warm start, and not wanted until now
 	Missing               // neither: a read began because of it
 	Shared                // being read for another step that wants it
 )
