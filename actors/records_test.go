@@ -29,6 +29,21 @@ type seenMessage struct {
 	rec      record.Handled // without times
 	from, to time.Time      // that the core had it
 	sent     int64
+	chunk    *record.Request // of an EvalChunk: what its request asks for
+	begins   []seenLayer     // layers that the sequencer began
+	answers  []seenAnswer    // to chunks
+}
+
+type seenLayer struct {
+	step  uint64
+	layer int
+}
+
+type seenAnswer struct {
+	seq  uint64
+	pos  int
+	rows int
+	ok   bool
 }
 
 // seenWork is a submission.
@@ -51,6 +66,8 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 		m.rec.Step, m.rec.Layer = uint64(h.ID), int32(h.Layer)
 	}
 	switch in := in.(type) {
+	case *stages.EvalChunk:
+		m.chunk = &record.Request{Request: in.Request, Seq: uint64(in.Seq), ArrivedNS: in.SentNS, Rows: int32(len(in.Tokens)), TraceID: in.Trace.TraceID, SpanID: in.Trace.SpanID}
 	case *stages.BeginLayer:
 		m.rec.More = int32(in.More)
 	case *stages.LayerSubmitted:
@@ -70,6 +87,16 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 	m.from = time.Now()
 	err := w.Core.Step(in, out)
 	m.to = time.Now()
+	for _, s := range out.Sends {
+		if b, ok := s.Msg.(*stages.BeginLayer); ok && s.To == stages.Dispatch {
+			m.begins = append(m.begins, seenLayer{uint64(b.ID), b.Layer})
+		}
+	}
+	for _, a := range out.Answers {
+		if a, ok := a.Msg.(*stages.ChunkEvaluated); ok {
+			m.answers = append(m.answers, seenAnswer{uint64(a.Seq), a.Pos, a.Rows, a.Err == nil})
+		}
+	}
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	if m.sent != 0 { // else nobody sent it: the last figures are collected after the end
@@ -258,5 +285,12 @@ func TestRecordsOfSubmissions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Level passes on how full a core is.
+func (w *watched) Level(l *record.Level) {
+	if of, ok := w.Core.(stages.Leveled); ok {
+		of.Level(l)
 	}
 }

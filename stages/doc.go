@@ -96,6 +96,7 @@
 //
 // How it is observed:
 //
+//   - log: the last facts that stages, shells and the meter have noted (package tracing/record).
 //   - trace record: what a shell notes about one message of a traced step (tracing.Record).
 //   - span, trace: as in OpenTelemetry, and nothing else.
 //   - message log: the messages of a run, one a line, as in stagetest/testdata.

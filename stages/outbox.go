@@ -30,6 +30,7 @@ type Outbox struct {
 	Linger  Linger
 	Stint   int64 // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
 	Served  int   // requests that waited for memory and have left the queue, for whatever reason
+	Stepped bool  // a step has ended: whoever runs the stages notes how full they are (record.Level)
 	spent   *Spent
 
 	// Log is where stages note what they do and wait for, by Records. Whoever runs them sets it
@@ -155,7 +156,13 @@ func (o *Outbox) Reset() {
 	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
 	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
 	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
-	o.Linger, o.Stint, o.Served = Linger{}, 0, 0
+	o.Linger, o.Stint, o.Served, o.Stepped = Linger{}, 0, 0, false
+}
+
+// Leveled is a core, or what reads for one, that tells how full it is.
+type Leveled interface {
+	// Level writes what it knows into l, and leaves the rest.
+	Level(l *record.Level)
 }
 
 // Core is a stage. Step handles one message; an error is a broken invariant of ours and stops the

@@ -6,6 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/tier"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // readTag names a read by its slot and the slot's generation.
@@ -21,6 +22,12 @@ func (m *Memory) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
 		return
 	}
 	m.cfg.Host.Send(stages.ExpertIO, &late)
+}
+
+// Level tells how many reads wait for a worker, and how many are under way.
+func (m *Memory) Level(l *record.Level) {
+	p := m.pool.Stats()
+	l.ReadsQueued, l.ReadsRunning = int32(p.Queued), int32(p.Running)
 }
 
 // AddStats adds the figures of reads and memory to those of the stages.

@@ -29,6 +29,7 @@ type Experts interface {
 	Forgotten()
 	// AddStats adds the figures that no stage has.
 	AddStats(*stages.Stats)
+	stages.Leveled
 }
 
 // Parking keeps states that have no place in the device's memory: what the shells need of package
@@ -61,6 +62,7 @@ type Runtime struct {
 	meter   *metering.Meter
 	experts Experts
 	parking Parking
+	leveled []stages.Leveled
 
 	top    *actor.PID // nil until Start
 	parent *parent
@@ -86,12 +88,16 @@ func (r *Runtime) Start(p Parts) {
 	r.meter, r.experts, r.parking, r.tracing = p.Meter, p.Experts, p.Parking, p.Tracing
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
+	r.leveled = append(r.leveled, p.Experts)
 	row, spent := new(line), new(stages.Spent)
 	stageBox := row.mailboxes()
 	for id, core := range p.Cores {
 		s := &shell{r: r, line: row, id: stages.StageID(id), core: core}
 		s.out.Share(spent)
 		s.out.Log = p.Records
+		if l, ok := core.(stages.Leveled); ok {
+			r.leveled = append(r.leveled, l)
+		}
 		if p.Tracing.Provider != nil {
 			s.ring, s.hintOf = tracing.NewRing(p.Tracing.RingRecords), make(map[readName]int32)
 		}

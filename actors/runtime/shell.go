@@ -20,7 +20,8 @@ type shell struct {
 	out  stages.Outbox
 	ring *tracing.Ring // nil: no tracing
 
-	queue queuePace // of the sequencer
+	queue queuePace    // of the sequencer
+	full  record.Level // memory for the present one
 
 	hints  int32              // hints that were recorded
 	hintOf map[readName]int32 // of the speculative reads under way that were recorded
@@ -97,6 +98,9 @@ func (s *shell) handle(m stages.Message) {
 	note.EndedNS = s.r.Now()
 	s.line.handled = note.EndedNS
 	s.out.Records().Handled.Add(note)
+	if s.out.Stepped {
+		s.level(note.EndedNS)
+	}
 	if traced {
 		rec.EndedNS = note.EndedNS
 		s.ring.Add(rec)
@@ -137,6 +141,15 @@ func (s *shell) take(m stages.Message) record.Handled {
 		r.More = int32(m.More)
 	}
 	return r
+}
+
+// level notes how full the engine is.
+func (s *shell) level(now int64) {
+	s.full = record.Level{AtNS: now}
+	for _, of := range s.r.leveled {
+		of.Level(&s.full)
+	}
+	s.out.Records().Levels.Add(s.full)
 }
 
 // perform does what the core has written into the outbox.

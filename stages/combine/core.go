@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Core is the stage. The zero value is ready.
@@ -42,6 +43,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 
 // Waves returns how many waves are in the ring.
 func (c *Core) Waves() int { return len(c.ring) }
+
+// Level tells how many waves are in the ring.
+func (c *Core) Level(l *record.Level) { l.Waves = int32(len(c.ring)) }
 
 func (c *Core) waveSubmitted(m *stages.WaveSubmitted, out *stages.Outbox) error {
 	if m.Ticket == nil {

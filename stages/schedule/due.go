@@ -1,28 +1,28 @@
 package schedule
 
-// due reports whether a decode step may be formed now that the device would run amid what has begun
-// of prompts. If not, a wait for the time at which it may has begun.
-func (s *Schedule[R]) due() bool {
+// notDue returns why a decode step may not be formed now that the device would run amid what has
+// begun of prompts. If that is a matter of time, a wait for it has begun.
+func (s *Schedule[R]) notDue() Why {
 	p, w := &s.pace, &s.waits
 	if len(s.ready[Prompt]) == 0 && p.count(Prompt) == 0 {
 		w.over = false
-		return true
+		return Nothing
 	}
 	if p.count(Decode) > 0 { // else one decode step after the other would keep prompts from the device
-		return false
+		return Room
 	}
 	if w.over || p.given >= p.layers {
-		return true
+		return Nothing
 	}
 	at := p.due(s.decodeRows())
 	if at <= p.now {
-		return true
+		return Nothing
 	}
 	if p.stretch < promptsFirst {
 		p.dueAt = at
 		w.begin(at)
 	}
-	return false
+	return OtherKind
 }
 
 // due returns when a decode step of some rows is to begin so that it ends in time: prompts have the

@@ -49,6 +49,7 @@ type Schedule[R Request] struct {
 	lines  lines
 	waits  waits
 	pace   pace
+	why    [Kinds]Why // of the last Next
 	shares []Share[R] // memory for the next answer of Next
 }
 
@@ -103,12 +104,11 @@ func (s *Schedule[R]) Ready() int { return len(s.ready[Decode]) + len(s.ready[Pr
 // room, or if what is ready should wait. The shares are the schedule's until the next call.
 func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
 	s.lines.settle()
-	switch p := &s.pace; {
-	case len(p.steps) > s.cfg.Steps:
-		return 0, nil
-	case len(s.ready[Decode]) > 0 && p.count(Decode) < s.cfg.Steps && s.decodeNow():
+	s.why = [Kinds]Why{}
+	switch {
+	case s.may(Decode):
 		k, s.shares, s.waits.over = Decode, s.takeDecode(), false
-	case len(s.ready[Prompt]) > 0 && p.count(Prompt) < s.cfg.Steps && (p.preempts || !p.decoding()): // else it could not begin
+	case s.may(Prompt):
 		k, s.shares = Prompt, s.takePrompts(id)
 	default:
 		return 0, nil
@@ -119,36 +119,6 @@ func (s *Schedule[R]) Next(id uint64) (k Kind, shares []Share[R]) {
 	}
 	s.pace.steps = append(s.pace.steps, running{id: id, kind: k, rows: rows, measured: true})
 	return k, s.shares
-}
-
-// decodeNow reports whether a decode step should be formed: nobody is waited for, since rows that
-// travel together read their experts once, and prompts have had their turn. After each decode step
-// at least a layer of a prompt that waits is due.
-func (s *Schedule[R]) decodeNow() bool {
-	if s.pace.preempts && !s.due() {
-		return false
-	}
-	wait := len(s.waits.seqs) > 0 && len(s.ready[Decode]) < s.cfg.Rows
-	if wait {
-		s.waits.begin(0)
-	} else {
-		s.waits.on = false
-	}
-	if wait {
-		return false
-	}
-	p := &s.pace
-	if p.preempts {
-		return true
-	}
-	u := p.unbegun()
-	switch {
-	case u == nil && (len(s.ready[Prompt]) == 0 || p.count(Prompt) == s.cfg.Steps): // no prompt waits
-		return true
-	case p.given == 0:
-		return false
-	}
-	return u == nil || p.decoding() || !p.turn(u, 1, s.decodeRows())
 }
 
 // decodeRows is how many rows the next decode step is expected to have.

@@ -44,6 +44,7 @@ func (c *Core) bill(s *step) {
 func (c *Core) begun(r *request) {
 	if r.account.Requests == 0 {
 		r.account.Requests = 1
+		r.began = c.notes.now
 		r.account.QueueNS = c.accounts.now - r.msg.SentNS
 	}
 }

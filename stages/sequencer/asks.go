@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/admission"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // ask is a request that needs memory, from when it comes until it has got it.
@@ -23,7 +24,9 @@ type ask struct {
 	take   func(*stages.Outbox)              // there is room: goes on
 	refuse func(err error, o *stages.Outbox) // answers the caller
 
-	entry *admission.Ask[*ask] // nil: not in the queue
+	entry   *admission.Ask[*ask] // nil: not in the queue
+	request uint64               // of the chunk that needs the memory, if it is one
+	since   int64                // when it came into the queue
 }
 
 // asks are those that wait.
@@ -103,6 +106,7 @@ func (c *Core) roomFor(a *ask) error {
 func (c *Core) wait(a *ask, out *stages.Outbox) {
 	q, share := c.asks.queue, a.seq.grant.share
 	c.asks.waited++
+	a.since = c.notes.now
 	c.asks.stirred = true // it may be the next one
 	var gone *admission.Ask[*ask]
 	if a.seq.grant.holds {
@@ -120,6 +124,7 @@ func (c *Core) wait(a *ask, out *stages.Outbox) {
 // unqueue takes a request out of the queue.
 func (c *Core) unqueue(a *ask, out *stages.Outbox) {
 	c.asks.queue.Withdraw(a.entry)
+	c.notes.wait(record.Wait{Request: a.request, BeganNS: a.since, Layer: -1, Wave: -1, Reason: record.Memory})
 	a.release()
 	c.asks.stirred = true
 	out.Served++

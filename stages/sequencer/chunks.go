@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // request is one EvalChunk on its way.
@@ -21,6 +22,8 @@ type request struct {
 	lost   error // why its step goes on without it, or nil
 	told   bool  // it was answered before its step ended; the step's results are not kept
 	alone  bool  // a step with others has failed, so it gets one of its own
+	began  int64 // when its first step was formed; 0: none was
+	ready  int64 // since when it waits for a step, or for its state; 0: it does not
 	results
 	account stages.Account
 }
@@ -45,10 +48,11 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	}
 	s, err := c.admit(m)
 	if err != nil {
-		a := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}
+		a, pos := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}, 0
 		if s := c.seqs[m.Seq]; s != nil {
-			a.Poison = s.poison
+			a.Poison, pos = s.poison, s.Len
 		}
+		c.noteRequest(m, 0, pos, record.Refused)
 		out.Answer(m.Caller, a)
 		return
 	}
@@ -73,7 +77,7 @@ func (c *Core) askToEval(r *request, until int) *ask {
 		need.States = 1
 	}
 	return &ask{
-		seq: s, caller: r.msg.Caller, chunk: r, enters: !s.grant.holds, pages: c.book.Count(until), states: 1,
+		seq: s, caller: r.msg.Caller, chunk: r, request: r.msg.Request, enters: !s.grant.holds, pages: c.book.Count(until), states: 1,
 		room:   func() error { return c.book.Room(need) },
 		take:   func(out *stages.Outbox) { c.start(r, until, out) },
 		refuse: func(err error, out *stages.Outbox) { c.finish(r, err, out) },
@@ -130,7 +134,7 @@ func (c *Core) cancelEval(m *stages.CancelEval, out *stages.Outbox) {
 	for i, w := range s.waits {
 		if chunk, ok := w.(*stages.EvalChunk); ok && chunk.Request == m.Request {
 			s.waits = slices.Delete(s.waits, i, i+1)
-			c.deny(w, m.Cause, out)
+			c.deny(w, m.Cause, record.Cancelled, out)
 			c.nobodyWaits(s, out)
 			return
 		}
@@ -162,6 +166,7 @@ func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 		if a := r.seq.ask; a != nil {
 			c.unqueue(a, out)
 		}
+		c.noteReady(r)
 		c.schedule.Remove(r)
 		c.finish(r, r.cancel, out)
 		return
@@ -178,6 +183,7 @@ func (c *Core) cancel(r *request, cause error, out *stages.Outbox) {
 // undo ends a step that has not begun. Its sequences are as before it.
 func (c *Core) undo(s *step, out *stages.Outbox) {
 	c.flight.free(s)
+	c.noteEnd(s, true, out)
 	c.schedule.Ended(uint64(s.head.ID))
 	for _, r := range s.reqs {
 		r.step = nil
@@ -214,6 +220,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 
 // tell answers a request.
 func (c *Core) tell(r *request, err error, out *stages.Outbox) {
+	c.noteRequest(r.msg, r.began, r.pos, r.outcome(err))
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
 		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
 		Account: c.account(r, err == nil),

@@ -69,6 +69,7 @@ type Core struct {
 	asks     asks
 	parking  parking
 	stints   stints
+	notes    notes
 
 	draining bool            // nothing new is taken
 	drains   []stages.Caller // wait for the last chunk and the last step to end
@@ -102,6 +103,7 @@ func New(cfg Config) *Core {
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	c.notes.begin(out)
 	c.accounts.tick(in)
 	c.schedule.Now(c.accounts.now)
 	if err := c.handle(in, out); err != nil {
@@ -111,6 +113,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.dropGone(out)
 	c.form()
 	c.beginLayers(out)
+	c.standing()
 	out.Linger.Round, out.Linger.AtNS = c.schedule.Timer()
 	c.endDrain(out)
 	return nil

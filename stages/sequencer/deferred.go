@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // awaited reports whether something that its caller has asked for waits for a sequence's state.
@@ -82,7 +83,7 @@ func (c *Core) giveUpWaiting(s *sequence, err error, out *stages.Outbox) {
 	waits := s.waits
 	s.waits = nil
 	for _, m := range waits {
-		c.deny(m, err, out)
+		c.deny(m, err, record.Refused, out)
 	}
 	c.nobodyWaits(s, out)
 }
@@ -107,9 +108,10 @@ func callerOf(in stages.Message) stages.Caller {
 }
 
 // deny answers a message that needs a sequence's state. Nothing was changed.
-func (c *Core) deny(in stages.Message, err error, out *stages.Outbox) {
+func (c *Core) deny(in stages.Message, err error, outcome record.Outcome, out *stages.Outbox) {
 	switch m := in.(type) {
 	case *stages.EvalChunk:
+		c.noteRequest(m, 0, c.seqs[m.Seq].Len, outcome)
 		out.Answer(m.Caller, &stages.ChunkEvaluated{Seq: m.Seq, Pos: c.seqs[m.Seq].Len, Err: err})
 	case *stages.OpenSequence:
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)

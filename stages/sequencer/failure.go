@@ -50,7 +50,7 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 		case s.untouched && (r.cancel != nil || !s.retry):
 			c.dismiss(r, s.failing, out)
 		case s.retry && r.cancel == nil && r.lost == nil:
-			r.step, r.alone = nil, true
+			r.step, r.alone, r.ready = nil, true, c.notes.now
 			c.schedule.AddAt(i, r)
 		case r.lost != nil:
 			c.giveUp(r, r.lost, out)

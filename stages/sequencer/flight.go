@@ -31,6 +31,7 @@ type step struct {
 	// the failure is no single request's fault, and what the step has done can be taken back
 	retry     bool
 	untouched bool // it has done nothing
+	stand     stand
 }
 
 // empty reports whether no step is left.

@@ -27,6 +27,7 @@ func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*re
 	for _, sh := range shares {
 		c.addRows(s, sh.Request, sh.Rows)
 	}
+	c.noteStep(s)
 	return s
 }
 

@@ -48,9 +48,10 @@ func (c *Core) start(r *request, until int, out *stages.Outbox) {
 	r.copy = c.book.Grow(&s.Text, s.Len+len(r.msg.Tokens))
 	c.open(s, until)
 	if s.grant.holds {
-		c.schedule.Add(r)
+		c.makeReady(r)
 		return
 	}
+	r.ready = c.notes.now
 	c.enter(s)
 	c.copyState(&operation{kind: stages.Opened, seq: s, req: r}, stages.CopyState{To: s.id.State()}, out)
 }

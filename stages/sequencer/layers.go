@@ -25,6 +25,7 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 			out.Send(stages.Router, out.Spent().BeginLayer(head, 0))
 		}
 		out.Send(stages.Dispatch, out.Spent().BeginLayer(head, n-1))
+		c.noteBegun(s)
 		s.begun += n
 		c.schedule.Begun(uint64(head.ID), n)
 		s.credits++
@@ -172,7 +173,7 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 		case r.cancel != nil:
 			c.finish(r, r.cancel, out)
 		default:
-			c.schedule.Add(r)
+			c.makeReady(r)
 		}
 	}
 	out.Spent().LogitsDone(s.logits)
@@ -194,6 +195,7 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 // end frees the step's lane.
 func (c *Core) end(s *step, out *stages.Outbox) {
 	c.flight.free(s)
+	c.noteEnd(s, s.failing != nil, out)
 	c.schedule.Ended(uint64(s.head.ID))
 	c.bill(s)
 	if s.head.Batch.Traced {

@@ -129,6 +129,7 @@ func (c *Core) stateParked(m *stages.StateParked, out *stages.Outbox) error {
 	c.answer(a.caller, &stages.SequenceDone{Seq: a.seq.id, Kind: stages.Parked, Pos: a.seq.Len}, out)
 	a.caller = nil
 	c.closeAway(a, out)
+	c.noteMoved(a, a.seq.waits)
 	if len(a.seq.waits) > 0 {
 		c.bringBack(a, a.seq.waits[0], out)
 	}
@@ -163,6 +164,7 @@ func (c *Core) arrived(a *away, err error, out *stages.Outbox) error {
 	}
 	waits := s.waits
 	s.waits = nil
+	c.noteMoved(a, waits)
 	for _, m := range waits {
 		if err := c.handle(m, out); err != nil {
 			return err
@@ -187,8 +189,12 @@ func (c *Core) bringBack(a *away, m stages.Message, out *stages.Outbox) {
 		until = min(max(chunk.Until, a.until, s.Len+len(chunk.Tokens)), c.cfg.MaxPositions)
 	}
 	need := pages.Need{Pages: max(n, c.book.Count(until)), States: 1}
+	request := uint64(0)
+	if chunk != nil {
+		request = chunk.Request
+	}
 	c.obtain(&ask{
-		seq: s, caller: callerOf(m), enters: true, pages: need.Pages, states: 1,
+		seq: s, caller: callerOf(m), request: request, enters: true, pages: need.Pages, states: 1,
 		room: func() error { return c.book.Room(need) },
 		take: func(out *stages.Outbox) {
 			a.at, a.state, a.began = coming, c.book.Draft(s.Len), c.accounts.now

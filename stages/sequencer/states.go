@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/pages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // operation is a copy under way in dispatch.
@@ -67,6 +68,7 @@ func (c *Core) stateCopied(m *stages.StateCopied, out *stages.Outbox) error {
 func (c *Core) entered(o *operation, err error, out *stages.Outbox) {
 	s, r := o.seq, o.req
 	s.op = nil
+	c.notes.wait(record.Wait{Request: r.msg.Request, BeganNS: r.ready, Layer: -1, Wave: -1, Reason: record.StateReady})
 	switch {
 	case err != nil:
 		c.finish(r, err, out)
@@ -76,7 +78,7 @@ func (c *Core) entered(o *operation, err error, out *stages.Outbox) {
 	case r.cancel != nil:
 		c.finish(r, r.cancel, out)
 	default:
-		c.schedule.Add(r)
+		c.makeReady(r)
 	}
 }
 

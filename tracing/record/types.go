@@ -107,6 +107,9 @@ const (
 	// ReadCredit: experts that were wanted were not asked for yet, since enough reads were under
 	// way, or urgent ones went first.
 	ReadCredit
+	// StateReady: a request waited until its state was made, or brought back from where it was
+	// parked.
+	StateReady
 	// NumReasons is how many there are.
 	NumReasons int = iota
 )
