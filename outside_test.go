@@ -87,14 +87,18 @@ func TestOutside(t *testing.T) {
 		return string(out)
 	}
 	run("go", "build", "-o", "bin/", "./...")
-	// What the programs print when they are given the demo model and a prompt; the first two draw
-	// their tokens.
+	// What the programs print when they are given the demo model and a prompt. The first two draw
+	// their tokens, and one text in 70 that the first draws is an empty line.
 	wants := []string{"", " tokens)\n", "return nil, err\n", "4 positions loaded\n"}
 	if len(all) != len(wants) {
 		t.Fatalf("the documentation has %d complete programs, want %d", len(all), len(wants))
 	}
 	for i, p := range all {
-		if out := run(filepath.Join(dir, "bin", name(i)), model, "if err != nil {\n"); len(strings.TrimSpace(out)) == 0 || !strings.Contains(out, wants[i]) {
+		var out string
+		for try := 0; try < 5 && strings.TrimSpace(out) == ""; try++ {
+			out = run(filepath.Join(dir, "bin", name(i)), model, "if err != nil {\n")
+		}
+		if strings.TrimSpace(out) == "" || !strings.Contains(out, wants[i]) {
 			t.Errorf("a program of %s prints %q, want %q", p.file, out, wants[i])
 		}
 	}
