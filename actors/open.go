@@ -217,7 +217,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.queue, err = cfg.Device.NewQueue(); err != nil {
 		return cores, err
 	}
-	e.records, e.meta = record.NewLog(int(i.RecordMemory)), e.describe(cfg)
+	e.records = record.NewLog(int(i.RecordMemory))
 	e.meter = metering.New(len(m.Layers), e.rt.Now, e.records)
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
@@ -254,6 +254,8 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 		return cores, e.lostFile(err)
 	}
 	cores[stages.Dispatch] = e.dispatch
+	e.info.Exactness = e.exactness(cfg.Device)
+	e.meta = e.describe(cfg)
 	cores[stages.Combine] = new(combine.Core)
 	return cores, nil
 }

@@ -19,7 +19,7 @@ import (
 func (e *Engine) describe(cfg Config) record.Meta {
 	i, m := &e.info, e.model
 	meta := record.Meta{
-		Program: program(), Epoch: e.rt.Epoch(), Settings: i.flags(),
+		Program: program(), Epoch: e.rt.Epoch(), Settings: i.flags(), Exactness: i.Exactness,
 		Model: record.Model{
 			Name: i.Name, Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, SlotBytes: int64(i.SlotBytes), Vocab: m.VocabSize,
 		},

@@ -37,9 +37,13 @@ type Info struct {
 	// Activations is how the device holds the inputs of products with quantised matrices: "f32", or
 	// "int8" where it rounds them.
 	Activations string
-	ExpertIO    ExpertIO // mmap, direct or buffered
-	Resident    bool     // the device routes by itself
-	Prefetch    Prefetch
+	// Exactness names the settings that change results, and nothing else, in one line:
+	// "experts=q4g64 weights=bf16 activations=f32 kv=f32 top-k=8 device=host/avx512". Of one model,
+	// engines with the same line give the same bits.
+	Exactness string
+	ExpertIO  ExpertIO // mmap, direct or buffered
+	Resident  bool     // the device routes by itself
+	Prefetch  Prefetch
 	// PrefetchLayers is how many layers ahead experts are predicted; 0 if Prefetch is off.
 	PrefetchLayers int
 	Slots          int // expert slots

@@ -8,4 +8,6 @@ type Processor interface {
 	// Activations names how the device holds the inputs of products with quantised matrices: "f32",
 	// or "int8" where it rounds them.
 	Activations() string
+	// Kernels names the kernels' variant: of two processors with the same one, results are equal.
+	Kernels() string
 }

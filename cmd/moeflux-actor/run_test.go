@@ -85,6 +85,13 @@ func checkFigures(t *testing.T, stderr string, r runResult) {
 		s.TimeToFirstTokenSeconds <= s.PromptSeconds || s.ExpertHits+s.ExpertMisses == 0 || s.ExpertHitRate < 0 || s.ExpertHitRate > 1 || s.Seed != nil {
 		t.Errorf("figures %+v do not fit %d and %d tokens", s, len(r.PromptIDs), len(r.NewIDs))
 	}
+	const picks = 8 * 4 // of a token of the demo model: layers by experts
+	if a := s.Account; a == nil || a.Requests == 0 || int(a.Read) != s.PromptTokens+s.DecodeTokens || a.Hit+a.Late+a.Missed != picks*a.Read || a.Total <= 0 {
+		t.Errorf("account %+v, want that of %d tokens with %d picks each", a, s.PromptTokens+s.DecodeTokens, picks)
+	}
+	if !strings.Contains(s.Exactness, "activations=f32 kv=f32") {
+		t.Errorf("exactness %q", s.Exactness)
+	}
 	if demanded := s.BytesRead - s.BytesAhead - s.BytesWarm; (s.ExpertMisses > 0) != (demanded > 0) {
 		t.Errorf("%d misses and %d bytes read for them, want both or none", s.ExpertMisses, demanded)
 	}

@@ -61,6 +61,9 @@ type runFigures struct {
 	Prefetch    actors.Prefetch `json:"prefetch"`
 	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is predicted
 	ReadWorkers int             `json:"read_workers"`
+	// the settings that change results, in one line: actors.Info.Exactness
+	Exactness string           `json:"exactness"`
+	Account   *figures.Account `json:"account"` // what the request took; null if it did not end
 
 	Sampling samplingUsed `json:"sampling"`
 	Seed     *uint64      `json:"seed"` // null if greedy
@@ -77,7 +80,10 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	f := &runFigures{
 		Run:         figures.RunOf(&g.Clock, len(g.Prompt.IDs), g.Reused, len(g.Tokens), g.promptCounts, counts),
 		MemoryLimit: g.s.memoryLimit, ExpertIO: info.ExpertIO, Slots: info.Slots, Prefetch: info.Prefetch, Ahead: info.PrefetchLayers,
-		ReadWorkers: info.ReadWorkers, Sampling: g.used,
+		ReadWorkers: info.ReadWorkers, Sampling: g.used, Exactness: info.Exactness,
+	}
+	if g.End != nil {
+		f.Account = new(figures.AccountOf(&g.End.Usage.Account))
 	}
 	if g.used.Temperature > 0 {
 		f.Seed = g.request.Sampling.Seed

@@ -115,6 +115,9 @@ func (d *Device) Name() string {
 // Threads returns how many goroutines compute at once.
 func (d *Device) Threads() int { return d.threads }
 
+// Kernels names the variant that computes: "portable", "avx2", "avx512" and so on.
+func (d *Device) Kernels() string { return d.kernels.name }
+
 // Activations names what Config.Activations says.
 func (d *Device) Activations() string {
 	if d.rounds {

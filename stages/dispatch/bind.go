@@ -2,10 +2,12 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -16,9 +18,10 @@ type network struct {
 	rope        rope
 	layers      []layer
 
-	mapping gpu.Buffer // model_weights.bin
-	mapped  int        // bytes of it that are read where the file is mapped
-	vectors gpu.Buffer // all small tensors, widened to float32
+	mapping gpu.Buffer     // model_weights.bin
+	mapped  int            // bytes of it that are read where the file is mapped
+	vectors gpu.Buffer     // all small tensors, widened to float32
+	formats []quant.Format // of the matrices, each once
 }
 
 // layer is one decoder layer's weights.
@@ -44,6 +47,7 @@ type binder struct {
 	mapping gpu.Buffer
 	floats  []float32   // all vectors so far
 	uses    []vectorUse // where they go
+	formats []quant.Format
 	err     error
 }
 
@@ -62,6 +66,7 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 	n := &network{mapping: mapping, mapped: mapped, layers: make([]layer, len(m.Layers)), rope: newRope(m)}
 	b := &binder{w: w, mapping: mapping}
 	b.network(n, m)
+	n.formats = b.formats
 	if b.err == nil {
 		n.vectors, b.err = b.upload(dev, queue)
 	}
@@ -158,6 +163,9 @@ func (b *binder) matrix(name string, rows, cols int) gpu.Matrix {
 	if err != nil {
 		b.fail(err)
 		return gpu.Matrix{}
+	}
+	if !slices.Contains(b.formats, m.Format) {
+		b.formats = append(b.formats, m.Format)
 	}
 	view := func(at int) gpu.View { return gpu.View{Buf: b.mapping, Offset: at} }
 	g := gpu.Matrix{Rows: m.Rows, Cols: m.Cols, Format: m.Format, Weight: view(m.WeightOffset)}

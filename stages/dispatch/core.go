@@ -6,6 +6,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -119,6 +120,9 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 // mapped file, so that the page cache must keep them. Weights that were copied to the device's
 // memory do not count.
 func (c *Core) MappedBytes() int { return c.net.mapped }
+
+// Formats returns how the matrices other than experts are stored, each format once.
+func (c *Core) Formats() []quant.Format { return c.net.formats }
 
 // Close releases the buffers. The queue must be idle.
 func (c *Core) Close() {

@@ -1,0 +1,37 @@
+package actors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// exactness returns Info.Exactness. Latent attention computes a prompt in the form that suits the
+// rows of its steps, so the most rows are part of it there.
+func (e *Engine) exactness(dev gpu.Device) string {
+	i, layout := &e.info, e.experts.Layout()
+	label := fmt.Sprintf("experts=%s weights=%s activations=%s kv=%s top-k=%d",
+		formatNames(layout.Gate.Format, layout.Up.Format, layout.Down.Format), formatNames(e.dispatch.Formats()...), i.Activations, i.KV, i.TopK)
+	if e.model.Count(model.LatentAttention) > 0 {
+		label += fmt.Sprintf(" chunk-rows=%d", i.ChunkRows)
+	}
+	name := strings.ReplaceAll(i.Device, " ", "-")
+	if p, ok := dev.(gpu.Processor); ok {
+		name = "host/" + p.Kernels()
+	}
+	return label + " device=" + name
+}
+
+// formatNames joins the names of formats, each once, in alphabetical order.
+func formatNames(all ...quant.Format) string {
+	var names []string
+	for _, f := range all {
+		names = append(names, f.String())
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "+")
+}
