@@ -23,6 +23,8 @@ type Config struct {
 	// Chances, [Layers·Experts], is the share of rows in earlier runs that used each expert, 0 to
 	// 1; nil if nothing is known.
 	Chances []float64
+	// Order is which expert leaves first; nil means a policy.Order. Only comparisons set it.
+	Order Order
 }
 
 // Core is the stage.
@@ -70,6 +72,9 @@ func New(cfg Config) (*Core, error) {
 	}
 	c := &Core{cfg: cfg, notes: notes{log: new(record.Log)}, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
 	c.slots.notes = &c.notes
+	if !cfg.Mapped {
+		c.slots.order = cfg.Order
+	}
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}

@@ -35,6 +35,21 @@ type slot struct {
 	waiting     []waiter    // while filling
 }
 
+// Order decides which expert leaves its slot first. Its methods are those of policy.Order, which is
+// what engines use.
+type Order interface {
+	Visit(layer, rows int)
+	Use(key, rows int)
+	Expect(key int, chance float64)
+	Seed(key int, chance float64)
+	Chance(key int) float64
+	Len() int
+	Add(key int)
+	Remove(key int)
+	Evict() (key int, ok bool)
+	Next() (key int, ok bool)
+}
+
 // slots is the pool. A slot can be taken if it is empty, or if its expert may leave: a resident
 // expert without pins is in order.
 type slots struct {
@@ -43,9 +58,9 @@ type slots struct {
 	byKey     []int32 // [keys], slot+1, or 0 for none
 	empty     []stages.SlotID
 	gone      []stages.SlotID
-	residents int           // slots that hold an expert
-	order     *policy.Order // which expert leaves first; nil if none ever does
-	evictions []int64       // [layers]
+	residents int     // slots that hold an expert
+	order     Order   // which expert leaves first; nil if none ever does
+	evictions []int64 // [layers]
 	notes     *notes
 }
 
@@ -67,8 +82,11 @@ func (p *slots) init(n, layers, experts int, mapped bool) error {
 		p.all[i].key = -1
 		p.empty = append(p.empty, stages.SlotID(n-1-i)) // the first is taken first
 	}
-	var err error
-	p.order, err = policy.New(policy.Config{Layers: layers, Experts: experts})
+	if p.order != nil {
+		return nil
+	}
+	order, err := policy.New(policy.Config{Layers: layers, Experts: experts})
+	p.order = order
 	return err
 }
 
