@@ -28,7 +28,7 @@ func TestExactness(t *testing.T) {
 		{"rounded inputs", "experts=q4g64p weights=q4g64+q4g64p+q8g64+q8g64p activations=int8 kv=f32 top-k=4 device=host/portable", actors.Config{Model: q4, Device: rounded}},
 		{"keys and values", "experts=q4g64p weights=q4g64+q4g64p+q8g64+q8g64p activations=f32 kv=int8 top-k=4 device=host/portable", actors.Config{Model: q4, Device: exact, KV: actors.KVInt8}},
 		{"fewer experts", "experts=q4g64p weights=q4g64+q4g64p+q8g64+q8g64p activations=f32 kv=f32 top-k=1 device=host/portable", actors.Config{Model: q4, Device: exact, ExpertsPerToken: 1}},
-		{"another pack", "experts=bf16 weights=bf16 activations=f32 kv=f32 top-k=4 device=host/portable",
+		{"another pack", "experts=bf16 weights=bf16 activations=f32 kv=f32 top-k=2 device=host/portable",
 			actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), Device: exact}},
 		{"two forms of latent attention", "experts=q4g64p weights=bf16+q4g64+q4g64p activations=f32 kv=f32 top-k=4 chunk-rows=7 device=host/portable",
 			actors.Config{Model: latent, Device: exact, ChunkRows: 7}},
