@@ -42,11 +42,12 @@ type commands struct {
 	Bench        benchCmd        `cmd:"" help:"Measure the speed of prompts and of decoding, and compare it with the memory's bandwidth."`
 	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and say what the engine would run with here, how fast, and why."`
 	State        stateCmd        `cmd:"" help:"Save, load and show the state of a text as a file."`
+	Trace        traceCmd        `cmd:"" help:"Say where the time of tokens went, from records of an engine."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
-var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "version", "help"}
+var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
 
 // usageError is a fault of the command line: exit code 2.
 type usageError struct{ msg string }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/moeflux/moeflux-actor/internal/tracetext"
+	"github.com/moeflux/moeflux-actor/tracing/analyse"
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
+
+// traceCmd groups the commands that read records.
+type traceCmd struct {
+	Show traceShowCmd `cmd:"" help:"Show what layers, stages, sequences and the slowest tokens took, and a waterfall."`
+	Why  traceWhyCmd  `cmd:"" help:"Say where the time of tokens went, and what to change."`
+}
+
+// traceFlags is what show and why have in common.
+type traceFlags struct {
+	File  string `arg:"" name:"FILE" help:"A file of records."`
+	Token int    `placeholder:"N" help:"Only this token, by its number in the table of trace show. Default: all."`
+	JSON  bool   `name:"json" help:"Print one JSON object, with times in nanoseconds."`
+}
+
+func (f *traceFlags) read() (*record.Recording, error) {
+	if f.Token < 0 {
+		return nil, usagef("--token %d: tokens are numbered from 1", f.Token)
+	}
+	return readRecords(f.File)
+}
+
+type traceShowCmd struct{ traceFlags }
+
+// Run prints the tables of a file.
+func (c *traceShowCmd) Run(_ context.Context, inv *invocation) error {
+	rec, err := c.read()
+	if err != nil {
+		return err
+	}
+	s, err := analyse.ShowAll(rec, c.Token)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return inv.print(c.JSON, s, func() string { return tracetext.Show(s, inv.style()) })
+}
+
+type traceWhyCmd struct{ traceFlags }
+
+// Run explains the tokens of a file.
+func (c *traceWhyCmd) Run(_ context.Context, inv *invocation) error {
+	rec, err := c.read()
+	if err != nil {
+		return err
+	}
+	w, err := analyse.WhyTokens(rec, c.Token)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return inv.print(c.JSON, w, func() string { return tracetext.Why(w, inv.style()) })
+}
+
+// readRecords reads a file of records.
+func readRecords(path string) (*record.Recording, error) {
+	f, _, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rec, err := record.ReadRecording(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	return rec, nil
+}
+
+// style is how text for people looks on stdout.
+func (inv *invocation) style() tracetext.Style {
+	s := tracetext.Style{Colour: inv.stdoutTerminal && !inv.env.dumb && !inv.env.noColour}
+	if f, ok := inv.stdout.w.(*os.File); ok && inv.stdoutTerminal {
+		s.Width, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return s
+}

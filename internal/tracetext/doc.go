@@ -1,0 +1,2 @@
+// Package tracetext says in words and tables what package tracing/analyse found.
+package tracetext

@@ -1,0 +1,67 @@
+package analyse
+
+import (
+	"cmp"
+	"slices"
+)
+
+// deviceBusy says when the device worked within [from, to), and why it did not.
+func (x *index) deviceBusy(tokens []Token, from, to int64) Busy {
+	var work []span
+	for i := range x.device {
+		work = append(work, span{x.device[i].BeganNS, x.device[i].EndedNS})
+	}
+	return busy(work, tokens, from, to, Device)
+}
+
+// diskBusy says when experts were being read within [from, to), and why they were not.
+func (x *index) diskBusy(tokens []Token, from, to int64) Busy {
+	var work []span
+	for _, i := range x.taken {
+		work = append(work, span{x.reads[i].BeganNS, x.reads[i].EndedNS})
+	}
+	return busy(work, tokens, from, to, Disk)
+}
+
+// busy divides the time in which nothing was at work by what the tokens under way spent it on: the
+// one that is answered first, of those that somebody has asked for. never is a cause that cannot
+// be.
+func busy(work []span, tokens []Token, from, to int64, never Cause) Busy {
+	work = union(work)
+	b := Busy{FromNS: from, ToNS: to, BusyNS: length(within(work, from, to))}
+	b.IdleNS = to - from - b.BusyNS
+	longest := int64(0)
+	for i := range tokens {
+		longest = max(longest, tokens[i].WallNS)
+	}
+	var idle []Piece
+	for _, free := range gaps(work, from, to) {
+		var asked, unasked []claim
+		i, _ := slices.BinarySearchFunc(tokens, free.from, func(t Token, ns int64) int { return cmp.Compare(t.FromNS+t.WallNS, ns) })
+		for ; i < len(tokens) && tokens[i].FromNS+tokens[i].WallNS-longest < free.to; i++ {
+			for _, p := range tokens[i].overlapping(free) {
+				c := claim{span{p.FromNS, p.ToNS}, p.Cause, p.Where}
+				switch p.Cause {
+				case never:
+				case Caller:
+					unasked = append(unasked, c)
+				default:
+					asked = append(asked, c)
+				}
+			}
+		}
+		idle = append(idle, divide(free.from, free.to, append(asked, unasked...), claim{cause: Caller}, -1)...)
+	}
+	b.Idle = shares(idle)
+	return b
+}
+
+// overlapping returns the pieces of a token that have time in common with s.
+func (t *Token) overlapping(s span) []Piece {
+	from, _ := slices.BinarySearchFunc(t.Pieces, s.from, func(p Piece, ns int64) int { return cmp.Compare(p.ToNS, ns+1) })
+	to := from
+	for to < len(t.Pieces) && t.Pieces[to].FromNS < s.to {
+		to++
+	}
+	return t.Pieces[from:to]
+}

@@ -1,0 +1,249 @@
+package analyse
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
+
+// walk follows the critical path of one token backwards, from its answer: each thing that happened
+// is followed to the last of those that it had to wait for.
+type walk struct {
+	x      *index
+	step   *step
+	floor  int64   // where the walk ends
+	cur    int64   // everything from here on is in pieces
+	pieces []Piece // the last one first
+	blamed []claim // waits of the step for itself: what stood still in them is theirs
+}
+
+// node is where a walk stands: at a message, a submission or a read, by its index.
+type node struct {
+	sort nodeSort
+	i    int
+	via  via
+}
+
+type nodeSort uint8
+
+const (
+	lost nodeSort = iota
+	atMessage
+	atSubmission
+	atRead
+)
+
+// via is what a message was sent for: what the walk came from.
+type via struct{ layer, wave int32 }
+
+// put cuts the time from a moment to where the walk stands into pieces, and goes there.
+func (w *walk) put(from int64, claims []claim, rest claim, layer int32) {
+	from = max(from, w.floor)
+	if from >= w.cur {
+		return
+	}
+	cut := divide(from, w.cur, claims, rest, layer)
+	slices.Reverse(cut)
+	w.pieces = append(w.pieces, cut...)
+	w.cur = from
+}
+
+// follow goes back through a step, until it was formed.
+func (w *walk) follow(s *step) {
+	w.step, w.floor = s, max(w.floor, s.BeganNS)
+	n := w.x.lastMessage(s, w.cur)
+	most := 16 * (len(s.handled) + len(w.x.device) + 64) // records that contradict each other must not hold it up
+	for ; w.cur > w.floor && most > 0; most-- {
+		switch n.sort {
+		case atMessage:
+			n = w.message(n)
+		case atSubmission:
+			n = w.submission(n)
+		case atRead:
+			n = w.read(n)
+		default:
+			n = w.resume()
+		}
+	}
+	w.put(w.floor, nil, claim{cause: Unexplained}, -1)
+}
+
+// lastMessage returns the last message about a step that was sent before t to the sequencer.
+func (x *index) lastMessage(s *step, t int64) node {
+	for _, i := range slices.Backward(s.handled) {
+		if h := &x.handled[i]; h.BeganNS <= t && x.stage(h.Stage) == "sequencer" {
+			return node{atMessage, i, via{-1, -1}}
+		}
+	}
+	return node{}
+}
+
+// message goes from the handling of a message to what made the message.
+func (w *walk) message(n node) node {
+	h := &w.x.handled[n.i]
+	if h.EndedNS < w.cur {
+		w.put(h.EndedNS, w.waits(h.EndedNS), claim{cause: Unexplained}, h.Layer)
+	}
+	if wt := w.step.waited(h, n.via); wt != nil {
+		w.put(wt.EndedNS, nil, w.handling(h), h.Layer)
+		if h.Step != w.step.Step.Step {
+			return w.wait(wt, n.i)
+		}
+		w.blame(wt)
+	}
+	w.put(h.BeganNS, nil, w.handling(h), h.Layer)
+	w.put(h.SentNS, w.line(h.SentNS), claim{cause: Mailbox}, h.Layer)
+	switch w.x.message[h.Message] {
+	case ticketDone:
+		return w.x.submissionOf(h)
+	case expertsRead:
+		return w.x.readOf(h, w.step)
+	}
+	return w.sent(h.SentNS, n.i, w.x.sender[h.Message], via{h.Layer, h.Wave})
+}
+
+// sent returns the message during whose handling something was sent.
+func (w *walk) sent(t int64, before int, stage string, v via) node {
+	if i := w.x.covering(t, before, stage); i >= 0 {
+		return node{atMessage, i, v}
+	}
+	return node{}
+}
+
+// handling says what the handling of a message is time for.
+func (w *walk) handling(h *record.Handled) claim {
+	if h.Step == 0 || h.Step == w.step.Step.Step || w.x.message[h.Message] == expertsRead {
+		return claim{cause: Stage, where: w.x.stage(h.Stage)}
+	}
+	return claim{cause: OtherRequest, where: w.x.whose(h.Step)}
+}
+
+// line says what the stages handled between t and where the walk stands.
+func (w *walk) line(t int64) (claims []claim) {
+	i, _ := slices.BinarySearchFunc(w.x.handled, t, func(h record.Handled, t int64) int { return cmp.Compare(h.BeganNS, t) })
+	for i = max(0, i-1); i < len(w.x.handled) && w.x.handled[i].BeganNS < w.cur; i++ {
+		h := &w.x.handled[i]
+		c := w.handling(h)
+		c.span = span{h.BeganNS, h.EndedNS}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+// submissionOf returns the submission whose end a message tells.
+func (x *index) submissionOf(h *record.Handled) node {
+	i, _ := slices.BinarySearchFunc(x.device, h.SentNS+1, func(s record.Submission, t int64) int { return cmp.Compare(s.EndedNS, t) })
+	for i--; i >= 0; i-- {
+		s := &x.device[i]
+		if s.Step == h.Step && s.Layer <= h.Layer && h.Layer <= s.Layer+s.More {
+			return node{atSubmission, i, via{}}
+		}
+		if st := x.steps[h.Step]; st != nil && s.EndedNS < st.BeganNS {
+			break
+		}
+	}
+	return node{}
+}
+
+// readOf returns the read whose end a message tells.
+func (x *index) readOf(h *record.Handled, s *step) node {
+	i, _ := slices.BinarySearchFunc(x.reads, h.SentNS+1, func(r record.Read, t int64) int { return cmp.Compare(r.PlacedNS, t) })
+	for i--; i >= 0 && x.reads[i].PlacedNS >= s.BeganNS; i-- {
+		if r := &x.reads[i]; r.Step == h.Step && r.Layer == h.Layer {
+			return node{atRead, i, via{}}
+		}
+	}
+	return node{}
+}
+
+// submission goes from the end of commands to what they had to wait for: earlier commands, or the
+// stage that submitted them.
+func (w *walk) submission(n node) node {
+	s := &w.x.device[n.i]
+	w.put(s.EndedNS, w.waits(s.EndedNS), claim{cause: Mailbox}, s.Layer)
+	w.put(s.BeganNS, w.overtaking(s), w.computing(s), s.Layer)
+	for at := n.i; w.cur > s.SubmittedNS && w.cur > w.floor; {
+		j := w.x.endedBefore(at, w.cur)
+		if j < 0 || w.x.device[j].EndedNS <= s.SubmittedNS {
+			break
+		}
+		at = j
+		b := &w.x.device[j]
+		w.put(b.EndedNS, w.busy(b.EndedNS, w.cur), claim{cause: DeviceStart}, s.Layer)
+		if b.Step == s.Step {
+			return node{atSubmission, j, via{}}
+		}
+		w.put(max(b.BeganNS, s.SubmittedNS), nil, w.computing(b), s.Layer)
+	}
+	w.put(s.SubmittedNS, w.busy(s.SubmittedNS, w.cur), claim{cause: DeviceStart}, s.Layer)
+	return w.sent(s.SubmittedNS, len(w.x.handled), "dispatch", via{s.Layer, s.Wave})
+}
+
+// endedBefore returns the last submission but number i that ended by t; -1 if there is none.
+func (x *index) endedBefore(i int, t int64) int {
+	j, _ := slices.BinarySearchFunc(x.device, t+1, func(s record.Submission, t int64) int { return cmp.Compare(s.EndedNS, t) })
+	if j = min(j, i) - 1; j >= 0 && x.device[j].BeganNS < t {
+		return j
+	}
+	return -1
+}
+
+// computing says what a submission is time for.
+func (w *walk) computing(s *record.Submission) claim {
+	switch s.Step {
+	case w.step.Step.Step:
+		return claim{cause: Device, where: parts[min(int(s.Part), len(parts)-1)]}
+	case 0:
+		return claim{cause: Device, where: "states"}
+	}
+	return claim{cause: OtherRequest, where: w.x.whose(s.Step)}
+}
+
+var parts = [...]string{record.Mix: "mixers", record.Experts: "experts", record.Layers: "layers", record.Head: "head", record.State: "states", record.Ahead: "routers ahead", record.SharedExpert: "shared expert"}
+
+// overtaking claims the time for which a submission stood still while urgent ones ran.
+func (w *walk) overtaking(s *record.Submission) (claims []claim) {
+	if s.Urgent != 0 {
+		return nil
+	}
+	w.x.running(s.BeganNS, s.EndedNS, func(o *record.Submission) {
+		if o.Urgent != 0 && o.Step != s.Step {
+			c := w.computing(o)
+			c.span = span{o.BeganNS, o.EndedNS}
+			claims = append(claims, c)
+		}
+	})
+	return claims
+}
+
+// busy claims what the device did for other steps within [from, to).
+func (w *walk) busy(from, to int64) (claims []claim) {
+	w.x.running(from, to, func(o *record.Submission) {
+		if c := w.computing(o); c.cause == OtherRequest {
+			c.span = span{o.BeganNS, o.EndedNS}
+			claims = append(claims, c)
+		}
+	})
+	return claims
+}
+
+// resume finds the last thing before where the walk stands that the records have of the step.
+func (w *walk) resume() node {
+	n, end := node{}, w.floor
+	for _, i := range slices.Backward(w.step.handled) {
+		if h := &w.x.handled[i]; h.BeganNS < w.cur {
+			n, end = node{atMessage, i, via{-1, -1}}, min(h.EndedNS, w.cur)
+			break
+		}
+	}
+	j, _ := slices.BinarySearchFunc(w.x.device, w.cur, func(s record.Submission, t int64) int { return cmp.Compare(s.EndedNS, t) })
+	for j--; j >= 0 && w.x.device[j].EndedNS > end; j-- {
+		if w.x.device[j].Step == w.step.Step.Step && w.x.device[j].BeganNS < w.cur {
+			n, end = node{atSubmission, j, via{}}, w.x.device[j].EndedNS
+			break
+		}
+	}
+	w.put(end, w.waits(end), claim{cause: Unexplained}, -1)
+	return n
+}
