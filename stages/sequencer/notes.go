@@ -1,6 +1,8 @@
 package sequencer
 
 import (
+	"errors"
+
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -74,7 +76,7 @@ func (r *request) outcome(err error) record.Outcome {
 	switch {
 	case err == nil:
 		return record.Answered
-	case r.cancel != nil:
+	case r.cancel != nil && errors.Is(err, r.cancel):
 		return record.Cancelled
 	case r.account.Requests == 0: // it was in no step
 		return record.Refused

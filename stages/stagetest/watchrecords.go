@@ -8,9 +8,11 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// watchedRecords compares what router and expert-IO record with what they are told and ask for.
+// watchedRecords compares what sequencer, router and expert-IO record with what they are told and
+// ask for.
 type watchedRecords struct {
 	log    *record.Log
+	steps  watchedSteps
 	bytes  int64        // of an expert's record
 	seen   seenRecords  // up to the present message
 	fresh  freshRecords // of the present message
@@ -76,7 +78,7 @@ func (l *watchedLoad) filled(slot int32, now int64) {
 
 func newWatchedRecords(log *record.Log, bytes int) watchedRecords {
 	return watchedRecords{
-		log: log, bytes: int64(bytes), slots: make(map[stages.SlotID]*watchedSlot), failed: make(map[stages.SlotID]*watchedSlot), loads: make(map[waveID]*watchedLoad),
+		log: log, steps: newWatchedSteps(log), bytes: int64(bytes), slots: make(map[stages.SlotID]*watchedSlot), failed: make(map[stages.SlotID]*watchedSlot), loads: make(map[waveID]*watchedLoad),
 		layers: make(map[int32]*stages.LayerStats), hits: make(map[int32]int64), routed: make(map[*stages.Stats][]int64),
 	}
 }
@@ -117,6 +119,10 @@ func (w *watchedRecords) handled(to stages.StageID, m stages.Message, out *stage
 		return w.expertIO(m, out)
 	case stages.Router:
 		return w.router(m, out)
+	case stages.Sequencer:
+		if err := w.steps.handled(m, w.fresh.waits, out); err != nil {
+			return err
+		}
 	}
 	if f := &w.fresh; len(f.uses)+len(f.reads)+len(f.guesses)+len(f.evictions)+len(f.picks) > 0 {
 		return fmt.Errorf("%s records what is others': %+v", to, f)
