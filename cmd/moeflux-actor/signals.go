@@ -54,8 +54,8 @@ func watchSignals(ctx context.Context, i *interrupts, signals chan os.Signal) co
 			if s == os.Interrupt && i.deliver() {
 				continue
 			}
-			cancel(signalled{s})
 			signal.Stop(signals)
+			cancel(signalled{s})
 			return
 		}
 	}()
