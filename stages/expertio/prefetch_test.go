@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // reader is a core whose reads end when the test says so.
@@ -22,7 +23,7 @@ func newReader(t *testing.T, cfg Config) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reader{t: t, c: c, now: 1}
+	return &reader{t: t, c: c, now: 1, out: stages.Outbox{Log: record.NewLog(1 << 16)}}
 }
 
 // step gives the core a message that was sent so many nanoseconds after the one before, and returns
@@ -30,7 +31,7 @@ func newReader(t *testing.T, cfg Config) *reader {
 func (r *reader) step(m stages.Message, after int64) []stages.Read {
 	r.t.Helper()
 	r.now += after
-	m.Head().SentNS = r.now
+	m.Head().SentNS, r.out.NowNS = r.now, r.now
 	r.out.Reset()
 	if err := r.c.Step(m, &r.out); err != nil {
 		r.t.Fatal(err)
