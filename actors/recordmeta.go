@@ -108,11 +108,12 @@ func processor() string {
 func recordSteps(bytes int64, m *model.Config, topK int, resident bool) int {
 	layers, routed := len(m.Layers), len(m.MoELayers())
 	step := map[string]int{"handled": layers + 8, "steps": 1, "segments": 1, "requests": 1, "submissions": layers + 1}
+	step["uses"], step["picks"] = topK*routed, (topK+9)/10*routed
 	if !resident {
 		step["handled"] += 14 * routed
 		step["submissions"] += 3 * routed
-		step["uses"], step["reads"], step["guesses"] = topK*routed, topK*routed/2, topK*routed/2
-		step["picks"] = 3 * ((topK + 9) / 10) * routed
+		step["reads"], step["guesses"], step["evictions"] = topK*routed/2, topK*routed/2, topK*routed/2
+		step["picks"] *= 3
 	}
 	return record.Steps(int(bytes), step)
 }
