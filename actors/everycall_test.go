@@ -95,7 +95,7 @@ func newHungEngine(t *testing.T, dir string, hung *hang) *hungEngine {
 	h := &hungEngine{g: new(gate), writing: new(gate), reading: new(gate), dev: device(t, 1), ctx: trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled,
 	}))}
-	cfg := actors.Config{Model: dir, Device: h.dev, ExpertIO: actors.ExpertIOMmap, Prefetch: actors.PrefetchOff}
+	cfg := actors.Config{Model: dir, Device: h.dev, ExpertIO: actors.ExpertIOMmap, Prefetch: actors.PrefetchOff, RecordMemory: fewRecords}
 	hung.open(t, h, &cfg)
 	var err error
 	if h.e, err = actors.Open(context.Background(), cfg); err != nil {

@@ -66,10 +66,11 @@ func newGauntlet(t *testing.T, dir string) *gauntlet {
 // of the experts, or lets the device choose among all.
 func (g *gauntlet) config() actors.Config {
 	if g.resident {
-		return actors.Config{Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 6}
+		return actors.Config{Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOn, ChunkRows: 6, RecordMemory: fewRecords}
 	}
 	return actors.Config{
 		Model: g.dir, Device: g.dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 8 * (g.slot + 4096), ReadWorkers: 2, ChunkRows: 6, WaveSlots: 4,
+		RecordMemory: fewRecords,
 	}
 }
 
