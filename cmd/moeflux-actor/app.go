@@ -35,6 +35,7 @@ type commands struct {
 	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
 	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
 	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
+	Dump         dumpCmd         `cmd:"" help:"Write what layers take, make and give for given token ids to a file, or compare two such files."`
 	Eval         evalCmd         `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`
 	Tokenize     tokenizeCmd     `cmd:"" help:"Turn text into token ids or back, as JSON lines on stdin and stdout."`
 	ChatTemplate chatTemplateCmd `cmd:"" help:"Turn conversations into prompts, as JSON lines on stdin and stdout."`
@@ -47,7 +48,7 @@ type commands struct {
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
-var commandNames = []string{"run", "convert", "inspect", "logits", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
+var commandNames = []string{"run", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
 
 // usageError is a fault of the command line: exit code 2.
 type usageError struct{ msg string }

@@ -106,7 +106,7 @@ func TestBadUsage(t *testing.T) {
 		want string // in the message
 	}{
 		{"nothing", nil, "no command given; commands: run, convert"},
-		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, convert, inspect, logits, eval, tokenize`},
+		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, convert, inspect, logits, dump, eval, tokenize`},
 		{"a command that does not exist yet", []string{"serve"}, `unknown command "serve"; commands:`},
 		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
@@ -173,6 +173,10 @@ func TestBadUsage(t *testing.T) {
 		{"logits without ids", []string{"logits", "--out", "x"}, "--ids"},
 		{"logits without out", []string{"logits", "--ids", ids}, "--out"},
 		{"logits negative decode", []string{"logits", "--ids", ids, "--out", "x", "--decode", "-1"}, "--decode -1"},
+		{"dump without ids", []string{"dump", "--out", "x"}, "--ids"},
+		{"dump to compare one file", []string{"dump", "--compare", "a"}, "two files"},
+		{"dump of files", []string{"dump", "a", "b"}, "unexpected a"},
+		{"dump tolerance", []string{"dump", "--compare", "a", "b", "--tolerance", "-1"}, "--tolerance -1"},
 		{"eval without ids", []string{"eval"}, "--ids"},
 		{"eval window", []string{"eval", "--ids", ids, "--window", "0"}, "--window 0"},
 		{"tokenize two sources", []string{"tokenize", "--model", "a", "--tokenizer", "b"}, "use one"},

@@ -24,31 +24,48 @@ func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Decode < 0 {
 		return usagef("--decode %d: must be 0 or more", c.Decode)
 	}
-	if err := c.check(); err != nil {
-		return err
-	}
-	if err := checkOutput(c.Out); err != nil {
-		return err
-	}
-	data, err := readInput(inv, c.IDs)
+	prompts, err := c.readPrompts(inv, c.IDs, c.Out)
 	if err != nil {
-		return fmt.Errorf("the ids cannot be read: %w", err)
-	}
-	prompts, err := eval.ParsePrompts(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.IDs, err)
+		return err
 	}
 	return c.withTokens(ctx, inv, func(s *session) error { return c.logits(ctx, inv, s, prompts) })
 }
 
-func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {
-	var names []string
-	tokens := 0
+// readPrompts checks the flags of the engine and the output, and reads the ids.
+func (e *engineFlags) readPrompts(inv *invocation, ids, out string) ([]eval.Prompt, error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	if err := checkOutput(out); err != nil {
+		return nil, err
+	}
+	data, err := readInput(inv, ids)
+	if err != nil {
+		return nil, fmt.Errorf("the ids cannot be read: %w", err)
+	}
+	prompts, err := eval.ParsePrompts(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ids, err)
+	}
+	return prompts, nil
+}
+
+// checkPrompts compares ids with the vocabulary, and returns the prompts' names and how many ids
+// there are.
+func checkPrompts(file string, prompts []eval.Prompt, vocab int) (names []string, ids int, err error) {
 	for _, p := range prompts {
-		if err := eval.CheckVocab(p.IDs, s.engine.Model().VocabSize); err != nil {
-			return fmt.Errorf("%s: the ids of %q: %w", c.IDs, p.Name, err)
+		if err := eval.CheckVocab(p.IDs, vocab); err != nil {
+			return nil, 0, fmt.Errorf("%s: the ids of %q: %w", file, p.Name, err)
 		}
-		names, tokens = append(names, p.Name), tokens+len(p.IDs)+c.Decode
+		names, ids = append(names, p.Name), ids+len(p.IDs)
+	}
+	return names, ids, nil
+}
+
+func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {
+	names, tokens, err := checkPrompts(c.IDs, prompts, s.engine.Model().VocabSize)
+	if err != nil {
+		return err
 	}
 	bar := newProgress(inv)
 	defer bar.clear()
@@ -61,7 +78,7 @@ func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, pro
 		return err
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
+		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens + c.Decode*len(names)})
 	}
 	inv.say("wrote %s of %s to %s", counted(len(tensors), "tensor"), counted(len(prompts), "prompt"), c.Out)
 	return nil

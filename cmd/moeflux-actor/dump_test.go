@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/dump"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+)
+
+// A dump has the layers that were asked for, with the numbers of the reference implementation where
+// that has them, and says what made it. The same dump in steps, with slots, is equal, and token by
+// token it agrees; one of rounded inputs departs, and the exit code says so.
+func TestDump(t *testing.T) {
+	const name = fixtures.Qwen35MoEQ4
+	ref, model, dir := fixtures.Reference(t, name), fixtures.Packed(t, name, 0), t.TempDir()
+	ids, file := writeIDs(t, ref, "p9"), func(name string) string { return filepath.Join(dir, name) }
+	base := []string{"dump", "--model", model, "--ids", ids, "--layers", "0,3-4", "--activations", "f32", "--out"}
+	mustCall(t, "", append(base, file("a"))...)
+	f, err := safetensors.Open(file("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if of := f.Metadata(); of["model"] != filepath.Base(model) || !strings.Contains(of["exactness"], "activations=f32") {
+		t.Errorf("metadata %v", of)
+	}
+	for _, n := range f.Names() {
+		if layer := strings.Split(n, ".")[2]; !slices.Contains([]string{"0", "3", "4"}, layer) {
+			t.Errorf("%s was not asked for", n)
+		}
+	}
+	hidden, shape := ref.F32("p9.hidden")
+	n := shape[1] * shape[2]
+	for layer, want := range map[string][]float32{"p9.layer.0.input": hidden[:n], "p9.layer.3.input": hidden[3*n : 4*n], "p9.layer.4.output": hidden[5*n : 6*n]} {
+		got, gotShape := readF32(t, f, layer)
+		if !slices.Equal(gotShape, shape[1:]) {
+			t.Errorf("%s has shape %v, want %v", layer, gotShape, shape[1:])
+		} else if err := numcmp.Near(got, want, fixtures.Tolerance(name), 0); err != nil {
+			t.Errorf("%s: %v", layer, err)
+		}
+	}
+
+	if o := call(t, "", "dump", "--model", model, "--ids", ids, "--layers", "9", "--out", file("c")); o.code != exitUsage || !strings.Contains(o.stderr, "layers 9: the model has layers 0 to 7") {
+		t.Errorf("layers there are not: exit %d, stderr %q", o.code, o.stderr)
+	}
+	mustCall(t, "", slices.Concat(base, []string{file("b"), "--chunk-rows", "4", "--expert-io", "buffered"})...)
+	if o := mustCall(t, "", "dump", "--compare", file("a"), file("b")); !strings.HasPrefix(o.stdout, "all ") {
+		t.Errorf("in steps: %q", o.stdout)
+	}
+	mustCall(t, "", slices.Concat(base, []string{file("single"), "--one-by-one"})...)
+	o := call(t, "", "dump", "--compare", file("a"), file("single"), "--tolerance", "0.01", "--json")
+	var c dump.Comparison
+	if err := json.Unmarshal([]byte(o.stdout), &c); err != nil || o.code != exitFailed || c.First == nil || c.First.Name != "p9.layer.0.conv_state_in" || c.First.Why == "" {
+		t.Errorf("token by token: exit %d, %v, %+v, want states of other shapes", o.code, err, c.First)
+	}
+	for _, d := range c.Tensors {
+		if d.Departs != strings.Contains(d.Name, "state") {
+			t.Errorf("token by token: %+v", d)
+		}
+	}
+	mustCall(t, "", slices.Concat(base, []string{file("int8"), "--activations", "int8"})...)
+	o = call(t, "", "dump", "--compare", file("a"), file("int8"))
+	if o.code != exitFailed || !strings.HasPrefix(o.stdout, "p9.layer.0.qkv is the first") || !strings.Contains(o.stdout, "activations=int8") || !strings.Contains(o.stderr, "first in p9.layer.0.qkv") {
+		t.Errorf("rounded: exit %d, stdout %q, stderr %q", o.code, o.stdout, o.stderr)
+	}
+}
