@@ -32,6 +32,7 @@ const (
 // commands is the command line. Each command has a Run(context.Context, *invocation) error.
 type commands struct {
 	Run          runCmd          `cmd:"" help:"Generate text, streamed to stdout."`
+	Serve        serveCmd        `cmd:"" help:"Serve the model over HTTP, as clients of OpenAI's API expect it."`
 	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
 	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
 	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
@@ -48,7 +49,7 @@ type commands struct {
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
-var commandNames = []string{"run", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
+var commandNames = []string{"run", "serve", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
 
 // usageError is a fault of the command line: exit code 2.
 type usageError struct{ msg string }

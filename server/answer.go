@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	moeflux "github.com/moeflux/moeflux-actor"
+)
+
+// Model is what the server needs of a model. *moeflux.Model is one.
+type Model interface {
+	moeflux.Generator
+	// Info returns the settings in use; of these the server tells the context.
+	Info() moeflux.Info
+}
+
+// piece is one event of one of the answers to a call.
+type piece struct {
+	choice int
+	moeflux.Event
+	err error
+}
+
+// pieceBuffer is how many events an answer may be ahead of its reader. A model that is further
+// ahead waits; the others go on without it.
+const pieceBuffer = 64
+
+// answers asks the model for the choices of a call, at once, and returns their events until all
+// have ended or ctx has. Whoever reads them must cancel ctx when it is done.
+func answers(ctx context.Context, m Model, c *call) <-chan piece {
+	out := make(chan piece, pieceBuffer)
+	done := make(chan struct{}, c.choices)
+	for i := range c.choices {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			answer(ctx, m, c, i, out)
+		}()
+	}
+	go func() {
+		for range c.choices {
+			<-done
+		}
+		close(out)
+	}()
+	return out
+}
+
+// answer sends the events of one choice.
+func answer(ctx context.Context, m Model, c *call, choice int, out chan<- piece) {
+	send := func(p piece) bool {
+		p.choice = choice
+		select {
+		case out <- p:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			send(piece{err: fmt.Errorf("a panic while the model answered: %v\n%s", r, debug.Stack())})
+		}
+	}()
+	r := c.request
+	if choice > 0 && r.Sampling.Seed != nil {
+		r.Sampling.Seed = new(*r.Sampling.Seed + uint64(choice)) // else all choices are the same
+	}
+	var called bool // c.oneCall: a call is whole
+	if c.oneCall {
+		r.Interrupted = func() bool { return called }
+	}
+	events := m.Generate
+	if c.chat {
+		events = m.Chat
+	}
+	for e, err := range events(ctx, r) {
+		if err != nil {
+			if cause := context.Cause(ctx); ctx.Err() != nil && cause != nil {
+				err = cause
+			}
+			send(piece{err: err})
+			return
+		}
+		if e.Call != nil && e.Call.Done && !e.Call.Void {
+			called = true
+		}
+		if !send(piece{Event: e}) {
+			return
+		}
+	}
+}

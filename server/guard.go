@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// visit is what the guard knows of a request.
+type visit struct {
+	id  string
+	key *keyState
+	err error // what went wrong, for the log
+}
+
+type visitKey struct{}
+
+func visitOf(r *http.Request) *visit { return r.Context().Value(visitKey{}).(*visit) }
+
+// keyOf returns whose request it is.
+func keyOf(r *http.Request) *keyState { return visitOf(r).key }
+
+// note keeps what went wrong with a request for the log.
+func note(r *http.Request, err error) { visitOf(r).err = err }
+
+// open are the paths that need no key. They tell nothing of the model.
+var open = []string{"/healthz", "/readyz"}
+
+// guarded returns the handler that decides who may come in, and what each brings.
+func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
+	cross := http.NewCrossOriginProtection()
+	for _, origin := range s.o.Origins {
+		if err := cross.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{id: "req-" + newID(), key: s.keys.nobody}
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
+		h := w.Header()
+		h.Set("X-Request-Id", v.id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		log := &logged{ResponseWriter: w}
+		began := time.Now()
+		defer func() {
+			s.recovered(log, r, recover())
+			s.log(r, v, log, time.Since(began))
+		}()
+		f := s.check(log, r, cross)
+		if f == nil && !slices.Contains(open, r.URL.Path) {
+			var leave func()
+			if leave, f = s.admit(log, r, v); f == nil {
+				defer leave()
+			}
+		}
+		if f != nil {
+			note(r, f)
+			writeFault(log, f, openAIForm)
+			return
+		}
+		inner.ServeHTTP(log, r)
+	}), nil
+}
+
+// admit gives a request its key and a place, which leave gives back.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit) (leave func(), f *fault) {
+	k, f := s.keys.find(r)
+	if f != nil {
+		return nil, f
+	}
+	v.key = k
+	if r.Method != http.MethodPost {
+		return func() {}, nil
+	}
+	if !s.doors.enter() {
+		return nil, faultOf(errDraining)
+	}
+	if f := k.enter(w.Header()); f != nil {
+		s.doors.leave()
+		return nil, f
+	}
+	return func() {
+		k.leave()
+		s.doors.leave()
+	}, nil
+}
+
+// check decides whether a request may have come from where it comes from, and bounds it.
+func (s *Server) check(w http.ResponseWriter, r *http.Request, cross *http.CrossOriginProtection) *fault {
+	if !s.knownHost(r.Host) {
+		return &fault{
+			Status: http.StatusForbidden, Type: permission, Code: "unknown_host",
+			Message: fmt.Sprintf("the server is not known as %q: use localhost, an address, or a name that it was told of", r.Host),
+		}
+	}
+	if err := cross.Check(r); err != nil {
+		return &fault{Status: http.StatusForbidden, Type: permission, Code: "foreign_origin", Message: "requests from pages of other sites are refused"}
+	}
+	s.allowOrigin(w, r)
+	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+			return &fault{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "content_type", Message: "the Content-Type must be application/json"}
+		}
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Patience))
+	r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
+	return nil
+}
+
+// knownHost reports whether a Host header names this server. A page whose site has its own name
+// point at this machine would send that name; addresses in numbers it cannot fake.
+func (s *Server) knownHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(s.o.Hosts, host)
+}
+
+// allowOrigin lets pages read answers that were named, and no others.
+func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !slices.Contains(s.o.Origins, origin) {
+		return
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Vary", "Origin")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
+}
+
+// recovered answers a request whose handler panicked. What ends a stream on purpose passes on.
+func (s *Server) recovered(w *logged, r *http.Request, reason any) {
+	switch {
+	case reason == nil:
+	case reason == http.ErrAbortHandler:
+		s.log(r, visitOf(r), w, 0)
+		panic(reason)
+	default:
+		s.o.Logger.Error("a handler panicked", "id", visitOf(r).id, "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+		if w.status != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		writeFault(w, &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the server failed; its log has more under " + visitOf(r).id}, openAIForm)
+	}
+}
+
+// log writes the line of a request: figures, and never text.
+func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
+	level, args := slog.LevelInfo, []any{
+		"id", v.id, "method", r.Method, "path", r.URL.Path, "status", w.status, "bytes", w.bytes, "ms", took.Milliseconds(),
+	}
+	if v.key.Name != "" {
+		args = append(args, "key", v.key.Name)
+	}
+	if v.err != nil {
+		f := faultOf(v.err)
+		args = append(args, "error", f.Code)
+		if f.Status >= http.StatusInternalServerError {
+			level = slog.LevelWarn
+			args = append(args, "why", f.Message)
+		}
+	}
+	s.o.Logger.Log(r.Context(), level, "request", args...)
+}
+
+// logged is a ResponseWriter that knows what was written.
+type logged struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (l *logged) WriteHeader(status int) {
+	if l.status == 0 {
+		l.status = status
+	}
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	if l.status == 0 {
+		l.status = http.StatusOK
+	}
+	n, err := l.ResponseWriter.Write(b)
+	l.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (l *logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listening starts a server and returns its URL, and how it ended.
+func listening(t *testing.T, ctx context.Context, o Options, c Listening) (url string, ended <-chan error) {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, failed := make(chan string, 1), make(chan error, 1)
+	c.Told = func(url string) { told <- url }
+	go func() { failed <- s.Listen(ctx, c) }()
+	select {
+	case url = <-told:
+	case err := <-failed:
+		failed <- err
+	}
+	return url, failed
+}
+
+func demo(m Model) Options { return Options{Models: []Served{{Name: "demo", Model: m}}} }
+
+func TestListen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	url, ended := listening(t, ctx, demo(new(script)), Listening{Addr: "127.0.0.1:0", Drain: time.Minute})
+	if !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Fatal(url)
+	}
+	if status, body := post(t, url+"/v1/chat/completions", hello); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get(url + "/healthz"); err == nil {
+		t.Error("the server still answers")
+	}
+}
+
+// A stream that outlasts the drain ends with an error, and the server ends.
+func TestListenDrains(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	m := held(nil)
+	url, ended := listening(t, ctx, demo(m), Listening{Addr: "127.0.0.1:0", Drain: 50 * time.Millisecond})
+	answer := make(chan string, 1)
+	go func() {
+		_, body := post(t, url+"/v1/chat/completions", `{"stream":true,`+hello[1:])
+		answer <- body
+	}()
+	eventually(t, "the request is under way", func() bool { return m.open() == 1 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if body := <-answer; !strings.Contains(body, `"code":"stopping"`) {
+		t.Error(body)
+	}
+}
+
+// Nobody comes in from outside without a key, unless that is wanted.
+func TestListenOpen(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "cert.pem")
+	if err := os.WriteFile(broken, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys := demo(new(script))
+	keys.Keys = []Key{{Secret: "sk-first-first"}}
+	for _, tc := range []struct {
+		o    Options
+		c    Listening
+		part string
+	}{
+		{demo(new(script)), Listening{Addr: "0.0.0.0:0"}, "no keys"},
+		{demo(new(script)), Listening{Addr: ":0"}, "no keys"},
+		{demo(new(script)), Listening{Addr: ":0", Anyone: true}, ""},
+		{keys, Listening{Addr: ":0"}, ""},
+		{demo(new(script)), Listening{Addr: "localhost:0"}, ""},
+		{demo(new(script)), Listening{Addr: "127.0.0.1:0", CertFile: broken, KeyFile: broken}, "certificate"},
+		{demo(new(script)), Listening{Addr: "127.0.0.1:0", CertFile: broken}, "its key"},
+		{demo(new(script)), Listening{Addr: "nowhere.invalid:0"}, "nowhere.invalid"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, ended := listening(t, ctx, tc.o, tc.c)
+		cancel()
+		if err := <-ended; (err == nil) != (tc.part == "") || err != nil && !strings.Contains(err.Error(), tc.part) {
+			t.Errorf("%+v: %v", tc.c, err)
+		}
+	}
+}

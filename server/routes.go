@@ -1,0 +1,106 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// routes returns the handler of all paths.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	paths := make(map[string][]string) // methods
+	handle := func(method, path string, f http.HandlerFunc) {
+		mux.HandleFunc(method+" "+path, f)
+		paths[path] = append(paths[path], method)
+	}
+	handle("POST", "/v1/chat/completions", s.chatCompletions)
+	handle("POST", "/v1/completions", s.completions)
+	handle("GET", "/v1/models", s.listModels)
+	handle("GET", "/v1/models/{id...}", s.showModel)
+	handle("GET", "/healthz", s.health)
+	handle("GET", "/readyz", s.ready)
+	handle("POST", "/v1/embeddings", noEmbeddings)
+	for path, methods := range paths {
+		mux.HandleFunc(path, wrongMethod(methods))
+	}
+	mux.HandleFunc("/", unknownPath)
+	return mux
+}
+
+// wrongMethod answers the other methods of a path.
+func wrongMethod(methods []string) http.HandlerFunc {
+	allowed := strings.Join(append(methods, "OPTIONS"), ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed)
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		writeFault(w, &fault{
+			Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_allowed",
+			Message: fmt.Sprintf("%s does not take %s; it takes %s", r.URL.Path, r.Method, allowed),
+		}, openAIForm)
+	}
+}
+
+func unknownPath(w http.ResponseWriter, r *http.Request) {
+	message := fmt.Sprintf("there is nothing at %s", r.URL.Path)
+	if strings.HasPrefix(r.URL.Path, "/v1/v1/") {
+		message += ": the base URL ends with /v1 already"
+	}
+	writeFault(w, &fault{Status: http.StatusNotFound, Type: notFound, Code: "unknown_url", Message: message}, openAIForm)
+}
+
+// listed is a model as clients see it.
+type listed struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	Context int    `json:"context_length"`
+}
+
+func (s *Server) listed(m *Served) listed {
+	return listed{ID: m.Name, Object: "model", Created: s.began.Unix(), OwnedBy: "moeflux", Context: m.Model.Info().Context}
+}
+
+// listModels answers GET /v1/models.
+func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
+	list := struct {
+		Object string   `json:"object"`
+		Data   []listed `json:"data"`
+	}{Object: "list"}
+	for i := range s.o.Models {
+		list.Data = append(list.Data, s.listed(&s.o.Models[i]))
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+// showModel answers GET /v1/models/ID.
+func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
+	m, f := s.model(r.PathValue("id"))
+	if f != nil {
+		writeFault(w, f, openAIForm)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.listed(m))
+}
+
+// health says that the process answers.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// ready says whether requests are taken.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if s.doors.closed() {
+		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "stopping"})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func noEmbeddings(w http.ResponseWriter, _ *http.Request) {
+	writeFault(w, &fault{Status: http.StatusNotImplemented, Type: invalidRequest, Code: "unsupported", Message: "models that write text make no embeddings here"}, openAIForm)
+}
