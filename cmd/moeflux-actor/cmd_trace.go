@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/term"
 
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/internal/tracetext"
 	"github.com/moeflux/moeflux-actor/tracing/analyse"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -14,8 +16,10 @@ import (
 
 // traceCmd groups the commands that read records.
 type traceCmd struct {
-	Show traceShowCmd `cmd:"" help:"Show what layers, stages, sequences and the slowest tokens took, and a waterfall."`
-	Why  traceWhyCmd  `cmd:"" help:"Say where the time of tokens went, and what to change."`
+	Show   traceShowCmd   `cmd:"" help:"Show what layers, stages, sequences and the slowest tokens took, and a waterfall."`
+	Why    traceWhyCmd    `cmd:"" help:"Say where the time of tokens went, and what to change."`
+	Diff   traceDiffCmd   `cmd:"" help:"Say what changed from one run to another, by cause, stage and layer, and whether it is beyond the spread."`
+	Export traceExportCmd `cmd:"" help:"Write a timeline for ui.perfetto.dev and chrome://tracing."`
 }
 
 // traceFlags is what show and why have in common.
@@ -60,6 +64,50 @@ func (c *traceWhyCmd) Run(_ context.Context, inv *invocation) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return inv.print(c.JSON, w, func() string { return tracetext.Why(w, inv.style()) })
+}
+
+type traceDiffCmd struct {
+	A    string `arg:"" name:"A" help:"A file of records."`
+	B    string `arg:"" name:"B" help:"Another one, of the same work."`
+	JSON bool   `name:"json" help:"Print one JSON object, with times in nanoseconds."`
+}
+
+// Run compares two files.
+func (c *traceDiffCmd) Run(_ context.Context, inv *invocation) error {
+	a, err := readRecords(c.A)
+	if err != nil {
+		return err
+	}
+	b, err := readRecords(c.B)
+	if err != nil {
+		return err
+	}
+	d, err := analyse.Compare(a, b)
+	if err != nil {
+		return fmt.Errorf("%s and %s cannot be compared: %w", c.A, c.B, err)
+	}
+	return inv.print(c.JSON, d, func() string { return tracetext.Diff(d, inv.style()) })
+}
+
+type traceExportCmd struct {
+	File     string `arg:"" name:"FILE" help:"A file of records."`
+	Perfetto string `required:"" placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open."`
+}
+
+// Run writes the timeline of a file.
+func (c *traceExportCmd) Run(_ context.Context, inv *invocation) error {
+	rec, err := readRecords(c.File)
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(c.Perfetto); err != nil {
+		return err
+	}
+	if err := durable.Replace(c.Perfetto, durable.Shared, func(w io.Writer) error { return analyse.Timeline(rec, w) }); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", c.Perfetto, err)
+	}
+	inv.say("open %s in ui.perfetto.dev or chrome://tracing", c.Perfetto)
+	return nil
 }
 
 // readRecords reads a file of records.

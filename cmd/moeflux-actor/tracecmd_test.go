@@ -67,6 +67,14 @@ func TestTraceCommands(t *testing.T) {
 			t.Errorf("%v prints\n%s, want %q", c.args, o.stdout, c.want)
 		}
 	}
+	if o := mustCall(t, "", "trace", "diff", path, path); !strings.Contains(o.stdout, "1 decoded token, in pairs: 4.00 ms → 4.00 ms in the middle, which is within the spread") {
+		t.Errorf("diff prints\n%s", o.stdout)
+	}
+	timeline := filepath.Join(t.TempDir(), "made.json")
+	mustCall(t, "", "trace", "export", path, "--perfetto", timeline)
+	if raw, err := os.ReadFile(timeline); err != nil || !json.Valid(raw) || !strings.Contains(string(raw), `"traceEvents"`) {
+		t.Errorf("export writes %q, %v", raw, err)
+	}
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
@@ -81,6 +89,9 @@ func TestTraceCommands(t *testing.T) {
 		{exitFailed, []string{"show", other}, "is not a file of records"},
 		{exitFailed, []string{"show", filepath.Join(other, "x")}, "not a directory"},
 		{exitUsage, []string{"why"}, "FILE"},
+		{exitUsage, []string{"export", path}, "--perfetto"},
+		{exitFailed, []string{"export", path, "--perfetto", filepath.Join(other, "x")}, "cannot be written"},
+		{exitFailed, []string{"diff", path, other}, "is not a file of records"},
 	} {
 		if o := call(t, "", append([]string{"trace"}, c.args...)...); o.code != c.code || !strings.Contains(o.stderr, c.want) {
 			t.Errorf("%v: exit %d, %s; want %d and %q", c.args, o.code, o.stderr, c.code, c.want)

@@ -17,7 +17,9 @@
 //   - Commands ended: the time in which the device worked on them is Device, but for what urgent
 //     work of others took amid them. If the device worked on something until they began, and they
 //     were waiting, the walk is at that, which is OtherRequest if it is another step's. Otherwise
-//     it is at the message that submitted them, and the time until the device began is DeviceStart.
+//     it is at the message that submitted them, and the time until the device began is DeviceStart,
+//     or, where stages handled messages meanwhile, theirs: the device's goroutine may have run
+//     them.
 //   - A read ended: the time since a worker took it is Disk, the time before that is in line,
 //     behind other reads of the step (ReadQueue), guesses (Guesses) or reads of others
 //     (OtherRequest). It counts from when the step came to need the expert. So what was read ahead

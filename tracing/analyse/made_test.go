@@ -210,8 +210,7 @@ func TestPathOfAToken(t *testing.T) {
 	want := `3 mailbox
 5 stage (sequencer)
 1 stage (router)
-4 stage (dispatch)
-3 device_start
+7 stage (dispatch)
 52 device (mixers)
 3 mailbox
 2 stage (dispatch)
@@ -220,8 +219,7 @@ func TestPathOfAToken(t *testing.T) {
 200 disk (not in memory before)
 5 mailbox
 5 stage (expert-io)
-5 stage (dispatch)
-1 device_start
+6 stage (dispatch)
 44 device (experts)
 20 device (head)
 2 mailbox

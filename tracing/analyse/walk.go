@@ -87,7 +87,7 @@ func (w *walk) message(n node) node {
 	}
 	if wt := w.step.waited(h, n.via); wt != nil {
 		w.put(wt.EndedNS, nil, w.handling(h), h.Layer)
-		if h.Step != w.step.Step.Step {
+		if h.Step != w.step.Step.Step || wt.Reason == record.ReadCredit {
 			return w.wait(wt, n.i)
 		}
 		w.blame(wt)
@@ -170,13 +170,13 @@ func (w *walk) submission(n node) node {
 		}
 		at = j
 		b := &w.x.device[j]
-		w.put(b.EndedNS, w.busy(b.EndedNS, w.cur), claim{cause: DeviceStart}, s.Layer)
+		w.put(b.EndedNS, w.starting(b.EndedNS), claim{cause: DeviceStart}, s.Layer)
 		if b.Step == s.Step {
 			return node{atSubmission, j, via{}}
 		}
 		w.put(max(b.BeganNS, s.SubmittedNS), nil, w.computing(b), s.Layer)
 	}
-	w.put(s.SubmittedNS, w.busy(s.SubmittedNS, w.cur), claim{cause: DeviceStart}, s.Layer)
+	w.put(s.SubmittedNS, w.starting(s.SubmittedNS), claim{cause: DeviceStart}, s.Layer)
 	return w.sent(s.SubmittedNS, len(w.x.handled), "dispatch", via{s.Layer, s.Wave})
 }
 
@@ -227,6 +227,10 @@ func (w *walk) busy(from, to int64) (claims []claim) {
 	})
 	return claims
 }
+
+// starting claims what kept the device from commands that it had, between t and where the walk
+// stands: work for others, or that its goroutine ran the stages.
+func (w *walk) starting(t int64) []claim { return append(w.busy(t, w.cur), w.line(t)...) }
 
 // resume finds the last thing before where the walk stands that the records have of the step.
 func (w *walk) resume() node {

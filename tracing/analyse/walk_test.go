@@ -17,65 +17,69 @@ func TestPathWithSomethingInTheWay(t *testing.T) {
 	}{
 		{
 			"the disk", "", "",
-			map[string]int64{"disk": 200, "device": 116, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 116, "read_queue": 10, "stage": 35, "mailbox": 17},
+		},
+		{
+			"a device that begins late", "dev Mix 115 118 170 step=1 => dev Mix 115 140 170 step=1", "",
+			map[string]int64{"disk": 200, "device": 94, "read_queue": 10, "stage": 37, "mailbox": 17, "device_start": 20},
 		},
 		{
 			"reads of its own in line", "read 3 180 190 390 step=1 => read 3 180 340 390 step=1",
 			"use 2 180 Missing step=1\nread 2 180 185 335 step=1",
-			map[string]int64{"read_queue": 160, "device": 116, "disk": 50, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"read_queue": 160, "device": 116, "disk": 50, "stage": 35, "mailbox": 17},
 		},
 		{
 			"a guess in line", "read 3 180 190 390 step=1 => read 3 180 340 390 step=1",
 			"read 2 150 160 340 step=1 hint=9",
-			map[string]int64{"guesses": 160, "device": 116, "disk": 50, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"guesses": 160, "device": 116, "disk": 50, "stage": 35, "mailbox": 17},
 		},
 		{
 			"a read of another request in line", "read 3 180 190 390 step=1 => read 3 180 340 390 step=1",
 			"step 2 90 900 seq=2 req=2 rows=8\nread 2 150 160 340 step=2",
-			map[string]int64{"other_request": 160, "device": 116, "disk": 50, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"other_request": 160, "device": 116, "disk": 50, "stage": 35, "mailbox": 17},
 		},
 		{
 			"an expert that had to leave", "",
 			"step 9 50 60 seq=1 req=9 pos=6\nuse 3 55 Missing step=9\ngone 3 70",
-			map[string]int64{"room": 200, "device": 116, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"room": 200, "device": 116, "read_queue": 10, "stage": 35, "mailbox": 17},
 		},
 		{
 			"an expert that left long ago", "",
 			"step 8 30 40 seq=1 req=8 pos=5\nuse 3 35 Missing step=8\nstep 9 50 60 seq=1 req=9 pos=6\ngone 3 70",
-			map[string]int64{"disk": 200, "device": 116, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 116, "read_queue": 10, "stage": 35, "mailbox": 17},
 		},
 		{
 			"another request on the device", "dev Mix 115 118 170 step=1 => dev Mix 115 160 170 step=1",
 			"step 2 90 900 seq=2 req=2 rows=8\ndev Experts 80 90 159 step=2",
-			map[string]int64{"disk": 200, "device": 74, "other_request": 44, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 2},
+			map[string]int64{"disk": 200, "device": 74, "other_request": 44, "read_queue": 10, "stage": 32, "mailbox": 17, "device_start": 1},
 		},
 		{
 			"urgent work amid it", "",
 			"step 2 90 900 seq=2 req=2\ndev Mix 130 130 150 step=2 urgent=1",
-			map[string]int64{"disk": 200, "device": 96, "other_request": 20, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 96, "other_request": 20, "read_queue": 10, "stage": 35, "mailbox": 17},
 		},
 		{
 			"a slow stage", "msg router PicksReady 174 175 180 step=1 => msg router PicksReady 10 11 12 step=7\nmsg dispatch TicketDone 171 173 175 step=1 => msg dispatch TicketDone 31 32 33 step=7\n" +
 				"dev Mix 115 118 170 step=1 => dev Mix 115 118 120 step=1",
 			"msg dispatch TicketDone 121 123 125 step=1\nmsg router PicksReady 124 125 180 step=1",
-			map[string]int64{"disk": 200, "stage": 81, "device": 66, "read_queue": 10, "mailbox": 17, "device_start": 4},
+			map[string]int64{"disk": 200, "stage": 85, "device": 66, "read_queue": 10, "mailbox": 17},
 		},
 		{
 			"a message in the mailbox", "msg router PicksReady 174 175 180 step=1 => msg router PicksReady 124 175 180 step=1\nmsg dispatch TicketDone 171 173 175 step=1 => msg dispatch TicketDone 121 123 125 step=1\n" +
 				"dev Mix 115 118 170 step=1 => dev Mix 115 118 120 step=1", "",
-			map[string]int64{"disk": 200, "stage": 31, "device": 66, "read_queue": 10, "mailbox": 67, "device_start": 4},
+			map[string]int64{"disk": 200, "stage": 35, "device": 66, "read_queue": 10, "mailbox": 67},
 		},
 		{
 			"a caller", "", "req 5 20 21 42 seq=1 pos=6",
-			map[string]int64{"disk": 200, "device": 116, "caller": 60, "read_queue": 10, "stage": 31, "mailbox": 17, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 116, "caller": 60, "read_queue": 10, "stage": 35, "mailbox": 17},
 		},
 		{
 			"memory", "req 1 102 105 480 => req 1 42 105 480", "wait Memory 44 105 req=1\nmsg sequencer EvalChunk 42 43 44",
-			map[string]int64{"disk": 200, "device": 116, "memory": 61, "read_queue": 10, "stage": 32, "mailbox": 15, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 116, "memory": 61, "read_queue": 10, "stage": 36, "mailbox": 15},
 		},
 		{
 			"the turn of another", "req 1 102 105 480 => req 1 42 105 480", "wait Turn 44 105 req=1\nmsg sequencer EvalChunk 42 43 44",
-			map[string]int64{"disk": 200, "device": 116, "other_request": 61, "read_queue": 10, "stage": 32, "mailbox": 15, "device_start": 4},
+			map[string]int64{"disk": 200, "device": 116, "other_request": 61, "read_queue": 10, "stage": 36, "mailbox": 15},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

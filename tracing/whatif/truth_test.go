@@ -25,6 +25,9 @@ type world struct {
 	slowed   float64
 	shared   bool
 	thinksNS int64
+	change   func(*laws) // of the world's laws; may be nil
+	prompts  []int       // rows of each text's prompt; nil: rows
+	still    []bool      // texts whose rows all pick the same; nil: none
 }
 
 func smallWorld() world {
@@ -62,8 +65,14 @@ func (w *world) script() (*script, map[uint64]*step) {
 			rows := 1
 			if i == 0 {
 				rows = w.rows
+				if w.prompts != nil {
+					rows = w.prompts[t]
+				}
 			}
 			st := w.newStep(r, uint64(len(steps)+1), rows, popular, lasting)
+			if w.still != nil && w.still[t] {
+				st.stand(m.TopK)
+			}
 			steps[st.id] = st
 			a := &ask{id: st.id, seq: stages.SeqID(t + 1), logits: true, after: before, delayNS: w.thinksNS, last: i == w.decode}
 			for row := range rows {
@@ -104,6 +113,15 @@ func (w *world) newStep(r *rand.Rand, id uint64, rows int, popular, lasting [][]
 		}
 	}
 	return st
+}
+
+// stand makes all rows pick the same.
+func (st *step) stand(topK int) {
+	for l := range st.layers {
+		for i := range st.layers[l].picks {
+			st.layers[l].picks[i] = int16(i % topK)
+		}
+	}
 }
 
 // best returns the n best of some scores with noise added.
@@ -148,6 +166,9 @@ func (w *world) laws() laws {
 	}
 	l.source = func(*stages.Step) uint64 { return 0 }
 	l.work = func(*reading) float64 { return math.Exp(w.noise * r.NormFloat64()) }
+	if w.change != nil {
+		w.change(&l)
+	}
 	return l
 }
 

@@ -1,0 +1,210 @@
+package actors_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/analyse"
+)
+
+// lateDisk takes a while for each read, however many it does at once.
+type lateDisk struct {
+	readpool.Source
+	takes time.Duration
+	quick map[[2]int]bool // layers and experts for which it takes no time
+}
+
+func (d *lateDisk) ReadExpert(layer, expert int, dst []byte) error {
+	if !d.quick[[2]int{layer, expert}] {
+		time.Sleep(d.takes)
+	}
+	return d.Source.ReadExpert(layer, expert, dst)
+}
+
+// lateCore takes a while for each message.
+type lateCore struct {
+	stages.Core
+	takes time.Duration
+}
+
+func (c *lateCore) Step(in stages.Message, out *stages.Outbox) error {
+	time.Sleep(c.takes)
+	return c.Core.Step(in, out)
+}
+
+// tokensAfter evaluates a prompt and then tokens, one by one.
+func tokensAfter(t *testing.T, s *actors.Sequence, prompt, tokens []int32, thinks time.Duration) {
+	defer s.Close()
+	chunk := func(of []int32) {
+		if _, err := s.Eval(context.Background(), of); err != nil {
+			t.Error(err)
+		}
+	}
+	chunk(prompt)
+	for i := range tokens {
+		time.Sleep(thinks)
+		chunk(tokens[i : i+1])
+	}
+}
+
+// newSequence opens a sequence. They are numbered from 1.
+func newSequence(t *testing.T, e *actors.Engine) *actors.Sequence {
+	t.Helper()
+	s, err := e.NewSequence(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// some returns n token ids, of which none is like the one before.
+func some(n int) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(1 + i*37%250)
+	}
+	return ids
+}
+
+// same returns one token id n times.
+func same(n int) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = 7
+	}
+	return ids
+}
+
+// expertsOf returns the experts that a text uses.
+func expertsOf(t *testing.T, cfg actors.Config, tokens []int32) map[[2]int]bool {
+	t.Helper()
+	e := open(t, cfg)
+	tokensAfter(t, newSequence(t, e), tokens[:1], tokens, 0)
+	if err := e.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := e.Recording(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[[2]int]bool)
+	for _, u := range rec.Uses {
+		all[[2]int{int(u.Layer), int(u.Expert)}] = true
+	}
+	return all
+}
+
+// What is wrong with an engine is the first cause of its tokens, and nearly all of their time has a
+// cause.
+func TestWhyPlanted(t *testing.T) {
+	slow := func(takes time.Duration) func(actors.Config) actors.Config {
+		return func(cfg actors.Config) actors.Config {
+			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, takes, nil} })
+		}
+	}
+	one := func(prompt, tokens []int32, thinks time.Duration) func(*testing.T, *actors.Engine) {
+		return func(t *testing.T, e *actors.Engine) { tokensAfter(t, newSequence(t, e), prompt, tokens, thinks) }
+	}
+	decoded := func(k *analyse.Token) bool { return k.Rows == 1 }
+	for _, c := range []struct {
+		name   string
+		cfg    actors.Config
+		plant  func(actors.Config) actors.Config
+		run    func(*testing.T, *actors.Engine)
+		wanted func(*analyse.Token) bool
+		want   analyse.Cause
+	}{
+		{"a slow disk", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 8, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(1), some(8), 0), decoded, analyse.Disk},
+		{"one worker", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 1, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(16), nil, 0),
+			func(*analyse.Token) bool { return true }, analyse.ReadQueue},
+		{"small slots", actors.Config{ExpertMemory: 4 * pageSlot, WaveSlots: 2, Prefetch: actors.PrefetchOff}, slow(2 * time.Millisecond), one(same(1), same(20), 0), decoded, analyse.Room},
+		// The second text needs nothing that is slow, and waits for the first one's reads.
+		{"depth 1", actors.Config{ExpertMemory: 16 * pageSlot, RingDepth: 1, Prefetch: actors.PrefetchOff}, func(cfg actors.Config) actors.Config {
+			quick := expertsOf(t, cfg, same(20))
+			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, 8 * time.Millisecond, quick} })
+		}, func(t *testing.T, e *actors.Engine) {
+			var texts sync.WaitGroup
+			a, b := newSequence(t, e), newSequence(t, e)
+			texts.Go(func() { tokensAfter(t, a, some(1), some(40), 0) })
+			texts.Go(func() { tokensAfter(t, b, same(1), same(20), 3*time.Millisecond) }) // not in step with the first
+			texts.Wait()
+		}, func(k *analyse.Token) bool { return k.Rows == 1 && k.Seq == 2 }, analyse.Credit},
+		{"a neighbour's prompt", actors.Config{ExpertMemory: 31 * pageSlot, ChunkRows: 128}, nil, func(t *testing.T, e *actors.Engine) {
+			var texts sync.WaitGroup
+			a, b := newSequence(t, e), newSequence(t, e)
+			texts.Go(func() { tokensAfter(t, a, some(1), some(30), 0) })
+			texts.Go(func() { tokensAfter(t, b, some(2000), nil, 0) })
+			texts.Wait()
+		}, decoded, analyse.OtherRequest},
+		{"a slow stage", actors.Config{ExpertMemory: 31 * pageSlot}, func(cfg actors.Config) actors.Config {
+			actors.WrapCores(&cfg, func(id stages.StageID, c stages.Core) stages.Core {
+				if id == stages.Router {
+					return &lateCore{c, 2 * time.Millisecond}
+				}
+				return c
+			})
+			return cfg
+		}, one(some(1), some(8), 0), decoded, analyse.Stage},
+		{"a slow caller", actors.Config{ExpertMemory: 31 * pageSlot}, nil, one(some(1), some(8), 20*time.Millisecond), decoded, analyse.Caller},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := c.cfg
+			cfg.Model, cfg.ExpertIO, cfg.Device = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), actors.ExpertIODirect, device(t, 2)
+			if c.plant != nil {
+				cfg = c.plant(cfg)
+			}
+			e := open(t, cfg)
+			c.run(t, e)
+			if err := e.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := e.Recording(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			why, err := analyse.WhyTokens(rec, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkWhy(t, why, c.wanted, c.want)
+		})
+	}
+}
+
+// checkWhy wants a cause to be the first one of some tokens together, and the time of each token to
+// be divided without a remainder, with less than 2 % that nothing explains.
+func checkWhy(t *testing.T, why *analyse.Why, wanted func(*analyse.Token) bool, want analyse.Cause) {
+	t.Helper()
+	var by [analyse.NumCauses]int64
+	for i := range why.Tokens {
+		k := &why.Tokens[i]
+		sum, unexplained := int64(0), int64(0)
+		for _, s := range k.Causes {
+			sum += s.NS
+			if wanted(k) {
+				by[s.Cause] += s.NS
+			}
+			if s.Cause == analyse.Unexplained {
+				unexplained = s.NS
+			}
+		}
+		if sum != k.WallNS || unexplained*50 > sum {
+			t.Errorf("token %d took %d ns: %d have causes, and %d of them are unexplained", k.Token, k.WallNS, sum, unexplained)
+		}
+	}
+	first := analyse.Cause(0)
+	for c, ns := range by {
+		if ns > by[first] {
+			first = analyse.Cause(c)
+		}
+	}
+	if first != want {
+		t.Errorf("the first cause is %s, want %s; all in order: %d", first, want, by)
+	}
+}

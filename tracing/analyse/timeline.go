@@ -1,0 +1,340 @@
+package analyse
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
+
+// The groups of tracks of a timeline, which viewers call processes.
+const (
+	sequencesGroup = 1 + iota
+	stepsGroup
+	stagesGroup
+	deviceGroup
+	disksGroup
+	waitsGroup
+	countersGroup
+)
+
+var groups = []string{sequencesGroup: "sequences", stepsGroup: "steps", stagesGroup: "stages", deviceGroup: "device", disksGroup: "reads", waitsGroup: "waits", countersGroup: "counters"}
+
+// event is an entry of the Trace Event Format. Times are in microseconds.
+type event struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Phase string         `json:"ph"`
+	TS    json.Number    `json:"ts"`
+	Dur   json.Number    `json:"dur,omitempty"`
+	Group int            `json:"pid"`
+	Track int            `json:"tid"`
+	ID    string         `json:"id,omitempty"`
+	Bind  string         `json:"bp,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// micros writes nanoseconds as microseconds, without a loss.
+func micros(ns int64) json.Number { return json.Number(fmt.Sprintf("%d.%03d", ns/1000, ns%1000)) }
+
+// timeline writes events.
+type timeline struct {
+	x     *index
+	w     *bufio.Writer
+	err   error
+	n     int
+	lanes [][2]int // of each read: its group and its track, or 0, 0
+}
+
+// Timeline writes a recording as a file that ui.perfetto.dev and chrome://tracing open: a JSON
+// object of the Trace Event Format, which is what both read. There is a track for each sequence and
+// for its critical path, each lane of steps, each stage, each queue of the device and each reader.
+// Arrows lead from the guess of an expert, or from the plan that wants it, to its read, and from
+// there to the wave that computes with it. Counters tell of slots, reads, bytes and requests.
+func Timeline(rec *record.Recording, w io.Writer) error {
+	t := &timeline{x: newIndex(rec), w: bufio.NewWriterSize(w, 1<<16)}
+	m := &rec.Meta
+	other, err := json.Marshal(map[string]any{
+		"program": m.Program, "model": m.Model.Name, "settings": m.Settings, "epoch": m.Epoch, "forgotten": rec.Forgotten, "cut": rec.Cut,
+	})
+	if err != nil {
+		return fmt.Errorf("analyse: %w", err)
+	}
+	fmt.Fprintf(t.w, "{\"displayTimeUnit\":\"ns\",\"otherData\":%s,\"traceEvents\":[\n", other)
+	for id := sequencesGroup; id < len(groups); id++ {
+		t.meta("process_name", id, 0, map[string]any{"name": groups[id]})
+		t.meta("process_sort_index", id, 0, map[string]any{"sort_index": id})
+	}
+	t.sequences()
+	t.steps()
+	t.stages()
+	t.device()
+	t.reads()
+	t.flows()
+	t.waits()
+	t.counters()
+	t.w.WriteString("\n]}\n")
+	if t.err == nil {
+		t.err = t.w.Flush()
+	}
+	if t.err != nil {
+		return fmt.Errorf("analyse: %w", t.err)
+	}
+	return nil
+}
+
+func (t *timeline) add(e event) {
+	if t.err != nil {
+		return
+	}
+	if t.n++; t.n > 1 {
+		t.w.WriteString(",\n")
+	}
+	raw, err := json.Marshal(&e)
+	if err == nil {
+		_, err = t.w.Write(raw)
+	}
+	t.err = err
+}
+
+func (t *timeline) meta(name string, group, track int, args map[string]any) {
+	t.add(event{Name: name, Phase: "M", TS: "0", Group: group, Track: track, Args: args})
+}
+
+// track names a track. Viewers show tracks in the order of their numbers.
+func (t *timeline) track(group, track int, name string) {
+	t.meta("thread_name", group, track, map[string]any{"name": name})
+	t.meta("thread_sort_index", group, track, map[string]any{"sort_index": track})
+}
+
+// slice draws something that took time, at least a nanosecond: arrows end at what has a length.
+func (t *timeline) slice(group, track int, name, cat string, from, to int64, args map[string]any) {
+	t.add(event{Name: name, Cat: cat, Phase: "X", TS: micros(from), Dur: micros(max(1, to-from)), Group: group, Track: track, Args: args})
+}
+
+// sequences draws tokens, and below them what they spent their time on.
+func (t *timeline) sequences() {
+	tracks, ends := make(map[uint64]int), make(map[uint64]int64)
+	tokens := t.x.tokens()
+	for i := range tokens {
+		k := &tokens[i]
+		at, ok := tracks[k.Seq]
+		if !ok {
+			at = 2 * len(tracks)
+			tracks[k.Seq] = at
+			t.track(sequencesGroup, at, sequenceName(k.Seq))
+			t.track(sequencesGroup, at+1, sequenceName(k.Seq)+": critical path")
+		}
+		from := max(k.FromNS, ends[k.Seq]) // a request may come before the one before it is answered
+		ends[k.Seq] = max(ends[k.Seq], k.FromNS+k.WallNS)
+		t.slice(sequencesGroup, at, fmt.Sprintf("token %d", k.Token), "token", from, k.FromNS+k.WallNS,
+			map[string]any{"request": k.Request, "position": k.Pos, "rows": k.Rows, "outcome": k.Outcome, "wall_ns": k.WallNS})
+		for _, p := range k.Pieces {
+			if p.ToNS > from {
+				t.slice(sequencesGroup, at+1, p.Cause.String(), "cause", max(p.FromNS, from), p.ToNS, map[string]any{"layer": p.Layer, "where": p.Where})
+			}
+		}
+	}
+}
+
+func (t *timeline) steps() {
+	lanes := make(map[uint8]bool)
+	for _, s := range t.x.rec.Steps {
+		if !lanes[s.Lane] {
+			lanes[s.Lane] = true
+			t.track(stepsGroup, int(s.Lane), fmt.Sprintf("lane %d", s.Lane))
+		}
+		st := t.x.steps[s.Step]
+		if st.endedNS == 0 {
+			continue
+		}
+		kind := "prompt step"
+		if s.Decode > 0 {
+			kind = "decode step"
+		}
+		var requests []uint64
+		for _, g := range st.segments {
+			requests = append(requests, g.Request)
+		}
+		t.slice(stepsGroup, int(s.Lane), fmt.Sprintf("%s %d", kind, s.Step), "step", s.BeganNS, st.endedNS, map[string]any{"rows": s.Rows, "requests": requests})
+	}
+}
+
+func (t *timeline) stages() {
+	for i, name := range t.x.stages {
+		t.track(stagesGroup, i, name)
+	}
+	for i := range t.x.handled {
+		h := &t.x.handled[i]
+		t.slice(stagesGroup, int(h.Stage), t.x.messageName(h.Message), "message", h.BeganNS, h.EndedNS,
+			map[string]any{"step": h.Step, "layer": h.Layer, "wave": h.Wave, "in_mailbox_ns": max(0, h.BeganNS-h.SentNS)})
+	}
+}
+
+// queue returns the track of a submission.
+func queue(s *record.Submission) int { return 1 - int(min(s.Urgent, 1)) }
+
+func (t *timeline) device() {
+	t.track(deviceGroup, 0, "urgent queue: decode steps")
+	t.track(deviceGroup, 1, "ordinary queue: prompts")
+	for i := range t.x.device {
+		s := &t.x.device[i]
+		name := parts[min(int(s.Part), len(parts)-1)]
+		if s.Layer >= 0 && s.Part != record.Head {
+			name = fmt.Sprintf("%s of layer %d", name, s.Layer)
+		}
+		t.slice(deviceGroup, queue(s), name, "submission", s.BeganNS, s.EndedNS, map[string]any{
+			"step": s.Step, "layer": s.Layer, "further_layers": s.More, "wave": s.Wave, "experts": s.Uses, "waited_ns": s.BeganNS - s.SubmittedNS, "device_ns": s.DeviceNS, "paused_ns": s.PausedNS,
+		})
+	}
+}
+
+// reads draws each read on the first reader that is free, which is not always the one that did it.
+func (t *timeline) reads() {
+	t.lanes = make([][2]int, len(t.x.reads))
+	var free []int64
+	for _, i := range t.x.taken {
+		r := &t.x.reads[i]
+		at := slices.IndexFunc(free, func(ns int64) bool { return ns <= r.BeganNS })
+		if at < 0 {
+			at = len(free)
+			free = append(free, 0)
+			t.track(disksGroup, at, fmt.Sprintf("reader %d", at+1))
+		}
+		free[at] = max(r.EndedNS, r.BeganNS+1)
+		t.lanes[i] = [2]int{disksGroup, at}
+		kind := "read"
+		if r.Hint != 0 {
+			kind = "guess"
+		}
+		t.slice(disksGroup, at, fmt.Sprintf("layer %d expert %d", r.Layer, r.Expert), kind, r.BeganNS, r.EndedNS, map[string]any{
+			"step": r.Step, "hint": r.Hint, "in_line_ns": r.BeganNS - r.AskedNS, "upload_ns": r.PlacedNS - r.EndedNS, "bytes": r.Bytes, "slot": r.Slot, "failed": r.Failed != 0,
+		})
+	}
+}
+
+// flows draws arrows to reads from where they were asked for, and from reads to the waves that
+// computed with the experts.
+func (t *timeline) flows() {
+	type wave struct {
+		step  uint64
+		layer int32
+	}
+	waves := make(map[wave][]int)
+	for i := range t.x.device {
+		if s := &t.x.device[i]; s.Part == record.Experts {
+			waves[wave{s.Step, s.Layer}] = append(waves[wave{s.Step, s.Layer}], i)
+		}
+	}
+	for i := range t.x.reads {
+		r := &t.x.reads[i]
+		asked := t.x.covering(r.AskedNS, len(t.x.handled), "expert-io")
+		if t.lanes[i][0] == 0 || asked < 0 {
+			continue
+		}
+		h := &t.x.handled[asked]
+		id := fmt.Sprint(i + 1)
+		add := func(phase string, ns int64, group, track int) {
+			e := event{Name: "expert", Cat: "expert", Phase: phase, TS: micros(ns), Group: group, Track: track, ID: id}
+			if phase != "s" {
+				e.Bind = "e"
+			}
+			t.add(e)
+		}
+		used := -1
+		if u := t.x.firstUse(r); u != nil {
+			for _, k := range waves[wave{u.Step, u.Layer}] {
+				if t.x.device[k].BeganNS >= r.PlacedNS {
+					used = k
+					break
+				}
+			}
+		}
+		add("s", min(max(r.AskedNS, h.BeganNS), max(h.EndedNS-1, h.BeganNS)), stagesGroup, int(h.Stage))
+		if used < 0 {
+			add("f", r.BeganNS, t.lanes[i][0], t.lanes[i][1])
+			continue
+		}
+		add("t", r.BeganNS, t.lanes[i][0], t.lanes[i][1])
+		add("f", t.x.device[used].BeganNS, deviceGroup, queue(&t.x.device[used]))
+	}
+}
+
+// firstUse returns the use that a read was for: the first one after it was asked for; nil if there
+// was none before the expert left again.
+func (x *index) firstUse(r *record.Read) *record.Use {
+	p := place{r.Layer, r.Expert}
+	for _, u := range x.lastUse[p] {
+		if u.AtNS < r.AskedNS {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(x.gone[p], r.AskedNS+1, func(at, t int64) int { return cmp.Compare(at, t) })
+		if i < len(x.gone[p]) && x.gone[p][i] < u.AtNS {
+			return nil
+		}
+		return u
+	}
+	return nil
+}
+
+// waits draws what stood still, as slices that may overlap.
+func (t *timeline) waits() {
+	names := [record.NumReasons]string{
+		record.LayerCredit: "a layer waits for a credit", record.WaveCredit: "a wave waits for a credit", record.Room: "experts wait for slots", record.Lane: "rows wait for a lane",
+		record.Turn: "waits for its turn", record.Company: "lingers for company", record.Memory: "waits for memory", record.ReadCredit: "reads wait to be asked for", record.StateReady: "waits for its state",
+	}
+	for i := range t.x.rec.Waits {
+		w := &t.x.rec.Waits[i]
+		if w.EndedNS <= w.BeganNS || int(w.Reason) >= len(names) {
+			continue
+		}
+		e := event{Name: names[w.Reason], Cat: "wait", Phase: "b", TS: micros(w.BeganNS), Group: waitsGroup, ID: fmt.Sprint(i + 1), Args: map[string]any{
+			"step": w.Step, "request": w.Request, "layer": w.Layer, "wave": w.Wave, "for_step": w.For,
+		}}
+		t.add(e)
+		e.Phase, e.TS, e.Args = "e", micros(w.EndedNS), nil
+		t.add(e)
+	}
+}
+
+// counters draws how full the engine is: what is read at each change, the rest when a step ends.
+func (t *timeline) counters() {
+	type change struct {
+		at                     int64
+		bytes, queued, running int64
+	}
+	var all []change
+	bytes := t.x.rec.Meta.Model.SlotBytes
+	for i := range t.x.reads {
+		r := &t.x.reads[i]
+		began := r.BeganNS
+		if began == 0 {
+			began = r.PlacedNS
+		}
+		all = append(all, change{r.AskedNS, bytes, 1, 0}, change{began, 0, -1, 1}, change{r.PlacedNS, -bytes, 0, -1})
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	var now change
+	for i, c := range all {
+		now.bytes, now.queued, now.running = now.bytes+c.bytes, now.queued+c.queued, now.running+c.running
+		if i+1 < len(all) && all[i+1].at == c.at {
+			continue
+		}
+		t.counter("reads", c.at, map[string]any{"in line": now.queued, "running": now.running})
+		t.counter("bytes in flight", c.at, map[string]any{"bytes": now.bytes})
+	}
+	for i := range t.x.rec.Levels {
+		l := &t.x.rec.Levels[i]
+		t.counter("slots", l.AtNS, map[string]any{"used": l.SlotsUsed, "empty": l.Slots - l.SlotsUsed})
+		t.counter("waves in the ring", l.AtNS, map[string]any{"waves": l.Waves})
+		t.counter("requests that wait", l.AtNS, map[string]any{"requests": l.Requests})
+	}
+}
+
+func (t *timeline) counter(name string, ns int64, values map[string]any) {
+	t.add(event{Name: name, Phase: "C", TS: micros(ns), Group: countersGroup, Args: values})
+}
