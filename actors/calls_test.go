@@ -32,7 +32,13 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 	"Engine.NewSequenceFor": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
 		return h.made(h.e.NewSequenceFor(ctx, actors.SequenceOptions{Class: actors.Interactive, Key: "k"}))
 	},
-	"Engine.PID": func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.PID(); return nil },
+	"Engine.PID":        func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.PID(); return nil },
+	"Engine.RecordMeta": func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.RecordMeta(); return nil },
+	"Engine.Recording": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
+		_, err := h.e.Recording(ctx)
+		return err
+	},
+	"Engine.Records": func(_ context.Context, h *hungEngine, _ *actors.Sequence) error { h.e.Records(); return nil },
 	"Engine.ResizeSlots": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
 		_, err := h.e.ResizeSlots(ctx, 4)
 		return err

@@ -106,7 +106,7 @@ func exactAttention(q []float32, keys, values func(p int) []float32, n int, scal
 // same rows among many, which take another path. Texts end at odd places of spans, blocks and
 // pages, with any number of threads and several segments.
 func TestFewRows(t *testing.T) {
-	const heads, kvHeads, dim, scale, most = 12, 4, 48, 0.2, 1400
+	const heads, kvHeads, dim, scale, most = 6, 2, 48, 0.2, 1400
 	rng := rand.New(rand.NewPCG(11, 12))
 	k, v, q := normals(rng, most*kvHeads*dim), normals(rng, most*kvHeads*dim), normals(rng, most*heads*dim)
 	row := func(x []float32, p, width int) []float32 { return x[p*width : (p+1)*width] }

@@ -21,6 +21,7 @@ type watchedSteps struct {
 	in       map[uint64][]uint64 // requests in a step
 	figures  struct{ steps, rows, failed int64 }
 	begun    map[uint64]bool
+	given    map[uint64]bool // steps that are given up, and not over
 }
 
 // watchedWait is what may wait, since when, and how long it has by the records.
@@ -34,7 +35,7 @@ type watchedWait struct {
 func newWatchedSteps(log *record.Log) watchedSteps {
 	return watchedSteps{
 		log: log, steps: make(map[uint64]*watchedWait), requests: make(map[uint64]*watchedWait), in: make(map[uint64][]uint64),
-		begun: make(map[uint64]bool),
+		begun: make(map[uint64]bool), given: make(map[uint64]bool),
 	}
 }
 
@@ -47,6 +48,9 @@ func (w *watchedSteps) handled(m stages.Message, waits []record.Wait, out *stage
 		}
 	}
 	now := out.NowNS
+	if m, ok := m.(*stages.CollectStats); ok { // it counts what was before it
+		keep(w.collected(m.Stats))
+	}
 	if c, ok := m.(*stages.EvalChunk); ok {
 		w.requests[c.Request] = &watchedWait{sinceNS: now}
 	}
@@ -83,11 +87,12 @@ func (w *watchedSteps) handled(m stages.Message, waits []record.Wait, out *stage
 		if b, ok := s.Msg.(*stages.BeginLayer); ok && s.To == stages.Dispatch {
 			keep(w.begins(b, now))
 		}
+		if d, ok := s.Msg.(*stages.DrainStep); ok { // it counts as failed from now on
+			w.given[uint64(d.Step.ID)] = true
+			w.figures.failed++
+		}
 	}
 	keep(w.answers(out, now))
-	if m, ok := m.(*stages.CollectStats); ok {
-		keep(w.collected(m.Stats))
-	}
 	return err
 }
 
@@ -154,9 +159,10 @@ func (w *watchedSteps) ended(e record.StepEnded, now int64) error {
 	if w.steps[e.Step] == nil || e.EndedNS != now {
 		return fmt.Errorf("%+v is recorded at %d", e, now)
 	}
-	if e.Failed == 1 && w.begun[e.Step] {
-		w.figures.failed++
+	if failed := e.Failed == 1 && w.begun[e.Step]; failed != w.given[e.Step] {
+		return fmt.Errorf("%+v is recorded of a step that was begun: %t, and given up: %t", e, w.begun[e.Step], w.given[e.Step])
 	}
+	delete(w.given, e.Step)
 	for _, request := range w.in[e.Step] {
 		w.requests[request].sinceNS = now
 	}
