@@ -206,6 +206,21 @@ type Config struct {
 	// records give way. 0 means 16 MiB, some hundred tokens; negative means none. What needs
 	// records of a longer time, as of a prompt, needs more.
 	RecordMemory int64
+	// Record is a file that gets all records, as they are made, for the command trace. It is made
+	// anew. A disk that is full, slow or hung costs records: what is lost is counted in the log,
+	// and slows nothing down. "" means none.
+	Record string
+	// FlightDir is a folder for the records around what was slow: as a token or a step is found to
+	// be slow (FlightAfter, FlightTimes), what the engine still has of records is written to a file
+	// of its own. There are at most 16 files and 256 MiB, of which the oldest give way, and at most
+	// one in 10 s. "" means none.
+	FlightDir string
+	// FlightAfter is how long a token, a step, or the wait of a request for its first step may
+	// take. 0 means any time.
+	FlightAfter time.Duration
+	// FlightTimes is how many times as long as usual a token or a step may take, by the median of
+	// the last hundred of its kind. 0 means 5; with a negative number any time.
+	FlightTimes float64
 	// Tracer makes spans of steps whose caller's span is sampled. nil means no tracing.
 	Tracer trace.TracerProvider
 	// Logger gets what an operator should know. nil means silence.
@@ -275,6 +290,10 @@ func (c Config) Validate() error {
 	bad(c.MaxSequences < 0, "Config.MaxSequences is %d, but must be 0 or more", c.MaxSequences)
 	bad(c.CheckpointMemory < 0, "Config.CheckpointMemory is %d bytes, but must be 0 or more", c.CheckpointMemory)
 	bad(c.ParkedMemory < 0, "Config.ParkedMemory is %d bytes, but must be 0 or more", c.ParkedMemory)
+	bad(c.RecordMemory < 0 && c.Record != "", "Config.RecordMemory is negative, so that there are no records for Config.Record")
+	bad(c.RecordMemory < 0 && c.FlightDir != "", "Config.RecordMemory is negative, so that there are no records for Config.FlightDir")
+	bad(c.FlightAfter < 0, "Config.FlightAfter is %v, but must be 0 or more", c.FlightAfter)
+	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	return errors.Join(errs...)
 }

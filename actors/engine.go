@@ -19,6 +19,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 	"github.com/moeflux/moeflux-actor/tracing/record"
+	"github.com/moeflux/moeflux-actor/tracing/recorder"
 )
 
 // Stats is what an engine counted since it was opened.
@@ -44,6 +45,7 @@ type Engine struct {
 	meter    *metering.Meter
 	records  *record.Log
 	meta     record.Meta
+	recorder *recorder.Recorder // nil: the records go nowhere
 	profile  usage
 	dispatch *dispatch.Core
 	parking  *parking.Store
@@ -200,6 +202,9 @@ func (e *Engine) release() error {
 		keep(e.memory.Release())
 	}
 	e.waitsFor(endingFiles)
+	if e.recorder != nil {
+		e.recorder.Close()
+	}
 	if e.experts != nil {
 		keep(e.experts.Close())
 	}

@@ -119,6 +119,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := e.openParking(ctx, cfg); err != nil {
 		return e, err
 	}
+	if err := e.startRecorder(cfg); err != nil {
+		return e, err
+	}
 	e.spawn(cfg, cores)
 	e.memory.Govern(expertmem.Reserves{Weights: int64(e.dispatch.MappedBytes()), Machine: e.info.Reserve, Host: e.info.HostReserve}, cfg.memoryEvery)
 	return e, nil

@@ -2,10 +2,12 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/tracing/record"
+	"github.com/moeflux/moeflux-actor/tracing/recorder"
 )
 
 // Records returns the engine's log of what it does. Whoever reads it does so with cursors of its
@@ -21,6 +23,31 @@ func (e *Engine) Recording(ctx context.Context) (*record.Recording, error) {
 		r.Meta = e.RecordMeta()
 		return r, nil
 	}, nil)
+}
+
+// DumpRecords writes the records that the engine has to a file in Config.FlightDir, and returns its
+// path. reason says why, in words; it is in the file's Meta. When ctx ends first the file may still
+// be written.
+func (e *Engine) DumpRecords(ctx context.Context, reason string) (path string, err error) {
+	if e.recorder == nil {
+		return "", recorder.ErrNoFolder
+	}
+	return e.recorder.Dump(ctx, reason)
+}
+
+// startRecorder begins to write records to files, if there are to be any.
+func (e *Engine) startRecorder(cfg Config) (err error) {
+	if cfg.Record == "" && cfg.FlightDir == "" {
+		return nil
+	}
+	e.recorder, err = recorder.Start(recorder.Config{
+		Log: e.records, Meta: e.RecordMeta, File: cfg.Record, Logger: cfg.Logger,
+		Flight: recorder.Flight{Dir: cfg.FlightDir, After: cfg.FlightAfter, Times: cfg.FlightTimes},
+	})
+	if err != nil {
+		return fmt.Errorf("actors: records cannot be written: %w", err)
+	}
+	return nil
 }
 
 // RecordMeta returns what the records are of: the model, the machine, and how the engine was set

@@ -56,8 +56,14 @@ type engineFlags struct {
 
 	Trace       string  `default:"off" placeholder:"MODE" help:"Where spans of requests, steps, layers, stages and reads go: off; stdout, stderr or file=FILE (one JSON object for each span, on a line of its own); otlp or otlp=URL (a collector: as OTEL_EXPORTER_OTLP_ENDPOINT and its like say, or the one at http://HOST:PORT or grpc://HOST:PORT)."`
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
-	LogLevel    string  `oneof:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
-	LogFormat   string  `oneof:"text,json" default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
+
+	Record      string        `config:"Record" placeholder:"FILE" help:"A file that gets all records, as they are made, for the command trace. It is made anew. A disk that is full, slow or hung costs records: what is lost is counted in the log, and slows nothing down. Default: none."`
+	FlightDir   string        `config:"FlightDir" placeholder:"DIR" help:"A folder for the records around what was slow: as a token or a step is found to be slow (--flight-after, --flight-times), what the engine still has of records is written to a file of its own. There are at most 16 files and 256 MiB, of which the oldest give way, and at most one in 10 s. Default: none. SIGUSR1 has a file written at once."`
+	FlightAfter time.Duration `config:"FlightAfter" placeholder:"TIME" help:"How long a token, a step, or the wait of a request for its first step may take. 0 means any time."`
+	FlightTimes float64       `config:"FlightTimes" placeholder:"R" help:"How many times as long as usual a token or a step may take, by the median of the last hundred of its kind. 0 means 5; with a negative number any time."`
+
+	LogLevel  string `oneof:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
+	LogFormat string `oneof:"text,json" default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
 
 // takeDir makes the argument of a command the model, where it was given.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -21,6 +24,7 @@ type session struct {
 	model    *moeflux.Model
 	engine   *actors.Engine   // the model's
 	exporter *export.Exporter // nil if nothing is traced
+	usr1     chan os.Signal   // nil if it has no effect of ours
 	say      func(format string, args ...any)
 
 	memoryLimit int64 // of the cgroup; 0 for none
@@ -77,9 +81,25 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 		return nil, errors.Join(err, s.close())
 	}
 	s.engine = s.model.Engine()
+	if f.FlightDir != "" {
+		s.usr1 = make(chan os.Signal, 1)
+		signal.Notify(s.usr1, syscall.SIGUSR1)
+		go s.dumpRecords()
+	}
 	info := s.engine.Info()
 	sayTopK(inv, &info, s.engine.Model().NumExpertsPerTok)
 	return s, nil
+}
+
+// dumpRecords has the engine's records written at each SIGUSR1.
+func (s *session) dumpRecords() {
+	for range s.usr1 {
+		if path, err := s.engine.DumpRecords(context.Background(), "SIGUSR1"); err != nil {
+			s.say("the records were not written: %s", oneLine(err))
+		} else {
+			s.say("the records are in %s", path)
+		}
+	}
 }
 
 // sayTopK says that results will differ from the model's own.
@@ -158,6 +178,10 @@ const exportPatience = 5 * time.Second
 // answer is not waited for: the program has something to say, and ends.
 func (s *session) close() error {
 	var errs []error
+	if s.usr1 != nil {
+		signal.Stop(s.usr1)
+		close(s.usr1)
+	}
 	if s.model != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 		defer cancel()

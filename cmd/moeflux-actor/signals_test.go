@@ -6,10 +6,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // endless are flags for a text of the demo model that fills a pipe before it ends.
@@ -42,6 +44,47 @@ func TestExitCodesOfSignals(t *testing.T) {
 				t.Errorf("%s, %v: exit %d, want %d", strings.Join(args, " "), signal, got, want)
 			}
 		}
+	}
+}
+
+// SIGUSR1 has the records written, and the command goes on.
+func TestDumpSignal(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], slices.Concat([]string{"run", "-p", "package main", "--flight-dir", dir}, endless, []string{"--cache-dir", sharedCache})...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := bufio.NewReader(out)
+	if _, err := text.ReadByte(); err != nil {
+		t.Errorf("no text: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Error(err)
+	}
+	var files []string
+	for end := time.Now().Add(20 * time.Second); len(files) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		files, _ = filepath.Glob(filepath.Join(dir, "flight-*.records"))
+	}
+	if _, err := text.Peek(1); err != nil {
+		t.Errorf("no more text: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted || len(files) != 1 {
+		t.Fatalf("exit %d, files %v, stderr %q; want %d and one file", got, files, stderr.String(), exitInterrupted)
+	}
+	r, err := readRecords(files[0])
+	if err != nil || r.Meta.Reason != "SIGUSR1" || !strings.Contains(stderr.String(), files[0]) {
+		t.Errorf("%v; reason %q; stderr %q", err, r.Meta.Reason, stderr.String())
 	}
 }
 

@@ -33,6 +33,7 @@ type Writer struct {
 	w       *bufio.Writer
 	cursors []Cursor // of the tables
 	told    []uint64 // missing records that the file says
+	written uint64
 }
 
 // NewWriter begins a file.
@@ -80,11 +81,19 @@ func (f *Writer) Missed() (n uint64) {
 	return n
 }
 
+// Written returns how many records were written. After an error the last of them may not be there.
+func (f *Writer) Written() uint64 { return f.written }
+
 func (f *Writer) chunk(i int, records any, n int) error {
 	head := binary.LittleEndian.AppendUint16(nil, uint16(i))
 	head = binary.LittleEndian.AppendUint16(head, uint16(binary.Size(records)/n))
 	head = binary.LittleEndian.AppendUint32(head, uint32(n))
 	if _, err := f.w.Write(head); err != nil {
+		return err
+	}
+	f.written += uint64(n)
+	if raw := tables[i].raw(records); raw != nil {
+		_, err := f.w.Write(raw)
 		return err
 	}
 	return binary.Write(f.w, binary.LittleEndian, records)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"strings"
@@ -216,4 +217,31 @@ func FuzzReadRecording(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Records are written as they lie in memory, which is what encoding/binary makes of them.
+func TestRaw(t *testing.T) {
+	r := new(Recording)
+	next := uint64(0)
+	for _, table := range tables {
+		records := table.make(3)
+		for i := range 3 {
+			fill(reflect.ValueOf(records).Index(i), &next)
+		}
+		table.append(r, records)
+		raw := table.raw(records)
+		if raw == nil && littleEndian {
+			t.Errorf("%s: its records lie otherwise in memory", table.name)
+		}
+		var want bytes.Buffer
+		if err := binary.Write(&want, binary.LittleEndian, records); err != nil {
+			t.Fatal(err)
+		}
+		if raw != nil && !bytes.Equal(raw, want.Bytes()) {
+			t.Errorf("%s: got %x, want %x", table.name, raw, want.Bytes())
+		}
+	}
+	if got := r.Bytes(); got < 1000 {
+		t.Errorf("all records take %d bytes", got)
+	}
 }

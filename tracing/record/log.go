@@ -65,6 +65,8 @@ type table struct {
 	part   func(records any, from, to int) any
 	make   func(n int) any // a slice of so many
 	bytes  func() int      // of a record in a file
+	// the records as a file has them, without a copy; nil where memory has them otherwise
+	raw func(records any) []byte
 }
 
 func of[T any](name string, share float64, in func(*Log) *Table[T], at func(*Recording) *[]T) table {
@@ -84,8 +86,17 @@ func of[T any](name string, share float64, in func(*Log) *Table[T], at func(*Rec
 		part:   func(records any, from, to int) any { return records.([]T)[from:to] },
 		make:   func(n int) any { return make([]T, n) },
 		bytes:  func() int { return binary.Size(zero) },
+		raw: func(records any) []byte {
+			if recs := records.([]T); littleEndian && size == binary.Size(zero) && len(recs) > 0 {
+				return unsafe.Slice((*byte)(unsafe.Pointer(&recs[0])), len(recs)*size)
+			}
+			return nil
+		},
 	}
 }
+
+// littleEndian says that the machine keeps numbers as files have them.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // tables are all of them. A file names them by their place here: new ones go to the end.
 var tables = []table{

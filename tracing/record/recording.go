@@ -27,6 +27,15 @@ type Recording struct {
 	Cut bool
 }
 
+// Bytes returns how many bytes the records take, in memory and in a file.
+func (r *Recording) Bytes() (n int64) {
+	for _, t := range tables {
+		_, records := t.of(r)
+		n += int64(records) * int64(t.bytes())
+	}
+	return n
+}
+
 // forgotten notes that records of a table are missing.
 func (r *Recording) forgotten(name string, n uint64) {
 	if n == 0 {
