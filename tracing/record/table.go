@@ -49,7 +49,7 @@ func (t *Table[T]) Add(r T) {
 	}
 	b.recs[t.at] = r
 	t.at++
-	b.n.Store(int64(t.at))
+	publish(&b.n, int64(t.at))
 }
 
 // turn begins the next block. One that a reader holds is left to it, and another one made.
