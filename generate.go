@@ -22,7 +22,13 @@ func (m *Model) Generate(ctx context.Context, r Request) Events {
 func (m *Model) events(ctx context.Context, r Request, kind sessionKind) Events {
 	return func(yield func(Event, error) bool) {
 		g := &generation{m: m, ctx: ctx, r: &r, kind: kind, yield: yield}
-		if err := g.serve(); err != nil && !errors.Is(err, errLeft) {
+		g.begin()
+		err := g.serve()
+		if errors.Is(err, errLeft) {
+			err = nil
+		}
+		g.over(err)
+		if err != nil {
 			yield(Event{}, err)
 		}
 	}
@@ -58,6 +64,9 @@ type generation struct {
 	answer answer
 	newIDs []int32
 	reason StopReason
+
+	call    *actors.Call // for traces
+	account Account      // what it cost, once that is known
 }
 
 // serve does everything that a request asks for.
@@ -105,7 +114,8 @@ func (g *generation) serve() error {
 	if err != nil {
 		return err
 	}
-	return g.emit(Event{End: g.end(account.Since(before))})
+	g.account = account.Since(before)
+	return g.emit(Event{End: g.end(g.account)})
 }
 
 // session returns the request's session, or one for this request alone.
@@ -236,6 +246,7 @@ func (g *generation) tokens() error {
 // token gives what one new token brings, and notes whether the text ends with it.
 func (g *generation) token(id int32, p *sample.LogProbs) error {
 	g.newIDs = append(g.newIDs, id)
+	g.call.Token()
 	text := g.stream.Push(id)
 	g.within.said(text) // at once: it decides what may come next
 	events := g.answer.push(g.stop.Push(text))

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace/noop"
-
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 )
@@ -89,49 +85,5 @@ func BenchmarkFirstToken(b *testing.B) {
 		if err := dev.Close(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkTracing shows what tracing costs: absent, present with the caller's span not sampled,
-// and recording.
-func BenchmarkTracing(b *testing.B) {
-	recording := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
-	for _, tc := range []struct {
-		name string
-		cfg  actors.Config
-		ctx  func() (context.Context, func())
-	}{
-		{"off", actors.Config{}, nil},
-		{"unsampled", actors.Config{Tracer: noop.NewTracerProvider()}, nil},
-		{"recording", actors.Config{Tracer: recording}, func() (context.Context, func()) {
-			ctx, span := recording.Tracer("bench").Start(context.Background(), "token")
-			return ctx, func() { span.End() }
-		}},
-	} {
-		b.Run("trace="+tc.name, func(b *testing.B) {
-			e, _ := openDemo(b, device(b, 0), tc.cfg)
-			d := newDecoder(b, e)
-			for b.Loop() {
-				if tc.ctx == nil {
-					d.next()
-					continue
-				}
-				if d.s.Len() >= 512 {
-					if err := d.s.Reset(context.Background()); err != nil {
-						b.Fatal(err)
-					}
-				}
-				ctx, end := tc.ctx()
-				logits, err := d.s.Eval(ctx, []int32{d.token})
-				end()
-				if err != nil {
-					b.Fatal(err)
-				}
-				d.token = argmax(logits)
-			}
-		})
-	}
-	if err := recording.Shutdown(context.Background()); err != nil {
-		b.Fatal(err)
 	}
 }

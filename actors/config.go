@@ -221,14 +221,14 @@ type Config struct {
 	// FlightTimes is how many times as long as usual a token or a step may take, by the median of
 	// the last hundred of its kind. 0 means 5; with a negative number any time.
 	FlightTimes float64
-	// Tracer makes spans of steps whose caller's span is sampled. nil means no tracing.
+	// Tracer makes spans of requests whose caller's span is sampled. They are made of records
+	// (RecordMemory), in a goroutine that nobody waits for. nil means no tracing.
 	Tracer trace.TracerProvider
 	// Logger gets what an operator should know. nil means silence.
 	Logger *slog.Logger
 
 	memory      expertmem.Meter // nil means the system's
 	memoryEvery time.Duration   // how often the governor looks; 0 means once a second
-	ringRecords int             // of each stage, see tracing.NewRing
 	wrapCore    wrapCore        // nil means the stages as they are; tests break them with it
 	// nil means the files as they are; tests break reads with it
 	wrapReads func(readpool.Source) readpool.Source
@@ -246,6 +246,7 @@ func (c Config) Validate() error {
 		}
 	}
 	bad(c.Model == "", "Config.Model is empty; name a packed model directory")
+	bad(c.Tracer != nil && c.RecordMemory < 0, "Config.Tracer makes spans of records, and Config.RecordMemory is %d: there are none", c.RecordMemory)
 	bad(c.Device == nil, "Config.Device is nil; open a device first, for example with gpu/host")
 	bad(c.RingDepth < 0 || c.RingDepth > 64, "Config.RingDepth is %d, but must be 1 to 64", c.RingDepth)
 	switch c.Prefetch {

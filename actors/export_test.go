@@ -15,9 +15,6 @@ func WithReads(cfg Config, wrap func(readpool.Source) readpool.Source) Config {
 	return cfg
 }
 
-// SetRingRecords sets the fixed capacity of the stages' rings of records; 0 is the usual one.
-func SetRingRecords(cfg *Config, n int) { cfg.ringRecords = n }
-
 // BeforeFingerprint makes an engine call f before it reads files for a fingerprint.
 func BeforeFingerprint(e *Engine, f func()) {
 	for _, of := range []*func() (fingerprint.Fingerprint, error){&e.identity.own, &e.identity.former} {

@@ -308,7 +308,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 	e.rt.Start(runtime.Parts{
 		Cores: cores, Meter: e.meter, Parking: e.parking, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
-			Provider: cfg.Tracer, LayerKinds: kinds, TopK: e.info.TopK, SlotBytes: e.info.SlotBytes, RingRecords: cfg.ringRecords,
+			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Exactness: e.info.Exactness,
 		},
 	})
 	if e.info.ExpertIO != ExpertIOMmap {

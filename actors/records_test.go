@@ -44,6 +44,7 @@ type seenAnswer struct {
 	pos  int
 	rows int
 	ok   bool
+	cost stages.Cost
 }
 
 // seenWork is a submission.
@@ -67,7 +68,7 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 	}
 	switch in := in.(type) {
 	case *stages.EvalChunk:
-		m.chunk = &record.Request{Request: in.Request, Seq: uint64(in.Seq), ArrivedNS: in.SentNS, Rows: int32(len(in.Tokens)), TraceID: in.Trace.TraceID, SpanID: in.Trace.SpanID}
+		m.chunk = &record.Request{Request: in.Request, Seq: uint64(in.Seq), ArrivedNS: in.SentNS, Rows: int32(len(in.Tokens))}
 	case *stages.BeginLayer:
 		m.rec.More = int32(in.More)
 	case *stages.LayerSubmitted:
@@ -94,7 +95,7 @@ func (w *watched) Step(in stages.Message, out *stages.Outbox) error {
 	}
 	for _, a := range out.Answers {
 		if a, ok := a.Msg.(*stages.ChunkEvaluated); ok {
-			m.answers = append(m.answers, seenAnswer{uint64(a.Seq), a.Pos, a.Rows, a.Err == nil})
+			m.answers = append(m.answers, seenAnswer{uint64(a.Seq), a.Pos, a.Rows, a.Err == nil, a.Account.Cost})
 		}
 	}
 	w.s.mu.Lock()

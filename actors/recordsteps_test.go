@@ -35,7 +35,7 @@ func TestRecordsOfSteps(t *testing.T) {
 			given := make(map[uint64]int32) // rows that segments have of a request
 			for _, g := range r.Segments {
 				want := chunks[g.Request]
-				if g.Seq != want.Seq || g.Pos != want.Pos+given[g.Request] || g.Rows <= 0 {
+				if g.Seq != want.Seq || g.ArrivedNS != want.ArrivedNS || g.Pos != want.Pos+given[g.Request] || g.Rows <= 0 {
 					t.Errorf("segment %+v of request %+v, of which %d rows were computed", g, want, given[g.Request])
 				}
 				given[g.Request] += g.Rows
@@ -73,6 +73,9 @@ func (s *seen) chunks() map[uint64]record.Request {
 		for _, a := range m.answers {
 			c := all[running[a.seq]]
 			c.Pos = int32(a.pos)
+			c.Hit, c.Late, c.Missed = int32(a.cost.Hit), int32(a.cost.Late), int32(a.cost.Missed)
+			c.SlotBytes, c.HostBytes, c.DiskBytes, c.AheadBytes = a.cost.SlotBytes, a.cost.HostBytes, a.cost.DiskBytes, a.cost.AheadBytes
+			c.DeviceNS, c.DiskWaitNS = a.cost.DeviceNS, a.cost.DiskWaitNS
 			if !a.ok {
 				c.Outcome = record.Failed
 			}

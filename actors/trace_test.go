@@ -2,19 +2,23 @@ package actors_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/tracing"
 )
 
-// TestTrace evaluates a prompt of two chunks and a token under a caller's span, with a neighbour
-// that is not traced, and wants one tree a chunk: every layer once, with its stages inside, all in
-// the caller's trace.
+// TestTrace evaluates a prompt of two steps and a token under a caller's span, with a neighbour
+// that is not traced, and wants one tree a request: its steps, in each every layer once, with its
+// stages inside, all in the caller's trace. Every attribute is in the table.
 func TestTrace(t *testing.T) {
 	rec := tracetest.NewInMemoryExporter()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(rec))
@@ -52,16 +56,27 @@ func TestTrace(t *testing.T) {
 		}
 		children[sp.Parent.SpanID()][sp.Name]++
 	}
-	if n := children[root.SpanContext().SpanID()]["moeflux.eval"]; n != 3 {
-		t.Errorf("%d moeflux.eval under the caller's span, want 3: two chunks and a token", n)
+	if n := children[root.SpanContext().SpanID()]["moeflux.eval"]; n != 2 {
+		t.Errorf("%d moeflux.eval under the caller's span, want 2: a prompt and a token", n)
 	}
 	layers := len(e.Model().Layers)
+	names := make(map[string]int)
 	for _, sp := range spans {
+		names[sp.Name]++
+		checkAttributes(t, sp)
 		kids := children[sp.SpanContext.SpanID()]
 		switch sp.Name {
 		case "moeflux.eval":
+			want := 1
+			if attr(sp, "rows") == 13 {
+				want = 2
+			}
+			if kids["moeflux.step"] != want {
+				t.Errorf("%d steps under an eval of %d rows, want %d", kids["moeflux.step"], attr(sp, "rows"), want)
+			}
+		case "moeflux.step":
 			if kids["moeflux.layer"] != layers {
-				t.Errorf("%d layers under an eval, want %d", kids["moeflux.layer"], layers)
+				t.Errorf("%d layers under a step, want %d", kids["moeflux.layer"], layers)
 			}
 		case "moeflux.layer":
 			for _, name := range []string{"moeflux.mix", "moeflux.route", "moeflux.expert_io"} {
@@ -80,5 +95,29 @@ func TestTrace(t *testing.T) {
 			t.Errorf("%s ends before it begins", sp.Name)
 		}
 	}
-	t.Logf("%d spans", len(spans))
+	for _, name := range []string{"moeflux.read", "moeflux.prefetch", "moeflux.head"} {
+		if names[name] == 0 {
+			t.Errorf("no %s among %v", name, names)
+		}
+	}
+	t.Log(names)
+}
+
+// checkAttributes wants every attribute of a span to be in the table that the documentation prints,
+// for spans of this name.
+func checkAttributes(t *testing.T, s tracetest.SpanStub) {
+	t.Helper()
+	listed := func(key attribute.Key) bool {
+		for _, a := range tracing.Attributes {
+			if a.Key == key {
+				return slices.Contains(a.Spans, s.Name) || !strings.HasPrefix(s.Name, "moeflux.") && slices.Contains(a.Spans, "OPERATION MODEL")
+			}
+		}
+		return false
+	}
+	for _, a := range s.Attributes {
+		if !listed(a.Key) {
+			t.Errorf("a span %s has %s, which the table does not say", s.Name, a.Key)
+		}
+	}
 }

@@ -25,6 +25,7 @@ type traced struct {
 	counts *actors.Stats
 	info   actors.Info
 	layers int
+	queued int64 // by the records
 }
 
 // runTraced opens an engine, lets run use it under a recorded span, and closes it. run takes a
@@ -51,6 +52,9 @@ func runTraced(t *testing.T, cfg actors.Config, run func(ctx context.Context, e 
 	tr := &traced{t: t, info: e.Info(), layers: len(e.Model().Layers)}
 	if err := e.Close(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range e.Records().Recording().Requests {
+		tr.queued += r.BeganNS - r.ArrivedNS
 	}
 	after, _ := e.Stats(context.Background()) // with ErrClosed
 	if after == nil {
@@ -111,29 +115,45 @@ func (tr *traced) totals() (l stages.LayerStats) {
 	return l
 }
 
-// check compares all that spans count for the whole step with the counters.
+// check compares all that spans count for whole steps, and for requests, with the counters.
 func (tr *traced) check() {
 	tr.t.Helper()
 	l, slot := tr.totals(), int64(tr.info.SlotBytes)
-	tr.equal("hits", tr.sum("expert_io", "hits"), l.Hits)
-	tr.equal("misses", tr.sum("expert_io", "misses"), l.Misses)
-	tr.equal("bytes read on demand", tr.sum("expert_io", "bytes_read"), l.BytesRead-l.BytesAhead)
+	for _, of := range []string{"expert_io", "step"} {
+		tr.equal("hits of "+of, tr.sum(of, "hits"), l.Hits)
+		tr.equal("misses of "+of, tr.sum(of, "misses"), l.Misses)
+		tr.equal("bytes read on demand of "+of, tr.sum(of, "bytes_read"), l.BytesRead-l.BytesAhead)
+	}
 	tr.equal("prefetch issued", tr.sum("prefetch", "prefetch_issued"), l.PrefetchIssued)
 	tr.equal("prefetch dropped", tr.sum("prefetch", "prefetch_dropped"), l.PrefetchDropped)
 	tr.equal("prefetch declined", tr.sum("prefetch", "prefetch_declined"), l.PrefetchDeclined)
 	tr.equal("prefetch skipped", tr.sum("prefetch", "prefetch_skipped"), l.PrefetchSkipped)
-	if pending := tr.sum("prefetch", "prefetch_pending"); 2*pending > l.PrefetchIssued {
-		tr.t.Errorf("%d of %d reads ahead ended after their steps, if the spans are right", pending, l.PrefetchIssued)
+	tr.equal("reads ahead under way at the end", tr.sum("prefetch", "prefetch_pending"), 0)
+	tr.equal("bytes of reads", tr.sum("read", "bytes"), l.BytesRead)
+	tr.equal("reads", tr.count("read"), l.Misses+l.PrefetchIssued)
+	tr.equal("steps", tr.count("step"), tr.counts.Steps)
+	tr.equal("steps with spans", tr.count("step"), tr.counts.Tracing.Steps)
+	tr.equal("rows", tr.sum("step", "rows"), tr.counts.Rows)
+	tr.equal("bytes ahead", tr.sum("step", "bytes_ahead"), l.PrefetchIssued*slot)
+	tr.equal("layers", tr.count("layer")+tr.sum("layer", "more_layers"), tr.counts.Steps*int64(tr.layers))
+	tr.account()
+	tr.equal("records lost", tr.sum("step", "records_lost"), tr.counts.Tracing.RecordsLost)
+}
+
+// account compares what requests cost by their spans with the accounts.
+func (tr *traced) account() {
+	tr.t.Helper()
+	a := tr.counts.Accounts.Requests
+	for _, x := range []struct {
+		key  string
+		want int64
+	}{
+		{"picks_hit", a.Hit}, {"picks_late", a.Late}, {"picks_missed", a.Missed}, {"slot_bytes", a.SlotBytes}, {"host_bytes", a.HostBytes},
+		{"disk_bytes", a.DiskBytes}, {"bytes_ahead", a.AheadBytes}, {"device_ns", a.DeviceNS}, {"disk_wait_ns", a.DiskWaitNS}, {"queue_ns", tr.queued},
+	} {
+		tr.equal(x.key+" of requests", tr.sum("eval", x.key), x.want)
 	}
-	if steps := tr.counts.Steps; tr.count("eval") == steps { // each step has one caller
-		tr.equal("hits of callers", tr.sum("eval", "hits"), l.Hits)
-		tr.equal("misses of callers", tr.sum("eval", "misses"), l.Misses)
-		tr.equal("bytes of callers", tr.sum("eval", "bytes_read"), l.Misses*slot)
-		tr.equal("bytes ahead", tr.sum("eval", "bytes_ahead"), l.PrefetchIssued*slot)
-		tr.equal("layers", tr.count("layer")+tr.sum("layer", "more_layers"), steps*int64(tr.layers))
-		tr.equal("steps with spans", steps, tr.counts.Tracing.Steps)
-	}
-	tr.equal("records lost", tr.sum("eval", "records_lost"), tr.counts.Tracing.RecordsLost)
+	tr.equal("requests", tr.count("eval"), a.Requests)
 }
 
 // times compares where time went. Little of it is outside of all spans: what the device does for a
@@ -145,15 +165,15 @@ func (tr *traced) times() {
 		counted int64
 		most    float64 // share that may be missing
 	}{{"compute_ns", tr.counts.ComputeNS, 0.1}, {"overlap_ns", tr.counts.OverlapNS, 0.1}, {"disk_wait_ns", tr.counts.DiskWaitNS, 0.05}} {
-		got := tr.sum("eval", x.key)
+		got := tr.sum("step", x.key)
 		if got > x.counted || float64(got) < (1-x.most)*float64(x.counted)-50e3 {
 			tr.t.Errorf("%s: the spans say %d, the counters %d", x.key, got, x.counted)
 		}
 		if parts := tr.sum("layer", x.key) + tr.sum("head", x.key); parts != got {
-			tr.t.Errorf("%s: layers and heads say %d, their evals %d", x.key, parts, got)
+			tr.t.Errorf("%s: layers and heads say %d, their steps %d", x.key, parts, got)
 		}
 	}
-	if tr.sum("eval", "compute_ns") == 0 || tr.sum("head", "compute_ns") == 0 {
+	if tr.sum("step", "compute_ns") == 0 || tr.sum("head", "compute_ns") == 0 {
 		tr.t.Error("no time of computing in the spans")
 	}
 }
@@ -190,7 +210,9 @@ func TestTraceIsTrue(t *testing.T) {
 				}
 			})
 			if tc.cfg.Resident == actors.ResidentOn {
-				tr.equal("hits of callers", tr.sum("eval", "hits"), tr.totals().Hits)
+				tr.equal("hits", tr.sum("step", "hits"), tr.totals().Hits)
+				tr.equal("layers", tr.count("layer"), tr.counts.Steps*int64(tr.layers))
+				tr.account()
 			} else {
 				tr.check()
 			}
@@ -200,23 +222,24 @@ func TestTraceIsTrue(t *testing.T) {
 			}
 			tr.equal("heads", tr.count("head"), heads)
 			tr.times()
-			if tc.disk && tr.sum("eval", "disk_wait_ns") == 0 {
+			if tc.disk && tr.sum("step", "disk_wait_ns") == 0 {
 				t.Error("the spans say nothing of waiting for the disk")
 			}
 			l := tr.totals()
 			t.Logf("%d spans, %d hits, %d misses, %d read ahead, %d of them pending, %v computing of %v, %v waiting", len(tr.spans), l.Hits, l.Misses, l.PrefetchIssued, tr.sum("prefetch", "prefetch_pending"),
-				time.Duration(tr.sum("eval", "compute_ns")), time.Duration(tr.counts.ComputeNS), time.Duration(tr.sum("eval", "disk_wait_ns")))
+				time.Duration(tr.sum("step", "compute_ns")), time.Duration(tr.counts.ComputeNS), time.Duration(tr.sum("step", "disk_wait_ns")))
 		})
 	}
 }
 
-// TestTraceOfSeveralCallers lets callers share steps. The eval of each counts the experts that its
-// own rows picked, and the layers below count those of the step.
+// TestTraceOfSeveralCallers lets callers share steps. Each step is one span, below the request of
+// one caller and linked to those of the others, which are linked to it. The spans of requests say
+// what each of them picked, and those of steps what all of them did.
 func TestTraceOfSeveralCallers(t *testing.T) {
 	type asked struct {
-		seq  stages.SeqID
-		pos  int
-		uses int64 // different experts of all layers
+		seq   stages.SeqID
+		pos   int
+		picks int64 // of all layers and rows
 	}
 	var mu sync.Mutex
 	picked := make(map[string]asked)
@@ -232,62 +255,62 @@ func TestTraceOfSeveralCallers(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					a := asked{seq: s.ID(), pos: r.Pos}
-					perLayer := len(r.Picks) / len(e.Model().MoELayers())
-					for at := 0; at < len(r.Picks); at += perLayer {
-						seen := make(map[int32]bool)
-						for _, x := range r.Picks[at : at+perLayer] {
-							seen[x] = true
-						}
-						a.uses += int64(len(seen))
-					}
 					mu.Lock()
-					picked[fmt.Sprint(a.seq, a.pos)] = a
+					picked[fmt.Sprint(s.ID(), r.Pos)] = asked{seq: s.ID(), pos: r.Pos, picks: int64(len(r.Picks))}
 					mu.Unlock()
 				}
 			})
 		}
 		wg.Wait()
 	})
+	tr.check()
+	byID := make(map[trace.SpanID]tracetest.SpanStub)
+	for _, s := range tr.spans {
+		byID[s.SpanContext.SpanID()] = s
+	}
 	shared := 0
-	steps := make(map[int64]bool)
-	l := stages.LayerStats{}
 	for _, s := range tr.spans {
 		switch s.Name {
 		case "moeflux.eval":
-			a := picked[fmt.Sprint(attr(s, "seq"), attr(s, "pos"))]
-			if got := attr(s, "hits") + attr(s, "misses"); got != a.uses || attr(s, "bytes_read") != attr(s, "misses")*int64(tr.info.SlotBytes) {
-				t.Errorf("sequence %d at %d: the span says %d experts and %d bytes for %d misses, its rows picked %d",
-					attr(s, "seq"), attr(s, "pos"), got, attr(s, "bytes_read"), attr(s, "misses"), a.uses)
+			a, ok := picked[fmt.Sprint(attr(s, "seq"), attr(s, "pos"))]
+			if got := attr(s, "picks_hit") + attr(s, "picks_late") + attr(s, "picks_missed"); !ok || got != a.picks {
+				t.Errorf("sequence %d at %d: the span says %d picks, its rows picked %d", attr(s, "seq"), attr(s, "pos"), got, a.picks)
 			}
-			if attr(s, "step_rows") > attr(s, "rows") {
-				shared++
-			}
-			if step := attr(s, "step"); !steps[step] { // the trees of a step's callers say the same
-				steps[step] = true
-				for _, x := range tr.spans {
-					if x.Name == "moeflux.expert_io" && grandparent(tr.spans, x) == s.SpanContext.SpanID() {
-						l.Hits += attr(x, "hits")
-						l.Misses += attr(x, "misses")
-					}
+		case "moeflux.step":
+			of := []tracetest.SpanStub{byID[s.Parent.SpanID()]}
+			for _, l := range s.Links {
+				r := byID[l.SpanContext.SpanID()]
+				of = append(of, r)
+				if !linked(r, s.SpanContext) {
+					t.Errorf("step %d is linked to a request that is not linked to it", attr(s, "step"))
 				}
+			}
+			rows := int64(0)
+			for _, r := range of {
+				if r.Name != "moeflux.eval" || r.StartTime.After(s.StartTime) || r.EndTime.Before(s.EndTime) {
+					t.Errorf("step %d is said to be of a %s that does not last as long", attr(s, "step"), r.Name)
+				}
+				rows += attr(r, "rows")
+			}
+			if int64(len(of)) != attr(s, "requests") || rows != attr(s, "rows") {
+				t.Errorf("step %d has %d rows of %d requests, its spans are %d with %d rows", attr(s, "step"), attr(s, "rows"), attr(s, "requests"), len(of), rows)
+			}
+			if len(of) > 1 {
+				shared++
 			}
 		}
 	}
 	if shared == 0 {
 		t.Error("no step had several callers")
 	}
-	tr.equal("hits of steps", l.Hits, tr.totals().Hits)
-	tr.equal("misses of steps", l.Misses, tr.totals().Misses)
-	t.Logf("%d of %d evals shared a step", shared, tr.count("eval"))
+	t.Logf("%d of %d steps were shared", shared, tr.count("step"))
 }
 
-// grandparent returns the span above a span's parent.
-func grandparent(spans tracetest.SpanStubs, s tracetest.SpanStub) (id trace.SpanID) {
-	for _, p := range spans {
-		if p.SpanContext.SpanID() == s.Parent.SpanID() {
-			return p.Parent.SpanID()
+func linked(s tracetest.SpanStub, to trace.SpanContext) bool {
+	for _, l := range s.Links {
+		if l.SpanContext.SpanID() == to.SpanID() {
+			return true
 		}
 	}
-	return id
+	return false
 }

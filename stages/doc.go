@@ -97,7 +97,7 @@
 // How it is observed:
 //
 //   - log: the last facts that stages, shells and the meter have noted (package tracing/record).
-//   - trace record: what a shell notes about one message of a traced step (tracing.Record).
+//   - record, where it is not an expert's: a note of what an engine did (package tracing/record).
 //   - span, trace: as in OpenTelemetry, and nothing else.
 //   - message log: the messages of a run, one a line, as in stagetest/testdata.
 //   - script: messages in and a stage's answers out, as in the testdata folder of each stage.
@@ -264,5 +264,5 @@
 //   - Send it, and add a case to the receiver's Core.Step, with a script in that stage's testdata.
 //   - If it moves slots or pages, tell watch.go of stagetest. If it belongs to the walk of a token,
 //     -update rewrites the message logs. Scripts know it already.
-//   - If it carries figures that spans need, note them in actors/runtime/trace.go.
+//   - If it begins or ends a span, package tracing must read it (tree.go, parts.go).
 package stages

@@ -23,10 +23,7 @@ type Outbox struct {
 	Awaits  []Await
 	Sends   []Send
 	Answers []Answer
-	Ended   []Ended // traced steps that are over
-	Matched []Matched
-	Hint    HintOutcome // of a PrefetchExperts
-	Notes   []Note      // to be logged at debug level
+	Notes   []Note // to be logged at debug level
 	Linger  Linger
 	Stint   int64 // if not 0, send StintOver after so many nanoseconds; it replaces an earlier Stint
 	Served  int   // requests that waited for memory and have left the queue, for whatever reason
@@ -58,22 +55,6 @@ type Linger struct {
 	Round uint64
 	AtNS  int64
 }
-
-// Ended tells the shell that a traced step is over, so that its records can become spans.
-type Ended struct {
-	Step Step
-	Err  error
-}
-
-// Matched counts, for a traced step, the uses of a layer that were just given a slot.
-type Matched struct {
-	Step         Step
-	Segment      int // of Step.Batch: uses that its rows picked; -1 for all uses
-	Hits, Misses int
-}
-
-// HintOutcome says what became of the experts of a hint that were not in memory: see LayerStats.
-type HintOutcome struct{ Issued, Dropped, Declined, Skipped int }
 
 // Note is a rare event that helps to explain a speed: a text, and keys with values as for a
 // slog.Logger.
@@ -149,13 +130,10 @@ func (o *Outbox) Reset() {
 	clear(o.Sends)
 	clear(o.Parks)
 	clear(o.Answers)
-	clear(o.Ended)
-	clear(o.Matched)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
 	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
-	o.Answers, o.Ended, o.Notes = o.Answers[:0], o.Ended[:0], o.Notes[:0]
-	o.Matched, o.Hint = o.Matched[:0], HintOutcome{}
+	o.Answers, o.Notes = o.Answers[:0], o.Notes[:0]
 	o.Linger, o.Stint, o.Served, o.Stepped = Linger{}, 0, 0, false
 }
 

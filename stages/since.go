@@ -23,6 +23,7 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.Tracing.Steps -= earlier.Tracing.Steps
 	d.Tracing.StepsLost -= earlier.Tracing.StepsLost
 	d.Tracing.RecordsLost -= earlier.Tracing.RecordsLost
+	d.Tracing.CallsLost -= earlier.Tracing.CallsLost
 	d.Memory.Shrunk -= earlier.Memory.Shrunk
 	d.Memory.Grown -= earlier.Memory.Grown
 	d.Times = s.Times.Since(earlier.Times)

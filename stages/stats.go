@@ -120,7 +120,10 @@ type MemoryStats struct {
 
 // TracingStats counts what became of traced steps, and which parts of their traces are missing.
 type TracingStats struct {
-	Steps       int64 // steps whose spans were made
-	StepsLost   int64 // steps without spans, since the exporter did not keep up, or panicked
-	RecordsLost int64 // records of steps that were too long; their spans say how many are missing
+	Steps     int64 // steps whose spans were made
+	StepsLost int64 // steps without spans, since a span processor panicked
+	// records that were forgotten, or too many, while sampled steps were under way; their spans say
+	// how many are missing
+	RecordsLost int64
+	CallsLost   int64 // calls without a span, since spans were not made as fast as they came
 }

@@ -1,27 +1,29 @@
-// Package tracing turns what the stages did into spans, after the fact.
+// Package tracing makes spans of an engine's records (package record), after the fact.
 //
-// While a traced step runs, each stage's shell writes one fixed Record for each message into a Ring
-// of its own, without a lock, an allocation or a span. When the step has ended, the records of all
-// rings go to a Replayer. It finds the pairs of records that begin and end a span, and emits one
-// tree of spans under the caller's span, with the recorded times:
+// Nothing on the way of a token knows of spans. The stages note what they do, always. An [Emitter],
+// in a goroutine that nobody waits for, reads those notes with cursors of its own, keeps what
+// belongs to requests whose caller's span is sampled, and emits a tree when a step is over:
 //
-//	moeflux.eval             what one step evaluates of a chunk, from the first message to the last
-//	    moeflux.layer        dispatch is sent BeginLayer    -> the sequencer handles LayerRetired
-//	        moeflux.mix        dispatch handles BeginLayer    -> it sends PicksReady
-//	        moeflux.route      the router handles PicksReady
-//	        moeflux.expert_io  expert-IO handles LayerRouted  -> it sends the last WaveResident
-//	        moeflux.experts    dispatch handled WaveResident  -> combine handles TicketDone; one a wave
-//	        moeflux.retire     combine handles TicketDone     -> it sends SlotsReleased; one a wave
-//	    moeflux.prefetch     expert-IO handles PrefetchExperts -> it handles the hint's last ExpertsRead;
-//	                         one a hint, linked to the layer that the hint is for
-//	    moeflux.head         dispatch handles ReadLogits    -> it sends LogitsReady
+//	chat MODEL               a call of the root package; see [Calls]
+//	    moeflux.eval         a request for rows (stages.EvalChunk), from its arrival to its answer
+//	        moeflux.wait         it waited for memory, a lane, its turn, ...
+//	        moeflux.step         rows that pass the layers together; of several requests, one span
+//	            moeflux.layer        dispatch is sent BeginLayer   -> the sequencer handles LayerRetired
+//	                moeflux.wait       the step waited for a credit, for room, ...
+//	                moeflux.mix        dispatch handles BeginLayer -> it sends PicksReady
+//	                moeflux.route      the router handles PicksReady
+//	                moeflux.expert_io  expert-IO handles LayerRouted -> it sends the last WaveResident
+//	                    moeflux.read     an expert is asked for    -> it is in its slot
+//	                moeflux.experts    dispatch handled WaveResident -> combine handles TicketDone
+//	                moeflux.retire     combine handles TicketDone  -> expert-IO is sent SlotsReleased
+//	            moeflux.prefetch     a hint                        -> its last read has ended
+//	                moeflux.read
+//	            moeflux.head         dispatch handles ReadLogits   -> it sends LogitsReady
 //
-// A span whose records are incomplete is left out; nothing is guessed. The eval says how many
-// records did not fit into the rings.
+// A step that several sampled requests share hangs below the first of them and has links to the
+// others; their spans have links to it. A span whose records are incomplete is left out; nothing is
+// guessed. Steps during which records were forgotten say how many.
 //
-// What an eval counts is its caller's: the experts that the rows of this caller picked. The spans
-// below it describe the whole step, which may have rows of other callers too.
-//
-// Names of spans are in replay.go, keys of attributes in keys.go. The package knows the
+// Spans and attributes are listed in table.go, which docs/trace.md prints. The package knows the
 // OpenTelemetry API only. Exporting the spans is up to the provider, which tracing/export makes.
 package tracing

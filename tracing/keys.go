@@ -1,62 +1,102 @@
 package tracing
 
-import "go.opentelemetry.io/otel/attribute"
+import (
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+)
 
-// The keys of all attributes. Times are nanoseconds, sizes bytes.
+// ScopeName is the instrumentation scope of all spans.
+const ScopeName = "github.com/moeflux/moeflux-actor/tracing"
+
+// The names of spans. The package comment says when each begins and ends. A call is named by its
+// operation and model.
 const (
-	// how long the message that begins the span was in the mailbox
-	KeyQueueNS = attribute.Key("moeflux.queue_ns")
+	SpanEval     = "moeflux.eval"
+	SpanStep     = "moeflux.step"
+	SpanLayer    = "moeflux.layer"
+	SpanMix      = "moeflux.mix"
+	SpanRoute    = "moeflux.route"
+	SpanExpertIO = "moeflux.expert_io"
+	SpanExperts  = "moeflux.experts"
+	SpanRetire   = "moeflux.retire"
+	SpanPrefetch = "moeflux.prefetch"
+	SpanRead     = "moeflux.read"
+	SpanHead     = "moeflux.head"
+	SpanWait     = "moeflux.wait"
+	spanCall     = "OPERATION MODEL" // stands for calls in the table
+)
 
-	KeyStep      = attribute.Key("moeflux.step")
-	KeySeq       = attribute.Key("moeflux.seq")
-	KeyPos       = attribute.Key("moeflux.pos")
-	KeyRows      = attribute.Key("moeflux.rows")
-	KeyLayer     = attribute.Key("moeflux.layer")
-	KeyLayerKind = attribute.Key("moeflux.layer_kind")
-	KeyWave      = attribute.Key("moeflux.wave")
+// The keys of all attributes. The table says what they mean, and of which spans.
+const (
+	KeyOperation    = semconv.GenAIOperationNameKey
+	KeyProvider     = semconv.GenAIProviderNameKey
+	KeyModel        = semconv.GenAIRequestModelKey
+	KeyMaxTokens    = semconv.GenAIRequestMaxTokensKey
+	KeyTemperature  = semconv.GenAIRequestTemperatureKey
+	KeyTopK         = semconv.GenAIRequestTopKKey
+	KeyTopP         = semconv.GenAIRequestTopPKey
+	KeySeed         = semconv.GenAIRequestSeedKey
+	KeyStops        = semconv.GenAIRequestStopSequencesKey
+	KeyFinish       = semconv.GenAIResponseFinishReasonsKey
+	KeyFirstToken   = semconv.GenAIResponseTimeToFirstChunkKey
+	KeyInputTokens  = semconv.GenAIUsageInputTokensKey
+	KeyCachedTokens = semconv.GenAIUsageCacheReadInputTokensKey
+	KeyOutputTokens = semconv.GenAIUsageOutputTokensKey
+	KeyError        = semconv.ErrorTypeKey
 
-	// Of an eval: of the experts that the caller's own rows picked, each once a layer. An expert
-	// that two callers of a step pick counts for both. Of an expert_io: of the layer, for all
-	// callers of the step. Bytes are of the reads for the misses.
-	KeyHits      = attribute.Key("moeflux.hits")
-	KeyMisses    = attribute.Key("moeflux.misses")
-	KeyBytesRead = attribute.Key("moeflux.bytes_read")
-	// Of an eval: bytes of the speculative reads that hints of the step started, whoever's rows
-	// they are for.
+	KeyExactness = attribute.Key("moeflux.exactness")
+	KeyQueueNS   = attribute.Key("moeflux.queue_ns")
+	KeyOutcome   = attribute.Key("moeflux.outcome")
+
+	KeyRequest    = attribute.Key("moeflux.request")
+	KeySeq        = attribute.Key("moeflux.seq")
+	KeyPos        = attribute.Key("moeflux.pos")
+	KeyRows       = attribute.Key("moeflux.rows")
+	KeyDecodeRows = attribute.Key("moeflux.decode_rows")
+	KeyRequests   = attribute.Key("moeflux.requests")
+	KeyStep       = attribute.Key("moeflux.step")
+	KeyUrgent     = attribute.Key("moeflux.urgent")
+	KeyLayer      = attribute.Key("moeflux.layer")
+	KeyLayerKind  = attribute.Key("moeflux.layer_kind")
+	KeyMoreLayers = attribute.Key("moeflux.more_layers")
+	KeyWave       = attribute.Key("moeflux.wave")
+	KeyWaves      = attribute.Key("moeflux.waves")
+	KeyExperts    = attribute.Key("moeflux.experts")
+	KeyExpert     = attribute.Key("moeflux.expert")
+	KeySlot       = attribute.Key("moeflux.slot")
+
+	KeyHits       = attribute.Key("moeflux.hits")
+	KeyMisses     = attribute.Key("moeflux.misses")
+	KeyBytesRead  = attribute.Key("moeflux.bytes_read")
 	KeyBytesAhead = attribute.Key("moeflux.bytes_ahead")
-	// Of an eval: all rows of the step. Everything below the eval is about the whole step.
-	KeyStepRows = attribute.Key("moeflux.step_rows")
-	// Of an eval, if there are any: records that did not fit into the rings. Spans are missing.
-	KeyRecordsLost = attribute.Key("moeflux.records_lost")
-	KeyExperts     = attribute.Key("moeflux.experts")
-	KeyWaves       = attribute.Key("moeflux.waves")
-	// KeyWavesWaited counts the waves of a layer that became resident only when the slots of an
-	// earlier wave came home: they waited for a ring credit or for room.
-	KeyWavesWaited = attribute.Key("moeflux.waves_waited")
 
-	KeyDeviceNS = attribute.Key("moeflux.device_ns")
-	// Of the layer or the head that the span is of; of an eval, of all of these together. If
-	// several steps are in flight, what of the time lies inside the span.
-	KeyComputeNS = attribute.Key("moeflux.compute_ns") // the device worked for it
-	KeyOverlapNS = attribute.Key("moeflux.overlap_ns") // of that, while experts were being read
-	// the device had nothing to do because experts of the layer were missing
-	KeyDiskWaitNS = attribute.Key("moeflux.disk_wait_ns")
+	KeyPicksHit    = attribute.Key("moeflux.picks_hit")
+	KeyPicksLate   = attribute.Key("moeflux.picks_late")
+	KeyPicksMissed = attribute.Key("moeflux.picks_missed")
+	KeySlotBytes   = attribute.Key("moeflux.slot_bytes")
+	KeyHostBytes   = attribute.Key("moeflux.host_bytes")
+	KeyDiskBytes   = attribute.Key("moeflux.disk_bytes")
 
-	KeyRingLength = attribute.Key("moeflux.ring_length")
+	KeyDeviceNS      = attribute.Key("moeflux.device_ns")
+	KeyDeviceQueueNS = attribute.Key("moeflux.device_queue_ns")
+	KeyComputeNS     = attribute.Key("moeflux.compute_ns")
+	KeyOverlapNS     = attribute.Key("moeflux.overlap_ns")
+	KeyDiskWaitNS    = attribute.Key("moeflux.disk_wait_ns")
 
-	// Of the experts of a hint that were not in memory: read, and not read because no slot was
-	// spare, because chance or time spoke against it, because the layer's speculation was paused.
+	KeyTier   = attribute.Key("moeflux.tier")
+	KeyBytes  = attribute.Key("moeflux.bytes")
+	KeyWanted = attribute.Key("moeflux.wanted_ns")
+
+	KeyReason  = attribute.Key("moeflux.reason")
+	KeyForStep = attribute.Key("moeflux.for_step")
+
+	KeyLayersAhead      = attribute.Key("moeflux.layers_ahead")
 	KeyPrefetchIssued   = attribute.Key("moeflux.prefetch_issued")
 	KeyPrefetchDropped  = attribute.Key("moeflux.prefetch_dropped")
 	KeyPrefetchDeclined = attribute.Key("moeflux.prefetch_declined")
 	KeyPrefetchSkipped  = attribute.Key("moeflux.prefetch_skipped")
-	// layers from the one that the step had come to; more than the layer's number if the hint is
-	// for the next step
-	KeyLayersAhead = attribute.Key("moeflux.layers_ahead")
-	// reads that were under way when the step's records were collected: the span ends there
-	KeyPrefetchPending = attribute.Key("moeflux.prefetch_pending")
-	// the layer was routed, in this step, before the reads had ended
-	KeyPrefetchLate = attribute.Key("moeflux.prefetch_late")
-	// further layers that began and retired with this one, on a device that routes by itself
-	KeyMoreLayers = attribute.Key("moeflux.more_layers")
+	KeyPrefetchPending  = attribute.Key("moeflux.prefetch_pending")
+	KeyPrefetchLate     = attribute.Key("moeflux.prefetch_late")
+
+	KeyRecordsLost = attribute.Key("moeflux.records_lost")
 )

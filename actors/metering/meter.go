@@ -33,6 +33,7 @@ type Meter struct {
 	// the work that the device has not begun: what is not urgent, and what is
 	submitted [2]backlog
 	readNS    int64
+	starved   int64          // of DiskWaitNS, since the device last worked
 	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
 	spells    spells
 }
@@ -66,9 +67,11 @@ func (m *Meter) count() {
 		m.spells.of(at.step).DeviceNS += d
 		if m.reads > 0 {
 			t.OverlapNS += d
+			at.overlapNS += d
 		}
 	case len(m.waits) > 0:
 		m.layers[m.waits[0].layer].DiskWaitNS += d
+		m.starved += d
 		m.spells.of(m.waits[0].step).DiskWaitNS += d
 	}
 }

@@ -17,7 +17,7 @@ type work struct {
 	picks int32 // of a wave: picks of them
 	part  record.Part
 
-	submittedNS, beganNS, pausedNS int64
+	submittedNS, beganNS, pausedNS, overlapNS, starvedNS int64
 }
 
 // backlog is submissions that the device has not begun.
@@ -57,7 +57,7 @@ func (m *Meter) work(working, urgent bool, deviceNS int64) {
 	m.busy[k] = working
 	if working {
 		*w = m.submitted[k].pop()
-		w.beganNS = m.until
+		w.beganNS, w.starvedNS, m.starved = m.until, m.starved, 0
 		return
 	}
 	if urgent && m.busy[0] {
@@ -93,7 +93,7 @@ func (m *Meter) workOf(in stages.Message) work {
 func (m *Meter) note(w *work, urgent bool, deviceNS int64) {
 	r := record.Submission{
 		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(urgent)),
-		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until, DeviceNS: deviceNS, PausedNS: w.pausedNS,
+		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
 	}
 	if w.step == 0 {
 		r.Layer = -1

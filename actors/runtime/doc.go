@@ -8,7 +8,7 @@
 //
 // Look here at night if an engine has stopped, hangs, or an answer does not come:
 //
-//	shell.go       handles one message: core, meter, trace, and what the outbox asks for
+//	shell.go       handles one message: core, meter, record, and what the outbox asks for
 //	line.go        whose goroutine runs the shells, and in which order
 //	supervisor.go  what happens when a stage panics or is stopped from outside
 //	calls.go       requests of callers: posting, waiting, giving up, late answers
@@ -17,7 +17,7 @@
 //	linger.go      the sequencer's timer for rows
 //	stint.go       the sequencer's timer for memory
 //	fate.go        whether requests are still taken, and why not
-//	trace.go       records of traced steps; tracer.go gathers them, spanwriter.go makes spans
+//	spans.go       the goroutine that makes spans of records
 //
 // Nothing here decides anything about tokens, experts or memory: that is the stages' business.
 package runtime

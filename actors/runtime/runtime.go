@@ -9,7 +9,6 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/stages"
-	"github.com/moeflux/moeflux-actor/tracing"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -71,9 +70,7 @@ type Runtime struct {
 	linger linger
 	stint  stint
 
-	tracing Tracing
-	tracer  *actor.PID
-	spans   *spanWriter // nil without a tracer
+	spans *spanWriter // nil without a tracer
 
 	fate fate
 }
@@ -83,9 +80,9 @@ func New(system *actor.ActorSystem, log *slog.Logger) *Runtime {
 	return &Runtime{system: system, log: log, epoch: time.Now(), fate: newFate()}
 }
 
-// Start starts the actors: a supervisor, and below it the stages and, with tracing, the tracer.
+// Start starts the actors: a supervisor, and below it the stages.
 func (r *Runtime) Start(p Parts) {
-	r.meter, r.experts, r.parking, r.tracing = p.Meter, p.Experts, p.Parking, p.Tracing
+	r.meter, r.experts, r.parking = p.Meter, p.Experts, p.Parking
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
 	r.leveled = append(r.leveled, p.Experts)
@@ -98,13 +95,10 @@ func (r *Runtime) Start(p Parts) {
 		if l, ok := core.(stages.Leveled); ok {
 			r.leveled = append(r.leveled, l)
 		}
-		if p.Tracing.Provider != nil {
-			s.ring, s.hintOf = tracing.NewRing(p.Tracing.RingRecords), make(map[readName]int32)
-		}
 		r.parent.children = append(r.parent.children, child{name: s.id.String(), actor: s, pid: &r.pids[id], mailbox: stageBox})
 	}
-	if p.Tracing.Provider != nil {
-		r.parent.children = append(r.parent.children, r.newTracer())
+	if p.Tracing.Provider != nil && p.Records != nil {
+		r.spans = r.newSpanWriter(p.Tracing, p.Records)
 	}
 	props := actor.PropsFromProducer(func() actor.Actor { return r.parent }, actor.WithSupervisor(r.parent))
 	r.top = r.system.Root.SpawnPrefix(props, "moeflux")
@@ -131,11 +125,9 @@ func (r *Runtime) sendAt(to stages.StageID, m stages.Message, now int64) {
 	r.system.Root.Send(r.pids[to], m)
 }
 
-// traced reports whether a message's step is traced; head is nil if it belongs to none.
-func traced(head *stages.Step) bool { return head != nil && head.Batch != nil && head.Batch.Traced }
-
 // answer delivers a core's answer to its caller.
 func (r *Runtime) answer(to stages.Caller, m stages.Message) {
+	r.spans.message(m)
 	if c, ok := m.(*stages.CollectStats); ok && c.Stats != nil {
 		r.addStats(c.Stats)
 	}
@@ -181,7 +173,6 @@ func (r *Runtime) Stop() {
 	if r.top == nil {
 		return
 	}
-	r.flushSpans()
 	r.stopActors()
 }
 

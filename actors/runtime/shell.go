@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/moeflux/moeflux-actor/stages"
-	"github.com/moeflux/moeflux-actor/tracing"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -18,13 +17,9 @@ type shell struct {
 	id   stages.StageID
 	core stages.Core
 	out  stages.Outbox
-	ring *tracing.Ring // nil: no tracing
 
 	queue queuePace    // of the sequencer
 	full  record.Level // memory for the present one
-
-	hints  int32              // hints that were recorded
-	hintOf map[readName]int32 // of the speculative reads under way that were recorded
 }
 
 // stageError is an error that a core returned: a broken invariant.
@@ -60,12 +55,6 @@ func (s *shell) Receive(ctx actor.Context) {
 		default:
 			s.handle(m)
 		}
-	case *flushRecords:
-		s.line.handled = 0
-		s.flush(m)
-	case *barrier:
-		s.line.handled = 0
-		s.r.system.Root.Send(s.r.tracer, m)
 	default:
 		s.r.unknown(ctx, s.id.String())
 	}
@@ -73,27 +62,16 @@ func (s *shell) Receive(ctx actor.Context) {
 
 // handle runs the core on a message, does what the core asks for, and notes when.
 func (s *shell) handle(m stages.Message) {
-	head := m.Head()
-	traced := s.ring != nil && traced(head)
 	note := s.take(m)
 	s.out.NowNS = note.BeganNS
-	var at stages.Step
-	if traced {
-		at = *head
+	if s.id == stages.Dispatch {
+		s.r.spans.message(m)
 	}
 	s.r.meter.Before(s.id, m)
 	if err := s.core.Step(m, &s.out); err != nil {
 		panic(&stageError{s.id, err})
 	}
 	s.r.meter.After(s.id, m, &s.out)
-	var rec tracing.Record
-	if traced {
-		rec = s.record(m, &at, note.BeganNS)
-	}
-	if s.ring != nil {
-		s.recordMatched(m, s.r.Now())
-		s.endHint(m)
-	}
 	s.perform()
 	note.EndedNS = s.r.Now()
 	s.line.handled = note.EndedNS
@@ -101,11 +79,6 @@ func (s *shell) handle(m stages.Message) {
 	if s.out.Stepped {
 		s.level(note.EndedNS)
 	}
-	if traced {
-		rec.EndedNS = note.EndedNS
-		s.ring.Add(rec)
-	}
-	s.endTraced()
 	s.out.Reset()
 	s.out.Spent().Handled(m)
 }

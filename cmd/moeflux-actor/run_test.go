@@ -244,8 +244,8 @@ func TestRunTraced(t *testing.T) {
 		}
 		names[span.Name]++
 	}
-	if results != 1 || names["moeflux.run"] != 1 || names["moeflux.eval"] != 8 || names["moeflux.layer"] != 8*8 {
-		t.Errorf("spans %v and %d results, want one run, 8 evaluations of 8 layers and one result", names, results)
+	if results != 1 || names["moeflux.run"] != 1 || names["moeflux.eval"] != 8 || names["moeflux.step"] != 8 || names["moeflux.layer"] != 8*8 {
+		t.Errorf("spans %v and %d results, want one run, 8 evaluations of a step of 8 layers each and one result", names, results)
 	}
 	o = mustCall(t, "", "run", "--model", model, "-p", ref.Text, "-n", "8", "--trace", "stdout")
 	for line := range strings.Lines(o.stdout) {

@@ -51,7 +51,6 @@ type Core struct {
 
 	total, nobody stages.Cost // see costs.go
 
-	tally      tally
 	reads      []stages.Read // memory for the groups of reads of the present message
 	spareLoads []*load
 	spareSlots [][]stages.SlotID

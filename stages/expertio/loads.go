@@ -130,8 +130,6 @@ func (c *Core) assign(out *stages.Outbox) {
 // which they lie in the file.
 func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok bool) {
 	st := &c.layers[l.step.Layer]
-	c.tally.begin(l)
-	defer c.tally.end(out)
 	for i := range l.uses {
 		if !l.uses[i].open() {
 			continue
@@ -145,7 +143,6 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok 
 			}
 			c.noteUse(l, i, id, c.found(s))
 			c.countHit(id, st)
-			c.tally.add(l, i, 1, 0)
 			c.hurry(id, l, out)
 			c.hold(l, i, id)
 		}
@@ -167,7 +164,6 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok 
 		c.countWasted(evicted)
 		st.Misses++
 		c.charge(l, i, missed, nil)
-		c.tally.add(l, i, 0, 1)
 		c.hold(l, i, id)
 		c.reads = append(c.reads, c.readInto(id, rank, c.notes.demand(l.step.ID)))
 		c.noteUse(l, i, id, record.Missing)

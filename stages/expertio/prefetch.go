@@ -50,7 +50,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			verdict = record.Dropped
 		}
 		c.noteGuess(m, i, verdict)
-		countGuess(verdict, st, &out.Hint)
+		countGuess(verdict, st)
 	}
 	c.group(out, m.Step, first, rank)
 	return nil
@@ -70,20 +70,16 @@ func (c *Core) guess(step stages.StepID, key int, rank stages.Rank) bool {
 }
 
 // countGuess counts what became of a guess.
-func countGuess(v record.Verdict, st *stages.LayerStats, hint *stages.HintOutcome) {
+func countGuess(v record.Verdict, st *stages.LayerStats) {
 	switch v {
 	case record.Issued:
 		st.PrefetchIssued++
-		hint.Issued++
 	case record.Dropped:
 		st.PrefetchDropped++
-		hint.Dropped++
 	case record.Declined:
 		st.PrefetchDeclined++
-		hint.Declined++
 	case record.Skipped:
 		st.PrefetchSkipped++
-		hint.Skipped++
 	}
 }
 

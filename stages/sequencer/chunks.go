@@ -52,7 +52,7 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		if s := c.seqs[m.Seq]; s != nil {
 			a.Poison, pos = s.poison, s.Len
 		}
-		c.noteRequest(m, 0, pos, record.Refused)
+		c.noteRequest(m, 0, pos, record.Refused, new(stages.Cost))
 		out.Answer(m.Caller, a)
 		return
 	}
@@ -220,7 +220,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 
 // tell answers a request.
 func (c *Core) tell(r *request, err error, out *stages.Outbox) {
-	c.noteRequest(r.msg, r.began, r.pos, r.outcome(err))
+	c.noteRequest(r.msg, r.began, r.pos, r.outcome(err), &r.account.Cost)
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
 		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
 		Account: c.account(r, err == nil),

@@ -198,7 +198,4 @@ func (c *Core) end(s *step, out *stages.Outbox) {
 	c.noteEnd(s, s.failing != nil, out)
 	c.schedule.Ended(uint64(s.head.ID))
 	c.bill(s)
-	if s.head.Batch.Traced {
-		out.Ended = append(out.Ended, stages.Ended{Step: s.head, Err: s.failing})
-	}
 }

@@ -46,9 +46,11 @@ func (c *Core) noteStep(s *step) {
 	for i := range b.Segments {
 		g, q := &b.Segments[i], s.reqs[i]
 		c.noteReady(q)
-		c.notes.log.Segments.Add(record.Segment{
-			Step: uint64(s.head.ID), Request: q.msg.Request, Seq: uint64(g.Seq), Pos: int32(g.Pos), Row: int32(g.Row), Rows: int32(g.Rows),
-		})
+		r := record.Segment{
+			Step: uint64(s.head.ID), Request: q.msg.Request, Seq: uint64(g.Seq), Pos: int32(g.Pos), Row: int32(g.Row), Rows: int32(g.Rows), ArrivedNS: q.msg.SentNS,
+		}
+		r.TraceID, r.SpanID = sampled(&q.msg.Trace)
+		c.notes.log.Segments.Add(r)
 	}
 }
 
@@ -64,11 +66,22 @@ func (c *Core) noteEnd(s *step, failed bool, out *stages.Outbox) {
 }
 
 // noteRequest notes how a request ended. pos is where it began.
-func (c *Core) noteRequest(m *stages.EvalChunk, began int64, pos int, outcome record.Outcome) {
-	c.notes.log.Requests.Add(record.Request{
+func (c *Core) noteRequest(m *stages.EvalChunk, began int64, pos int, outcome record.Outcome, cost *stages.Cost) {
+	r := record.Request{
 		Request: m.Request, Seq: uint64(m.Seq), ArrivedNS: m.SentNS, BeganNS: began, EndedNS: c.notes.now, Pos: int32(pos), Rows: int32(len(m.Tokens)),
-		Outcome: outcome, TraceID: m.Trace.TraceID, SpanID: m.Trace.SpanID,
-	})
+		Outcome: outcome, Hit: int32(cost.Hit), Late: int32(cost.Late), Missed: int32(cost.Missed), SlotBytes: cost.SlotBytes, HostBytes: cost.HostBytes,
+		DiskBytes: cost.DiskBytes, AheadBytes: cost.AheadBytes, DeviceNS: cost.DeviceNS, DiskWaitNS: cost.DiskWaitNS,
+	}
+	r.TraceID, r.SpanID = sampled(&m.Trace)
+	c.notes.log.Requests.Add(r)
+}
+
+// sampled returns a caller's span, or zeros if nobody records it.
+func sampled(t *stages.TraceContext) (trace [16]byte, span [8]byte) {
+	if !t.Sampled() {
+		return trace, span
+	}
+	return t.TraceID, t.SpanID
 }
 
 // outcome says how a request has ended.

@@ -226,13 +226,6 @@ func (s *scenario) box() (got []string) {
 	for _, a := range s.out.Answers {
 		got = append(got, fmt.Sprintf("answer %v: %s", a.To, s.format(a.Msg)))
 	}
-	for _, e := range s.out.Ended {
-		line := fmt.Sprintf("ended step=%d", e.Step.ID)
-		if e.Err != nil {
-			line += fmt.Sprintf(" err=%q", e.Err)
-		}
-		got = append(got, line)
-	}
 	for _, n := range s.out.Notes {
 		line := "note: " + n.Text
 		for i := 0; i+1 < len(n.Args); i += 2 {

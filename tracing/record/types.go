@@ -42,6 +42,10 @@ type Segment struct {
 	Row     int32 // the first row's place in the step
 	Rows    int32
 	_       [4]uint8
+	// Of the request: when it came, and the caller's span if that is sampled; zero: none.
+	ArrivedNS int64
+	TraceID   [16]byte
+	SpanID    [8]byte
 }
 
 // Request is a request for rows (stages.EvalChunk) that has ended. One that generates text is many
@@ -56,8 +60,14 @@ type Request struct {
 	Rows      int32 // that it asked for
 	Outcome   Outcome
 	_         [7]uint8
-	TraceID   [16]byte // the caller's span; zero: none
+	TraceID   [16]byte // the caller's span, if it is sampled; zero: none
 	SpanID    [8]byte
+	// What it cost, as stages.Cost has it: picks of experts that were in memory, being read, or
+	// read because of it; bytes of them; its share of the time.
+	Hit, Late, Missed                           int32
+	_                                           [4]uint8
+	SlotBytes, HostBytes, DiskBytes, AheadBytes int64
+	DeviceNS, DiskWaitNS                        int64
 }
 
 // Outcome says how a request ended.
@@ -224,15 +234,19 @@ type Submission struct {
 	EndedNS     int64
 	DeviceNS    int64 // that it took by the device's own clock
 	PausedNS    int64 // of EndedNS − BeganNS: urgent work ran amid it
-	Layer       int32 // the first; -1: of no layer
-	More        int32 // further layers
-	Wave        int32 // -1: what is not a wave of experts
-	Rows        int32 // of the step
-	Uses        int32 // of a wave: experts
-	Picks       int32 // of a wave: picks of them, by all rows
-	Urgent      uint8 // 1
-	Part        Part
-	_           [6]uint8
+	OverlapNS   int64 // of the rest: experts were being read meanwhile
+	// StarvedNS is for how long before BeganNS, and after what the device did before, it had
+	// nothing to do because a step waited for experts.
+	StarvedNS int64
+	Layer     int32 // the first; -1: of no layer
+	More      int32 // further layers
+	Wave      int32 // -1: what is not a wave of experts
+	Rows      int32 // of the step
+	Uses      int32 // of a wave: experts
+	Picks     int32 // of a wave: picks of them, by all rows
+	Urgent    uint8 // 1
+	Part      Part
+	_         [6]uint8
 }
 
 // Part says what of a step was submitted.
