@@ -121,3 +121,9 @@ func TestCUDAEqualBits(t *testing.T) {
 func TestCUDADump(t *testing.T) {
 	testDump(t, openCUDA(t), fixtures.All(), []int{64, 4, 1})
 }
+
+// TestCUDAProbe computes parts of models on the GPU.
+func TestCUDAProbe(t *testing.T) { testProbe(t, openCUDA(t), fixtures.All()) }
+
+// TestCUDAPlain compares joined launches with their parts.
+func TestCUDAPlain(t *testing.T) { testPlain(t, openCUDA(t), fixtures.All()) }

@@ -31,7 +31,7 @@ func testDump(t *testing.T, dev gpu.Device, names []string, rows []int) {
 				}
 				t.Run(fmt.Sprintf("chunk=%d", n), func(t *testing.T) {
 					e := open(t, cfg)
-					wants := actors.WantsOf(e.Model(), allLayers(e))
+					wants := actors.WantsOf(e.Model(), append(allLayers(e), len(e.Model().Layers)))
 					for _, w := range wants {
 						seen[w.Quantity] = true
 					}
@@ -65,7 +65,7 @@ func dumpOf(t *testing.T, e *actors.Engine, tokens []int32, wants []actors.Want,
 		n = 1
 	}
 	for at := 0; at < len(tokens); at += n {
-		r, err := s.EvalChunk(t.Context(), actors.Chunk{Tokens: tokens[at : at+n], Logits: actors.NoLogits, Dump: wants})
+		r, err := s.EvalChunk(t.Context(), actors.Chunk{Tokens: tokens[at : at+n], Logits: actors.AllLogits, Dump: wants})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,9 @@ func openReference(t *testing.T, dir string, tokens []int32) *insides {
 	}
 	look := func(s *refmodel.State) (all []*refmodel.Position) {
 		for _, id := range tokens {
-			all = append(all, s.StepInside(id))
+			p := s.StepInside(id)
+			p.Inside = append(p.Inside, refmodel.Inside{"input": p.Hidden[len(p.Hidden)-1], "final_norm": p.FinalNorm})
+			all = append(all, p)
 		}
 		return all
 	}

@@ -174,3 +174,11 @@ func TestEmulatorDemo(t *testing.T) {
 func TestEmulatorDump(t *testing.T) {
 	testDump(t, emulator(t), fixtures.All(), []int{64, 1})
 }
+
+// TestEmulatorProbe computes parts of models with the kernels of GPUs.
+func TestEmulatorProbe(t *testing.T) {
+	testProbe(t, emulator(t), []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4, fixtures.Glm4MoEBF16})
+}
+
+// TestEmulatorPlain compares joined launches with their parts.
+func TestEmulatorPlain(t *testing.T) { testPlain(t, emulator(t), fixtures.All()) }

@@ -34,8 +34,11 @@ func (s *Sequence) eval(ctx context.Context, c Chunk) (*stages.ChunkEvaluated, e
 	if err != nil {
 		return nil, err
 	}
+	if err := checkProbe(c.Probe, s.e, len(c.Tokens)); err != nil {
+		return nil, err
+	}
 	k.msg = stages.EvalChunk{
-		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Wants: wants, Before: c.Before, Remember: c.Remember,
+		Seq: s.id, Pos: c.Pos, Tokens: k.tokens, Logits: c.Logits, Wants: wants, Probe: c.Probe, Plain: c.Plain, Before: c.Before, Remember: c.Remember,
 		Until: cmp.Or(c.Until, k.until),
 		Trace: traceContext(ctx), Request: request, Caller: k.reply, Spare: k.msg.Spare,
 	}

@@ -85,17 +85,20 @@ func TestDumpKeepsJoins(t *testing.T) {
 		for _, resident := range []actors.Resident{actors.ResidentOn, actors.ResidentOff} {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap, Resident: resident})
 			s := sequence(t, e)
-			launched := func(wants []actors.Want) []string {
+			launched := func(wants []actors.Want, plain bool) []string {
 				if err := s.Reset(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				n.take()
-				if _, err := s.EvalChunk(t.Context(), actors.Chunk{Tokens: []int32{5}, Dump: wants}); err != nil {
+				if _, err := s.EvalChunk(t.Context(), actors.Chunk{Tokens: []int32{5}, Dump: wants, Plain: plain}); err != nil {
 					t.Fatal(err)
 				}
 				return slices.DeleteFunc(n.take(), func(kernel string) bool { return kernel == "combine" })
 			}
-			want, got := launched(nil), launched(actors.WantsOf(e.Model(), allLayers(e)))
+			want, got := launched(nil, false), launched(actors.WantsOf(e.Model(), allLayers(e)), false)
+			if plain := launched(nil, true); len(plain) <= len(want) || slices.ContainsFunc(plain, func(k string) bool { return k == "matmuls" || k == "add_norm" || k == "head_vectors" }) {
+				t.Errorf("%s: one by one the launches are %v, joined %v", name, plain, want)
+			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, resident %v: a dump launches %v, without it %v", name, resident, got, want)
 			}

@@ -64,6 +64,12 @@ type Chunk struct {
 	// Dump is what else of which layers is wanted: what they take, make on the way, and give
 	// (WantsOf). It changes nothing that is computed, but brings much to the host.
 	Dump []Want
+	// Probe computes parts of the model by themselves, on numbers from outside, and leaves the
+	// sequence unusable until its state is replaced (Reset). Remember has no effect then.
+	Probe *Probe
+	// Plain computes operations one by one that the device would compute together. The bits are the
+	// same: a dump with it shows whether they are.
+	Plain bool
 	// Before is how many tokens of the same text come before these and were not read again: what
 	// Resume returned. Latent attention has two forms of computing, chosen by the length of the
 	// text that is read.

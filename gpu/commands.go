@@ -18,6 +18,10 @@ type Commands struct {
 	// Tag is the submitter's own mark. No queue looks at it.
 	Tag uint8
 
+	// Plain makes a device compute each operation by itself, also those that it would compute
+	// together with the next ones. The bits are the same; whether they are can be seen so.
+	Plain bool
+
 	ops []Op
 
 	uploads   arena[Upload]
@@ -54,7 +58,7 @@ func (c *Commands) Len() int { return len(c.ops) }
 
 // Reset empties c. What its operations pointed to is let go.
 func (c *Commands) Reset() {
-	c.Urgent, c.Tag = false, 0
+	c.Urgent, c.Plain, c.Tag = false, false, 0
 	clear(c.ops)
 	c.ops = c.ops[:0]
 	c.uploads.reset()

@@ -57,6 +57,8 @@ const (
 	DumpSum        // [hidden], what experts or the dense MLP add to the residual stream
 	DumpOutput     // [hidden], the residual stream after the layer
 
+	DumpFinalNorm // [hidden], of the layer after the last: what the head reads, in rows that want logits
+
 	NumQuantities int = iota
 )
 
@@ -65,7 +67,7 @@ var quantityNames = [NumQuantities]string{
 	"conv_state_in", "state_in", "qkv", "z", "alpha", "beta", "conv", "conv_state", "state",
 	"q_lat", "q", "q_gate", "q_pe", "k", "v", "kv_lat", "k_pe", "q_folded", "latents",
 	"heads", "heads_gated", "attn", "residual", "post_norm",
-	"router_scores", "picks", "weights", "shared_gate", "shared", "experts", "routed", "sum", "output",
+	"router_scores", "picks", "weights", "shared_gate", "shared", "experts", "routed", "sum", "output", "final_norm",
 }
 
 func (q Quantity) String() string {
@@ -100,13 +102,13 @@ func (q Quantity) Before() bool { return q == DumpConvStateIn || q == DumpStateI
 func (q Quantity) OfFoldedForm() bool { return q == DumpQFolded || q == DumpLatents }
 
 // Shape returns the shape of one row, or of what a chunk has, in a layer that picks topK experts.
-// It is nil where the layer has no such quantity. The layer after the last has its input only.
+// It is nil where the layer has no such quantity. The layer after the last is the final norm.
 func (q Quantity) Shape(m *model.Config, layer, topK int) []int {
 	hidden := []int{m.HiddenSize}
 	switch {
-	case layer < 0 || layer > len(m.Layers) || int(q) >= NumQuantities || layer == len(m.Layers) && q != DumpInput:
+	case layer < 0 || layer > len(m.Layers) || int(q) >= NumQuantities || (layer == len(m.Layers)) != (q == DumpFinalNorm) && q != DumpInput:
 		return nil
-	case q == DumpInput:
+	case q == DumpInput, q == DumpFinalNorm:
 		return hidden
 	}
 	switch q {
@@ -205,8 +207,7 @@ func (q Quantity) moeShape(m *model.Config, layer, topK int) []int {
 	return nil
 }
 
-// Want names a quantity of a layer. Layers count from 0; DumpInput is also of the one after the
-// last.
+// Want names a quantity of a layer. Layers count from 0; the one after the last is the final norm.
 type Want struct {
 	Quantity Quantity
 	Layer    int

@@ -28,6 +28,9 @@ var (
 	ErrExpertsMapped = errors.New("all experts are mapped or loaded, none can be forgotten")
 )
 
+// ErrProbed is wrapped by the PoisonedError of a sequence that a Probe was made with.
+var ErrProbed = errors.New("only parts of the model have computed it")
+
 // PoisonedError reports a sequence whose state is unusable, as after a step that failed midway and
 // left layers at different lengths. It takes only what replaces the whole state: reset, load,
 // restore, resume, and close.

@@ -72,6 +72,8 @@ type EvalChunk struct {
 	Logits LogitsWanted
 	// Wants is what to answer with beside logits, in the order of Want.Compare; shared, read-only.
 	Wants   []Want
+	Probe   *Probe // what is computed and on what, or nil
+	Plain   bool   // operations that a device could compute together are computed one by one
 	Trace   TraceContext
 	Request uint64 // identifies this request in CancelEval
 	Caller  Caller

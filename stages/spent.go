@@ -133,7 +133,7 @@ func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 	m := s.routings.take()
 	m.Step, m.Picks = step, resize(m.Picks, n)
 	if b := step.Batch; b != nil && !b.Traced {
-		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Lane: b.Lane}
+		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Probe: b.Probe, Lane: b.Lane}
 		m.Step.Batch = &m.batch
 	}
 	return m

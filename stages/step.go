@@ -136,6 +136,8 @@ type Batch struct {
 	Segments []Segment      // cover Rows in order, one per sequence
 	Traces   []TraceContext // [len(Segments)]
 	Traced   bool           // some Traces entry is sampled
+	Probe    *Probe         // or nil; the batch has one segment then
+	Plain    bool           // no operations are computed together that need not be
 	Wants    []Want         // what is to be collected beside logits, in the order of Want.Compare
 	Lane     int            // which set of scratch buffers the step uses
 	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue), and

@@ -50,22 +50,14 @@ func (e *engineFlags) readPrompts(inv *invocation, ids, out string) ([]eval.Prom
 	return prompts, nil
 }
 
-// checkPrompts compares ids with the vocabulary, and returns the prompts' names and how many ids
-// there are.
-func checkPrompts(file string, prompts []eval.Prompt, vocab int) (names []string, ids int, err error) {
-	for _, p := range prompts {
-		if err := eval.CheckVocab(p.IDs, vocab); err != nil {
-			return nil, 0, fmt.Errorf("%s: the ids of %q: %w", file, p.Name, err)
-		}
-		names, ids = append(names, p.Name), ids+len(p.IDs)
-	}
-	return names, ids, nil
-}
-
 func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {
-	names, tokens, err := checkPrompts(c.IDs, prompts, s.engine.Model().VocabSize)
-	if err != nil {
-		return err
+	var names []string
+	tokens := 0
+	for _, p := range prompts {
+		if err := eval.CheckVocab(p.IDs, s.engine.Model().VocabSize); err != nil {
+			return fmt.Errorf("%s: the ids of %q: %w", c.IDs, p.Name, err)
+		}
+		names, tokens = append(names, p.Name), tokens+len(p.IDs)+c.Decode
 	}
 	bar := newProgress(inv)
 	defer bar.clear()
@@ -78,7 +70,7 @@ func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, pro
 		return err
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens + c.Decode*len(names)})
+		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
 	}
 	inv.say("wrote %s of %s to %s", counted(len(tensors), "tensor"), counted(len(prompts), "prompt"), c.Out)
 	return nil

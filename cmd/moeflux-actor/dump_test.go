@@ -69,4 +69,24 @@ func TestDump(t *testing.T) {
 	if o.code != exitFailed || !strings.HasPrefix(o.stdout, "p9.layer.0.qkv is the first") || !strings.Contains(o.stdout, "activations=int8") || !strings.Contains(o.stderr, "first in p9.layer.0.qkv") {
 		t.Errorf("rounded: exit %d, stdout %q, stderr %q", o.code, o.stdout, o.stderr)
 	}
+
+	// A layer's own input, put in again, gives the layer again; and so do its experts alone.
+	x, _ := f.Tensor("p9.layer.3.input")
+	y, _ := f.Tensor("p9.layer.3.post_norm")
+	for i, c := range []struct {
+		tensor safetensors.Tensor
+		flags  []string
+	}{{x, nil}, {y, []string{"--only", "experts"}}} {
+		c.tensor.Name = "p9.input"
+		if err := safetensors.WriteFile(file("input"), []safetensors.Tensor{c.tensor}, nil); err != nil {
+			t.Fatal(err)
+		}
+		mustCall(t, "", slices.Concat([]string{"dump", "--model", model, "--layers", "3", "--activations", "f32", "--input", file("input"), "--out", file("part")}, c.flags)...)
+		if o := mustCall(t, "", "dump", "--compare", file("part"), file("a")); !strings.HasPrefix(o.stdout, "all ") {
+			t.Errorf("part %d: %q", i, o.stdout)
+		}
+	}
+	if o := call(t, "", "dump", "--only", "head", "--ids", ids, "--out", file("c")); o.code != exitUsage || !strings.Contains(o.stderr, "hidden states") {
+		t.Errorf("a head of ids: exit %d, stderr %q", o.code, o.stderr)
+	}
 }

@@ -101,7 +101,11 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 	}()
 	x.at = 0
 	for ops := c.Ops(); x.at < len(ops); {
-		x.at += x.do(ops[x.at:])
+		next := ops[x.at:]
+		if c.Plain {
+			next = next[:1]
+		}
+		x.at += x.do(next)
 		x.yield()
 	}
 	return nil

@@ -140,9 +140,11 @@ func (x *encoder) run(t *submitted) error {
 	}
 	ops := t.commands.Ops()
 	for x.at = 0; x.at < len(ops); {
-		if n := x.join(ops[x.at:]); n > 0 {
-			x.at += n
-			continue
+		if n := 0; !t.commands.Plain {
+			if n = x.join(ops[x.at:]); n > 0 {
+				x.at += n
+				continue
+			}
 		}
 		if err := x.encode(ops[x.at]); err != nil {
 			return &OpError{ops[x.at].Name(), x.at, err}

@@ -22,7 +22,23 @@ import (
 )
 
 // dumpOf dumps all layers of a packed model for a short text.
-func dumpOf(t *testing.T, dir string, o dump.Options) []safetensors.Tensor {
+func dumpOf(t *testing.T, dir string, o dump.Request) []safetensors.Tensor {
+	t.Helper()
+	o.Texts, o.Layers = []eval.Prompt{{Name: "p", IDs: []int32{7, 1, 30, 5}}}, "0-"
+	return run(t, dir, o)
+}
+
+// run makes a request of a packed model.
+func run(t *testing.T, dir string, o dump.Request) []safetensors.Tensor {
+	t.Helper()
+	all, err := try(t, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func try(t *testing.T, dir string, o dump.Request) ([]safetensors.Tensor, error) {
 	t.Helper()
 	dev, err := host.New(host.Config{Threads: 2})
 	if err != nil {
@@ -34,18 +50,12 @@ func dumpOf(t *testing.T, dir string, o dump.Options) []safetensors.Tensor {
 		t.Fatal(err)
 	}
 	defer e.Close(context.Background())
-	if o.Layers == nil {
-		o.Layers, err = dump.ParseLayers("0-", len(e.Model().Layers))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	span := func(ctx context.Context, _ string) (context.Context, func()) { return ctx, func() {} }
-	all, err := dump.Text(t.Context(), e, span, []eval.Prompt{{Name: "p", IDs: []int32{7, 1, 30, 5}}}, o, nil)
-	if err != nil {
-		t.Fatal(err)
+	all, names, err := dump.Run(t.Context(), e, span, o, nil)
+	if err == nil && len(names) == 0 {
+		t.Error("a dump of nothing")
 	}
-	return all
+	return all, err
 }
 
 // write writes a dump to a file.
@@ -90,7 +100,7 @@ func changed(all []safetensors.Tensor, first int) []safetensors.Tensor {
 func TestCompareFindsEveryTensor(t *testing.T) {
 	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4, fixtures.Glm4MoEBF16} {
 		dir := fixtures.Packed(t, name, 0)
-		for _, o := range []dump.Options{{}, {OneByOne: true}} {
+		for _, o := range []dump.Request{{}, {OneByOne: true}} {
 			all := dumpOf(t, dir, o)
 			a := write(t, all)
 			if c := compare(t, a, a); c.First != nil || c.Departed != 0 || c.Compared != len(all) || !strings.HasPrefix(c.Text(), "all ") {
@@ -110,33 +120,33 @@ func TestCompareFindsEveryTensor(t *testing.T) {
 func TestCompareFindsSpoiltWeights(t *testing.T) {
 	for _, c := range []struct {
 		fixture, tensor, want string
-		o                     dump.Options
+		o                     dump.Request
 	}{
-		{fixtures.Qwen35MoEBF16, "model.embed_tokens.weight", "p.layer.0.input", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.input_layernorm.weight", "p.layer.1.input_norm", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_qkv.weight", "p.layer.1.qkv", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_z.weight", "p.layer.1.z", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_a.weight", "p.layer.1.alpha", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_b.weight", "p.layer.1.beta", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.conv1d.weight", "p.layer.1.conv", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.dt_bias", "p.layer.1.state", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.norm.weight", "p.layer.1.heads_gated", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.out_proj.weight", "p.layer.1.attn", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.post_attention_layernorm.weight", "p.layer.1.post_norm", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.gate.weight", "p.layer.1.router_scores", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.shared_expert_gate.weight", "p.layer.1.shared_gate", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.shared_expert.down_proj.weight", "p.layer.1.shared", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "experts of layer 1", "p.layer.1.experts", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.q_norm.weight", "p.layer.3.q", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.k_proj.weight", "p.layer.3.k", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.v_proj.weight", "p.layer.3.v", dump.Options{}},
-		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.o_proj.weight", "p.layer.3.attn", dump.Options{}},
-		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.q_a_layernorm.weight", "p.layer.1.q_lat", dump.Options{}},
-		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.q_b_proj.weight", "p.layer.1.q", dump.Options{}},
-		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.kv_a_layernorm.weight", "p.layer.1.kv_lat", dump.Options{}},
-		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.kv_b_proj.weight", "p.layer.1.q_folded", dump.Options{OneByOne: true}},
-		{fixtures.DeepseekV3BF16, "model.layers.0.mlp.down_proj.weight", "p.layer.0.sum", dump.Options{}},
-		{fixtures.DeepseekV3BF16, "model.layers.2.mlp.gate.e_score_correction_bias", "p.layer.2.picks", dump.Options{}},
+		{fixtures.Qwen35MoEBF16, "model.embed_tokens.weight", "p.layer.0.input", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.input_layernorm.weight", "p.layer.1.input_norm", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_qkv.weight", "p.layer.1.qkv", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_z.weight", "p.layer.1.z", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_a.weight", "p.layer.1.alpha", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.in_proj_b.weight", "p.layer.1.beta", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.conv1d.weight", "p.layer.1.conv", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.dt_bias", "p.layer.1.state", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.norm.weight", "p.layer.1.heads_gated", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.linear_attn.out_proj.weight", "p.layer.1.attn", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.post_attention_layernorm.weight", "p.layer.1.post_norm", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.gate.weight", "p.layer.1.router_scores", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.shared_expert_gate.weight", "p.layer.1.shared_gate", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.1.mlp.shared_expert.down_proj.weight", "p.layer.1.shared", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "experts of layer 1", "p.layer.1.experts", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.q_norm.weight", "p.layer.3.q", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.k_proj.weight", "p.layer.3.k", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.v_proj.weight", "p.layer.3.v", dump.Request{}},
+		{fixtures.Qwen35MoEBF16, "model.layers.3.self_attn.o_proj.weight", "p.layer.3.attn", dump.Request{}},
+		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.q_a_layernorm.weight", "p.layer.1.q_lat", dump.Request{}},
+		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.q_b_proj.weight", "p.layer.1.q", dump.Request{}},
+		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.kv_a_layernorm.weight", "p.layer.1.kv_lat", dump.Request{}},
+		{fixtures.DeepseekV3BF16, "model.layers.1.self_attn.kv_b_proj.weight", "p.layer.1.q_folded", dump.Request{OneByOne: true}},
+		{fixtures.DeepseekV3BF16, "model.layers.0.mlp.down_proj.weight", "p.layer.0.sum", dump.Request{}},
+		{fixtures.DeepseekV3BF16, "model.layers.2.mlp.gate.e_score_correction_bias", "p.layer.2.picks", dump.Request{}},
 	} {
 		dir := fixtures.Packed(t, c.fixture, 0)
 		good := write(t, dumpOf(t, dir, c.o))

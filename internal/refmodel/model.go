@@ -131,6 +131,36 @@ func (s *State) layer(i int, x []float64, p *Position) []float64 {
 	return x
 }
 
+// Layer takes a hidden state from outside through one layer at the sequence's next position. Every
+// layer may be given one there; Next moves on.
+func (s *State) Layer(i int, x []float64) Inside {
+	s.inside = Inside{}
+	defer func() { s.inside = nil }()
+	p := new(Position)
+	s.layer(i, x, p)
+	return p.Inside[0]
+}
+
+// Next moves on to the next position.
+func (s *State) Next() { s.positions++ }
+
+// Embedding returns the embedding of a token.
+func (m *Model) Embedding(token int32) []float64 { return m.embed.row(int(token)) }
+
+// Head returns the final norm of a hidden state, and its logits.
+func (m *Model) Head(x []float64) (norm, logits []float64) {
+	norm = rmsNorm(x, m.norm, float64(m.cfg.RMSNormEps))
+	return norm, m.NewState().mul(m.head, norm)
+}
+
+// Experts applies experts of a layer, and the shared one, to what they would read.
+func (m *Model) Experts(layer int, x []float64, route Route) Inside {
+	s := m.NewState()
+	s.inside = Inside{}
+	s.see("sum", m.layers[layer].moe.combine(s, x, route))
+	return s.inside
+}
+
 func (s *State) mixer(l *layer, kept *layerState, a []float64) []float64 {
 	switch {
 	case l.linear != nil:

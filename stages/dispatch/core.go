@@ -176,7 +176,7 @@ func (c *Core) record(of *stages.Step, part record.Part) *recording {
 	} else {
 		r = new(recording)
 	}
-	r.Urgent, r.Tag = of == nil || of.Batch.Urgent, uint8(part)
+	r.Urgent, r.Plain, r.Tag = of == nil || of.Batch.Urgent, of != nil && of.Batch.Plain, uint8(part)
 	return r
 }
 

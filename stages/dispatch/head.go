@@ -22,6 +22,7 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	res := out.Spent().LogitsReady(m.Step, all, largest)
 	r := c.record(&m.Step, record.Head)
 	l.layer = len(c.net.layers)
+	c.encodeGiven(&r.Commands, l, m.Batch, l.layer)
 	l.tap(&r.Commands, stages.DumpInput, l.hidden)
 	rest := headResults{res.Logits, res.Largest}
 	for at := 0; at < len(l.headRows); at += headRows {
@@ -47,6 +48,9 @@ func (c *Core) encodeHead(cmd *gpu.Commands, l *lane, b *stages.Batch, rows []in
 	cmd.EncodeGather(gpu.Gather{X: l.hidden, XRows: l.rows, Rows: rows, Y: l.headIn, Dim: m.HiddenSize})
 	c.encodeNorm(cmd, l, l.headIn, l.headIn, c.net.finalNorm, len(rows))
 	cmd.EncodeMatMul(gpu.MatMul{W: c.net.head, X: l.headIn, Y: l.logits, Rows: len(rows)})
+	for i, row := range rows {
+		l.tapRows(cmd, stages.DumpFinalNorm, int(row), 1, l.headIn.Floats(i*m.HiddenSize))
+	}
 	for i := 0; i < len(rows); {
 		best, n := b.Rows[rows[i]].Best, 1
 		for i+n < len(rows) && b.Rows[rows[i+n]].Best == best {

@@ -49,8 +49,9 @@ type lane struct {
 	aheads      int               // those of predictions
 	drain       *stages.DrainStep // the step has failed
 
-	layer int   // that is being encoded
-	dump  *dump // what the batch wants beside logits, or nil
+	probed bool  // the step is a stages.Probe's
+	layer  int   // that is being encoded
+	dump   *dump // what the batch wants beside logits, or nil
 }
 
 func newLane(cfg Config, dev gpu.Device) (*lane, error) {
@@ -109,7 +110,7 @@ func (l *lane) release() { l.buffer.Release() }
 // begin gives the lane to a step. The sequencer does so only when the step before is over.
 func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {
 	l.step, l.rows, l.begun, l.scored, l.drain, l.sharedDone = id, len(b.Rows), 0, 0, nil, nil
-	l.dump = nil
+	l.dump, l.probed = nil, b.Probe != nil
 	if len(b.Wants) > 0 {
 		l.dump = newDump(b, cfg)
 	}

@@ -31,7 +31,7 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 		}
 	}
 	submit, part := c.submitRouter, record.Mix
-	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil {
+	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil || !m.Batch.Probe.Runs(m.Layer) {
 		submit, part = c.submitWhole, record.Layers
 	}
 	r := c.record(&m.Step, part)
@@ -52,10 +52,10 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 // while experts are being found and read: the routers of the next layers, whose scores are the
 // disk's hints, and the shared expert.
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
-	c.encodeMixer(r, l, m.Layer)
+	c.encodeMixer(r, l, m.Batch, m.Layer)
 	layer := &c.net.layers[m.Layer]
 	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK)}
-	c.encodeRoute(r, l, m.Layer, l.chosen, l.chosenWeights)
+	c.encodeRoute(r, l, m.Batch, m.Layer, l.chosen, l.chosenWeights)
 	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
 	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
 	l.tapRoute(&r.Commands, l.chosen, l.chosenWeights)
@@ -93,7 +93,11 @@ func encodeRouter(cmd *gpu.Commands, l *lane, router gpu.Matrix) {
 }
 
 // encodeRoute applies a layer's router to the rows and chooses their experts.
-func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.View) {
+func (c *Core) encodeRoute(r *recording, l *lane, b *stages.Batch, layer int, picks, weights gpu.View) {
+	if b.Probe.Chooses(layer) {
+		c.encodeChosen(&r.Commands, b, picks, weights)
+		return
+	}
 	w := &c.net.layers[layer]
 	encodeRouter(&r.Commands, l, w.router)
 	r.EncodeRoute(gpu.Route{
@@ -104,7 +108,7 @@ func (c *Core) encodeRoute(r *recording, l *lane, layer int, picks, weights gpu.
 // ahead returns how many of the next layers are asked for their scores: those that
 // have routers.
 func (c *Core) ahead(l *lane, layer int) int {
-	if c.settled && !c.cfg.AheadAlways {
+	if c.settled && !c.cfg.AheadAlways || l.probed {
 		return 0
 	}
 	n := 0
@@ -129,8 +133,14 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 
 // encodeMixer takes the normed input to the router's input: mixer, residual, post-attention norm.
 // What is collected is copied where no device computes the operations around it together.
-func (c *Core) encodeMixer(r *recording, l *lane, layer int) {
+func (c *Core) encodeMixer(r *recording, l *lane, b *stages.Batch, layer int) {
 	l.layer = layer
+	if b.Probe.Gives(layer) && b.Probe.Experts {
+		c.encodeGivenTo(&r.Commands, b, l.normed)
+		l.tap(&r.Commands, stages.DumpPostNorm, l.normed)
+		return
+	}
+	c.encodeGiven(&r.Commands, l, b, layer)
 	l.tap(&r.Commands, stages.DumpInput, l.hidden)
 	l.tap(&r.Commands, stages.DumpInputNorm, l.normed)
 	w := &c.net.layers[layer]

@@ -42,7 +42,10 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 // routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
-		c.encodeMixer(r, l, layer)
+		if !m.Batch.Probe.Runs(layer) {
+			continue
+		}
+		c.encodeMixer(r, l, m.Batch, layer)
 		if dense := c.net.layers[layer].dense; dense != nil {
 			dense.encode(&r.Commands, l)
 			r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
@@ -50,7 +53,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 			l.tap(&r.Commands, stages.DumpSum, l.shared)
 			l.tap(&r.Commands, stages.DumpOutput, l.hidden)
 		} else {
-			c.encodeRouted(r, l, layer)
+			c.encodeRouted(r, l, m.Batch, layer)
 		}
 	}
 	t, err := c.submit(r)
@@ -63,11 +66,11 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 }
 
 // encodeRouted takes a layer from the router's input to its end: router, choice, experts, sum.
-func (c *Core) encodeRouted(r *recording, l *lane, layer int) {
+func (c *Core) encodeRouted(r *recording, l *lane, b *stages.Batch, layer int) {
 	w := &c.net.layers[layer]
 	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
-	c.encodeRoute(r, l, layer, picks, weights)
+	c.encodeRoute(r, l, b, layer, picks, weights)
 	c.encodeExperts(r, l, &c.tables.layers[layer], gpu.List[int32]{At: picks})
 	if w.shared != nil {
 		w.shared.encode(&r.Commands, l)
@@ -94,6 +97,11 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 	}
 	if a.routed != nil {
 		a.logits.Losses = c.losses(a.routed)
+	}
+	if a.lane.probed { // layers that it leaves out have picked nothing
+		a.routed = nil
+	}
+	if a.routed != nil {
 		c.charge(a.step.Batch, a.routed.Picks)
 	}
 	out.Send(stages.Sequencer, a.logits)
@@ -109,7 +117,7 @@ func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
 	var lost map[stages.SeqID]bool
 	for i := 0; i < len(m.Picks); i += k {
 		pick, row := m.Picks[i], i/k%rows
-		if pick >= 0 {
+		if pick >= 0 || !m.Batch.Probe.Runs(c.moe[i/k/rows]) {
 			continue
 		}
 		seq := m.Batch.Rows[row].Seq

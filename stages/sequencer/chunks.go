@@ -58,7 +58,10 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	}
 	c.schedule.Unexpect(uint64(s.id))
 	r := c.spare.request()
-	*r = request{msg: m, seq: s, pos: s.Len}
+	*r = request{msg: m, seq: s, pos: s.Len, alone: m.Probe != nil || m.Plain}
+	if m.Probe != nil { // nobody else shares what it computes, not even while it does
+		s.poison = &stages.PoisonedError{Seq: s.id, Err: stages.ErrProbed}
+	}
 	s.remembers = s.remembers || m.Remember
 	r.border = c.nextBorder(r)
 	s.req = r

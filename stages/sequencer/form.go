@@ -42,6 +42,7 @@ func (c *Core) addRows(s *step, r *request, n int) {
 	b.Costs = append(b.Costs, stages.Cost{})
 	c.begun(r)
 	b.Traced = b.Traced || r.msg.Trace.Sampled()
+	b.Probe, b.Plain = r.msg.Probe, r.msg.Plain
 	b.Wants = allWants(b.Wants, r.msg.Wants)
 	for i := range n {
 		at := r.done + i

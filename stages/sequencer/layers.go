@@ -164,7 +164,7 @@ func (c *Core) commit(s *step, out *stages.Outbox) {
 			continue
 		}
 		c.collect(s, r, i)
-		r.step, r.alone = nil, false
+		r.step, r.alone = nil, r.msg.Probe != nil || r.msg.Plain
 		r.done += g.Rows
 		c.advance(r, g, out)
 		switch {
