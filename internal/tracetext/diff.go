@@ -61,18 +61,18 @@ func changes(b *strings.Builder, title, what string, all []analyse.Change, s Sty
 		return
 	}
 	b.WriteString(title + "\n")
-	t := newTable([]int{0, 7}, what, "A", "half within", "B", "half within", "change", "p", "")
+	t := newTable([]int{0}, what, "A", "half within", "B", "half within", "change", "clear", "p")
 	for i := range all[:min(most, len(all))] {
 		c := &all[i]
 		note := ""
 		if c.Beyond {
-			note = "beyond the spread"
+			note = "yes"
 		}
 		change := Duration(c.NS)
 		if c.NS > 0 {
 			change = "+" + change
 		}
-		t.add(c.Name, Duration(c.A.Median), between(&c.A), Duration(c.B.Median), between(&c.B), change, fmt.Sprintf("%.2g", c.P), note)
+		t.add(c.Name, Duration(c.A.Median), between(&c.A), Duration(c.B.Median), between(&c.B), change, note, fmt.Sprintf("%.2g", c.P))
 	}
 	t.write(b, s.width())
 	if n := len(all) - most; n > 0 {

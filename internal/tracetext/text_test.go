@@ -57,10 +57,11 @@ func sampleWhy() *analyse.Why {
 	}
 	return &analyse.Why{
 		Tokens: []analyse.Token{{Token: 7, Seq: 1, Pos: 12, Rows: 1, Outcome: "answered", WallNS: 1e7, Causes: shares}}, WallNS: 1e7, Causes: shares,
-		Device:  analyse.Busy{ToNS: 1e7, BusyNS: 35e5, IdleNS: 65e5, Idle: []analyse.Share{{Cause: analyse.Disk, NS: 6e6, Share: 0.92}, {Cause: analyse.Mailbox, NS: 5e5, Share: 0.08}}},
-		Disk:    analyse.Busy{ToNS: 1e7, BusyNS: 1e7},
-		Experts: analyse.Experts{Used: 10, Resident: 6, Late: 1, Missing: 3, Unguessed: 2, Dropped: 1},
-		Missing: analyse.Missing{Forgotten: map[string]uint64{"handled": 3, "uses": 4}},
+		Device:   analyse.Busy{ToNS: 1e7, BusyNS: 35e5, IdleNS: 65e5, Idle: []analyse.Share{{Cause: analyse.Disk, NS: 6e6, Share: 0.92}, {Cause: analyse.Mailbox, NS: 5e5, Share: 0.08}}},
+		Disk:     analyse.Busy{ToNS: 1e7, BusyNS: 1e7},
+		Experts:  analyse.Experts{Used: 10, Resident: 6, Late: 1, Missing: 3, Unguessed: 2, Dropped: 1},
+		Settings: map[string]string{"threads": "4", "ring-depth": "2"},
+		Missing:  analyse.Missing{Forgotten: map[string]uint64{"handled": 3, "uses": 4}},
 	}
 }
 
@@ -73,7 +74,7 @@ Token 7 (sequence 1, position 12) took 10.0 ms:
     5.0 %    500 µs  mailbox        messages waited until a stage took them
 What to change:
   disk           --expert-memory
-  device         --threads
+  device         --threads (now: threads 4)
 The device worked for 35.0 % of the time and was idle for 65.0 %, for: disk 60.0 %, mailbox 5.0 %.
 The disk worked for 100.0 % of the time and was idle for 0.0 %.
 Of 10 uses of experts, 6 were in memory, 1 were late (being read on a guess), 0 were being read

@@ -3,6 +3,7 @@ package tracetext
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func Why(w *analyse.Why, s Style) string {
 		fmt.Fprintf(&b, "%s took %s together, in %s:\n", counted(len(w.Tokens), "token"), Duration(w.WallNS), Duration(w.Device.ToNS-w.Device.FromNS))
 	}
 	causes(&b, w.Causes, s)
-	advice(&b, w.Causes, s)
+	advice(&b, w.Causes, w.Settings, s)
 	idle(&b, "device", &w.Device, s)
 	idle(&b, "disk", &w.Disk, s)
 	experts(&b, &w.Experts, s)
@@ -76,7 +77,7 @@ func parts(all []analyse.Part, of int64) string {
 const adviceFrom = 0.1
 
 // advice says what to change about the largest causes, at most three.
-func advice(b *strings.Builder, all []analyse.Share, s Style) {
+func advice(b *strings.Builder, all []analyse.Share, settings map[string]string, s Style) {
 	said := 0
 	for _, c := range all {
 		if c.Advice == "" || c.Share < adviceFrom || said == 3 {
@@ -85,8 +86,24 @@ func advice(b *strings.Builder, all []analyse.Share, s Style) {
 		if said++; said == 1 {
 			b.WriteString("What to change:\n")
 		}
-		fmt.Fprintf(b, "  %-13s  %s\n", c.Cause, wrapped(c.Advice, s.width()-17, 17))
+		fmt.Fprintf(b, "  %-13s  %s\n", c.Cause, wrapped(c.Advice+now(c.Advice, settings), s.width()-17, 17))
 	}
+}
+
+var flag = regexp.MustCompile(`--([a-z-]+)`)
+
+// now says how the flags are set that an advice names.
+func now(advice string, settings map[string]string) string {
+	var set []string
+	for _, m := range flag.FindAllStringSubmatch(advice, -1) {
+		if v := settings[m[1]]; v != "" && !slices.Contains(set, m[1]+" "+v) {
+			set = append(set, m[1]+" "+v)
+		}
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	return " (now: " + strings.Join(set, ", ") + ")"
 }
 
 // idle says how much of the time something was idle, and why.

@@ -74,7 +74,7 @@ func (x *index) tokens() []Token {
 
 // path divides the time of a request into pieces, in order.
 func (x *index) path(r *record.Request, from int64) []Piece {
-	w := &walk{x: x, floor: from, cur: r.EndedNS}
+	w := &walk{x: x, seq: r.Seq, floor: from, cur: r.EndedNS}
 	steps := x.stepsOf[r.Request]
 	for k, s := range slices.Backward(steps) {
 		before := from

@@ -12,6 +12,7 @@ import (
 type walk struct {
 	x      *index
 	step   *step
+	seq    uint64  // the token's
 	floor  int64   // where the walk ends
 	cur    int64   // everything from here on is in pieces
 	pieces []Piece // the last one first
@@ -113,7 +114,7 @@ func (w *walk) sent(t int64, before int, stage string, v via) node {
 
 // handling says what the handling of a message is time for.
 func (w *walk) handling(h *record.Handled) claim {
-	if h.Step == 0 || h.Step == w.step.Step.Step || w.x.message[h.Message] == expertsRead {
+	if h.Step == 0 || w.mine(h.Step) || w.x.message[h.Message] == expertsRead {
 		return claim{cause: Stage, where: w.x.stage(h.Stage)}
 	}
 	return claim{cause: OtherRequest, where: w.x.whose(h.Step)}
@@ -157,81 +158,6 @@ func (x *index) readOf(h *record.Handled, s *step) node {
 	return node{}
 }
 
-// submission goes from the end of commands to what they had to wait for: earlier commands, or the
-// stage that submitted them.
-func (w *walk) submission(n node) node {
-	s := &w.x.device[n.i]
-	w.put(s.EndedNS, w.waits(s.EndedNS), claim{cause: Mailbox}, s.Layer)
-	w.put(s.BeganNS, w.overtaking(s), w.computing(s), s.Layer)
-	for at := n.i; w.cur > s.SubmittedNS && w.cur > w.floor; {
-		j := w.x.endedBefore(at, w.cur)
-		if j < 0 || w.x.device[j].EndedNS <= s.SubmittedNS {
-			break
-		}
-		at = j
-		b := &w.x.device[j]
-		w.put(b.EndedNS, w.starting(b.EndedNS), claim{cause: DeviceStart}, s.Layer)
-		if b.Step == s.Step {
-			return node{atSubmission, j, via{}}
-		}
-		w.put(max(b.BeganNS, s.SubmittedNS), nil, w.computing(b), s.Layer)
-	}
-	w.put(s.SubmittedNS, w.starting(s.SubmittedNS), claim{cause: DeviceStart}, s.Layer)
-	return w.sent(s.SubmittedNS, len(w.x.handled), "dispatch", via{s.Layer, s.Wave})
-}
-
-// endedBefore returns the last submission but number i that ended by t; -1 if there is none.
-func (x *index) endedBefore(i int, t int64) int {
-	j, _ := slices.BinarySearchFunc(x.device, t+1, func(s record.Submission, t int64) int { return cmp.Compare(s.EndedNS, t) })
-	if j = min(j, i) - 1; j >= 0 && x.device[j].BeganNS < t {
-		return j
-	}
-	return -1
-}
-
-// computing says what a submission is time for.
-func (w *walk) computing(s *record.Submission) claim {
-	switch s.Step {
-	case w.step.Step.Step:
-		return claim{cause: Device, where: parts[min(int(s.Part), len(parts)-1)]}
-	case 0:
-		return claim{cause: Device, where: "states"}
-	}
-	return claim{cause: OtherRequest, where: w.x.whose(s.Step)}
-}
-
-var parts = [...]string{record.Mix: "mixers", record.Experts: "experts", record.Layers: "layers", record.Head: "head", record.State: "states", record.Ahead: "routers ahead", record.SharedExpert: "shared expert"}
-
-// overtaking claims the time for which a submission stood still while urgent ones ran.
-func (w *walk) overtaking(s *record.Submission) (claims []claim) {
-	if s.Urgent != 0 {
-		return nil
-	}
-	w.x.running(s.BeganNS, s.EndedNS, func(o *record.Submission) {
-		if o.Urgent != 0 && o.Step != s.Step {
-			c := w.computing(o)
-			c.span = span{o.BeganNS, o.EndedNS}
-			claims = append(claims, c)
-		}
-	})
-	return claims
-}
-
-// busy claims what the device did for other steps within [from, to).
-func (w *walk) busy(from, to int64) (claims []claim) {
-	w.x.running(from, to, func(o *record.Submission) {
-		if c := w.computing(o); c.cause == OtherRequest {
-			c.span = span{o.BeganNS, o.EndedNS}
-			claims = append(claims, c)
-		}
-	})
-	return claims
-}
-
-// starting claims what kept the device from commands that it had, between t and where the walk
-// stands: work for others, or that its goroutine ran the stages.
-func (w *walk) starting(t int64) []claim { return append(w.busy(t, w.cur), w.line(t)...) }
-
 // resume finds the last thing before where the walk stands that the records have of the step.
 func (w *walk) resume() node {
 	n, end := node{}, w.floor
@@ -248,6 +174,6 @@ func (w *walk) resume() node {
 			break
 		}
 	}
-	w.put(end, w.waits(end), claim{cause: Unexplained}, -1)
+	w.put(end, append(w.waits(end), w.pending(end)...), claim{cause: Unexplained}, -1)
 	return n
 }

@@ -67,7 +67,7 @@ func (w *walk) inLine(from, to int64) (claims []claim) {
 		case wanted > o.BeganNS && o.Hint != 0:
 			claims = append(claims, claim{span: span{o.BeganNS, wanted}, cause: Guesses})
 			c.from = wanted
-		case o.Step != w.step.Step.Step && w.x.uses[use{w.step.Step.Step, place{o.Layer, o.Expert}}] == nil:
+		case !w.mine(o.Step) && w.x.uses[use{w.step.Step.Step, place{o.Layer, o.Expert}}] == nil:
 			c.cause, c.where = OtherRequest, w.x.whose(o.Step)
 		}
 		claims = append(claims, c)

@@ -75,7 +75,7 @@ func spansOf(claims []claim, c Cause) (all []span) {
 
 // waiting says what the time of a wait is for.
 func (w *walk) waiting(wt *record.Wait) (claims []claim, rest claim) {
-	other := wt.For != 0 && wt.For != w.step.Step.Step
+	other := wt.For != 0 && !w.mine(wt.For)
 	w.x.running(wt.BeganNS, wt.EndedNS, func(s *record.Submission) {
 		if c := w.computing(s); c.cause == Device {
 			c.span = span{s.BeganNS, s.EndedNS}

@@ -19,6 +19,8 @@ type Why struct {
 	// Experts says what the tokens' steps found of the experts that they used.
 	Experts Experts `json:"experts"`
 	Missing Missing `json:"missing"`
+	// Settings are those of the recorded run, by the names of flags.
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // Missing says which records a recording does not have.
@@ -48,7 +50,7 @@ func WhyTokens(rec *record.Recording, token int) (*Why, error) {
 	if token < 0 || token > len(all) {
 		return nil, fmt.Errorf("there is no token %d: the records have tokens 1 to %d", token, len(all))
 	}
-	w := &Why{Model: rec.Meta.Model.Name, Tokens: all, Missing: Missing{rec.Forgotten, rec.Cut}}
+	w := &Why{Model: rec.Meta.Model.Name, Tokens: all, Settings: rec.Meta.Settings, Missing: Missing{rec.Forgotten, rec.Cut}}
 	if token > 0 {
 		w.Tokens = all[token-1 : token]
 	}

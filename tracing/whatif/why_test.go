@@ -123,3 +123,67 @@ func TestPlantedCauses(t *testing.T) {
 		})
 	}
 }
+
+// What trace show says of layers and sequences adds up to the records: no read, use, guess or time
+// of the device is counted twice or left out.
+func TestShowAddsUp(t *testing.T) {
+	w := smallWorld()
+	w.at, w.texts = 2, 4
+	rec, _ := w.run(t, Settings{})
+	s, err := analyse.ShowAll(rec, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, layers, sequences struct {
+		device, bytes                            int64
+		uses, missing, late, issued, out, wasted int
+	}
+	nobodys := int64(0)
+	type brought struct {
+		hint          uint64
+		layer, expert int32
+	}
+	used := make(map[brought]bool)
+	for _, u := range rec.Uses {
+		want.uses++
+		used[brought{u.Hint, u.Layer, u.Expert}] = true
+		switch u.Found {
+		case record.Missing:
+			want.missing++
+		case record.Late:
+			want.late++
+		}
+	}
+	for _, r := range rec.Reads {
+		want.bytes += r.Bytes
+		if r.Hint != 0 && !used[brought{r.Hint, r.Layer, r.Expert}] {
+			nobodys += r.Bytes
+		}
+	}
+	for _, d := range rec.Submissions {
+		want.device += d.EndedNS - d.BeganNS - d.PausedNS
+	}
+	for _, g := range rec.Guesses {
+		if g.Verdict == record.Issued {
+			want.issued++
+		}
+	}
+	for _, e := range rec.Evictions {
+		want.out++
+		want.wasted += int(e.Unused)
+	}
+	for _, l := range s.Layers {
+		layers.device, layers.bytes, layers.uses, layers.missing = layers.device+l.DeviceNS, layers.bytes+l.ReadBytes, layers.uses+l.Used, layers.missing+l.Experts.Missing
+		layers.late, layers.issued, layers.out, layers.wasted = layers.late+l.Late, layers.issued+l.Issued, layers.out+l.Evictions, layers.wasted+l.Wasted
+	}
+	if layers != want || want.late == 0 || want.wasted == 0 || want.issued == 0 {
+		t.Errorf("the layers add up to %+v, the records to %+v", layers, want)
+	}
+	for _, q := range s.Sequences {
+		sequences.device += q.DeviceNS
+		sequences.bytes += q.ReadBytes
+	}
+	if sequences.device != want.device || sequences.bytes != want.bytes-nobodys || nobodys == 0 {
+		t.Errorf("the sequences add up to %+v, the records to %+v, of which %d bytes are nobody's", sequences, want, nobodys)
+	}
+}
