@@ -19,6 +19,7 @@ type traceCmd struct {
 	Show   traceShowCmd   `cmd:"" help:"Show what layers, stages, sequences and the slowest tokens took, and a waterfall."`
 	Why    traceWhyCmd    `cmd:"" help:"Say where the time of tokens went, and what to change."`
 	Diff   traceDiffCmd   `cmd:"" help:"Say what changed from one run to another, by cause, stage and layer, and whether it is beyond the spread."`
+	Whatif traceWhatifCmd `cmd:"" help:"Predict what other settings would have made of a run."`
 	Export traceExportCmd `cmd:"" help:"Write a timeline for ui.perfetto.dev and chrome://tracing."`
 }
 

@@ -101,7 +101,7 @@ func (d *device) start(how int) {
 	o := d.queue[0]
 	d.queue = d.queue[1:]
 	d.current = o
-	d.since = d.e.now + int64(d.e.laws.device[how])
+	d.since = d.e.now + int64(d.e.laws.start(o, how == 1))
 	o.beganNS = d.since
 	d.plan()
 }

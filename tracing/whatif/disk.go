@@ -27,7 +27,8 @@ type reading struct {
 	read stages.Read
 	rank stages.Rank
 	// guess says that it was asked for on a guess, whatever its rank is by now
-	guess bool
+	guess   bool
+	working bool // the device worked when it was asked for
 	// of is the recorded step that it is for; 0: none
 	of                                uint64
 	askedNS, beganNS, endedNS, wanted int64
@@ -57,7 +58,7 @@ func index(r stages.Rank) int { return int(stages.UrgentRead - r) }
 // ask queues the reads of a group, which a stage asked for at a time.
 func (d *disk) ask(g *stages.ReadGroup, at int64) {
 	for _, r := range g.Reads {
-		n := &reading{step: g.Step, read: r, rank: g.Rank, guess: g.Rank.Speculative(), askedNS: at, of: d.e.laws.source(&g.Step)}
+		n := &reading{step: g.Step, read: r, rank: g.Rank, guess: g.Rank.Speculative(), askedNS: at, of: d.e.laws.source(&g.Step), working: d.e.device.current != nil}
 		if !n.guess {
 			n.wanted = at
 		}
@@ -140,7 +141,7 @@ func (d *disk) begin(awake bool) {
 		}
 		at := d.e.now
 		if !awake {
-			at = max(at, r.askedNS+int64(d.e.laws.wakes))
+			at = max(at, r.askedNS+int64(d.e.laws.lag(r, r.working)))
 		}
 		d.e.at(at, func() {
 			r.beganNS = d.e.now

@@ -11,12 +11,14 @@ import (
 type laws struct {
 	message  [stages.NumStages][stages.NumKinds]float64 // to handle one
 	disk     diskLaw
-	op       func(*operation) float64  // the device's work, while nothing is read
-	work     func(*reading) float64    // a read's work, in usual reads
-	source   func(*stages.Step) uint64 // which recorded step a step is; 0: none
-	device   [2]float64                // from submission to begin on an idle device: in its own goroutine, woken
-	wakes    float64                   // from asking to begin of a read that waits for no worker
-	slowed   float64                   // by what share reads slow the device
+	op       func(*operation) float64               // the device's work, while nothing is read
+	work     func(*reading) float64                 // a read's work, in usual reads
+	start    func(o *operation, woken bool) float64 // from submission to begin on an idle device
+	lag      func(r *reading, working bool) float64 // from asking to begin of a read that waits for no worker
+	source   func(*stages.Step) uint64              // which recorded step a step is; 0: none
+	device   [2]float64                             // from submission to begin on an idle device: in its own goroutine, woken
+	wakes    [2]float64                             // from asking to begin of a read that waits for no worker: while the device is idle, and works
+	slowed   float64                                // by what share reads slow the device
 	lingerNS int64
 }
 

@@ -10,16 +10,22 @@ import (
 
 // observed is what a recording tells of the machine.
 type observed struct {
+	since int64     // laws are of what came later
+	known []float64 // chances of experts from earlier runs, or nil
 	steps map[uint64]*step
 	laws  laws
 	mix   [record.SharedExpert + 1]byRows // what parts take where it was not recorded
 	waves [2]waveLaw                      // of few rows, and of many
 
-	works []float64      // of the reads in order of asking, in usual reads
-	first map[uint64]int // of a step's reads in works
-	depth int            // the most reads that ran at once
-	same  map[readOf]float64
-	count map[uint64]int // reads that the replay has asked for, by the recorded step
+	begun map[opOf]float64 // from submission to begin of operations that another goroutine woke the device for
+
+	works []float64            // of the reads in order of asking, in usual reads
+	first map[uint64]int       // of a step's reads in works
+	depth int                  // the most reads that ran at once
+	same  map[readOf][]float64 // works of the reads of one name, in order
+	used  map[readOf]int       // of these, by the replay
+	lags  map[readOf]float64   // from asking to beginning, of reads that no other kept waiting
+	count map[uint64]int       // reads that the replay has asked for, by the recorded step
 }
 
 // fewRows is the most rows of a step whose waves follow the law of few rows.
@@ -28,8 +34,8 @@ const fewRows = 16
 // observe reads a recording.
 func observe(r *record.Recording) *observed {
 	busy := newBusy(r.Reads)
-	o := &observed{steps: stepsOf(r), first: make(map[uint64]int), count: make(map[uint64]int), same: make(map[readOf]float64)}
-	o.laws.slowed = slowed(r, busy)
+	o := &observed{steps: stepsOf(r), first: make(map[uint64]int), count: make(map[uint64]int), same: make(map[readOf][]float64), lags: make(map[readOf]float64), since: begins(r), known: chances(r), begun: make(map[opOf]float64)}
+	o.laws.slowed = slowed(r, busy, o.since)
 	o.unslow(r, busy)
 	o.laws.lingerNS = 200_000
 	o.messages(r)
@@ -82,7 +88,7 @@ func (o *observed) messages(r *record.Recording) {
 	for i := range r.Handled {
 		h := &r.Handled[i]
 		s, k := lookUp(stage, h.Stage), lookUp(kind, h.Message)
-		if s < 0 || k < 0 || h.BeganNS == 0 {
+		if s < 0 || k < 0 || h.BeganNS <= o.since {
 			continue
 		}
 		sum[s][k] += float64(h.EndedNS - h.BeganNS)
@@ -133,6 +139,28 @@ func lookUp(n []int, i uint8) int {
 	return -1
 }
 
+// chances returns what a run that began with counts of earlier runs knew of experts, as far as the
+// reads of its warm start tell: their order. nil if there were none.
+func chances(r *record.Recording) []float64 {
+	if !r.Meta.Engine.Profile {
+		return nil
+	}
+	var warm []int
+	for i := range r.Reads {
+		if d := &r.Reads[i]; d.Step == 0 && d.Hint == 0 {
+			warm = append(warm, int(d.Layer)*r.Meta.Model.Experts+int(d.Expert))
+		}
+	}
+	if len(warm) == 0 {
+		return nil
+	}
+	c := make([]float64, r.Meta.Model.Layers*r.Meta.Model.Experts)
+	for i, key := range warm {
+		c[key] = 0.5 * float64(len(warm)-i) / float64(len(warm))
+	}
+	return c
+}
+
 // runs is who ran the line when: a run lasts until it is empty.
 type runs struct {
 	from, to []int64
@@ -161,6 +189,27 @@ func (v *runs) at(ns int64) int {
 	return k - 1
 }
 
+// opOf names an operation of a recorded step.
+type opOf struct {
+	step        uint64
+	layer, wave int32
+	part        record.Part
+}
+
+// starts returns how long the device takes to begin an operation when it was idle. s is the
+// recorded step that its step is, or nil.
+func (o *observed) starts(op *operation, s *step, woken bool) float64 {
+	if !woken {
+		return o.laws.device[0]
+	}
+	if s != nil {
+		if ns, ok := o.begun[opOf{s.id, int32(op.step.Layer), int32(op.wave), op.part}]; ok {
+			return ns
+		}
+	}
+	return o.laws.device[1]
+}
+
 // begins finds how long the device takes to begin after it was idle: when its own goroutine comes
 // back from the line, and when another one wakes it.
 func (o *observed) begins(r *record.Recording) {
@@ -176,9 +225,11 @@ func (o *observed) begins(r *record.Recording) {
 		}
 		k := line.at(b.SubmittedNS)
 		switch {
-		case k < 0 || b.SubmittedNS < ended:
+		case k < 0 || b.SubmittedNS < ended || b.SubmittedNS < o.since:
 		case !line.device[k]:
-			took[1] = append(took[1], float64(b.BeganNS-b.SubmittedNS))
+			lag := float64(b.BeganNS - b.SubmittedNS)
+			took[1] = append(took[1], lag)
+			o.begun[opOf{b.Step, b.Layer, b.Wave, b.Part}] = lag
 		case b.BeganNS >= line.to[k]:
 			took[0] = append(took[0], float64(b.BeganNS-line.to[k]))
 		}

@@ -76,7 +76,7 @@ func usable(rec *record.Recording) error {
 // unknowns names what the recording does not tell, and what is taken in its place.
 func unknowns(rec *record.Recording) (u []string) {
 	if rec.Meta.Engine.Profile {
-		u = append(u, "which experts earlier runs used (--profile): the replay begins without them")
+		u = append(u, "how often earlier runs used experts (a profile): the replay knows only which of them were read at the start, and in which order")
 	}
 	if rec.Cut {
 		u = append(u, "how the run ended: the file was cut")
@@ -115,6 +115,15 @@ func (r *Replayer) replay(s Settings) (Result, error) {
 		return Result{}, err
 	}
 	return run.result()
+}
+
+// Predict is Predict of a new Replayer.
+func Predict(rec *record.Recording, s Settings) (*Prediction, error) {
+	r, err := New(rec)
+	if err != nil {
+		return nil, err
+	}
+	return r.Predict(s)
 }
 
 // Predict replays the recording with other settings. It refuses if the replay of its own settings

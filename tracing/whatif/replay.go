@@ -22,7 +22,7 @@ type replay struct {
 
 // newReplay builds the stages of a setup over what was observed.
 func newReplay(m *record.Meta, set setup, o *observed, s *script) (*replay, error) {
-	o.count = make(map[uint64]int)
+	o.count, o.used = make(map[uint64]int), make(map[readOf]int)
 	laws := o.laws
 	if set.rate > 0 {
 		laws.disk.Each = float64(m.Model.SlotBytes) / set.rate * 1e9
@@ -31,7 +31,8 @@ func newReplay(m *record.Meta, set setup, o *observed, s *script) (*replay, erro
 	e.bytes = m.Model.SlotBytes
 	r := &replay{e: e, o: o, callers: newCallers(e, s, m.Model.TopK, m.Model.Experts)}
 	e.laws.op = func(op *operation) float64 { return o.takes(op, r.callers.whole(op.step.Batch)) }
-	e.laws.work = o.work
+	e.laws.start = func(op *operation, woken bool) float64 { return o.starts(op, r.callers.whole(op.step.Batch), woken) }
+	e.laws.work, e.laws.lag = o.work, o.lag
 	e.laws.source = func(s *stages.Step) uint64 {
 		if s.Batch == nil { // a warm start
 			return 0
@@ -61,7 +62,7 @@ func (r *replay) build(m *record.Meta, set setup) error {
 	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: model.Layers, Experts: model.Experts, First: set.FirstRouted, ExpertBytes: int(model.SlotBytes), Slots: set.Slots, WaveSlots: set.WaveSlots,
-		RingDepth: set.RingDepth, Reads: set.QueuedReads, Order: order,
+		RingDepth: set.RingDepth, Reads: set.QueuedReads, Order: order, Chances: r.o.known,
 	})
 	if err != nil {
 		return fmt.Errorf("whatif: %w", err)
@@ -98,6 +99,8 @@ func (r *replay) run() error {
 // stats returns the stages' own figures.
 func (r *replay) stats() (*stages.Stats, error) {
 	var got *stages.Stats
+	before := r.callers.before
+	defer func() { r.callers.before = before }()
 	r.e.answered = func(m stages.Message, _ int64) {
 		if s, ok := m.(*stages.CollectStats); ok {
 			got = s.Stats

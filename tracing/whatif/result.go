@@ -8,7 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// Result is what a run came to.
+// Result is what a run came to; where experts were forgotten, what it came to since.
 type Result struct {
 	DecodeRate float64 `json:"decode_tokens_per_s"` // of all texts together, while one decodes
 	PromptRate float64 `json:"prompt_tokens_per_s"` // while a prompt is read; 0: there was none
@@ -29,7 +29,7 @@ type Result struct {
 }
 
 // HitRate is the share of uses that found their expert in memory or on its way there.
-func (r *Result) HitRate() float64 { return float64(r.Hits) / float64(max(1, r.Uses)) }
+func (r Result) HitRate() float64 { return float64(r.Hits) / float64(max(1, r.Uses)) }
 
 // span is a request's time, and that until the next one of its sequence.
 type span struct {
@@ -89,22 +89,30 @@ func Measure(r *record.Recording) Result {
 func measured(r *record.Recording, s *script) Result {
 	var out Result
 	out.rates(s.recorded(r))
+	since := begins(r)
 	for _, u := range r.Uses {
+		if u.AtNS < since {
+			continue
+		}
 		out.Uses++
 		if u.Found != record.Missing {
 			out.Hits++
 		}
 	}
+	var reads []record.Read
 	for _, d := range r.Reads {
-		out.Reads++
-		out.Bytes += d.Bytes
+		if d.AskedNS >= since {
+			reads = append(reads, d)
+			out.Bytes += d.Bytes
+		}
 	}
-	b := newBusy(r.Reads)
+	out.Reads = int64(len(reads))
+	b := newBusy(reads)
 	if k := len(b.to) - 1; k >= 0 {
 		out.DiskNS = b.sum[k] + b.to[k] - b.from[k]
 	}
 	for i := range r.Submissions {
-		if s := &r.Submissions[i]; s.BeganNS > 0 {
+		if s := &r.Submissions[i]; s.BeganNS > since {
 			out.DeviceNS += s.EndedNS - s.BeganNS - s.PausedNS
 		}
 	}
@@ -118,11 +126,11 @@ func (s *script) recorded(r *record.Recording) []span {
 	for _, g := range r.Segments {
 		rows[g.Request] += int(g.Rows)
 	}
-	newest := make(map[uint64]int) // by sequence
+	newest, since := make(map[uint64]int), begins(r) // newest by sequence
 	requests := slices.Clone(r.Requests)
 	slices.SortStableFunc(requests, func(a, b record.Request) int { return cmp.Compare(a.ArrivedNS, b.ArrivedNS) })
 	for _, q := range requests {
-		if n := rows[q.Request]; n > 0 {
+		if n := rows[q.Request]; n > 0 && q.ArrivedNS >= since {
 			spans = follow(spans, newest, q.Seq, span{q.ArrivedNS, q.EndedNS, n})
 		}
 	}
@@ -145,6 +153,10 @@ func (s *script) replayed() []span {
 	asks := slices.Clone(s.asks)
 	slices.SortStableFunc(asks, func(a, b *ask) int { return cmp.Compare(a.arrived, b.arrived) })
 	for _, a := range asks {
+		if a.forget {
+			spans, newest = nil, make(map[uint64]int)
+			continue
+		}
 		spans = follow(spans, newest, uint64(a.seq), span{a.arrived, a.endedNS, len(a.rows)})
 	}
 	return spans
@@ -161,7 +173,10 @@ func (r *replay) result() (Result, error) {
 		return out, err
 	}
 	for i := range st.Layers {
-		l := &st.Layers[i]
+		l := st.Layers[i]
+		if b := r.callers.before; b != nil {
+			l.Hits, l.Misses, l.BytesRead = l.Hits-b.Layers[i].Hits, l.Misses-b.Layers[i].Misses, l.BytesRead-b.Layers[i].BytesRead
+		}
 		out.Uses, out.Hits, out.Bytes = out.Uses+l.Hits+l.Misses, out.Hits+l.Hits, out.Bytes+l.BytesRead
 	}
 	if n := r.e.bytes; n > 0 {
@@ -188,7 +203,9 @@ func (i *idle) pass(e *engine, until int64) {
 	}
 	switch {
 	case e.device.current != nil:
-		i.device += ns
+		begins := min(max(e.device.current.beganNS-e.now, 0), ns)
+		i.stages += begins
+		i.device += ns - begins
 	case len(i.lacking) > 0 && !e.running:
 		i.experts += ns
 	case len(i.steps) > 0 || e.running:

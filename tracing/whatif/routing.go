@@ -12,7 +12,9 @@ type callers struct {
 	open   map[stages.SeqID]bool
 	left   int // asks without an answer
 	last   int64
-	err    error
+
+	forgetting *ask          // that is under way
+	before     *stages.Stats // when experts were forgotten last; nil: never
 
 	experts []int32 // memory for ranks
 	missing int     // rows and layers whose ranks are not known
@@ -37,6 +39,13 @@ func (c *callers) begin() {
 }
 
 func (c *callers) ask(a *ask) {
+	if a.forget {
+		a.arrived = c.e.now
+		c.e.post(stages.Sequencer, &stages.CollectStats{Stats: new(stages.Stats)})
+		c.e.post(stages.Router, &stages.ForgetExperts{Caller: a})
+		c.forgetting = a
+		return
+	}
 	if !c.open[a.seq] {
 		c.open[a.seq] = true
 		c.e.post(stages.Sequencer, &stages.OpenSequence{Seq: a.seq, Caller: a})
@@ -51,22 +60,32 @@ func (c *callers) ask(a *ask) {
 
 // answered goes on with what comes after a request.
 func (c *callers) answered(m stages.Message, at int64) {
-	done, ok := m.(*stages.ChunkEvaluated)
-	if !ok {
-		return
+	switch m := m.(type) {
+	case *stages.CollectStats:
+		c.before = m.Stats
+	case *stages.ExpertsForgotten:
+		i := &c.e.idle
+		*i = idle{lacking: i.lacking, steps: i.steps}
+		c.ended(c.forgetting, c.e.now)
+	case *stages.ChunkEvaluated:
+		if m.Err != nil {
+			c.e.err = m.Err
+			return
+		}
+		a := c.at[m.Seq]
+		if a.last {
+			c.e.at(c.e.now, func() { c.e.post(stages.Sequencer, &stages.CloseSequence{Seq: a.seq}) })
+			delete(c.open, a.seq)
+		}
+		c.ended(a, at)
 	}
-	if done.Err != nil {
-		c.e.err = done.Err
-		return
-	}
-	a := c.at[done.Seq]
+}
+
+// ended lets those ask that have waited for a request.
+func (c *callers) ended(a *ask, at int64) {
 	a.endedNS = at
 	c.left--
 	c.last = max(c.last, at)
-	if a.last {
-		c.e.at(c.e.now, func() { c.e.post(stages.Sequencer, &stages.CloseSequence{Seq: a.seq}) })
-		delete(c.open, a.seq)
-	}
 	for _, next := range a.then {
 		c.e.at(at+next.delayNS, func() { c.ask(next) })
 	}

@@ -22,6 +22,8 @@ type ask struct {
 	after   *ask
 	delayNS int64
 	last    bool // of its sequence
+	// forget says that it asks for something else: that experts are forgotten
+	forget bool
 
 	then             []*ask // that come after it
 	arrived, endedNS int64  // in the replay
@@ -63,28 +65,59 @@ type wave struct {
 func newScript(r *record.Recording, steps map[uint64]*step) *script {
 	rows := rowsOf(r, steps)
 	s := new(script)
-	requests := slices.Clone(r.Requests)
+	requests := append(slices.Clone(r.Requests), forgets(r)...)
 	slices.SortStableFunc(requests, func(a, b record.Request) int { return cmp.Compare(a.ArrivedNS, b.ArrivedNS) })
 	asks := make([]*ask, len(requests))
 	newest := make(map[uint64]*ask)
 	for i, q := range requests {
-		if len(rows[q.Request]) == 0 {
+		a := &ask{id: q.Request, seq: stages.SeqID(q.Seq), rows: rows[q.Request], delayNS: q.ArrivedNS, last: true, forget: q.Request == forgetting}
+		switch n := len(a.rows); {
+		case n > 0:
+			a.logits = a.rows[n-1].step.headNS > 0
+		case !a.forget:
 			continue
 		}
-		a := &ask{id: q.Request, seq: stages.SeqID(q.Seq), rows: rows[q.Request], delayNS: q.ArrivedNS, last: true}
-		end := a.rows[len(a.rows)-1]
-		a.logits = end.step.headNS > 0
 		if j := before(requests[:i], asks, &q); j >= 0 {
 			a.after, a.delayNS = asks[j], q.ArrivedNS-requests[j].EndedNS
 			asks[j].then = append(asks[j].then, a)
 		}
-		if n := newest[q.Seq]; n != nil {
+		if n := newest[q.Seq]; n != nil && !a.forget {
 			n.last = false
 		}
-		newest[q.Seq], asks[i] = a, a
+		if asks[i] = a; !a.forget {
+			newest[q.Seq] = a
+		}
 		s.asks = append(s.asks, a)
 	}
 	return s
+}
+
+// forgetting is the number of requests that are to forget experts, which no others have.
+const forgetting = 1<<64 - 1
+
+// forgets returns when somebody had experts forgotten, in the form of requests.
+func forgets(r *record.Recording) (all []record.Request) {
+	kind := slices.Index(r.Meta.Messages, stages.KindForgetExperts.String())
+	router, io := slices.Index(r.Meta.Stages, stages.Router.String()), slices.Index(r.Meta.Stages, stages.ExpertIO.String())
+	for i := range r.Handled {
+		h := &r.Handled[i]
+		switch {
+		case int(h.Message) != kind:
+		case int(h.Stage) == router:
+			all = append(all, record.Request{Request: forgetting, ArrivedNS: h.SentNS, EndedNS: h.EndedNS})
+		case int(h.Stage) == io && len(all) > 0:
+			all[len(all)-1].EndedNS = h.EndedNS
+		}
+	}
+	return all
+}
+
+// begins returns when the run that counts began: when experts were forgotten last.
+func begins(r *record.Recording) int64 {
+	if f := forgets(r); len(f) > 0 {
+		return f[len(f)-1].EndedNS
+	}
+	return 0
 }
 
 // before returns which request a caller had awaited before the next one: the last one of the same

@@ -10,13 +10,13 @@ import (
 
 // Settings is what a replay can change. The zero value changes nothing.
 type Settings struct {
-	RingDepth    int
-	ExpertMemory int64  // bytes for expert slots
-	Prefetch     string // off, last-token, next-gate or both
-	ReadWorkers  int
-	ChunkRows    int
-	DiskRate     float64 // bytes a second of a disk that many read
-	Policy       string  // lru: the least recently used expert leaves
+	RingDepth    int     `json:"ring_depth,omitempty"`
+	ExpertMemory int64   `json:"expert_memory,omitempty"` // bytes for expert slots
+	Prefetch     string  `json:"prefetch,omitempty"`      // off, last-token, next-gate or both
+	ReadWorkers  int     `json:"read_workers,omitempty"`
+	ChunkRows    int     `json:"chunk_rows,omitempty"`
+	DiskRate     float64 `json:"disk_bytes_per_s,omitempty"` // of a disk that many read from at once
+	Policy       string  `json:"policy,omitempty"`           // lru: the least recently used expert leaves
 }
 
 // UnknownError reports a question that the recording cannot answer.
@@ -26,20 +26,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s cannot be predicted: %s", e.What, e.Why)
 }
 
-// setup is the engine of a replay: the recorded one with changes.
-type setup struct {
-	record.Engine
-	policy string
-	rate   float64
-}
-
-// slotAlign is that of the engine's slots.
-const slotAlign = 4096
-
-// apply returns the engine that the settings make of the recorded one. unknown names what cannot be
-// known of it.
-func (s *Settings) apply(r *record.Recording) (e setup, err error) {
-	e.Engine = r.Meta.Engine
+// Validate reports settings that no engine takes. What the recording cannot answer is no error
+// here.
+func (s *Settings) Validate(r *record.Recording) error {
 	var errs []error
 	bad := func(cond bool, format string, args ...any) {
 		if cond {
@@ -52,6 +41,34 @@ func (s *Settings) apply(r *record.Recording) (e setup, err error) {
 	bad(s.DiskRate < 0, "the disk reads %g bytes a second", s.DiskRate)
 	bad(s.Policy != "" && s.Policy != "lru", "the policy is %q, but must be lru", s.Policy)
 	bad(s.ExpertMemory < 0, "the memory for experts is %d bytes", s.ExpertMemory)
+	switch s.Prefetch {
+	case "", "off", "last-token", "next-gate", "both":
+	default:
+		bad(true, "the predictor is %q, but must be off, last-token, next-gate or both", s.Prefetch)
+	}
+	e := setup{Engine: r.Meta.Engine}
+	if s.ExpertMemory > 0 {
+		errs = append(errs, e.memory(s.ExpertMemory, &r.Meta.Model))
+	}
+	return errors.Join(errs...)
+}
+
+// setup is the engine of a replay: the recorded one with changes.
+type setup struct {
+	record.Engine
+	policy string
+	rate   float64
+}
+
+// slotAlign is that of the engine's slots.
+const slotAlign = 4096
+
+// apply returns the engine that the settings make of the recorded one.
+func (s *Settings) apply(r *record.Recording) (e setup, err error) {
+	e.Engine = r.Meta.Engine
+	if err := s.Validate(r); err != nil {
+		return e, err
+	}
 	if s.RingDepth > 0 {
 		e.RingDepth = s.RingDepth
 	}
@@ -65,26 +82,29 @@ func (s *Settings) apply(r *record.Recording) (e setup, err error) {
 		e.ChunkRows = s.ChunkRows
 	}
 	if s.ExpertMemory > 0 {
-		errs = append(errs, e.memory(s.ExpertMemory, &r.Meta.Model))
-	}
-	switch s.Prefetch {
-	case "":
-	case "off", "last-token", "next-gate", "both":
-		e.LastToken = s.Prefetch == "last-token" || s.Prefetch == "both"
-		next := s.Prefetch == "next-gate" || s.Prefetch == "both"
-		switch {
-		case next && !e.NextGate && e.ScoresAhead < e.Ahead:
-			errs = append(errs, &UnknownError{What: "--prefetch " + s.Prefetch,
-				Why: "the recorded run did not apply the routers of later layers; record one with --prefetch next-gate or both"})
-		case !next && e.NextGate:
-			e.ScoresAhead, e.ScoresAheadRows = 0, 0
+		if err := e.memory(s.ExpertMemory, &r.Meta.Model); err != nil {
+			return e, err
 		}
-		e.NextGate = next
-	default:
-		bad(true, "the predictor is %q, but must be off, last-token, next-gate or both", s.Prefetch)
 	}
 	e.policy, e.rate = s.Policy, s.DiskRate
-	return e, errors.Join(errs...)
+	return e, e.predictor(s.Prefetch)
+}
+
+// predictor sets the predictor of speculative reads.
+func (e *setup) predictor(name string) error {
+	if name == "" {
+		return nil
+	}
+	next := name == "next-gate" || name == "both"
+	switch {
+	case next && !e.NextGate && e.ScoresAhead < e.Ahead:
+		return &UnknownError{What: "--prefetch " + name,
+			Why: "the recorded run did not apply the routers of later layers; record one with --prefetch next-gate or both"}
+	case !next && e.NextGate:
+		e.ScoresAhead, e.ScoresAheadRows = 0, 0
+	}
+	e.LastToken, e.NextGate = name == "last-token" || name == "both", next
+	return nil
 }
 
 // memory sizes slots and waves as the engine does.

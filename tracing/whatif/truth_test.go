@@ -28,6 +28,7 @@ type world struct {
 	change   func(*laws) // of the world's laws; may be nil
 	prompts  []int       // rows of each text's prompt; nil: rows
 	still    []bool      // texts whose rows all pick the same; nil: none
+	forget   bool        // experts are forgotten after the first text
 }
 
 func smallWorld() world {
@@ -56,6 +57,11 @@ func (w *world) script() (*script, map[uint64]*step) {
 		var before *ask
 		if t >= w.at {
 			before = ends[t-w.at]
+		}
+		if w.forget && t == w.at {
+			f := &ask{after: before, delayNS: w.thinksNS, forget: true}
+			before.then = append(before.then, f)
+			s.asks, before = append(s.asks, f), f
 		}
 		lasting := make([][]float64, m.Layers)
 		for l := range lasting {
@@ -140,7 +146,7 @@ func best(score []float64, n int, r *rand.Rand, noise float64) []int16 {
 func (w *world) laws() laws {
 	r := rand.New(rand.NewPCG(w.seed, 2))
 	noisy := func(ns float64) float64 { return math.Round(ns * math.Exp(w.noise*r.NormFloat64())) }
-	l := laws{disk: w.disk, device: [2]float64{2_000, 15_000}, wakes: 20_000, slowed: w.slowed, lingerNS: 200_000}
+	l := laws{disk: w.disk, device: [2]float64{2_000, 15_000}, wakes: [2]float64{20_000, 20_000}, slowed: w.slowed, lingerNS: 200_000}
 	for s := range l.message {
 		for k := range l.message[s] {
 			l.message[s][k] = float64(1_000 + 100*(s+k%7))
@@ -164,6 +170,13 @@ func (w *world) laws() laws {
 		}
 		return noisy(150_000 + 10_000*float64(o.step.Layer) + 30_000*rows)
 	}
+	l.start = func(_ *operation, woken bool) float64 {
+		if woken {
+			return 15_000
+		}
+		return 2_000
+	}
+	l.lag = func(*reading, bool) float64 { return 20_000 }
 	l.source = func(*stages.Step) uint64 { return 0 }
 	l.work = func(*reading) float64 { return math.Exp(w.noise * r.NormFloat64()) }
 	if w.change != nil {

@@ -29,6 +29,7 @@ func TestReplayIsTheRun(t *testing.T) {
 		{"reads slow the device", func(w *world) { w.slowed = 0.3 }, 1e-2},
 		{"long prompts", func(w *world) { w.rows, w.decode = 200, 10 }, 1e-9},
 		{"hundred rows", func(w *world) { w.rows = 100 }, 1e-2},
+		{"experts are forgotten", func(w *world) { w.forget = true }, 1e-9},
 		{"a device in order", func(w *world) { w.at, w.texts, w.meta.Engine.Preempts = 2, 4, false }, 1e-2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,12 +56,13 @@ func TestPredictions(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*world)
-		most   float64
+		most   float64 // that speeds may be off
+		bytes  float64 // that bytes may be off
 	}{
-		{"exact times", func(*world) {}, 0.03},
-		{"noise", func(w *world) { w.noise = 0.2 }, 0.06},
-		{"two texts at once", func(w *world) { w.at, w.texts = 2, 4 }, 0.06},
-		{"reads slow the device", func(w *world) { w.slowed = 0.3 }, 0.04},
+		{"exact times", func(*world) {}, 0.01, 0.05},
+		{"noise", func(w *world) { w.noise = 0.2 }, 0.05, 0.2},
+		{"two texts at once", func(w *world) { w.at, w.texts = 2, 4 }, 0.03, 0.1},
+		{"reads slow the device", func(w *world) { w.slowed = 0.3 }, 0.02, 0.05},
 	} {
 		w := smallWorld()
 		w.decode, w.rows = 120, 8
@@ -84,7 +86,7 @@ func TestPredictions(t *testing.T) {
 				if off(p.DecodeRate, is.DecodeRate) > tc.most {
 					t.Errorf("predicted %.1f tokens/s, %.1f were measured", p.DecodeRate, is.DecodeRate)
 				}
-				if off(float64(p.Changed.Bytes), float64(is.Bytes)) > 0.1 {
+				if off(float64(p.Changed.Bytes), float64(is.Bytes)) > tc.bytes {
 					t.Errorf("predicted %d bytes read, %d were", p.Changed.Bytes, is.Bytes)
 				}
 			})
