@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 	"github.com/moeflux/moeflux-actor/tokenizer/jinja"
@@ -41,20 +42,78 @@ func (m *Model) render(d *dialect, r *Request, messages []Message) (p Prompt, er
 	if err != nil {
 		return p, err
 	}
-	p.Text, err = d.template.Prompt(chat.Conversation{Messages: messages, Tools: r.Tools, Args: args})
+	text, err := d.template.Prompt(chat.Conversation{Messages: m.guarded(d, messages), Tools: r.Tools, Args: args, Closed: r.Continue})
 	switch refusal, ok := errors.AsType[*jinja.Error](err); {
 	case ok:
 		return p, &TemplateError{Refused: refusal.Kind == jinja.KindTemplate, Err: err}
 	case err != nil:
 		return p, err
 	}
-	if p.IDs, err = m.text.Encode(p.Text, false); err != nil {
+	if r.Continue {
+		if text, err = upToLast(text, m.text.Guard(messages[len(messages)-1].Text())); err != nil {
+			return p, err
+		}
+	}
+	if p.IDs, err = m.text.EncodeGuarded(text); err != nil {
 		return p, fmt.Errorf("the conversation cannot be encoded: %w", err)
 	}
+	p.Text = m.text.Unguard(text)
 	if len(p.IDs) == 0 {
 		return p, ErrEmptyPrompt
 	}
 	return p, nil
+}
+
+// guarded returns messages in whose texts nothing becomes a special token: who writes them must not
+// be able to end a turn and begin another. The marks of reasoning stay what they are in what the
+// assistant said, where templates look for them.
+func (m *Model) guarded(d *dialect, messages []Message) []Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		guard := m.text.Guard
+		if marks := d.syntax.Reasoning; out[i].Role == Assistant && marks.Begin != "" {
+			guard = func(text string) string {
+				return strings.NewReplacer(m.text.Guard(marks.Begin), marks.Begin, m.text.Guard(marks.End), marks.End).Replace(m.text.Guard(text))
+			}
+		}
+		o := &out[i]
+		o.Content, o.ReasoningContent = guard(o.Content), guard(o.ReasoningContent)
+		o.Parts = slices.Clone(o.Parts)
+		for k := range o.Parts {
+			o.Parts[k].Text = guard(o.Parts[k].Text)
+		}
+		o.ToolCalls = slices.Clone(o.ToolCalls)
+		for k := range o.ToolCalls {
+			o.ToolCalls[k].Arguments = guard(o.ToolCalls[k].Arguments)
+		}
+	}
+	return out
+}
+
+// upToLast cuts a conversation after the text of its last message, which the answer continues.
+func upToLast(conversation, last string) (string, error) {
+	last = strings.TrimSpace(last) // some templates trim it
+	i := strings.LastIndex(conversation, last)
+	if last == "" || i < 0 {
+		return "", &RequestError{Field: "Continue", Err: errors.New("the model's chat template does not write the last message as it is, so that nothing can continue it")}
+	}
+	return conversation[:i+len(last)], nil
+}
+
+// ChatPrompt returns the prompt that Chat would make of a request, without answering it: to count
+// its tokens, or to look at it. The errors are those of Chat.
+func (m *Model) ChatPrompt(r Request) (Prompt, error) {
+	if err := r.check(sessionChat); err != nil {
+		return Prompt{}, err
+	}
+	if len(r.Messages) == 0 {
+		return Prompt{}, ErrEmptyPrompt
+	}
+	d, err := m.chat()
+	if err != nil {
+		return Prompt{}, err
+	}
+	return m.render(d, &r, r.Messages)
 }
 
 // templateArgs turns Go's values into those of templates.

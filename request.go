@@ -31,6 +31,9 @@ type Request struct {
 	// Messages is the conversation that Chat answers, oldest first; mostly the last one is the
 	// user's. In a session they are added to those that are there.
 	Messages []Message
+	// Continue has Chat go on from the last message, which is the assistant's, in place of beginning
+	// an answer of its own. The End has the new text alone.
+	Continue bool
 	// Tools are the functions that the model may call in Chat. The calls are in the answer's
 	// ToolCalls; who runs them asks again, with their results as messages.
 	Tools []*Tool
@@ -93,6 +96,8 @@ func (r *Request) check(kind sessionKind) error {
 		return &RequestError{Field: "Prompt", Err: errors.New("Chat answers Messages; Generate continues a Prompt")}
 	case kind == sessionText && len(r.Messages) > 0:
 		return &RequestError{Field: "Messages", Err: errors.New("Generate continues a Prompt; Chat answers Messages")}
+	case r.Continue && (kind == sessionText || len(r.Messages) == 0 || r.Messages[len(r.Messages)-1].Role != Assistant || r.Session != nil):
+		return &RequestError{Field: "Continue", Err: errors.New("the last of Messages must be the assistant's, and there can be no Session")}
 	case kind == sessionText && len(r.Tools) > 0:
 		return &RequestError{Field: "Tools", Err: errors.New("only Chat has tools")}
 	case r.MaxTokens < 0:

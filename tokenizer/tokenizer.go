@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"strings"
 	"sync"
 )
 
@@ -86,12 +87,18 @@ func (t *Tokenizer) EOS() (id int32, ok bool) { return max(t.eos, 0), t.eos != n
 // treated as U+FFFD, as in Decode. The error is an *UnencodableError, a *TextSizeError, or that of
 // a splitting expression.
 func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int32, error) {
+	return t.encode(text, addSpecial, false)
+}
+
+// encode encodes a text, from which guards are taken when nothing is looked for any more.
+func (t *Tokenizer) encode(text string, addSpecial, guarded bool) ([]int32, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, &TextSizeError{Bytes: len(text), MaxBytes: math.MaxInt32}
 	}
 	e := t.encoders.Get().(*encoder)
 	defer t.encoders.Put(e)
 	defer e.release()
+	e.guarded = guarded
 	e.out = make([]int32, 0, len(text)/3+len(t.before)+len(t.after)+4)
 	if addSpecial {
 		e.out = append(e.out, t.before...)
@@ -108,10 +115,11 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int32, error) {
 // encoder is the state of one call of Encode. Encoders are reused for their scratch memory and
 // cache.
 type encoder struct {
-	t     *Tokenizer
-	out   []int32
-	m     merger
-	cache pieceCache
+	t       *Tokenizer
+	out     []int32
+	m       merger
+	cache   pieceCache
+	guarded bool // see Guard
 }
 
 func (e *encoder) release() {
@@ -130,7 +138,14 @@ func (e *encoder) normalize(text string) error {
 }
 
 // split encodes text without added tokens.
-func (e *encoder) split(text string) error { return e.splitFrom(0, text) }
+func (e *encoder) split(text string) error {
+	if e.guarded {
+		if text = strings.ReplaceAll(text, guard, ""); text == "" {
+			return nil
+		}
+	}
+	return e.splitFrom(0, text)
+}
 
 // splitFrom applies the splits from step on to text, which is not empty, and encodes the pieces.
 func (e *encoder) splitFrom(step int, text string) error {
