@@ -164,10 +164,13 @@ func (m *Model) Info() Info { return m.engine.Info() }
 // rest of package actors.
 type Info = actors.Info
 
+// Tokenizer turns text into token ids and back.
+type Tokenizer = tokenizer.Tokenizer
+
 // Tokenizer returns the model's tokenizer; nil with Options.TokensOnly. Its Encode(text, true)
 // returns the token ids of a prompt, an []int32 that begins as texts of the model do, and an error;
 // Decode(ids, true) returns the text of ids without special tokens.
-func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.text }
+func (m *Model) Tokenizer() *Tokenizer { return m.text }
 
 // Template returns the model's chat template. Errors: *NoTemplateError, or why the template cannot
 // be used.

@@ -9,8 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-// What people write never becomes a special token, in whatever field it comes, and reaches the model
-// as they wrote it.
+// What people write never becomes a special token, in whatever field it comes, and reaches the
+// model as they wrote it.
 func TestTextIsNoSpecialToken(t *testing.T) {
 	m := openDemo(t, Options{})
 	special := ""

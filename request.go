@@ -31,8 +31,8 @@ type Request struct {
 	// Messages is the conversation that Chat answers, oldest first; mostly the last one is the
 	// user's. In a session they are added to those that are there.
 	Messages []Message
-	// Continue has Chat go on from the last message, which is the assistant's, in place of beginning
-	// an answer of its own. The End has the new text alone.
+	// Continue has Chat go on from the last message, which is the assistant's, in place of
+	// beginning an answer of its own. The End has the new text alone.
 	Continue bool
 	// Tools are the functions that the model may call in Chat. The calls are in the answer's
 	// ToolCalls; who runs them asks again, with their results as messages.

@@ -13,6 +13,10 @@ type Model interface {
 	moeflux.Generator
 	// Info returns the settings in use; of these the server tells the context.
 	Info() moeflux.Info
+	// ChatPrompt returns the prompt of a conversation.
+	ChatPrompt(r moeflux.Request) (moeflux.Prompt, error)
+	// Tokenizer returns what turns text into tokens and back.
+	Tokenizer() *moeflux.Tokenizer
 }
 
 // piece is one event of one of the answers to a call.

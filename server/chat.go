@@ -84,10 +84,7 @@ type logprobs struct {
 }
 
 func logprobOf(t *moeflux.Token) logprob {
-	p := logprob{Token: strings.ToValidUTF8(string(t.Bytes), "\uFFFD"), LogProb: t.LogProb, Bytes: []int{}}
-	for _, b := range t.Bytes {
-		p.Bytes = append(p.Bytes, int(b))
-	}
+	p := logprob{Token: strings.ToValidUTF8(string(t.Bytes), "\uFFFD"), LogProb: t.LogProb, Bytes: numbers(t.Bytes)}
 	for i := range t.Top {
 		p.Top = append(p.Top, logprobOf(&t.Top[i]))
 	}
@@ -212,4 +209,13 @@ func messageOf(m *moeflux.Message) chatMessage {
 		out.Content = &text
 	}
 	return out
+}
+
+// numbers returns bytes as JSON numbers.
+func numbers(b []byte) []int {
+	n := make([]int, len(b))
+	for i, c := range b {
+		n[i] = int(c)
+	}
+	return n
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -112,6 +113,14 @@ func faultOfRequest(err error) *fault {
 
 // form writes a fault as the clients of an API expect it.
 type form func(*fault) any
+
+// formOf returns the form of the API that a path belongs to.
+func formOf(r *http.Request) form {
+	if strings.HasPrefix(r.URL.Path, "/v1/messages") {
+		return anthropicForm
+	}
+	return openAIForm
+}
 
 // openAIForm is the form of OpenAI's APIs.
 func openAIForm(f *fault) any {

@@ -63,7 +63,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 		}
 		if f != nil {
 			note(r, f)
-			writeFault(log, f, openAIForm)
+			writeFault(log, f, formOf(r))
 			return
 		}
 		inner.ServeHTTP(log, r)
@@ -153,7 +153,7 @@ func (s *Server) recovered(w *logged, r *http.Request, reason any) {
 		if w.status != 0 {
 			panic(http.ErrAbortHandler)
 		}
-		writeFault(w, &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the server failed; its log has more under " + visitOf(r).id}, openAIForm)
+		writeFault(w, &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the server failed; its log has more under " + visitOf(r).id}, formOf(r))
 	}
 }
 

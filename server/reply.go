@@ -52,7 +52,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, m Model, c *call,
 			panic(http.ErrAbortHandler)
 		}
 	default:
-		writeFault(w, faultOf(err), openAIForm)
+		writeFault(w, faultOf(err), formOf(r))
 	}
 }
 

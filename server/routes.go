@@ -16,6 +16,11 @@ func (s *Server) routes() http.Handler {
 	}
 	handle("POST", "/v1/chat/completions", s.chatCompletions)
 	handle("POST", "/v1/completions", s.completions)
+	handle("POST", "/v1/messages", s.messages)
+	handle("POST", "/v1/messages/count_tokens", s.countTokens)
+	handle("POST", "/tokenize", s.tokenize)
+	handle("POST", "/detokenize", s.detokenize)
+	handle("POST", "/apply-template", s.applyTemplate)
 	handle("GET", "/v1/models", s.listModels)
 	handle("GET", "/v1/models/{id...}", s.showModel)
 	handle("GET", "/healthz", s.health)
@@ -40,7 +45,7 @@ func wrongMethod(methods []string) http.HandlerFunc {
 		writeFault(w, &fault{
 			Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_allowed",
 			Message: fmt.Sprintf("%s does not take %s; it takes %s", r.URL.Path, r.Method, allowed),
-		}, openAIForm)
+		}, formOf(r))
 	}
 }
 
@@ -49,7 +54,7 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/v1/") {
 		message += ": the base URL ends with /v1 already"
 	}
-	writeFault(w, &fault{Status: http.StatusNotFound, Type: notFound, Code: "unknown_url", Message: message}, openAIForm)
+	writeFault(w, &fault{Status: http.StatusNotFound, Type: notFound, Code: "unknown_url", Message: message}, formOf(r))
 }
 
 // listed is a model as clients see it.
@@ -81,7 +86,7 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 	m, f := s.model(r.PathValue("id"))
 	if f != nil {
-		writeFault(w, f, openAIForm)
+		writeFault(w, f, formOf(r))
 		return
 	}
 	writeJSON(w, http.StatusOK, s.listed(m))
@@ -101,6 +106,6 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-func noEmbeddings(w http.ResponseWriter, _ *http.Request) {
-	writeFault(w, &fault{Status: http.StatusNotImplemented, Type: invalidRequest, Code: "unsupported", Message: "models that write text make no embeddings here"}, openAIForm)
+func noEmbeddings(w http.ResponseWriter, r *http.Request) {
+	writeFault(w, &fault{Status: http.StatusNotImplemented, Type: invalidRequest, Code: "unsupported", Message: "models that write text make no embeddings here"}, formOf(r))
 }

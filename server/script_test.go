@@ -23,6 +23,17 @@ type script struct {
 
 func (s *script) Info() moeflux.Info { return moeflux.Info{Context: max(s.context, 1)} }
 
+func (s *script) Tokenizer() *moeflux.Tokenizer { return nil } // tests of it take a real model
+
+// ChatPrompt makes a token of each word.
+func (s *script) ChatPrompt(r moeflux.Request) (p moeflux.Prompt, err error) {
+	for _, m := range r.Messages {
+		p.Text += m.Role + ": " + m.Text() + "\n"
+	}
+	p.IDs = make([]int32, len(strings.Fields(p.Text)))
+	return p, nil
+}
+
 func (s *script) Chat(ctx context.Context, r moeflux.Request) moeflux.Events { return s.ask(ctx, r) }
 func (s *script) Generate(ctx context.Context, r moeflux.Request) moeflux.Events {
 	return s.ask(ctx, r)

@@ -112,7 +112,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 		m, f = s.model(c.model)
 	}
 	if f != nil {
-		writeFault(w, f, openAIForm)
+		writeFault(w, f, formOf(r))
 		note(r, f)
 		return
 	}

@@ -21,6 +21,11 @@ func serving(t *testing.T, m *script, change ...func(*Options)) *httptest.Server
 	for _, c := range change {
 		c(&o)
 	}
+	return start(t, o)
+}
+
+func start(t *testing.T, o Options) *httptest.Server {
+	t.Helper()
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +348,7 @@ func TestRefused(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	m := new(script)
 	url := serving(t, m).URL + "/v1/chat/completions"
-	status, body := post(t, url, `{"messages":[{"role":"system","content":"s"},{"role":"developer","content":[{"type":"text","text":"d"}]},{"role":"user","content":"x","name":"me"}],
+	status, body := post(t, url, `{"messages":[{"role":"system","content":"s"},{"role":"developer","content":[{"type":"text","text":"d"}]},{"role":"assistant","content":"y","refusal":null,"tool_calls":null},{"role":"user","content":"x","name":"me"}],
 		"user":"u","metadata":{"a":"b"},"safety_identifier":"s","prompt_cache_key":"k","store":false,"service_tier":"auto","modalities":["text"],"verbosity":"medium",
 		"unknown":{"x":1},"MAX_TOKENS":3,"temperature":null,"tools":[],"tool_choice":"auto","seed":3,"top_p":0.9,"top_k":5,"min_p":0.1,"presence_penalty":1,"frequency_penalty":-1,
 		"repetition_penalty":1.1,"reasoning_effort":"none","chat_template_kwargs":{"thinking":false},"response_format":{"type":"text"},"logprobs":false,"n":1,"parallel_tool_calls":true}`)

@@ -10,8 +10,8 @@ import (
 const guard = "\uFDD0"
 
 // Guard returns a text that EncodeGuarded takes for plain text: what looks like a special token in
-// it does not become one. Text of people goes through it before a chat template puts the model's own
-// marks around it.
+// it does not become one. Text of people goes through it before a chat template puts the model's
+// own marks around it.
 func (t *Tokenizer) Guard(text string) string {
 	text = strings.ReplaceAll(text, guard, "")
 	for _, m := range []*addedMatcher{t.rawAdded, t.normAdded} {
