@@ -61,7 +61,10 @@ func (r *rig) form(at int64, callers ...byte) uint64 {
 }
 
 // run writes what is done for a step: a layer takes 10 ms and has a hit and a miss.
-func (r *rig) run(step uint64, at int64) (end int64) {
+func (r *rig) run(step uint64, at int64) (end int64) { return r.layers(step, at, 2, 1) }
+
+// layers is run with a number of layers, and of misses in each.
+func (r *rig) layers(step uint64, at int64, layers, misses int32) (end int64) {
 	h := func(k messageKey, layer int32, sent, began, ended int64) {
 		wave := int32(-1)
 		if k == resident || k == released {
@@ -71,14 +74,16 @@ func (r *rig) run(step uint64, at int64) (end int64) {
 			Step: step, Layer: layer, Wave: wave, Stage: k.stage, Message: k.message, SentNS: (at + sent) * ms, BeganNS: (at + began) * ms, EndedNS: (at + ended) * ms,
 		})
 	}
-	for layer := range int32(2) {
+	for layer := range layers {
 		h(begun, layer, 0, 1, 2)
 		r.log.Submissions.Add(record.Submission{Step: step, Layer: layer, Wave: -1, Part: record.Mix, SubmittedNS: (at + 1) * ms, BeganNS: (at + 1) * ms, EndedNS: (at + 3) * ms, DeviceNS: 2 * ms})
 		h(picked, layer, 3, 3, 4)
 		h(routed, layer, 4, 4, 5)
 		r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: 1, AtNS: (at + 4) * ms, Found: record.Resident})
-		r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: 2, AtNS: (at + 4) * ms, Found: record.Missing})
-		r.log.Reads.Add(record.Read{Step: step, Layer: layer, Expert: 2, AskedNS: (at + 4) * ms, BeganNS: (at + 4) * ms, EndedNS: (at + 6) * ms, PlacedNS: (at + 6) * ms, WantedNS: (at + 4) * ms, Bytes: 1000})
+		for expert := range misses {
+			r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: 2 + expert, AtNS: (at + 4) * ms, Found: record.Missing})
+			r.log.Reads.Add(record.Read{Step: step, Layer: layer, Expert: 2 + expert, AskedNS: (at + 4) * ms, BeganNS: (at + 4) * ms, EndedNS: (at + 6) * ms, PlacedNS: (at + 6) * ms, WantedNS: (at + 4) * ms, Bytes: 1000})
+		}
 		h(resident, layer, 6, 6, 7)
 		r.log.Submissions.Add(record.Submission{Step: step, Layer: layer, Wave: 0, Uses: 2, Part: record.Experts, SubmittedNS: (at + 7) * ms, BeganNS: (at + 7) * ms, EndedNS: (at + 9) * ms, DeviceNS: 2 * ms, StarvedNS: 4 * ms})
 		h(computed, layer, 9, 9, 9)
