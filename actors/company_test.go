@@ -26,8 +26,7 @@ type companions struct {
 	seqs   [2]*actors.Sequence
 	texts  [2][]int32
 	want   [2][]float32 // the logits that each gets alone
-	called int
-	steps  int64 // when the engine rested last
+	steps  int64        // when the engine rested last
 	gone   sync.WaitGroup
 }
 

@@ -246,8 +246,3 @@ func (x *index) whose(id uint64) string {
 	}
 	return sequenceName(s.segments[0].Seq)
 }
-
-// has reports whether a step has rows of a request.
-func (s *step) has(request uint64) bool {
-	return slices.ContainsFunc(s.segments, func(g record.Segment) bool { return g.Request == request })
-}
