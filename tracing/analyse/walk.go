@@ -54,8 +54,11 @@ func (w *walk) put(from int64, claims []claim, rest claim, layer int32) {
 func (w *walk) follow(s *step) {
 	w.step, w.floor = s, max(w.floor, s.BeganNS)
 	n := w.x.lastMessage(s, w.cur)
-	most := 16 * (len(s.handled) + len(w.x.device) + 64) // records that contradict each other must not hold it up
-	for ; w.cur > w.floor && most > 0; most-- {
+	for stuck := 0; w.cur > w.floor; stuck++ {
+		at := w.cur
+		if stuck > mostStuck { // records that contradict each other must not hold it up
+			n.sort, stuck = lost, 0
+		}
 		switch n.sort {
 		case atMessage:
 			n = w.message(n)
@@ -65,10 +68,19 @@ func (w *walk) follow(s *step) {
 			n = w.read(n)
 		default:
 			n = w.resume()
+			if w.cur == at && n.sort == lost {
+				w.put(w.floor, nil, claim{cause: Unexplained}, -1)
+			}
+		}
+		if w.cur < at {
+			stuck = 0
 		}
 	}
 	w.put(w.floor, nil, claim{cause: Unexplained}, -1)
 }
+
+// mostStuck is how many things may happen at one moment, one because of the other.
+const mostStuck = 64
 
 // lastMessage returns the last message about a step that was sent before t to the sequencer.
 func (x *index) lastMessage(s *step, t int64) node {

@@ -10,21 +10,24 @@ import (
 // read goes from the end of a read to the moment at which the step came to need it.
 func (w *walk) read(n node) node {
 	r := &w.x.reads[n.i]
-	needed, stage := r.AskedNS, "expert-io"
+	needed, reading := r.AskedNS, w.x.readingOf(r, w.step)
 	u := w.x.uses[use{w.step.Step.Step, place{r.Layer, r.Expert}}]
 	switch {
-	case u != nil:
+	case u != nil && u.AtNS <= r.PlacedNS:
 		needed = max(needed, u.AtNS)
 	case r.WantedNS != 0:
 		needed = max(needed, r.WantedNS)
 	}
+	if !w.mine(r.Step) && (u == nil || u.AtNS > r.PlacedNS) { // its end made room, or let others be asked for
+		reading = claim{cause: OtherRequest, where: w.x.whose(r.Step)}
+	}
 	w.put(r.PlacedNS, nil, claim{cause: Mailbox}, r.Layer)
 	w.put(max(r.EndedNS, needed), nil, claim{cause: Upload}, r.Layer)
 	if r.BeganNS != 0 {
-		w.put(max(r.BeganNS, needed), nil, w.x.readingOf(r, w.step), r.Layer)
+		w.put(max(r.BeganNS, needed), nil, reading, r.Layer)
 	}
 	w.put(needed, w.inLine(needed, w.cur), claim{cause: ReadQueue}, r.Layer)
-	return w.sent(needed, len(w.x.handled), stage, via{r.Layer, -1})
+	return w.sent(needed, len(w.x.handled), "expert-io", via{r.Layer, -1})
 }
 
 // readingOf says what a read that a step waited for is time for. An expert that the step before

@@ -134,6 +134,7 @@ func TestShowAddsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	explained(t, explain(t, rec).Tokens)
 	var want, layers, sequences struct {
 		device, bytes                            int64
 		uses, missing, late, issued, out, wasted int
