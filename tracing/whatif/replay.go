@@ -25,7 +25,7 @@ func newReplay(m *record.Meta, set setup, o *observed, s *script) (*replay, erro
 	o.count, o.used = make(map[uint64]int), make(map[readOf]int)
 	laws := o.laws
 	if set.rate > 0 {
-		laws.disk.Each = float64(m.Model.SlotBytes) / set.rate * 1e9
+		laws.disk = diskLaw{Each: float64(m.Model.SlotBytes) / set.rate * 1e9}
 	}
 	e := newEngine(laws, set.ReadWorkers, set.Preempts)
 	e.bytes = m.Model.SlotBytes

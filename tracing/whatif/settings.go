@@ -15,7 +15,7 @@ type Settings struct {
 	Prefetch     string  `json:"prefetch,omitempty"`      // off, last-token, next-gate or both
 	ReadWorkers  int     `json:"read_workers,omitempty"`
 	ChunkRows    int     `json:"chunk_rows,omitempty"`
-	DiskRate     float64 `json:"disk_bytes_per_s,omitempty"` // of a disk that many read from at once
+	DiskRate     float64 `json:"disk_bytes_per_s,omitempty"` // of another disk, however many read
 	Policy       string  `json:"policy,omitempty"`           // lru: the least recently used expert leaves
 }
 

@@ -94,6 +94,24 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
+// Another disk is predicted as a run with that disk goes.
+func TestDisk(t *testing.T) {
+	for _, each := range []float64{100_000, 400_000, 1_500_000} {
+		w := smallWorld()
+		w.decode, w.rows = 120, 8
+		rec, was := w.run(t, Settings{})
+		p, err := Predict(rec, Settings{DiskRate: float64(w.meta.Model.SlotBytes) / each * 1e9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.disk = diskLaw{Each: each}
+		_, is := w.run(t, Settings{})
+		if off(p.DecodeRate, is.DecodeRate) > 0.01 || off(is.DecodeRate, was.DecodeRate) < 0.01 {
+			t.Errorf("%.0f ns a read: predicted %.1f tokens/s, is %.1f, with the recorded disk %.1f", each, p.DecodeRate, is.DecodeRate, was.DecodeRate)
+		}
+	}
+}
+
 // What a recording cannot tell is refused by name.
 func TestUnknown(t *testing.T) {
 	w := smallWorld()
