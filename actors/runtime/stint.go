@@ -38,7 +38,7 @@ func (t *stint) end() {
 	}
 }
 
-// stop restints when nothing is sent any more.
+// stop returns when nothing is sent any more.
 func (t *stint) stop() {
 	t.mu.Lock()
 	t.stopped = true

@@ -57,8 +57,8 @@ func TestBenchMixedText(t *testing.T) {
 	}
 	text := r.Text()
 	for _, want := range []string{
-		"0.50    2.00 ms    8.00 ms    8.00 ms    8.00 ms    4.0      40.0     100.0    40%\n",
-		"1.00    2.00 ms   20.00 ms   20.00 ms   20.00 ms   10.0      90.0     100.0    90%\n",
+		"0.50    2.00 ms    3.00 ms    8.00 ms    8.00 ms    8.00 ms    4.0      40.0     100.0    40%\n",
+		"1.00    2.00 ms    2.00 ms   20.00 ms   20.00 ms   20.00 ms   10.0      90.0     100.0    90%\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line %q in\n%s", want, text)

@@ -32,9 +32,10 @@ type MixPoint struct {
 	Share float64  `json:"prompt_share"`
 	Runs  []MixRun `json:"runs"`
 
-	GapAlone    float64        `json:"gap_alone_ms"` // from token to token without a prompt, the median
-	Gap         float64        `json:"gap_ms"`       // beside a prompt, the median
-	Gap99       float64        `json:"gap_99_ms"`    // likewise, the 99th percentile
+	GapAlone    float64        `json:"gap_alone_ms"`    // from token to token without a prompt, the median
+	GapAlone99  float64        `json:"gap_alone_99_ms"` // likewise, the 99th percentile
+	Gap         float64        `json:"gap_ms"`          // beside a prompt, the median
+	Gap99       float64        `json:"gap_99_ms"`       // beside a prompt, the 99th percentile
 	GapMost     float64        `json:"gap_most_ms"`
 	Steps99     float64        `json:"gap_99_steps"` // Gap99 of GapAlone
 	PromptAlone figures.Spread `json:"prompt_alone_per_second"`
@@ -218,6 +219,7 @@ func (p *MixPoint) Summarise() {
 		share = append(share, r.Prompt/max(r.PromptAlone, 1e-9))
 	}
 	p.GapAlone, p.Gap = figures.Percentile(alone, 0.5), figures.Percentile(gaps, 0.5)
+	p.GapAlone99 = figures.Percentile(alone, 0.99)
 	p.Gap99, p.GapMost = figures.Percentile(gaps, 0.99), figures.Percentile(gaps, 1)
 	p.Steps99 = p.Gap99 / max(p.GapAlone, 1e-9)
 	p.PromptAlone, p.Prompt, p.PromptShare = figures.SpreadOf(promptAlone), figures.SpreadOf(prompt), figures.SpreadOf(share).Median

@@ -20,6 +20,7 @@ func (r *MixResult) Text() string {
 	table(&b, []column[*MixPoint]{
 		{"share", 6, func(p *MixPoint) string { return hundredths(p.Share) }},
 		{"gap alone", 11, func(p *MixPoint) string { return milliseconds(p.GapAlone) }},
+		{"99 % alone", 11, func(p *MixPoint) string { return milliseconds(p.GapAlone99) }},
 		{"gap", 11, func(p *MixPoint) string { return milliseconds(p.Gap) }},
 		{"99 %", 11, func(p *MixPoint) string { return milliseconds(p.Gap99) }},
 		{"most", 11, func(p *MixPoint) string { return milliseconds(p.GapMost) }},

@@ -47,7 +47,7 @@ type Core struct {
 	layers     []stages.LayerStats // the fields that are this stage's
 
 	pace   pace
-	pauses []pause // [layers]
+	pauses []pauses // [layers]
 
 	total, nobody stages.Cost // see costs.go
 
@@ -69,7 +69,7 @@ func New(cfg Config) (*Core, error) {
 	if n := cfg.Layers * cfg.Experts; cfg.Chances != nil && len(cfg.Chances) != n {
 		return nil, fmt.Errorf("expertio: chances of %d experts, want those of %d", len(cfg.Chances), n)
 	}
-	c := &Core{cfg: cfg, notes: notes{log: new(record.Log)}, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pause, cfg.Layers)}
+	c := &Core{cfg: cfg, notes: notes{log: new(record.Log)}, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pauses, cfg.Layers)}
 	c.slots.notes = &c.notes
 	if !cfg.Mapped {
 		c.slots.order = cfg.Order
@@ -247,7 +247,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped
-		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].on()
+		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].any()
 	}
 	for i := range c.slots.all {
 		if f := &c.slots.all[i]; f.foretold {

@@ -78,7 +78,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	if err := c.checkPlan(m); err != nil {
 		return err
 	}
-	c.slots.routed(m.Layer, len(m.Batch.Rows), m.Plan.Uses)
+	c.slots.routed(side(&m.Step), m.Layer, len(m.Batch.Rows), m.Plan.Uses)
 	at := len(c.queue)
 	if m.Batch.Urgent {
 		at = c.firstOrdinary()
@@ -156,12 +156,12 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok 
 		if waits, held = c.heldBack(rank); held {
 			break
 		}
-		id, evicted, ok := c.slots.take(c.keyOf(l, i))
+		id, wasted, ok := c.slots.take(c.keyOf(l, i))
 		if !ok {
 			waits = record.Room
 			break
 		}
-		c.countWasted(evicted)
+		c.countWasted(wasted)
 		st.Misses++
 		c.charge(l, i, missed, nil)
 		c.hold(l, i, id)
@@ -178,7 +178,7 @@ func (c *Core) keyOf(l *load, use int) int {
 
 // hold gives a load the slot for one of its uses.
 func (c *Core) hold(l *load, use int, id stages.SlotID) {
-	c.slots.pin(id)
+	c.slots.pin(side(&l.step), id)
 	l.uses[use].slot = id
 	l.left--
 	if s := c.slots.at(id); s.state == filling {

@@ -1,6 +1,9 @@
 package expertio
 
-import "github.com/moeflux/moeflux-actor/stages"
+import (
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
+)
 
 const (
 	// pauseRows is the number of rows in each half of the window by which speculation is judged.
@@ -14,13 +17,20 @@ const (
 	lateSaves = 0.5
 )
 
-// pause keeps one layer's speculation from costing more than it saves.
+// pause keeps one layer's speculation, for steps of one side, from costing more than it saves.
 type pause struct {
 	rows          int        // of the window's newer half
 	saved, wasted [2]float64 // reads, in the newer and in the older half
 	left          int        // rows until the pause ends
 	next          int        // how long the next pause will be; 0 means firstPause
 }
+
+// pauses are one layer's, by side: what is guessed for a prompt beside a text that decodes says
+// nothing about what is guessed for that text.
+type pauses [2]pause
+
+// any reports whether speculation for one of the sides is paused.
+func (p *pauses) any() bool { return p[policy.Ordinary].on() || p[policy.Urgent].on() }
 
 // on reports whether speculation is paused.
 func (p *pause) on() bool { return p.left > 0 }
@@ -53,7 +63,7 @@ func (p *pause) visit(rows int, cost float64) (begins, ends bool) {
 
 // judge notes that a layer is due. It may begin or end a pause of the layer's speculation.
 func (c *Core) judge(m *stages.LayerRouted, out *stages.Outbox) {
-	p, st := &c.pauses[m.Layer], &c.layers[m.Layer]
+	p, st := &c.pauses[m.Layer][side(&m.Step)], &c.layers[m.Layer]
 	c.pace.routed(m, st.Misses)
 	if c.cfg.Mapped || m.Batch == nil {
 		return
@@ -63,9 +73,9 @@ func (c *Core) judge(m *stages.LayerRouted, out *stages.Outbox) {
 	case begins:
 		st.PrefetchPauses++
 		out.Notes = append(out.Notes, stages.Note{Text: "speculation paused", Args: []any{
-			"layer", m.Layer, "rows", p.left, "reads_saved", saved, "reads_wasted", wasted, "cost_of_one", cost,
+			"layer", m.Layer, "urgent", m.Batch.Urgent, "rows", p.left, "reads_saved", saved, "reads_wasted", wasted, "cost_of_one", cost,
 		}})
 	case ends:
-		out.Notes = append(out.Notes, stages.Note{Text: "speculation is tried again", Args: []any{"layer", m.Layer}})
+		out.Notes = append(out.Notes, stages.Note{Text: "speculation is tried again", Args: []any{"layer", m.Layer, "urgent", m.Batch.Urgent}})
 	}
 }

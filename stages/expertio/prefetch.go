@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -26,27 +27,27 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err
 	}
-	st, due := &c.layers[m.Layer], c.pace.foretold(m)
-	rank := stages.RankOf(urgentStep(&m.Step), true)
+	st, due, of := &c.layers[m.Layer], c.pace.foretold(m), side(&m.Step)
+	rank := stages.RankOf(of == policy.Urgent, true)
 	room, cost := c.pace.room(m, due, c.reading.before(rank)), c.pace.cost()
 	first := len(c.reads)
 	c.notes.hints++
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
-		c.slots.foretell(key, m.Chances[i])
+		c.slots.foretell(of, key, m.Chances[i])
 		if _, ok := c.slots.find(key); ok {
 			continue
 		}
 		saved := min(1, max(0, room-float64(len(c.reads)-first)))
 		verdict := record.Issued
 		switch _, held := c.heldBack(rank); {
-		case c.pauses[m.Layer].on():
+		case c.pauses[m.Layer][of].on():
 			verdict = record.Skipped
 		case held || c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
 			verdict = record.Dropped
 		case chance*saved <= (1-chance)*cost:
 			verdict = record.Declined
-		case !c.guess(m.ID, key, rank):
+		case !c.guess(&m.Step, key, rank):
 			verdict = record.Dropped
 		}
 		c.noteGuess(m, i, verdict)
@@ -57,15 +58,15 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 }
 
 // guess asks for an expert that may be wanted, and reports whether there was a slot for it.
-func (c *Core) guess(step stages.StepID, key int, rank stages.Rank) bool {
-	id, evicted, ok := c.slots.take(key)
+func (c *Core) guess(m *stages.Step, key int, rank stages.Rank) bool {
+	id, wasted, ok := c.slots.take(key)
 	if !ok {
 		return false
 	}
-	c.countWasted(evicted)
+	c.countWasted(wasted)
 	s := c.slots.at(id)
-	s.foretold, s.speculative = true, true
-	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(step)))
+	s.foretold, s.guessed, s.speculative = true, side(m), true
+	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(m.ID)))
 	return true
 }
 
@@ -108,8 +109,8 @@ func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	if !s.foretold {
 		return
 	}
+	p := &c.pauses[s.key/c.cfg.Experts][s.guessed]
 	s.foretold = false
-	p := &c.pauses[s.key/c.cfg.Experts]
 	if s.state == filling {
 		st.PrefetchLate++
 		p.saved[0] += lateSaves
@@ -121,16 +122,31 @@ func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 
 // countUnused counts a slot's expert as wasted if it was read for a prediction and never used.
 func (c *Core) countUnused(id stages.SlotID) {
-	if s := c.slots.at(id); s.foretold {
-		c.countWasted(s.key)
-	}
+	c.countWasted(c.slots.at(id).waste())
 }
 
-// countWasted counts a speculative read that was of no use. key is what the slot held, or -1.
-func (c *Core) countWasted(key int) {
-	if key >= 0 {
-		layer := key / c.cfg.Experts
+// waste is an expert, by key, that was read for a prediction and never used, and for which side.
+type waste struct {
+	key int
+	of  policy.Side
+}
+
+// noWaste is none.
+var noWaste = waste{key: -1}
+
+// waste returns what goes to waste if the slot's expert leaves now.
+func (s *slot) waste() waste {
+	if !s.foretold {
+		return noWaste
+	}
+	return waste{s.key, s.guessed}
+}
+
+// countWasted counts a speculative read that was of no use.
+func (c *Core) countWasted(w waste) {
+	if w != noWaste {
+		layer := w.key / c.cfg.Experts
 		c.layers[layer].PrefetchWasted++
-		c.pauses[layer].wasted[0]++
+		c.pauses[layer][w.of].wasted[0]++
 	}
 }

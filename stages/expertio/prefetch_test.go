@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -154,7 +155,7 @@ func TestLikelierStays(t *testing.T) {
 // TestPausedLayer wants no reads of a layer that is paused, and of others as before.
 func TestPausedLayer(t *testing.T) {
 	r := newReader(t, Config{Layers: 2, Experts: 8, Slots: 8, WaveSlots: 1, RingDepth: 1})
-	r.c.pauses[0].left = 1
+	r.c.pauses[0][policy.Ordinary].left = 1
 	if got, _ := r.hint(0, 0, []int32{0}, []float32{0.9}); got != nil {
 		t.Errorf("experts %v are read in a pause", got)
 	}
@@ -163,6 +164,36 @@ func TestPausedLayer(t *testing.T) {
 	}
 	if r.c.layers[0].PrefetchSkipped != 1 {
 		t.Errorf("%+v, want 1 skipped", r.c.layers[0])
+	}
+}
+
+// TestPausesOfSides lets guesses for a prompt go to waste. That pauses those for prompts, and not
+// those for texts that decode, and the other way round.
+func TestPausesOfSides(t *testing.T) {
+	for _, urgent := range []bool{false, true} {
+		r := newReader(t, Config{Layers: 1, Experts: 16, Slots: 8, WaveSlots: 1, RingDepth: 1})
+		guess := func(urgent bool, e int32) (reads []stages.Read) {
+			b := &stages.Batch{Rows: make([]stages.Row, 1), Urgent: urgent}
+			return r.step(&stages.PrefetchExperts{Step: stages.Step{ID: 1, Batch: b}, Experts: []int32{e}, Chances: []float32{0.9}}, 0)
+		}
+		for e := range int32(fewWasted) {
+			for _, rd := range guess(urgent, e) { // a read that fails is of no use
+				r.step(&stages.ExpertsRead{Results: []stages.ReadResult{{Slot: rd.Slot, Gen: rd.Gen, Err: stages.ErrClosed}}}, 1)
+			}
+		}
+		b := &stages.Batch{Rows: make([]stages.Row, pauseRows), Segments: []stages.Segment{{Rows: pauseRows}}, Costs: make([]stages.Cost, 1), Urgent: urgent}
+		plan := &stages.RoutePlan{TopK: 1, Picks: make([]int32, pauseRows), Weights: make([]float32, pauseRows), Uses: []stages.ExpertUse{{Expert: 15, Pairs: make([]int32, pauseRows)}}}
+		r.step(&stages.LayerRouted{Step: stages.Step{ID: 2, Batch: b}, Plan: plan}, 1)
+		if got := guess(urgent, 10); len(got) != 0 {
+			t.Errorf("urgent %v: %v is read in a pause", urgent, got)
+		}
+		if !urgent {
+			if got := guess(true, 11); len(got) != 1 {
+				t.Errorf("guesses for urgent steps pause too: %+v", r.c.pauses[0])
+			}
+		} else if p := r.c.pauses[0]; p[policy.Ordinary].on() || !p[policy.Urgent].on() {
+			t.Errorf("%+v, want a pause of urgent ones alone", p)
+		}
 	}
 }
 

@@ -60,11 +60,11 @@ func (c *Core) shrink(out *stages.Outbox) {
 			}
 			return
 		}
-		id, evicted, ok := c.slots.giveUp()
+		id, wasted, ok := c.slots.giveUp()
 		if !ok {
 			return
 		}
-		c.countWasted(evicted)
+		c.countWasted(wasted)
 		out.Frees = append(out.Frees, id)
 	}
 	c.answerResized(func(resizer) bool { return true }, out)

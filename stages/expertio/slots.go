@@ -24,6 +24,7 @@ type slot struct {
 	speculative bool        // being read for a prediction, or warm
 	rank        stages.Rank // while filling: of the read
 	foretold    bool        // read for a prediction and not used since
+	guessed     policy.Side // if foretold: of the step that it was read for
 	late        bool        // being read, and the read was reported not to end
 	warm        bool        // being read because earlier runs used the expert
 	doomed      bool        // being read, and to be emptied when read unless a load waits by then
@@ -35,16 +36,20 @@ type slot struct {
 	waiting     []waiter    // while filling
 }
 
+// Side is that of policy.Order: of steps that decode, or of others.
+type Side = policy.Side
+
 // Order decides which expert leaves its slot first. Its methods are those of policy.Order, which is
 // what engines use.
 type Order interface {
-	Visit(layer, rows int)
+	Visit(of Side, layer, rows int)
 	Use(key, rows int)
-	Expect(key int, chance float64)
+	Expect(of Side, key int, chance float64)
 	Seed(key int, chance float64)
 	Chance(key int) float64
 	Len() int
 	Add(key int)
+	Hold(of Side, key int)
 	Remove(key int)
 	Evict() (key int, ok bool)
 	Next() (key int, ok bool)
@@ -126,51 +131,50 @@ func (p *slots) find(key int) (stages.SlotID, bool) {
 }
 
 // routed tells the order what a layer's router picked for some rows.
-func (p *slots) routed(layer, rows int, uses []stages.ExpertUse) {
+func (p *slots) routed(side policy.Side, layer, rows int, uses []stages.ExpertUse) {
 	if p.order == nil {
 		return
 	}
-	p.order.Visit(layer, rows)
+	p.order.Visit(side, layer, rows)
 	for _, u := range uses {
 		key := layer*p.experts + int(u.Expert)
 		p.order.Use(key, len(u.Pairs))
 		if _, ok := p.find(key); ok { // it must stay until the load has pinned it
-			p.order.Expect(key, 1)
+			p.order.Expect(side, key, 1)
 		}
 	}
 }
 
 // foretell tells the order the chance that an expert is picked at its layer's next turn.
-func (p *slots) foretell(key int, chance float32) {
+func (p *slots) foretell(side policy.Side, key int, chance float32) {
 	if p.order != nil {
-		p.order.Expect(key, float64(chance))
+		p.order.Expect(side, key, float64(chance))
 	}
 }
 
 // take takes a slot for a new expert, an empty one or that of the expert that should leave first,
-// and marks it as filling. evicted is the key of an expert that was evicted although it had been
-// read for a prediction and never used, or -1.
-func (p *slots) take(key int) (id stages.SlotID, evicted int, ok bool) {
-	if id, evicted, ok = p.vacate(); !ok {
-		return id, evicted, ok
+// and marks it as filling. wasted is what was evicted unused.
+func (p *slots) take(key int) (id stages.SlotID, wasted waste, ok bool) {
+	if id, wasted, ok = p.vacate(); !ok {
+		return id, wasted, ok
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
 	s.doomed, s.late, s.owed = false, false, nothing
 	s.gen++
 	p.byKey[key] = int32(id) + 1
-	return id, evicted, true
+	return id, wasted, true
 }
 
 // giveUp takes a slot out of the pool until comeBack. It returns what take does.
-func (p *slots) giveUp() (id stages.SlotID, evicted int, ok bool) {
-	if id, evicted, ok = p.vacate(); !ok {
-		return id, evicted, ok
+func (p *slots) giveUp() (id stages.SlotID, wasted waste, ok bool) {
+	if id, wasted, ok = p.vacate(); !ok {
+		return id, wasted, ok
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold = gone, -1, false
 	p.gone = append(p.gone, id)
-	return id, evicted, true
+	return id, wasted, true
 }
 
 // comeBack returns the slot that was given up last to the pool, empty.
@@ -183,33 +187,30 @@ func (p *slots) comeBack() {
 }
 
 // vacate finds an empty slot, or evicts an expert from one.
-func (p *slots) vacate() (id stages.SlotID, evicted int, ok bool) {
+func (p *slots) vacate() (id stages.SlotID, wasted waste, ok bool) {
 	if last := len(p.empty) - 1; last >= 0 {
 		id, p.empty = p.empty[last], p.empty[:last]
-		return id, -1, true
+		return id, noWaste, true
 	}
 	if p.order == nil {
-		return none, -1, false
+		return none, noWaste, false
 	}
 	old, ok := p.order.Evict()
 	if !ok {
-		return none, -1, false
+		return none, noWaste, false
 	}
 	id, _ = p.find(old)
 	p.byKey[old] = 0
 	p.residents--
 	p.evicted(id)
-	if !p.at(id).foretold {
-		old = -1
-	}
-	return id, old, true
+	return id, p.at(id).waste(), true
 }
 
-// pin keeps a slot's expert where it is.
-func (p *slots) pin(id stages.SlotID) {
+// pin keeps a slot's expert where it is, for a step of a side.
+func (p *slots) pin(side policy.Side, id stages.SlotID) {
 	s := p.at(id)
-	if s.pins == 0 && p.order != nil {
-		p.order.Remove(s.key)
+	if p.order != nil {
+		p.order.Hold(side, s.key)
 	}
 	s.pins++
 	s.doomed = false

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -100,7 +101,7 @@ func TestWaitsForTheRing(t *testing.T) {
 // The verdict on a guess says what spoke against it.
 func TestVerdicts(t *testing.T) {
 	r := newReader(t, Config{Layers: 2, Experts: 8, Slots: 3, WaveSlots: 1, RingDepth: 1})
-	r.c.pauses[1].left = 1
+	r.c.pauses[1][policy.Ordinary].left = 1
 	_, reads := r.hint(0, 0, []int32{5, 3, 1, 2}, []float32{0.9, 0.8, 0.15, 0.7})
 	r.hint(1, 1, []int32{4}, []float32{0.5})
 	if len(reads) != 2 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -41,7 +42,13 @@ func (u *urgent) routed(m *stages.LayerRouted) {
 
 func (u *urgent) underWay() bool { return len(u.steps) > 0 }
 
-func urgentStep(s *stages.Step) bool { return s.Batch != nil && s.Batch.Urgent }
+// side returns which side of the order of experts a step is on.
+func side(s *stages.Step) policy.Side {
+	if s.Batch != nil && s.Batch.Urgent {
+		return policy.Urgent
+	}
+	return policy.Ordinary
+}
 
 // under counts reads under way: those that are late, and the others by rank.
 type under struct {

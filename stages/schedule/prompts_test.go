@@ -120,7 +120,7 @@ func TestSharesAreThoseOfTheDefinition(t *testing.T) {
 	for seed := range uint64(testenv.Rounds(1000, 3000, 30000)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rows := 1 + r.IntN(12)
-		s := newSchedule(rows)
+		s := schedule.New[*chunk](schedule.Config{Rows: rows, Steps: 1, Layers: 2, Share: 0.5, Preempts: seed%2 == 1})
 		b := &books{had: make(map[string]int)}
 		for id := range uint64(30) {
 			for range r.IntN(4) {
@@ -167,7 +167,7 @@ type client struct {
 func crowd(t *testing.T, seed uint64) []float64 {
 	r := rand.New(rand.NewPCG(seed, 5))
 	layers := 1 + r.IntN(8)
-	g := newRig(schedule.Config{Rows: 32 + r.IntN(480), Steps: 1 + r.IntN(2), Layers: layers, Share: 0.5 + 0.5*r.Float64()},
+	g := newRig(schedule.Config{Rows: 32 + r.IntN(480), Steps: 1 + r.IntN(2), Layers: layers, Share: 0.5 + 0.5*r.Float64(), Preempts: seed%2 == 1},
 		costs{layer: concave(1e5, 5e6), think: int64(2e5 * r.Float64())}, seed)
 	for i := range r.IntN(3) {
 		g.decoder(i, 0)
@@ -235,7 +235,7 @@ func TestKeysShareRows(t *testing.T) {
 func TestPromptsShareFairly(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		g := newRig(schedule.Config{Rows: 16 + r.IntN(64), Steps: 1, Layers: 4, Share: 0.3 + 0.7*r.Float64()}, costs{layer: concave(1e5, 1e6), think: 1e5}, seed)
+		g := newRig(schedule.Config{Rows: 16 + r.IntN(64), Steps: 1, Layers: 4, Share: 0.3 + 0.7*r.Float64(), Preempts: seed%2 == 1}, costs{layer: concave(1e5, 1e6), think: 1e5}, seed)
 		if r.IntN(2) == 0 {
 			g.decoder(1, 0)
 			g.run(t, func() bool { return g.least() > 5 })

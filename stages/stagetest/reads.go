@@ -15,9 +15,10 @@ type simRead struct {
 
 // startReads takes the reads that a core wants, and hurries others.
 func (s *Sim) startReads() error {
+	s.watch.reads.hurried(s.out.Hurries, true) // then others may begin
 	for _, g := range s.out.Reads {
 		for _, r := range g.Reads {
-			if err := s.watch.reading(r.Slot); err != nil {
+			if err := cmp.Or(s.watch.reading(r.Slot), s.watch.reads.asked(&g, r)); err != nil {
 				return err
 			}
 			one := stages.ReadGroup{Step: g.Step, Reads: []stages.Read{r}, Rank: g.Rank}
@@ -28,6 +29,7 @@ func (s *Sim) startReads() error {
 			}
 		}
 	}
+	s.watch.reads.hurried(s.out.Hurries, false)
 	for _, h := range s.out.Hurries {
 		if s.tier == nil {
 			break

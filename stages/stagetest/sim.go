@@ -32,6 +32,9 @@ type Config struct {
 	// ExpertBytes is the size of an expert's record, to watch what requests are charged; 0 if that
 	// is not to be watched.
 	ExpertBytes int
+	// Reads is the bound of expert-IO's reads on demand (expertio.Config), of a model with Layers
+	// layers, to watch what is read beside steps that decode; 0 if that is not to be watched.
+	Reads, Layers int
 	// ExpertLayers is the layers with routed experts, if a device is to route by itself.
 	ExpertLayers int
 	// Rand picks what happens next. Without it a message goes before the end of a read, and that
@@ -74,7 +77,7 @@ func (s *Sim) now() int64 { return int64(s.Events) * eventNS }
 
 // New returns a pipeline at rest.
 func New(cfg Config) *Sim {
-	s := &Sim{cfg: cfg, watch: newWatch(cfg.RingDepth, cfg.PageRows), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
+	s := &Sim{cfg: cfg, watch: newWatch(&cfg), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
 	s.out.Log = record.NewLog(recordBytes)
 	s.records = newWatchedRecords(s.out.Log, cfg.ExpertBytes)
 	if cfg.Tier != nil {
@@ -192,6 +195,7 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	for _, sent := range s.out.Sends {
 		s.costs.sent(sent.Msg)
 	}
+	s.watch.reads.sent(s.out.Sends)
 	if err := s.costs.check(&s.cfg.Cores); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}

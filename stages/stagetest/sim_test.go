@@ -225,7 +225,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes, ExpertLayers: len(p.cfg.MoELayers()),
-		Late: f.late,
+		Late: f.late, Reads: tu.reads, Layers: len(p.cfg.Layers),
 		Park: func(k stages.Park) error {
 			if f.park != nil {
 				if err := f.park(k); err != nil {

@@ -22,6 +22,7 @@ type watch struct {
 	// sequences for which a layer went on that had lost others
 	spared int
 	pages  watchedPages
+	reads  watchedReads
 	// requests of callers
 	answers watchedAnswers
 }
@@ -41,12 +42,13 @@ type watchedLayer struct {
 	last  bool
 }
 
-func newWatch(depth, pageRows int) watch {
+func newWatch(c *Config) watch {
 	return watch{
-		depth: depth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
+		depth: c.RingDepth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
 		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
-		pages: watchedPages{rows: pageRows, of: make(map[stages.StateID][]stages.PageID)}, answers: make(watchedAnswers),
+		reads: newWatchedReads(c.Reads, c.Layers),
+		pages: watchedPages{rows: c.PageRows, of: make(map[stages.StateID][]stages.PageID)}, answers: make(watchedAnswers),
 	}
 }
 
@@ -219,6 +221,7 @@ func (w *watch) freed(slot stages.SlotID) error {
 
 // received checks what ends layers and steps, when the sequencer learns it.
 func (w *watch) received(to stages.StageID, in stages.Message) error {
+	w.reads.received(to, in)
 	switch m := in.(type) {
 	case *stages.LayerRetired:
 		st := w.steps[m.ID]

@@ -1,6 +1,10 @@
 package whatif
 
-import "container/list"
+import (
+	"container/list"
+
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+)
 
 // lru is an order in which the least recently used expert leaves first, whatever is known of what
 // comes. It stands in for policy.Order to compare the two.
@@ -17,7 +21,7 @@ func newLRU(layers, experts int) *lru {
 }
 
 // Visit does nothing: only uses count.
-func (o *lru) Visit(_, _ int) {}
+func (o *lru) Visit(expertio.Side, int, int) {}
 
 // Use makes an expert the most recently used one.
 func (o *lru) Use(key, _ int) {
@@ -30,8 +34,8 @@ func (o *lru) Use(key, _ int) {
 }
 
 // Expect and Seed do nothing: what may come is not looked at.
-func (o *lru) Expect(_ int, _ float64) {}
-func (o *lru) Seed(_ int, _ float64)   {}
+func (o *lru) Expect(expertio.Side, int, float64) {}
+func (o *lru) Seed(int, float64)                  {}
 
 // Chance returns 0: nothing speaks for an expert.
 func (o *lru) Chance(_ int) float64 { return 0 }
@@ -59,6 +63,9 @@ func (o *lru) Add(key int) {
 		o.at[key] = o.all.InsertAfter(key, e)
 	}
 }
+
+// Hold takes an expert that is used from those that may leave.
+func (o *lru) Hold(_ expertio.Side, key int) { o.Remove(key) }
 
 // Remove takes an expert from those that may leave.
 func (o *lru) Remove(key int) {

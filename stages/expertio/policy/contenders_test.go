@@ -258,42 +258,50 @@ func (p *arc) evict(wanted int32, held []bool) int32 {
 	return k
 }
 
-// order is the policy of the package.
-type order struct{ *policy.Order }
+// order is the policy of the package. Steps of one row are urgent.
+type order struct {
+	*policy.Order
+	alike bool // all steps are on one side, as if nothing were beside anything
+	side  policy.Side
+}
 
 // newOrder returns the policy with one half-life; 0 means its two defaults.
-func newOrder(t *trace, halfLife float64) order {
+func newOrder(t *trace, halfLife float64) *order {
 	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, Short: halfLife, Long: halfLife})
 	if err != nil {
 		panic(err)
 	}
-	return order{o}
+	return &order{Order: o}
 }
 
-func (p order) visit(v *visit) {
-	p.Visit(v.layer, v.rows)
+func (p *order) visit(v *visit) {
+	p.side = policy.Ordinary
+	if v.rows == 1 || p.alike {
+		p.side = policy.Urgent
+	}
+	p.Visit(p.side, v.layer, v.rows)
 	for _, u := range v.uses {
 		p.Use(int(u.key), int(u.rows))
 	}
 }
-func (p order) hold(wave, later []use) {
+func (p *order) hold(wave, later []use) {
 	for _, u := range wave {
-		p.Remove(int(u.key))
+		p.Hold(p.side, int(u.key))
 	}
 	for _, u := range later {
-		p.Expect(int(u.key), 1)
+		p.Expect(p.side, int(u.key), 1)
 	}
 }
-func (order) hit(int32)    {}
-func (order) insert(int32) {} // release lets it leave
-func (p order) evict(int32, []bool) int32 {
+func (*order) hit(int32)    {}
+func (*order) insert(int32) {} // release lets it leave
+func (p *order) evict(int32, []bool) int32 {
 	k, ok := p.Evict()
 	if !ok {
 		return -1
 	}
 	return int32(k)
 }
-func (p order) release(wave []use) {
+func (p *order) release(wave []use) {
 	for _, u := range wave {
 		p.Add(int(u.key))
 	}

@@ -2,7 +2,8 @@ package policy
 
 // value orders the experts of a layer: it is the score, or what Expect said if that is more.
 func (o *Order) value(at int, key int32) float64 {
-	return max(o.by.score[key], o.hope[key]*o.by.layers[at].weight)
+	hope := max(o.expect[Ordinary].chance[key], o.expect[Urgent].chance[key])
+	return max(o.by.score[key], hope*o.by.layers[at].weight)
 }
 
 // before reports whether a leaves before b of the same layer.

@@ -41,6 +41,17 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Side says for which steps a call is. Urgent and ordinary steps go through the model side by side:
+// what is expected on one side, a visit on the other does not end.
+type Side uint8
+
+// The sides.
+const (
+	Ordinary Side = iota
+	Urgent
+	sides int = iota
+)
+
 // Order holds the experts that may leave their slots, keyed layer·Experts + expert, and the use of
 // all experts. The same calls lead to the same decisions, and nothing is allocated after New. An
 // Order must not be used by several goroutines at once. A key out of range panics.
@@ -51,9 +62,9 @@ type Order struct {
 	now     int        // the layer visited last
 	n       int        // experts that may leave
 	layers  []layer
-	hope    []float64 // [layers·experts]: the chance given to Expect
-	lent    []bool    // [layers·experts]: whether it is in its layer's list of expected experts
-	place   []int32   // [layers·experts]: the place in its layer's heap; -1 if it is not there
+	expect  [sides]expectations
+	beside  beside
+	place   []int32 // [layers·experts]: the place in its layer's heap; -1 if it is not there
 	// wait holds, for each layer, how many passes its first expert is expected to wait after the
 	// layer's next visit; -1 for none. It is apart from the layers because Evict runs through all
 	// of it.
@@ -65,9 +76,8 @@ type Order struct {
 // layer holds the experts of one layer that may leave, as a heap: the least value first, and
 // usually the smaller key first among equals.
 type layer struct {
-	heap     []int32 // keys
-	rows     float64 // of the last visit
-	expected []int32 // keys that Expect was called for
+	heap []int32 // keys
+	rows float64 // of the last visit; 0 if it does not count
 }
 
 // New returns an empty Order.
@@ -84,8 +94,11 @@ func New(c Config) (*Order, error) {
 	keys := c.Layers * c.Experts
 	o := &Order{
 		experts: c.Experts, now: c.Layers - 1, layers: make([]layer, c.Layers),
-		hope: make([]float64, keys), lent: make([]bool, keys), place: make([]int32, keys),
-		wait: make([]float64, c.Layers), turn: make([]float64, c.Layers),
+		place: make([]int32, keys), wait: make([]float64, c.Layers), turn: make([]float64, c.Layers),
+		beside: beside{layers: c.Layers, at: c.Layers},
+	}
+	for i := range o.expect {
+		o.expect[i] = newExpectations(c.Layers, c.Experts)
 	}
 	o.of = append(o.of, newEstimate(c.Layers, c.Experts, c.Short))
 	if c.Long != c.Short {
@@ -93,7 +106,7 @@ func New(c Config) (*Order, error) {
 	}
 	o.by = &o.of[0]
 	for i := range o.layers {
-		o.layers[i] = layer{heap: make([]int32, 0, c.Experts), expected: make([]int32, 0, c.Experts), rows: 1}
+		o.layers[i] = layer{heap: make([]int32, 0, c.Experts), rows: 1}
 		o.wait[i] = -1
 		o.turn[i] = float64(i+1) / float64(c.Layers)
 	}
@@ -104,24 +117,29 @@ func New(c Config) (*Order, error) {
 }
 
 // Visit records that the layer's router has picked experts for this many rows, 1 or more. Earlier
-// uses of the layer's experts age by as many rows, and earlier calls of Expect for them no longer
-// count. Calls of Use name the picks.
-func (o *Order) Visit(at, rows int) {
+// uses of the layer's experts age by as many rows, and earlier calls of Expect for them on this
+// side no longer count. Calls of Use name the picks.
+//
+// Beside urgent steps an ordinary visit does not count: uses do not age by it, and calls of Use do
+// nothing until the next visit. A prompt uses nearly all experts of a layer each time, so what
+// matters to it is that some of them stay, and not which. And what the others use would be
+// forgotten in one visit.
+func (o *Order) Visit(side Side, at, rows int) {
 	if at <= o.now {
 		o.choose()
 	}
 	o.now = at
+	o.forget(side, at)
 	l := &o.layers[at]
-	for _, k := range l.expected {
-		o.hope[k], o.lent[k] = 0, false
-		if i := o.place[k]; i >= 0 {
-			o.up(at, int(i))
+	l.rows = 0
+	if o.beside.counts(side, at) {
+		l.rows = float64(max(1, rows))
+		for i := range o.of {
+			o.of[i].visit(at, l.rows)
 		}
-	}
-	l.expected = l.expected[:0]
-	l.rows = float64(max(1, rows))
-	for i := range o.of {
-		o.of[i].visit(at, l.rows)
+		if o.expects(at) { // which has not aged, so that it goes before others now
+			o.heapify(at)
+		}
 	}
 	o.look(at)
 }
@@ -148,27 +166,13 @@ func (o *Order) choose() {
 // it may leave or is in memory at all. It is called once a visit for each picked expert.
 func (o *Order) Use(key, rows int) {
 	at := key / o.experts
+	if o.layers[at].rows == 0 {
+		return
+	}
 	share := min(1, float64(max(1, rows))/o.layers[at].rows)
 	for i := range o.of {
 		o.of[i].use(at, key, share)
 	}
-	o.raised(at, key)
-}
-
-// Expect records that the expert will be needed soon with this chance, 0 to 1. The chance holds
-// until Remove or the layer's next Visit. It keeps an expert that was read ahead until its turn,
-// and an expert of a later wave of a prompt until that wave holds it.
-func (o *Order) Expect(key int, chance float64) {
-	if !(chance > 0) {
-		return
-	}
-	at := key / o.experts
-	if !o.lent[key] {
-		o.lent[key] = true
-		l := &o.layers[at]
-		l.expected = append(l.expected, int32(key))
-	}
-	o.hope[key] = max(o.hope[key], min(1, chance))
 	o.raised(at, key)
 }
 
@@ -212,17 +216,26 @@ func (o *Order) Add(key int) {
 	o.look(at)
 }
 
+// Hold records that a step has the expert, which must stay. It ends what Expect said on the step's
+// side.
+func (o *Order) Hold(side Side, key int) {
+	o.met(side, key)
+	o.remove(key)
+}
+
 // Remove records that the expert must stay or is gone, and ends what Expect said.
 func (o *Order) Remove(key int) {
+	for side := range o.expect {
+		o.met(Side(side), key)
+	}
+	o.remove(key)
+}
+
+// remove takes an expert out of its heap.
+func (o *Order) remove(key int) {
 	at, i := key/o.experts, int(o.place[key])
-	hoped := o.hope[key] > 0
-	o.hope[key] = 0
 	if i < 0 {
 		return
-	}
-	if hoped {
-		o.up(at, i) // to its place without Expect
-		i = int(o.place[key])
 	}
 	l := &o.layers[at]
 	last := len(l.heap) - 1

@@ -27,7 +27,7 @@ func ExampleOrder() {
 	}
 	for row := range 3 {
 		for layer := range 2 {
-			o.Visit(layer, 1)
+			o.Visit(policy.Urgent, layer, 1)
 			o.Use(layer*4+row, 1) // experts 0, 1 and 2 one after the other
 			o.Use(layer*4+3, 1)   // and 3 each time
 		}
@@ -56,8 +56,16 @@ type plain struct {
 	rows            []float64    // [layers]: rows so far
 	last            []float64    // [layers]: rows of the last visit
 	uses            [][]happened // [keys]
-	hope            []float64    // [keys]
+	hope            [2][]float64 // [sides][keys]
 	in              []bool
+	beside          bool
+	past            []passed // all visits
+}
+
+// passed is a visit: whose, and of which layer.
+type passed struct {
+	side  policy.Side
+	layer int
 }
 
 // happened is a use after some rows, by a share of the rows of its visit.
@@ -67,16 +75,52 @@ func newPlain(c policy.Config) *plain {
 	n := c.Layers * c.Experts
 	return &plain{
 		layers: c.Layers, experts: c.Experts, lives: [2]float64{c.Short, c.Long}, now: c.Layers - 1,
-		rows: make([]float64, c.Layers), last: make([]float64, c.Layers), uses: make([][]happened, n), hope: make([]float64, n), in: make([]bool, n),
+		rows: make([]float64, c.Layers), last: make([]float64, c.Layers), uses: make([][]happened, n), hope: [2][]float64{make([]float64, n), make([]float64, n)}, in: make([]bool, n),
 	}
 }
 
+// counts says whether the visit that has come last counts: no ordinary one does from the moment at
+// which urgent visits come between two layers of an ordinary step. It ends with a pass of ordinary
+// visits without an urgent one, and with 32 passes of urgent ones without an ordinary one.
+func (p *plain) counts() bool {
+	last := len(p.past) - 1
+	v := p.past[last]
+	alike := 0 // visits on that side at the end
+	for alike <= last && p.past[last-alike].side == v.side {
+		alike++
+	}
+	if v.side == policy.Urgent {
+		p.beside = p.beside && alike <= 32*p.layers
+		return true
+	}
+	before := last - 1
+	for before >= 0 && p.past[before].side == policy.Urgent {
+		before--
+	}
+	switch quiet := alike - 1; {
+	case alike == last+1: // no urgent visit yet
+		p.beside = false
+	case quiet >= p.layers:
+		p.beside = false
+	case quiet == 0 && before >= 0 && v.layer > p.past[before].layer:
+		p.beside = true
+	}
+	return !p.beside
+}
+
 // visit includes the picks: a share of the rows for each expert of the layer.
-func (p *plain) visit(layer, rows int, shares []float64) {
+func (p *plain) visit(side policy.Side, layer, rows int, shares []float64) {
 	if layer <= p.now && p.loss[1-p.by] < 0.99*p.loss[p.by] {
 		p.by = 1 - p.by
 	}
 	p.now = layer
+	for e := range shares {
+		p.hope[side][layer*p.experts+e] = 0
+	}
+	p.past = append(p.past, passed{side, layer})
+	if !p.counts() {
+		return
+	}
 	for i := range p.loss {
 		p.loss[i] *= 1 - 1/float64(64*p.layers)
 		for e, share := range shares {
@@ -88,7 +132,6 @@ func (p *plain) visit(layer, rows int, shares []float64) {
 	p.last[layer] = float64(rows)
 	for e, share := range shares {
 		k := layer*p.experts + e
-		p.hope[k] = 0
 		if share > 0 {
 			p.uses[k] = append(p.uses[k], happened{p.rows[layer], float64(rows), share})
 		}
@@ -108,7 +151,9 @@ func (p *plain) estimate(by, key int) float64 {
 	return sum
 }
 
-func (p *plain) chance(key int) float64 { return max(p.estimate(p.by, key), p.hope[key]) }
+func (p *plain) chance(key int) float64 {
+	return max(p.estimate(p.by, key), p.hope[0][key], p.hope[1][key])
+}
 
 // wait is the passes until the expert is expected to be used.
 func (p *plain) wait(key int) float64 {
@@ -133,30 +178,39 @@ func (p *plain) longest() (wait float64, ok bool) {
 // After any calls, Evict returns an expert that may leave and that waits longest by the definition.
 // Chances agree, and nothing leaves twice or unasked.
 func TestAgainstDefinition(t *testing.T) {
-	changes := 0
+	changes, together := 0, 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12+30*int(seed%2)), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)]}
 		o, p := newTest(t, c), newPlain(c)
 		keys := c.Layers * c.Experts
-		n := 0
+		n, side := 0, policy.Ordinary
 		for step := range 1500 {
 			key := r.IntN(keys)
 			switch op := r.IntN(12); op {
 			case 0, 1:
 				layer, rows := r.IntN(c.Layers), 1
+				if r.IntN(3) == 0 {
+					side = policy.Side(r.IntN(2))
+				}
+				if r.IntN(2) == 0 {
+					layer = (p.now + 1) % c.Layers
+				}
 				if r.IntN(4) == 0 {
 					rows = 1 + r.IntN(300)
 				}
 				shares := make([]float64, c.Experts)
-				o.Visit(layer, rows)
+				o.Visit(side, layer, rows)
 				for _, e := range r.Perm(c.Experts)[:r.IntN(c.Experts+1)] {
 					by := 1 + r.IntN(rows)
 					o.Use(layer*c.Experts+e, by)
 					shares[e] = float64(by) / float64(rows)
 				}
 				before := p.by
-				p.visit(layer, rows, shares)
+				p.visit(side, layer, rows, shares)
+				if p.beside && side == policy.Ordinary {
+					together++
+				}
 				if p.by != before {
 					changes++
 				}
@@ -167,15 +221,21 @@ func TestAgainstDefinition(t *testing.T) {
 				}
 				p.in[key] = true
 			case 5, 6:
-				o.Remove(key)
 				if p.in[key] {
 					n--
 				}
-				p.in[key], p.hope[key] = false, 0
+				p.in[key] = false
+				if op == 5 {
+					o.Remove(key)
+					p.hope[0][key], p.hope[1][key] = 0, 0
+				} else {
+					o.Hold(side, key)
+					p.hope[side][key] = 0
+				}
 			case 7:
 				chance := r.Float64()
-				o.Expect(key, chance)
-				p.hope[key] = max(p.hope[key], chance)
+				o.Expect(side, key, chance)
+				p.hope[side][key] = max(p.hope[side][key], chance)
 			case 8:
 				if r.IntN(10) == 0 {
 					chance := r.Float64()
@@ -197,7 +257,7 @@ func TestAgainstDefinition(t *testing.T) {
 				if w := p.wait(got); math.Abs(w-want) > 1e-7*want {
 					t.Fatalf("seed %d step %d: expert %d leaves with a wait of %g, another has %g", seed, step, got, w, want)
 				}
-				p.in[got], p.hope[got] = false, 0
+				p.in[got], p.hope[0][got], p.hope[1][got] = false, 0, 0
 				n--
 			}
 			if o.Len() != n {
@@ -207,6 +267,9 @@ func TestAgainstDefinition(t *testing.T) {
 				t.Fatalf("seed %d step %d: chance of expert %d is %g, want %g", seed, step, key, got, want)
 			}
 		}
+	}
+	if together < 1000 {
+		t.Errorf("%d visits beside others, too few to tell", together)
 	}
 	if changes < 50 {
 		t.Errorf("the estimate changed %d times, too few to tell", changes)
@@ -229,7 +292,7 @@ func TestSameAgain(t *testing.T) {
 
 // recorded records what leaves.
 type recorded struct {
-	order
+	*order
 	gone []int32
 }
 
@@ -323,11 +386,11 @@ func TestOddNumbers(t *testing.T) {
 	o := newTest(t, policy.Config{Layers: 2, Experts: 3, Short: 0.125})
 	for i, chance := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 2, 0} {
 		o.Seed(i, chance)
-		o.Expect(i, chance)
+		o.Expect(policy.Urgent, i, chance)
 		o.Add(i)
 	}
 	for _, rows := range []int{0, -5, 1 << 40, 1, 1000} {
-		o.Visit(1, rows)
+		o.Visit(policy.Ordinary, 1, rows)
 		o.Use(4, rows)
 		o.Use(4, rows)
 	}
@@ -356,7 +419,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 // token makes the calls for a trace's visits, with a miss for every third use.
-func token(tr *trace, o order) {
+func token(tr *trace, o *order) {
 	for i := range tr.visits {
 		v := &tr.visits[i]
 		o.visit(v)
@@ -367,7 +430,7 @@ func token(tr *trace, o order) {
 			}
 		}
 		o.release(v.uses)
-		o.Expect(int(v.uses[0].key), 0.5)
+		o.Expect(o.side, int(v.uses[0].key), 0.5)
 	}
 }
 
