@@ -203,7 +203,7 @@ type Config struct {
 	Verify bool
 
 	// RecordMemory is the bytes for records of what the engine does (Engine.Records). The oldest
-	// records give way. 0 means 16 MiB, some hundred tokens; negative means none. What needs
+	// records give way. 0 means 16 MiB, some eighty tokens; negative means none. What needs
 	// records of a longer time, as of a prompt, needs more.
 	RecordMemory int64
 	// Record is a file that gets all records, as they are made, for the command trace. It is made

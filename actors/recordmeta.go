@@ -103,17 +103,18 @@ func processor() string {
 }
 
 // recordSteps returns about how many of the last steps that decode one row fit in a log of records.
-// What a step makes of records depends on what is in memory: this is one that reads half of its
-// experts, or one of a device that routes by itself.
+// What a step makes of records depends on what is in memory. This is one that reads half of its
+// experts, which arrive one by one and are computed in several waves, or one of a device that
+// routes by itself.
 func recordSteps(bytes int64, m *model.Config, topK int, resident bool) int {
 	layers, routed := len(m.Layers), len(m.MoELayers())
-	step := map[string]int{"handled": layers + 8, "steps": 1, "segments": 1, "requests": 1, "submissions": layers + 1}
-	step["uses"], step["picks"] = topK*routed, (topK+9)/10*routed
+	rows := (topK + 9) / 10 * routed // records of one row's picks
+	step := map[string]int{"handled": layers + 8, "steps": 1, "segments": 1, "requests": 1, "submissions": layers + 1, "uses": topK * routed, "picks": rows}
 	if !resident {
-		step["handled"] += 14 * routed
-		step["submissions"] += 3 * routed
-		step["reads"], step["guesses"], step["evictions"] = topK*routed/2, topK*routed/2, topK*routed/2
-		step["picks"] *= 3
+		step["handled"] += 29 * routed
+		step["submissions"] += 6 * routed
+		step["reads"], step["evictions"], step["guesses"] = topK*routed*5/8, topK*routed*5/8, topK*routed
+		step["picks"] = 3 * rows
 	}
 	return record.Steps(int(bytes), step)
 }

@@ -24,7 +24,8 @@ type Log struct {
 	Picks       Table[Picks]
 }
 
-// DefaultBytes is the memory of a log where nothing else is said: some 200 tokens of 48 layers.
+// DefaultBytes is the memory of a log where nothing else is said: some 80 tokens of a streamed
+// model with 48 layers.
 const DefaultBytes = 16 << 20
 
 // Steps returns how many of the last steps a log of so many bytes tells of in full, if each step
@@ -100,19 +101,19 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // tables are all of them. A file names them by their place here: new ones go to the end.
 var tables = []table{
-	of("handled", 0.34, func(l *Log) *Table[Handled] { return &l.Handled }, func(r *Recording) *[]Handled { return &r.Handled }),
-	of("steps", 0.01, func(l *Log) *Table[Step] { return &l.Steps }, func(r *Recording) *[]Step { return &r.Steps }),
-	of("steps_ended", 0.01, func(l *Log) *Table[StepEnded] { return &l.StepsEnded }, func(r *Recording) *[]StepEnded { return &r.StepsEnded }),
-	of("segments", 0.02, func(l *Log) *Table[Segment] { return &l.Segments }, func(r *Recording) *[]Segment { return &r.Segments }),
-	of("requests", 0.02, func(l *Log) *Table[Request] { return &l.Requests }, func(r *Recording) *[]Request { return &r.Requests }),
-	of("waits", 0.05, func(l *Log) *Table[Wait] { return &l.Waits }, func(r *Recording) *[]Wait { return &r.Waits }),
-	of("uses", 0.16, func(l *Log) *Table[Use] { return &l.Uses }, func(r *Recording) *[]Use { return &r.Uses }),
+	of("handled", 0.41, func(l *Log) *Table[Handled] { return &l.Handled }, func(r *Recording) *[]Handled { return &r.Handled }),
+	of("steps", 0.005, func(l *Log) *Table[Step] { return &l.Steps }, func(r *Recording) *[]Step { return &r.Steps }),
+	of("steps_ended", 0.005, func(l *Log) *Table[StepEnded] { return &l.StepsEnded }, func(r *Recording) *[]StepEnded { return &r.StepsEnded }),
+	of("segments", 0.01, func(l *Log) *Table[Segment] { return &l.Segments }, func(r *Recording) *[]Segment { return &r.Segments }),
+	of("requests", 0.015, func(l *Log) *Table[Request] { return &l.Requests }, func(r *Recording) *[]Request { return &r.Requests }),
+	of("waits", 0.03, func(l *Log) *Table[Wait] { return &l.Waits }, func(r *Recording) *[]Wait { return &r.Waits }),
+	of("uses", 0.12, func(l *Log) *Table[Use] { return &l.Uses }, func(r *Recording) *[]Use { return &r.Uses }),
 	of("reads", 0.10, func(l *Log) *Table[Read] { return &l.Reads }, func(r *Recording) *[]Read { return &r.Reads }),
-	of("guesses", 0.09, func(l *Log) *Table[Guess] { return &l.Guesses }, func(r *Recording) *[]Guess { return &r.Guesses }),
+	of("guesses", 0.10, func(l *Log) *Table[Guess] { return &l.Guesses }, func(r *Recording) *[]Guess { return &r.Guesses }),
 	of("evictions", 0.03, func(l *Log) *Table[Eviction] { return &l.Evictions }, func(r *Recording) *[]Eviction { return &r.Evictions }),
-	of("submissions", 0.10, func(l *Log) *Table[Submission] { return &l.Submissions }, func(r *Recording) *[]Submission { return &r.Submissions }),
-	of("levels", 0.01, func(l *Log) *Table[Level] { return &l.Levels }, func(r *Recording) *[]Level { return &r.Levels }),
-	of("picks", 0.06, func(l *Log) *Table[Picks] { return &l.Picks }, func(r *Recording) *[]Picks { return &r.Picks }),
+	of("submissions", 0.13, func(l *Log) *Table[Submission] { return &l.Submissions }, func(r *Recording) *[]Submission { return &r.Submissions }),
+	of("levels", 0.005, func(l *Log) *Table[Level] { return &l.Levels }, func(r *Recording) *[]Level { return &r.Levels }),
+	of("picks", 0.04, func(l *Log) *Table[Picks] { return &l.Picks }, func(r *Recording) *[]Picks { return &r.Picks }),
 }
 
 // Totals returns how many records of each type were written, by the table's name.
