@@ -44,22 +44,6 @@ func (d *depth) index(at int64) int {
 	return sort.Search(len(d.at), func(i int) bool { return d.at[i] > at }) - 1
 }
 
-// mean returns how many reads ran on average in a time.
-func (d *depth) mean(from, to int64) float64 {
-	if to <= from {
-		return 1
-	}
-	sum := 0.0
-	for i := d.index(from); i < len(d.at) && d.at[i] < to; i++ {
-		end := to
-		if i+1 < len(d.at) {
-			end = min(end, d.at[i+1])
-		}
-		sum += float64(end-max(from, d.at[i])) * float64(d.n[i])
-	}
-	return sum / float64(to-from)
-}
-
 // law fits how many reads were done in each time without a pause to how many ran at once when. That
 // looks at nothing but whole reads, so it is not led astray by how much the time of one read
 // varies.
