@@ -2,17 +2,32 @@ package actors_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/stages/sample"
+	"github.com/moeflux/moeflux-actor/tracing/recorder"
 )
 
 // calls is one call of every method. A method without a context must not wait at all, but Close of
 // a Sequence, which has a patience of its own.
 var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) error{
+	"Engine.BeginCall": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
+		_, call := h.e.BeginCall(ctx, actors.CallStart{Operation: "chat"})
+		call.Token()
+		call.End(actors.CallEnd{})
+		return nil
+	},
 	"Engine.Close": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error { return h.e.Close(ctx) },
+	"Engine.DumpRecords": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
+		if _, err := h.e.DumpRecords(ctx, "a test wants it"); !errors.Is(err, recorder.ErrNoFolder) {
+			return fmt.Errorf("without a folder: %v", err)
+		}
+		return nil
+	},
 	"Engine.Fingerprint": func(ctx context.Context, h *hungEngine, _ *actors.Sequence) error {
 		_, err := h.e.Fingerprint(ctx)
 		return err
