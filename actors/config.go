@@ -85,6 +85,10 @@ type Config struct {
 	// or of other bits where there are several: a packed_experts folder, or one that holds it. ""
 	// means the model's own.
 	ExpertsDir string
+	// Partial opens a model whose expert files are not all there, to look into what is there
+	// (Chunk.Probe): a layer without its file fails when it is computed. Experts are read buffered,
+	// and nothing is read ahead of need at the beginning.
+	Partial bool
 	// Device computes. It stays the caller's, who closes it after the engine.
 	Device gpu.Device
 
@@ -254,6 +258,7 @@ func (c Config) Validate() error {
 	default:
 		bad(true, "Config.Prefetch is %q, but must be off, last-token, next-gate or both", c.Prefetch)
 	}
+	bad(c.Partial && (c.ExpertIO == ExpertIOMmap || c.ExpertIO == ExpertIODirect || c.Resident == ResidentOn), "Config.Partial is set, but Config.ExpertIO is %q and Config.Resident %q; leave both to auto", c.ExpertIO, c.Resident)
 	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "Config.PrefetchLayers is %d, but must be 1 or 2", c.PrefetchLayers)
 	switch c.ExpertIO {
 	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:

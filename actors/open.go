@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -86,6 +87,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Partial {
+		cfg.ExpertIO, cfg.Profile = ExpertIOBuffered, ""
+	}
 	e = &Engine{rt: runtime.New(system, cfg.Logger), end: newEnding(), log: cfg.Logger, identity: identityOf(cfg)}
 	defer func() {
 		if err != nil {
@@ -153,7 +157,10 @@ func OpenExperts(cfg Config) (*expertfile.File, error) {
 
 // openExperts opens the expert files that a Config names.
 func openExperts(cfg Config, m *model.Config) (*expertfile.File, error) {
-	if cfg.ExpertsDir != "" {
+	switch {
+	case cfg.Partial:
+		return expertfile.OpenPartial(cmp.Or(cfg.ExpertsDir, cfg.Model), m, cfg.ExpertsDir != "")
+	case cfg.ExpertsDir != "":
 		return expertfile.OpenIn(cfg.ExpertsDir, m)
 	}
 	return expertfile.Open(cfg.Model, m)
@@ -311,7 +318,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Exactness: e.info.Exactness,
 		},
 	})
-	if e.info.ExpertIO != ExpertIOMmap {
+	if e.info.ExpertIO != ExpertIOMmap && !cfg.Partial {
 		e.rt.Send(stages.ExpertIO, new(stages.WarmSlots))
 	}
 }

@@ -49,6 +49,7 @@ func (c *dumpCmd) Run(ctx context.Context, inv *invocation) (err error) {
 	if err == nil {
 		err = r.Check()
 	}
+	inv.partial = true
 	if err == nil {
 		err = c.withTokens(ctx, inv, func(s *session) error { return c.dump(ctx, inv, s, r) })
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,4 +90,49 @@ func TestDump(t *testing.T) {
 	if o := call(t, "", "dump", "--only", "head", "--ids", ids, "--out", file("c")); o.code != exitUsage || !strings.Contains(o.stderr, "hidden states") {
 		t.Errorf("a head of ids: exit %d, stderr %q", o.code, o.stderr)
 	}
+}
+
+// A pack without the files of some layers opens for dump alone, and shows those that are there.
+func TestDumpPartial(t *testing.T) {
+	const name = fixtures.Qwen35MoEQ4
+	ref, whole, model := fixtures.Reference(t, name), fixtures.Packed(t, name, 0), t.TempDir()
+	if err := os.CopyFS(model, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range []string{"layer_00.bin", "layer_05.bin"} {
+		if err := os.Remove(filepath.Join(model, "packed_experts", layer)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, all, part := writeIDs(t, ref, "p9"), filepath.Join(t.TempDir(), "all"), filepath.Join(t.TempDir(), "part")
+	mustCall(t, "", "dump", "--model", whole, "--ids", ids, "--out", all)
+	f, err := safetensors.Open(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, _ := f.Tensor("p9.layer.3.input")
+	x.Name = "p9.input"
+	input := filepath.Join(t.TempDir(), "input")
+	if err := safetensors.WriteFile(input, []safetensors.Tensor{x}, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, "", "dump", "--model", model, "--input", input, "--layers", "3", "--out", part)
+	if o := call(t, "", "dump", "--compare", part, all); !strings.HasPrefix(o.stdout, "all ") {
+		t.Errorf("a layer that is there: %q, %q", o.stdout, o.stderr)
+	}
+	if o := call(t, "", "dump", "--model", model, "--ids", ids, "--layers", "3", "--out", part); o.code != exitFailed || !strings.Contains(o.stderr, "layer_00.bin") {
+		t.Errorf("a text through a layer that is missing: exit %d, %q", o.code, o.stderr)
+	}
+	if o := call(t, "", "logits", "--model", model, "--ids", ids, "--out", part); o.code != exitFailed || !strings.Contains(o.stderr, "layer_00.bin") {
+		t.Errorf("logits of a pack with missing files: exit %d, %q", o.code, o.stderr)
+	}
+	first, err := os.ReadFile(filepath.Join(whole, "packed_experts", "layer_00.bin"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(model, "packed_experts", "layer_00.bin"), first, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, "", "dump", "--model", model, "--ids", ids, "--layers", "0-4", "--out", part) // and stops there
 }

@@ -66,6 +66,8 @@ type invocation struct {
 	env    env
 
 	stdinTerminal, stdoutTerminal, stderrTerminal bool
+
+	partial bool // expert files of the model may be missing
 }
 
 // say prints a line for the user to stderr.

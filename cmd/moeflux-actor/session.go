@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/device"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
@@ -71,7 +72,12 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 		cfg.Tracer = s.exporter.Provider()
 	}
 	o.Config = cfg
-	if s.model, err = moeflux.Open(ctx, s.dir, o); err != nil {
+	s.model, err = moeflux.Open(ctx, s.dir, o)
+	if inv.partial && errors.As(err, new(*expertfile.MissingError)) {
+		o.Config.Partial = true
+		s.model, err = moeflux.Open(ctx, s.dir, o)
+	}
+	if err != nil {
 		if errors.As(err, new(*moeflux.UnfinishedError)) {
 			s.device = nil // is still in use
 		}

@@ -44,15 +44,33 @@ func (x *runner) text(ctx context.Context, in Input) ([]safetensors.Tensor, erro
 	}
 	t := x.tensors(in)
 	t.axis = x.request.OneByOne
-	wants := actors.WantsOf(x.e.Model(), x.layers)
+	wants, probe := actors.WantsOf(x.e.Model(), x.layers), x.stop()
 	for at := 0; at < len(in.Text); at += n {
-		r, err := x.eval(ctx, actors.Chunk{Tokens: in.Text[at : at+n], Logits: actors.NoLogits, Dump: wants})
+		r, err := x.eval(ctx, actors.Chunk{Tokens: in.Text[at : at+n], Logits: actors.NoLogits, Dump: wants, Probe: probe})
 		if err != nil {
 			return nil, err
 		}
 		t.add(r.Dump)
 	}
 	return t.list(), nil
+}
+
+// stop ends a text that is one chunk after the last layer that is wanted, since a pack may have no
+// files of others. It is nil where all layers are computed.
+func (x *runner) stop() *actors.Probe {
+	last := x.layers[len(x.layers)-1]
+	if x.request.OneByOne || last == len(x.e.Model().Layers)-1 {
+		return nil
+	}
+	return &actors.Probe{Layers: upTo(last)}
+}
+
+// upTo returns the layers from the first one to another one.
+func upTo(last int) (all []int) {
+	for l := range last + 1 {
+		all = append(all, l)
+	}
+	return all
 }
 
 func (x *runner) eval(ctx context.Context, c actors.Chunk) (*actors.Evaluated, error) {
@@ -65,10 +83,7 @@ func (x *runner) eval(ctx context.Context, c actors.Chunk) (*actors.Evaluated, e
 func (x *runner) given(ctx context.Context, in Input) ([]safetensors.Tensor, error) {
 	run := x.layers
 	if len(in.Text) > 0 {
-		run = nil
-		for l := range x.layers[len(x.layers)-1] + 1 {
-			run = append(run, l)
-		}
+		run = upTo(x.layers[len(x.layers)-1])
 	}
 	r, err := x.eval(ctx, actors.Chunk{
 		Tokens: append(slices.Clone(in.Text), make([]int32, x.rows(in))...), Logits: actors.NoLogits, Dump: actors.WantsOf(x.e.Model(), x.layers),

@@ -27,7 +27,8 @@ type File struct {
 	files   map[int]*layerFile
 	direct  bool // reads bypass the page cache
 	calls   preads
-	sums    Sums // nil if records are not checked
+	sums    Sums            // nil if records are not checked
+	missing []*MissingError // of OpenPartial
 }
 
 // layerFile is one layer's file. The mapping is made on the first call of Map.
@@ -49,13 +50,22 @@ type layerFile struct {
 // there is a layout.json beside them, it gives the layout of records and must agree with the model;
 // otherwise the format follows from the size of the files. The error joins a *MissingError or
 // *SizeError for every file at fault, or is a *LayoutError.
-func Open(dir string, cfg *model.Config) (*File, error) { return open(Find(dir, cfg), cfg) }
+func Open(dir string, cfg *model.Config) (*File, error) { return open(Find(dir, cfg), cfg, false) }
+
+// OpenPartial is Open, or with in OpenIn, where files may be missing, but not all: reading an
+// expert of a layer without a file fails with a *MissingError.
+func OpenPartial(dir string, cfg *model.Config, in bool) (*File, error) {
+	if in {
+		return open(FindIn(dir, cfg), cfg, true)
+	}
+	return open(Find(dir, cfg), cfg, true)
+}
 
 // OpenIn is Open with the expert files of another place than the model's own: dir itself, if the
 // layer files are in it, or the folders below it that Open looks into. It chooses among packs of
 // two and of four bits where a model has both.
 func OpenIn(dir string, cfg *model.Config) (*File, error) {
-	return open(FindIn(dir, cfg), cfg)
+	return open(FindIn(dir, cfg), cfg, false)
 }
 
 // FindIn returns the folder whose layer files OpenIn opens.
@@ -68,7 +78,7 @@ func FindIn(dir string, cfg *model.Config) string {
 	return Find(dir, cfg)
 }
 
-func open(packed string, cfg *model.Config) (*File, error) {
+func open(packed string, cfg *model.Config, partial bool) (*File, error) {
 	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
 	if err != nil {
 		return nil, err
@@ -78,7 +88,9 @@ func open(packed string, cfg *model.Config) (*File, error) {
 	var sizes []int64 // of each layer, -1 for a file that could not be opened
 	for _, layer := range f.layers {
 		size, err := f.open(layer, filepath.Join(packed, LayerName(layer)))
-		if err != nil {
+		if missing, ok := errors.AsType[*MissingError](err); ok && partial {
+			f.missing = append(f.missing, missing)
+		} else if err != nil {
 			errs = append(errs, err)
 		}
 		sizes = append(sizes, size)
@@ -94,6 +106,9 @@ func open(packed string, cfg *model.Config) (*File, error) {
 		if sizes[i] >= 0 && (sizes[i] != want || !known) {
 			errs = append(errs, &SizeError{Path: f.files[layer].path, Layer: layer, Want: want, Got: sizes[i]})
 		}
+	}
+	if n := len(f.missing); n > 0 && n == len(f.layers) {
+		errs = append(errs, f.missing[0])
 	}
 	if len(f.layers) == 0 {
 		errs = append(errs, errors.New("expertfile: the model has no layer with experts"))
@@ -247,7 +262,7 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 	l := f.files[layer]
 	switch {
 	case l == nil:
-		return fail(0, errNoLayer)
+		return fail(0, f.noLayer(layer))
 	case expert < 0 || expert >= f.experts:
 		return fail(0, errNoExpert)
 	case len(dst) != size:
@@ -264,6 +279,16 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 		return fail(got, err)
 	}
 	return nil
+}
+
+// noLayer says why a layer has no file.
+func (f *File) noLayer(layer int) error {
+	for _, m := range f.missing {
+		if m.Layer == layer {
+			return m
+		}
+	}
+	return errNoLayer
 }
 
 // readFull reads until dst is full. Every read begins at a multiple of unit after at. An
