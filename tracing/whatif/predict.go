@@ -43,7 +43,7 @@ func New(rec *record.Recording) (*Replayer, error) {
 	r := &Replayer{rec: rec, o: observe(rec)}
 	s := newScript(rec, r.o.steps)
 	if len(s.asks) == 0 {
-		return nil, &UnknownError{What: "anything", Why: "the recording has no request that was answered"}
+		return nil, &UnknownError{Why: "the recording has no request that was answered"}
 	}
 	r.measured = measured(rec, s)
 	var err error
@@ -59,15 +59,15 @@ func usable(rec *record.Recording) error {
 	m := &rec.Meta
 	switch {
 	case m.Machine.Resident:
-		return &UnknownError{What: "anything", Why: "all experts were in memory and the device routed by itself; there is nothing to replay"}
+		return &UnknownError{Why: "all experts were in memory and the device routed by itself; there is nothing to replay"}
 	case m.Engine.Slots == 0 || m.Model.Layers == 0 || m.Model.Layers != len(m.Model.Routed):
-		return &UnknownError{What: "anything", Why: "the recording does not say how the engine was set up"}
+		return &UnknownError{Why: "the recording does not say how the engine was set up"}
 	case len(rec.Steps) == 0 || len(rec.Uses) == 0 || len(rec.Submissions) == 0:
-		return &UnknownError{What: "anything", Why: "the recording has no steps with experts and device times"}
+		return &UnknownError{Why: "the recording has no steps with experts and device times"}
 	}
 	for _, table := range []string{"steps", "segments", "uses", "picks", "reads", "submissions", "requests"} {
 		if n := rec.Forgotten[table]; n > 0 {
-			return &UnknownError{What: "anything", Why: fmt.Sprintf("the recording begins amid the run: %d %s are missing, and so is what was in memory; record the whole run with --record FILE", n, table)}
+			return &UnknownError{Why: fmt.Sprintf("the recording begins amid the run: %d %s are missing, and so is what was in memory; record the whole run with --record FILE", n, table)}
 		}
 	}
 	return nil

@@ -19,10 +19,13 @@ type Settings struct {
 	Policy       string  `json:"policy,omitempty"`           // lru: the least recently used expert leaves
 }
 
-// UnknownError reports a question that the recording cannot answer.
+// UnknownError reports a question that the recording cannot answer; without a What, any question.
 type UnknownError struct{ What, Why string }
 
 func (e *UnknownError) Error() string {
+	if e.What == "" {
+		return "nothing can be predicted: " + e.Why
+	}
 	return fmt.Sprintf("%s cannot be predicted: %s", e.What, e.Why)
 }
 
