@@ -28,6 +28,8 @@ type head struct {
 	Model   string `json:"model"`
 	// Fingerprint names the settings that change results.
 	Fingerprint string `json:"system_fingerprint,omitempty"`
+
+	served *Served
 }
 
 // chatReply writes chat completions, streamed or whole.

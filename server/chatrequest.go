@@ -31,12 +31,7 @@ func readChat(o *object) (*call, *fault) {
 		}
 		c.request.TopLogProbs = *n
 	}
-	if effort := o.word("reasoning_effort", "none", "minimal", "low", "medium", "high", "xhigh"); effort != "" {
-		setTemplateArg(&c.request, "reasoning_effort", effort)
-		if effort == "none" {
-			setTemplateArg(&c.request, "enable_thinking", false)
-		}
-	}
+	readEffort(o, "reasoning_effort", &c.request)
 	refuseChat(o)
 	return c, o.found.fault
 }

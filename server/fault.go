@@ -85,7 +85,7 @@ func faultOfRequest(err error) *fault {
 	if e, ok := errors.AsType[*moeflux.ContextError](err); ok {
 		return &fault{
 			Status: http.StatusBadRequest, Type: invalidRequest, Code: "context_length_exceeded", Param: "messages",
-			Message: fmt.Sprintf("the prompt is too long: the context has %d positions (%v)", e.Max, err),
+			Message: fmt.Sprintf("the prompt is too long: the context has %d positions", e.Max),
 		}
 	}
 	if _, ok := errors.AsType[*moeflux.TemplateError](err); ok {

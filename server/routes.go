@@ -16,6 +16,7 @@ func (s *Server) routes() http.Handler {
 	}
 	handle("POST", "/v1/chat/completions", s.chatCompletions)
 	handle("POST", "/v1/completions", s.completions)
+	handle("POST", "/v1/responses", s.responses)
 	handle("POST", "/v1/messages", s.messages)
 	handle("POST", "/v1/messages/count_tokens", s.countTokens)
 	handle("POST", "/tokenize", s.tokenize)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // Options say what a server serves, and to whom. Models alone must be set.
@@ -42,6 +44,8 @@ type Served struct {
 	Model   Model
 	// Exactness names the settings that change results; it may be empty.
 	Exactness string
+	// Defaults are what is drawn with where a request does not say, for replies that tell.
+	Defaults moeflux.Sampling
 }
 
 // Server is a handler of HTTP requests. It starts no goroutine of its own.
@@ -49,6 +53,7 @@ type Server struct {
 	o       Options
 	handler http.Handler
 	keys    *keyring
+	kept    *conversations
 	began   time.Time
 
 	base   context.Context // of all requests
@@ -86,7 +91,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, keys: keys, began: o.Now(), doors: newDoors()}
+	s := &Server{o: o, keys: keys, kept: newConversations(o.Now), began: o.Now(), doors: newDoors()}
 	s.base, s.cancel = context.WithCancelCause(context.Background())
 	if s.handler, err = s.guarded(s.routes()); err != nil {
 		return nil, err
@@ -119,7 +124,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 	k := keyOf(r)
 	c.request.Key, c.request.Class = k.Name, k.Class
 	out := newSSE(w, s.o.Patience)
-	s.serve(w, r, m.Model, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.Exactness}), out)
+	s.serve(w, r, m.Model, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.Exactness, served: m}), out)
 }
 
 // model returns the model that a client names. Where there is one only, it need not.

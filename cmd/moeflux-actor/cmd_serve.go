@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/server"
 )
 
@@ -53,7 +54,11 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, s *session, o ser
 		name = s.model.Info().Name
 	}
 	aliases := slices.DeleteFunc(slices.Clone(c.Name), func(alias string) bool { return alias == name })
-	o.Models = []server.Served{{Name: name, Aliases: aliases, Model: s.model}}
+	defaults, _, err := moeflux.Defaults(s.dir)
+	if err != nil {
+		return err
+	}
+	o.Models = []server.Served{{Name: name, Aliases: aliases, Model: s.model, Exactness: s.model.Info().Exactness, Defaults: defaults}}
 	srv, err := server.New(o)
 	if err != nil {
 		return usage(err)
