@@ -228,6 +228,32 @@ func readTools(o *object, c *call) {
 	readToolChoice(o, c)
 }
 
+// readNamedTools reads tools whose name and schema, under its name here, are fields of their own.
+// Those that are not wanted are left out.
+func readNamedTools(o *object, c *call, schemaName string, wanted func(*object) bool) {
+	for i, raw := range o.list("tools", maxTools) {
+		t := o.element("tools", i, raw)
+		if t == nil {
+			return
+		}
+		if !wanted(t) {
+			continue
+		}
+		name, _ := t.text("name")
+		description, _ := t.text("description")
+		var schema any
+		if t.has(schemaName) {
+			schema = t.fields[schemaName]
+		}
+		tool, err := moeflux.NewTool(name, description, schema)
+		if err != nil {
+			o.fail(fmt.Sprintf("tools[%d]", i), "tools[%d]: %v", i, err)
+			return
+		}
+		c.request.Tools = append(c.request.Tools, tool)
+	}
+}
+
 func readToolChoice(o *object, c *call) {
 	if !o.has("tool_choice") {
 		return

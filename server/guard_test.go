@@ -99,7 +99,7 @@ func TestReadKeys(t *testing.T) {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	for text, part := range map[string]string{
-		"": "there is none", "sk-11111111 x": "NAME=VALUE", "sk-11111111 class=best": "background, normal or interactive",
+		"": "there is none", `{"key": "x"}`: "letters, digits", "sk-11111111 x": "NAME=VALUE", "sk-11111111 class=best": "background, normal or interactive",
 		"sk-11111111 running=0": "from 1", "sk-11111111 colour=red": "no setting colour",
 	} {
 		if _, err := ReadKeys(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "sk-") {

@@ -42,6 +42,9 @@ func ReadKeys(r io.Reader) ([]Key, error) {
 			continue
 		}
 		k := Key{Secret: fields[0], Name: fmt.Sprintf("key-%d", len(keys)+1), Class: moeflux.Normal}
+		if strings.ContainsFunc(k.Secret, func(c rune) bool { return !strings.ContainsRune(keyCharacters, c) }) {
+			return nil, fmt.Errorf("keys: line %d: a key has letters, digits and -._~+/= alone", n)
+		}
 		for _, setting := range fields[1:] {
 			if err := k.set(setting); err != nil {
 				return nil, fmt.Errorf("keys: line %d: %w", n, err)
@@ -57,6 +60,9 @@ func ReadKeys(r io.Reader) ([]Key, error) {
 	}
 	return keys, nil
 }
+
+// keyCharacters are those of a bearer token (RFC 6750).
+const keyCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/="
 
 func (k *Key) set(setting string) error {
 	name, value, ok := strings.Cut(setting, "=")

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -172,27 +171,10 @@ func toolResult(b *object) moeflux.Message {
 // readAnthropicTools reads tools and which of them must be called. Tools of the service itself,
 // which have a type, are left out.
 func readAnthropicTools(o *object, c *call) {
-	for i, raw := range o.list("tools", maxTools) {
-		t := o.element("tools", i, raw)
-		if t == nil {
-			return
-		}
-		if kind, given := t.text("type"); given && kind != "custom" {
-			continue
-		}
-		name, _ := t.text("name")
-		description, _ := t.text("description")
-		var schema any
-		if t.has("input_schema") {
-			schema = t.fields["input_schema"]
-		}
-		tool, err := moeflux.NewTool(name, description, schema)
-		if err != nil {
-			o.fail(fmt.Sprintf("tools[%d]", i), "tools[%d]: %v", i, err)
-			return
-		}
-		c.request.Tools = append(c.request.Tools, tool)
-	}
+	readNamedTools(o, c, "input_schema", func(t *object) bool {
+		kind, given := t.text("type")
+		return !given || kind == "custom"
+	})
 	choice := o.object("tool_choice")
 	if choice == nil {
 		return

@@ -27,7 +27,8 @@ type reply interface {
 // after seconds.
 const keepaliveEvery = time.Second
 
-// serve answers a call. It returns the fault that it could not write because the client has left.
+// serve answers a call. It panics, to break the connection, where nobody is there to be told of a
+// failure.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, m Model, c *call, to reply, out *sse) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(errGone)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -171,29 +170,11 @@ func itemText(item *object, name string) string {
 }
 
 // readFunctionTools reads functions in the form of Responses, which has no object around them.
-// Tools of other types are left out.
 func readFunctionTools(o *object, c *call) {
-	for i, raw := range o.list("tools", maxTools) {
-		t := o.element("tools", i, raw)
-		if t == nil {
-			return
-		}
-		if kind, _ := t.text("type"); kind != "function" {
-			continue
-		}
-		name, _ := t.text("name")
-		description, _ := t.text("description")
-		var schema any
-		if t.has("parameters") {
-			schema = t.fields["parameters"]
-		}
-		tool, err := moeflux.NewTool(name, description, schema)
-		if err != nil {
-			o.fail(fmt.Sprintf("tools[%d]", i), "tools[%d]: %v", i, err)
-			return
-		}
-		c.request.Tools = append(c.request.Tools, tool)
-	}
+	readNamedTools(o, c, "parameters", func(t *object) bool {
+		kind, _ := t.text("type")
+		return kind == "function"
+	})
 }
 
 // reasoning is how much the model is to think, as a reply repeats it.
