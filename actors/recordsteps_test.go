@@ -124,20 +124,29 @@ func checkLevels(t *testing.T, r *record.Recording, slots int64) {
 // step and was not, records say why, to the nanosecond.
 func TestRecordsOfWaits(t *testing.T) {
 	reasons := make(map[record.Reason]int)
-	for name, cfg := range recordedEngines(t) {
-		t.Run(name, func(t *testing.T) {
-			s, r, _ := watchedEngine(t, cfg)
-			for _, w := range r.Waits {
-				reasons[w.Reason]++
+	missing := func() (of []record.Reason) {
+		for _, reason := range []record.Reason{record.LayerCredit, record.Turn, record.StateReady} {
+			if reasons[reason] == 0 {
+				of = append(of, reason)
 			}
-			checkStepWaits(t, s, r)
-			checkRequestWaits(t, s, r)
-		})
-	}
-	for _, reason := range []record.Reason{record.LayerCredit, record.Turn, record.StateReady} {
-		if reasons[reason] == 0 {
-			t.Errorf("nothing waited for reason %d: %v", reason, reasons)
 		}
+		return of
+	}
+	// Whether a text comes while a prompt has its turn depends on the machine's other work.
+	for round := 0; round == 0 || round < 20 && len(missing()) > 0; round++ {
+		for name, cfg := range recordedEngines(t) {
+			t.Run(name, func(t *testing.T) {
+				s, r, _ := watchedEngine(t, cfg)
+				for _, w := range r.Waits {
+					reasons[w.Reason]++
+				}
+				checkStepWaits(t, s, r)
+				checkRequestWaits(t, s, r)
+			})
+		}
+	}
+	if of := missing(); of != nil {
+		t.Errorf("nothing waited for the reasons %v: %v", of, reasons)
 	}
 }
 
