@@ -14,14 +14,24 @@ import (
 // It may be used by any number of requests and models.
 type Constraint struct {
 	// begin returns an automaton at the beginning of a text in the tokens of a model.
-	begin func(m *Model) (automaton, error)
-	check func() error
-	all   bool // bounds what is thought, too
+	begin  func(m *Model) (automaton, error)
+	check  func() error
+	all    bool   // bounds what is thought, too
+	schema []byte // what JSONSchema made it of
 }
 
 // Validate reports why no model can keep to the constraint: what it was made of does not parse, is
 // too large, or allows no text. A request is checked without it.
 func (c *Constraint) Validate() error { return c.check() }
+
+// Schema returns what JSONSchema made the constraint of; nil of all others, and of a nil one. A
+// Generator that is no *Model keeps to it by itself.
+func (c *Constraint) Schema() []byte {
+	if c == nil {
+		return nil
+	}
+	return c.schema
+}
 
 // automaton is a constraint of what the model writes. Tokens that end a text are not its matter.
 type automaton interface {
@@ -192,7 +202,9 @@ func GBNF(rules string) *Constraint {
 // constraint.JSONSchema in package stages/sample/constraint. A keyword that constraints do not
 // support is an *UnsupportedSchemaError, which names it.
 func JSONSchema(schema []byte) *Constraint {
-	return grammar(func() (*constraint.Grammar, error) { return constraint.JSONSchema(schema) })
+	c := grammar(func() (*constraint.Grammar, error) { return constraint.JSONSchema(schema) })
+	c.schema = schema
+	return c
 }
 
 // grammar makes a constraint of a grammar, which is compiled once, for the first request.

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/scripted"
 )
 
 type ctxt = context.Context
 
 func TestHosts(t *testing.T) {
-	url := serving(t, new(script), func(o *Options) { o.Hosts = []string{"models.lan"} }).URL + "/v1/chat/completions"
+	url := serving(t, new(scripted.Model), func(o *Options) { o.Hosts = []string{"models.lan"} }).URL + "/v1/chat/completions"
 	for host, want := range map[string]int{
 		"localhost:1": 200, "LOCALHOST": 200, "me.localhost": 200, "127.0.0.1:80": 200, "[::1]:80": 200, "192.168.1.5": 200, "models.lan:8080": 200,
 		"evil.example": 403, "localhost.evil.example": 403, "models.lan.evil.example": 403, "127.0.0.1.evil.example": 403,
@@ -27,7 +28,7 @@ func TestHosts(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	url := serving(t, new(script), func(o *Options) { o.Origins = []string{"https://app.example"} }).URL + "/v1/chat/completions"
+	url := serving(t, new(scripted.Model), func(o *Options) { o.Origins = []string{"https://app.example"} }).URL + "/v1/chat/completions"
 	for _, tc := range []struct {
 		headers []string
 		status  int
@@ -47,7 +48,7 @@ func TestOrigins(t *testing.T) {
 }
 
 func TestContentType(t *testing.T) {
-	url := serving(t, new(script)).URL + "/v1/chat/completions"
+	url := serving(t, new(scripted.Model)).URL + "/v1/chat/completions"
 	for kind, want := range map[string]int{"application/json": 200, "application/json; charset=utf-8": 200, "text/plain": 415, "application/x-www-form-urlencoded": 415, "": 415} {
 		if status, body := post(t, url, hello, "Content-Type", kind); status != want {
 			t.Errorf("%q: %d %s", kind, status, body)
@@ -56,7 +57,7 @@ func TestContentType(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	m := new(script)
+	m := new(scripted.Model)
 	base := serving(t, m, func(o *Options) {
 		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", Class: moeflux.Interactive}, {Secret: "sk-second-second", Name: "b", Class: moeflux.Background}}
 	}).URL
@@ -76,7 +77,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%v: %d %s", tc.headers, status, body)
 		}
 	}
-	if r := m.last(); r.Key != "b" || r.Class != moeflux.Background {
+	if r := m.Last(); r.Key != "b" || r.Class != moeflux.Background {
 		t.Errorf("the model was asked as key %q and class %v", r.Key, r.Class)
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/models": 401, "//v1/models": 401, "/v1/../v1/models": 401, "/nowhere": 401} {
@@ -107,22 +108,22 @@ func TestReadKeys(t *testing.T) {
 		}
 	}
 	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}} {
-		if _, err := New(Options{Models: []Served{{Name: "x", Model: new(script)}}, Keys: keys}); err == nil {
+		if _, err := New(Options{Models: []Served{{Name: "x", Model: new(scripted.Model)}}, Keys: keys}); err == nil {
 			t.Errorf("%v is accepted", keys)
 		}
 	}
 }
 
 // held is a model that reads its prompt until it is told to go on, or until the request ends.
-func held(goOn <-chan struct{}) *script {
-	return &script{say: func(ctx ctxt, r moeflux.Request) moeflux.Events {
+func held(goOn <-chan struct{}) *scripted.Model {
+	return &scripted.Model{Say: func(ctx ctxt, r moeflux.Request) moeflux.Events {
 		return func(yield func(moeflux.Event, error) bool) {
 			yield(moeflux.Event{Prompt: &moeflux.Prompt{IDs: []int32{1}}}, nil)
 			select {
 			case <-goOn:
-				s := &telling{yield: yield, r: &r}
-				s.token(moeflux.Event{Text: "done", Raw: "done"})
-				s.end(moeflux.StopEOS)
+				s := scripted.NewTeller(yield, &r)
+				s.Token(moeflux.Event{Text: "done", Raw: "done"})
+				s.End(moeflux.StopEOS)
 			case <-ctx.Done():
 				yield(moeflux.Event{}, ctx.Err())
 			}
@@ -148,7 +149,7 @@ func TestRunningLimit(t *testing.T) {
 		status, _ := post(t, url, hello, "X-Api-Key", "sk-first-first")
 		first <- status
 	}()
-	eventually(t, "the first request is under way", func() bool { return m.open() == 1 })
+	eventually(t, "the first request is under way", func() bool { return m.Open() == 1 })
 	resp := send(t, url, hello, "X-Api-Key", "sk-first-first")
 	resp.Body.Close()
 	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1" || resp.Header.Get("X-Ratelimit-Limit-Requests") != "1" {
@@ -164,7 +165,7 @@ func TestRunningLimit(t *testing.T) {
 }
 
 func TestBodyLimit(t *testing.T) {
-	url := serving(t, new(script), func(o *Options) { o.MaxBody = 1000 }).URL + "/v1/chat/completions"
+	url := serving(t, new(scripted.Model), func(o *Options) { o.MaxBody = 1000 }).URL + "/v1/chat/completions"
 	if status, body := post(t, url, `{"messages":[{"role":"user","content":"`+strings.Repeat("x", 1000)+`"}]}`); status != 413 {
 		t.Errorf("%d %s", status, body)
 	}
@@ -177,7 +178,7 @@ func TestBodyLimit(t *testing.T) {
 
 // A client that never sends its body does not keep its connection.
 func TestSlowBody(t *testing.T) {
-	s := serving(t, new(script), func(o *Options) { o.Patience = 50 * time.Millisecond })
+	s := serving(t, new(scripted.Model), func(o *Options) { o.Patience = 50 * time.Millisecond })
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestDisconnect(t *testing.T) {
 		url := serving(t, m).URL + "/v1/chat/completions"
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			eventually(t, "the request is under way", func() bool { return m.open() == 1 })
+			eventually(t, "the request is under way", func() bool { return m.Open() == 1 })
 			cancel()
 		}()
 		req, _ := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{`+stream+hello[1:]))
@@ -218,7 +219,7 @@ func TestDisconnect(t *testing.T) {
 			resp.Body.Close()
 		}
 		left := time.Now()
-		eventually(t, "the model is left alone", func() bool { return m.open() == 0 })
+		eventually(t, "the model is left alone", func() bool { return m.Open() == 0 })
 		t.Logf("stream %v: ended %v after the client", stream != "", time.Since(left))
 	}
 }
@@ -244,13 +245,13 @@ func TestKeepalive(t *testing.T) {
 }
 
 // Failing is a model whose answer breaks off with an error, after some tokens.
-func failing(tokens int, err error) *script {
-	return &script{say: func(_ ctxt, r moeflux.Request) moeflux.Events {
+func failing(tokens int, err error) *scripted.Model {
+	return &scripted.Model{Say: func(_ ctxt, r moeflux.Request) moeflux.Events {
 		return func(yield func(moeflux.Event, error) bool) {
-			s := &telling{yield: yield, r: &r}
-			s.prompt(1, 0)
+			s := scripted.NewTeller(yield, &r)
+			s.Prompt(1, 0)
 			for range tokens {
-				s.token(moeflux.Event{Text: "x", Raw: "x"})
+				s.Token(moeflux.Event{Text: "x", Raw: "x"})
 			}
 			yield(moeflux.Event{}, err)
 		}
@@ -297,7 +298,7 @@ func TestErrors(t *testing.T) {
 
 // A panic in a model is an error of its request, and of no other.
 func TestPanics(t *testing.T) {
-	m := &script{say: func(_ ctxt, r moeflux.Request) moeflux.Events {
+	m := &scripted.Model{Say: func(_ ctxt, r moeflux.Request) moeflux.Events {
 		return func(func(moeflux.Event, error) bool) { panic("oh") }
 	}}
 	url := serving(t, m).URL + "/v1/chat/completions"
@@ -329,7 +330,7 @@ func TestDrain(t *testing.T) {
 			_, body := post(t, base+"/v1/chat/completions", `{"stream":true,`+hello[1:])
 			answer <- body
 		}()
-		eventually(t, "the request is under way", func() bool { return m.open() == 1 })
+		eventually(t, "the request is under way", func() bool { return m.Open() == 1 })
 		ctx, cancel := context.WithCancel(t.Context())
 		drained := make(chan struct{})
 		go func() {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/scripted"
 )
 
 // listening starts a server and returns its URL, and how it ended.
@@ -32,7 +34,7 @@ func demo(m Model) Options { return Options{Models: []Served{{Name: "demo", Mode
 
 func TestListen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	url, ended := listening(t, ctx, demo(new(script)), Listening{Addr: "127.0.0.1:0", Drain: time.Minute})
+	url, ended := listening(t, ctx, demo(new(scripted.Model)), Listening{Addr: "127.0.0.1:0", Drain: time.Minute})
 	if !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatal(url)
 	}
@@ -58,7 +60,7 @@ func TestListenDrains(t *testing.T) {
 		_, body := post(t, url+"/v1/chat/completions", `{"stream":true,`+hello[1:])
 		answer <- body
 	}()
-	eventually(t, "the request is under way", func() bool { return m.open() == 1 })
+	eventually(t, "the request is under way", func() bool { return m.Open() == 1 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -75,21 +77,21 @@ func TestListenOpen(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys := demo(new(script))
+	keys := demo(new(scripted.Model))
 	keys.Keys = []Key{{Secret: "sk-first-first"}}
 	for _, tc := range []struct {
 		o    Options
 		c    Listening
 		part string
 	}{
-		{demo(new(script)), Listening{Addr: "0.0.0.0:0"}, "no keys"},
-		{demo(new(script)), Listening{Addr: ":0"}, "no keys"},
-		{demo(new(script)), Listening{Addr: ":0", Anyone: true}, ""},
+		{demo(new(scripted.Model)), Listening{Addr: "0.0.0.0:0"}, "no keys"},
+		{demo(new(scripted.Model)), Listening{Addr: ":0"}, "no keys"},
+		{demo(new(scripted.Model)), Listening{Addr: ":0", Anyone: true}, ""},
 		{keys, Listening{Addr: ":0"}, ""},
-		{demo(new(script)), Listening{Addr: "localhost:0"}, ""},
-		{demo(new(script)), Listening{Addr: "127.0.0.1:0", CertFile: broken, KeyFile: broken}, "certificate"},
-		{demo(new(script)), Listening{Addr: "127.0.0.1:0", CertFile: broken}, "its key"},
-		{demo(new(script)), Listening{Addr: "nowhere.invalid:0"}, "nowhere.invalid"},
+		{demo(new(scripted.Model)), Listening{Addr: "localhost:0"}, ""},
+		{demo(new(scripted.Model)), Listening{Addr: "127.0.0.1:0", CertFile: broken, KeyFile: broken}, "certificate"},
+		{demo(new(scripted.Model)), Listening{Addr: "127.0.0.1:0", CertFile: broken}, "its key"},
+		{demo(new(scripted.Model)), Listening{Addr: "nowhere.invalid:0"}, "nowhere.invalid"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, ended := listening(t, ctx, tc.o, tc.c)

@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/scripted"
 )
 
 // thinker thinks, speaks and calls two tools.
-func thinker(why moeflux.StopReason) *script {
-	return &script{say: func(_ ctxt, r moeflux.Request) moeflux.Events {
+func thinker(why moeflux.StopReason) *scripted.Model {
+	return &scripted.Model{Say: func(_ ctxt, r moeflux.Request) moeflux.Events {
 		return func(yield func(moeflux.Event, error) bool) {
-			s := &telling{yield: yield, r: &r}
-			s.prompt(9, 4)
-			s.token(moeflux.Event{Reasoning: "hm, ", Raw: "hm, "})
-			s.token(moeflux.Event{Reasoning: "yes", Raw: "yes"})
-			s.token(moeflux.Event{Text: "Look", Raw: "Look"})
-			s.token(moeflux.Event{Text: ":", Raw: ":"})
+			s := scripted.NewTeller(yield, &r)
+			s.Prompt(9, 4)
+			s.Token(moeflux.Event{Reasoning: "hm, ", Raw: "hm, "})
+			s.Token(moeflux.Event{Reasoning: "yes", Raw: "yes"})
+			s.Token(moeflux.Event{Text: "Look", Raw: "Look"})
+			s.Token(moeflux.Event{Text: ":", Raw: ":"})
 			if len(r.Tools) > 0 {
-				s.call(0, "find", `{"a":`, `1}`)
-				s.call(1, "find")
+				s.Call(0, "find", `{"a":`, `1}`)
+				s.Call(1, "find")
 			}
-			s.end(why)
+			s.End(why)
 		}
 	}}
 }
@@ -44,7 +45,7 @@ func TestMessages(t *testing.T) {
 	same2(t, body, `{"type":"message","role":"assistant","model":"demo","stop_reason":"tool_use","stop_sequence":null,
 		"content":[{"type":"thinking","thinking":"hm, yes","signature":""},{"type":"text","text":"Look:"},{"type":"tool_use","id":"call_0","name":"find","input":{"a":1}},{"type":"tool_use","id":"call_1","name":"find","input":{}}],
 		"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":4,"output_tokens":10}}`)
-	r := m.last()
+	r := m.Last()
 	var said []string
 	for _, m := range r.Messages {
 		said = append(said, m.Role+"|"+m.Text()+"|"+m.ReasoningContent+"|"+m.ToolCallID)
@@ -153,7 +154,7 @@ func TestMessagesStops(t *testing.T) {
 }
 
 func TestMessagesRefused(t *testing.T) {
-	base := serving(t, new(script)).URL
+	base := serving(t, new(scripted.Model)).URL
 	const turns = `"messages":[{"role":"user","content":"q"}]`
 	for _, tc := range []struct{ body, part string }{
 		{`{` + turns + `}`, "max_tokens is missing"},
@@ -185,9 +186,9 @@ func TestMessagesRefused(t *testing.T) {
 
 // An assistant's message at the end is the beginning of the answer.
 func TestMessagesContinue(t *testing.T) {
-	m := new(script)
-	if status, body := post(t, serving(t, m).URL+"/v1/messages", `{"max_tokens":5,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"The answer is"}]}`); status != 200 || !m.last().Continue {
-		t.Errorf("%d %s, continue %v", status, body, m.last().Continue)
+	m := new(scripted.Model)
+	if status, body := post(t, serving(t, m).URL+"/v1/messages", `{"max_tokens":5,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"The answer is"}]}`); status != 200 || !m.Last().Continue {
+		t.Errorf("%d %s, continue %v", status, body, m.Last().Continue)
 	}
 }
 

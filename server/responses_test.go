@@ -11,6 +11,7 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/scripted"
 )
 
 // response is what tests read of one.
@@ -87,7 +88,7 @@ func TestResponses(t *testing.T) {
 	if !strings.Contains(body, `"reasoning":{"effort":"low","summary":"auto"}`) {
 		t.Error(body)
 	}
-	r := m.last()
+	r := m.Last()
 	var said []string
 	for _, m := range r.Messages {
 		said = append(said, m.Role+"|"+m.Text()+"|"+m.ReasoningContent+"|"+m.ToolCallID)
@@ -161,7 +162,7 @@ func TestResponsesStream(t *testing.T) {
 // previous_response_id goes on from what was said, for the same key, unless it was not to be
 // stored.
 func TestPreviousResponse(t *testing.T) {
-	m := new(script)
+	m := new(scripted.Model)
 	url := serving(t, m, func(o *Options) {
 		o.Keys = []Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
 	}).URL + "/v1/responses"
@@ -173,7 +174,7 @@ func TestPreviousResponse(t *testing.T) {
 		t.Fatal(body)
 	}
 	var said []string
-	for _, m := range m.last().Messages {
+	for _, m := range m.Last().Messages {
 		said = append(said, m.Role+":"+m.Text())
 	}
 	if want := []string{"system:other rules", "user:one", "assistant:one", "user:two"}; !slices.Equal(said, want) {
@@ -213,7 +214,7 @@ func TestConversationsAreBounded(t *testing.T) {
 }
 
 func TestResponsesEnds(t *testing.T) {
-	_, body := post(t, serving(t, new(script)).URL+"/v1/responses", `{"input":"a b c","max_output_tokens":2}`)
+	_, body := post(t, serving(t, new(scripted.Model)).URL+"/v1/responses", `{"input":"a b c","max_output_tokens":2}`)
 	if r := readResponse(t, body); r.Status != "incomplete" || r.Incomplete == nil || r.Incomplete.Reason != "max_output_tokens" {
 		t.Error(body)
 	}
@@ -226,7 +227,7 @@ func TestResponsesEnds(t *testing.T) {
 }
 
 func TestResponsesRefused(t *testing.T) {
-	url := serving(t, new(script)).URL + "/v1/responses"
+	url := serving(t, new(scripted.Model)).URL + "/v1/responses"
 	for _, tc := range []struct{ body, param string }{
 		{`{}`, "input"},
 		{`{"input":[]}`, "input"},

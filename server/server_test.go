@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/scripted"
 )
 
 // serving starts a server over a script.
-func serving(t *testing.T, m *script, change ...func(*Options)) *httptest.Server {
+func serving(t *testing.T, m *scripted.Model, change ...func(*Options)) *httptest.Server {
 	t.Helper()
 	o := Options{Models: []Served{{Name: "demo", Aliases: []string{"gpt-4o"}, Model: m, Exactness: "int8"}}}
 	for _, c := range change {
@@ -113,7 +114,7 @@ func events(t *testing.T, r io.Reader) (data []string) {
 const hello = `{"model":"demo","messages":[{"role":"user","content":"say this back"}]}`
 
 func TestChat(t *testing.T) {
-	m := new(script)
+	m := new(scripted.Model)
 	url := serving(t, m).URL + "/v1/chat/completions"
 	status, body := post(t, url, hello)
 	if status != 200 {
@@ -122,13 +123,13 @@ func TestChat(t *testing.T) {
 	same(t, body, `{"object":"chat.completion","model":"demo","system_fingerprint":"int8",
 		"choices":[{"index":0,"message":{"role":"assistant","content":"say this back","refusal":null},"logprobs":null,"finish_reason":"stop"}],
 		"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":0}}}`)
-	if r := m.last(); len(r.Messages) != 1 || r.Messages[0].Content != "say this back" || r.Sampling.Temperature != nil || r.MaxTokens != 0 {
+	if r := m.Last(); len(r.Messages) != 1 || r.Messages[0].Content != "say this back" || r.Sampling.Temperature != nil || r.MaxTokens != 0 {
 		t.Errorf("the model was asked %+v", r)
 	}
 }
 
 func TestChatStreams(t *testing.T) {
-	resp := send(t, serving(t, new(script)).URL+"/v1/chat/completions",
+	resp := send(t, serving(t, new(scripted.Model)).URL+"/v1/chat/completions",
 		`{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"say this"}]}`)
 	defer resp.Body.Close()
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" || resp.Header.Get("X-Request-Id") == "" {
@@ -152,16 +153,16 @@ func TestChatStreams(t *testing.T) {
 
 // Reasoning, calls, log-probabilities and several choices, streamed and not, say the same.
 func TestChatParts(t *testing.T) {
-	m := &script{say: func(_ ctxt, r moeflux.Request) moeflux.Events {
+	m := &scripted.Model{Say: func(_ ctxt, r moeflux.Request) moeflux.Events {
 		return func(yield func(moeflux.Event, error) bool) {
-			s := &telling{yield: yield, r: &r}
-			s.prompt(5, 0)
-			s.token(moeflux.Event{Reasoning: "hm, ", Raw: "hm, "})
-			s.token(moeflux.Event{Reasoning: "yes", Raw: "yes"})
-			s.token(moeflux.Event{Text: "Look:", Raw: "Look:"})
-			s.call(0, "find", `{"a":`, `1}`)
-			s.call(1, "find", `{}`)
-			s.end(moeflux.StopEOS)
+			s := scripted.NewTeller(yield, &r)
+			s.Prompt(5, 0)
+			s.Token(moeflux.Event{Reasoning: "hm, ", Raw: "hm, "})
+			s.Token(moeflux.Event{Reasoning: "yes", Raw: "yes"})
+			s.Token(moeflux.Event{Text: "Look:", Raw: "Look:"})
+			s.Call(0, "find", `{"a":`, `1}`)
+			s.Call(1, "find", `{}`)
+			s.End(moeflux.StopEOS)
 		}
 	}}
 	url := serving(t, m).URL + "/v1/chat/completions"
@@ -171,7 +172,7 @@ func TestChatParts(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status, body)
 	}
-	if r := m.last(); len(r.Tools) != 1 || r.Tools[0].Name() != "find" || r.MaxTokens != 100 {
+	if r := m.Last(); len(r.Tools) != 1 || r.Tools[0].Name() != "find" || r.MaxTokens != 100 {
 		t.Errorf("the model was asked %+v", r)
 	}
 	var whole struct {
@@ -246,13 +247,13 @@ func gather(m *chatMessage, d *delta) {
 
 // parallel_tool_calls false ends the answer after its first call.
 func TestOneCall(t *testing.T) {
-	m := &script{say: func(_ ctxt, r moeflux.Request) moeflux.Events {
+	m := &scripted.Model{Say: func(_ ctxt, r moeflux.Request) moeflux.Events {
 		return func(yield func(moeflux.Event, error) bool) {
-			s := &telling{yield: yield, r: &r}
-			s.prompt(5, 0)
-			s.call(0, "find", `{}`)
-			s.call(1, "find", `{}`)
-			s.end(moeflux.StopInterrupted)
+			s := scripted.NewTeller(yield, &r)
+			s.Prompt(5, 0)
+			s.Call(0, "find", `{}`)
+			s.Call(1, "find", `{}`)
+			s.End(moeflux.StopInterrupted)
 		}
 	}}
 	_, body := post(t, serving(t, m).URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"parallel_tool_calls":false,
@@ -263,7 +264,7 @@ func TestOneCall(t *testing.T) {
 }
 
 func TestCompletions(t *testing.T) {
-	m := new(script)
+	m := new(scripted.Model)
 	url := serving(t, m).URL + "/v1/completions"
 	status, body := post(t, url, `{"prompt":"one two","max_tokens":9,"temperature":0,"stop":["x","y"],"seed":-1,"logit_bias":{"5":-100},"logprobs":1}`)
 	if status != 200 {
@@ -272,7 +273,7 @@ func TestCompletions(t *testing.T) {
 	same(t, body, `{"object":"text_completion","model":"demo","system_fingerprint":"int8",
 		"choices":[{"text":"one two","index":0,"logprobs":{"tokens":["one ","two"],"token_logprobs":[-0.5,-0.5],"top_logprobs":[{"top0":-1},{"top0":-1}],"text_offset":[0,4]},"finish_reason":"stop"}],
 		"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":0}}}`)
-	if r := m.last(); r.MaxTokens != 9 || *r.Sampling.Temperature != 0 || len(r.Stop) != 2 || *r.Sampling.Seed != 1<<64-1 || r.Sampling.LogitBias[5] != -100 || r.TopLogProbs != 1 {
+	if r := m.Last(); r.MaxTokens != 9 || *r.Sampling.Temperature != 0 || len(r.Stop) != 2 || *r.Sampling.Seed != 1<<64-1 || r.Sampling.LogitBias[5] != -100 || r.TopLogProbs != 1 {
 		t.Errorf("the model was asked %+v", r)
 	}
 	if _, body := post(t, url, `{"prompt":["a b c"],"max_tokens":2}`); !strings.Contains(body, `"text":"a b "`) || !strings.Contains(body, `"finish_reason":"length"`) {
@@ -289,7 +290,7 @@ func TestCompletions(t *testing.T) {
 
 // Each documented parameter is done or refused by name.
 func TestRefused(t *testing.T) {
-	url := serving(t, new(script)).URL + "/v1/chat/completions"
+	url := serving(t, new(scripted.Model)).URL + "/v1/chat/completions"
 	const messages = `"messages":[{"role":"user","content":"x"}]`
 	for _, tc := range []struct{ body, param, part string }{
 		{`{}`, "messages", "missing"},
@@ -346,7 +347,7 @@ func TestRefused(t *testing.T) {
 // What only names the client, or asks for what is the case, is accepted; unknown fields are left
 // out.
 func TestAccepted(t *testing.T) {
-	m := new(script)
+	m := new(scripted.Model)
 	url := serving(t, m).URL + "/v1/chat/completions"
 	status, body := post(t, url, `{"messages":[{"role":"system","content":"s"},{"role":"developer","content":[{"type":"text","text":"d"}]},{"role":"assistant","content":"y","refusal":null,"tool_calls":null},{"role":"user","content":"x","name":"me"}],
 		"user":"u","metadata":{"a":"b"},"safety_identifier":"s","prompt_cache_key":"k","store":false,"service_tier":"auto","modalities":["text"],"verbosity":"medium",
@@ -355,7 +356,7 @@ func TestAccepted(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status, body)
 	}
-	r := m.last()
+	r := m.Last()
 	if r.MaxTokens != 0 || *r.Sampling.TopK != 5 || *r.Sampling.MinP != 0.1 || r.Sampling.PresencePenalty != 1 || r.Sampling.FrequencyPenalty != -1 || *r.Sampling.RepeatPenalty != 1.1 ||
 		r.TemplateArgs["enable_thinking"] != false || r.TemplateArgs["reasoning_effort"] != "none" || r.TemplateArgs["thinking"] != false || *r.Sampling.Seed != 3 {
 		t.Errorf("the model was asked %+v", r)
@@ -363,7 +364,7 @@ func TestAccepted(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	base := serving(t, new(script)).URL
+	base := serving(t, new(scripted.Model)).URL
 	for _, tc := range []struct {
 		method, path string
 		status       int
@@ -401,7 +402,7 @@ func TestPaths(t *testing.T) {
 // The log tells who asked for what and how it went, and no word of the text or of a key.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	base := serving(t, new(script), func(o *Options) {
+	base := serving(t, new(scripted.Model), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.Keys = []Key{{Secret: "sk-secret-secret", Name: "team"}}
 	}).URL
