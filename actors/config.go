@@ -210,6 +210,11 @@ type Config struct {
 	// records give way. 0 means 16 MiB, some eighty tokens; negative means none. What needs
 	// records of a longer time, as of a prompt, needs more.
 	RecordMemory int64
+	// LayerTimes has a device that routes by itself, and computes several layers in one go, tell
+	// for each of them how long it took, by its own clock: records say so, and spans, whose steps
+	// go layer by layer otherwise. Host, CUDA and the emulator have such a clock; others tell of
+	// several layers at once. A GPU runs the layers less tightly then, by some microseconds each.
+	LayerTimes bool
 	// Record is a file that gets all records, as they are made, for the command trace. It is made
 	// anew. A disk that is full, slow or hung costs records: what is lost is counted in the log,
 	// and slows nothing down. "" means none.

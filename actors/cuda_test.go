@@ -127,3 +127,5 @@ func TestCUDAProbe(t *testing.T) { testProbe(t, openCUDA(t), fixtures.All()) }
 
 // TestCUDAPlain compares joined launches with their parts.
 func TestCUDAPlain(t *testing.T) { testPlain(t, openCUDA(t), fixtures.All()) }
+
+func TestCUDALayerTimes(t *testing.T) { checkLayerTimes(t, openCUDA(t)) }

@@ -182,3 +182,5 @@ func TestEmulatorProbe(t *testing.T) {
 
 // TestEmulatorPlain compares joined launches with their parts.
 func TestEmulatorPlain(t *testing.T) { testPlain(t, emulator(t), fixtures.All()) }
+
+func TestLayerTimesEmulated(t *testing.T) { checkLayerTimes(t, emulator(t)) }

@@ -232,7 +232,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.queue = e.meter.Measured(e.queue)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), Vocab: m.VocabSize, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
-		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
+		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, LayerTimes: cfg.LayerTimes, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
 		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory, Parks: cfg.ParkedMemory > 0 || cfg.StateDir != "",
 		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting, Preempts: preempts(cfg.Device),
 	})
@@ -259,7 +259,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.Layout(), TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
-		Resident: i.Resident, Rule: rule.Rule,
+		Resident: i.Resident, LayerTimes: cfg.LayerTimes, Rule: rule.Rule,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)
 	}

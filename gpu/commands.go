@@ -48,6 +48,7 @@ type Commands struct {
 	experts   arena[Experts]
 	combines  arena[Combine]
 	topks     arena[TopK]
+	marks     arena[Mark]
 }
 
 // Ops returns the operations in order; valid until Reset.
@@ -85,6 +86,7 @@ func (c *Commands) Reset() {
 	c.experts.reset()
 	c.combines.reset()
 	c.topks.reset()
+	c.marks.reset()
 }
 
 // The Encode methods append a copy of an operation.

@@ -26,7 +26,7 @@ type layerParts struct {
 	begun, picked, routed, retired *record.Handled
 	residents, computed            []*record.Handled // by time, which is by wave
 	released                       map[int32]*record.Handled
-	mix                            *record.Submission
+	mix, whole                     *record.Submission // whole: of the layer alone, all of it
 	waves                          map[int32]*record.Submission
 	reads                          []*record.Read // on demand
 	times                          times
@@ -134,6 +134,10 @@ func (p *parts) submitted(s *record.Submission) {
 	switch s.Part {
 	case record.Mix:
 		l.mix = s
+	case record.Layers:
+		if s.More == 0 {
+			l.whole = s
+		}
 	case record.Experts:
 		if l.waves == nil {
 			l.waves = make(map[int32]*record.Submission)

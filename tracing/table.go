@@ -77,7 +77,7 @@ var Attributes = []Attribute{
 	{KeyWave, []string{SpanExperts, SpanRetire, SpanWait}, "of the layer, from 0"},
 	{KeyWaves, []string{SpanRoute}, "that the layer came to"},
 	{KeyExperts, []string{SpanRoute, SpanExperts}, "different experts of the layer, or of the wave"},
-	{KeyDeviceNS, []string{spanCall, SpanEval, SpanMix, SpanExperts, SpanHead}, "that the device took, by its own clock; of a call or an eval, its share of the time that the device worked"},
+	{KeyDeviceNS, []string{spanCall, SpanEval, SpanLayer, SpanMix, SpanExperts, SpanHead}, "that the device took, by its own clock; of a call or an eval, its share of the time that the device worked; of a layer, where the device tells of it as a whole"},
 	{KeyDeviceQueueNS, ofDevice, "from the submission until the device began"},
 	{KeyComputeNS, ofSummed, "the device worked for it"},
 	{KeyOverlapNS, ofSummed, "of that, while experts were being read"},

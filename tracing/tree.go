@@ -126,15 +126,8 @@ func (e *Emitter) emitLayer(ctx context.Context, p *parts, layer int32) {
 	parent := ctx
 	at := KeyLayer.Int(int(layer))
 	if b := l.begun; b != nil && l.retired != nil {
-		attrs := append(queue(b), at)
-		if int(layer) < len(e.about.LayerKinds) {
-			attrs = append(attrs, KeyLayerKind.String(e.about.LayerKinds[layer]))
-		}
-		if b.More > 0 {
-			attrs = append(attrs, KeyMoreLayers.Int(int(b.More)))
-		}
-		l.ctx, parent = e.span(ctx, SpanLayer, b.SentNS, l.retired.BeganNS, append(attrs, l.times.attributes()...)), nil
-		parent = l.ctx
+		e.emitLayers(ctx, p, b, l.retired)
+		parent = p.within(ctx, layer)
 	}
 	if b, s := l.begun, l.picked; b != nil && s != nil {
 		e.span(parent, SpanMix, b.BeganNS, s.SentNS, append(append(queue(b), at), onDevice(l.mix)...))
@@ -158,6 +151,51 @@ func (e *Emitter) emitLayer(ctx context.Context, p *parts, layer int32) {
 			e.emitWave(parent, l, i)
 		}
 	}
+}
+
+// emitLayers makes the span of a layer, or of the layers that began together: one for each where
+// the device has told of each, else one for all.
+func (e *Emitter) emitLayers(ctx context.Context, p *parts, b, retired *record.Handled) {
+	var timed []*layerParts
+	for i := b.Layer; i <= b.Layer+b.More; i++ {
+		if l := p.layer(i); b.More > 0 && l != nil && l.whole != nil {
+			timed = append(timed, l)
+		}
+	}
+	if len(timed) == 0 {
+		attrs := queue(b)
+		if b.More > 0 {
+			attrs = append(attrs, KeyMoreLayers.Int(int(b.More)))
+		}
+		e.layerSpan(ctx, p, b.Layer, span{b.SentNS, retired.BeganNS}, attrs)
+		return
+	}
+	for i, l := range timed {
+		at, attrs := span{l.whole.BeganNS, l.whole.EndedNS}, []attribute.KeyValue(nil)
+		if i == 0 {
+			at.began, attrs = b.SentNS, queue(b)
+		}
+		if i == len(timed)-1 {
+			at.ended = retired.BeganNS
+		}
+		e.layerSpan(ctx, p, l.whole.Layer, at, attrs)
+	}
+}
+
+// span is from when to when something was.
+type span struct{ began, ended int64 }
+
+// layerSpan makes the span of a layer. ctx holds the step's span.
+func (e *Emitter) layerSpan(ctx context.Context, p *parts, layer int32, at span, attrs []attribute.KeyValue) {
+	l := &p.layers[layer]
+	attrs = append(attrs, KeyLayer.Int(int(layer)))
+	if int(layer) < len(e.about.LayerKinds) {
+		attrs = append(attrs, KeyLayerKind.String(e.about.LayerKinds[layer]))
+	}
+	if l.whole != nil {
+		attrs = append(attrs, KeyDeviceNS.Int64(l.whole.DeviceNS))
+	}
+	l.ctx = e.span(ctx, SpanLayer, at.began, at.ended, append(attrs, l.times.attributes()...))
 }
 
 // emitWave makes the spans of a wave. ctx holds its layer's span.

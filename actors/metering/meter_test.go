@@ -2,6 +2,7 @@ package metering
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -169,9 +170,9 @@ func TestMeterUnwatched(t *testing.T) {
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := New(1, func() int64 { return 0 }, new(record.Log))
-	m.submit(false, record.Mix)
+	m.submit(false, record.Mix, nil)
 	for range 10000 {
-		m.submit(false, record.Mix)
+		m.submit(false, record.Mix, nil)
 		m.work(true, false, 0)
 		m.work(false, false, 0)
 	}
@@ -193,12 +194,75 @@ func BenchmarkMeter(b *testing.B) {
 	for b.Loop() {
 		for range 3 {
 			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
-			m.submit(false, record.Mix)
+			m.submit(false, record.Mix, nil)
 			m.work(true, false, 0)
 			m.work(false, false, 0)
 		}
 		m.After(stages.ExpertIO, routed, out)
 		m.After(stages.ExpertIO, read, out)
 		m.reads = 0
+	}
+}
+
+// TestMeterLayers lets the device mark the ends of three layers of one submission, and wants a
+// record of each, by the device's clock. Where the marks say nothing, or other work was amid them,
+// there is one record.
+func TestMeterLayers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		marks [3]int64
+		amid  bool // urgent work, for 5 ns
+		want  []record.Submission
+	}{
+		{"marked", [3]int64{10, 30, 58}, false, []record.Submission{
+			{Layer: 1, BeganNS: 100, EndedNS: 150, DeviceNS: 10}, {Layer: 2, BeganNS: 150, EndedNS: 170, DeviceNS: 20}, {Layer: 4, BeganNS: 170, EndedNS: 200, DeviceNS: 30},
+		}},
+		{"at once", [3]int64{1, 1, 60}, false, []record.Submission{
+			{Layer: 1, BeganNS: 100, EndedNS: 141, DeviceNS: 1}, {Layer: 2, BeganNS: 141, EndedNS: 141}, {Layer: 4, BeganNS: 141, EndedNS: 200, DeviceNS: 59},
+		}},
+		{"no clock", [3]int64{}, false, []record.Submission{{Layer: 1, More: 3, BeganNS: 100, EndedNS: 200, DeviceNS: 60}}},
+		{"failed amid it", [3]int64{10, 0, 0}, false, []record.Submission{{Layer: 1, More: 3, BeganNS: 100, EndedNS: 200, DeviceNS: 60}}},
+		{"too long", [3]int64{10, 20, 61}, false, []record.Submission{{Layer: 1, More: 3, BeganNS: 100, EndedNS: 200, DeviceNS: 60}}},
+		{"urgent work amid it", [3]int64{10, 30, 58}, true, []record.Submission{{Layer: 1, More: 3, BeganNS: 100, EndedNS: 200, DeviceNS: 60, PausedNS: 5}}},
+	} {
+		clock, log := int64(90), record.NewLog(1<<16)
+		m := New(5, func() int64 { return clock }, log)
+		dev := &watchedQueue{}
+		q := m.Measured(dev)
+		var cmd gpu.Commands
+		for _, layer := range []int32{1, 2, 4} { // a probe leaves out one
+			cmd.EncodeMark(layer)
+		}
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: 7, Layer: 1}, More: 3})
+		if _, err := q.Submit(&cmd); err != nil {
+			t.Fatal(err)
+		}
+		clock = 100
+		dev.watch(true, false, 0)
+		if c.amid {
+			if _, err := q.Submit(&gpu.Commands{Urgent: true}); err != nil {
+				t.Fatal(err)
+			}
+			dev.watch(true, true, 0)
+			clock = 105
+			dev.watch(false, true, 5)
+		}
+		clock = 200
+		for i, mark := range cmd.Marks() {
+			mark.NS = c.marks[i]
+		}
+		dev.watch(false, false, 60)
+		var got []record.Submission
+		for _, s := range log.Recording().Submissions {
+			if s.Urgent == 0 {
+				got = append(got, s)
+			}
+		}
+		for i := range c.want {
+			c.want[i].Step, c.want[i].Wave, c.want[i].SubmittedNS = 7, -1, 90
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the records are\n%+v, want\n%+v", c.name, got, c.want)
+		}
 	}
 }

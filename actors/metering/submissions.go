@@ -16,6 +16,7 @@ type work struct {
 	uses  int32 // of a wave: experts
 	picks int32 // of a wave: picks of them
 	part  record.Part
+	marks []*gpu.Mark // at the ends of layers
 
 	submittedNS, beganNS, pausedNS, overlapNS, starvedNS int64
 }
@@ -98,7 +99,38 @@ func (m *Meter) note(w *work, urgent bool, deviceNS int64) {
 	if w.step == 0 {
 		r.Layer = -1
 	}
-	m.log.Submissions.Add(r)
+	if !m.noteLayers(r, w.marks) {
+		m.log.Submissions.Add(r)
+	}
+	w.marks = nil
+}
+
+// noteLayers writes a record for each layer of a submission in place of one for all, if the device
+// has marked where each of them ends. The device's clock says how long each took; the last ends
+// when the queue said that all was done. It reports false if the device has not marked the layers,
+// or if other work ran amid them or reads ran beside them, since nothing tells beside which.
+func (m *Meter) noteLayers(r record.Submission, marks []*gpu.Mark) bool {
+	if len(marks) == 0 || r.PausedNS+r.OverlapNS > 0 || marks[0].NS == 0 || marks[len(marks)-1].NS > r.DeviceNS {
+		return false
+	}
+	for i, mark := range marks[1:] {
+		if mark.NS < marks[i].NS {
+			return false
+		}
+	}
+	began := r.EndedNS - r.DeviceNS // of the work, on the engine's clock
+	of, done := r, int64(0)
+	for i, mark := range marks {
+		end := mark.NS
+		if i == len(marks)-1 {
+			end = r.DeviceNS
+		}
+		of.Layer, of.More, of.DeviceNS = mark.Tag, 0, end-done
+		of.EndedNS = max(of.BeganNS, began+end)
+		m.log.Submissions.Add(of)
+		of.BeganNS, of.StarvedNS, done = of.EndedNS, 0, end
+	}
+	return true
 }
 
 // measuredQueue tells the meter of submissions.
@@ -110,7 +142,7 @@ type measuredQueue struct {
 // Submit notes what it is first, because the device may begin before the queue returns.
 func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	urgent := c.Urgent
-	q.m.submit(urgent, record.Part(c.Tag))
+	q.m.submit(urgent, record.Part(c.Tag), c.Marks())
 	t, err := q.Queue.Submit(c)
 	if err != nil {
 		q.m.unsubmit(urgent)
@@ -118,9 +150,9 @@ func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return t, err
 }
 
-func (m *Meter) submit(urgent bool, part record.Part) {
+func (m *Meter) submit(urgent bool, part record.Part, marks []*gpu.Mark) {
 	w := m.submitting
-	w.part, w.submittedNS = part, m.now()
+	w.part, w.marks, w.submittedNS = part, marks, m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.submitted[class(urgent)].push(w)

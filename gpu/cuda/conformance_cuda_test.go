@@ -34,3 +34,5 @@ func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t)) }
 
 // TestConformanceAligned runs the kernels that an engine runs: its operands are aligned.
 func TestConformanceAligned(t *testing.T) { gputest.RunAligned(t, openDevice(t)) }
+
+func TestMarksConform(t *testing.T) { gputest.RunMarks(t, openDevice(t)) }

@@ -37,6 +37,8 @@ type stream struct {
 // batch is the work of one Commit.
 type batch struct {
 	begin, end eventHandle
+	marks      []mark // of which marked are in use
+	marked     int
 	kernels    []string // launched, each once
 	staging    launch.Staging[struct{}]
 	err        error // the first of a method
@@ -44,7 +46,13 @@ type batch struct {
 	done       func(ns int64, err error)
 }
 
-var _ launch.Stream = (*stream)(nil)
+// mark is an event amid a batch, and where its time is wanted.
+type mark struct {
+	event eventHandle
+	ns    *int64 // nil: in no use
+}
+
+var _ launch.Marker = (*stream)(nil)
 
 // NewStream returns a stream; its Close ends it.
 func (b *backend) NewStream() (launch.Stream, error) {
@@ -201,6 +209,27 @@ func (s *stream) Fill(dst launch.Memory, offset, n int) error {
 		return x.keep(s.b.check(r, "cuMemsetD8Async", fmt.Sprintf("clearing %d bytes", n)))
 	}
 	return nil
+}
+
+// Mark records an event behind all that came before. Launches that were kept back go first, so that
+// a chain ends here, and the next one begins.
+func (s *stream) Mark(ns *int64) error {
+	x, err := s.transfer()
+	defer runtime.UnlockOSThread()
+	if err != nil {
+		return err
+	}
+	if x.marked == len(x.marks) {
+		var m mark
+		if err := s.b.check(s.b.d.eventCreate(&m.event, 0), "cuEventCreate", ""); err != nil {
+			return x.keep(err)
+		}
+		x.marks = append(x.marks, m)
+	}
+	m := &x.marks[x.marked]
+	m.ns = ns
+	x.marked++
+	return x.keep(s.b.check(s.b.d.eventRecord(m.event, s.handle), "cuEventRecord", ""))
 }
 
 // Commit ends a batch and hands it to the goroutine that waits.

@@ -10,7 +10,10 @@ func (s *stream) finish(x *batch) {
 	x.staging.Return(&s.b.pinned, err == nil)
 	done := x.done
 	clear(x.kernels)
-	*x = batch{begin: x.begin, end: x.end, kernels: x.kernels[:0], staging: x.staging}
+	for i := range x.marked {
+		x.marks[i].ns = nil
+	}
+	*x = batch{begin: x.begin, end: x.end, marks: x.marks, kernels: x.kernels[:0], staging: x.staging}
 	if x.end != 0 {
 		s.mu.Lock()
 		s.spare = append(s.spare, x)
@@ -36,10 +39,32 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 	if r := d.eventSync(x.end); r != success {
 		return 1, s.b.blame(r, "cuEventSynchronize", x.doing())
 	}
-	if err := s.b.check(d.eventElapsed(&s.ms, x.begin, x.end), "cuEventElapsedTime", ""); err != nil {
+	if ns, err = s.elapsed(x.begin, x.end); err != nil {
 		return 1, err
 	}
-	return max(1, int64(float64(s.ms)*1e6)), x.err
+	if x.err == nil {
+		x.err = s.readMarks(x)
+	}
+	return ns, x.err
+}
+
+// elapsed returns the nanoseconds from one event to another, which have both come, at least 1. The
+// driver's clock has half a microsecond.
+func (s *stream) elapsed(begin, end eventHandle) (ns int64, err error) {
+	err = s.b.check(s.b.d.eventElapsed(&s.ms, begin, end), "cuEventElapsedTime", "")
+	return max(1, int64(float64(s.ms)*1e6)), err
+}
+
+// readMarks writes the times of a batch's marks to their places. All of its work is done.
+func (s *stream) readMarks(x *batch) error {
+	for _, m := range x.marks[:x.marked] {
+		ns, err := s.elapsed(x.begin, m.event)
+		if err != nil {
+			return err
+		}
+		*m.ns = ns
+	}
+	return nil
 }
 
 // doing describes a batch for the error of a kernel that failed.
@@ -57,6 +82,9 @@ func (s *stream) Close() error {
 		for _, x := range s.spare {
 			b.d.eventDestroy(x.begin)
 			b.d.eventDestroy(x.end)
+			for _, m := range x.marks {
+				b.d.eventDestroy(m.event)
+			}
 		}
 		err = b.check(b.d.streamDestroy(s.handle), "cuStreamDestroy_v2", "")
 		unbind()

@@ -63,3 +63,5 @@ func TestConformance(t *testing.T) {
 		gputest.RunAligned(t, open(t, Shuffled))
 	})
 }
+
+func TestMarks(t *testing.T) { gputest.RunMarks(t, open(t, Up)) }

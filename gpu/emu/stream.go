@@ -37,6 +37,8 @@ type stream struct {
 	error [512]byte // of the runtime
 }
 
+var _ launch.Marker = (*stream)(nil)
+
 // NewStream returns a stream.
 func (b *Backend) NewStream() (launch.Stream, error) {
 	return &stream{b: b}, nil
@@ -126,6 +128,12 @@ func (s *stream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 
 func (s *stream) Fill(dst launch.Memory, offset, n int) error {
 	clear(dst.Bytes()[offset : offset+n])
+	return nil
+}
+
+// Mark writes how long kernels have run since the last Commit.
+func (s *stream) Mark(ns *int64) error {
+	*ns = max(1, int64(s.took))
 	return nil
 }
 

@@ -53,6 +53,7 @@ type executor struct {
 	uses    []expertUse
 	partial []float32 // of attention's spans
 	at      int       // the current operation
+	clock   clock     // of the Submit under way
 
 	embed    embedTask
 	norm     normTask
@@ -170,6 +171,8 @@ func (x *executor) do(ops []gpu.Op) int {
 		x.runCombine(o)
 	case *gpu.TopK:
 		x.runTopK(o)
+	case *gpu.Mark:
+		o.NS = max(1, x.clock.worked(x.pause))
 	default:
 		panic(fmt.Sprintf("no kernel for %T", o))
 	}

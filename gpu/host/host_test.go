@@ -118,3 +118,5 @@ func TestThreads(t *testing.T) {
 		}
 	}
 }
+
+func TestMarks(t *testing.T) { gputest.RunMarks(t, open(t, 2)) }

@@ -3,13 +3,38 @@ package host
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // pause lets threads leave a task at the end of a chunk.
 type pause struct {
 	wanted atomic.Bool
-	do     func()   // what the pause is for; afterwards none is wanted
-	spans  []uint64 // what is left of the task, see pool
+	do     func()        // what the pause is for; afterwards none is wanted
+	lent   time.Duration // that all pauses took; of the goroutine that pauses
+	spans  []uint64      // what is left of the task, see pool
+}
+
+// clock measures the work on one Submit, without the pauses amid it.
+type clock struct {
+	began time.Time
+	lent  time.Duration // before
+}
+
+// start begins a Submit. p may be nil.
+func (c *clock) start(p *pause) {
+	*c = clock{began: time.Now()}
+	if p != nil {
+		c.lent = p.lent
+	}
+}
+
+// worked returns for how many nanoseconds the Submit has been worked on. p may be nil.
+func (c *clock) worked(p *pause) int64 {
+	took := time.Since(c.began)
+	if p != nil {
+		took -= p.lent - c.lent
+	}
+	return int64(took)
 }
 
 // resume goes on with what run has left.

@@ -19,7 +19,6 @@ type queue struct {
 	urgent  *executor
 	tickets gpu.Tickets[*gpu.Commands]
 	line    *gpu.Line[*ticket] // a nil ticket says: look at hurried
-	lent    time.Duration      // that urgent work took; of the queue's goroutine
 	pause   pause              // of x
 	// nil, or see gpu.Watched
 	watch func(working, urgent bool, deviceNS int64)
@@ -113,7 +112,7 @@ func (q *queue) hurry() {
 	for t := q.first(); t != nil; t = q.first() {
 		q.run(t, q.urgent)
 	}
-	q.lent += time.Since(began)
+	q.pause.lent += time.Since(began)
 }
 
 // first removes and returns the oldest urgent ticket, or nil.
@@ -137,9 +136,9 @@ func (q *queue) run(t *ticket, x *executor) {
 	if q.watch != nil {
 		q.watch(true, urgent, 0)
 	}
-	began, lent := time.Now(), q.lent
+	x.clock.start(x.pause)
 	err := x.run(t.Of)
-	took := int64(time.Since(began) - (q.lent - lent))
+	took := x.clock.worked(x.pause)
 	if q.watch != nil {
 		q.watch(false, urgent, took)
 	}

@@ -147,3 +147,63 @@ func TestPoolPauses(t *testing.T) {
 		p.close()
 	}
 }
+
+// TestMarksPause wants marks to leave out the urgent work amid their Commands, as the time of the
+// whole does.
+func TestMarksPause(t *testing.T) {
+	d := open(t, 2)
+	buf, err := d.NewBuffer(4 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Release()
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	var within, amid atomic.Int32 // work that is not urgent; urgent work amid it
+	begun := make(chan struct{}, 1000)
+	q.(gpu.Watched).Watch(func(working, urgent bool, _ int64) {
+		switch {
+		case !urgent && working:
+			within.Store(1)
+			begun <- struct{}{}
+		case !urgent:
+			within.Store(0)
+		case working:
+			amid.Add(within.Load())
+		}
+	})
+	add := func(c *gpu.Commands) {
+		v := gpu.View{Buf: buf}
+		c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 1 << 20})
+	}
+	for range 1000 {
+		var long gpu.Commands
+		for range 20 {
+			add(&long)
+		}
+		long.EncodeMark(0)
+		ticket, err := q.Submit(&long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		urgent := &gpu.Commands{Urgent: true}
+		add(urgent)
+		if _, err := q.Submit(urgent); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan int64, 1)
+		ticket.OnDone(func(error) { done <- ticket.DeviceNS() })
+		took, mark := <-done, long.Marks()[0].NS
+		if mark < 1 || mark > took {
+			t.Fatalf("the mark is at %d ns of %d", mark, took)
+		}
+		if amid.Load() >= 3 {
+			return
+		}
+	}
+	t.Error("no urgent work ran amid other work")
+}

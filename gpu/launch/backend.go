@@ -101,6 +101,15 @@ type Stream interface {
 	Close() error
 }
 
+// Marker is a Stream that can tell the time amid the work of a Submit, see gpu.Mark.
+type Marker interface {
+	Stream
+	// Mark has the stream write to ns, before done of the next Commit is called, how long the
+	// device had worked when all work since the Commit before was done, in nanoseconds on the clock
+	// of done, and at least 1.
+	Mark(ns *int64) error
+}
+
 // Doing says what the work of a Commit did that launched kernels of these names, each given once:
 // for the error of one that failed.
 func Doing(kernels []string) string {

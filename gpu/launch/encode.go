@@ -54,6 +54,8 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.combine(o)
 	case *gpu.TopK:
 		x.topK(o)
+	case *gpu.Mark:
+		x.steps = append(x.steps, step{op: op, index: x.at})
 	default:
 		return fmt.Errorf("there is no kernel for %T", op)
 	}

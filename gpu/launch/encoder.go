@@ -122,7 +122,7 @@ type argument struct {
 type step struct {
 	op                gpu.Op
 	index             int  // of op
-	launch            bool // else a transfer
+	launch            bool // else a transfer or a mark
 	kernel            Kernel
 	groups            [3]int
 	threads           int
@@ -237,6 +237,11 @@ func (x *encoder) transfer(s *step) error {
 		return x.stream.Fill(memoryOf(o.Dst), o.Dst.Offset, o.Bytes)
 	case *gpu.Tabulate:
 		return x.stream.CopyIn(memoryOf(o.Table.At), o.Table.At.Offset, x.tables[s.tables[0]:s.tables[1]])
+	case *gpu.Mark:
+		if m, ok := x.stream.(Marker); ok {
+			return m.Mark(&o.NS)
+		}
+		return nil
 	}
 	panic(fmt.Sprintf("launch: %T has no kernel and is no transfer", s.op))
 }

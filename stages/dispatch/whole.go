@@ -55,6 +55,9 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 		} else {
 			c.encodeRouted(r, l, m.Batch, layer)
 		}
+		if c.cfg.LayerTimes && c.cfg.Resident && m.More > 0 {
+			r.EncodeMark(int32(layer))
+		}
 	}
 	t, err := c.submit(r)
 	if err != nil {

@@ -27,6 +27,8 @@ type Config struct {
 	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
 	// several layers begin together, and each step's end is read.
 	Resident bool
+	// LayerTimes means that the device tells of each layer of several that begin together.
+	LayerTimes bool
 
 	// RecurrentBytes is the size of one state's part that every layer changes in place, so that a
 	// step that has begun cannot be taken back. 0 means none: keys and values after a sequence's

@@ -70,9 +70,9 @@ const aheadLayers = 3
 // the host has no part in a layer, single layers would only cost messages. A step begins with one,
 // so that the device soon has something to do, and goes on with more: they are encoded while the
 // device works, and not in its goroutine between two of its submissions. A traced step goes layer
-// by layer, so that each has its times.
+// by layer, so that each has its times, unless the device tells them anyway.
 func (c *Core) together(s *step) int {
-	if !c.cfg.Resident || s.head.Batch.Traced {
+	if !c.cfg.Resident || s.head.Batch.Traced && !c.cfg.LayerTimes {
 		return 1
 	}
 	return min(max(1, aheadLayers*s.begun), max(1, togetherRows/len(s.head.Batch.Rows)), c.cfg.Layers-s.begun)

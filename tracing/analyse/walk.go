@@ -150,13 +150,24 @@ func (x *index) submissionOf(h *record.Handled) node {
 	for i--; i >= 0; i-- {
 		s := &x.device[i]
 		if s.Step == h.Step && s.Layer <= h.Layer && h.Layer <= s.Layer+s.More {
-			return node{atSubmission, i, via{}}
+			return node{atSubmission, x.lastPart(i, h.SentNS), via{}}
 		}
 		if st := x.steps[h.Step]; st != nil && s.EndedNS < st.BeganNS {
 			break
 		}
 	}
 	return node{}
+}
+
+// lastPart returns the last part of a submission that ended by t: one of several layers may have a
+// record for each of them.
+func (x *index) lastPart(i int, t int64) int {
+	for j := i + 1; j < len(x.device) && x.device[j].EndedNS <= t; j++ {
+		if s := &x.device[j]; s.Step == x.device[i].Step && s.SubmittedNS == x.device[i].SubmittedNS {
+			i = j
+		}
+	}
+	return i
 }
 
 // readOf returns the read whose end a message tells.

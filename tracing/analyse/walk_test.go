@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // Each case is the token of oneLayer with something in its way, and what its time is divided into
@@ -195,5 +197,23 @@ func TestPathOfNonsense(t *testing.T) {
 			}
 		}
 		tokensOf(t, b.String())
+	}
+}
+
+// The end of a submission of several layers is that of its last part, not of the layer that it
+// began with.
+func TestSubmissionInParts(t *testing.T) {
+	x := &index{device: []record.Submission{
+		{Step: 7, Layer: 1, SubmittedNS: 10, EndedNS: 20}, {Step: 8, Layer: 2, SubmittedNS: 10, EndedNS: 25}, {Step: 7, Layer: 2, SubmittedNS: 10, EndedNS: 30},
+		{Step: 7, Layer: 3, SubmittedNS: 11, EndedNS: 40}, {Step: 7, Layer: 4, SubmittedNS: 11, EndedNS: 50},
+	}}
+	for _, c := range []struct {
+		layer int32
+		sent  int64
+		want  int
+	}{{1, 45, 2}, {3, 50, 4}, {3, 60, 4}} {
+		if got := x.submissionOf(&record.Handled{Step: 7, Layer: c.layer, SentNS: c.sent}); got.i != c.want {
+			t.Errorf("layer %d, told at %d: submission %d, want %d", c.layer, c.sent, got.i, c.want)
+		}
 	}
 }

@@ -226,7 +226,9 @@ type Eviction struct {
 	_      [3]uint8
 }
 
-// Submission is commands that the device has worked on.
+// Submission is commands that the device has worked on, or, where it told of each layer of several,
+// the part of one layer: then the first part begins with the commands, and each other one where the
+// one before it ends.
 type Submission struct {
 	Step        uint64 // 0: none, as for copies of states
 	SubmittedNS int64
