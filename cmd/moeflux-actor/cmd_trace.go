@@ -1,10 +1,13 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -32,7 +35,7 @@ type traceFlags struct {
 
 func (f *traceFlags) read() (*record.Recording, error) {
 	if f.Token < 0 {
-		return nil, usagef("--token %d: tokens are numbered from 1", f.Token)
+		return nil, noToken(f.Token)
 	}
 	return readRecords(f.File)
 }
@@ -92,11 +95,15 @@ func (c *traceDiffCmd) Run(_ context.Context, inv *invocation) error {
 
 type traceExportCmd struct {
 	File     string `arg:"" name:"FILE" help:"A file of records."`
-	Perfetto string `required:"" placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open."`
+	Perfetto string `required:"" placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open; compressed if the name ends in .gz."`
+	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all."`
 }
 
 // Run writes the timeline of a file.
 func (c *traceExportCmd) Run(_ context.Context, inv *invocation) error {
+	if c.Token < 0 {
+		return noToken(c.Token)
+	}
 	rec, err := readRecords(c.File)
 	if err != nil {
 		return err
@@ -104,12 +111,26 @@ func (c *traceExportCmd) Run(_ context.Context, inv *invocation) error {
 	if err := checkOutput(c.Perfetto); err != nil {
 		return err
 	}
-	if err := durable.Replace(c.Perfetto, durable.Shared, func(w io.Writer) error { return analyse.Timeline(rec, w) }); err != nil {
+	write, err := analyse.Timeline(rec, c.Token)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	out := write
+	if strings.HasSuffix(c.Perfetto, ".gz") {
+		out = func(w io.Writer) error {
+			z := gzip.NewWriter(w)
+			return errors.Join(write(z), z.Close())
+		}
+	}
+	if err := durable.Replace(c.Perfetto, durable.Shared, out); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", c.Perfetto, err)
 	}
 	inv.say("open %s in ui.perfetto.dev or chrome://tracing", c.Perfetto)
 	return nil
 }
+
+// noToken reports a number that no token has.
+func noToken(n int) error { return usagef("--token %d: tokens are numbered from 1", n) }
 
 // readRecords reads a file of records.
 func readRecords(path string) (*record.Recording, error) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +37,25 @@ func records(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// unzipped returns what a compressed file holds.
+func unzipped(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 func TestTraceCommands(t *testing.T) {
@@ -75,6 +96,10 @@ func TestTraceCommands(t *testing.T) {
 	if raw, err := os.ReadFile(timeline); err != nil || !json.Valid(raw) || !strings.Contains(string(raw), `"traceEvents"`) {
 		t.Errorf("export writes %q, %v", raw, err)
 	}
+	mustCall(t, "", "trace", "export", path, "--token", "1", "--perfetto", timeline+".gz")
+	if raw := unzipped(t, timeline+".gz"); !json.Valid(raw) || !strings.Contains(string(raw), `"token 1"`) {
+		t.Errorf("export writes %q", raw)
+	}
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,6 +119,8 @@ func TestTraceCommands(t *testing.T) {
 		{exitUsage, []string{"whatif", path, "--disk", "5GB"}, "not a rate like 5GB/s"},
 		{exitUsage, []string{"whatif", path, "--policy", "fifo"}, "lru"},
 		{exitUsage, []string{"export", path}, "--perfetto"},
+		{exitFailed, []string{"export", path, "--perfetto", timeline, "--token", "2"}, "made.records: there is no token 2: the records have tokens 1 to 1"},
+		{exitUsage, []string{"export", path, "--perfetto", timeline, "--token", "-1"}, "tokens are numbered from 1"},
 		{exitFailed, []string{"export", path, "--perfetto", filepath.Join(other, "x")}, "cannot be written"},
 		{exitFailed, []string{"diff", path, other}, "is not a file of records"},
 	} {

@@ -89,8 +89,12 @@ const slowest = 10
 func ShowAll(rec *record.Recording, token int) (*Show, error) {
 	x := newIndex(rec)
 	all := x.tokens()
-	if token < 0 || token > len(all) {
-		return nil, fmt.Errorf("there is no token %d: the records have %d", token, len(all))
+	var shown *Token
+	if token != 0 {
+		var err error
+		if shown, err = tokenOf(all, token); err != nil {
+			return nil, err
+		}
 	}
 	m := &rec.Meta
 	s := &Show{Model: m.Model.Name, Program: m.Program, Reason: m.Reason, Settings: m.Settings, Steps: len(rec.Steps), Tokens: len(all), Missing: Missing{rec.Forgotten, rec.Cut}}
@@ -101,15 +105,11 @@ func ShowAll(rec *record.Recording, token int) (*Show, error) {
 	s.Slowest = slices.Clone(all)
 	slices.SortStableFunc(s.Slowest, func(a, b Token) int { return cmp.Compare(b.WallNS, a.WallNS) })
 	s.Slowest = s.Slowest[:min(slowest, len(s.Slowest))]
-	switch {
-	case token > 0:
-		s.Waterfall = x.waterfall(&all[token-1])
-	case len(s.Slowest) > 0:
-		t := &s.Slowest[0]
-		if i := slices.IndexFunc(s.Slowest, func(t Token) bool { return t.Rows == 1 }); i >= 0 {
-			t = &s.Slowest[i]
-		}
-		s.Waterfall = x.waterfall(t)
+	if shown == nil && len(s.Slowest) > 0 {
+		shown = &s.Slowest[max(0, slices.IndexFunc(s.Slowest, func(t Token) bool { return t.Rows == 1 }))]
+	}
+	if shown != nil {
+		s.Waterfall = x.waterfall(shown)
 	}
 	return s, nil
 }

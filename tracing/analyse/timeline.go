@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -42,23 +43,44 @@ func micros(ns int64) json.Number { return json.Number(fmt.Sprintf("%d.%03d", ns
 
 // timeline writes events.
 type timeline struct {
-	x     *index
-	w     *bufio.Writer
-	err   error
-	n     int
-	lanes [][2]int // of each read: its group and its track, or 0, 0
+	x        *index
+	w        *bufio.Writer
+	err      error
+	n        int
+	from, to int64    // what lies outside is left out
+	lanes    [][2]int // of each read: its group and its track, or 0, 0
 }
 
-// Timeline writes a recording as a file that ui.perfetto.dev and chrome://tracing open: a JSON
-// object of the Trace Event Format, which is what both read. There is a track for each sequence and
-// for its critical path, each lane of steps, each stage, each queue of the device and each reader.
-// Arrows lead from the guess of an expert, or from the plan that wants it, to its read, and from
-// there to the wave that computes with it. Counters tell of slots, reads, bytes and requests.
-func Timeline(rec *record.Recording, w io.Writer) error {
-	t := &timeline{x: newIndex(rec), w: bufio.NewWriterSize(w, 1<<16)}
-	m := &rec.Meta
+// trackID is what a viewer knows a track by. Perfetto's trace processor takes 0 for the group's own
+// number, so that two tracks would become one, and numbers are no group's.
+func trackID(group, track int) int { return group<<20 + track + 1 }
+
+// Timeline returns a function that writes a recording as a file that ui.perfetto.dev and
+// chrome://tracing open: a JSON object of the Trace Event Format, which is what both read. There
+// is a track for each sequence and for its critical path, each lane of steps, each stage, each
+// queue of the device and each reader. Arrows lead from the guess of an expert, or from the plan
+// that wants it, to its read, and from there to the wave that computes with it. Counters tell of
+// slots, reads, bytes and requests. With a token other than 0 only what happened while that token
+// was made is written; the error says that there is none of that number.
+func Timeline(rec *record.Recording, token int) (func(io.Writer) error, error) {
+	t := &timeline{x: newIndex(rec), to: math.MaxInt64}
+	tokens := t.x.tokens()
+	if token != 0 {
+		k, err := tokenOf(tokens, token)
+		if err != nil {
+			return nil, err
+		}
+		t.from, t.to = k.FromNS, k.FromNS+k.WallNS
+	}
+	return func(w io.Writer) error { return t.write(tokens, w) }, nil
+}
+
+// write writes the file.
+func (t *timeline) write(tokens []Token, w io.Writer) error {
+	t.w, t.n, t.err = bufio.NewWriterSize(w, 1<<16), 0, nil
+	m := &t.x.rec.Meta
 	other, err := json.Marshal(map[string]any{
-		"program": m.Program, "model": m.Model.Name, "settings": m.Settings, "epoch": m.Epoch, "forgotten": rec.Forgotten, "cut": rec.Cut,
+		"program": m.Program, "model": m.Model.Name, "settings": m.Settings, "epoch": m.Epoch, "forgotten": t.x.rec.Forgotten, "cut": t.x.rec.Cut,
 	})
 	if err != nil {
 		return fmt.Errorf("analyse: %w", err)
@@ -68,7 +90,7 @@ func Timeline(rec *record.Recording, w io.Writer) error {
 		t.meta("process_name", id, 0, map[string]any{"name": groups[id]})
 		t.meta("process_sort_index", id, 0, map[string]any{"sort_index": id})
 	}
-	t.sequences()
+	t.sequences(tokens)
 	t.steps()
 	t.stages()
 	t.device()
@@ -106,19 +128,23 @@ func (t *timeline) meta(name string, group, track int, args map[string]any) {
 
 // track names a track. Viewers show tracks in the order of their numbers.
 func (t *timeline) track(group, track int, name string) {
-	t.meta("thread_name", group, track, map[string]any{"name": name})
-	t.meta("thread_sort_index", group, track, map[string]any{"sort_index": track})
+	t.meta("thread_name", group, trackID(group, track), map[string]any{"name": name})
+	t.meta("thread_sort_index", group, trackID(group, track), map[string]any{"sort_index": track})
 }
 
 // slice draws something that took time, at least a nanosecond: arrows end at what has a length.
 func (t *timeline) slice(group, track int, name, cat string, from, to int64, args map[string]any) {
-	t.add(event{Name: name, Cat: cat, Phase: "X", TS: micros(from), Dur: micros(max(1, to-from)), Group: group, Track: track, Args: args})
+	if t.shows(from, to) {
+		t.add(event{Name: name, Cat: cat, Phase: "X", TS: micros(from), Dur: micros(max(1, to-from)), Group: group, Track: trackID(group, track), Args: args})
+	}
 }
 
+// shows reports whether the timeline has something that took a time.
+func (t *timeline) shows(from, to int64) bool { return from < t.to && to > t.from }
+
 // sequences draws tokens, and below them what they spent their time on.
-func (t *timeline) sequences() {
+func (t *timeline) sequences(tokens []Token) {
 	tracks, ends := make(map[uint64]int), make(map[uint64]int64)
-	tokens := t.x.tokens()
 	for i := range tokens {
 		k := &tokens[i]
 		at, ok := tracks[k.Seq]

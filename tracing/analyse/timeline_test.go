@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -125,6 +126,11 @@ func (d *drawn) add(e map[string]any) error {
 		case "process_name":
 			d.groups[int(group)] = label
 		case "thread_name":
+			for other := range d.tracks {
+				if other[1] == on[1] && other != on {
+					return fmt.Errorf("another group has a track of this number")
+				}
+			}
 			d.tracks[on] = label
 		}
 	default:
@@ -136,6 +142,9 @@ func (d *drawn) add(e map[string]any) error {
 func (d *drawn) check(t *testing.T) {
 	t.Helper()
 	for on, all := range d.slices {
+		if _, ok := d.groups[on[1]]; ok || on[1] == 0 {
+			t.Fatalf("track %v has the number of a group, or 0, which Perfetto takes for its group's", on)
+		}
 		if d.tracks[on] == "" || d.groups[on[0]] == "" {
 			t.Fatalf("track %v has no name", on)
 		}
@@ -171,17 +180,21 @@ func (d *drawn) check(t *testing.T) {
 	}
 }
 
-func drawnOf(t *testing.T, rec *record.Recording) *drawn {
+func drawnOf(t *testing.T, rec *record.Recording, token int) *drawn {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Timeline(rec, &b); err != nil {
+	write, err := Timeline(rec, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return draw(t, b.Bytes())
 }
 
 func TestTimeline(t *testing.T) {
-	d := drawnOf(t, made(t, oneLayer+"wait Room 180 185 step=1\nread 2 150 160 340 step=1 hint=9\nmsg expert-io PrefetchExperts 149 150 152 step=1"))
+	d := drawnOf(t, made(t, oneLayer+"wait Room 180 185 step=1\nread 2 150 160 340 step=1 hint=9\nmsg expert-io PrefetchExperts 149 150 152 step=1"), 0)
 	for _, name := range []string{"token 1", "decode step 1", "LayerRouted", "experts of layer 0", "layer 0 expert 3", "layer 0 expert 2", "disk"} {
 		if d.names[name] == 0 {
 			t.Errorf("there is no slice %q among %v", name, d.names)
@@ -198,5 +211,25 @@ func TestTimeline(t *testing.T) {
 	last := func(name string) map[string]any { c := d.counters[name]; return c[len(c)-1] }
 	if got := fmt.Sprint(last("reads"), last("bytes in flight")); got != "map[in line:0 running:0] map[bytes:0]" {
 		t.Errorf("in the end %s", got)
+	}
+}
+
+// A timeline of one token has what happened while it was made, and whole arrows or none.
+func TestTimelineOfToken(t *testing.T) {
+	rec := made(t, oneLayer+`
+step 2 1105 1482 seq=1 req=2 pos=8
+req 2 1102 1105 1480 seq=1 pos=8
+msg sequencer EvalChunk 1102 1105 1110 step=2
+dev Head 1412 1450 1470 step=2 layer=4
+msg sequencer LogitsReady 1473 1478 1482 step=2 layer=4`)
+	first, second := drawnOf(t, rec, 1), drawnOf(t, rec, 2)
+	if first.names["token 1"] != 1 || first.names["token 2"] != 0 || len(first.flows) != 1 || first.names["decode step 1"] != 1 {
+		t.Errorf("token 1 has %v and %d arrows", first.names, len(first.flows))
+	}
+	if second.names["token 2"] != 1 || second.names["token 1"] != 0 || len(second.flows) != 0 || second.names["decode step 2"] != 1 || second.names["head"] != 1 {
+		t.Errorf("token 2 has %v and %d arrows", second.names, len(second.flows))
+	}
+	if _, err := Timeline(rec, 3); err == nil || !strings.Contains(err.Error(), "tokens 1 to 2") {
+		t.Errorf("token 3: %v", err)
 	}
 }

@@ -24,13 +24,16 @@ func (t *timeline) flows() {
 	for i := range t.x.reads {
 		r := &t.x.reads[i]
 		asked := t.x.covering(r.AskedNS, len(t.x.handled), "expert-io")
-		if t.lanes[i][0] == 0 || asked < 0 {
+		if t.lanes[i][0] == 0 || asked < 0 || !t.shows(r.BeganNS, r.EndedNS) {
 			continue
 		}
 		h := &t.x.handled[asked]
+		if !t.shows(h.BeganNS, h.EndedNS) {
+			continue
+		}
 		id := fmt.Sprint(i + 1)
 		add := func(phase string, ns int64, group, track int) {
-			e := event{Name: "expert", Cat: "expert", Phase: phase, TS: micros(ns), Group: group, Track: track, ID: id}
+			e := event{Name: "expert", Cat: "expert", Phase: phase, TS: micros(ns), Group: group, Track: trackID(group, track), ID: id}
 			if phase != "s" {
 				e.Bind = "e"
 			}
@@ -39,7 +42,7 @@ func (t *timeline) flows() {
 		used := -1
 		if u := t.x.firstUse(r); u != nil {
 			for _, k := range waves[wave{u.Step, u.Layer}] {
-				if t.x.device[k].BeganNS >= r.PlacedNS {
+				if s := &t.x.device[k]; s.BeganNS >= r.PlacedNS && t.shows(s.BeganNS, s.EndedNS) {
 					used = k
 					break
 				}
@@ -80,7 +83,7 @@ func (t *timeline) waits() {
 	}
 	for i := range t.x.rec.Waits {
 		w := &t.x.rec.Waits[i]
-		if w.EndedNS <= w.BeganNS || int(w.Reason) >= len(names) {
+		if w.EndedNS <= w.BeganNS || int(w.Reason) >= len(names) || !t.shows(w.BeganNS, w.EndedNS) {
 			continue
 		}
 		e := event{Name: names[w.Reason], Cat: "wait", Phase: "b", TS: micros(w.BeganNS), Group: waitsGroup, ID: fmt.Sprint(i + 1), Args: map[string]any{
@@ -127,5 +130,7 @@ func (t *timeline) counters() {
 }
 
 func (t *timeline) counter(name string, ns int64, values map[string]any) {
-	t.add(event{Name: name, Phase: "C", TS: micros(ns), Group: countersGroup, Args: values})
+	if ns >= t.from && ns <= t.to {
+		t.add(event{Name: name, Phase: "C", TS: micros(ns), Group: countersGroup, Args: values})
+	}
 }

@@ -72,6 +72,14 @@ func (x *index) tokens() []Token {
 	return all
 }
 
+// tokenOf returns the token of a number.
+func tokenOf(all []Token, token int) (*Token, error) {
+	if token < 1 || token > len(all) {
+		return nil, fmt.Errorf("there is no token %d: the records have tokens 1 to %d", token, len(all))
+	}
+	return &all[token-1], nil
+}
+
 // path divides the time of a request into pieces, in order.
 func (x *index) path(r *record.Request, from int64) []Piece {
 	w := &walk{x: x, seq: r.Seq, floor: from, cur: r.EndedNS}

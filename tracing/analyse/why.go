@@ -47,12 +47,13 @@ func WhyTokens(rec *record.Recording, token int) (*Why, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("there is no answered request in these records")
 	}
-	if token < 0 || token > len(all) {
-		return nil, fmt.Errorf("there is no token %d: the records have tokens 1 to %d", token, len(all))
-	}
 	w := &Why{Model: rec.Meta.Model.Name, Tokens: all, Settings: rec.Meta.Settings, Missing: Missing{rec.Forgotten, rec.Cut}}
-	if token > 0 {
-		w.Tokens = all[token-1 : token]
+	if token != 0 {
+		one, err := tokenOf(all, token)
+		if err != nil {
+			return nil, err
+		}
+		w.Tokens = []Token{*one}
 	}
 	var pieces []Piece
 	from, to := w.Tokens[0].FromNS, int64(0)
