@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 )
@@ -19,6 +20,7 @@ type call struct {
 	stream  bool
 	usage   bool // with stream: the usage comes in an event of its own
 	oneCall bool // at most one call of a tool
+	cached  bool // usage tells what of the prompt was known
 }
 
 // The bounds of what a request may ask for.
@@ -176,6 +178,19 @@ func readConstraint(o *object, r *moeflux.Request) {
 		if o.value("guided_choice", "a list of strings", &texts) {
 			set("guided_choice", moeflux.Choices(texts...))
 		}
+	}
+}
+
+// bound has a format, an object of the request, bound the text.
+func bound(format *object, c *call, by *moeflux.Constraint) {
+	name := strings.TrimSuffix(format.path, ".")
+	if err := by.Validate(); err != nil {
+		format.fail("schema", "%s: %v", name, err)
+		return
+	}
+	c.request.Constraint = by
+	if len(c.request.Tools) > 0 && !c.request.ToolChoice.None {
+		format.fail("type", "%s with tools is not supported: a call would break the format", name)
 	}
 }
 

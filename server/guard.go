@@ -47,6 +47,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
 		h := w.Header()
 		h.Set("X-Request-Id", v.id)
+		h.Set("Request-Id", v.id) // as Anthropic's clients want it
 		h.Set("X-Content-Type-Options", "nosniff")
 		log := &logged{ResponseWriter: w}
 		began := time.Now()

@@ -64,7 +64,10 @@ type contentBlock struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
-// turnUsage is what an answer took. Tokens that were known already are not among input_tokens.
+// turnUsage is what an answer took. The three kinds of tokens of a prompt add up to all of it. As
+// documented, a prompt has tokens that were known, or are from now on, where the request marks
+// blocks with cache_control, and input_tokens alone where it does not; account says what was known
+// of any.
 type turnUsage struct {
 	Input   int      `json:"input_tokens"`
 	Created int      `json:"cache_creation_input_tokens"`
@@ -87,7 +90,10 @@ type turnMessage struct {
 
 func (a *turnReply) message() turnMessage {
 	m := turnMessage{ID: a.id, Type: "message", Role: "assistant", Model: a.model, Content: []contentBlock{}}
-	m.Usage = turnUsage{Input: a.prompt - a.reused, Read: a.reused}
+	m.Usage = turnUsage{Input: a.prompt}
+	if a.call.cached && a.prompt > 0 { // the last token is read each time
+		m.Usage = turnUsage{Input: 1, Read: a.reused, Created: a.prompt - a.reused - 1}
+	}
 	return m
 }
 

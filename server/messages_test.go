@@ -44,7 +44,7 @@ func TestMessages(t *testing.T) {
 	}
 	same2(t, body, `{"type":"message","role":"assistant","model":"demo","stop_reason":"tool_use","stop_sequence":null,
 		"content":[{"type":"thinking","thinking":"hm, yes","signature":""},{"type":"text","text":"Look:"},{"type":"tool_use","id":"call_0","name":"find","input":{"a":1}},{"type":"tool_use","id":"call_1","name":"find","input":{}}],
-		"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":4,"output_tokens":10}}`)
+		"usage":{"input_tokens":1,"cache_creation_input_tokens":4,"cache_read_input_tokens":4,"output_tokens":10}}`)
 	r := m.Last()
 	var said []string
 	for _, m := range r.Messages {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -14,11 +15,13 @@ func readMessagesCall(o *object) (*call, *fault) { return readTurns(o, true) }
 func readTurns(o *object, answered bool) (*call, *fault) {
 	c := &call{chat: true, choices: 1}
 	c.model, _ = o.text("model")
+	c.cached = marksCache(o)
 	r := &c.request
 	readSystem(o, r)
 	readBlocks(o, r)
 	readAnthropicTools(o, c)
 	readThinking(o, r)
+	readOutput(o, c)
 	if answered && !o.has("max_tokens") {
 		o.fail("max_tokens", "max_tokens is missing")
 	}
@@ -34,6 +37,36 @@ func readTurns(o *object, answered bool) (*call, *fault) {
 	o.only("service_tier", "there is one tier", "auto", "standard_only")
 	o.refuse("the server runs no programs of its own", "container", "mcp_servers")
 	return c, o.found.fault
+}
+
+// marksCache reports whether a request has a block with cache_control, or asks for it in general.
+func marksCache(o *object) bool {
+	for _, name := range []string{"system", "messages", "tools"} {
+		if bytes.Contains(o.fields[name], []byte(`"cache_control"`)) { // in a text it has other quotes
+			return true
+		}
+	}
+	return o.has("cache_control")
+}
+
+// readOutput reads what form the answer has, and how much the model is to think.
+func readOutput(o *object, c *call) {
+	config := o.object("output_config")
+	if config == nil {
+		return
+	}
+	if effort := config.word("effort", "low", "medium", "high", "xhigh", "max"); effort != "" {
+		setTemplateArg(&c.request, "reasoning_effort", effort)
+	}
+	f := config.object("format")
+	if f == nil {
+		return
+	}
+	if f.word("type", "json_schema") == "" || !f.has("schema") {
+		f.fail("schema", "%s must have the type json_schema and a schema", strings.TrimSuffix(f.path, "."))
+		return
+	}
+	bound(f, c, moeflux.JSONSchema(f.fields["schema"]))
 }
 
 // billing begins a block that one client puts before everything else, with another value in each

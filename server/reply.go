@@ -141,6 +141,7 @@ type account struct {
 	Late       int64   `json:"experts_late"`
 	Missed     int64   `json:"experts_missed"`
 	DiskBytes  int64   `json:"disk_bytes"`
+	Cached     int     `json:"cached_tokens"` // of the prompt
 }
 
 // add adds what a choice took. The prompt of several choices counts once, as clients expect it.
@@ -159,6 +160,7 @@ func (u *usage) add(e *moeflux.Usage, reasoning int) {
 	a.Late += e.Account.Late
 	a.Missed += e.Account.Missed
 	a.DiskBytes += e.Account.DiskBytes
+	a.Cached = e.ReusedTokens
 }
 
 // finishReason says in OpenAI's words why a text ended.

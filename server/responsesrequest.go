@@ -224,16 +224,7 @@ func readTextFormat(o *object, c *call) {
 	if f.has("schema") { // here it is not within an object of its own
 		f.fields["json_schema"] = json.RawMessage(`{"schema":` + string(f.fields["schema"]) + `}`)
 	}
-	within := readFormat(f)
-	if within == nil {
-		return
-	}
-	if err := within.Validate(); err != nil {
-		f.fail("schema", "%s: %v", strings.TrimSuffix(f.path, "."), err)
-		return
-	}
-	c.request.Constraint = within
-	if len(c.request.Tools) > 0 && !c.request.ToolChoice.None {
-		f.fail("type", "text.format with tools is not supported: a call would break the format")
+	if within := readFormat(f); within != nil {
+		bound(f, c, within)
 	}
 }
