@@ -41,6 +41,8 @@ type Event struct {
 type Prompt struct {
 	Text string  // of Chat: what the template made of the messages
 	IDs  []int32 // the tokens; those of a session's text before it are the first
+	// Sequence is the number under which the engine's records have the text; 0 of ChatPrompt.
+	Sequence uint64
 }
 
 // Read tells that a prompt has been read.

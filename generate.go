@@ -188,6 +188,7 @@ func (g *generation) continueText(s *Session) error {
 // run generates until the text ends for any reason, which it notes.
 func (g *generation) run() error {
 	g.stream, g.stop = g.m.text.NewStream(!g.marked), tokenizer.NewStopStream(g.r.Stop...)
+	g.prompt.Sequence = uint64(g.seq.ID())
 	if err := g.emit(Event{Prompt: &g.prompt}); err != nil {
 		return err
 	}

@@ -164,6 +164,13 @@ func (m *Model) Info() Info { return m.engine.Info() }
 // rest of package actors.
 type Info = actors.Info
 
+// Stats is what an engine counts (Engine.Stats), and LayerStats a layer's part of it; package
+// stages says what each figure is.
+type (
+	Stats      = actors.Stats
+	LayerStats = actors.LayerStats
+)
+
 // Tokenizer turns text into token ids and back.
 type Tokenizer = tokenizer.Tokenizer
 

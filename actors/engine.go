@@ -22,8 +22,11 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/recorder"
 )
 
-// Stats is what an engine counted since it was opened.
-type Stats = stages.Stats
+// Stats is what an engine counted since it was opened, and LayerStats a layer's part of it.
+type (
+	Stats      = stages.Stats
+	LayerStats = stages.LayerStats
+)
 
 // Account is what requests have been given, and what that cost: of one chunk (Evaluated), of all of
 // a sequence (Description), or of all of an engine (Stats.Accounts).

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -32,13 +33,14 @@ const pieceBuffer = 64
 
 // answers asks the model for the choices of a call, at once, and returns their events until all
 // have ended or ctx has. Whoever reads them must cancel ctx when it is done.
-func answers(ctx context.Context, m Model, c *call) <-chan piece {
+func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
+	c := t.call
 	out := make(chan piece, pieceBuffer)
 	done := make(chan struct{}, c.choices)
 	for i := range c.choices {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			answer(ctx, m, c, i, out)
+			s.answer(ctx, m, t, i, out)
 		}()
 	}
 	go func() {
@@ -50,8 +52,10 @@ func answers(ctx context.Context, m Model, c *call) <-chan piece {
 	return out
 }
 
-// answer sends the events of one choice.
-func answer(ctx context.Context, m Model, c *call, choice int, out chan<- piece) {
+// answer sends the events of one choice, and notes them.
+func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out chan<- piece) {
+	var failed error
+	defer func() { t.over(s, choice, cmp.Or(failed, context.Cause(ctx))) }()
 	send := func(p piece) bool {
 		p.choice = choice
 		select {
@@ -63,9 +67,11 @@ func answer(ctx context.Context, m Model, c *call, choice int, out chan<- piece)
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			send(piece{err: fmt.Errorf("a panic while the model answered: %v\n%s", r, debug.Stack())})
+			failed = fmt.Errorf("a panic while the model answered: %v\n%s", r, debug.Stack())
+			send(piece{err: failed})
 		}
 	}()
+	c := t.call
 	r := c.request
 	if choice > 0 && r.Sampling.Seed != nil {
 		r.Sampling.Seed = new(*r.Sampling.Seed + uint64(choice)) // else all choices are the same
@@ -83,9 +89,11 @@ func answer(ctx context.Context, m Model, c *call, choice int, out chan<- piece)
 			if cause := context.Cause(ctx); ctx.Err() != nil && cause != nil {
 				err = cause
 			}
+			failed = err
 			send(piece{err: err})
 			return
 		}
+		t.event(s, choice, &e)
 		if e.Call != nil && e.Call.Done && !e.Call.Void {
 			called = true
 		}

@@ -11,7 +11,7 @@ import (
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, readChat, func(out *sse, c *call, h head) reply {
 		h.ID = "chatcmpl-" + h.ID
-		a := &chatReply{w: w, out: out, call: c, head: h, choices: make([]chatChoice, c.choices)}
+		a := &chatReply{w: w, out: out, call: c, head: h, choices: make([]chatChoice, c.choices), usage: usageOf(h.served)}
 		a.Object = "chat.completion"
 		if c.stream {
 			a.Object = "chat.completion.chunk"

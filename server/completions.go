@@ -12,7 +12,7 @@ import (
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, readCompletion, func(out *sse, c *call, h head) reply {
 		h.ID, h.Object = "cmpl-"+h.ID, "text_completion"
-		return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.choices)}
+		return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.choices), usage: usageOf(h.served)}
 	})
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -12,13 +11,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // visit is what the guard knows of a request.
 type visit struct {
-	id  string
-	key *keyState
-	err error // what went wrong, for the log
+	id    string
+	key   *keyState
+	began time.Time
+	trace string // the trace's id; "" if it has none
+	err   error  // what went wrong, for the log
+	tally *tally // of its call; nil if it has come to none
 }
 
 type visitKey struct{}
@@ -43,20 +47,20 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{id: "req-" + newID(), key: s.keys.nobody}
+		v := &visit{id: "req-" + newID(), key: s.keys.nobody, began: time.Now()}
 		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
+		r, span := s.beginSpan(w, r, v)
 		h := w.Header()
 		h.Set("X-Request-Id", v.id)
 		h.Set("Request-Id", v.id) // as Anthropic's clients want it
 		h.Set("X-Content-Type-Options", "nosniff")
 		log := &logged{ResponseWriter: w}
-		began := time.Now()
 		defer func() {
-			s.recovered(log, r, recover())
-			s.log(r, v, log, time.Since(began))
+			s.recovered(log, r, span, recover())
+			s.left(log, r, span)
 		}()
 		f := s.check(log, r, cross)
-		if f == nil && !slices.Contains(open, r.URL.Path) {
+		if f == nil && !slices.Contains(open, r.URL.Path) && !isInside(r.URL.Path) {
 			var leave func()
 			if leave, f = s.admit(log, r, v); f == nil {
 				defer leave()
@@ -142,63 +146,26 @@ func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
 }
 
+// left does what is due when a request is over, whatever became of it.
+func (s *Server) left(w *logged, r *http.Request, span trace.Span) {
+	v := visitOf(r)
+	endSpan(span, r, v, w.status)
+	s.log(r, v, w, time.Since(v.began))
+}
+
 // recovered answers a request whose handler panicked. What ends a stream on purpose passes on.
-func (s *Server) recovered(w *logged, r *http.Request, reason any) {
+func (s *Server) recovered(w *logged, r *http.Request, span trace.Span, reason any) {
 	switch {
 	case reason == nil:
 	case reason == http.ErrAbortHandler:
-		s.log(r, visitOf(r), w, 0)
+		s.left(w, r, span)
 		panic(reason)
 	default:
 		s.o.Logger.Error("a handler panicked", "id", visitOf(r).id, "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		if w.status != 0 {
+			s.left(w, r, span)
 			panic(http.ErrAbortHandler)
 		}
 		writeFault(w, &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the server failed; its log has more under " + visitOf(r).id}, formOf(r))
 	}
 }
-
-// log writes the line of a request: figures, and never text.
-func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
-	level, args := slog.LevelInfo, []any{
-		"id", v.id, "method", r.Method, "path", r.URL.Path, "status", w.status, "bytes", w.bytes, "ms", took.Milliseconds(),
-	}
-	if v.key.Name != "" {
-		args = append(args, "key", v.key.Name)
-	}
-	if v.err != nil {
-		f := faultOf(v.err)
-		args = append(args, "error", f.Code)
-		if f.Status >= http.StatusInternalServerError {
-			level = slog.LevelWarn
-			args = append(args, "why", f.Message)
-		}
-	}
-	s.o.Logger.Log(r.Context(), level, "request", args...)
-}
-
-// logged is a ResponseWriter that knows what was written.
-type logged struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-func (l *logged) WriteHeader(status int) {
-	if l.status == 0 {
-		l.status = status
-	}
-	l.ResponseWriter.WriteHeader(status)
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	if l.status == 0 {
-		l.status = http.StatusOK
-	}
-	n, err := l.ResponseWriter.Write(b)
-	l.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap lets http.ResponseController reach the writer below.
-func (l *logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -95,13 +95,13 @@ func TestKeys(t *testing.T) {
 }
 
 func TestReadKeys(t *testing.T) {
-	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background running=3\n  sk-22222222\n"))
-	if err != nil || len(keys) != 2 || keys[0] != (Key{"sk-11111111", "team", moeflux.Background, 3}) || keys[1].Name != "key-2" || keys[1].Class != moeflux.Normal {
+	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background running=3 admin=yes\n  sk-22222222 admin=no\n"))
+	if err != nil || len(keys) != 2 || keys[0] != (Key{Secret: "sk-11111111", Name: "team", Class: moeflux.Background, Running: 3, Admin: true}) || keys[1].Name != "key-2" || keys[1].Class != moeflux.Normal || keys[1].Admin {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	for text, part := range map[string]string{
 		"": "there is none", `{"key": "x"}`: "letters, digits", "sk-11111111 x": "NAME=VALUE", "sk-11111111 class=best": "background, normal or interactive",
-		"sk-11111111 running=0": "from 1", "sk-11111111 colour=red": "no setting colour",
+		"sk-11111111 running=0": "from 1", "sk-11111111 colour=red": "no setting colour", "sk-11111111 admin=1": "yes or no",
 	} {
 		if _, err := ReadKeys(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "sk-") {
 			t.Errorf("%q: %v", text, err)

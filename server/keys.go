@@ -25,6 +25,8 @@ type Key struct {
 	Class moeflux.Class
 	// Running is how many requests may be under way at once; 0 means any number.
 	Running int
+	// Admin lets its owner see what goes on inside: figures, records, the live views.
+	Admin bool
 }
 
 // ReadKeys reads keys: one a line, with settings behind it.
@@ -83,8 +85,13 @@ func (k *Key) set(setting string) error {
 			return fmt.Errorf("running=%s: it must be a number from 1", value)
 		}
 		k.Running = n
+	case name == "admin":
+		if value != "yes" && value != "no" {
+			return fmt.Errorf("admin=%s: it must be yes or no", value)
+		}
+		k.Admin = value == "yes"
 	default:
-		return fmt.Errorf("there is no setting %s; there are name, class and running", name)
+		return fmt.Errorf("there is no setting %s; there are name, class, running and admin", name)
 	}
 	return nil
 }

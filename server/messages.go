@@ -10,7 +10,7 @@ import (
 // messages answers POST /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, readMessagesCall, func(out *sse, c *call, h head) reply {
-		return &turnReply{id: "msg_" + h.ID, model: h.Model, w: w, out: out, call: c, block: -1}
+		return &turnReply{id: "msg_" + h.ID, served: h.served, w: w, out: out, call: c, block: -1}
 	})
 }
 
@@ -40,10 +40,11 @@ func anthropicForm(f *fault) any {
 
 // turnReply writes answers of the Messages API, streamed or whole.
 type turnReply struct {
-	id, model string
-	w         http.ResponseWriter
-	out       *sse
-	call      *call
+	id     string
+	served *Served
+	w      http.ResponseWriter
+	out    *sse
+	call   *call
 
 	prompt int // tokens
 	reused int
@@ -89,7 +90,7 @@ type turnMessage struct {
 }
 
 func (a *turnReply) message() turnMessage {
-	m := turnMessage{ID: a.id, Type: "message", Role: "assistant", Model: a.model, Content: []contentBlock{}}
+	m := turnMessage{ID: a.id, Type: "message", Role: "assistant", Model: a.served.Name, Content: []contentBlock{}}
 	m.Usage = turnUsage{Input: a.prompt}
 	if a.call.cached && a.prompt > 0 { // the last token is read each time
 		m.Usage = turnUsage{Input: 1, Read: a.reused, Created: a.prompt - a.reused - 1}
@@ -176,7 +177,7 @@ func (a *turnReply) end() {
 	m := a.message()
 	reason, stop := stopReason(a.ended)
 	m.Reason, m.Stop = &reason, stop
-	var u usage
+	u := usageOf(a.served)
 	u.add(&a.ended.Usage, 0)
 	m.Usage.Output, m.Usage.Account = u.CompletionTokens, &u.Account
 	if a.call.stream {

@@ -29,18 +29,23 @@ const keepaliveEvery = time.Second
 
 // serve answers a call. It panics, to break the connection, where nobody is there to be told of a
 // failure.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, m Model, c *call, to reply, out *sse) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *Served, c *call, to reply, out *sse) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(errGone)
+	t := s.underWay.begin(visitOf(r), m, c)
+	defer s.underWay.end(t)
 	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
 	defer stop()
 	var err error
 	if c.stream {
-		err = s.streamed(ctx, answers(ctx, m, c), to, out)
+		err = s.streamed(ctx, s.answers(ctx, m.Model, t), to, out)
 	} else {
-		err = whole(ctx, answers(ctx, m, c), to)
+		err = whole(ctx, s.answers(ctx, m.Model, t), to, func() { t.tellTiming(w, false) })
 	}
 	if err == nil {
+		if c.stream {
+			t.tellTiming(w, true)
+		}
 		return
 	}
 	note(r, err)
@@ -57,8 +62,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, m Model, c *call,
 	}
 }
 
-// whole gathers all pieces, and then writes the reply.
-func whole(ctx context.Context, pieces <-chan piece, to reply) error {
+// whole gathers all pieces, calls ready, and then writes the reply.
+func whole(ctx context.Context, pieces <-chan piece, to reply, ready func()) error {
 	for {
 		select {
 		case p, more := <-pieces:
@@ -66,6 +71,7 @@ func whole(ctx context.Context, pieces <-chan piece, to reply) error {
 			case !more && ctx.Err() != nil:
 				return context.Cause(ctx)
 			case !more:
+				ready()
 				to.end()
 				return nil
 			case p.err != nil:
@@ -142,7 +148,12 @@ type account struct {
 	Missed     int64   `json:"experts_missed"`
 	DiskBytes  int64   `json:"disk_bytes"`
 	Cached     int     `json:"cached_tokens"` // of the prompt
+	// Exactness names the settings that change results.
+	Exactness string `json:"exactness,omitempty"`
 }
+
+// usageOf returns the usage of a model's answer that is still to come.
+func usageOf(m *Served) usage { return usage{Account: account{Exactness: m.Exactness}} }
 
 // add adds what a choice took. The prompt of several choices counts once, as clients expect it.
 func (u *usage) add(e *moeflux.Usage, reasoning int) {

@@ -103,7 +103,7 @@ func (a *responseReply) items() []map[string]any {
 }
 
 func (a *responseReply) usage() any {
-	var u usage
+	u := usageOf(a.served)
 	u.add(&a.ended.Usage, a.count)
 	return map[string]any{
 		"input_tokens": u.PromptTokens, "input_tokens_details": map[string]int{"cached_tokens": u.Prompt.Cached},

@@ -27,6 +27,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/healthz", s.health)
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
+	if s.o.Figures != nil {
+		handle("GET", "/metrics", s.inside(s.o.Figures.ServeHTTP))
+	}
 	for path, methods := range paths {
 		mux.HandleFunc(path, wrongMethod(methods))
 	}

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	moeflux "github.com/moeflux/moeflux-actor"
 )
 
@@ -33,6 +37,15 @@ type Options struct {
 	Patience time.Duration
 	// Logger gets a line for each request, without a word of its text. nil means none.
 	Logger *slog.Logger
+	// Meters count requests and, whenever somebody reads them, what engines have counted. nil
+	// counts nothing.
+	Meters metric.MeterProvider
+	// Figures answers GET /metrics, for those who may look behind the scenes (Key.Admin). nil:
+	// there is no such path.
+	Figures http.Handler
+	// Tracer makes the spans of requests, under those that clients name (traceparent). It is to be
+	// that of the models' engines, too. nil makes none: what clients name goes to the engines.
+	Tracer trace.TracerProvider
 	// Now gives the time of replies; nil means time.Now.
 	Now func() time.Time
 }
@@ -46,6 +59,9 @@ type Served struct {
 	Exactness string
 	// Defaults are what is drawn with where a request does not say, for replies that tell.
 	Defaults moeflux.Sampling
+	// Engine returns what the server watches of the model, or nil while that is not in memory. nil:
+	// it has no engine.
+	Engine func() Engine
 }
 
 // Server is a handler of HTTP requests. It starts no goroutine of its own.
@@ -55,6 +71,10 @@ type Server struct {
 	keys    *keyring
 	kept    *conversations
 	began   time.Time
+
+	tracer   trace.Tracer
+	metrics  *metrics
+	underWay underWay
 
 	base   context.Context // of all requests
 	cancel context.CancelCauseFunc
@@ -84,6 +104,9 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider()
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -91,7 +114,15 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, keys: keys, kept: newConversations(o.Now), began: o.Now(), doors: newDoors()}
+	counts, err := newMetrics(&o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, metrics: counts, underWay: underWay{calls: make(map[*tally]struct{})}, keys: keys, kept: newConversations(o.Now), began: o.Now(), doors: newDoors()}
+	s.tracer = o.Tracer.Tracer(meterName)
+	if err := s.observe(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	s.base, s.cancel = context.WithCancelCause(context.Background())
 	if s.handler, err = s.guarded(s.routes()); err != nil {
 		return nil, err
@@ -124,7 +155,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 	k := keyOf(r)
 	c.request.Key, c.request.Class = k.Name, k.Class
 	out := newSSE(w, s.o.Patience)
-	s.serve(w, r, m.Model, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.Exactness, served: m}), out)
+	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.Exactness, served: m}), out)
 }
 
 // model returns the model that a client names. Where there is one only, it need not.

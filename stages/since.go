@@ -2,9 +2,9 @@ package stages
 
 // Since returns what was counted after earlier, which is nil, or figures of the same engine: the
 // difference of every count and time. What describes a moment stays as it is in s: the numbers of
-// slots, pages, kept states and who waits for memory, memory, the high-water marks, PrefetchHeld
-// and PrefetchPaused. The result shares no memory with s, and is what resets the figures: keep it,
-// or keep s for the next call.
+// slots, reads under way, pages, kept states and who waits for memory, memory, the high-water
+// marks, PrefetchHeld and PrefetchPaused. The result shares no memory with s, and is what resets
+// the figures: keep it, or keep s for the next call.
 func (s *Stats) Since(earlier *Stats) *Stats {
 	if earlier == nil {
 		earlier = new(Stats)

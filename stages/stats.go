@@ -76,6 +76,8 @@ type ReadStats struct {
 	Overdue  int64 // reports of late reads
 	// reads that brought other bytes than were packed; 0 where reads are not verified
 	Corrupt     int64
+	Queued      int           // that wait for a worker now
+	Running     int           // under way now
 	WorkerTime  time.Duration // in reads, summed over workers
 	BusyTime    time.Duration // during which at least one read was under way
 	QueuedHigh  int           // the most reads that waited for a worker

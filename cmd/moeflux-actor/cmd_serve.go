@@ -13,7 +13,7 @@ import (
 
 type serveCmd struct {
 	Addr         string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8080, which this machine alone reaches."`
-	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once)."`
+	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once), admin=yes (may see /metrics and /debug)."`
 	OpenToAnyone bool          `help:"Lets anybody who reaches the server use it without a key, also from other machines."`
 	Name         []string      `placeholder:"NAME" help:"Further names by which clients may ask for the model."`
 	Host         []string      `placeholder:"NAME" help:"A name by which clients may call the server, beside localhost and addresses in numbers."`
@@ -58,7 +58,12 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, s *session, o ser
 	if err != nil {
 		return err
 	}
-	o.Models = []server.Served{{Name: name, Aliases: aliases, Model: s.model, Exactness: s.model.Info().Exactness, Defaults: defaults}}
+	o.Models = []server.Served{{Name: name, Aliases: aliases, Model: s.model, Exactness: s.model.Info().Exactness, Defaults: defaults, Engine: func() server.Engine { return s.engine }}}
+	done, err := c.figures(ctx, inv, s, &o)
+	if err != nil {
+		return err
+	}
+	defer done()
 	srv, err := server.New(o)
 	if err != nil {
 		return usage(err)

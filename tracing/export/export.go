@@ -114,7 +114,7 @@ func New(cfg Config) (*Exporter, error) {
 	if cfg.Mode == "" || cfg.Mode == Off {
 		return &Exporter{}, nil
 	}
-	about, err := cfg.resource()
+	program, err := about(cfg.ServiceName, cfg.ServiceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -132,21 +132,20 @@ func New(cfg Config) (*Exporter, error) {
 	g := newGate(out, queue, cfg.Logger)
 	tp := sdk.NewTracerProvider(
 		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(ratio))),
-		sdk.WithResource(about),
+		sdk.WithResource(program),
 		sdk.WithSpanProcessor(g),
 	)
 	return &Exporter{tp: tp, gate: g}, nil
 }
 
-// resource says what program the spans are of.
-func (c *Config) resource() (*resource.Resource, error) {
-	name := c.ServiceName
+// about says what program spans and figures are of.
+func about(name, version string) (*resource.Resource, error) {
 	if name == "" {
 		name = "moeflux-actor"
 	}
 	attrs := []attribute.KeyValue{attribute.String("service.name", name)}
-	if c.ServiceVersion != "" {
-		attrs = append(attrs, attribute.String("service.version", c.ServiceVersion))
+	if version != "" {
+		attrs = append(attrs, attribute.String("service.version", version))
 	}
 	r, err := resource.New(context.Background(), resource.WithAttributes(attrs...), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {

@@ -59,14 +59,14 @@ type collector struct {
 // findCollector reads "otlp=URL", or the environment if the URL is empty. A URL has the scheme
 // http, https, grpc (without TLS) or grpcs; the latter two set the protocol.
 func findCollector(to string) (c collector, err error) {
-	if err := checkEnvironment(); err != nil {
+	if err := checkEnvironment(traces, protocolGRPC, protocolProtobuf, protocolJSON); err != nil {
 		return c, err
 	}
-	if _, c.protocol = otlpVariable("PROTOCOL"); c.protocol == "" {
+	if _, c.protocol = otlpVariable(traces, "PROTOCOL"); c.protocol == "" {
 		c.protocol = protocolProtobuf
 	}
 	if to == "" {
-		if name, _ := otlpVariable("ENDPOINT"); name != "" {
+		if name, _ := otlpVariable(traces, "ENDPOINT"); name != "" {
 			return c, nil
 		}
 		to = localHTTP
@@ -116,10 +116,16 @@ func (c *collector) open() (sdk.SpanExporter, error) {
 	return out, nil
 }
 
-// otlpVariable returns the value that holds for spans of a variable of OTLP, and its full name.
+// The signals of OTLP, as names of variables have them.
+const (
+	traces  = "TRACES"
+	metrics = "METRICS"
+)
+
+// otlpVariable returns the value that holds for a signal of a variable of OTLP, and its full name.
 // Both are empty if it is not set.
-func otlpVariable(key string) (name, value string) {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + key, "OTEL_EXPORTER_OTLP_" + key} {
+func otlpVariable(signal, key string) (name, value string) {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + key, "OTEL_EXPORTER_OTLP_" + key} {
 		if value := strings.TrimSpace(os.Getenv(name)); value != "" {
 			return name, value
 		}
@@ -127,18 +133,18 @@ func otlpVariable(key string) (name, value string) {
 	return "", ""
 }
 
-// checkEnvironment reports the first variable that the exporters would ignore with a line on
-// stderr, or take for something else.
-func checkEnvironment() error {
+// checkEnvironment reports the first variable that the exporters of a signal would ignore with a
+// line on stderr, or take for something else.
+func checkEnvironment(signal string, protocols ...string) error {
 	for _, v := range []struct {
 		key   string
 		check func(string) error
 	}{
-		{"PROTOCOL", oneOf(protocolGRPC, protocolProtobuf, protocolJSON)}, {"COMPRESSION", oneOf("gzip", "none")},
+		{"PROTOCOL", oneOf(protocols...)}, {"COMPRESSION", oneOf("gzip", "none")},
 		{"ENDPOINT", isURL}, {"TIMEOUT", isTimeout}, {"HEADERS", isHeaders},
 		{"CERTIFICATE", isCertificate}, {"CLIENT_CERTIFICATE", isFile}, {"CLIENT_KEY", isFile},
 	} {
-		if name, value := otlpVariable(v.key); name != "" {
+		if name, value := otlpVariable(signal, v.key); name != "" {
 			if err := v.check(value); err != nil {
 				return &EnvironmentError{name, err}
 			}

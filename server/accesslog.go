@@ -1,0 +1,107 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// longestPath bounds the path in the log: what is longer was not meant as one.
+const longestPath = 100
+
+// log writes the line of a request: names of ours and figures, and never text.
+func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
+	s.metrics.visited(routeOf(r), w.status)
+	level, path := slog.LevelInfo, r.URL.Path
+	if len(path) > longestPath {
+		path = path[:longestPath]
+	}
+	args := []any{"id", v.id, "method", r.Method, "path", path, "status", w.status, "bytes", w.bytes, "ms", took.Milliseconds()}
+	if v.trace != "" {
+		args = append(args, "trace", v.trace)
+	}
+	if v.key.Name != "" {
+		args = append(args, "key", v.key.Name)
+	}
+	if v.tally != nil {
+		args = append(args, v.tally.figures()...)
+	}
+	if v.err != nil {
+		f := faultOf(v.err)
+		args = append(args, "error", endedWith(v.err).code)
+		if f.Status >= http.StatusInternalServerError {
+			level = slog.LevelWarn
+			args = append(args, "why", f.Message)
+		}
+	}
+	s.o.Logger.Log(r.Context(), level, "request", args...)
+}
+
+// routeOf returns the path of a request as routes has it; "none" if the request was refused before,
+// or there is no such path.
+func routeOf(r *http.Request) string {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	if path == "" {
+		path = r.Pattern // of another method
+	}
+	if path == "" || path == "/" {
+		return "none"
+	}
+	return path
+}
+
+// figures returns what the log says of a call: of several choices together.
+func (t *tally) figures() []any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var prompt, cached, tokens int
+	var queue int64
+	var first time.Time
+	finish := ""
+	for i := range t.choices {
+		c := &t.choices[i]
+		prompt, cached, tokens = c.prompt, max(cached, c.reused), tokens+c.tokens
+		if !c.first.IsZero() && (first.IsZero() || c.first.Before(first)) {
+			first = c.first
+		}
+		if c.end != nil {
+			queue += c.end.Usage.Account.QueueNS
+			finish = string(c.end.Reason)
+		}
+	}
+	args := []any{"model", t.model, "prompt_tokens", prompt, "cached_tokens", cached, "tokens", tokens}
+	if !first.IsZero() {
+		args = append(args, "first_token_ms", first.Sub(t.began).Milliseconds())
+	}
+	if finish != "" {
+		args = append(args, "queue_ms", queue/1e6, "finish", finish)
+	}
+	return args
+}
+
+// logged is a ResponseWriter that knows what was written.
+type logged struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (l *logged) WriteHeader(status int) {
+	if l.status == 0 {
+		l.status = status
+	}
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	if l.status == 0 {
+		l.status = http.StatusOK
+	}
+	n, err := l.ResponseWriter.Write(b)
+	l.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (l *logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	moeflux "github.com/moeflux/moeflux-actor"
+)
+
+// tally is what is known of a call while it is answered: for the log, the figures, and whoever
+// watches. Its choices write it from goroutines of their own, as their events come; what a client
+// does not read in time it has, too.
+type tally struct {
+	visit *visit
+	model string // as it is listed
+	call  *call
+	began time.Time
+
+	mu      sync.Mutex
+	choices []choiceTally
+}
+
+// choiceTally is what is known of one answer.
+type choiceTally struct {
+	sequence uint64 // of the engine; 0: none yet
+	prompt   int    // tokens, once it is made
+	reused   int
+	tokens   int
+	prepared time.Time // the prompt was made; zero: not yet
+	read     bool      // all of it
+	first    time.Time // the first token came; zero: none has
+	last     time.Time
+	end      *moeflux.End // nil: not ended, or not in order
+	err      error
+	over     bool
+}
+
+// event notes an event of a choice, and counts it.
+func (t *tally) event(s *Server, choice int, e *moeflux.Event) {
+	now := time.Now()
+	t.mu.Lock()
+	c := &t.choices[choice]
+	var since time.Duration // of a token: since what came before it
+	switch {
+	case e.Prompt != nil:
+		c.prompt, c.sequence, c.prepared = len(e.Prompt.IDs), e.Prompt.Sequence, now
+	case e.Read != nil:
+		c.reused, c.read = e.Read.Reused, true
+	case e.End != nil:
+		c.end = e.End
+	}
+	if e.Token != nil {
+		if since = now.Sub(c.last); c.tokens == 0 {
+			since = now.Sub(t.began)
+		}
+		if c.tokens++; c.tokens == 1 {
+			c.first = now
+		}
+		c.last = now
+	}
+	first := c.tokens == 1
+	t.mu.Unlock()
+	if e.Token != nil {
+		s.metrics.token(t, since, first)
+	}
+}
+
+// over notes that a choice has ended.
+func (t *tally) over(s *Server, choice int, err error) {
+	t.mu.Lock()
+	c := &t.choices[choice]
+	c.over, c.err = true, err
+	ended := *c
+	t.mu.Unlock()
+	s.metrics.answered(t, &ended)
+}
+
+// underWay is the calls that are being answered.
+type underWay struct {
+	mu    sync.Mutex
+	calls map[*tally]struct{}
+}
+
+// begin notes that a call is being answered.
+func (u *underWay) begin(v *visit, m *Served, c *call) *tally {
+	t := &tally{visit: v, model: m.Name, call: c, began: v.began, choices: make([]choiceTally, c.choices)}
+	v.tally = t
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls[t] = struct{}{}
+	return t
+}
+
+func (u *underWay) end(t *tally) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.calls, t)
+}
+
+// all returns the calls under way, the oldest first.
+func (u *underWay) all() []*tally {
+	u.mu.Lock()
+	all := make([]*tally, 0, len(u.calls))
+	for t := range u.calls {
+		all = append(all, t)
+	}
+	u.mu.Unlock()
+	slices.SortFunc(all, func(a, b *tally) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.visit.id, b.visit.id)) })
+	return all
+}
+
+// open returns how many answers of a call have not ended.
+func (t *tally) open() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.choices {
+		if !t.choices[i].over {
+			n++
+		}
+	}
+	return n
+}
