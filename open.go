@@ -77,15 +77,14 @@ func Plan(dir string, o Options) (info Info, err error) {
 	if err := weights.CheckDir(dir); err != nil {
 		return info, err
 	}
-	d, mine, err := o.device()
+	cfg, mine, err := o.resolve(dir)
 	if err != nil {
-		return info, &DeviceError{Err: err}
+		return info, err
 	}
 	if mine {
-		defer func() { err = errors.Join(err, d.Close()) }()
+		defer func() { err = errors.Join(err, cfg.Device.Close()) }()
 	}
-	o.Config.Model, o.Config.Device = dir, d
-	if info, err = actors.Plan(o.Config); err != nil {
+	if info, err = actors.Plan(cfg); err != nil {
 		return info, weights.Explain(dir, err)
 	}
 	return info, nil
@@ -93,19 +92,19 @@ func Plan(dir string, o Options) (info Info, err error) {
 
 // openEngine opens the device, if the caller has not, and the engine.
 func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
-	d, mine, err := o.device()
+	cfg, mine, err := o.resolve(dir)
 	if err != nil {
-		return &DeviceError{Err: err}
+		return err
 	}
 	if mine {
-		m.device = d
+		m.device = cfg.Device
 	}
-	o.Config.Model, o.Config.Device = dir, d
+	o.Config = cfg
 	if m.engine, err = o.engine(ctx); err == nil {
 		return nil
 	}
 	if mine && !errors.As(err, new(*UnfinishedError)) { // else it is still in use
-		err = errors.Join(err, d.Close())
+		err = errors.Join(err, cfg.Device.Close())
 	}
 	return weights.Explain(dir, err)
 }

@@ -26,8 +26,13 @@ type Options struct {
 	// Activations is how the processor multiplies with quantised matrices. "" means int8, which
 	// rounds each input to 1/254 of the largest of its group; f32 is the exact path, and slower.
 	Activations string
-	// CacheDir keeps compiled GPU kernels. "" means moeflux-actor in the user's cache folder.
+	// CacheDir keeps compiled GPU kernels, and what the command tune chose. "" means moeflux-actor
+	// in the user's cache folder.
 	CacheDir string
+	// Tuned says whether settings are taken that the command tune kept for this model on this
+	// machine, where Config and Threads leave them open: auto (also ""), or off. None of them
+	// changes a result. Info.Tuned names those that were taken.
+	Tuned string
 	// System is the actor system in which the engine lives: that of the host service. nil means one
 	// of its own. The system must outlive the model.
 	System *actor.ActorSystem
@@ -55,15 +60,11 @@ type Options struct {
 // default that suits the machine.
 type Config = actors.Config
 
-// device opens what computes, unless the caller has. mine says whether to close it with the model.
-func (o *Options) device() (d gpu.Device, mine bool, err error) {
-	if o.Config.Device != nil {
-		return o.Config.Device, false, nil
-	}
+// device opens what computes, with some threads.
+func (o *Options) device(threads int) (gpu.Device, error) {
 	c := device.Environment()
-	c.Name, c.Threads, c.Activations, c.CacheDir, c.Logger = o.Device, o.Threads, o.Activations, o.cacheDir, o.Config.Logger
-	d, err = device.Open(c)
-	return d, true, err
+	c.Name, c.Threads, c.Activations, c.CacheDir, c.Logger = o.Device, threads, o.Activations, o.cacheDir, o.Config.Logger
+	return device.Open(c)
 }
 
 // cacheDir returns where to keep what can be made anew.

@@ -206,6 +206,10 @@ type Config struct {
 	// whole model.
 	Verify bool
 
+	// Tuned names the settings in this Config, as flags of the command, that were chosen by
+	// measuring on this machine and not by the caller. It changes nothing: Info has it.
+	Tuned string
+
 	// RecordMemory is the bytes for records of what the engine does (Engine.Records). The oldest
 	// records give way. 0 means 16 MiB, some eighty tokens; negative means none. What needs
 	// records of a longer time, as of a prompt, needs more.

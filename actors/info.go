@@ -37,6 +37,9 @@ func (i Info) LogValue() slog.Value {
 	if i.HostSlots > 0 {
 		attrs = append(attrs, slog.Int("host_slots", i.HostSlots))
 	}
+	if i.Tuned != "" {
+		attrs = append(attrs, slog.String("tuned", i.Tuned))
+	}
 	if i.ParkedMemory > 0 {
 		attrs = append(attrs, slog.Int64("parked_memory", i.ParkedMemory))
 	}

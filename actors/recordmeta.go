@@ -19,15 +19,14 @@ import (
 func (e *Engine) describe(cfg Config) record.Meta {
 	i, m := &e.info, e.model
 	meta := record.Meta{
-		Program: program(), Epoch: e.rt.Epoch(), Settings: i.flags(), Exactness: i.Exactness,
+		Program: Program(), Epoch: e.rt.Epoch(), Settings: i.flags(), Exactness: i.Exactness,
 		Model: record.Model{
 			Name: i.Name, Layers: len(m.Layers), Experts: m.NumExperts, TopK: i.TopK, SlotBytes: int64(i.SlotBytes), Vocab: m.VocabSize,
 		},
-		Machine: record.Machine{
-			OS: runtime.GOOS, Processor: processor(), Cores: runtime.GOMAXPROCS(0), Device: i.Device, Resident: i.Resident,
-		},
-		Engine: e.setUp(cfg),
+		Machine: ThisMachine(),
+		Engine:  e.setUp(cfg),
 	}
+	meta.Machine.Device, meta.Machine.Resident = i.Device, i.Resident
 	for _, l := range m.Layers {
 		meta.Model.LayerKinds = append(meta.Model.LayerKinds, l.Mixer.String())
 		meta.Model.Routed = append(meta.Model.Routed, l.FFN != model.DenseMLP)
@@ -38,10 +37,16 @@ func (e *Engine) describe(cfg Config) record.Meta {
 	for k := range stages.NumKinds {
 		meta.Messages = append(meta.Messages, k.String())
 	}
-	if mem, err := sysmem.Read(); err == nil {
-		meta.Machine.MemoryBytes = mem.Total
-	}
 	return meta
+}
+
+// ThisMachine describes the machine, without what computes on it.
+func ThisMachine() record.Machine {
+	m := record.Machine{OS: runtime.GOOS, Processor: processor(), Cores: runtime.GOMAXPROCS(0)}
+	if mem, err := sysmem.Read(); err == nil {
+		m.MemoryBytes = mem.Total
+	}
+	return m
 }
 
 // setUp returns the stages' own settings, as build gives them.
@@ -78,8 +83,8 @@ func (i *Info) flags() map[string]string {
 	return flags
 }
 
-// program returns the running program's module and version.
-func program() string {
+// Program returns the running program's module and version.
+func Program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

@@ -78,8 +78,11 @@ type Info struct {
 	// decode one row they tell of in full.
 	RecordMemory int64
 	RecordSteps  int
-	Available    int64 // bytes of memory available at Open
-	Reserve      int64 // bytes of these that the engine leaves free
+	// Tuned names the settings that the command tune chose for this model on this machine, as flags
+	// of the command; "" if there are none.
+	Tuned     string
+	Available int64 // bytes of memory available at Open
+	Reserve   int64 // bytes of these that the engine leaves free
 	// bytes of the host's memory that the engine leaves free, if the above are a device's own
 	HostReserve int64
 	kvPages     int
@@ -107,7 +110,7 @@ func (f *files) shape(m *model.Config, topK int) expertmem.Shape {
 // settle turns a Config into the settings that the engine uses.
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
-		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(),
+		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), Tuned: cfg.Tuned,
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
 		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),

@@ -43,13 +43,14 @@ type commands struct {
 	Synth        synthCmd        `cmd:"" help:"Make a model of real shape with random weights and known behaviour, or check the engine with one."`
 	Bench        benchCmd        `cmd:"" help:"Measure the speed of prompts and of decoding, and compare it with the memory's bandwidth."`
 	Doctor       doctorCmd       `cmd:"" help:"Measure memory and disk, and say what the engine would run with here, how fast, and why."`
+	Tune         tuneCmd         `cmd:"" help:"Look for settings with which a model runs faster on this machine, and keep them for run and serve."`
 	State        stateCmd        `cmd:"" help:"Save, load and show the state of a text as a file."`
 	Trace        traceCmd        `cmd:"" help:"Say where the time of tokens went, from records of an engine."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
-var commandNames = []string{"run", "serve", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "state", "trace", "version", "help"}
+var commandNames = []string{"run", "serve", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "tune", "state", "trace", "version", "help"}
 
 // usageError is a fault of the command line: exit code 2.
 type usageError struct{ msg string }

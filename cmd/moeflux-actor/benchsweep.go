@@ -17,8 +17,13 @@ func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, ba
 	if err != nil {
 		return usagef("--grid %v", err)
 	}
-	o := &sweepOpener{c: c, inv: inv}
+	o := &flagOpener{set: &c.engineFlags, inv: inv}
 	for _, s := range combinations {
+		for name := range s.Flags {
+			if !slices.Contains(raced, name) {
+				return usagef("--grid %s: no such setting; available: %s", name, strings.Join(raced, ", "))
+			}
+		}
 		if _, err := o.flags(s.Flags); err != nil {
 			return err
 		}
@@ -48,22 +53,19 @@ func (c *benchCmd) bestCommand(r *bench.SweepResult) string {
 	return strings.Join(slices.Concat(words, c.given(swept), chosen), " ")
 }
 
-// sweepOpener opens the model with the flags of a combination.
-type sweepOpener struct {
-	c   *benchCmd
-	inv *invocation
-}
-
 // raced are the flags that a sweep may race.
 var raced = []string{"ring-depth", "read-workers", "prefetch", "chunk-rows", "expert-memory"}
 
-// flags returns the command's flags with those of a combination.
-func (o *sweepOpener) flags(of bench.Flags) (*engineFlags, error) {
-	set := o.c.engineFlags
+// flagOpener opens the model with the flags of a command and others in their place.
+type flagOpener struct {
+	set *engineFlags
+	inv *invocation
+}
+
+// flags returns the command's flags with others in their place.
+func (o *flagOpener) flags(of bench.Flags) (*engineFlags, error) {
+	set := *o.set
 	for name, value := range of {
-		if !slices.Contains(raced, name) {
-			return nil, usagef("--grid %s: no such setting; available: %s", name, strings.Join(raced, ", "))
-		}
 		if err := set.set(name, value); errors.As(err, new(*usageError)) {
 			return nil, err
 		} else if err != nil {
@@ -74,7 +76,7 @@ func (o *sweepOpener) flags(of bench.Flags) (*engineFlags, error) {
 }
 
 // Plan is that of bench.Opener.
-func (o *sweepOpener) Plan(ctx context.Context, of bench.Flags) (actors.Info, error) {
+func (o *flagOpener) Plan(ctx context.Context, of bench.Flags) (actors.Info, error) {
 	f, err := o.flags(of)
 	if err != nil {
 		return actors.Info{}, err
@@ -83,7 +85,7 @@ func (o *sweepOpener) Plan(ctx context.Context, of bench.Flags) (actors.Info, er
 }
 
 // Open is that of bench.Opener.
-func (o *sweepOpener) Open(ctx context.Context, of bench.Flags) (*bench.Model, error) {
+func (o *flagOpener) Open(ctx context.Context, of bench.Flags) (*bench.Model, error) {
 	f, err := o.flags(of)
 	if err != nil {
 		return nil, err

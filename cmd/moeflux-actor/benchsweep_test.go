@@ -42,7 +42,7 @@ func TestSweep(t *testing.T) {
 	if v := r.Verdict; r.Settings[0].Defaults != (v == nil) || v != nil && (len(v.Pairs) != bench.SweepPairs || v.P <= 0 || v.P > 1 || v.Significant != (v.P <= bench.SweepLevel)) {
 		t.Errorf("verdict %+v", v)
 	}
-	want := " --expert-io buffered"
+	want := " --expert-io buffered --tuned off"
 	if r.Verdict != nil && r.Verdict.Significant {
 		want += " --ring-depth " + r.Settings[0].Flags["ring-depth"] + " --expert-memory " + r.Settings[0].Flags["expert-memory"]
 	}

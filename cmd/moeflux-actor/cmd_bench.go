@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/bench"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -57,6 +58,9 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.Tuned == "" { // what is measured is what the command line says
+		c.Tuned = moeflux.TunedOff
 	}
 	bar := newProgress(inv)
 	defer bar.clear()

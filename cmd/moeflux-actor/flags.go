@@ -54,6 +54,8 @@ type engineFlags struct {
 	VerifyReads string        `oneof:"auto,on,off" config:"VerifyReads" placeholder:"NAME" help:"Compares every expert that is read with the checksum taken when it was packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares if the model has such checksums. Others: on (a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
+	Tuned string `option:"Tuned" oneof:"auto,off" placeholder:"MODE" help:"Whether settings that are not given as flags are those that tune kept for this model on this machine. Default: auto, but off with bench and tune. Others: off. None of them changes a result."`
+
 	Trace       string  `default:"off" placeholder:"MODE" help:"Where spans of requests, steps, layers, stages and reads go: off; stdout, stderr or file=FILE (one JSON object for each span, on a line of its own); otlp or otlp=URL (a collector: as OTEL_EXPORTER_OTLP_ENDPOINT and its like say, or the one at http://HOST:PORT or grpc://HOST:PORT)."`
 	TraceSample float64 `default:"1" placeholder:"R" help:"The share of traces to record, above 0 and at most 1. A text of run, a window of eval, a prompt of logits and a run of bench are one trace each. Default: 1."`
 

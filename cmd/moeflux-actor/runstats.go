@@ -61,6 +61,7 @@ type runFigures struct {
 	Prefetch    actors.Prefetch `json:"prefetch"`
 	Ahead       int             `json:"prefetch_layers"` // 0 if nothing is predicted
 	ReadWorkers int             `json:"read_workers"`
+	Tuned       string          `json:"tuned"` // of these, what tune chose, as flags; "" for nothing
 	// the settings that change results, in one line: actors.Info.Exactness
 	Exactness string           `json:"exactness"`
 	Account   *figures.Account `json:"account"` // what the request took; null if it did not end
@@ -80,7 +81,7 @@ func runStats(ctx context.Context, g *generation) (*runFigures, error) {
 	f := &runFigures{
 		Run:         figures.RunOf(&g.Clock, len(g.Prompt.IDs), g.Reused, len(g.Tokens), g.promptCounts, counts),
 		MemoryLimit: g.s.memoryLimit, ExpertIO: info.ExpertIO, Slots: info.Slots, Prefetch: info.Prefetch, Ahead: info.PrefetchLayers,
-		ReadWorkers: info.ReadWorkers, Sampling: g.used, Exactness: info.Exactness,
+		ReadWorkers: info.ReadWorkers, Sampling: g.used, Exactness: info.Exactness, Tuned: info.Tuned,
 	}
 	if g.End != nil {
 		f.Account = new(figures.AccountOf(&g.End.Usage.Account))
@@ -105,6 +106,9 @@ func (f *runFigures) line() string {
 	}
 	if f.MemoryLimit > 0 {
 		add(fmt.Sprintf("under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots))
+	}
+	if f.Tuned != "" {
+		add("tuned " + f.Tuned)
 	}
 	add(f.Sampling.text())
 	if f.Seed != nil {

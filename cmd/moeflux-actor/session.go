@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/device"
+	"github.com/moeflux/moeflux-actor/internal/tuned"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tracing/export"
@@ -71,7 +72,7 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 		}
 		cfg.Tracer = s.exporter.Provider()
 	}
-	o.Config = cfg
+	o.Config, o.Tuned = cfg, moeflux.TunedOff // settings has taken them
 	s.model, err = moeflux.Open(ctx, s.dir, o)
 	if inv.partial && errors.As(err, new(*expertfile.MissingError)) {
 		o.Config.Partial = true
@@ -125,7 +126,7 @@ func (f *engineFlags) settings(ctx context.Context, inv *invocation, log *slog.L
 	if cfg.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return cfg, err
 	}
-	if cfg.Device, err = f.openDevice(inv, log); err != nil {
+	if cfg, err = f.tuned(inv, cfg); err != nil {
 		return cfg, err
 	}
 	if cfg.Profile, err = f.profilePath(inv, cfg.Model); err != nil {
@@ -139,10 +140,20 @@ func (f *engineFlags) settings(ctx context.Context, inv *invocation, log *slog.L
 	return cfg, err
 }
 
-// openDevice makes the device that the flags name.
-func (f *engineFlags) openDevice(inv *invocation, log *slog.Logger) (gpu.Device, error) {
+// tuned opens the device and takes the settings that were kept for the model, unless the flags say
+// otherwise.
+func (f *engineFlags) tuned(inv *invocation, cfg actors.Config) (actors.Config, error) {
+	o := tuned.Opening{Config: cfg, Threads: f.Threads, Device: func(threads int) (gpu.Device, error) { return f.openDevice(inv, threads, cfg.Logger) }}
+	if f.Tuned != moeflux.TunedOff {
+		o.Cache, _, _ = findCache(inv, f.CacheDir) // without a folder nothing is kept
+	}
+	return o.Resolve()
+}
+
+// openDevice makes the device that the flags name, with some threads.
+func (f *engineFlags) openDevice(inv *invocation, threads int, log *slog.Logger) (gpu.Device, error) {
 	c := inv.env.device
-	c.Name, c.Threads, c.Activations, c.OS, c.Logger = f.Device, f.Threads, f.Activations, inv.env.os, log
+	c.Name, c.Threads, c.Activations, c.OS, c.Logger = f.Device, threads, f.Activations, inv.env.os, log
 	c.CacheDir = func() (string, error) { // compiled kernels are kept beside the demo model
 		dir, _, err := findCache(inv, f.CacheDir)
 		return dir, err
@@ -161,7 +172,7 @@ func (f *engineFlags) plan(ctx context.Context, inv *invocation, log *slog.Logge
 		return actors.Info{}, err
 	}
 	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
-	return moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg})
+	return moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg, Tuned: moeflux.TunedOff})
 }
 
 // span begins a trace, under which the engine puts its own spans, if anything is traced. The caller

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/internal/figures"
 )
@@ -14,6 +15,7 @@ type runner struct {
 	setting     *Setting
 	texts       []*text
 	trace       *routingTrace // of the only text, or nil
+	said        [][]int32     // the tokens that followed, by text; nil if nobody asks
 	done, total int64         // tokens of one sequence, for the progress; no total, no progress
 }
 
@@ -74,8 +76,28 @@ func (r *runner) run(ctx context.Context, prompts [][]int32, n int) (*Run, error
 	return &run, err
 }
 
-// read appends tokens to a text, and records their routing if there is a trace.
+// keep keeps the tokens of the next run, which decodes n.
+func (r *runner) keep(n int) {
+	r.said = make([][]int32, len(r.texts))
+	for i := range r.said {
+		r.said[i] = make([]int32, 0, 1+n)
+	}
+}
+
+// tokens returns what was kept.
+func (r *runner) tokens() []int32 { return slices.Concat(r.said...) }
+
+// read appends tokens to a text, and keeps what follows if somebody asks.
 func (r *runner) read(ctx context.Context, i int, tokens []int32) error {
+	err := r.pass(ctx, i, tokens)
+	if r.said != nil && err == nil {
+		r.said[i] = append(r.said[i], r.texts[i].next[0])
+	}
+	return err
+}
+
+// pass passes tokens through the model, and records their routing if there is a trace.
+func (r *runner) pass(ctx context.Context, i int, tokens []int32) error {
 	if r.trace == nil {
 		return r.texts[i].read(ctx, tokens)
 	}

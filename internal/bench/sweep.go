@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -66,25 +65,28 @@ type sweep struct {
 	done     int             // runs
 }
 
-// effect is what of a plan can make a difference in speed.
-type effect struct {
+// Effect is what of a plan can make a difference in speed. Two plans with the same one need not be
+// compared.
+type Effect struct {
 	io                     actors.ExpertIO
 	resident               bool
 	prefetch               actors.Prefetch
 	layersAhead, ringDepth int
 	readWorkers, chunkRows int
-	slots                  int
+	slots, threads         int
 }
 
-// effectOf returns the effect of a plan on prompts of this many tokens, of all sequences together.
-func effectOf(i *actors.Info, prompts int, memorySwept bool) effect {
-	e := effect{
+// EffectOf returns the effect of a plan on prompts of this many tokens, of all sequences together.
+// Slots count only where the memory for them is what is compared: otherwise free memory decides,
+// and wavers from plan to plan.
+func EffectOf(i *actors.Info, prompts int, memorySwept bool) Effect {
+	e := Effect{
 		io: i.ExpertIO, resident: i.Resident, prefetch: i.Prefetch, layersAhead: i.PrefetchLayers,
-		ringDepth: i.RingDepth, readWorkers: i.ReadWorkers, chunkRows: min(i.ChunkRows, prompts),
+		ringDepth: i.RingDepth, readWorkers: i.ReadWorkers, chunkRows: min(i.ChunkRows, prompts), threads: i.Threads,
 	}
 	if i.ExpertIO == actors.ExpertIOMmap {
 		e.readWorkers = 0 // nothing is read
-	} else if memorySwept { // otherwise free memory alone decides, and wavers from plan to plan
+	} else if memorySwept {
 		e.slots = i.Slots
 	}
 	return e
@@ -92,7 +94,7 @@ func effectOf(i *actors.Info, prompts int, memorySwept bool) effect {
 
 // distinct plans the combinations and keeps one of each effect.
 func (k *sweep) distinct(ctx context.Context, all []*SweepSetting) error {
-	var effects []effect
+	var effects []Effect
 	_, memorySwept := all[0].Flags["expert-memory"]
 	defaults := &SweepSetting{Flags: Flags{}, Defaults: true}
 	for _, s := range slices.Concat([]*SweepSetting{defaults}, all) {
@@ -101,7 +103,7 @@ func (k *sweep) distinct(ctx context.Context, all []*SweepSetting) error {
 			return fmt.Errorf("%s: %w", s.Name(), err)
 		}
 		s.Slots, s.Mapped, s.Same = i.Slots, i.ExpertIO == actors.ExpertIOMmap, []Flags{}
-		e := effectOf(&i, k.r.PromptTokens*k.r.Sequences, memorySwept)
+		e := EffectOf(&i, k.r.PromptTokens*k.r.Sequences, memorySwept)
 		if at := slices.Index(effects, e); at >= 0 {
 			k.settings[at].Same = append(k.settings[at].Same, s.Flags)
 			continue
@@ -135,23 +137,23 @@ func (k *sweep) race(ctx context.Context) error {
 	return k.pairs(ctx, k.r.Settings[0], k.settings[0])
 }
 
-// pairs runs a setting and the defaults in pairs, each first in turn, and judges them.
+// pairs runs a setting and the defaults in pairs, and judges them.
 func (k *sweep) pairs(ctx context.Context, candidate, defaults *SweepSetting) error {
-	v := &SweepVerdict{Test: SweepTest}
-	for n := range SweepPairs {
-		var seconds [2]float64
-		for turn := range 2 {
-			which := (n + turn) % 2
-			one, err := k.run(ctx, []*SweepSetting{candidate, defaults}[which], k.o.Repeat+n)
-			if err != nil {
-				return err
-			}
-			seconds[which] = one.seconds()
+	v, err := Pairs(SweepPairs, func(n int, isCandidate bool) (float64, error) {
+		s := defaults
+		if isCandidate {
+			s = candidate
 		}
-		v.Pairs = append(v.Pairs, SweepPair{seconds[0], seconds[1]})
+		one, err := k.run(ctx, s, k.o.Repeat+n)
+		if err != nil {
+			return 0, err
+		}
+		return one.seconds(), nil
+	})
+	if err == nil {
+		k.r.Verdict = v
 	}
-	k.r.Verdict = v
-	return v.Judge()
+	return err
 }
 
 // run measures one run of a setting.
@@ -165,34 +167,13 @@ func (k *sweep) run(ctx context.Context, s *SweepSetting, round int) (*Run, erro
 	return one, nil
 }
 
-// once opens the model with a setting, warms up, and measures one run.
-func (k *sweep) once(ctx context.Context, s *SweepSetting, round int) (run *Run, err error) {
-	m, err := k.opener.Open(ctx, s.Flags)
+// once measures one run of a setting, and notes what it ran with.
+func (k *sweep) once(ctx context.Context, s *SweepSetting, round int) (*Run, error) {
+	trials := Trials{Host: k.host, Options: k.o, Opener: k.opener}
+	t, err := trials.Run(ctx, s.Flags, round)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	info := m.Engine.Info()
-	warmPrompt, warm, err := k.o.fit(&info, sweepTokens)
-	if err != nil {
-		return nil, err
-	}
-	setting, err := settingOf(m)
-	if err != nil {
-		return nil, err
-	}
-	prompts, err := newPrompts(m, k.r.PromptTokens+k.o.GenTokens)
-	if err != nil {
-		return nil, err
-	}
-	k.r.Prompts, k.r.GenTokens, k.r.WarmupTokens, s.Slots = prompts.kind, k.o.GenTokens, warm, setting.Slots
-	b, err := newRunner(ctx, k.host, m, &setting, k.r.Sequences)
-	if err != nil {
-		return nil, err
-	}
-	defer b.close()
-	if err := b.warmUp(ctx, prompts.of(0, k.r.Sequences, warmPrompt), warm); err != nil {
-		return nil, err
-	}
-	return b.run(ctx, prompts.of(k.r.Sequences*(1+round), k.r.Sequences, k.r.PromptTokens), k.o.GenTokens)
+	k.r.Prompts, k.r.GenTokens, k.r.WarmupTokens, s.Slots = t.Prompts, t.GenTokens, t.WarmupTokens, t.Slots
+	return &t.Run, nil
 }

@@ -24,6 +24,7 @@ type Settings struct {
 	StepsInFlight int    `json:"steps_in_flight,omitempty"`
 	Context       int    `json:"context,omitempty"`
 	TopK          int    `json:"experts_per_token,omitempty"`
+	Tuned         string `json:"tuned,omitempty"`         // of these, what tune chose, as flags
 	ParkedMemory  int64  `json:"parked_memory,omitempty"` // the most bytes of host memory for parked states
 }
 
@@ -32,7 +33,7 @@ func SettingsOf(i *actors.Info) Settings {
 	return Settings{
 		Device: i.Device, Activations: i.Activations, KV: string(i.KV), ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, SlotBytes: i.SlotBytes,
 		Prefetch: string(i.Prefetch), RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows, WaveSlots: i.WaveSlots,
-		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK, ParkedMemory: i.ParkedMemory,
+		StepsInFlight: i.StepsInFlight, Context: i.Context, TopK: i.TopK, ParkedMemory: i.ParkedMemory, Tuned: i.Tuned,
 	}
 }
 

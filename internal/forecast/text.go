@@ -90,6 +90,9 @@ func planLines(b *strings.Builder, p *Plan) {
 	}
 	figures.Line(b, "plan", "device %s, %s activations, %s keys and values, expert I/O %s, prefetch %s, ring depth %d, %s, chunks of %d rows",
 		p.Device, p.Activations, p.KV, p.ExpertIO, p.Prefetch, p.RingDepth, figures.Counted(p.ReadWorkers, "read worker"), p.ChunkRows)
+	if p.Tuned != "" {
+		figures.Line(b, "", "tune chose %s; --tuned off goes without", p.Tuned)
+	}
 	experts := fmt.Sprintf("%s of experts mapped", figures.Bytes(p.Streamed))
 	if p.ExpertMemory > 0 {
 		experts = fmt.Sprintf("%s for %d slots, %.1f%% of all experts", figures.Bytes(p.ExpertMemory), p.Slots, 100*p.SlotShare)

@@ -43,18 +43,25 @@ func Less(differences []float64) (float64, error) {
 		}
 	}
 	few := 0
-	for signs := range 1 << len(x) {
-		sum := 0
-		for i, r := range ranks {
-			if signs>>i&1 == 1 {
-				sum += r
-			}
-		}
+	for sum, n := range waysTo(ranks) {
 		if sum <= w {
-			few++
+			few += n
 		}
 	}
 	return float64(few) / float64(int(1)<<len(x)), nil
+}
+
+// waysTo returns how many choices of some of the ranks have each sum.
+func waysTo(ranks []int) []int {
+	ways := []int{1}
+	for _, r := range ranks {
+		more := append(ways, make([]int, r)...)
+		for sum := len(more) - 1; sum >= r; sum-- {
+			more[sum] += more[sum-r]
+		}
+		ways = more
+	}
+	return ways
 }
 
 // doubledRanks returns twice the rank of each value by size, so that the means of equal ones are
