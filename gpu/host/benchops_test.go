@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // opCase is one operation of a step, and what it costs.
@@ -136,15 +135,6 @@ func opCases(rows int) []opCase {
 	return append(list, attentionCase("attention/heads=32,4x128", rows, 0, 32, 4, 128), attentionCase("attention/heads=16,2x256", rows, 0, 16, 2, 256))
 }
 
-// threadTime is the processor time of this thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		panic(err)
-	}
-	return time.Duration(t.Nano())
-}
-
 // bestOf returns the seconds of c's fastest run, which other work on the machine disturbs least.
 // With one thread it is processor time.
 func bestOf(b *testing.B, d *Device, c *gpu.Commands) float64 {
@@ -154,7 +144,7 @@ func bestOf(b *testing.B, d *Device, c *gpu.Commands) float64 {
 	if d.Threads() == 1 {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		clock = threadTime
+		clock = testenv.ThreadTime
 	}
 	best := math.Inf(1)
 	for b.Loop() {
