@@ -11,9 +11,16 @@ type doors struct {
 	inside int
 	shut   bool
 	empty  chan struct{} // closed when the doors are shut and nobody is inside
+
+	shutting context.Context // ends when the doors are shut
+	tell     context.CancelFunc
 }
 
-func newDoors() *doors { return &doors{empty: make(chan struct{})} }
+func newDoors() *doors {
+	d := &doors{empty: make(chan struct{})}
+	d.shutting, d.tell = context.WithCancel(context.Background())
+	return d
+}
 
 // enter lets a request in, unless the doors are shut.
 func (d *doors) enter() bool {
@@ -41,6 +48,7 @@ func (d *doors) close() {
 	if d.shut {
 		return
 	}
+	d.tell()
 	if d.shut = true; d.inside == 0 {
 		close(d.empty)
 	}

@@ -27,6 +27,7 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/healthz", s.health)
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
+	handle("GET", "/debug/records", s.inside(s.debugRecords))
 	if s.o.Figures != nil {
 		handle("GET", "/metrics", s.inside(s.o.Figures.ServeHTTP))
 	}

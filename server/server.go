@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -75,6 +76,8 @@ type Server struct {
 	tracer   trace.Tracer
 	metrics  *metrics
 	underWay underWay
+
+	recording sync.Mutex // of who reads records
 
 	base   context.Context // of all requests
 	cancel context.CancelCauseFunc

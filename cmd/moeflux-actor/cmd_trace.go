@@ -28,29 +28,30 @@ type traceCmd struct {
 
 // traceFlags is what show and why have in common.
 type traceFlags struct {
-	File  string `arg:"" name:"FILE" help:"A file of records."`
-	Token int    `placeholder:"N" help:"Only this token, by its number in the table of trace show. Default: all."`
-	JSON  bool   `name:"json" help:"Print one JSON object, with times in nanoseconds."`
+	File string `arg:"" optional:"" name:"FILE" help:"A file of records."`
+	recordsFlags
+	Token int  `placeholder:"N" help:"Only this token, by its number in the table of trace show. Default: all."`
+	JSON  bool `name:"json" help:"Print one JSON object, with times in nanoseconds."`
 }
 
-func (f *traceFlags) read() (*record.Recording, error) {
+func (f *traceFlags) read(ctx context.Context) (*record.Recording, error) {
 	if f.Token < 0 {
 		return nil, noToken(f.Token)
 	}
-	return readRecords(f.File)
+	return f.recordsFlags.read(ctx, f.File)
 }
 
 type traceShowCmd struct{ traceFlags }
 
 // Run prints the tables of a file.
-func (c *traceShowCmd) Run(_ context.Context, inv *invocation) error {
-	rec, err := c.read()
+func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
+	rec, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
 	s, err := analyse.ShowAll(rec, c.Token)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
 	return inv.print(c.JSON, s, func() string { return tracetext.Show(s, inv.style()) })
 }
@@ -58,62 +59,64 @@ func (c *traceShowCmd) Run(_ context.Context, inv *invocation) error {
 type traceWhyCmd struct{ traceFlags }
 
 // Run explains the tokens of a file.
-func (c *traceWhyCmd) Run(_ context.Context, inv *invocation) error {
-	rec, err := c.read()
+func (c *traceWhyCmd) Run(ctx context.Context, inv *invocation) error {
+	rec, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
 	w, err := analyse.WhyTokens(rec, c.Token)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
 	return inv.print(c.JSON, w, func() string { return tracetext.Why(w, inv.style()) })
 }
 
 type traceDiffCmd struct {
-	A    string `arg:"" name:"A" help:"A file of records."`
-	B    string `arg:"" name:"B" help:"Another one, of the same work."`
-	JSON bool   `name:"json" help:"Print one JSON object, with times in nanoseconds."`
+	A string `arg:"" name:"A" help:"A file of records."`
+	B string `arg:"" optional:"" name:"B" help:"Another one, of the same work."`
+	recordsFlags
+	JSON bool `name:"json" help:"Print one JSON object, with times in nanoseconds."`
 }
 
 // Run compares two files.
-func (c *traceDiffCmd) Run(_ context.Context, inv *invocation) error {
+func (c *traceDiffCmd) Run(ctx context.Context, inv *invocation) error {
 	a, err := readRecords(c.A)
 	if err != nil {
 		return err
 	}
-	b, err := readRecords(c.B)
+	b, err := c.read(ctx, c.B)
 	if err != nil {
 		return err
 	}
 	d, err := analyse.Compare(a, b)
 	if err != nil {
-		return fmt.Errorf("%s and %s cannot be compared: %w", c.A, c.B, err)
+		return fmt.Errorf("%s and %s cannot be compared: %w", c.A, c.source(c.B), err)
 	}
 	return inv.print(c.JSON, d, func() string { return tracetext.Diff(d, inv.style()) })
 }
 
 type traceExportCmd struct {
-	File     string `arg:"" name:"FILE" help:"A file of records."`
+	File string `arg:"" optional:"" name:"FILE" help:"A file of records."`
+	recordsFlags
 	Perfetto string `required:"" placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open; compressed if the name ends in .gz."`
 	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all."`
 }
 
 // Run writes the timeline of a file.
-func (c *traceExportCmd) Run(_ context.Context, inv *invocation) error {
+func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Token < 0 {
 		return noToken(c.Token)
-	}
-	rec, err := readRecords(c.File)
-	if err != nil {
-		return err
 	}
 	if err := checkOutput(c.Perfetto); err != nil {
 		return err
 	}
+	rec, err := c.read(ctx, c.File)
+	if err != nil {
+		return err
+	}
 	write, err := analyse.Timeline(rec, c.Token)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
 	out := write
 	if strings.HasSuffix(c.Perfetto, ".gz") {

@@ -10,7 +10,8 @@ import (
 )
 
 type traceWhatifCmd struct {
-	File         string `arg:"" name:"FILE" help:"A file of records of a whole run."`
+	File string `arg:"" optional:"" name:"FILE" help:"A file of records of a whole run."`
+	recordsFlags
 	RingDepth    int    `placeholder:"N" help:"Another --ring-depth."`
 	ExpertMemory size   `placeholder:"SIZE" help:"Another --expert-memory."`
 	Prefetch     string `oneof:"off,last-token,next-gate,both" placeholder:"NAME" help:"Another --prefetch: off, last-token, next-gate or both."`
@@ -22,8 +23,8 @@ type traceWhatifCmd struct {
 }
 
 // Run prints what changed settings would have made of a recorded run.
-func (c *traceWhatifCmd) Run(_ context.Context, inv *invocation) error {
-	rec, err := readRecords(c.File)
+func (c *traceWhatifCmd) Run(ctx context.Context, inv *invocation) error {
+	rec, err := c.read(ctx, c.File)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c *traceWhatifCmd) Run(_ context.Context, inv *invocation) error {
 	}
 	p, err := whatif.Predict(rec, s)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
 	return inv.print(c.JSON, p, func() string { return tracetext.WhatIf(p, inv.style()) })
 }

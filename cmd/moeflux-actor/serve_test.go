@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -80,6 +82,43 @@ func TestServeUsage(t *testing.T) {
 	} {
 		var errs strings.Builder
 		if code := run(t.Context(), append([]string{"serve"}, args...), strings.NewReader(""), io.Discard, &errs, testEnv()); code == exitOK || !strings.Contains(errs.String(), part) {
+			t.Errorf("%q: exit %d, %q", args, code, errs.String())
+		}
+	}
+}
+
+// The commands of trace read the records of a running server.
+func TestTraceFrom(t *testing.T) {
+	raw, err := os.ReadFile(records(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 10)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.String() + " " + r.Header.Get("Authorization")
+		_, _ = w.Write(raw)
+	}))
+	defer srv.Close()
+	t.Setenv("MOEFLUX_API_KEY", "sk-mine")
+	file := records(t)
+	for _, args := range [][]string{
+		{"show"}, {"why", "--token", "1"}, {"diff", file}, {"export", "--perfetto", filepath.Join(t.TempDir(), "x.json")},
+	} {
+		here, there := append([]string{"trace", args[0]}, args[1:]...), append([]string{"trace", args[0], "--from", srv.URL, "--for", "2s"}, args[1:]...)
+		got, want := mustCall(t, "", there...), mustCall(t, "", append(here, file)...)
+		if got.stdout != want.stdout {
+			t.Errorf("%q prints\n%s\nand of a file\n%s", there, got.stdout, want.stdout)
+		}
+		if q := <-asked; q != "/debug/records?seconds=2 Bearer sk-mine" {
+			t.Errorf("the server was asked for %s", q)
+		}
+	}
+	for part, args := range map[string][]string{
+		"there are no records": {"show"}, "two sources": {"show", "--from", srv.URL, file}, "belong to --from": {"why", "--for", "1s", file},
+		"not an address": {"whatif", "--from", "localhost:8080"}, "does not answer": {"why", "--from", "http://127.0.0.1:1"},
+	} {
+		var errs strings.Builder
+		if code := run(t.Context(), append([]string{"trace"}, args...), strings.NewReader(""), io.Discard, &errs, testEnv()); code == exitOK || !strings.Contains(errs.String(), part) {
 			t.Errorf("%q: exit %d, %q", args, code, errs.String())
 		}
 	}
