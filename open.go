@@ -151,6 +151,19 @@ func (m *Model) Close(ctx context.Context) error {
 	return errors.Join(err, m.device.Close())
 }
 
+// ResizeExperts bounds the memory of the expert slots while the model runs, in bytes, and returns
+// what they may take then: at least that of one wave of experts, and at most Info.SlotMemory. The
+// bound holds until the next call. What is given up goes back to the system as experts can be
+// spared; answers stay the same. Where experts are mapped there are no slots, and nothing changes.
+func (m *Model) ResizeExperts(ctx context.Context, bytes int64) (int64, error) {
+	i := m.Info()
+	if i.SlotMemory() == 0 {
+		return 0, nil
+	}
+	slots, err := m.engine.ResizeSlots(ctx, int(max(1, min(bytes, i.SlotMemory())/int64(i.SlotBytes))))
+	return int64(slots) * int64(i.SlotBytes), err
+}
+
 // Engine returns the engine underneath, of package actors: token ids, logits, states, statistics
 // (Engine.Stats), and an address for messages of other actors (Engine.PID). Closing the model
 // closes it.

@@ -71,6 +71,9 @@ func faultOf(err error) *fault {
 	if _, ok := errors.AsType[*moeflux.StateMemoryError](err); ok {
 		return &fault{Status: http.StatusServiceUnavailable, Type: overloaded, Code: "state_memory", Message: err.Error(), Retry: 10 * time.Second}
 	}
+	if e, ok := errors.AsType[*LoadError](err); ok {
+		return faultOfLoading(e)
+	}
 	switch {
 	case errors.Is(err, errDraining), errors.Is(err, moeflux.ErrClosed):
 		return &fault{Status: http.StatusServiceUnavailable, Type: overloaded, Code: "stopping", Message: errDraining.Error(), Retry: 5 * time.Second}
@@ -78,6 +81,21 @@ func faultOf(err error) *fault {
 		return &fault{Status: http.StatusGatewayTimeout, Type: serverError, Code: "timeout", Message: "the request took longer than the server allows"}
 	}
 	return &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the model failed: " + err.Error()}
+}
+
+// faultOfLoading returns the fault of a model that could not be loaded: where memory is short it
+// may be tried again.
+func faultOfLoading(e *LoadError) *fault {
+	f := &fault{
+		Status: http.StatusInternalServerError, Type: serverError, Code: "model_load_failed",
+		Message: fmt.Sprintf("the model %q could not be loaded; the server's log says why", e.Model),
+	}
+	_, memory := errors.AsType[*moeflux.MemoryError](e.Err)
+	if _, state := errors.AsType[*moeflux.ContextMemoryError](e.Err); memory || state {
+		f.Status, f.Type, f.Retry = http.StatusServiceUnavailable, overloaded, 10*time.Second
+		f.Message = fmt.Sprintf("the model %q could not be loaded: memory is short", e.Model)
+	}
+	return f
 }
 
 // faultOfRequest returns the fault of an error that the request itself is to blame for, else nil.

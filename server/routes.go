@@ -69,10 +69,20 @@ type listed struct {
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 	Context int    `json:"context_length"`
+	// Aliases are further names, and Status is where the model is, as llama.cpp tells it.
+	Aliases []string     `json:"aliases,omitempty"`
+	Status  listedStatus `json:"status"`
+}
+
+type listedStatus struct {
+	Value Status `json:"value"`
 }
 
 func (s *Server) listed(m *Served) listed {
-	return listed{ID: m.Name, Object: "model", Created: s.began.Unix(), OwnedBy: "moeflux", Context: m.Model.Info().Context}
+	return listed{
+		ID: m.Name, Object: "model", Created: s.began.Unix(), OwnedBy: "moeflux", Context: m.Model.Info().Context,
+		Aliases: m.Aliases, Status: listedStatus{statusOf(m.Model)},
+	}
 }
 
 // listModels answers GET /v1/models.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -56,7 +57,7 @@ type Served struct {
 	Name    string // as it is listed
 	Aliases []string
 	Model   Model
-	// Exactness names the settings that change results; it may be empty.
+	// Exactness names the settings that change results; "" means what Model.Info says.
 	Exactness string
 	// Defaults are what is drawn with where a request does not say, for replies that tell.
 	Defaults moeflux.Sampling
@@ -158,7 +159,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 	k := keyOf(r)
 	c.request.Key, c.request.Class = k.Name, k.Class
 	out := newSSE(w, s.o.Patience)
-	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.Exactness, served: m}), out)
+	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: cmp.Or(m.Exactness, m.Model.Info().Exactness), served: m}), out)
 }
 
 // model returns the model that a client names. Where there is one only, it need not.

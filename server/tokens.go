@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"time"
 	"unicode/utf8"
 )
 
@@ -76,6 +78,8 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
 // small answers a request that needs no tokens of the model's.
 func (s *Server) small(w http.ResponseWriter, r *http.Request, answer func(*Served, *object) (any, *fault)) {
 	o, f := readBody(r)
+	// The deadline of the body would end the loading of a model, as if the client had left.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	var m *Served
 	if f == nil {
 		name, _ := o.text("model")
@@ -83,7 +87,7 @@ func (s *Server) small(w http.ResponseWriter, r *http.Request, answer func(*Serv
 	}
 	var value any
 	if f == nil {
-		value, f = answer(m, o)
+		value, f = s.withModel(r.Context(), m, func(m *Served) (any, *fault) { return answer(m, o) })
 	}
 	if f != nil {
 		note(r, f)
@@ -91,4 +95,16 @@ func (s *Server) small(w http.ResponseWriter, r *http.Request, answer func(*Serv
 		return
 	}
 	writeJSON(w, http.StatusOK, value)
+}
+
+// withModel calls answer with a model that is in memory meanwhile.
+func (s *Server) withModel(ctx context.Context, m *Served, answer func(*Served) (any, *fault)) (any, *fault) {
+	in, giveBack, err := borrow(ctx, m.Model)
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	defer giveBack()
+	held := *m
+	held.Model = in
+	return answer(&held)
 }

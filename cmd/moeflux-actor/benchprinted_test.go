@@ -15,8 +15,8 @@ import (
 // TestBenchPrintsCounters compares the figures that bench prints with the engine's own counters:
 // few slots, so that every kind of figure has something to say.
 func TestBenchPrintsCounters(t *testing.T) {
-	flags := &engineFlags{Device: "auto", Activations: "int8", Prefetch: "both", ExpertIO: "buffered", ExpertMemory: size{bytes: 3 << 20},
-		Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}
+	flags := &engineFlags{modelFlags: modelFlags{Device: "auto", Activations: "int8", Prefetch: "both", ExpertIO: "buffered", ExpertMemory: size{bytes: 3 << 20},
+		Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}}
 	inv := &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}
 	s, err := openSession(t.Context(), inv, flags)
 	if err != nil {

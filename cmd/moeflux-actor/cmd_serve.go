@@ -4,32 +4,29 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
+	"strings"
 	"time"
 
-	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
 type serveCmd struct {
 	Addr         string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8080, which this machine alone reaches."`
 	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once), admin=yes (may see /metrics and /debug)."`
 	OpenToAnyone bool          `help:"Lets anybody who reaches the server use it without a key, also from other machines."`
-	Name         []string      `placeholder:"NAME" help:"Further names by which clients may ask for the model."`
 	Host         []string      `placeholder:"NAME" help:"A name by which clients may call the server, beside localhost and addresses in numbers."`
 	Origin       []string      `placeholder:"URL" help:"A web page (scheme://host:port) that may ask from a browser."`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"The certificate of the server, in PEM."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`
 	DrainTimeout time.Duration `default:"30s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 30s."`
 
-	engineFlags `group:"Engine:"`
+	fleetFlags `group:"Models:"`
+	modelFlags `group:"Engine:"`
 }
 
 // Run serves until a signal comes.
 func (c *serveCmd) Run(ctx context.Context, inv *invocation) error {
-	if err := c.check(); err != nil {
-		return err
-	}
 	if c.DrainTimeout < 0 {
 		return usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
 	}
@@ -45,21 +42,14 @@ func (c *serveCmd) Run(ctx context.Context, inv *invocation) error {
 			return fmt.Errorf("%s: %w", c.APIKeyFile, err)
 		}
 	}
-	return c.withModel(ctx, inv, func(s *session) error { return c.serve(ctx, inv, s, o) })
+	return c.withModels(ctx, inv, func(models []server.Served, spans *export.Exporter) error {
+		o.Models = models
+		return c.serve(ctx, inv, o, spans)
+	})
 }
 
-func (c *serveCmd) serve(ctx context.Context, inv *invocation, s *session, o server.Options) error {
-	name := "demo"
-	if c.Model != "" {
-		name = s.model.Info().Name
-	}
-	aliases := slices.DeleteFunc(slices.Clone(c.Name), func(alias string) bool { return alias == name })
-	defaults, _, err := moeflux.Defaults(s.dir)
-	if err != nil {
-		return err
-	}
-	o.Models = []server.Served{{Name: name, Aliases: aliases, Model: s.model, Exactness: s.model.Info().Exactness, Defaults: defaults, Engine: func() server.Engine { return s.engine }}}
-	done, err := c.figures(ctx, inv, s, &o)
+func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options, spans *export.Exporter) error {
+	done, err := c.figures(ctx, inv, spans, &o)
 	if err != nil {
 		return err
 	}
@@ -68,8 +58,12 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, s *session, o ser
 	if err != nil {
 		return usage(err)
 	}
+	var names []string
+	for i := range o.Models {
+		names = append(names, o.Models[i].Name)
+	}
 	return srv.Listen(ctx, server.Listening{
 		Addr: c.Addr, Anyone: c.OpenToAnyone, CertFile: c.TLSCert, KeyFile: c.TLSKey, Drain: c.DrainTimeout,
-		Told: func(url string) { inv.say("serving %s, listening on %s", name, url) },
+		Told: func(url string) { inv.say("serving %s, listening on %s", strings.Join(names, ", "), url) },
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 // setting is a flag of a struct of flags, as the field's tags describe it.
 type setting struct {
-	index          int
+	index          []int
 	flag           string // its name, without dashes
 	config, option string // the field that it sets of a library's Config, Options or Request
 	byDefault      string
@@ -38,13 +38,16 @@ var wordBegins = regexp.MustCompile(`([a-z])([A-Z])`)
 // words, as the parser makes it.
 func settingsOf(flags any) (all []setting) {
 	words := func(list string) []string { return strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) }
-	for f := range reflect.TypeOf(flags).Fields() {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(flags)) {
+		if f.Anonymous {
+			continue
+		}
 		name := f.Tag.Get("name")
 		if name == "" {
 			name = strings.ToLower(wordBegins.ReplaceAllString(f.Name, "$1-$2"))
 		}
 		all = append(all, setting{
-			index: len(all), flag: name, config: f.Tag.Get("config"), option: f.Tag.Get("option"), byDefault: f.Tag.Get("default"),
+			index: f.Index, flag: name, config: f.Tag.Get("config"), option: f.Tag.Get("option"), byDefault: f.Tag.Get("default"),
 			oneof: words(f.Tag.Get("oneof")),
 		})
 	}
@@ -53,7 +56,7 @@ func settingsOf(flags any) (all []setting) {
 
 // of returns the flag's value.
 func (s *setting) of(flags *engineFlags) reflect.Value {
-	return reflect.ValueOf(flags).Elem().Field(s.index)
+	return reflect.ValueOf(flags).Elem().FieldByIndex(s.index)
 }
 
 // oneOf reports a value that a flag cannot have; the message says what is available.
@@ -66,7 +69,7 @@ func oneOf(flag, value string, available []string) error {
 
 var (
 	settingName   = regexp.MustCompile(`\b(?:Config|Options|Request)\.([A-Z]\w*)`)
-	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|export|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|snapshot|store|synth|tokenizer|weights): `)
+	packagePrefix = regexp.MustCompile(`(^|\n|[:;] )(?:actors|chat|convert|demo|durable|expertfile|export|fleet|expertmem|jinja|model|moeflux|profile|quant|readpool|safetensors|sample|server|snapshot|store|synth|tokenizer|weights): `)
 )
 
 // forUsers turns what libraries say into what a user of the command line understands: settings are

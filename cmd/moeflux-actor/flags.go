@@ -15,12 +15,16 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
-// engineFlags are the flags of every command that opens a model, and the one place that says what
-// each is: its name and help; the field that it sets of actors.Config ("config", whose comment is
-// the beginning of the help) or of moeflux.Options ("option"); the values that it may have
-// ("oneof").
+// engineFlags are the flags of a command that opens one model.
 type engineFlags struct {
-	Model      string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
+	Model string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
+	modelFlags
+}
+
+// modelFlags say how a model runs, whichever it is. They are the one place that says what each flag
+// is: its name and help; the field that it sets of actors.Config ("config", whose comment is the
+// beginning of the help) or of moeflux.Options ("option"); the values that it may have ("oneof").
+type modelFlags struct {
 	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
 	CacheDir   string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
@@ -170,7 +174,7 @@ func (f *engineFlags) given(but map[string]string) (args []string) {
 }
 
 // logger returns what logs to stderr as the flags say.
-func (f *engineFlags) logger(stderr io.Writer) *slog.Logger {
+func (f *modelFlags) logger(stderr io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		panic(fmt.Sprintf("log level %q passed the check: %v", f.LogLevel, err))

@@ -71,7 +71,7 @@ func TestHelpIsTheFieldsComment(t *testing.T) {
 		{samplingFlags{}, "option", "../../stages/sample/options.go", "Options"},
 	} {
 		comments := fieldComments(t, c.file, c.typ)
-		for f := range reflect.TypeOf(c.flags).Fields() {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(c.flags)) {
 			field := f.Tag.Get(c.tag)
 			if field == "" {
 				continue
@@ -91,10 +91,10 @@ func TestHelpIsTheFieldsComment(t *testing.T) {
 
 // config carries every flag into its field.
 func TestConfigFromFlags(t *testing.T) {
-	f := engineFlags{
+	f := engineFlags{modelFlags: modelFlags{
 		RingDepth: 3, Prefetch: "both", PrefetchLayers: 1, ExpertIO: "buffered", Resident: "off", ExpertMemory: size{percent: 25}, ReadWorkers: 5, ReadTimeout: time.Minute, ChunkRows: 6, PromptShare: 0.25, MaxSequences: 8, MaxWaiting: -1, VerifyReads: "off",
 		Ctx: 7, ExpertsPerToken: 2, LogLevel: "info", LogFormat: "text",
-	}
+	}}
 	got, err := f.config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
 	if err != nil {
 		t.Fatal(err)

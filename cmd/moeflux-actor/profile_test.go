@@ -17,7 +17,7 @@ func TestProfilePath(t *testing.T) {
 		{"", "", ""}, {"off", "", ""}, {"my.uses", "", "."},
 		{"auto", "", filepath.Join("/cache", program, "profiles")}, {"auto", "/mine", "/mine/profiles"},
 	} {
-		f := &engineFlags{Profile: tc.profile, CacheDir: tc.cacheDir}
+		f := &engineFlags{modelFlags: modelFlags{Profile: tc.profile, CacheDir: tc.cacheDir}}
 		got, err := f.profilePath(inv, model)
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestProfilePath(t *testing.T) {
 	homeless := &invocation{env: env{
 		cacheDir: func() (string, error) { return "", errors.New("no home") }, tempDir: filepath.Join(t.TempDir(), "missing"),
 	}}
-	if got, err := (&engineFlags{Profile: "auto"}).profilePath(homeless, model); got != "" || err != nil {
+	if got, err := (&engineFlags{modelFlags: modelFlags{Profile: "auto"}}).profilePath(homeless, model); got != "" || err != nil {
 		t.Errorf("without a folder: %q, %v, want none", got, err)
 	}
 }

@@ -9,15 +9,15 @@ import (
 
 // figures has a server count what it does, and trace it where the model's engine is traced. done
 // sends the last figures to the collector that the environment names.
-func (c *serveCmd) figures(ctx context.Context, inv *invocation, s *session, o *server.Options) (done func(), err error) {
+func (c *serveCmd) figures(ctx context.Context, inv *invocation, spans *export.Exporter, o *server.Options) (done func(), err error) {
 	counts, err := export.NewMetrics(export.MetricsConfig{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
 	o.Meters, o.Figures = counts.Provider(), counts
-	if s.exporter != nil {
-		o.Tracer = s.exporter.Provider()
-		if err := s.exporter.Report(o.Meters); err != nil {
+	if spans != nil {
+		o.Tracer = spans.Provider()
+		if err := spans.Report(o.Meters); err != nil {
 			return nil, err
 		}
 	}

@@ -62,15 +62,13 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 		return nil, err
 	}
 	s := &session{say: inv.say, dir: cfg.Model, device: cfg.Device, memoryLimit: inv.env.memoryLimit()}
-	if f.Trace != export.Off {
-		x := export.Config{Mode: f.Trace, Stdout: inv.stdout.lines(), Stderr: inv.stderr, SampleRatio: f.TraceSample, Logger: cfg.Logger}
-		if x.Mode == export.Stdout { // the end of the command says what is wrong with it
-			x.Logger = nil
-		}
-		if s.exporter, err = export.New(x); err != nil {
+	if cfg.Tracer = o.Config.Tracer; cfg.Tracer == nil {
+		if s.exporter, err = openExporter(inv, f, cfg.Logger); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		cfg.Tracer = s.exporter.Provider()
+		if s.exporter != nil {
+			cfg.Tracer = s.exporter.Provider()
+		}
 	}
 	o.Config, o.Tuned = cfg, moeflux.TunedOff // settings has taken them
 	s.model, err = moeflux.Open(ctx, s.dir, o)
@@ -96,6 +94,35 @@ func openModel(ctx context.Context, inv *invocation, f *engineFlags, o moeflux.O
 	info := s.engine.Info()
 	sayTopK(inv, &info, s.engine.Model().NumExpertsPerTok)
 	return s, nil
+}
+
+// openExporter returns what takes spans where --trace says; nil if nothing is traced.
+func openExporter(inv *invocation, f *engineFlags, log *slog.Logger) (*export.Exporter, error) {
+	if f.Trace == export.Off {
+		return nil, nil
+	}
+	x := export.Config{Mode: f.Trace, Stdout: inv.stdout.lines(), Stderr: inv.stderr, SampleRatio: f.TraceSample, Logger: log}
+	if x.Mode == export.Stdout { // the end of the command says what is wrong with it
+		x.Logger = nil
+	}
+	return export.New(x)
+}
+
+// closeExporter waits for spans that are on their way, and says how many are lost.
+func closeExporter(x *export.Exporter, say func(format string, args ...any)) error {
+	if x == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), exportPatience)
+	defer cancel()
+	err := x.Shutdown(ctx)
+	if errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)) {
+		return err // spans were a part of the result
+	}
+	if lost := x.Stats().Lost(); lost != "" {
+		say("%s", forUsers(lost))
+	}
+	return nil
 }
 
 // dumpRecords has the engine's records written at each SIGUSR1.
@@ -211,16 +238,7 @@ func (s *session) close() error {
 	if s.device != nil {
 		errs = append(errs, s.device.Close())
 	}
-	if s.exporter != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), exportPatience)
-		defer cancel()
-		err := s.exporter.Shutdown(ctx)
-		if errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)) {
-			errs = append(errs, err) // spans were a part of the result
-		} else if lost := s.exporter.Stats().Lost(); lost != "" {
-			s.say("%s", forUsers(lost))
-		}
-	}
+	errs = append(errs, closeExporter(s.exporter, s.say))
 	return errors.Join(errs...)
 }
 

@@ -28,7 +28,7 @@ func tunedDemo(t *testing.T, s tuned.Settings) (args []string, path string) {
 		t.Fatal(err)
 	}
 	cache := t.TempDir()
-	cfg, err := (&engineFlags{Model: dir, Tuned: "off"}).settings(t.Context(), inv, slog.New(slog.DiscardHandler))
+	cfg, err := (&engineFlags{Model: dir, modelFlags: modelFlags{Tuned: "off"}}).settings(t.Context(), inv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

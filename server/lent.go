@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"fmt"
+)
+
+// Lent is a Model that is not always in memory: those of package fleet are. Its Chat and Generate
+// wait until it is; for the rest the server borrows it.
+type Lent interface {
+	Model
+	// Borrow returns the model itself once it is in memory. It stays there until giveBack is
+	// called. Errors: *LoadError, and the cause of ctx where that ends first.
+	Borrow(ctx context.Context) (m Model, giveBack func(), err error)
+	// Status says where the model is.
+	Status() Status
+}
+
+// Status is where a model is.
+type Status string
+
+// The statuses.
+const (
+	Loaded   Status = "loaded"
+	Loading  Status = "loading"
+	Unloaded Status = "unloaded"
+)
+
+// LoadError reports a model that could not be brought into memory. Clients are told its name and
+// nothing of Err, which may name files.
+type LoadError struct {
+	Model string
+	Err   error
+}
+
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("the model %s cannot be loaded: %v", e.Model, e.Err)
+}
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// borrow returns a model that is in memory, until giveBack is called.
+func borrow(ctx context.Context, m Model) (in Model, giveBack func(), err error) {
+	if l, ok := m.(Lent); ok {
+		return l.Borrow(ctx)
+	}
+	return m, func() {}, nil
+}
+
+// statusOf returns where a model is.
+func statusOf(m Model) Status {
+	if l, ok := m.(Lent); ok {
+		return l.Status()
+	}
+	return Loaded
+}
