@@ -10,6 +10,9 @@
 // Every documented parameter of an API is done or refused with a 400 that names it. Unknown fields
 // are left out, as clients send them.
 //
+// The page (page.go and the folder page) is plain files in the program: ES modules and styles,
+// without a build step and without anything from elsewhere. It is a client like any other.
+//
 // The package sees models through the interface Model, so that tests run it with one that says what
 // its script has.
 package server

@@ -35,9 +35,6 @@ func keyOf(r *http.Request) *keyState { return visitOf(r).key }
 // note keeps what went wrong with a request for the log.
 func note(r *http.Request, err error) { visitOf(r).err = err }
 
-// open are the paths that need no key. They tell nothing of the model.
-var open = []string{"/healthz", "/readyz"}
-
 // guarded returns the handler that decides who may come in, and what each brings.
 func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
@@ -60,7 +57,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 			s.left(log, r, span)
 		}()
 		f := s.check(log, r, cross)
-		if f == nil && !slices.Contains(open, r.URL.Path) && !isInside(r.URL.Path) {
+		if f == nil && !needsNoKey(r.URL.Path) && !isInside(r.URL.Path) {
 			var leave func()
 			if leave, f = s.admit(log, r, v); f == nil {
 				defer leave()

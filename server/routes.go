@@ -28,6 +28,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
 	handle("GET", "/debug/records", s.inside(s.debugRecords))
+	page := page()
+	handle("GET", "/{$}", page)
+	handle("GET", "/page/", page)
 	if s.o.Figures != nil {
 		handle("GET", "/metrics", s.inside(s.o.Figures.ServeHTTP))
 	}

@@ -1,0 +1,80 @@
+// Conversations are kept in this browser and nowhere else: in IndexedDB, bounded in number and size.
+// Where a browser keeps nothing (private windows, some settings) they last as long as the page.
+
+const database = "moeflux", table = "conversations";
+const most = 200; // conversations
+const largest = 8 << 20; // characters of one
+
+/** Store keeps conversations by their ids. lasting tells whether they outlive the page. */
+export class Store {
+  lasting = true;
+  #db = null;
+  #memory = new Map();
+
+  async open() {
+    try {
+      this.#db = await done(Object.assign(indexedDB.open(database, 1), {
+        onupgradeneeded() { this.result.createObjectStore(table, { keyPath: "id" }); },
+      }));
+    } catch {
+      this.lasting = false;
+    }
+    return this;
+  }
+
+  /** list returns all conversations, the latest first. */
+  async list() {
+    const all = this.#db ? await done(this.#table("readonly").getAll()) : [...this.#memory.values()];
+    return all.sort((a, b) => b.updated - a.updated);
+  }
+
+  /**
+   * put keeps a conversation, and forgets the oldest where there are too many. It returns how many
+   * it forgot, or throws where the conversation is too large or the browser has no room.
+   */
+  async put(conversation) {
+    const copy = structuredClone(conversation);
+    if (JSON.stringify(copy).length > largest) throw new Error("The conversation is too long to be kept: begin a new one.");
+    if (!this.#db) {
+      this.#memory.set(copy.id, copy);
+      return 0;
+    }
+    const put = this.#table("readwrite").put(copy);
+    put.transaction.commit(); // also if the page is left before it hears of the end
+    await done(put);
+    const old = (await this.list()).slice(most);
+    for (const c of old) await this.remove(c.id);
+    return old.length;
+  }
+
+  async remove(id) {
+    if (this.#db) await done(this.#table("readwrite").delete(id));
+    else this.#memory.delete(id);
+  }
+
+  #table(mode) { return this.#db.transaction(table, mode).objectStore(table); }
+}
+
+function done(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("blocked"));
+  });
+}
+
+/** settings are a few small values that outlive the page: the theme, and what new chats begin with. */
+export const settings = {
+  get(name, otherwise) {
+    try {
+      return JSON.parse(localStorage.getItem(name)) ?? otherwise;
+    } catch {
+      return otherwise;
+    }
+  },
+  set(name, value) {
+    try {
+      localStorage.setItem(name, JSON.stringify(value));
+    } catch { /* it holds for this page */ }
+  },
+};
