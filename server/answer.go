@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 )
@@ -31,23 +32,28 @@ type piece struct {
 // ahead waits; the others go on without it.
 const pieceBuffer = 64
 
-// answers asks the model for the choices of a call, at once, and returns their events until all
-// have ended or ctx has. Whoever reads them must cancel ctx when it is done.
+// answers asks the model for the choices of a call, at once, when it is the turn of the call's key,
+// and returns their events until all have ended or ctx has. Whoever reads them must cancel ctx when
+// it is done.
 func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
-	c := t.call
 	out := make(chan piece, pieceBuffer)
-	done := make(chan struct{}, c.choices)
-	for i := range c.choices {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			s.answer(ctx, m, t, i, out)
-		}()
-	}
 	go func() {
-		for range c.choices {
-			<-done
+		defer close(out)
+		quota := t.visit.key.quota
+		end, err := quota.turn(ctx)
+		if err != nil {
+			for i := range t.call.choices {
+				t.over(s, i, err)
+			}
+			return // whoever reads knows the end of ctx
 		}
-		close(out)
+		defer end()
+		var choices sync.WaitGroup
+		for i := range t.call.choices {
+			choices.Go(func() { s.answer(ctx, m, t, i, out) })
+		}
+		choices.Wait()
+		quota.spend(t.spent())
 	}()
 	return out
 }

@@ -85,12 +85,12 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit) (leave 
 	if !s.doors.enter() {
 		return nil, faultOf(errDraining)
 	}
-	if f := k.enter(w.Header()); f != nil {
+	if f := k.quota.enter(w.Header()); f != nil {
 		s.doors.leave()
 		return nil, f
 	}
 	return func() {
-		k.leave()
+		k.quota.leave()
 		s.doors.leave()
 	}, nil
 }

@@ -95,8 +95,8 @@ func TestKeys(t *testing.T) {
 }
 
 func TestReadKeys(t *testing.T) {
-	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background running=3 admin=yes\n  sk-22222222 admin=no\n"))
-	if err != nil || len(keys) != 2 || keys[0] != (Key{Secret: "sk-11111111", Name: "team", Class: moeflux.Background, Running: 3, Admin: true}) || keys[1].Name != "key-2" || keys[1].Class != moeflux.Normal || keys[1].Admin {
+	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background running=3 queued=4 requests=5 tokens=6 admin=yes\n  sk-22222222 admin=no\n"))
+	if err != nil || len(keys) != 2 || keys[0] != (Key{Secret: "sk-11111111", Name: "team", Class: moeflux.Background, Running: 3, Queued: 4, RequestsPerMinute: 5, TokensPerMinute: 6, Admin: true}) || keys[1].Name != "key-3e68d4c5" || keys[1].Class != moeflux.Normal || keys[1].Admin {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	for text, part := range map[string]string{
@@ -107,7 +107,7 @@ func TestReadKeys(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}} {
+	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}, {{Secret: "sk-11111111", Name: "x", Running: 1}, {Secret: "sk-22222222", Name: "x"}}} {
 		if _, err := New(Options{Models: []Served{{Name: "x", Model: new(scripted.Model)}}, Keys: keys}); err == nil {
 			t.Errorf("%v is accepted", keys)
 		}

@@ -52,8 +52,3 @@ func (s *Server) insider(r *http.Request) *fault {
 	}
 	return nil
 }
-
-// admins reports whether a key is an admin's.
-func (ring *keyring) admins() bool {
-	return slices.ContainsFunc(ring.keys, func(k *keyState) bool { return k.Admin })
-}

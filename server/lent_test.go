@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -43,31 +42,16 @@ func (s *shelf) Chat(ctx context.Context, r moeflux.Request) moeflux.Events {
 	}
 }
 
-// textAt returns the answer to a request without a body.
-func textAt(t *testing.T, url string) string {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return string(b)
-}
-
 // The list says which models are there, by which names, and where each is.
 func TestListSaysWhereModelsAre(t *testing.T) {
 	s := start(t, Options{Models: []Served{{Name: "near", Model: new(scripted.Model)}, {Name: "far", Aliases: []string{"gpt-4o"}, Model: new(shelf)}}})
-	list := textAt(t, s.URL+"/v1/models")
+	_, list := get(t, s.URL+"/v1/models")
 	for _, want := range []string{`"id":"near"`, `"status":{"value":"loaded"}`, `"aliases":["gpt-4o"],"status":{"value":"unloaded"}`} {
 		if !strings.Contains(list, want) {
 			t.Errorf("%s does not contain %s", list, want)
 		}
 	}
-	if one := textAt(t, s.URL+"/v1/models/gpt-4o"); !strings.Contains(one, `"id":"far"`) {
+	if _, one := get(t, s.URL+"/v1/models/gpt-4o"); !strings.Contains(one, `"id":"far"`) {
 		t.Errorf("the alias is %s", one)
 	}
 }

@@ -87,7 +87,7 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 		return nil, err
 	}
 	addr, err := netip.ParseAddrPort(l.Addr().String())
-	if !c.Anyone && len(s.keys.keys) == 0 && (err != nil || !addr.Addr().IsLoopback()) {
+	if !c.Anyone && len(s.keys.all()) == 0 && (err != nil || !addr.Addr().IsLoopback()) {
 		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", c.Addr), l.Close())
 	}
 	return l, nil

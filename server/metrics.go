@@ -114,6 +114,9 @@ func (m *metrics) histograms(i *instruments) {
 // series returns the attributes of a call's model and key.
 func (m *metrics) series(t *tally) metric.MeasurementOption {
 	k := seriesKey{t.model, m.names[t.visit.key.Name]}
+	if k.key == "" && t.visit.key.Name != "" {
+		k.key = "other" // a key that came later
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	set, ok := m.sets[k]

@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	keys, err := newKeyring(o.Keys)
+	keys, err := newKeyring(o.Keys, o.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,14 @@ func start(t *testing.T, o Options) *httptest.Server {
 	return server
 }
 
+// startHandler starts a server that a test has made, and returns its URL.
+func startHandler(t *testing.T, s *Server) string {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // post sends a body and returns the status and the answer.
 func post(t *testing.T, url, body string, headers ...string) (int, string) {
 	t.Helper()

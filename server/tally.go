@@ -111,6 +111,18 @@ func (u *underWay) all() []*tally {
 	return all
 }
 
+// spent returns the tokens that the call has cost so far: of prompts what was not known, and what
+// came out.
+func (t *tally) spent() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.choices {
+		c := &t.choices[i]
+		n += c.prompt - c.reused + c.tokens
+	}
+	return n
+}
+
 // open returns how many answers of a call have not ended.
 func (t *tally) open() (n int) {
 	t.mu.Lock()

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 
 type serveCmd struct {
 	Addr         string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8080, which this machine alone reaches."`
-	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once), admin=yes (may see /metrics and /debug)."`
+	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once), queued=N (that wait for their turn), requests=N and tokens=N (a minute), admin=yes (may see /metrics and /debug). It is read again when it changes, and for SIGHUP. Default: none, or what MOEFLUX_API_KEYS holds in the same form."`
 	OpenToAnyone bool          `help:"Lets anybody who reaches the server use it without a key, also from other machines."`
 	Host         []string      `placeholder:"NAME" help:"A name by which clients may call the server, beside localhost and addresses in numbers."`
 	Origin       []string      `placeholder:"URL" help:"A web page (scheme://host:port) that may ask from a browser."`
@@ -31,16 +29,9 @@ func (c *serveCmd) Run(ctx context.Context, inv *invocation) error {
 		return usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
 	}
 	o := server.Options{Hosts: c.Host, Origins: c.Origin, Logger: c.logger(inv.stderr), Now: inv.env.now}
-	if c.APIKeyFile != "" {
-		f, err := os.Open(c.APIKeyFile)
-		if err != nil {
-			return fmt.Errorf("the keys cannot be read: %w", err)
-		}
-		o.Keys, err = server.ReadKeys(f)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.APIKeyFile, err)
-		}
+	var err error
+	if o.Keys, err = c.keys(inv); err != nil {
+		return err
 	}
 	return c.withModels(ctx, inv, func(models []server.Served, spans *export.Exporter) error {
 		o.Models = models
@@ -57,6 +48,9 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	srv, err := server.New(o)
 	if err != nil {
 		return usage(err)
+	}
+	if c.APIKeyFile != "" {
+		defer c.followKeys(ctx, srv)()
 	}
 	var names []string
 	for i := range o.Models {

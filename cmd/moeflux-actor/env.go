@@ -37,6 +37,7 @@ type env struct {
 	interrupts *interrupts   // Ctrl-C
 	dumb       bool          // terminals here understand no escape sequences
 	noColour   bool          // the user wants no colours and the like
+	apiKeys    string        // of those who may ask a server, as its file of keys has them
 	editor     func() (converse.LineReader, error)
 	wrapDevice func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
 }
@@ -51,6 +52,7 @@ func systemEnv(start time.Time) env {
 		device:      device.Environment(),
 		interrupts:  &interrupts{}, editor: converse.NewLineEditor,
 		dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), noColour: os.Getenv("NO_COLOR") != "",
+		apiKeys: os.Getenv("MOEFLUX_API_KEYS"),
 		terminal: func(stream any) bool {
 			f, ok := stream.(*os.File)
 			return ok && term.IsTerminal(int(f.Fd()))

@@ -1,0 +1,263 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/scripted"
+)
+
+// A minute's worth may come at once; then it comes back evenly, and a debt is paid first.
+func TestBucket(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var b bucket
+	b.resize(60, now)
+	for _, c := range []struct {
+		after       time.Duration
+		take        int
+		level       float64
+		until, full time.Duration
+	}{
+		{0, 0, 60, 0, 0},
+		{0, 60, 0, time.Second, time.Minute},
+		{500 * time.Millisecond, 0, 0.5, 500 * time.Millisecond, 59500 * time.Millisecond},
+		{time.Hour, 0, 60, 0, 0},
+		{0, 90, -30, 31 * time.Second, 90 * time.Second},
+		{30 * time.Second, 0, 0, time.Second, time.Minute},
+	} {
+		now = now.Add(c.after)
+		b.fill(now)
+		b.take(c.take)
+		if b.level != c.level || b.until(1) != c.until || b.untilFull() != c.full {
+			t.Errorf("after %v and %d: %v, 1 in %v, full in %v; want %+v", c.after, c.take, b.level, b.until(1), b.untilFull(), c)
+		}
+	}
+	b.resize(30, now)
+	if b.level != -30 {
+		t.Errorf("with half of the size the level is %v", b.level)
+	}
+	b.fill(now.Add(-time.Hour))
+	if b.level != -30 {
+		t.Errorf("a clock that goes back changes the level to %v", b.level)
+	}
+}
+
+const helloTo = `{"max_tokens":2,"messages":[{"role":"user","content":"one two three"}]}`
+
+// Requests and tokens of a minute run out and come back; the headers say how many are left, and the
+// answer when to ask again.
+func TestQuotaHeaders(t *testing.T) {
+	now := time.Unix(1000, 0)
+	url := serving(t, new(scripted.Model), func(o *Options) {
+		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}, {Secret: "sk-second-second", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}}
+		o.Now = func() time.Time { return now }
+	}).URL + "/v1/chat/completions"
+	for i, c := range []struct {
+		after                                        time.Duration
+		status                                       int
+		requests, requestsReset, tokens, tokensReset string
+		retry                                        string
+	}{
+		{0, 200, "2", "20s", "10", "0s", ""},
+		{0, 200, "1", "40s", "4", "36s", ""},
+		{0, 429, "1", "40s", "0", "1m12s", "18"},
+		{18 * time.Second, 200, "0", "42s", "1", "54s", ""},
+		{10 * time.Second, 429, "1", "32s", "0", "1m20s", "26"},
+	} {
+		now = now.Add(c.after)
+		resp := send(t, url, helloTo, "X-Api-Key", []string{"sk-first-first", "sk-second-second"}[i%2])
+		resp.Body.Close()
+		h := resp.Header
+		if resp.StatusCode != c.status || h.Get("X-Ratelimit-Limit-Requests") != "3" || h.Get("X-Ratelimit-Limit-Tokens") != "10" ||
+			h.Get("X-Ratelimit-Remaining-Requests") != c.requests || h.Get("X-Ratelimit-Reset-Requests") != c.requestsReset ||
+			h.Get("X-Ratelimit-Remaining-Tokens") != c.tokens || h.Get("X-Ratelimit-Reset-Tokens") != c.tokensReset || h.Get("Retry-After") != c.retry {
+			t.Errorf("request %d: %d %v, want %+v", i, resp.StatusCode, h, c)
+		}
+	}
+}
+
+// Requests beyond those that may run wait for their turn, with keepalives, and have it in the order
+// of coming; beyond the queue they are refused. Who leaves does not keep a place.
+func TestTurns(t *testing.T) {
+	goOn := make(chan struct{})
+	m := held(goOn)
+	url := serving(t, m, func(o *Options) { o.Keys = []Key{{Secret: "sk-first-first", Running: 1, Queued: 2}} }).URL + "/v1/chat/completions"
+	ask := func(ctx context.Context) chan int {
+		status := make(chan int, 1)
+		req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(hello))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sk-first-first"}}
+		go func() {
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				status <- 0
+				return
+			}
+			resp.Body.Close()
+			status <- resp.StatusCode
+		}()
+		return status
+	}
+	inside := func(n int) func() bool {
+		return func() bool {
+			resp := send(t, strings.Replace(url, "chat/completions", "messages/count_tokens", 1), hello, "X-Api-Key", "sk-first-first")
+			resp.Body.Close()
+			return resp.Header.Get("X-Ratelimit-Remaining-Requests") == []string{"", "1", "0", "0"}[n] && (n < 3) == (resp.StatusCode != 429)
+		}
+	}
+	first := ask(t.Context())
+	eventually(t, "one request runs", func() bool { return m.Open() == 1 })
+	leaving, leave := context.WithCancel(t.Context())
+	second := ask(leaving)
+	eventually(t, "two are inside", inside(2))
+	third := ask(t.Context())
+	eventually(t, "three are inside", inside(3))
+	if m.Open() != 1 {
+		t.Errorf("%d requests run, want 1", m.Open())
+	}
+	leave()
+	if s := <-second; s != 0 {
+		t.Errorf("who left got %d", s)
+	}
+	eventually(t, "one has left", inside(2))
+	close(goOn)
+	if a, b := <-first, <-third; a != 200 || b != 200 {
+		t.Errorf("%d, %d", a, b)
+	}
+}
+
+// However turns end and requests give up, no more run than may, and none is forgotten.
+func TestTurnsRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuota(time.Now)
+		q.set(keyLimits{running: 3, queued: 1000})
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		running, most := 0, 0
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
+			most = max(most, running)
+		}
+		for i := range 200 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(1+i%7)*time.Second, errGone)
+				defer cancel()
+				end, err := q.turn(ctx)
+				if err != nil {
+					if !errors.Is(err, errGone) {
+						t.Error(err)
+					}
+					return
+				}
+				add(1)
+				time.Sleep(time.Duration(i%4) * time.Second / 2)
+				add(-1)
+				end()
+			})
+		}
+		all.Wait()
+		if most != 3 || q.running != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d ran at once; %d run still, %d wait", most, q.running, len(q.waiting))
+		}
+	})
+}
+
+// Keys are replaced while a request runs: it goes on, and counts for its name.
+func TestSetKeys(t *testing.T) {
+	goOn := make(chan struct{})
+	m := held(goOn)
+	s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}, Keys: []Key{{Secret: "sk-first-first", Name: "a", Running: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := startHandler(t, s)
+	first := make(chan int, 1)
+	go func() {
+		status, _ := post(t, base+"/v1/chat/completions", hello, "X-Api-Key", "sk-first-first")
+		first <- status
+	}()
+	eventually(t, "the request runs", func() bool { return m.Open() == 1 })
+	if err := s.SetKeys([]Key{{Secret: "short"}}); err == nil {
+		t.Error("a wrong key is taken")
+	}
+	if err := s.SetKeys([]Key{{Secret: "sk-other-other", Name: "a", Running: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{"sk-first-first": 401, "sk-other-other": 429} {
+		if status, body := post(t, base+"/v1/chat/completions", hello, "X-Api-Key", key); status != want {
+			t.Errorf("%s: %d %s, want %d", key, status, body, want)
+		}
+	}
+	close(goOn)
+	if status := <-first; status != 200 {
+		t.Errorf("the request ended with %d", status)
+	}
+	if status, body := post(t, base+"/v1/chat/completions", hello, "X-Api-Key", "sk-other-other"); status != 200 {
+		t.Errorf("the new key, afterwards: %d %s", status, body)
+	}
+}
+
+// The file of keys is read again when it has changed for a moment, and for a signal; a mistake in
+// it changes nothing.
+func TestFollowKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Models: []Served{{Name: "demo", Model: new(scripted.Model)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := func() (all []string) {
+			for _, k := range s.keys.all() {
+				all = append(all, k.Name)
+			}
+			return all
+		}
+		expect := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := strings.Join(names(), " "); got != strings.Join(want, " ") {
+				t.Errorf("%s the keys are %q, want %q", when, got, want)
+			}
+		}
+		write("sk-first-first name=a\n")
+		ctx, cancel := context.WithCancel(t.Context())
+		again := make(chan os.Signal)
+		go s.FollowKeys(ctx, path, again)
+		expect("at first", "a")
+		write("sk-first-first name=a\nsk-second-second name=bee\n")
+		time.Sleep(1500 * time.Millisecond)
+		expect("before it has been still for a second", "a")
+		time.Sleep(time.Second)
+		expect("after a change", "a", "bee")
+		write("sk-first-first colour=red\n")
+		time.Sleep(3 * time.Second)
+		expect("after a mistake", "a", "bee")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		expect("without a file", "a", "bee")
+		write("sk-third-third name=c\n")
+		again <- os.Interrupt
+		expect("after a signal", "c")
+		cancel()
+		synctest.Wait()
+	})
+}
