@@ -181,6 +181,14 @@ type Info = actors.Info
 type (
 	Stats      = actors.Stats
 	LayerStats = actors.LayerStats
+	Place      = actors.Place
+)
+
+// Where an expert's record can be (LayerStats.Places).
+const (
+	OnDisk    = actors.OnDisk
+	BeingRead = actors.BeingRead
+	InSlot    = actors.InSlot
 )
 
 // Tokenizer turns text into token ids and back.

@@ -26,6 +26,14 @@ import (
 type (
 	Stats      = stages.Stats
 	LayerStats = stages.LayerStats
+	Place      = stages.Place
+)
+
+// The places of an expert's record (LayerStats.Places).
+const (
+	OnDisk    = stages.OnDisk
+	BeingRead = stages.BeingRead
+	InSlot    = stages.InSlot
 )
 
 // Account is what requests have been given, and what that cost: of one chunk (Evaluated), of all of

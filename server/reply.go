@@ -32,7 +32,7 @@ const keepaliveEvery = time.Second
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *Served, c *call, to reply, out *sse) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(errGone)
-	t := s.underWay.begin(visitOf(r), m, c)
+	t := s.underWay.begin(r, m, c)
 	defer s.underWay.end(t)
 	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
 	defer stop()

@@ -28,6 +28,7 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
 	handle("GET", "/debug/records", s.inside(s.debugRecords))
+	handle("GET", "/debug/live", s.inside(s.debugLive))
 	page := page()
 	handle("GET", "/{$}", page)
 	handle("GET", "/page/", page)

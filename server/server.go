@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -78,7 +79,8 @@ type Server struct {
 	metrics  *metrics
 	underWay underWay
 
-	recording sync.Mutex // of who reads records
+	recording sync.Mutex   // of who reads records
+	listeners atomic.Int64 // to the live feed
 
 	base   context.Context // of all requests
 	cancel context.CancelCauseFunc

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 type tally struct {
 	visit *visit
 	model string // as it is listed
+	path  string
 	call  *call
 	began time.Time
 
@@ -84,8 +86,9 @@ type underWay struct {
 }
 
 // begin notes that a call is being answered.
-func (u *underWay) begin(v *visit, m *Served, c *call) *tally {
-	t := &tally{visit: v, model: m.Name, call: c, began: v.began, choices: make([]choiceTally, c.choices)}
+func (u *underWay) begin(r *http.Request, m *Served, c *call) *tally {
+	v := visitOf(r)
+	t := &tally{visit: v, model: m.Name, path: routeOf(r), call: c, began: v.began, choices: make([]choiceTally, c.choices)}
 	v.tally = t
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -2,9 +2,9 @@ package stages
 
 // Since returns what was counted after earlier, which is nil, or figures of the same engine: the
 // difference of every count and time. What describes a moment stays as it is in s: the numbers of
-// slots, reads under way, pages, kept states and who waits for memory, memory, the high-water
-// marks, PrefetchHeld and PrefetchPaused. The result shares no memory with s, and is what resets
-// the figures: keep it, or keep s for the next call.
+// slots, where experts are, reads under way, pages, kept states and who waits for memory, memory,
+// the high-water marks, PrefetchHeld and PrefetchPaused. The result shares no memory with s, and is
+// what resets the figures: keep it, or keep s for the next call.
 func (s *Stats) Since(earlier *Stats) *Stats {
 	if earlier == nil {
 		earlier = new(Stats)
@@ -64,7 +64,7 @@ func (s *LayerStats) since(earlier *LayerStats) LayerStats {
 	d.TwoAheadPicks -= earlier.TwoAheadPicks
 	d.TwoAheadHits -= earlier.TwoAheadHits
 	d.Times = s.Times.Since(earlier.Times)
-	d.Uses = append([]int64(nil), s.Uses...)
+	d.Uses, d.Places = append([]int64(nil), s.Uses...), append([]Place(nil), s.Places...)
 	for e := range d.Uses {
 		if e < len(earlier.Uses) {
 			d.Uses[e] -= earlier.Uses[e]

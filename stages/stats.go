@@ -46,7 +46,8 @@ type LayerStats struct {
 	PrefetchPauses int64
 	PrefetchPaused bool // it is now
 
-	Uses []int64 // [experts] picks of each
+	Uses   []int64 // [experts] picks of each
+	Places []Place // [experts] where each one's record is now; nil in a layer without routed experts
 
 	// Picks counts the picks of rows whose sequence had a row before. SamePicks counts those whose
 	// expert that earlier row had picked in this layer too.
@@ -59,6 +60,16 @@ type LayerStats struct {
 
 	Times // work of the device for this layer, and waiting for its experts
 }
+
+// Place is where the record of an expert is.
+type Place uint8
+
+// The places.
+const (
+	OnDisk    Place = iota // or in the host's memory, for a device with memory of its own
+	BeingRead              // into a slot
+	InSlot
+)
 
 // ReadStats is what the engine's reads of experts cost.
 type ReadStats struct {

@@ -254,6 +254,9 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 			s.Layers[f.key/c.cfg.Experts].PrefetchHeld++
 		}
 	}
+	for i := c.cfg.First; i < len(s.Layers); i++ {
+		s.Layers[i].Places = c.slots.places(i)
+	}
 	out.Send(stages.Dispatch, m)
 	return nil
 }

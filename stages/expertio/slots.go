@@ -95,6 +95,21 @@ func (p *slots) init(n, layers, experts int, mapped bool) error {
 	return err
 }
 
+// places returns where each expert of a layer is.
+func (p *slots) places(layer int) []stages.Place {
+	places := make([]stages.Place, p.experts)
+	for e, slot := range p.byKey[layer*p.experts : (layer+1)*p.experts] {
+		switch {
+		case slot == 0:
+		case p.all[slot-1].state == filling:
+			places[e] = stages.BeingRead
+		default:
+			places[e] = stages.InSlot
+		}
+	}
+	return places
+}
+
 // has reports whether there is such a slot.
 func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.all) }
 

@@ -49,6 +49,11 @@ func sequenceName(seq uint64) string { return fmt.Sprintf("sequence %d", seq) }
 
 // tokens returns where the time of each request went.
 func (x *index) tokens() []Token {
+	return x.tokensOf(func(*record.Request) bool { return true })
+}
+
+// tokensOf returns where the time of the wanted requests went.
+func (x *index) tokensOf(wanted func(*record.Request) bool) []Token {
 	type end struct {
 		ns  int64
 		pos int32
@@ -62,6 +67,9 @@ func (x *index) tokens() []Token {
 			from = l.ns
 		}
 		last[r.Seq] = end{r.EndedNS, r.Pos + r.Rows}
+		if !wanted(r) {
+			continue
+		}
 		t := Token{
 			Token: i + 1, Request: r.Request, Seq: r.Seq, Pos: r.Pos, Rows: r.Rows, Steps: len(x.stepsOf[r.Request]),
 			Outcome: outcomes[min(int(r.Outcome), len(outcomes)-1)], FromNS: from, WallNS: max(0, r.EndedNS-from), Pieces: x.path(r, from),

@@ -1,8 +1,8 @@
 package live
 
 // The feed is a stream of server-sent events (GET /debug/live?model=NAME). The first one has the
-// name "begin" and a Begin; all others have the name "frame" and a Frame. A listener that connects
-// again gets a new Begin. A comment keeps the connection alive while there is nothing to tell.
+// name "begin" and a Begin; all others have the name "frame" and a Frame, several a second. A
+// listener that connects again gets a new Begin. The stream ends when the model leaves the memory.
 //
 // Times are whole microseconds on the engine's clock, which begins at Begin.Epoch. Where a field is
 // an index, Begin has the names. A list that is empty may be absent.
@@ -170,7 +170,7 @@ type Request struct {
 	Prompt *Prompt `json:"prompt,omitempty"` // nil: not known yet
 	Tokens int     `json:"tokens"`           // written
 	Limit  int     `json:"limit,omitempty"`  // of tokens; 0: none
-	PerS   float64 `json:"per_s,omitempty"`  // tokens written a second, of late
+	PerS   float64 `json:"per_s,omitempty"`  // tokens written a second, since the first
 	// Cost is what the engine has charged to it, up to the last answer: of a prompt that comes at
 	// its end.
 	Cost Cost `json:"cost"`
@@ -210,7 +210,7 @@ type Token struct {
 	// microseconds after FromUS, the cause (Begin.Causes) and the layer (-1: none). Pieces shorter
 	// than a thousandth of the whole are left out.
 	Path []int64 `json:"path"`
-	// Bars are what was done for it: four numbers for each bar, by layer and then by time: the
+	// Bars are what was done for it: four numbers for each bar, by layer, work and time: the
 	// layer (Begin.Layers is the head), from and to, in microseconds after FromUS, and the work
 	// (Begin.Works). Bars of one kind that nearly touch are one.
 	Bars []int64 `json:"bars"`
