@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/internal/tracesvg"
 	"github.com/moeflux/moeflux-actor/internal/tracetext"
 	"github.com/moeflux/moeflux-actor/tracing/analyse"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -23,7 +24,7 @@ type traceCmd struct {
 	Why    traceWhyCmd    `cmd:"" help:"Say where the time of tokens went, and what to change."`
 	Diff   traceDiffCmd   `cmd:"" help:"Say what changed from one run to another, by cause, stage and layer, and whether it is beyond the spread."`
 	Whatif traceWhatifCmd `cmd:"" help:"Predict what other settings would have made of a run."`
-	Export traceExportCmd `cmd:"" help:"Write a timeline for ui.perfetto.dev and chrome://tracing."`
+	Export traceExportCmd `cmd:"" help:"Write a timeline for ui.perfetto.dev and chrome://tracing, or a picture of it."`
 }
 
 // traceFlags is what show and why have in common.
@@ -41,7 +42,10 @@ func (f *traceFlags) read(ctx context.Context) (*record.Recording, error) {
 	return f.recordsFlags.read(ctx, f.File)
 }
 
-type traceShowCmd struct{ traceFlags }
+type traceShowCmd struct {
+	traceFlags
+	SVG string `name:"svg" placeholder:"OUT" help:"Draw the waterfall and its critical path into this file, as SVG."`
+}
 
 // Run prints the tables of a file.
 func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
@@ -52,6 +56,15 @@ func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
 	s, err := analyse.ShowAll(rec, c.Token)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.source(c.File), err)
+	}
+	if c.SVG != "" {
+		if err := checkOutput(c.SVG); err != nil {
+			return err
+		}
+		if s.Waterfall == nil {
+			return fmt.Errorf("%s: there is no token to draw", c.source(c.File))
+		}
+		return writePicture(c.SVG, tracesvg.Waterfall(s.Waterfall))
 	}
 	return inv.print(c.JSON, s, func() string { return tracetext.Show(s, inv.style()) })
 }
@@ -98,21 +111,42 @@ func (c *traceDiffCmd) Run(ctx context.Context, inv *invocation) error {
 type traceExportCmd struct {
 	File string `arg:"" optional:"" name:"FILE" help:"A file of records."`
 	recordsFlags
-	Perfetto string `required:"" placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open; compressed if the name ends in .gz."`
-	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all."`
+	Perfetto string `placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open; compressed if the name ends in .gz."`
+	SVG      string `name:"svg" placeholder:"OUT" help:"Where a picture of one token's time goes."`
+	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all, and in a picture the slowest that was decoded."`
 }
 
 // Run writes the timeline of a file.
 func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
-	if c.Token < 0 {
+	switch {
+	case c.Token < 0:
 		return noToken(c.Token)
+	case c.Perfetto == "" && c.SVG == "":
+		return usagef("name what to write: --perfetto OUT or --svg OUT")
 	}
-	if err := checkOutput(c.Perfetto); err != nil {
-		return err
+	for _, path := range []string{c.Perfetto, c.SVG} {
+		if path == "" {
+			continue
+		}
+		if err := checkOutput(path); err != nil {
+			return err
+		}
 	}
 	rec, err := c.read(ctx, c.File)
 	if err != nil {
 		return err
+	}
+	if c.SVG != "" {
+		tracks, err := analyse.TracksOf(rec, c.Token)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.source(c.File), err)
+		}
+		if err := writePicture(c.SVG, tracesvg.Tracks(tracks)); err != nil {
+			return err
+		}
+	}
+	if c.Perfetto == "" {
+		return nil
 	}
 	write, err := analyse.Timeline(rec, c.Token)
 	if err != nil {
@@ -134,6 +168,14 @@ func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
 
 // noToken reports a number that no token has.
 func noToken(n int) error { return usagef("--token %d: tokens are numbered from 1", n) }
+
+// writePicture writes a picture to a file.
+func writePicture(path, svg string) error {
+	if err := durable.WriteFile(path, durable.Shared, []byte(svg)); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return nil
+}
 
 // readRecords reads a file of records.
 func readRecords(path string) (*record.Recording, error) {

@@ -100,6 +100,13 @@ func TestTraceCommands(t *testing.T) {
 	if raw := unzipped(t, timeline+".gz"); !json.Valid(raw) || !strings.Contains(string(raw), `"token 1"`) {
 		t.Errorf("export writes %q", raw)
 	}
+	for _, args := range [][]string{{"show", path}, {"export", path, "--token", "1"}} {
+		picture := filepath.Join(t.TempDir(), "made.svg")
+		mustCall(t, "", append(append([]string{"trace"}, args...), "--svg", picture)...)
+		if raw, err := os.ReadFile(picture); err != nil || !strings.HasPrefix(string(raw), "<svg") || !strings.Contains(string(raw), "oken 1, 4 ms") {
+			t.Errorf("%v writes %q, %v", args, raw, err)
+		}
+	}
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
@@ -118,7 +125,9 @@ func TestTraceCommands(t *testing.T) {
 		{exitUsage, []string{"whatif", path, "--ring-depth", "100"}, "ring depth is 100"},
 		{exitUsage, []string{"whatif", path, "--disk", "5GB"}, "not a rate like 5GB/s"},
 		{exitUsage, []string{"whatif", path, "--policy", "fifo"}, "lru"},
-		{exitUsage, []string{"export", path}, "--perfetto"},
+		{exitUsage, []string{"export", path}, "--perfetto OUT or --svg OUT"},
+		{exitFailed, []string{"export", path, "--svg", timeline, "--token", "2"}, "made.records: there is no token 2"},
+		{exitFailed, []string{"show", path, "--svg", filepath.Join(other, "x")}, "x cannot be written"},
 		{exitFailed, []string{"export", path, "--perfetto", timeline, "--token", "2"}, "made.records: there is no token 2: the records have tokens 1 to 1"},
 		{exitUsage, []string{"export", path, "--perfetto", timeline, "--token", "-1"}, "tokens are numbered from 1"},
 		{exitFailed, []string{"export", path, "--perfetto", filepath.Join(other, "x")}, "cannot be written"},

@@ -48,13 +48,20 @@ func WhatIf(p *whatif.Prediction, s Style) string {
 	row("the device waits for stages", replayed(func(r *whatif.Result) int64 { return r.ForStagesNS }))
 	row("nobody asks for anything", replayed(func(r *whatif.Result) int64 { return r.ForCallersNS }))
 	t.write(&b, s.width())
-	if len(p.Unknown) > 0 {
-		b.WriteString("\nThe recording does not tell:\n")
-		for _, u := range p.Unknown {
-			fmt.Fprintf(&b, "  - %s\n", u)
-		}
-	}
+	list(&b, "The recording does not tell:", p.Unknown)
+	list(&b, "Predictions have not been compared with an engine for:", p.Unchecked)
 	return b.String()
+}
+
+// list writes what there is, if there is something.
+func list(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, item := range items {
+		fmt.Fprintf(b, "  - %s\n", item)
+	}
 }
 
 // change says how far a speed is from another.

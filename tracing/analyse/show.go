@@ -89,12 +89,9 @@ const slowest = 10
 func ShowAll(rec *record.Recording, token int) (*Show, error) {
 	x := newIndex(rec)
 	all := x.tokens()
-	var shown *Token
-	if token != 0 {
-		var err error
-		if shown, err = tokenOf(all, token); err != nil {
-			return nil, err
-		}
+	shown, err := chosen(all, token)
+	if err != nil && token != 0 {
+		return nil, err
 	}
 	m := &rec.Meta
 	s := &Show{Model: m.Model.Name, Program: m.Program, Reason: m.Reason, Settings: m.Settings, Steps: len(rec.Steps), Tokens: len(all), Missing: Missing{rec.Forgotten, rec.Cut}}
@@ -105,9 +102,6 @@ func ShowAll(rec *record.Recording, token int) (*Show, error) {
 	s.Slowest = slices.Clone(all)
 	slices.SortStableFunc(s.Slowest, func(a, b Token) int { return cmp.Compare(b.WallNS, a.WallNS) })
 	s.Slowest = s.Slowest[:min(slowest, len(s.Slowest))]
-	if shown == nil && len(s.Slowest) > 0 {
-		shown = &s.Slowest[max(0, slices.IndexFunc(s.Slowest, func(t Token) bool { return t.Rows == 1 }))]
-	}
 	if shown != nil {
 		s.Waterfall = x.waterfall(shown)
 	}

@@ -1,10 +1,7 @@
 package analyse
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -24,30 +21,20 @@ const (
 
 var groups = []string{sequencesGroup: "sequences", stepsGroup: "steps", stagesGroup: "stages", deviceGroup: "device", disksGroup: "reads", waitsGroup: "waits", countersGroup: "counters"}
 
-// event is an entry of the Trace Event Format. Times are in microseconds.
-type event struct {
-	Name  string         `json:"name"`
-	Cat   string         `json:"cat,omitempty"`
-	Phase string         `json:"ph"`
-	TS    json.Number    `json:"ts"`
-	Dur   json.Number    `json:"dur,omitempty"`
-	Group int            `json:"pid"`
-	Track int            `json:"tid"`
-	ID    string         `json:"id,omitempty"`
-	Bind  string         `json:"bp,omitempty"`
-	Args  map[string]any `json:"args,omitempty"`
+// entry is something that a timeline shows.
+type entry struct {
+	name, cat, phase string // the phases of the Trace Event Format
+	ns, dur          int64
+	group, track     int
+	id               string
+	args             map[string]any
 }
 
-// micros writes nanoseconds as microseconds, without a loss.
-func micros(ns int64) json.Number { return json.Number(fmt.Sprintf("%d.%03d", ns/1000, ns%1000)) }
-
-// timeline writes events.
+// timeline goes through a recording and emits what lies in a time.
 type timeline struct {
 	x        *index
-	w        *bufio.Writer
-	err      error
-	n        int
-	from, to int64    // what lies outside is left out
+	emit     func(*entry)
+	from, to int64
 	lanes    [][2]int // of each read: its group and its track, or 0, 0
 }
 
@@ -55,16 +42,9 @@ type timeline struct {
 // number, so that two tracks would become one, and numbers are no group's.
 func trackID(group, track int) int { return group<<20 + track + 1 }
 
-// Timeline returns a function that writes a recording as a file that ui.perfetto.dev and
-// chrome://tracing open: a JSON object of the Trace Event Format, which is what both read. There
-// is a track for each sequence and for its critical path, each lane of steps, each stage, each
-// queue of the device and each reader. Arrows lead from the guess of an expert, or from the plan
-// that wants it, to its read, and from there to the wave that computes with it. Counters tell of
-// slots, reads, bytes and requests. With a token other than 0 only what happened while that token
-// was made is written; the error says that there is none of that number.
-func Timeline(rec *record.Recording, token int) (func(io.Writer) error, error) {
-	t := &timeline{x: newIndex(rec), to: math.MaxInt64}
-	tokens := t.x.tokens()
+// newTimeline returns a timeline of a token, or, if that is 0, of all.
+func newTimeline(x *index, tokens []Token, token int) (*timeline, error) {
+	t := &timeline{x: x, to: math.MaxInt64}
 	if token != 0 {
 		k, err := tokenOf(tokens, token)
 		if err != nil {
@@ -72,20 +52,11 @@ func Timeline(rec *record.Recording, token int) (func(io.Writer) error, error) {
 		}
 		t.from, t.to = k.FromNS, k.FromNS+k.WallNS
 	}
-	return func(w io.Writer) error { return t.write(tokens, w) }, nil
+	return t, nil
 }
 
-// write writes the file.
-func (t *timeline) write(tokens []Token, w io.Writer) error {
-	t.w, t.n, t.err = bufio.NewWriterSize(w, 1<<16), 0, nil
-	m := &t.x.rec.Meta
-	other, err := json.Marshal(map[string]any{
-		"program": m.Program, "model": m.Model.Name, "settings": m.Settings, "epoch": m.Epoch, "forgotten": t.x.rec.Forgotten, "cut": t.x.rec.Cut,
-	})
-	if err != nil {
-		return fmt.Errorf("analyse: %w", err)
-	}
-	fmt.Fprintf(t.w, "{\"displayTimeUnit\":\"ns\",\"otherData\":%s,\"traceEvents\":[\n", other)
+// draw emits everything.
+func (t *timeline) draw(tokens []Token) {
 	for id := sequencesGroup; id < len(groups); id++ {
 		t.meta("process_name", id, 0, map[string]any{"name": groups[id]})
 		t.meta("process_sort_index", id, 0, map[string]any{"sort_index": id})
@@ -98,32 +69,10 @@ func (t *timeline) write(tokens []Token, w io.Writer) error {
 	t.flows()
 	t.waits()
 	t.counters()
-	t.w.WriteString("\n]}\n")
-	if t.err == nil {
-		t.err = t.w.Flush()
-	}
-	if t.err != nil {
-		return fmt.Errorf("analyse: %w", t.err)
-	}
-	return nil
-}
-
-func (t *timeline) add(e event) {
-	if t.err != nil {
-		return
-	}
-	if t.n++; t.n > 1 {
-		t.w.WriteString(",\n")
-	}
-	raw, err := json.Marshal(&e)
-	if err == nil {
-		_, err = t.w.Write(raw)
-	}
-	t.err = err
 }
 
 func (t *timeline) meta(name string, group, track int, args map[string]any) {
-	t.add(event{Name: name, Phase: "M", TS: "0", Group: group, Track: track, Args: args})
+	t.emit(&entry{name: name, phase: "M", group: group, track: track, args: args})
 }
 
 // track names a track. Viewers show tracks in the order of their numbers.
@@ -135,7 +84,7 @@ func (t *timeline) track(group, track int, name string) {
 // slice draws something that took time, at least a nanosecond: arrows end at what has a length.
 func (t *timeline) slice(group, track int, name, cat string, from, to int64, args map[string]any) {
 	if t.shows(from, to) {
-		t.add(event{Name: name, Cat: cat, Phase: "X", TS: micros(from), Dur: micros(max(1, to-from)), Group: group, Track: trackID(group, track), Args: args})
+		t.emit(&entry{name: name, cat: cat, phase: "X", ns: from, dur: max(1, to-from), group: group, track: trackID(group, track), args: args})
 	}
 }
 

@@ -33,11 +33,7 @@ func (t *timeline) flows() {
 		}
 		id := fmt.Sprint(i + 1)
 		add := func(phase string, ns int64, group, track int) {
-			e := event{Name: "expert", Cat: "expert", Phase: phase, TS: micros(ns), Group: group, Track: trackID(group, track), ID: id}
-			if phase != "s" {
-				e.Bind = "e"
-			}
-			t.add(e)
+			t.emit(&entry{name: "expert", cat: "expert", phase: phase, ns: ns, group: group, track: trackID(group, track), id: id})
 		}
 		used := -1
 		if u := t.x.firstUse(r); u != nil {
@@ -86,12 +82,12 @@ func (t *timeline) waits() {
 		if w.EndedNS <= w.BeganNS || int(w.Reason) >= len(names) || !t.shows(w.BeganNS, w.EndedNS) {
 			continue
 		}
-		e := event{Name: names[w.Reason], Cat: "wait", Phase: "b", TS: micros(w.BeganNS), Group: waitsGroup, ID: fmt.Sprint(i + 1), Args: map[string]any{
+		e := entry{name: names[w.Reason], cat: "wait", phase: "b", ns: w.BeganNS, group: waitsGroup, id: fmt.Sprint(i + 1), args: map[string]any{
 			"step": w.Step, "request": w.Request, "layer": w.Layer, "wave": w.Wave, "for_step": w.For,
 		}}
-		t.add(e)
-		e.Phase, e.TS, e.Args = "e", micros(w.EndedNS), nil
-		t.add(e)
+		t.emit(&e)
+		e.phase, e.ns, e.args = "e", w.EndedNS, nil
+		t.emit(&e)
 	}
 }
 
@@ -131,6 +127,6 @@ func (t *timeline) counters() {
 
 func (t *timeline) counter(name string, ns int64, values map[string]any) {
 	if ns >= t.from && ns <= t.to {
-		t.add(event{Name: name, Phase: "C", TS: micros(ns), Group: countersGroup, Args: values})
+		t.emit(&entry{name: name, phase: "C", ns: ns, group: countersGroup, args: values})
 	}
 }

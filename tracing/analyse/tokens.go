@@ -2,6 +2,7 @@ package analyse
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -82,10 +83,29 @@ func (x *index) tokensOf(wanted func(*record.Request) bool) []Token {
 
 // tokenOf returns the token of a number.
 func tokenOf(all []Token, token int) (*Token, error) {
+	if len(all) == 0 {
+		return nil, errors.New("there is no answered request in these records")
+	}
 	if token < 1 || token > len(all) {
 		return nil, fmt.Errorf("there is no token %d: the records have tokens 1 to %d", token, len(all))
 	}
 	return &all[token-1], nil
+}
+
+// chosen returns the token of a number, or, if that is 0, the slowest one that was decoded, or the
+// slowest of all.
+func chosen(all []Token, token int) (*Token, error) {
+	if token != 0 || len(all) == 0 {
+		return tokenOf(all, token)
+	}
+	best := &all[0]
+	for i := range all {
+		k := &all[i]
+		if one, was := k.Rows == 1, best.Rows == 1; one && !was || one == was && k.WallNS > best.WallNS {
+			best = k
+		}
+	}
+	return best, nil
 }
 
 // path divides the time of a request into pieces, in order.

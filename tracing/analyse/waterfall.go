@@ -8,6 +8,7 @@ type Waterfall struct {
 	FromNS int64       `json:"from_ns"`
 	ToNS   int64       `json:"to_ns"`
 	Rows   []Waterline `json:"rows"` // in order of layers; a layer without work has none
+	Path   []Piece     `json:"-"`    // what the token spent its time on, in order
 }
 
 // Waterline is what happened for one layer.
@@ -44,7 +45,7 @@ func (w Work) MarshalText() ([]byte, error) { return []byte(works[w]), nil }
 
 // waterfall draws the steps of a token.
 func (x *index) waterfall(t *Token) *Waterfall {
-	f := &Waterfall{Token: t.Token, FromNS: t.FromNS, ToNS: t.FromNS + t.WallNS}
+	f := &Waterfall{Token: t.Token, FromNS: t.FromNS, ToNS: t.FromNS + t.WallNS, Path: t.Pieces}
 	n := x.rec.Meta.Model.Layers
 	rows := make([]Waterline, n+1)
 	add := func(layer int32, from, to int64, kind Work) {

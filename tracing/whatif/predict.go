@@ -33,6 +33,9 @@ type Prediction struct {
 	// Error is how far the replay of the recorded settings is from what was measured, as a share.
 	Error   float64  `json:"error"`
 	Unknown []string `json:"unknown,omitempty"` // what the recording does not tell
+	// Unchecked is what the recording or the settings have that predictions have not been compared
+	// with an engine for.
+	Unchecked []string `json:"unchecked,omitempty"`
 }
 
 // New reads a recording and replays it as it was.
@@ -133,7 +136,7 @@ func (r *Replayer) Predict(s Settings) (*Prediction, error) {
 		return nil, &UnknownError{What: s.String(), Why: fmt.Sprintf("the replay of the recorded settings gives %.2f tokens/s where %.2f were measured, %.1f %% off; more than %.0f %% says that the replay misses something",
 			r.replayed.DecodeRate, r.measured.DecodeRate, 100*r.Error(), 100*Trusted)}
 	}
-	p := &Prediction{Settings: s, Measured: r.measured, Replayed: r.replayed, Error: r.Error(), Unknown: r.unknown}
+	p := &Prediction{Settings: s, Measured: r.measured, Replayed: r.replayed, Error: r.Error(), Unknown: r.unknown, Unchecked: unchecked(r.rec, &s)}
 	var err error
 	if p.Changed, err = r.replay(s); err != nil {
 		return nil, err

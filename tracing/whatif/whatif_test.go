@@ -148,6 +148,39 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// What nobody has compared with an engine is named.
+func TestUnchecked(t *testing.T) {
+	all := func(change func(*world, *Settings)) string {
+		w, s := smallWorld(), Settings{}
+		w.rows, w.decode, w.texts, w.meta.Model.Layers, w.meta.Model.Routed = 8, 10, 4, 5, w.meta.Model.Routed[:5]
+		w.meta.Machine.Device, w.meta.Settings = "host (2 threads)", map[string]string{"expert-io": "direct"}
+		change(&w, &s)
+		rec, _ := w.run(t, Settings{})
+		return strings.Join(unchecked(rec, &s), "; ")
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*world, *Settings)
+		want   string // "": nothing
+	}{
+		{"all that was compared", func(_ *world, s *Settings) {
+			*s = Settings{RingDepth: 1, Prefetch: "off", ReadWorkers: 1, ExpertMemory: 40 << 20}
+		}, ""},
+		{"a GPU", func(w *world, _ *Settings) { w.meta.Machine.Device = "cuda (H100)" }, "the device cuda (H100)"},
+		{"two texts", func(w *world, _ *Settings) { w.at = 2 }, "2 texts at once"},
+		{"the page cache", func(w *world, _ *Settings) { w.meta.Settings["expert-io"] = "buffered" }, "--expert-io buffered"},
+		{"a long prompt", func(w *world, _ *Settings) { w.rows = 30 }, "a prompt of 30 tokens"},
+		{"another disk and order", func(_ *world, s *Settings) { *s = Settings{DiskRate: 1e9, Policy: "lru", RingDepth: 3} }, "--ring-depth 3; --disk; --policy"},
+		{"a deep model", func(w *world, _ *Settings) {
+			w.meta.Model.Layers, w.meta.Model.Routed = 6, smallWorld().meta.Model.Routed
+		}, "a model with 6 layers"},
+	} {
+		if got := all(c.change); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // With the policy lru, and nothing read ahead, the replay misses what a cache of that kind misses
 // that knows nothing of an engine.
 func TestLRU(t *testing.T) {
