@@ -1,11 +1,13 @@
 package moeflux
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,7 +44,7 @@ func (m *Model) render(d *dialect, r *Request, messages []Message) (p Prompt, er
 	if err != nil {
 		return p, err
 	}
-	text, err := d.template.Prompt(chat.Conversation{Messages: m.guarded(d, messages), Tools: r.Tools, Args: args, Closed: r.Continue})
+	text, err := d.template.Prompt(chat.Conversation{Messages: m.guarded(d, messages), Tools: m.guardedTools(r.Tools), Args: args, Closed: r.Continue})
 	switch refusal, ok := errors.AsType[*jinja.Error](err); {
 	case ok:
 		return p, &TemplateError{Refused: refusal.Kind == jinja.KindTemplate, Err: err}
@@ -88,6 +90,42 @@ func (m *Model) guarded(d *dialect, messages []Message) []Message {
 		}
 	}
 	return out
+}
+
+// guardedTools returns tools in whose texts nothing becomes a special token: who asks passes on
+// what third parties wrote. The model reads all of it, as plain text.
+func (m *Model) guardedTools(list []*Tool) []*Tool {
+	out := slices.Clone(list)
+	for i, t := range out {
+		raw, err := t.MarshalJSON()
+		if err != nil {
+			continue // not made by this package; the template says what it makes of it
+		}
+		guarded := new(Tool)
+		if safe := guardedJSON(raw, m.text.Guard); !bytes.Equal(safe, raw) && guarded.UnmarshalJSON(safe) == nil {
+			out[i] = guarded
+		}
+	}
+	return out
+}
+
+// jsonString is a string in JSON. Nothing else there has quotes.
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// guardedJSON guards the strings of JSON, however they are escaped, and leaves the rest as it is.
+func guardedJSON(raw []byte, guard func(string) string) []byte {
+	return jsonString.ReplaceAllFunc(raw, func(quoted []byte) []byte {
+		var text string
+		if json.Unmarshal(quoted, &text) != nil {
+			return quoted
+		}
+		safe := guard(text)
+		if safe == text {
+			return quoted
+		}
+		quoted, _ = json.Marshal(safe) // a string always can
+		return quoted
+	})
 }
 
 // upToLast cuts a conversation after the text of its last message, which the answer continues.

@@ -60,7 +60,7 @@ type thinking struct {
 // constrain makes the constraint of the request.
 func (g *generation) constrain() (*within, error) {
 	c := g.r.Constraint
-	if g.kind == sessionChat && c == nil {
+	if g.kind == sessionChat && (c == nil || g.orCalls()) {
 		var err error
 		if c, err = g.chosen(); err != nil {
 			return nil, &RequestError{Field: "ToolChoice", Err: err}
@@ -84,7 +84,7 @@ func (g *generation) constrain() (*within, error) {
 		if mark, ok := g.m.text.TokenID(d.syntax.Reasoning.Begin); ok && !w.think.reasoning.Open() {
 			w.think.begin = mark
 		}
-		if g.r.ToolChoice.must() {
+		if g.r.ToolChoice.must() || g.orCalls() {
 			w.think.bar(g.m, d.syntax.Opens())
 		}
 	}
@@ -98,7 +98,15 @@ func (g *generation) chosen() (*Constraint, error) {
 	if err != nil {
 		return nil, err
 	}
+	if g.orCalls() {
+		return orCalls(g.m, d, g.r)
+	}
 	return g.r.ToolChoice.constraint(g.m, d, g.r.Tools)
+}
+
+// orCalls reports whether an answer is bounded by a schema, unless it calls tools.
+func (g *generation) orCalls() bool {
+	return g.r.Constraint.Schema() != nil && len(g.r.Tools) > 0 && g.r.ToolChoice == (ToolChoice{})
 }
 
 // bar forbids marks within what is thought: with some models a call ends the reasoning without the

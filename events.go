@@ -13,12 +13,13 @@ import (
 // goroutine that asks; breaking out of the loop ends the request.
 type Events iter.Seq2[Event, error]
 
-// Event is what has happened since the one before. It tells one of four things: what the prompt is,
-// that it has been read, what one new token has brought, or how the text ended. Fields that have
-// nothing to tell are zero.
+// Event is what has happened since the one before. It tells one of five things: what the prompt is,
+// how far it has been read, that it has been, what one new token has brought, or how the text
+// ended. Fields that have nothing to tell are zero.
 type Event struct {
-	Prompt *Prompt // first: the prompt as the model will read it
-	Read   *Read   // then: the prompt has been read, and the first token comes
+	Prompt  *Prompt  // first: the prompt as the model will read it
+	Reading *Reading // with Request.Progress: how far that is, at its beginning and after each part
+	Read    *Read    // then: the prompt has been read, and the first token comes
 
 	// Text is what the answer says. Characters are whole: one that takes several tokens comes with
 	// the last of them. What may be the beginning of a stop string or of a mark comes when that is
@@ -43,6 +44,13 @@ type Prompt struct {
 	IDs  []int32 // the tokens; those of a session's text before it are the first
 	// Sequence is the number under which the engine's records have the text; 0 of ChatPrompt.
 	Sequence uint64
+}
+
+// Reading tells how much of a prompt the model knows by now.
+type Reading struct {
+	Known  int // tokens, of these Reused need not be read
+	Reused int
+	Total  int
 }
 
 // Read tells that a prompt has been read.

@@ -171,9 +171,9 @@ func closeWithin(ctx context.Context, s *Session) {
 
 // continueText makes a prompt of a session's text and the request's.
 func (g *generation) continueText(s *Session) error {
-	ids, err := g.m.text.Encode(g.r.Prompt, len(s.text) == 0 && !s.opaque)
+	ids, err := g.encoded(len(s.text) == 0 && !s.opaque)
 	if err != nil {
-		return fmt.Errorf("the prompt cannot be encoded: %w", err)
+		return err
 	}
 	if s.opaque { // nobody knows the text before
 		g.resume = false
@@ -183,6 +183,22 @@ func (g *generation) continueText(s *Session) error {
 		return ErrEmptyPrompt
 	}
 	return nil
+}
+
+// encoded returns the tokens of the request's text, with those that begin any if it is the first.
+func (g *generation) encoded(first bool) ([]int32, error) {
+	if ids := g.r.PromptIDs; ids != nil {
+		known := int32(g.m.engine.Model().VocabSize)
+		if i := slices.IndexFunc(ids, func(id int32) bool { return id < 0 || id >= known }); i >= 0 {
+			return nil, &RequestError{Field: "PromptIDs", Err: fmt.Errorf("there is no token %d: the model has %d", ids[i], known)}
+		}
+		return ids, nil
+	}
+	ids, err := g.m.text.Encode(g.r.Prompt, first)
+	if err != nil {
+		return nil, fmt.Errorf("the prompt cannot be encoded: %w", err)
+	}
+	return ids, nil
 }
 
 // run generates until the text ends for any reason, which it notes.
@@ -308,8 +324,8 @@ func (g *generation) emit(events ...Event) error {
 }
 
 // read evaluates the prompt except for a last chunk, which it returns: it yields the first token.
-// If the text shall end before that, it returns nil. Only a generation that can be interrupted does
-// it piece by piece; the chunks are those that the engine would make.
+// If the text shall end before that, it returns nil. Only a generation that can be interrupted, or
+// tells its progress, does it piece by piece; the chunks are those that the engine would make.
 func (g *generation) read() (rest []int32, err error) {
 	ids := g.prompt.IDs
 	if g.r.MaxTokens > 0 { // the last one is not evaluated
@@ -319,8 +335,8 @@ func (g *generation) read() (rest []int32, err error) {
 		return nil, err
 	}
 	rest = ids[g.reused:]
-	if g.r.Interrupted == nil {
-		return rest, nil
+	if err := g.progress(len(rest)); err != nil || g.r.Interrupted == nil && !g.r.Progress {
+		return rest, err
 	}
 	rows := g.m.Info().ChunkRows
 	for len(rest) > rows {
@@ -335,11 +351,23 @@ func (g *generation) read() (rest []int32, err error) {
 			return nil, err
 		}
 		rest = rest[rows:]
+		if err := g.progress(len(rest)); err != nil {
+			return nil, err
+		}
 	}
 	if g.interrupted() {
 		return nil, nil
 	}
 	return rest, nil
+}
+
+// progress tells how much of the prompt is known, where that is wanted.
+func (g *generation) progress(rest int) error {
+	if !g.r.Progress {
+		return nil
+	}
+	total := len(g.prompt.IDs)
+	return g.emit(Event{Reading: &Reading{Known: total - rest, Reused: g.reused, Total: total}})
 }
 
 // known gives the sequence what the engine, or who primes it, knows of the prompt.

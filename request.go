@@ -28,6 +28,8 @@ type Request struct {
 	// Prompt is the text that Generate continues. In a session that has one it goes on from the
 	// text there, and may be empty.
 	Prompt string
+	// PromptIDs is the text in tokens, in place of Prompt.
+	PromptIDs []int32
 	// Messages is the conversation that Chat answers, oldest first; mostly the last one is the
 	// user's. In a session they are added to those that are there.
 	Messages []Message
@@ -51,13 +53,17 @@ type Request struct {
 	Stop []string
 	// Sampling says how tokens are chosen: by default as the model's makers say.
 	Sampling Sampling
-	// Constraint bounds what the model may write, but not what it thinks before that.
+	// Constraint bounds what the model may write, but not what it thinks before that. With Tools an
+	// answer of Chat is calls, or what a JSONSchema allows; other constraints leave no call.
 	Constraint *Constraint
 	// LogProbs wants the log-probability of each new token, and TopLogProbs those of the n most
 	// likely ones at its place, in the model's own distribution: before penalties, bias,
 	// temperature and cuts.
 	LogProbs    bool
 	TopLogProbs int
+
+	// Progress wants Event.Reading while a prompt is read.
+	Progress bool
 
 	// Session keeps the text or the conversation for the next request. nil forgets it.
 	Session *Session
@@ -92,10 +98,12 @@ const (
 // check reports fields that no model can serve, and those of the other kind of request.
 func (r *Request) check(kind sessionKind) error {
 	switch {
-	case kind == sessionChat && r.Prompt != "":
+	case kind == sessionChat && (r.Prompt != "" || r.PromptIDs != nil):
 		return &RequestError{Field: "Prompt", Err: errors.New("Chat answers Messages; Generate continues a Prompt")}
 	case kind == sessionText && len(r.Messages) > 0:
 		return &RequestError{Field: "Messages", Err: errors.New("Generate continues a Prompt; Chat answers Messages")}
+	case r.Prompt != "" && r.PromptIDs != nil:
+		return &RequestError{Field: "PromptIDs", Err: errors.New("there is a Prompt, too")}
 	case r.Continue && (kind == sessionText || len(r.Messages) == 0 || r.Messages[len(r.Messages)-1].Role != Assistant || r.Session != nil):
 		return &RequestError{Field: "Continue", Err: errors.New("the last of Messages must be the assistant's, and there can be no Session")}
 	case kind == sessionText && len(r.Tools) > 0:

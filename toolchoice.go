@@ -65,6 +65,20 @@ func (c ToolChoice) constraint(m *Model, d *dialect, list []*Tool) (*Constraint,
 	if err != nil {
 		return nil, err
 	}
+	return m.grammar(g, c.must())
+}
+
+// orCalls returns the answers that are calls, or what the request's schema allows.
+func orCalls(m *Model, d *dialect, r *Request) (*Constraint, error) {
+	g, err := d.syntax.CallOrJSONGrammar(r.Tools, r.Constraint.schema)
+	if err != nil {
+		return nil, err
+	}
+	return m.grammar(g, true)
+}
+
+// grammar returns the constraint of a grammar, with marks of calls among the tokens or without.
+func (m *Model) grammar(g tools.Grammar, marks bool) (*Constraint, error) {
 	whole, err := m.grammars.of(g)
 	if e, ok := errors.AsType[*constraint.RuleError](err); ok {
 		return nil, fmt.Errorf("%s: %w", g.Names[e.Rule], e.Err)
@@ -73,7 +87,7 @@ func (c ToolChoice) constraint(m *Model, d *dialect, list []*Tool) (*Constraint,
 		return nil, err
 	}
 	words := m.words
-	if c.must() {
+	if marks {
 		words = m.markedWords
 	}
 	return &Constraint{begin: func(*Model) (automaton, error) { return whole.Start(words()), nil }}, nil

@@ -42,14 +42,14 @@ func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
 		quota := t.visit.key.quota
 		end, err := quota.turn(ctx)
 		if err != nil {
-			for i := range t.call.choices {
+			for i := range t.call.answers() {
 				t.over(s, i, err)
 			}
 			return // whoever reads knows the end of ctx
 		}
 		defer end()
 		var choices sync.WaitGroup
-		for i := range t.call.choices {
+		for i := range t.call.answers() {
 			choices.Go(func() { s.answer(ctx, m, t, i, out) })
 		}
 		choices.Wait()
@@ -78,10 +78,7 @@ func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out 
 		}
 	}()
 	c := t.call
-	r := c.request
-	if choice > 0 && r.Sampling.Seed != nil {
-		r.Sampling.Seed = new(*r.Sampling.Seed + uint64(choice)) // else all choices are the same
-	}
+	r := c.requestOf(choice)
 	var called bool // c.oneCall: a call is whole
 	if c.oneCall {
 		r.Interrupted = func() bool { return called }

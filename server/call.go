@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -15,7 +14,9 @@ type call struct {
 	model   string // as the client names it; "" means the only one
 	request moeflux.Request
 	chat    bool // it is a conversation, else a text
-	choices int  // answers to the same prompt
+	choices int  // answers to each prompt
+	// prompts are those of a text, each of which is answered; a conversation has none.
+	prompts []textPrompt
 
 	stream  bool
 	usage   bool // with stream: the usage comes in an event of its own
@@ -23,9 +24,32 @@ type call struct {
 	cached  bool // usage tells what of the prompt was known
 }
 
+// textPrompt is a text to continue, in words or in tokens.
+type textPrompt struct {
+	text string
+	ids  []int32
+}
+
+// answers returns how many texts are wanted in all.
+func (c *call) answers() int { return c.choices * max(1, len(c.prompts)) }
+
+// requestOf returns the request of an answer.
+func (c *call) requestOf(answer int) moeflux.Request {
+	r := c.request
+	if len(c.prompts) > 0 {
+		p := c.prompts[answer/c.choices]
+		r.Prompt, r.PromptIDs = p.text, p.ids
+	}
+	if n := answer % c.choices; n > 0 && r.Sampling.Seed != nil {
+		r.Sampling.Seed = new(*r.Sampling.Seed + uint64(n)) // else all choices are the same
+	}
+	return r
+}
+
 // The bounds of what a request may ask for.
 const (
 	maxChoices     = 16
+	maxAnswers     = 64 // choices of all prompts
 	maxStops       = 16
 	maxStopBytes   = 1024
 	maxBias        = 1024
@@ -54,7 +78,7 @@ func readSampling(o *object, r *moeflux.Request) {
 	}
 	readSeed(o, s)
 	readBias(o, s)
-	r.Stop = readStop(o)
+	r.Stop = readStop(o, "stop")
 }
 
 // readSeed reads any whole number, negative ones too, as clients send them.
@@ -97,25 +121,25 @@ func readBias(o *object, s *moeflux.Sampling) {
 	}
 }
 
-// readStop reads a string or a list of strings.
-func readStop(o *object) []string {
-	if !o.has("stop") {
+// readStop reads a field that is a string or a list of strings.
+func readStop(o *object, name string) []string {
+	if !o.has(name) {
 		return nil
 	}
 	var one string
 	stops := []string{}
-	if json.Unmarshal(o.fields["stop"], &one) == nil {
+	if json.Unmarshal(o.fields[name], &one) == nil {
 		stops = append(stops, one)
-	} else if !o.value("stop", "a string or a list of strings", &stops) {
+	} else if !o.value(name, "a string or a list of strings", &stops) {
 		return nil
 	}
 	if len(stops) > maxStops {
-		o.fail("stop", "stop has %d strings; %d are allowed", len(stops), maxStops)
+		o.fail(name, name+" has %d strings; %d are allowed", len(stops), maxStops)
 		return nil
 	}
 	for _, s := range stops {
 		if s == "" || len(s) > maxStopBytes {
-			o.fail("stop", "stop: a string must have from 1 to %d bytes", maxStopBytes)
+			o.fail(name, name+": a string must have from 1 to %d bytes", maxStopBytes)
 			return nil
 		}
 	}
@@ -125,7 +149,12 @@ func readStop(o *object) []string {
 // readStream reads whether and how the answer is streamed.
 func readStream(o *object, c *call) {
 	c.stream, _ = o.boolean("stream")
-	o.only("return_progress", "the progress of a prompt is not told", false)
+	if progress, _ := o.boolean("return_progress"); progress {
+		if !c.stream {
+			o.fail("return_progress", "return_progress is only allowed with stream")
+		}
+		c.request.Progress = true
+	}
 	options := o.object("stream_options")
 	if options == nil {
 		return
@@ -189,9 +218,6 @@ func bound(format *object, c *call, by *moeflux.Constraint) {
 		return
 	}
 	c.request.Constraint = by
-	if len(c.request.Tools) > 0 && !c.request.ToolChoice.None {
-		format.fail("type", "%s with tools is not supported: a call would break the format", name)
-	}
 }
 
 // readFormat reads a response_format; nil means any text.
@@ -217,93 +243,6 @@ func readFormat(f *object) *moeflux.Constraint {
 		}
 	}
 	return nil
-}
-
-// readTools reads functions that the model may call. Tools of other types are left out: agents send
-// some that only their own service has.
-func readTools(o *object, c *call) {
-	for i, raw := range o.list("tools", maxTools) {
-		tool := o.element("tools", i, raw)
-		if tool == nil {
-			return
-		}
-		if kind, _ := tool.text("type"); kind != "function" {
-			continue
-		}
-		t := new(moeflux.Tool)
-		if err := json.Unmarshal(raw, t); err != nil {
-			o.fail(fmt.Sprintf("tools[%d]", i), "tools[%d]: %v", i, err)
-			return
-		}
-		c.request.Tools = append(c.request.Tools, t)
-	}
-	if many, given := o.boolean("parallel_tool_calls"); given && !many {
-		c.oneCall = true
-	}
-	readToolChoice(o, c)
-}
-
-// readNamedTools reads tools whose name and schema, under its name here, are fields of their own.
-// Those that are not wanted are left out.
-func readNamedTools(o *object, c *call, schemaName string, wanted func(*object) bool) {
-	for i, raw := range o.list("tools", maxTools) {
-		t := o.element("tools", i, raw)
-		if t == nil {
-			return
-		}
-		if !wanted(t) {
-			continue
-		}
-		name, _ := t.text("name")
-		description, _ := t.text("description")
-		var schema any
-		if t.has(schemaName) {
-			schema = t.fields[schemaName]
-		}
-		tool, err := moeflux.NewTool(name, description, schema)
-		if err != nil {
-			o.fail(fmt.Sprintf("tools[%d]", i), "tools[%d]: %v", i, err)
-			return
-		}
-		c.request.Tools = append(c.request.Tools, tool)
-	}
-}
-
-func readToolChoice(o *object, c *call) {
-	if !o.has("tool_choice") {
-		return
-	}
-	choice := &c.request.ToolChoice
-	var word string
-	if json.Unmarshal(o.fields["tool_choice"], &word) == nil {
-		switch word {
-		case "auto":
-		case "none":
-			choice.None = len(c.request.Tools) > 0
-		case "required":
-			choice.Required = true
-		default:
-			o.fail("tool_choice", "tool_choice must be auto, none, required or a function")
-		}
-	} else if f := o.object("tool_choice"); f != nil {
-		if f.word("type", "function") == "" {
-			f.fail("type", "%stype must be function", f.path)
-			return
-		}
-		named := f.object("function")
-		if named == nil {
-			named = f // the form of Responses
-		}
-		name, _ := named.text("name")
-		if name == "" {
-			named.fail("name", "%sname is missing", named.path)
-			return
-		}
-		choice.Name = name
-	}
-	if (choice.Required || choice.Name != "") && len(c.request.Tools) == 0 {
-		o.fail("tool_choice", "tool_choice: there are no tools to choose from")
-	}
 }
 
 // templateArgs are the variables of chat templates that clients may set. All others are refused:

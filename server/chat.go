@@ -76,7 +76,7 @@ type logprob struct {
 	Token   string    `json:"token"`
 	LogProb float64   `json:"logprob"`
 	Bytes   []int     `json:"bytes"`
-	Top     []logprob `json:"top_logprobs,omitempty"`
+	Top     []logprob `json:"top_logprobs,omitzero"`
 }
 
 // logprobs is a list of them, as chat completions have it.
@@ -87,8 +87,10 @@ type logprobs struct {
 
 func logprobOf(t *moeflux.Token) logprob {
 	p := logprob{Token: strings.ToValidUTF8(string(t.Bytes), "\uFFFD"), LogProb: t.LogProb, Bytes: numbers(t.Bytes)}
+	p.Top = make([]logprob, len(t.Top))
 	for i := range t.Top {
-		p.Top = append(p.Top, logprobOf(&t.Top[i]))
+		p.Top[i] = logprobOf(&t.Top[i])
+		p.Top[i].Top = nil
 	}
 	return p
 }
@@ -116,6 +118,8 @@ type chatChunk struct {
 	head
 	Choices []chunkChoice `json:"choices"`
 	Usage   *usage        `json:"usage,omitempty"`
+	// Progress tells how much of the prompt is read, as llama.cpp has it.
+	Progress *promptProgress `json:"prompt_progress,omitempty"`
 }
 
 func (a *chatReply) begin() {
@@ -143,10 +147,13 @@ func (a *chatReply) piece(p piece) {
 	}
 	if p.End != nil {
 		c.end = p.End
-		a.usage.add(&p.End.Usage, c.count)
+		a.usage.add(&p.End.Usage, c.count, p.choice == 0)
 	}
 	if !a.call.stream {
 		return
+	}
+	if p.Reading != nil {
+		a.out.data(chatChunk{head: a.head, Choices: []chunkChoice{{Index: p.choice}}, Progress: a.out.progress(p.Reading)})
 	}
 	d := deltaOf(&p.Event)
 	if !d.empty() || probs != nil {

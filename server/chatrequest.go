@@ -18,9 +18,7 @@ func readChat(o *object) (*call, *fault) {
 	readChoices(o, c)
 	readConstraint(o, &c.request)
 	readTemplateArgs(o, &c.request)
-	if c.request.Constraint != nil && len(c.request.Tools) > 0 && !c.request.ToolChoice.None {
-		o.fail("response_format", "response_format with tools is not supported: a call would break the format")
-	}
+	settleFormat(o, c)
 	c.request.MaxTokens = readMaxTokens(o, "max_tokens", "max_completion_tokens")
 	if want, _ := o.boolean("logprobs"); want {
 		c.request.LogProbs = true
@@ -43,6 +41,7 @@ func refuseChat(o *object) {
 	o.refuse("the server makes text alone", "audio")
 	o.refuse("the server has no predicted outputs", "prediction")
 	o.refuse("the server does not search", "web_search_options")
+	o.refuse("the server judges no text", "moderation")
 	o.only("store", "the server keeps no conversations", false)
 	o.only("service_tier", "there is one tier", "auto", "default")
 	o.only("verbosity", "models have no such setting", "medium")

@@ -12,7 +12,7 @@ import (
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, readCompletion, func(out *sse, c *call, h head) reply {
 		h.ID, h.Object = "cmpl-"+h.ID, "text_completion"
-		return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.choices), usage: usageOf(h.served)}
+		return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.answers()), usage: usageOf(h.served)}
 	})
 }
 
@@ -24,6 +24,9 @@ func readCompletion(o *object) (*call, *fault) {
 	readSampling(o, &c.request)
 	readStream(o, c)
 	readChoices(o, c)
+	if n := c.answers(); n > maxAnswers {
+		o.fail("prompt", "prompt: %d prompts with %d choices each are %d answers; %d are allowed", len(c.prompts), c.choices, n, maxAnswers)
+	}
 	readConstraint(o, &c.request)
 	if c.request.MaxTokens = readMaxTokens(o, "max_tokens"); c.request.MaxTokens == 0 {
 		c.request.MaxTokens = 16 // as documented
@@ -39,24 +42,38 @@ func readCompletion(o *object) (*call, *fault) {
 	return c, o.found.fault
 }
 
-// readPrompt reads a text; a list of one text is one.
+// readPrompt reads what is to be continued: a text, a list of texts, tokens, or a list of lists of
+// tokens.
 func readPrompt(o *object, c *call) {
 	if !o.has("prompt") {
 		o.fail("prompt", "prompt is missing")
 		return
 	}
+	raw := o.fields["prompt"]
 	var list []json.RawMessage
-	if json.Unmarshal(o.fields["prompt"], &c.request.Prompt) == nil {
-		return
+	if one, ok := promptOf(raw); ok {
+		c.prompts = []textPrompt{one}
+	} else if json.Unmarshal(raw, &list) == nil {
+		for i, raw := range list {
+			one, ok := promptOf(raw)
+			if !ok {
+				o.fail("prompt", "prompt[%d] must be a text or a list of tokens", i)
+				return
+			}
+			c.prompts = append(c.prompts, one)
+		}
 	}
-	if json.Unmarshal(o.fields["prompt"], &list) == nil && len(list) == 1 && json.Unmarshal(list[0], &c.request.Prompt) == nil {
-		return
+	if len(c.prompts) == 0 {
+		o.fail("prompt", "prompt must be a text, a list of tokens, or a list of those")
 	}
-	if len(list) > 1 && strings.HasPrefix(strings.TrimSpace(string(list[0])), `"`) {
-		o.note(unsupported("prompt", "prompt: one text a request is supported, and this has %d", len(list)))
-		return
+}
+
+// promptOf reads a text or tokens.
+func promptOf(raw json.RawMessage) (p textPrompt, ok bool) {
+	if json.Unmarshal(raw, &p.text) == nil {
+		return p, true
 	}
-	o.fail("prompt", "prompt must be a text")
+	return p, json.Unmarshal(raw, &p.ids) == nil && len(p.ids) > 0
 }
 
 // textReply writes text completions, streamed or whole.
@@ -118,10 +135,13 @@ func (a *textReply) piece(p piece) {
 	c.text.WriteString(p.Text)
 	if p.End != nil {
 		c.end = p.End
-		a.usage.add(&p.End.Usage, 0)
+		a.usage.add(&p.End.Usage, 0, p.choice%a.call.choices == 0)
 	}
 	if !a.call.stream {
 		return
+	}
+	if p.Reading != nil {
+		a.out.data(textCompletion{head: a.head, Choices: []textChunk{{Index: p.choice}}, Progress: a.out.progress(p.Reading)})
 	}
 	if p.Text != "" || probs != nil {
 		a.chunk(textChunk{Text: p.Text, Index: p.choice, LogProbs: probs})
@@ -131,20 +151,22 @@ func (a *textReply) piece(p piece) {
 	}
 }
 
-func (a *textReply) chunk(c textChunk) { a.out.data(a.object([]textChunk{c}, nil)) }
+func (a *textReply) chunk(c textChunk) {
+	a.out.data(textCompletion{head: a.head, Choices: []textChunk{c}})
+}
 
-func (a *textReply) object(choices []textChunk, u *usage) any {
-	return struct {
-		head
-		Choices []textChunk `json:"choices"`
-		Usage   *usage      `json:"usage,omitempty"`
-	}{a.head, choices, u}
+// textCompletion is a reply, or a chunk of one.
+type textCompletion struct {
+	head
+	Choices  []textChunk     `json:"choices"`
+	Usage    *usage          `json:"usage,omitempty"`
+	Progress *promptProgress `json:"prompt_progress,omitempty"`
 }
 
 func (a *textReply) end() {
 	if a.call.stream {
 		if a.call.usage {
-			a.out.data(a.object([]textChunk{}, &a.usage))
+			a.out.data(textCompletion{head: a.head, Choices: []textChunk{}, Usage: &a.usage})
 		}
 		a.out.raw("data: [DONE]\n\n")
 		return
@@ -158,5 +180,5 @@ func (a *textReply) end() {
 		}
 		choices = append(choices, one)
 	}
-	writeJSON(a.w, http.StatusOK, a.object(choices, &a.usage))
+	writeJSON(a.w, http.StatusOK, textCompletion{head: a.head, Choices: choices, Usage: &a.usage})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"time"
+
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // sse writes server-sent events. Each is one Write, so that an error never leaves half of one.
@@ -14,10 +16,39 @@ type sse struct {
 	begun    bool
 	wrote    time.Time // when it wrote last
 	err      error     // of the first write that failed; nothing is written after it
+
+	came    time.Time // when the request came
+	reading time.Time // when the prompt began to be read
 }
 
 func newSSE(w http.ResponseWriter, patience time.Duration) *sse {
-	return &sse{w: w, control: http.NewResponseController(w), patience: patience}
+	return &sse{w: w, control: http.NewResponseController(w), patience: patience, came: time.Now()}
+}
+
+// promptProgress is how far a prompt has been read, as llama.cpp has it; the last two fields are an
+// extension.
+type promptProgress struct {
+	Total     int     `json:"total"`
+	Cache     int     `json:"cache"`     // tokens that need not be read
+	Processed int     `json:"processed"` // tokens, with those
+	TimeMS    int64   `json:"time_ms"`   // since the request came
+	Rate      float64 `json:"tokens_per_second,omitempty"`
+	LeftMS    int64   `json:"left_ms,omitempty"`
+}
+
+// progress returns what a stream tells of a prompt that is being read. The time left is that of the
+// rest at the speed so far.
+func (s *sse) progress(r *moeflux.Reading) *promptProgress {
+	now := time.Now()
+	p := &promptProgress{Total: r.Total, Cache: r.Reused, Processed: r.Known, TimeMS: now.Sub(s.came).Milliseconds()}
+	if s.reading.IsZero() {
+		s.reading = now
+	}
+	if took := now.Sub(s.reading).Seconds(); took > 0 && r.Known > r.Reused {
+		p.Rate = float64(r.Known-r.Reused) / took
+		p.LeftMS = int64(1000 * float64(r.Total-r.Known) / p.Rate)
+	}
+	return p
 }
 
 // begin sends the headers.

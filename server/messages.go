@@ -178,7 +178,7 @@ func (a *turnReply) end() {
 	reason, stop := stopReason(a.ended)
 	m.Reason, m.Stop = &reason, stop
 	u := usageOf(a.served)
-	u.add(&a.ended.Usage, 0)
+	u.add(&a.ended.Usage, 0, true)
 	m.Usage.Output, m.Usage.Account = u.CompletionTokens, &u.Account
 	if a.call.stream {
 		a.close()

@@ -22,6 +22,7 @@ func readTurns(o *object, answered bool) (*call, *fault) {
 	readAnthropicTools(o, c)
 	readThinking(o, r)
 	readOutput(o, c)
+	settleFormat(o, c)
 	if answered && !o.has("max_tokens") {
 		o.fail("max_tokens", "max_tokens is missing")
 	}
@@ -29,13 +30,13 @@ func readTurns(o *object, answered bool) (*call, *fault) {
 	r.Sampling.Temperature = o.number("temperature", 0, 1)
 	r.Sampling.TopP = o.number("top_p", 0, 1)
 	r.Sampling.TopK = o.integer("top_k", 0, 1<<31-1)
-	if o.has("stop_sequences") {
-		stops := &object{path: o.path, found: o.found, fields: map[string]json.RawMessage{"stop": o.fields["stop_sequences"]}}
-		r.Stop = readStop(stops)
-	}
+	r.Stop = readStop(o, "stop_sequences")
 	c.stream, _ = o.boolean("stream")
 	o.only("service_tier", "there is one tier", "auto", "standard_only")
+	o.only("speed", "there is one speed", "standard")
 	o.refuse("the server runs no programs of its own", "container", "mcp_servers")
+	o.refuse("the server is where it is", "inference_geo")
+	o.refuse("usage tells what was known", "diagnostics")
 	return c, o.found.fault
 }
 

@@ -155,10 +155,14 @@ type account struct {
 // usageOf returns the usage of a model's answer that is still to come.
 func usageOf(m *Served) usage { return usage{Account: account{Exactness: m.Exactness}} }
 
-// add adds what a choice took. The prompt of several choices counts once, as clients expect it.
-func (u *usage) add(e *moeflux.Usage, reasoning int) {
-	u.PromptTokens = e.PromptTokens
-	u.Prompt.Cached = e.ReusedTokens
+// add adds what an answer took. The prompt of several choices counts once, as clients expect it:
+// with the first of them.
+func (u *usage) add(e *moeflux.Usage, reasoning int, first bool) {
+	if first {
+		u.PromptTokens += e.PromptTokens
+		u.Prompt.Cached += e.ReusedTokens
+		u.Account.Cached += e.ReusedTokens
+	}
 	u.CompletionTokens += e.NewTokens
 	u.Completion.Reasoning += reasoning
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
@@ -171,7 +175,6 @@ func (u *usage) add(e *moeflux.Usage, reasoning int) {
 	a.Late += e.Account.Late
 	a.Missed += e.Account.Missed
 	a.DiskBytes += e.Account.DiskBytes
-	a.Cached = e.ReusedTokens
 }
 
 // finishReason says in OpenAI's words why a text ended.

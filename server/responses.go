@@ -47,6 +47,8 @@ type responseReply struct {
 	thoughts
 	output []map[string]any // the items so far
 	text   string           // of the item that is open
+	probs  []logprob        // of its tokens, if it is a message and they are wanted
+	told   int              // of probs
 	open   string           // its type; "": none is open
 	ended  *moeflux.End
 	number int // of the next event
@@ -104,7 +106,7 @@ func (a *responseReply) items() []map[string]any {
 
 func (a *responseReply) usage() any {
 	u := usageOf(a.served)
-	u.add(&a.ended.Usage, a.count)
+	u.add(&a.ended.Usage, a.count, true)
 	return map[string]any{
 		"input_tokens": u.PromptTokens, "input_tokens_details": map[string]int{"cached_tokens": u.Prompt.Cached},
 		"output_tokens": u.CompletionTokens, "output_tokens_details": map[string]int{"reasoning_tokens": u.Completion.Reasoning},
@@ -144,6 +146,9 @@ func (a *responseReply) piece(p piece) {
 	if p.End != nil {
 		a.ended = p.End
 	}
+	if p.Token != nil && a.call.request.LogProbs && p.Reasoning == "" && p.Call == nil {
+		a.probs = append(a.probs, logprobOf(p.Token))
+	}
 	if p.Reasoning != "" {
 		a.in("reasoning", map[string]any{"type": "reasoning", "id": "rs_" + newID(), "summary": []any{}, "content": []any{}})
 		a.say("response.reasoning_text.delta", p.Reasoning)
@@ -178,7 +183,8 @@ func (a *responseReply) say(kind, text string) {
 	a.text += text
 	fields := a.at(map[string]any{"delta": text})
 	if a.open == "message" {
-		fields["logprobs"] = []any{}
+		fields["logprobs"] = append([]logprob{}, a.probs[a.told:]...)
+		a.told = len(a.probs)
 	}
 	a.event(kind, fields)
 }
@@ -203,7 +209,7 @@ func (a *responseReply) part() map[string]any {
 	if a.open == "reasoning" {
 		return map[string]any{"type": "reasoning_text", "text": a.text}
 	}
-	return map[string]any{"type": "output_text", "text": a.text, "annotations": []any{}, "logprobs": []any{}}
+	return map[string]any{"type": "output_text", "text": a.text, "annotations": []any{}, "logprobs": append([]logprob{}, a.probs...)}
 }
 
 // close ends the open item.
@@ -226,11 +232,11 @@ func (a *responseReply) close() {
 		a.event("response.content_part.done", a.at(map[string]any{"part": a.part()}))
 	default:
 		item["content"] = []any{a.part()}
-		a.event("response.output_text.done", a.at(map[string]any{"text": a.text, "logprobs": []any{}}))
+		a.event("response.output_text.done", a.at(map[string]any{"text": a.text, "logprobs": append([]logprob{}, a.probs...)}))
 		a.event("response.content_part.done", a.at(map[string]any{"part": a.part()}))
 	}
 	a.event("response.output_item.done", map[string]any{"output_index": len(a.output) - 1, "item": maps.Clone(item)})
-	a.open = ""
+	a.open, a.probs, a.told = "", nil, 0
 }
 
 func (a *responseReply) end() {

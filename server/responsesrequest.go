@@ -49,8 +49,10 @@ func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
 	}
 	a.reasoning = readReasoning(o, r)
 	readTextFormat(o, c)
+	settleFormat(o, c)
+	readInclude(o, r)
 	refuseResponse(o)
-	for _, name := range []string{"temperature", "top_p", "max_output_tokens", "metadata", "parallel_tool_calls", "tool_choice", "tools", "text", "user", "presence_penalty", "frequency_penalty", "prompt_cache_key", "safety_identifier"} {
+	for _, name := range []string{"temperature", "top_p", "max_output_tokens", "metadata", "parallel_tool_calls", "tool_choice", "tools", "text", "user", "presence_penalty", "frequency_penalty", "prompt_cache_key", "safety_identifier", "top_logprobs"} {
 		if o.has(name) {
 			a.echo[name] = o.fields[name]
 		}
@@ -62,11 +64,37 @@ func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
 func refuseResponse(o *object) {
 	o.refuse("the server has no stored prompts", "prompt")
 	o.refuse("responses and conversations are two ways to keep a text; use previous_response_id", "conversation")
+	o.refuse("the server judges no text", "moderation")
+	o.refuse("nothing is cut out of a conversation", "context_management")
+	o.refuse("the server has no programs", "access_programs")
 	o.only("background", "answers come to who asks", false)
 	o.only("truncation", "nothing is cut out of a conversation", "disabled")
 	o.only("service_tier", "there is one tier", "auto", "default")
-	o.only("top_logprobs", "responses have no log-probabilities here; chat completions have", 0.0)
 	o.refuse("the server runs no tools of its own", "max_tool_calls")
+}
+
+// readInclude reads what a response has beside the usual. Of tools that the server does not have
+// there is nothing to include.
+func readInclude(o *object, r *moeflux.Request) {
+	if n := o.integer("top_logprobs", 0, maxTopLogProbs); n != nil {
+		r.LogProbs, r.TopLogProbs = *n > 0, *n
+	}
+	for i, raw := range o.list("include", maxTools) {
+		var what string
+		if json.Unmarshal(raw, &what) != nil {
+			o.fail("include", "include[%d] must be a string", i)
+			return
+		}
+		switch what {
+		case "message.output_text.logprobs":
+			r.LogProbs = true
+		case "reasoning.encrypted_content", "web_search_call.results", "web_search_call.action.sources", "file_search_call.results",
+			"message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs":
+		default:
+			o.fail("include", "include[%d]: there is no %q", i, what)
+			return
+		}
+	}
 }
 
 // readInput reads a text or a list of items.

@@ -88,7 +88,7 @@ type underWay struct {
 // begin notes that a call is being answered.
 func (u *underWay) begin(r *http.Request, m *Served, c *call) *tally {
 	v := visitOf(r)
-	t := &tally{visit: v, model: m.Name, path: routeOf(r), call: c, began: v.began, choices: make([]choiceTally, c.choices)}
+	t := &tally{visit: v, model: m.Name, path: routeOf(r), call: c, began: v.began, choices: make([]choiceTally, c.answers())}
 	v.tally = t
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -71,6 +71,19 @@ func (s Syntax) CallGrammar(list []*chat.Function, many bool) (Grammar, error) {
 	return Grammar{Rules: g.rules.String(), Schemas: g.schemas, Names: g.names}, nil
 }
 
+// CallOrJSONGrammar returns the answers that are any number of calls, as CallGrammar has them, or a
+// JSON text that a schema allows.
+func (s Syntax) CallOrJSONGrammar(list []*chat.Function, schema []byte) (Grammar, error) {
+	g, err := s.CallGrammar(list, true)
+	if err != nil {
+		return g, err
+	}
+	const format = "format"
+	g.Rules = strings.Replace("\n"+g.Rules, "\nroot ::=", "\ncalls ::=", 1) + "root ::= calls | " + format + "\n"
+	g.Schemas[format], g.Names[format] = schema, "the format of the answer"
+	return g, nil
+}
+
 // grammarMaker collects the rules of a grammar.
 type grammarMaker struct {
 	rules   strings.Builder
