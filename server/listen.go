@@ -16,6 +16,8 @@ import (
 type Listening struct {
 	// Addr is host:port; port 0 picks one.
 	Addr string
+	// Listener is a socket that is open already, in place of Addr.
+	Listener net.Listener
 	// Anyone lets a server without keys listen where others than this machine reach it.
 	Anyone bool
 	// CertFile and KeyFile are those of TLS, in PEM; both or none.
@@ -82,13 +84,15 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 			return nil, fmt.Errorf("the certificate cannot be used: %w", err)
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
-	if err != nil {
-		return nil, err
+	l, err := c.Listener, error(nil)
+	if l == nil {
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Addr); err != nil {
+			return nil, err
+		}
 	}
 	addr, err := netip.ParseAddrPort(l.Addr().String())
 	if !c.Anyone && len(s.keys.all()) == 0 && (err != nil || !addr.Addr().IsLoopback()) {
-		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", c.Addr), l.Close())
+		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", l.Addr()), l.Close())
 	}
 	return l, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -139,15 +140,7 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	}
 	var cli commands
 	helped := false
-	parser, err := kong.New(&cli,
-		kong.Name(program),
-		kong.Description("Runs Mixture-of-Experts language models whose experts stay on disk."),
-		kong.Writers(inv.stdout, inv.stderr),
-		kong.Exit(func(int) { helped = true }), // called once help is printed
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
-		kong.WithHyphenPrefixedParameters(true),
-		kong.KindMapper(reflect.String, kong.MapperFunc(readString)),
-	)
+	parser, err := newCommandLine(&cli, inv.stdout, inv.stderr, func(int) { helped = true }) // called once help is printed
 	if err != nil {
 		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
 	}
@@ -158,11 +151,27 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 		return nil
 	case errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)): // help was asked for
 		return err
+	case errors.Is(err, fs.ErrNotExist): // only --config names a file here
+		return usagef("--config: %s", err)
 	case err != nil:
 		return usagef("%s; see %s %s --help", nothingFollows.Replace(err.Error()), program, args[0])
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(inv)
+}
+
+// newCommandLine returns the parser of the command line.
+func newCommandLine(cli *commands, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+	return kong.New(cli,
+		kong.Name(program),
+		kong.Description("Runs Mixture-of-Experts language models whose experts stay on disk."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.WithHyphenPrefixedParameters(true),
+		kong.KindMapper(reflect.String, kong.MapperFunc(readString)),
+		kong.Configuration(readConfig),
+	)
 }
 
 // nothingFollows says in words what the parser found where the command line ends.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
@@ -19,12 +21,16 @@ type serveCmd struct {
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`
 	DrainTimeout time.Duration `default:"30s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 30s."`
 
+	configFlags
 	fleetFlags `group:"Models:"`
 	modelFlags `group:"Engine:"`
 }
 
 // Run serves until a signal comes.
-func (c *serveCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *serveCmd) Run(ctx context.Context, inv *invocation, line *kong.Context) error {
+	if c.PrintConfig {
+		return printConfig(inv.stdout, line)
+	}
 	if c.DrainTimeout < 0 {
 		return usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
 	}
@@ -56,8 +62,17 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	for i := range o.Models {
 		names = append(names, o.Models[i].Name)
 	}
+	socket, err := inherited()
+	if err != nil {
+		return err
+	}
+	systemd := supervisor{o.Logger}
+	defer systemd.watch(ctx, srv)()
 	return srv.Listen(ctx, server.Listening{
-		Addr: c.Addr, Anyone: c.OpenToAnyone, CertFile: c.TLSCert, KeyFile: c.TLSKey, Drain: c.DrainTimeout,
-		Told: func(url string) { inv.say("serving %s, listening on %s", strings.Join(names, ", "), url) },
+		Addr: c.Addr, Listener: socket, Anyone: c.OpenToAnyone, CertFile: c.TLSCert, KeyFile: c.TLSKey, Drain: c.DrainTimeout,
+		Told: func(url string) {
+			inv.say("serving %s, listening on %s", strings.Join(names, ", "), url)
+			systemd.ready(url)
+		},
 	})
 }
