@@ -173,7 +173,7 @@ func shellWords(line string) (words []string, ok bool) {
 func newParser(t *testing.T) *kong.Kong {
 	t.Helper()
 	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
-		kong.WithHyphenPrefixedParameters(true))
+		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +186,11 @@ func parses(args []string) error {
 	if err != nil {
 		return err
 	}
+	if at := slices.Index(args, "--config"); at >= 0 && at+1 < len(args) { // the file need not be here
+		args = slices.Delete(slices.Clone(args), at, at+2)
+	}
 	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
-		kong.WithHyphenPrefixedParameters(true))
+		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
 	if err != nil {
 		return err
 	}
