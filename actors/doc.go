@@ -41,8 +41,9 @@
 // # Where to look
 //
 //	engine.go    Engine; close.go how it ends
-//	open.go      files, cores and actors of an engine, in order; plan.go stops before memory is taken
-//	config.go    what a caller may set; settings.go and memory.go make Info of it
+//	open.go      opens an engine's files, in order; plan.go stops before memory is taken
+//	wiring.go    makes its memory, cores and actors, and connects them
+//	config.go    what a caller may set, choices.go what of; settings.go and memory.go make Info of it
 //	sequence.go  Sequence; evaluate.go, history.go, state.go and generate.go what it does
 //	patience.go  calls that return though a file, a reader or a writer hangs
 //	profile.go   counts of use that outlast a run

@@ -44,6 +44,9 @@ type Account = stages.Account
 type Times = stages.Times
 
 // Engine is an open model. Its methods may be called from many goroutines.
+//
+// Most of its fields are the parts that Open makes and Close ends, each once, in an order of its
+// own (see close.go); what they do is theirs.
 type Engine struct {
 	model *model.Config
 	info  Info

@@ -31,6 +31,8 @@ const (
 // spanWriter makes spans of the engine's records, in a goroutine of its own: span processors are
 // the caller's. One that does not answer, or panics, costs spans and nothing else, since the log of
 // records forgets what is not read in time.
+//
+// Half of its fields count what is missing, or remember that the log has said so.
 type spanWriter struct {
 	log     *slog.Logger
 	now     func() int64

@@ -18,11 +18,13 @@
 // # A device that preempts
 //
 // Where the device runs decode steps amid prompt steps (Config.Preempts), a decode step is formed
-// when it has just the time left that it takes, and prompts have the device until then. Their steps
-// have as many rows as if nobody decoded, and the layer under way goes on where it was stopped. So
-// the time of a layer plays no part, and prompts lose little but the time of the decode steps.
-// Where decode steps take long beside prompts, as experts are streamed for both, prompts still get
-// half of their time between two of them.
+// as soon as somebody wants a token. When it is computed, prompts have the device until the token
+// is due, and then it is handed over (Holds). So a token that takes long, which nobody can know
+// before it is computed, takes the time from the prompt and not from its reader. Prompt steps have
+// as many rows as if nobody decoded, and the layer under way goes on where it was stopped. So the
+// time of a layer plays no part, and prompts lose little but the time of the decode steps. Where
+// decode steps take long beside prompts one after the other, as experts are streamed for both,
+// prompts still get a quarter of their time after each of them.
 //
 // # Turns
 //

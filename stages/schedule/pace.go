@@ -8,6 +8,8 @@ type running struct {
 	begun    int   // layers
 	retired  int   // layers
 	free     int64 // a decode step: when the device was expected to have time for it
+	done     int64 // a decode step: when it was computed, if it had to be handed over later
+	due      int64 // when it is to be handed over
 	asked    bool  // nothing of it is left to begin
 	company  bool  // a decode step: there were layers of prompts in its time
 	measured bool  // it went well so far, so that its time says something
@@ -27,10 +29,10 @@ type pace struct {
 	beside curve // likewise where there are, from the moment at which the device has time for it
 	layer  curve // a layer of a prompt step, by rows
 
-	dueAt int64 // when a decode step was to begin that had to wait for its time
-	last  int64 // when a layer of a prompt step retired last
-	ended int64 // when a decode step ended last
-	given int   // layers of prompt steps that began since a decode step had begun in full
+	last  int64   // when a layer of a prompt step retired last
+	ended int64   // when a decode step ended last
+	given int     // layers of prompt steps that began since a decode step had begun in full
+	owed  float64 // time that prompts have not had lately after decode steps
 }
 
 // promptsFirst is the stretch at which a decode step goes only between two prompt steps.
@@ -223,8 +225,6 @@ func (p *pace) begin(s *running, n int) {
 		if s.free = p.now; !p.preempts {
 			free, _ := p.expected()
 			s.free = int64(free)
-		} else if p.dueAt > p.ended { // that it begins late is part of what it takes
-			s.free = min(p.dueAt, p.now)
 		}
 		s.company = p.count(Prompt) > 0
 	}
@@ -255,11 +255,16 @@ func (p *pace) retire(s *running, n int) {
 // end notes that a step is over.
 func (p *pace) end(s *running) {
 	if s.kind == Decode && s.begun > 0 {
+		done := p.now
+		if s.done > 0 {
+			done = s.done
+			p.pay(s)
+		}
 		p.ended = p.now
 		if p.underWay() <= p.given { // what is under way of prompts began after this step
 			p.last = p.now
 		}
-		if took := p.now - s.free; p.now > 0 && s.measured {
+		if took := done - s.free; p.now > 0 && s.measured {
 			if s.company {
 				p.beside.add(s.rows, took)
 			} else {

@@ -51,6 +51,7 @@ type rigStep struct {
 	shares         []schedule.Share[*chunk]
 	rows           int
 	begun, retired int
+	computed       bool
 }
 
 const linger = 200_000
@@ -77,6 +78,7 @@ func (r *rig) run(t *testing.T, stop func() bool) {
 		r.now = e.at
 		r.s.Now(r.now)
 		e.do()
+		r.handOver()
 		r.form()
 		r.begin()
 		if round, at := r.s.Timer(); round != 0 {
@@ -122,7 +124,7 @@ func (r *rig) begin() {
 		})
 		if st.begun == r.cfg.Layers {
 			r.s.Asked(st.id)
-			r.submit(st.kind, r.costs.head, func() { r.end(st) })
+			r.submit(st.kind, r.costs.head, func() { st.computed = true })
 		}
 	}
 }
@@ -170,6 +172,15 @@ func (r *rig) submit(k schedule.Kind, ns float64, then func()) {
 	}
 	r.hasty = max(r.hasty, r.now) + took
 	r.at(r.hasty, then)
+}
+
+// handOver ends the steps that are computed and due.
+func (r *rig) handOver() {
+	for _, st := range slices.Clone(r.steps) {
+		if st.computed && !r.s.Holds(st.id) {
+			r.end(st)
+		}
+	}
 }
 
 func (r *rig) end(st *rigStep) {

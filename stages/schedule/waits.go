@@ -8,7 +8,7 @@ type waits struct {
 	seqs  []uint64
 	on    bool   // a wait is under way
 	until int64  // its end, in nanoseconds; 0: a moment for sequences that are expected
-	over  bool   // a decode step is due: the wait for its time is over
+	over  bool   // the wait for the time at which a decode step is due is over
 	round uint64 // of it, or of the last one
 	timed uint64 // the last round that a timer was asked for
 	// the sequences that have decoded and have not been back since, nor gone

@@ -55,6 +55,9 @@ type Config struct {
 }
 
 // Core is the stage.
+//
+// Each of its fields is the state of one concern, of which a file or a package has the methods; the
+// core itself only hands messages on.
 type Core struct {
 	cfg      Config
 	seqs     map[stages.SeqID]*sequence
@@ -111,6 +114,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	if err := c.handle(in, out); err != nil {
 		return err
 	}
+	c.handOver(out)
 	c.letIn(out)
 	c.dropGone(out)
 	c.form()

@@ -3,6 +3,7 @@ package sequencer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/schedule"
@@ -150,9 +151,29 @@ func (c *Core) logitsReady(m *stages.LogitsReady, out *stages.Outbox) error {
 	return nil
 }
 
-// commit ends a step whose layers are all retired and whose results are here.
+// computed reports whether a step's layers are all retired and its results are here.
+func (c *Core) computed(s *step) bool {
+	return s.failing == nil && s.retired == c.cfg.Layers && s.logits != nil
+}
+
+// handOver ends steps that are computed and had to wait until they were due.
+func (c *Core) handOver(out *stages.Outbox) {
+	for _, s := range c.flight.lanes {
+		if s != nil {
+			c.commit(s, out)
+		}
+	}
+}
+
+// holds reports whether a step that is computed is handed over later. Nobody who leaves is kept.
+func (c *Core) holds(s *step) bool {
+	return !c.draining && !slices.ContainsFunc(s.reqs, func(r *request) bool { return r.cancel != nil }) &&
+		c.schedule.Holds(uint64(s.head.ID))
+}
+
+// commit ends a step that is computed, if it is due.
 func (c *Core) commit(s *step, out *stages.Outbox) {
-	if s.failing != nil || s.retired < c.cfg.Layers || s.logits == nil {
+	if !c.computed(s) || c.holds(s) {
 		return
 	}
 	c.end(s, out)

@@ -175,12 +175,18 @@ func (c *Core) whyReady(kind schedule.Kind) stand {
 	return at
 }
 
-// whyStep returns why a step's next layer has not begun although the one before is with the device.
+// whyStep returns why a step's next layer has not begun although the one before is with the device,
+// or why the step is not over although it is computed.
 func (c *Core) whyStep(s *step) stand {
-	if s.failing != nil || s.begun == c.cfg.Layers || s.begun > s.submitted {
+	at := stand{on: true, since: c.notes.now}
+	switch {
+	case c.computed(s):
+		at.reason = record.Turn
+		at.way = c.flight.only(func(o *step) bool { return o.kind != s.kind })
+		return at
+	case s.failing != nil || s.begun == c.cfg.Layers || s.begun > s.submitted:
 		return stand{}
 	}
-	at := stand{on: true, since: c.notes.now}
 	if c.full(s.kind) {
 		at.reason = record.LayerCredit
 		at.way = c.flight.only(func(o *step) bool { return o.credits > 0 && (o.kind == s.kind || !c.cfg.Preempts) })

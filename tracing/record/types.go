@@ -107,7 +107,8 @@ const (
 	Room
 	// Lane: rows that could be evaluated waited until the steps under way let another one begin.
 	Lane
-	// Turn: the step waited until the other kind of step had had its share of the device.
+	// Turn: the step waited until the other kind of step had had its share of the device. If it had
+	// no layers left it was computed, and was not handed over yet.
 	Turn
 	// Company: a step was not formed yet, since sequences that decoded a moment ago might come
 	// (lingering).
@@ -267,7 +268,7 @@ const (
 	NumParts int = iota
 )
 
-// Level is how full the engine was, noted when a step ends.
+// Level is how full the engine was, noted when a step ends, once if several do by one message.
 type Level struct {
 	AtNS         int64
 	ReadBytes    int64 // asked for and not ended
