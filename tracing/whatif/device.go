@@ -92,7 +92,11 @@ func (d *device) start(how int) {
 	if len(d.queue) == 0 || d.paused != nil && !d.queue[0].urgent {
 		if d.paused != nil {
 			d.current, d.paused = d.paused, nil
-			d.current.pausedNS += d.e.now - d.pausing
+			if d.current.beganNS > d.pausing { // it was about to begin
+				d.current.beganNS = d.e.now
+			} else {
+				d.current.pausedNS += d.e.now - d.pausing
+			}
 			d.since = d.e.now
 			d.plan()
 		}

@@ -57,7 +57,8 @@ func (o *observed) unslow(r *record.Recording, busy busy) {
 		if s == nil || b.BeganNS == 0 || b.EndedNS <= b.BeganNS {
 			continue
 		}
-		f := 1 / (1 + o.laws.slowed*busy.share(b.BeganNS, b.EndedNS))
+		// While something is read, 1 in 1+slowed of what is otherwise done in a time is done.
+		f := 1 - busy.share(b.BeganNS, b.EndedNS)*o.laws.slowed/(1+o.laws.slowed)
 		if b.Part == record.Head {
 			s.headNS *= f
 			continue

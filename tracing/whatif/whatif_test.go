@@ -20,17 +20,19 @@ func TestReplayIsTheRun(t *testing.T) {
 		most   float64 // that the speed may be off
 	}{
 		{"as it is", func(*world) {}, 1e-9},
-		{"noise", func(w *world) { w.noise = 0.3 }, 1e-5},
+		{"noise", func(w *world) { w.noise = 0.3 }, 1e-6},
 		{"two texts at once", func(w *world) { w.at, w.texts = 2, 4 }, 1e-4},
-		{"two texts and noise", func(w *world) { w.at, w.texts, w.noise = 2, 4, 0.2 }, 1e-2},
+		{"two texts and noise", func(w *world) { w.at, w.texts, w.noise = 2, 4, 0.2 }, 1e-4},
+		// An urgent step comes as an operation of a prompt is about to begin.
+		{"two texts, and one is paused before it begins", func(w *world) { w.at, w.texts, w.noise, w.seed = 2, 4, 0.2, 311 }, 1e-4},
 		{"depth 1, one worker", func(w *world) { w.meta.Engine.RingDepth, w.meta.Engine.ReadWorkers = 1, 1 }, 1e-9},
 		{"no guesses", func(w *world) { e := &w.meta.Engine; e.LastToken, e.NextGate, e.ScoresAhead = false, false, 0 }, 1e-9},
 		{"no shared expert", func(w *world) { w.shared = false }, 1e-9},
-		{"reads slow the device", func(w *world) { w.slowed = 0.3 }, 1e-2},
+		{"reads slow the device", func(w *world) { w.slowed = 0.3 }, 1e-6},
 		{"long prompts", func(w *world) { w.rows, w.decode = 200, 10 }, 1e-9},
 		{"hundred rows", func(w *world) { w.rows = 100 }, 1e-2},
 		{"experts are forgotten", func(w *world) { w.forget = true }, 1e-9},
-		{"a device in order", func(w *world) { w.at, w.texts, w.meta.Engine.Preempts = 2, 4, false }, 1e-2},
+		{"a device in order", func(w *world) { w.at, w.texts, w.meta.Engine.Preempts = 2, 4, false }, 1e-6},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := smallWorld()
