@@ -33,8 +33,10 @@ func (d *crowdedDisk) ReadExpert(layer, expert int, dst []byte) error {
 
 // plantedOpener opens a model with settings that are planted as its defaults, on a disk of its own.
 type plantedOpener struct {
-	cfg  actors.Config
-	disk func(readpool.Source) readpool.Source
+	cfg    actors.Config
+	disk   func(readpool.Source) readpool.Source
+	opened []bench.Flags
+	slow   time.Duration // for the first Open
 }
 
 func (o *plantedOpener) config(flags bench.Flags) actors.Config {
@@ -66,6 +68,9 @@ func (o *plantedOpener) Plan(_ context.Context, flags bench.Flags) (actors.Info,
 }
 
 func (o *plantedOpener) Open(ctx context.Context, flags bench.Flags) (*bench.Model, error) {
+	if o.opened = append(o.opened, flags); len(o.opened) == 1 {
+		time.Sleep(o.slow)
+	}
 	d, err := host.New(host.Config{Threads: 1})
 	if err != nil {
 		return nil, err
@@ -85,7 +90,7 @@ func (o *plantedOpener) Open(ctx context.Context, flags bench.Flags) (*bench.Mod
 // tuneFor tunes, with more time as long as there is too little on this machine.
 func tuneFor(t *testing.T, o bench.Opener, given tuned.Settings) *tune.Result {
 	t.Helper()
-	for seconds := 16; ; seconds *= 2 {
+	for seconds := 14; ; seconds *= 2 {
 		h := &bench.Host{Now: time.Now, Progress: func(string, int64, int64) {}, Note: t.Logf}
 		began := time.Now()
 		r, err := (&tune.Tuner{Host: h, Opener: o, Given: given, Time: time.Duration(seconds) * time.Second, Temp: t.TempDir()}).Run(context.Background())
@@ -102,15 +107,43 @@ func tuneFor(t *testing.T, o bench.Opener, given tuned.Settings) *tune.Result {
 	}
 }
 
+// tunedModel is a small model with slots for some of its experts.
+func tunedModel(t *testing.T) actors.Config {
+	return actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 12 * pageSlot, Context: 512, RecordMemory: fewRecords, Prefetch: actors.PrefetchLastToken,
+	}
+}
+
+// A first run that takes long, since the files have to come from the disk, is not taken for what a
+// run costs: it is recorded once more. What an earlier tune chose is tried first, and nothing that
+// comes to the same.
+func TestTuneBegins(t *testing.T) {
+	o := &plantedOpener{cfg: tunedModel(t), disk: func(src readpool.Source) readpool.Source { return src }, slow: 2 * time.Second}
+	h := &bench.Host{Now: time.Now, Progress: func(string, int64, int64) {}, Note: t.Logf}
+	tuner := tune.Tuner{Host: h, Opener: o, Given: tuned.Settings{Prefetch: "last-token", Threads: 1}, Earlier: tuned.Settings{RingDepth: 3, Threads: 7}, Time: 8 * time.Second, Temp: t.TempDir()}
+	r, err := tuner.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.opened) < 2 || o.opened[0]["record"] == "" || o.opened[1]["record"] == "" || len(r.Candidates) == 0 || r.Candidates[0].Settings != (tuned.Settings{RingDepth: 3}) {
+		t.Errorf("opened %v, candidates %v", o.opened, r.Candidates)
+	}
+	seen := map[tuned.Settings]bool{}
+	for _, c := range r.Candidates {
+		if seen[c.Settings] || c.Threads > 0 || c.Prefetch != "" {
+			t.Errorf("%s is tried twice, or changes what is given", c)
+		}
+		seen[c.Settings] = true
+	}
+}
+
 // Where the defaults are bad for a disk, tune finds what is better there, and what the user gives
 // stays as it is.
 func TestTunePlanted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	cfg := actors.Config{
-		Model: fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 12 * pageSlot, Context: 512, RecordMemory: fewRecords, Prefetch: actors.PrefetchLastToken,
-	}
+	cfg := tunedModel(t)
 	given := tuned.Settings{Prefetch: "last-token", PrefetchLayers: 2, RingDepth: 2, Threads: 1}
 	var running atomic.Int64
 	for _, c := range []struct {
@@ -119,11 +152,12 @@ func TestTunePlanted(t *testing.T) {
 		disk    func(readpool.Source) readpool.Source
 		good    func(workers int) bool
 	}{
-		{"a far disk, two workers", 2, func(src readpool.Source) readpool.Source { return &lateDisk{src, 3 * time.Millisecond, nil} }, func(n int) bool { return n >= 4 }},
-		{"a disk that does one thing at a time, eight workers", 8, func(src readpool.Source) readpool.Source { return &crowdedDisk{src, time.Millisecond, &running} }, func(n int) bool { return n > 0 && n < 8 }},
+		{"a far disk, one worker", 1, func(src readpool.Source) readpool.Source { return &lateDisk{src, 3 * time.Millisecond, nil} }, func(n int) bool { return n >= 2 }},
+		{"a disk that does one thing at a time, many workers", 8, func(src readpool.Source) readpool.Source { return &crowdedDisk{src, time.Millisecond, &running} }, func(n int) bool { return n > 0 && n < 8 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := &plantedOpener{cfg, c.disk}
+			t.Parallel() // they sleep most of the time
+			o := &plantedOpener{cfg: cfg, disk: c.disk}
 			o.cfg.ReadWorkers = c.workers
 			r := tuneFor(t, o, given)
 			if set := r.Chosen(); !c.good(set.ReadWorkers) || set != (tuned.Settings{ReadWorkers: set.ReadWorkers}) || r.Verdict.Gain < 0.02 || r.Replay.Why != "" || !r.Final() {

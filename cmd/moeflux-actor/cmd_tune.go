@@ -55,6 +55,9 @@ func (c *tuneCmd) Run(ctx context.Context, inv *invocation) error {
 		Host: benchHost(inv, bar), Opener: &flagOpener{set: &c.engineFlags, inv: inv}, Time: time.Duration(c.Seconds) * time.Second, Temp: inv.env.tempDir,
 		Given: tuned.Settings{RingDepth: c.RingDepth, Prefetch: c.Prefetch, PrefetchLayers: c.PrefetchLayers, ReadWorkers: c.ReadWorkers, Threads: c.Threads},
 	}
+	if k, err := tuned.Load(path); err == nil {
+		t.Earlier = k.Settings
+	}
 	r, err := t.Run(ctx)
 	if err != nil {
 		return err

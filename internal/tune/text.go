@@ -67,7 +67,7 @@ func (r *Result) conclusion() string {
 	case v == nil:
 		return "no candidate was faster than the defaults in any run: the defaults stay." + r.removed()
 	}
-	tested := fmt.Sprintf("the median of %s with the same tokens (%s, p = %.3f)", figures.Counted(len(v.Pairs), "pair"), v.Test, v.P)
+	tested := fmt.Sprintf("the median of %s with the same tokens (%s, p %s)", figures.Counted(len(v.Pairs), "pair"), v.Test, chance(v.P))
 	if v.Significant {
 		text := fmt.Sprintf("faster: %s takes %.1f%% less time than the defaults, %s\n\n    %s\n", r.Tested, 100*v.Gain, tested, r.Command)
 		if r.Kept.Saved {
@@ -80,6 +80,14 @@ func (r *Result) conclusion() string {
 		change = fmt.Sprintf("%.1f%% more", -100*v.Gain)
 	}
 	return fmt.Sprintf("no difference beyond the spread: the defaults stay. %s took %s time, %s.%s", r.Tested, change, tested, r.removed())
+}
+
+// chance writes a probability.
+func chance(p float64) string {
+	if p < 0.0005 {
+		return "< 0.001"
+	}
+	return fmt.Sprintf("= %.3f", p)
 }
 
 // interrupted says what there is of an interrupted search.

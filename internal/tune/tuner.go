@@ -33,8 +33,10 @@ type Tuner struct {
 	// Opener takes the flags of tuned.Settings, and record, a file for records.
 	Opener bench.Opener
 	Given  tuned.Settings // what the user has given, which stays as it is
-	Time   time.Duration  // that the whole may take
-	Temp   string         // the folder of temporary files
+	// Earlier is what was chosen before, which is tried first.
+	Earlier tuned.Settings
+	Time    time.Duration // that the whole may take
+	Temp    string        // the folder of temporary files
 
 	until time.Time
 	plan  actors.Info // of the defaults
@@ -45,7 +47,7 @@ type Tuner struct {
 // interrupted. An error is that of a model that does not open or run.
 func (t *Tuner) Run(ctx context.Context) (*Result, error) {
 	began := t.Host.Now()
-	t.until = began.Add(t.Time)
+	t.until, t.Earlier = began.Add(t.Time), without(t.Earlier, t.Given)
 	t.r = &Result{Seconds: Seconds{Given: t.Time.Seconds()}, Replay: Replay{Why: "there was no time for it"}, Findings: noFindings()}
 	within, cancel := context.WithTimeoutCause(ctx, t.Time, errTime)
 	defer cancel()
@@ -71,14 +73,24 @@ func (t *Tuner) all(ctx context.Context) (err error) {
 		return err
 	}
 	free := axes(&t.plan, t.Given)
+	if len(free) == 0 {
+		t.r.Replay.Why = "everything is given"
+		return nil
+	}
 	base, rec, err := t.record(ctx)
+	if err == nil && base.whole > t.Time/trials { // perhaps since nothing was in the page cache
+		base, rec, err = t.record(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	predict := t.predictor(base, rec)
 	over := t.Host.Now().Add(time.Duration(replayShare * float64(t.Time)))
-	var proposed []*Candidate
-	proposed, t.r.Replay.Settings = propose(free, predict, func() bool { return ctx.Err() != nil || t.Host.Now().After(over) })
+	proposed, tried := propose(free, predict, func() bool { return ctx.Err() != nil || t.Host.Now().After(over) })
+	t.r.Replay.Settings = tried
+	if t.Earlier != (tuned.Settings{}) {
+		proposed = append([]*Candidate{{Settings: t.Earlier}}, proposed...)
+	}
 	if t.r.Candidates, err = t.distinct(ctx, proposed); err != nil {
 		return err
 	}
