@@ -17,7 +17,7 @@ import (
 
 // listener hears a live feed, and knows the cells that it has told so far.
 type listener struct {
-	t     *testing.T
+	t     testing.TB
 	in    *bufio.Scanner
 	begin live.Begin
 	cells []byte
@@ -26,6 +26,11 @@ type listener struct {
 }
 
 func listen(t *testing.T, url string) *listener {
+	t.Helper()
+	return listenTo(t, url)
+}
+
+func listenTo(t testing.TB, url string) *listener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, "GET", url+"/debug/live", nil)
