@@ -6,37 +6,32 @@ import "math/bits"
 // measured numbers of rows it is a straight line. Above the largest a row is taken to cost half of
 // what it cost on average there: so more rows are tried, and then it is known.
 type curve struct {
-	// A measurement counts as at most this many times the mean, and as at least the mean divided by
-	// it, so that a moment in which the machine did something else is soon forgotten.
-	farthest float64
-	lately   int      // a new measurement has one part of so many in a mean
-	cells    [20]cell // of rows from 1<<i on
+	cells [20]cell // of rows from 1<<i on
 }
 
 // cell is the mean of what was measured lately for numbers of rows of one order.
 type cell struct {
-	n             int     // measurements, up to some
 	rows, ns, off float64 // off: how far from the mean a measurement is, on average
 }
 
 const (
-	first  = 8   // measurements count in full and alike: the mean is not known yet
-	beyond = 0.5 // of the mean cost of a row: what another one is taken to cost
+	weight = 1.0 / 8 // of a new measurement in a mean
+	// A measurement counts as at most this many times the mean, and as at least the mean divided by
+	// it, so that a moment in which the machine did something else is soon forgotten.
+	farthest = 2
+	beyond   = 0.5 // of the mean cost of a row: what another one is taken to cost
 )
 
 // add notes that rows took ns.
 func (c *curve) add(rows int, ns int64) {
 	x := &c.cells[min(bits.Len(uint(rows))-1, len(c.cells)-1)]
 	v := float64(max(ns, 0))
-	if x.n == 0 {
-		*x = cell{n: 1, rows: float64(rows), ns: v}
+	if x.rows == 0 {
+		*x = cell{rows: float64(rows), ns: v}
 		return
 	}
-	x.n = min(x.n+1, c.lately)
-	weight, mean := 1/float64(x.n), x.at(rows)
-	if x.n > first || x.n == c.lately {
-		v = min(max(v, mean/c.farthest), mean*c.farthest)
-	}
+	mean := x.at(rows)
+	v = min(max(v, mean/farthest), mean*farthest)
 	d := v - mean
 	x.rows += weight * (float64(rows) - x.rows)
 	x.ns += weight * (v - x.ns)

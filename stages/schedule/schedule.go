@@ -55,12 +55,7 @@ type Schedule[R Request] struct {
 
 // New returns an empty schedule.
 func New[R Request](cfg Config) Schedule[R] {
-	p := pace{
-		layers: cfg.Layers, preempts: cfg.Preempts, stretch: promptsFirst, given: 1,
-		// A decode step alone is what all gaps are measured by. A few take much longer, where the
-		// subject changes; these, and the last few, are not to be taken for what is usual.
-		alone: curve{farthest: 4.0 / 3, lately: 32}, beside: curve{farthest: 2, lately: 8}, layer: curve{farthest: 2, lately: 8},
-	}
+	p := pace{layers: cfg.Layers, preempts: cfg.Preempts, stretch: promptsFirst, given: 1}
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
