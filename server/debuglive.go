@@ -34,6 +34,8 @@ func (s *Server) debugLive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.listeners.Add(-1)
+	// The deadline of the body would end the feed, and every later request on its connection.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	e := m.engine()
 	v := live.New(e.Records(), e.RecordMeta())
 	if err := startView(r.Context(), v, e); err != nil {

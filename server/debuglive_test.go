@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/tracing/live"
@@ -100,7 +102,7 @@ func TestDebugLive(t *testing.T) {
 		o.Keys = []Key{{Secret: "sk-first-first", Name: "me", Class: moeflux.Interactive}}
 	})
 	web := httptest.NewServer(srv)
-	defer web.Close()
+	t.Cleanup(web.Close) // after the listeners have left
 	const key = "sk-first-first"
 	// The feed begins amid the engine's life.
 	post(t, web.URL+"/v1/completions", `{"prompt":"package main","max_tokens":8}`, "X-Api-Key", key)
@@ -113,9 +115,13 @@ func TestDebugLive(t *testing.T) {
 		t.Fatalf("the first frame has %d cells", len(l.cells))
 	}
 	ended := make(chan struct{})
+	var wrote atomic.Bool // a request has been seen that writes
 	go func() {
 		defer close(ended)
-		post(t, web.URL+"/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":200,"logit_bias":{"0":-100}}`, strings.Repeat("func main() { return nil }\n", 60)), "X-Api-Key", key)
+		// Frames come rarely on a busy machine, so one request may pass between two of them.
+		for n := 0; n < 50 && !wrote.Load(); n++ {
+			post(t, web.URL+"/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":200,"logit_bias":{"0":-100}}`, strings.Repeat("func main() { return nil }\n", 60)), "X-Api-Key", key)
+		}
 	}()
 	told, seen, states := 0, map[uint64]live.Token{}, map[string]bool{}
 	var busy live.Pipeline
@@ -126,6 +132,7 @@ func TestDebugLive(t *testing.T) {
 		}
 		for _, r := range f.Requests {
 			states[r.State] = true
+			wrote.Store(states["writing"])
 			if r.Key != "me" || r.Class != "interactive" || r.Limit != 200 || r.Path != "/v1/completions" || r.Prompt != nil && r.Prompt.Tokens < 200 {
 				t.Errorf("a request is %+v, prompt %+v", r, r.Prompt)
 			}
@@ -248,7 +255,7 @@ func checkPipeline(t *testing.T, l *listener, p *live.Pipeline) {
 func TestDebugLiveEnds(t *testing.T) {
 	srv := watched(t, demoModel(t))
 	web := httptest.NewServer(srv)
-	defer web.Close()
+	t.Cleanup(web.Close) // after the listeners have left
 	var all []*listener
 	for range liveListeners {
 		all = append(all, listen(t, web.URL))
@@ -264,4 +271,15 @@ func TestDebugLiveEnds(t *testing.T) {
 		name, _ = all[1].event()
 	}
 	eventually(t, "nobody listens", func() bool { return srv.listeners.Load() == 0 })
+}
+
+// A feed outlasts the time that a client may take to send a body.
+func TestDebugLiveGoesOn(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	web := httptest.NewServer(watched(t, demoModel(t), func(o *Options) { o.Patience = patience }))
+	t.Cleanup(web.Close) // after the listeners have left
+	l := listen(t, web.URL)
+	for end := time.Now().Add(3 * patience); time.Now().Before(end); {
+		l.frame()
+	}
 }

@@ -22,8 +22,9 @@ type flow struct {
 	layers  int32
 	level   record.Level
 	steps   map[uint64]*flying
-	spells  []span // steps that ended in the window
-	reads   []span // workers were at, in the window
+	early   map[uint64]record.StepEnded // of steps that have not been read
+	spells  []span                      // steps that ended in the window
+	reads   []span                      // workers were at, in the window
 	answers []analyse.Share
 }
 
@@ -39,6 +40,7 @@ type flying struct {
 
 func (f *flow) init(m *record.Meta) {
 	f.stages, f.steps, f.waits, f.layers = min(len(m.Stages), mostStages), make(map[uint64]*flying), make(map[uint8]bool), int32(m.Model.Layers)
+	f.early = make(map[uint64]record.StepEnded)
 	for i, name := range m.Messages[:min(len(m.Messages), 256)] {
 		f.waits[uint8(i)] = name == "LayerRouted" || name == "ExpertsRead"
 	}
@@ -65,12 +67,31 @@ func (f *flow) handled(w *window, h *record.Handled) {
 func (f *flow) ended(w *window, e *record.StepEnded) {
 	s := f.steps[e.Step]
 	if s == nil {
+		if len(f.early) > mostKeptSteps {
+			clear(f.early)
+		}
+		f.early[e.Step] = *e
 		return
 	}
 	delete(f.steps, e.Step)
 	f.spells = append(f.spells, span{s.BeganNS, e.EndedNS})
 	if at := w.of(e.EndedNS); at != nil && e.Failed == 0 {
 		at.rows += float64(s.Rows)
+	}
+}
+
+// settle ends the steps whose ends were read before they were: tables are read one after the other,
+// and a step may begin and end in between. lost says that ends were forgotten unread, so that any
+// step may have ended.
+func (f *flow) settle(w *window, lost bool) {
+	for n, e := range f.early {
+		if f.steps[n] != nil {
+			delete(f.early, n)
+			f.ended(w, &e)
+		}
+	}
+	if lost {
+		clear(f.steps)
 	}
 }
 

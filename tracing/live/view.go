@@ -105,6 +105,7 @@ const windowNS = parts * partNS
 // read takes in what is new. Steps come first, since others are about them.
 func (v *View) read() {
 	l, c := v.log, &v.seen
+	lost := c.ended.Missed
 	each(&l.Steps, &c.steps, v.flow.step)
 	each(&l.Segments, &c.segments, func(s *record.Segment) { v.texts.segment(s, v.flow.steps[s.Step]) })
 	each(&l.Handled, &c.handled, func(h *record.Handled) { v.flow.handled(&v.window, h) })
@@ -140,6 +141,7 @@ func (v *View) read() {
 	})
 	each(&l.Submissions, &c.submissions, func(s *record.Submission) { v.flow.submission(&v.window, s) })
 	each(&l.Levels, &c.levels, func(l *record.Level) { v.flow.level = *l })
+	v.flow.settle(&v.window, c.ended.Missed > lost)
 }
 
 func (v *View) request(r *record.Request) {
