@@ -3,6 +3,7 @@ package pagetest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -16,10 +17,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/moeflux/moeflux-actor/internal/testenv"
-	"github.com/moeflux/moeflux-actor/server"
 )
 
 // patience is how long a test waits for what must come: the machine may be busy.
@@ -61,7 +62,7 @@ type tab struct {
 // open serves s, opens its page and waits until it can be used. At the end of the test nothing may
 // have gone wrong in it: no error, no message in the console, no request to elsewhere, nothing that
 // its policy had to refuse.
-func open(t *testing.T, browser context.Context, s *server.Server) *tab {
+func open(t *testing.T, browser context.Context, s http.Handler) *tab {
 	t.Helper()
 	p := openAt(t, browser, s)
 	p.ready()
@@ -69,7 +70,7 @@ func open(t *testing.T, browser context.Context, s *server.Server) *tab {
 }
 
 // openAt is open without the waiting.
-func openAt(t *testing.T, browser context.Context, s *server.Server) *tab {
+func openAt(t *testing.T, browser context.Context, s http.Handler) *tab {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -166,14 +167,23 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// filled returns a format with its arguments; without any it is taken as it is.
+func filled(format string, args []any) string {
+	if len(args) == 0 {
+		return format
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // js returns the value of an expression in the page, awaited.
 func js[T any](p *tab, expression string, args ...any) T {
 	p.Helper()
+	expression = filled(expression, args)
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](fmt.Sprintf(expression, args...), chromedp.EvalAwaitPromise))
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
-		p.Fatalf("%s: %v", fmt.Sprintf(expression, args...), err)
+		p.Fatalf("%s: %v", expression, err)
 	}
 	return v
 }
@@ -181,7 +191,7 @@ func js[T any](p *tab, expression string, args ...any) T {
 // until waits for an expression to be true.
 func (p *tab) until(expression string, args ...any) {
 	p.Helper()
-	condition := fmt.Sprintf(expression, args...)
+	condition := filled(expression, args)
 	for end := time.Now().Add(patience); !js[bool](p, "Boolean(%s)", condition); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.Fatalf("this did not come true: %s\nthe page has:\n%s", condition, js[string](p, "document.body.innerText"))
@@ -270,13 +280,27 @@ func (p *tab) picture(name string) {
 	if dir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	for _, format := range []page.CaptureScreenshotFormat{page.CaptureScreenshotFormatPng, page.CaptureScreenshotFormatWebp} {
+		shot := page.CaptureScreenshotParams{Format: format}
+		if format == page.CaptureScreenshotFormatWebp {
+			shot.Quality = new(int64(82))
+		}
+		r, err := chromedp.Call(p.ctx, page.CaptureScreenshot, shot)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+"."+string(format)), r.Data, 0o644)
+		}
+		if err != nil {
+			p.Fatal(err)
+		}
 	}
-	if err != nil {
-		p.Fatal(err)
+}
+
+// until waits for something on the server's side.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("this did not come true: %s", what)
+		}
 	}
 }

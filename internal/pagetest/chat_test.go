@@ -70,7 +70,7 @@ func TestPage(t *testing.T) {
 	b := browser(t)
 	for name, f := range map[string]func(*testing.T, context.Context){
 		"chat": testChat, "stop": testStop, "retry": testRetry, "markdown": testMarkdown,
-		"errors": testErrors, "broken": testBroken, "tools": testTools, "models": testModels, "long": testLong, "looks": testLooks,
+		"errors": testErrors, "broken": testBroken, "tools": testTools, "models": testModels, "long": testLong, "looks": testLooks, "live": testLive, "refused": testRefused,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
 	}

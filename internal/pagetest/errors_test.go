@@ -38,7 +38,7 @@ func testErrors(t *testing.T, b context.Context) {
 	p.click("#key-dialog [type=submit]")
 	p.until("document.getElementById('only-model').innerText === 'scripted'")
 
-	problem := "document.querySelector('.error')?.innerText ?? ''"
+	problem := "document.querySelector('#messages .error')?.innerText ?? ''"
 	for _, tc := range []struct {
 		err  error
 		want string
@@ -57,11 +57,11 @@ func testErrors(t *testing.T, b context.Context) {
 	fail(&moeflux.QueueFullError{RetryAfter: 2 * time.Second})
 	p.click("#new")
 	p.begin("hello")
-	p.until("document.querySelector('.error button')?.disabled")
+	p.until("document.querySelector('#messages .error button')?.disabled")
 	fault.Store(nil)
-	p.until("document.querySelector('.error button')?.disabled === false")
-	p.click(".error button")
-	p.until("!document.querySelector('.error')")
+	p.until("document.querySelector('#messages .error button')?.disabled === false")
+	p.click("#messages .error button")
+	p.until("!document.querySelector('#messages .error')")
 	p.done()
 	if got := p.answer(); got != "hello" {
 		t.Errorf("tried again it says %q", got)
@@ -82,7 +82,7 @@ func testBroken(t *testing.T, b context.Context) {
 	p.begin("go on")
 	p.until("document.querySelector('.message.assistant .text')?.innerText.length > 20")
 	p.web.CloseClientConnections()
-	p.until("document.querySelector('.error')?.innerText.includes('broke off')")
+	p.until("document.querySelector('#messages .error')?.innerText.includes('broke off')")
 	if got := p.answer(); !strings.HasPrefix(got, "word word") {
 		t.Errorf("what came before is gone: %q", got)
 	}

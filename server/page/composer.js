@@ -42,7 +42,7 @@ export function composer(chat) {
     }
   });
   addEventListener("keydown", (e) => {
-    if (e.key === "Escape" && !e.defaultPrevented && !document.querySelector("dialog[open]") && chat.running()) {
+    if (e.key === "Escape" && !e.defaultPrevented && !document.querySelector("dialog[open]") && !by("chat").hidden && chat.running()) {
       e.preventDefault();
       chat.stop();
     }

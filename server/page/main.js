@@ -4,6 +4,7 @@ import { models } from "./api.js";
 import { Chat } from "./chat.js";
 import { composer } from "./composer.js";
 import { by, toast } from "./dom.js";
+import { Live } from "./live/live.js";
 import { askKey, defaults, picker, preferences } from "./preferences.js";
 import { Sidebar } from "./sidebar.js";
 import { settings, Store } from "./store.js";
@@ -24,10 +25,27 @@ form = composer(chat);
 sidebar = new Sidebar(store, chat);
 preferences(chat, () => form.draw());
 theme();
+const live = new Live(() => (served.length > 1 ? by("model").value : ""));
+by("model").addEventListener("change", () => live.again());
+addEventListener("hashchange", view);
 chat.show((await store.list()).find((c) => c.id === settings.get("shown", "")) ?? null);
 if (!store.lasting) toast("This browser keeps nothing for this page: chats last until it is closed.");
 connect();
-form.focus();
+view();
+
+// view shows the chat, or what the engine does.
+function view() {
+  const watching = location.hash === "#live";
+  by("chat").hidden = watching;
+  by("live").hidden = !watching;
+  for (const [id, current] of [["to-chat", !watching], ["to-live", watching]]) {
+    if (current) by(id).setAttribute("aria-current", "page");
+    else by(id).removeAttribute("aria-current");
+  }
+  live.show(watching);
+  if (watching) by("live").focus();
+  else form.focus();
+}
 
 // connect asks what is served, again and again while nobody answers.
 async function connect() {
