@@ -12,10 +12,14 @@ import (
 )
 
 // Magic begins every file of records. Version is that of the format: a file of another version is
-// refused, since its records mean something else.
+// refused, since its records mean something else. Every change of a record, of the meta or of what
+// they mean has a version of its own; testdata has a file of each (TestVersion).
+//
+//   - 1: while the format was made, with fields that came and went
+//   - 2: a layer of several that the device computed in one go may have a Submission of its own
 const (
 	Magic   = "moeflux-records\n"
-	Version = 1
+	Version = 2
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,
@@ -171,7 +175,7 @@ func readHead(in *bufio.Reader) (*Recording, error) {
 		return nil, errors.New("record: this is not a file of records")
 	}
 	if v := binary.LittleEndian.Uint32(head[len(Magic):]); v != Version {
-		return nil, fmt.Errorf("record: the file has version %d of the format, and this program reads version %d: use the program that wrote it", v, Version)
+		return nil, fmt.Errorf("record: the file was written by version %d of the format, and this program reads version %d: use the program that wrote it", v, Version)
 	}
 	size := binary.LittleEndian.Uint32(head[len(Magic)+4:])
 	if size > maxMeta {

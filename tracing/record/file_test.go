@@ -174,7 +174,7 @@ func TestDamaged(t *testing.T) {
 	}{
 		{"empty", nil, "not a file of records"},
 		{"another file", []byte("GGUF and so on, long enough for a head"), "not a file of records"},
-		{"version", bytes.Replace(whole, []byte(Magic+"\x01"), []byte(Magic+"\x02"), 1), "version 2"},
+		{"version", bytes.Replace(whole, []byte(Magic+string(rune(Version))), []byte(Magic+"\x7f"), 1), "version 127"},
 		{"head", bytes.Replace(whole, []byte(`{"program"`), []byte(`["program"`), 1), "head of the file is damaged"},
 	} {
 		if _, err := ReadRecording(bytes.NewReader(tc.bytes)); err == nil || !strings.Contains(err.Error(), tc.want) {
