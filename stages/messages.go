@@ -101,7 +101,8 @@ func (m *EvalChunk) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequ
 type ChunkEvaluated struct {
 	Outside
 	Seq     SeqID
-	Pos     int // of the first token
+	Request uint64 // of the EvalChunk
+	Pos     int    // of the first token
 	Rows    int
 	Logits  []float32 // [wanted rows, vocab]; nil with BestLogits
 	Largest Largest   // [BestOf(vocab)] with BestLogits, else empty

@@ -132,7 +132,7 @@ func (s *Spent) LayerRetired(step Step, more int) *LayerRetired {
 func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 	m := s.routings.take()
 	m.Step, m.Picks = step, resize(m.Picks, n)
-	if b := step.Batch; b != nil && !b.Traced {
+	if b := step.Batch; b != nil {
 		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Probe: b.Probe, Lane: b.Lane}
 		m.Step.Batch = &m.batch
 	}

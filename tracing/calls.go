@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -202,9 +201,7 @@ func (e *Emitter) endCall(c *callSpan) {
 		attrs = append(attrs, KeyFinish.StringSlice([]string{end.Finish}))
 	}
 	if end.Err != nil {
-		attrs = append(attrs, KeyError.String(errorType(end.Err)))
-		c.span.RecordError(end.Err, trace.WithTimestamp(e.time(end.EndedNS)))
-		c.span.SetStatus(codes.Error, end.Err.Error())
+		e.failed(c.span, end.Err, end.EndedNS)
 	}
 	c.span.SetAttributes(attrs...)
 	c.span.End(trace.WithTimestamp(e.time(end.EndedNS)))

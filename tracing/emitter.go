@@ -2,8 +2,10 @@ package tracing
 
 import (
 	"context"
+	"runtime"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -19,6 +21,8 @@ const (
 	// staleSteps is more than the steps that can be in flight at once: the end of a step so much
 	// older than the newest one was forgotten.
 	staleSteps = 64
+	// mostSpare bounds the trees whose memory is kept for the next steps.
+	mostSpare = 4
 )
 
 // About is what an emitter must know of the engine.
@@ -38,12 +42,16 @@ type Stats struct {
 	CallsLost   int64 // that found too many waiting
 }
 
-// Emitter makes the spans of an engine. It belongs to one goroutine, but for Calls.
+// Emitter makes the spans of an engine. It belongs to one goroutine, but for Calls and Failures.
 type Emitter struct {
-	Calls *Calls
-	Stats Stats
+	Calls    *Calls
+	Failures *Failures
+	Stats    Stats
 	// Panicked is called when a span processor panics. The emitter goes on with the next span.
 	Panicked func(reason any)
+	// Yield is called often while spans are made, and lets others go first. It is
+	// runtime.Gosched: the threads that compute have nothing to do now and then, and give way.
+	Yield func()
 
 	about  About
 	log    *record.Log
@@ -54,12 +62,15 @@ type Emitter struct {
 	steps   map[uint64]*tree
 	order   []*tree // those of steps, by number
 	records int     // of all of them
+	spare   []*tree // that are forgotten
+	sorted  parts   // of the step whose spans are made
 	evals   map[requestKey]*evaluation
 	calls   map[spanKey]*callSpan
-	ends    []record.Request // of evals whose steps are not all emitted
-	waits   []record.Wait    // of requests, outside of their steps
+	ends    []requestEnd  // of evals whose steps are not all emitted
+	waits   []record.Wait // of requests, outside of their steps
 	hints   map[uint64]*hint
-	gaps    []gap // of the present poll
+	gaps    []gap                // of the present poll
+	attrs   []attribute.KeyValue // memory for those of one span
 }
 
 // cursors say how far the emitter has come in each table.
@@ -74,7 +85,7 @@ type requestKey struct{ request, seq uint64 }
 func NewEmitter(tp trace.TracerProvider, log *record.Log, about About) *Emitter {
 	about.Epoch = about.Epoch.Round(0)
 	return &Emitter{
-		Calls: new(Calls), Panicked: func(any) {}, about: about, log: log, tracer: tp.Tracer(ScopeName),
+		Calls: new(Calls), Failures: new(Failures), Panicked: func(any) {}, Yield: runtime.Gosched, about: about, log: log, tracer: tp.Tracer(ScopeName),
 		steps: make(map[uint64]*tree), evals: make(map[requestKey]*evaluation), calls: make(map[spanKey]*callSpan), hints: make(map[uint64]*hint),
 	}
 }
@@ -95,7 +106,7 @@ func (e *Emitter) Poll(nowNS int64, last bool) {
 	e.fillGaps()
 	e.emitSteps(nowNS, last)
 	e.emitHints(nowNS, last)
-	e.endEvals(last)
+	e.endEvals(nowNS, last)
 	e.endCalls(last)
 }
 
@@ -131,7 +142,9 @@ func (e *Emitter) readEnds() (over []record.StepEnded) {
 	})
 	drain(e, &e.log.Requests, &e.at.requests, func(r *record.Request) int64 { return r.EndedNS }, func(r *record.Request) {
 		if r.TraceID != [16]byte{} {
-			e.ends = append(e.ends, *r)
+			e.ends = append(e.ends, requestEnd{Request: *r})
+		} else if r.Outcome != record.Answered {
+			e.Failures.take(requestKey{r.Request, r.Seq})
 		}
 	})
 	return over
@@ -141,7 +154,8 @@ func (e *Emitter) readEnds() (over []record.StepEnded) {
 func (e *Emitter) readSteps() {
 	drain(e, &e.log.Steps, &e.at.steps, func(r *record.Step) int64 { return r.BeganNS }, func(r *record.Step) {
 		e.newest = r.Step
-		t := &tree{rec: *r}
+		t := e.newTree()
+		t.rec = *r
 		e.steps[r.Step] = t
 		e.order = append(e.order, t)
 	})
@@ -175,6 +189,21 @@ func (e *Emitter) forget(t *tree) {
 		v.open--
 		v.endedNS = max(v.endedNS, t.endedNS)
 	}
+	if len(e.spare) < mostSpare {
+		t.reset()
+		e.spare = append(e.spare, t)
+	}
+}
+
+// newTree returns an empty tree, in the memory of one that is forgotten if there is one.
+func (e *Emitter) newTree() *tree {
+	n := len(e.spare) - 1
+	if n < 0 {
+		return new(tree)
+	}
+	t := e.spare[n]
+	e.spare = e.spare[:n]
+	return t
 }
 
 // known returns a step that stays, or nil. A step's own record is written before all others of it.

@@ -219,7 +219,7 @@ func TestARefusedRequest(t *testing.T) {
 	q := record.Request{Request: 5, Seq: 5, ArrivedNS: ms, EndedNS: 4 * ms, Outcome: record.Refused}
 	q.TraceID, q.SpanID = caller(5)
 	r.log.Requests.Add(q)
-	r.e.Poll(5*ms, false)
+	r.e.Poll(4*ms+settleNS, false)
 	r.count(map[string]int{SpanEval: 1, SpanWait: 1})
 	v := r.named(SpanEval)[0]
 	if v.Status.Code != codes.Error || value(v, KeyOutcome) != "refused" || value(v, KeyQueueNS) != 3*ms || value(r.named(SpanWait)[0], KeyReason) != "memory" {

@@ -79,14 +79,28 @@ func (e *Emitter) requestWaited(w *record.Wait) {
 	e.waits = append(e.waits, *w)
 }
 
+// requestEnd is the end of a request, and why it was not answered.
+type requestEnd struct {
+	record.Request
+	err error // nil: it was, or nobody has told
+}
+
+// settled reports whether the end's error is known, or has not come in time.
+func (r *requestEnd) settled(f *Failures, nowNS int64) bool {
+	if r.Outcome != record.Answered && r.err == nil {
+		r.err = f.take(requestKey{r.Request.Request, r.Seq})
+	}
+	return r.Outcome == record.Answered || r.err != nil || nowNS-r.EndedNS >= settleNS
+}
+
 // endEvals ends the spans of requests that are over and whose steps are emitted.
-func (e *Emitter) endEvals(last bool) {
+func (e *Emitter) endEvals(nowNS int64, last bool) {
 	kept := e.ends[:0]
 	for i := range e.ends {
 		r := &e.ends[i]
-		key := requestKey{r.Request, r.Seq}
+		key := requestKey{r.Request.Request, r.Seq}
 		v := e.evals[key]
-		if v != nil && v.open > 0 && !last {
+		if !r.settled(e.Failures, nowNS) && !last || v != nil && v.open > 0 && !last {
 			kept = append(kept, *r)
 			continue
 		}
@@ -126,20 +140,23 @@ func (v *evaluation) giveUp(e *Emitter) {
 }
 
 // end emits what is known of a request at its end.
-func (e *Emitter) end(v *evaluation, r *record.Request) {
+func (e *Emitter) end(v *evaluation, r *requestEnd) {
 	began := r.BeganNS
 	if began == 0 {
 		began = r.EndedNS
 	}
 	attrs := []attribute.KeyValue{
-		KeyExactness.String(e.about.Exactness), KeyRequest.Int64(int64(r.Request)), KeySeq.Int64(int64(r.Seq)), KeyPos.Int(int(r.Pos)), KeyRows.Int(int(r.Rows)),
+		KeyExactness.String(e.about.Exactness), KeyRequest.Int64(int64(r.Request.Request)), KeySeq.Int64(int64(r.Seq)), KeyPos.Int(int(r.Pos)), KeyRows.Int(int(r.Rows)),
 		KeyOutcome.String(outcomes[r.Outcome]), KeyQueueNS.Int64(began - r.ArrivedNS),
 	}
 	v.span.SetAttributes(append(attrs, account{
 		hit: int64(r.Hit), late: int64(r.Late), missed: int64(r.Missed), slot: r.SlotBytes, host: r.HostBytes, disk: r.DiskBytes, ahead: r.AheadBytes,
 		device: r.DeviceNS, diskWait: r.DiskWaitNS,
 	}.attributes()...)...)
-	if r.Outcome != record.Answered {
+	switch {
+	case r.err != nil:
+		e.failed(v.span, r.err, r.EndedNS)
+	case r.Outcome != record.Answered:
 		v.span.SetAttributes(KeyError.String(outcomes[r.Outcome]))
 		v.span.SetStatus(codes.Error, outcomes[r.Outcome])
 	}
@@ -148,7 +165,7 @@ func (e *Emitter) end(v *evaluation, r *record.Request) {
 	}
 	rest := e.waits[:0]
 	for i := range e.waits {
-		if w := &e.waits[i]; w.Request == r.Request {
+		if w := &e.waits[i]; w.Request == r.Request.Request {
 			e.wait(v.ctx, w)
 			continue
 		}
@@ -156,6 +173,13 @@ func (e *Emitter) end(v *evaluation, r *record.Request) {
 	}
 	e.waits = rest
 	v.span.End(trace.WithTimestamp(e.time(r.EndedNS)))
+}
+
+// failed says on a span what went wrong, and when.
+func (e *Emitter) failed(span trace.Span, err error, atNS int64) {
+	span.SetAttributes(KeyError.String(errorType(err)))
+	span.RecordError(err, trace.WithTimestamp(e.time(atNS)))
+	span.SetStatus(codes.Error, err.Error())
 }
 
 var outcomes = [...]string{record.Answered: "answered", record.Cancelled: "cancelled", record.Refused: "refused", record.Failed: "failed"}

@@ -50,7 +50,7 @@ func (e *Emitter) fillGaps() {
 func (e *Emitter) abandon(untilNS int64) (found bool) {
 	ended := make(map[requestKey]bool)
 	for i := range e.ends {
-		ended[requestKey{e.ends[i].Request, e.ends[i].Seq}] = true
+		ended[requestKey{e.ends[i].Request.Request, e.ends[i].Seq}] = true
 	}
 	for key, v := range e.evals {
 		if v.open > 0 || v.endedNS == 0 || v.endedNS >= untilNS || ended[key] {

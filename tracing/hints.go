@@ -3,7 +3,6 @@ package tracing
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -54,7 +53,7 @@ func (e *Emitter) emitHints(nowNS int64, last bool) {
 
 func (e *Emitter) emitHint(h *hint) {
 	issued := h.verdicts[record.Issued]
-	attrs := append([]attribute.KeyValue{}, KeyLayer.Int(int(h.layer)), KeyLayersAhead.Int(int(h.ahead)), KeyPrefetchIssued.Int(issued),
+	attrs := append(e.attrs[:0], KeyLayer.Int(int(h.layer)), KeyLayersAhead.Int(int(h.ahead)), KeyPrefetchIssued.Int(issued),
 		KeyPrefetchDropped.Int(h.verdicts[record.Dropped]), KeyPrefetchDeclined.Int(h.verdicts[record.Declined]), KeyPrefetchSkipped.Int(h.verdicts[record.Skipped]))
 	ended, late := h.atNS, false
 	for i := range h.reads {

@@ -36,9 +36,10 @@ type layerParts struct {
 	ctx context.Context // with the layer's span; nil if there is none
 }
 
-// parts sorts the records of a step.
+// parts sorts the records of a step. It is good until the next step's.
 func (e *Emitter) parts(t *tree) *parts {
-	p := &parts{tree: t, layers: make([]layerParts, len(e.about.LayerKinds))}
+	p := &e.sorted
+	p.reset(t, len(e.about.LayerKinds))
 	for i := range t.handled {
 		p.handled(&t.handled[i])
 	}
@@ -72,6 +73,21 @@ func (e *Emitter) parts(t *tree) *parts {
 		byTime(p.layers[i].computed)
 	}
 	return p
+}
+
+// reset empties p for a step of a model with some layers. It keeps the memory.
+func (p *parts) reset(t *tree, layers int) {
+	all := p.layers
+	if all == nil {
+		all = make([]layerParts, layers)
+	}
+	*p = parts{tree: t, layers: all}
+	for i := range all {
+		l := &all[i]
+		clear(l.released)
+		clear(l.waves)
+		*l = layerParts{residents: l.residents[:0], computed: l.computed[:0], reads: l.reads[:0], released: l.released, waves: l.waves}
+	}
 }
 
 func (p *parts) layer(layer int32) *layerParts {

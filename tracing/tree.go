@@ -33,6 +33,15 @@ type tree struct {
 	submissions []record.Submission
 }
 
+// reset empties the tree for another step, whose records use its memory.
+func (t *tree) reset() {
+	clear(t.evals)
+	*t = tree{
+		segments: t.segments[:0], evals: t.evals[:0], handled: t.handled[:0], waits: t.waits[:0], uses: t.uses[:0], guesses: t.guesses[:0],
+		reads: t.reads[:0], submissions: t.submissions[:0],
+	}
+}
+
 // ended returns when the step ended, or what was known of it last if nothing tells.
 func (t *tree) ended() int64 {
 	ended := max(t.endedNS, t.rec.BeganNS)
@@ -80,8 +89,8 @@ func (t *times) add(s *record.Submission) {
 	t.diskWait += s.StarvedNS
 }
 
-func (t *times) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{KeyComputeNS.Int64(t.compute), KeyOverlapNS.Int64(t.overlap), KeyDiskWaitNS.Int64(t.diskWait)}
+func (t *times) attributes(to []attribute.KeyValue) []attribute.KeyValue {
+	return append(to, KeyComputeNS.Int64(t.compute), KeyOverlapNS.Int64(t.overlap), KeyDiskWaitNS.Int64(t.diskWait))
 }
 
 // emit makes the spans of a step.
@@ -91,15 +100,15 @@ func (e *Emitter) emit(t *tree) {
 	for _, v := range t.evals[1:] {
 		links = append(links, trace.Link{SpanContext: v.span.SpanContext()})
 	}
-	attrs := []attribute.KeyValue{
-		KeyStep.Int64(int64(t.rec.Step)), KeyRows.Int(int(t.rec.Rows)), KeyDecodeRows.Int(int(t.rec.Decode)), KeyRequests.Int(len(t.segments)),
-		KeyUrgent.Bool(t.rec.Urgent != 0), KeyHits.Int(p.hits), KeyMisses.Int(p.misses), KeyBytesRead.Int64(p.bytes), KeyBytesAhead.Int64(p.issued * e.about.SlotBytes),
-	}
-	attrs = append(attrs, p.times.attributes()...)
+	attrs := append(
+		e.attrs[:0], KeyStep.Int64(int64(t.rec.Step)), KeyRows.Int(int(t.rec.Rows)), KeyDecodeRows.Int(int(t.rec.Decode)), KeyRequests.Int(len(t.segments)),
+		KeyUrgent.Bool(t.rec.Urgent != 0), KeyHits.Int(p.hits), KeyMisses.Int(p.misses), KeyBytesRead.Int64(p.bytes), KeyBytesAhead.Int64(p.issued*e.about.SlotBytes),
+	)
+	attrs = p.times.attributes(attrs)
 	if t.lost > 0 {
 		attrs = append(attrs, KeyRecordsLost.Int(t.lost))
 	}
-	ctx, span := e.tracer.Start(t.evals[0].ctx, SpanStep, trace.WithTimestamp(e.time(t.rec.BeganNS)), trace.WithAttributes(attrs...), trace.WithLinks(links...))
+	ctx, span := e.start(t.evals[0].ctx, SpanStep, t.rec.BeganNS, attrs, links...)
 	ended := t.ended()
 	defer span.End(trace.WithTimestamp(e.time(ended)))
 	if len(t.evals) > 1 {
@@ -112,6 +121,7 @@ func (e *Emitter) emit(t *tree) {
 	}
 	for i := range p.layers {
 		e.emitLayer(ctx, p, int32(i))
+		e.Yield()
 	}
 	for i := range t.waits {
 		e.wait(p.within(ctx, t.waits[i].Layer), &t.waits[i])
@@ -120,123 +130,29 @@ func (e *Emitter) emit(t *tree) {
 	e.beginHints(ctx, t, p)
 }
 
-// emitLayer makes the spans of a layer. ctx holds the step's span.
-func (e *Emitter) emitLayer(ctx context.Context, p *parts, layer int32) {
-	l := &p.layers[layer]
-	parent := ctx
-	at := KeyLayer.Int(int(layer))
-	if b := l.begun; b != nil && l.retired != nil {
-		e.emitLayers(ctx, p, b, l.retired)
-		parent = p.within(ctx, layer)
-	}
-	if b, s := l.begun, l.picked; b != nil && s != nil {
-		e.span(parent, SpanMix, b.BeganNS, s.SentNS, append(append(queue(b), at), onDevice(l.mix)...))
-	}
-	if s := l.picked; s != nil {
-		e.span(parent, SpanRoute, s.BeganNS, s.EndedNS, append(queue(s), at, KeyExperts.Int(l.hits+l.misses), KeyWaves.Int(len(l.residents))))
-	}
-	if r := l.routed; r != nil && len(l.residents) > 0 && p.whole() {
-		attrs := append(queue(r), at, KeyHits.Int(l.hits), KeyMisses.Int(l.misses), KeyBytesRead.Int64(l.bytes))
-		in := e.span(parent, SpanExpertIO, r.BeganNS, l.residents[len(l.residents)-1].SentNS, attrs)
-		for _, r := range l.reads {
-			e.read(in, r)
-		}
-	} else {
-		for _, r := range l.reads {
-			e.read(parent, r)
-		}
-	}
-	if l.paired() {
-		for i := range l.residents {
-			e.emitWave(parent, l, i)
-		}
-	}
-}
-
-// emitLayers makes the span of a layer, or of the layers that began together: one for each where
-// the device has told of each, else one for all.
-func (e *Emitter) emitLayers(ctx context.Context, p *parts, b, retired *record.Handled) {
-	var timed []*layerParts
-	for i := b.Layer; i <= b.Layer+b.More; i++ {
-		if l := p.layer(i); b.More > 0 && l != nil && l.whole != nil {
-			timed = append(timed, l)
-		}
-	}
-	if len(timed) == 0 {
-		attrs := queue(b)
-		if b.More > 0 {
-			attrs = append(attrs, KeyMoreLayers.Int(int(b.More)))
-		}
-		e.layerSpan(ctx, p, b.Layer, span{b.SentNS, retired.BeganNS}, attrs)
-		return
-	}
-	for i, l := range timed {
-		at, attrs := span{l.whole.BeganNS, l.whole.EndedNS}, []attribute.KeyValue(nil)
-		if i == 0 {
-			at.began, attrs = b.SentNS, queue(b)
-		}
-		if i == len(timed)-1 {
-			at.ended = retired.BeganNS
-		}
-		e.layerSpan(ctx, p, l.whole.Layer, at, attrs)
-	}
-}
-
-// span is from when to when something was.
-type span struct{ began, ended int64 }
-
-// layerSpan makes the span of a layer. ctx holds the step's span.
-func (e *Emitter) layerSpan(ctx context.Context, p *parts, layer int32, at span, attrs []attribute.KeyValue) {
-	l := &p.layers[layer]
-	attrs = append(attrs, KeyLayer.Int(int(layer)))
-	if int(layer) < len(e.about.LayerKinds) {
-		attrs = append(attrs, KeyLayerKind.String(e.about.LayerKinds[layer]))
-	}
-	if l.whole != nil {
-		attrs = append(attrs, KeyDeviceNS.Int64(l.whole.DeviceNS))
-	}
-	l.ctx = e.span(ctx, SpanLayer, at.began, at.ended, append(attrs, l.times.attributes()...))
-}
-
-// emitWave makes the spans of a wave. ctx holds its layer's span.
-func (e *Emitter) emitWave(ctx context.Context, l *layerParts, i int) {
-	w, done := l.residents[i], l.computed[i]
-	at := []attribute.KeyValue{KeyLayer.Int(int(w.Layer)), KeyWave.Int(int(w.Wave))}
-	attrs := append(queue(w), at...)
-	if s := l.waves[w.Wave]; s != nil {
-		attrs = append(append(attrs, KeyExperts.Int(int(s.Uses))), onDevice(s)...)
-	}
-	e.span(ctx, SpanExperts, w.EndedNS, done.BeganNS, attrs)
-	ended := done.EndedNS
-	if home := l.released[w.Wave]; home != nil {
-		ended = home.SentNS
-	}
-	e.span(ctx, SpanRetire, done.BeganNS, ended, append(queue(done), at...))
-}
-
 // emitHead makes the span of the step's end. ctx holds the step's span.
 func (e *Emitter) emitHead(ctx context.Context, p *parts) {
 	b, d := p.asked, p.delivered
 	if b == nil || d == nil {
 		return
 	}
-	attrs := append(append(queue(b), p.head.attributes()...), onDevice(p.headWork)...)
-	e.span(ctx, SpanHead, b.BeganNS, d.SentNS, attrs)
+	attrs := p.head.attributes(append(e.attrs[:0], queue(b)))
+	e.span(ctx, SpanHead, b.BeganNS, d.SentNS, onDevice(attrs, p.headWork))
 }
 
 // read makes the span of a read.
 func (e *Emitter) read(ctx context.Context, r *record.Read) {
-	attrs := []attribute.KeyValue{
-		KeyLayer.Int(int(r.Layer)), KeyExpert.Int(int(r.Expert)), KeySlot.Int(int(r.Slot)), KeyBytes.Int64(r.Bytes), KeyTier.String(tiers[r.Tier]),
+	attrs := append(
+		e.attrs[:0], KeyLayer.Int(int(r.Layer)), KeyExpert.Int(int(r.Expert)), KeySlot.Int(int(r.Slot)), KeyBytes.Int64(r.Bytes), KeyTier.String(tiers[r.Tier]),
 		KeyUrgent.Bool(r.Urgent != 0),
-	}
+	)
 	if r.BeganNS != 0 {
 		attrs = append(attrs, KeyQueueNS.Int64(r.BeganNS-r.AskedNS))
 	}
 	if r.WantedNS != 0 {
 		attrs = append(attrs, KeyWanted.Int64(r.WantedNS-r.AskedNS))
 	}
-	_, span := e.tracer.Start(ctx, SpanRead, trace.WithTimestamp(e.time(r.AskedNS)), trace.WithAttributes(attrs...))
+	_, span := e.start(ctx, SpanRead, r.AskedNS, attrs)
 	if r.Failed != 0 {
 		span.SetStatus(codes.Error, "the read failed")
 	}
@@ -250,7 +166,7 @@ var tiers = [...]string{record.FromDisk: "disk", record.FromHost: "host"}
 
 // wait makes the span of a wait.
 func (e *Emitter) wait(ctx context.Context, w *record.Wait) {
-	attrs := []attribute.KeyValue{KeyReason.String(reasons[w.Reason])}
+	attrs := append(e.attrs[:0], KeyReason.String(reasons[w.Reason]))
 	if w.Layer >= 0 {
 		attrs = append(attrs, KeyLayer.Int(int(w.Layer)))
 	}
@@ -264,23 +180,42 @@ func (e *Emitter) wait(ctx context.Context, w *record.Wait) {
 }
 
 // queue says how long a message was in line.
-func queue(h *record.Handled) []attribute.KeyValue {
-	return []attribute.KeyValue{KeyQueueNS.Int64(max(0, h.BeganNS-h.SentNS))}
+func queue(h *record.Handled) attribute.KeyValue {
+	return KeyQueueNS.Int64(max(0, h.BeganNS-h.SentNS))
 }
 
-// onDevice says what a submission took, if it is known.
-func onDevice(s *record.Submission) []attribute.KeyValue {
+// of begins the attributes of a span that begins with a message about a layer. They are good until
+// the next span's.
+func (e *Emitter) of(h *record.Handled) []attribute.KeyValue {
+	return append(e.attrs[:0], queue(h), KeyLayer.Int(int(h.Layer)))
+}
+
+// onDevice adds what a submission took, if it is known.
+func onDevice(to []attribute.KeyValue, s *record.Submission) []attribute.KeyValue {
 	if s == nil {
-		return nil
+		return to
 	}
-	return []attribute.KeyValue{KeyDeviceNS.Int64(s.DeviceNS), KeyDeviceQueueNS.Int64(s.BeganNS - s.SubmittedNS)}
+	return append(to, KeyDeviceNS.Int64(s.DeviceNS), KeyDeviceQueueNS.Int64(s.BeganNS-s.SubmittedNS))
+}
+
+// start begins a span. The provider copies the attributes, whose memory is the next span's.
+func (e *Emitter) start(ctx context.Context, name string, beganNS int64, attrs []attribute.KeyValue, links ...trace.Link) (_ context.Context, span trace.Span) {
+	at := trace.WithTimestamp(e.time(beganNS))
+	if len(links) > 0 {
+		ctx, span = e.tracer.Start(ctx, name, at, trace.WithLinks(links...))
+	} else {
+		ctx, span = e.tracer.Start(ctx, name, at)
+	}
+	span.SetAttributes(attrs...)
+	e.attrs = attrs
+	return ctx, span
 }
 
 // span makes a span and returns a context with it. Two stages stamp their records independently: a
 // span whose end was recorded before its beginning, because a message was answered while its sender
 // still worked, has no length and is placed at its end.
 func (e *Emitter) span(ctx context.Context, name string, beganNS, endedNS int64, attrs []attribute.KeyValue, links ...trace.Link) context.Context {
-	ctx, span := e.tracer.Start(ctx, name, trace.WithTimestamp(e.time(min(beganNS, endedNS))), trace.WithAttributes(attrs...), trace.WithLinks(links...))
+	ctx, span := e.start(ctx, name, min(beganNS, endedNS), attrs, links...)
 	span.End(trace.WithTimestamp(e.time(endedNS)))
 	return ctx
 }

@@ -84,6 +84,7 @@ func (w *spanWriter) message(m stages.Message) {
 		}
 	case *stages.ChunkEvaluated:
 		if m.Err != nil {
+			w.emitter.Failures.Tell(m.Request, uint64(m.Seq), m.Err)
 			w.look()
 		}
 	}

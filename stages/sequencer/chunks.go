@@ -48,7 +48,7 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 	}
 	s, err := c.admit(m)
 	if err != nil {
-		a, pos := &stages.ChunkEvaluated{Seq: m.Seq, Err: err}, 0
+		a, pos := &stages.ChunkEvaluated{Seq: m.Seq, Request: m.Request, Err: err}, 0
 		if s := c.seqs[m.Seq]; s != nil {
 			a.Poison, pos = s.poison, s.Len
 		}
@@ -225,7 +225,7 @@ func (c *Core) finish(r *request, err error, out *stages.Outbox) {
 func (c *Core) tell(r *request, err error, out *stages.Outbox) {
 	c.noteRequest(r.msg, r.began, r.pos, r.outcome(err), &r.account.Cost)
 	a := out.Spent().ChunkEvaluated(stages.ChunkEvaluated{
-		Seq: r.seq.id, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
+		Seq: r.seq.id, Request: r.msg.Request, Pos: r.pos, Rows: r.done, Err: err, Poison: r.seq.poison, Unfinished: r.step != nil || r.seq.op != nil,
 		Account: c.account(r, err == nil),
 	})
 	if err == nil {

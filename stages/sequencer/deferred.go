@@ -112,7 +112,7 @@ func (c *Core) deny(in stages.Message, err error, outcome record.Outcome, out *s
 	switch m := in.(type) {
 	case *stages.EvalChunk:
 		c.noteRequest(m, 0, c.seqs[m.Seq].Len, outcome, new(stages.Cost))
-		out.Answer(m.Caller, &stages.ChunkEvaluated{Seq: m.Seq, Pos: c.seqs[m.Seq].Len, Err: err})
+		out.Answer(m.Caller, &stages.ChunkEvaluated{Seq: m.Seq, Request: m.Request, Pos: c.seqs[m.Seq].Len, Err: err})
 	case *stages.OpenSequence:
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
 	case *stages.TruncateSequence:

@@ -30,12 +30,9 @@ func (p *spare) step(lanes int) *step {
 	return s
 }
 
-// keepStep keeps the memory of a step that went well. The batch of a traced one is still read when
-// its spans are made.
+// keepStep keeps the memory of a step that went well.
 func (p *spare) keepStep(s *step) {
-	if b := s.head.Batch; !b.Traced {
-		p.batches = append(p.batches, b)
-	}
+	p.batches = append(p.batches, s.head.Batch)
 	clear(s.reqs)
 	*s = step{reqs: s.reqs[:0]}
 	p.steps = append(p.steps, s)
