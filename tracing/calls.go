@@ -125,6 +125,8 @@ type callSpan struct {
 	ctx   context.Context
 	evals int // that are open
 	end   *CallEnd
+	// when it ends if nobody tells of its end; 0: when everything is emitted
+	untilNS int64
 }
 
 // readCalls starts the spans of calls, and notes those that are over.
@@ -181,11 +183,20 @@ func (e *Emitter) endCalls(last bool) {
 		}
 		delete(e.calls, key)
 		if c.end == nil { // the engine is closed under it
-			e.guard(func() { c.span.End() })
+			e.guard(func() { e.abandonCall(c) })
 			continue
 		}
 		e.guard(func() { e.endCall(c) })
 	}
+}
+
+// abandonCall ends the span of a call of whose end nothing is known.
+func (e *Emitter) abandonCall(c *callSpan) {
+	if c.untilNS == 0 {
+		c.span.End()
+		return
+	}
+	c.span.End(trace.WithTimestamp(e.time(c.untilNS)))
 }
 
 func (e *Emitter) endCall(c *callSpan) {

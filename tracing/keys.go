@@ -23,7 +23,8 @@ const (
 	SpanRead     = "moeflux.read"
 	SpanHead     = "moeflux.head"
 	SpanWait     = "moeflux.wait"
-	spanCall     = "OPERATION MODEL" // stands for calls in the table
+	SpanSequence = "moeflux.sequence" // of Replay alone
+	spanCall     = "OPERATION MODEL"  // stands for calls in the table
 )
 
 // The keys of all attributes. The table says what they mean, and of which spans.

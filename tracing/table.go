@@ -54,7 +54,7 @@ var Attributes = []Attribute{
 	{KeyQueueNS, []string{spanCall, SpanEval, SpanLayer, SpanMix, SpanRoute, SpanExpertIO, SpanExperts, SpanRetire, SpanHead, SpanPrefetch, SpanRead}, "of a call or an eval, from arrivals to first steps; of a read, until a worker took it; else how long the message that begins the span was in line"},
 	{KeyOutcome, ofEval, "`answered`, `cancelled`, `refused` or `failed`"},
 	{KeyRequest, ofEval, "number of the request; likewise the next two"},
-	{KeySeq, ofEval, ""},
+	{KeySeq, []string{SpanEval, SpanSequence}, ""},
 	{KeyPos, ofEval, "where it began in its sequence"},
 	{KeyRows, []string{SpanEval, SpanStep}, "tokens that pass the layers"},
 	{KeyDecodeRows, ofStep, "of the rows, those that are a sequence's next token"},

@@ -15,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/tracesvg"
 	"github.com/moeflux/moeflux-actor/internal/tracetext"
 	"github.com/moeflux/moeflux-actor/tracing/analyse"
+	"github.com/moeflux/moeflux-actor/tracing/export"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -113,7 +114,8 @@ type traceExportCmd struct {
 	recordsFlags
 	Perfetto string `placeholder:"OUT" help:"Where the timeline goes: a JSON file of the Trace Event Format, which both viewers open; compressed if the name ends in .gz."`
 	SVG      string `name:"svg" placeholder:"OUT" help:"Where a picture of one token's time goes."`
-	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all, and in a picture the slowest that was decoded."`
+	Token    int    `placeholder:"N" help:"Only the time of this token, by its number in the table of trace show. Default: all, and in a picture the slowest that was decoded. Not with --otlp."`
+	OTLP     bool   `name:"otlp" help:"Send spans, a trace for each sequence, to the collector that OTEL_EXPORTER_OTLP_ENDPOINT and its like name, or to one on this machine."`
 }
 
 // Run writes the timeline of a file.
@@ -121,8 +123,14 @@ func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
 	switch {
 	case c.Token < 0:
 		return noToken(c.Token)
-	case c.Perfetto == "" && c.SVG == "":
-		return usagef("name what to write: --perfetto OUT or --svg OUT")
+	case c.Perfetto == "" && c.SVG == "" && !c.OTLP:
+		return usagef("name what to write: --perfetto OUT, --svg OUT or --otlp")
+	case c.OTLP && c.Token != 0:
+		return usagef("--otlp sends all spans; leave out --token")
+	case c.OTLP:
+		if err := export.Check(export.OTLP); err != nil {
+			return usage(err)
+		}
 	}
 	for _, path := range []string{c.Perfetto, c.SVG} {
 		if path == "" {
@@ -142,6 +150,11 @@ func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
 			return fmt.Errorf("%s: %w", c.source(c.File), err)
 		}
 		if err := writePicture(c.SVG, tracesvg.Tracks(tracks)); err != nil {
+			return err
+		}
+	}
+	if c.OTLP {
+		if err := sendSpans(ctx, inv, rec, c.source(c.File)); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func TestTraceCommands(t *testing.T) {
 		{exitUsage, []string{"whatif", path, "--ring-depth", "100"}, "ring depth is 100"},
 		{exitUsage, []string{"whatif", path, "--disk", "5GB"}, "not a rate like 5GB/s"},
 		{exitUsage, []string{"whatif", path, "--policy", "fifo"}, "lru"},
-		{exitUsage, []string{"export", path}, "--perfetto OUT or --svg OUT"},
+		{exitUsage, []string{"export", path}, "--perfetto OUT, --svg OUT or --otlp"},
 		{exitFailed, []string{"export", path, "--svg", timeline, "--token", "2"}, "made.records: there is no token 2"},
 		{exitFailed, []string{"show", path, "--svg", filepath.Join(other, "x")}, "x cannot be written"},
 		{exitFailed, []string{"export", path, "--perfetto", timeline, "--token", "2"}, "made.records: there is no token 2: the records have tokens 1 to 1"},
