@@ -106,6 +106,9 @@ func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
 	if mine && !errors.As(err, new(*UnfinishedError)) { // else it is still in use
 		err = errors.Join(err, cfg.Device.Close())
 	}
+	if errors.As(err, new(*actors.RecordsError)) { // not the model's fault
+		return err
+	}
 	return weights.Explain(dir, err)
 }
 

@@ -165,6 +165,10 @@ type Config struct {
 	// anew. A disk that is full, slow or hung costs records: what is lost is counted in the log,
 	// and slows nothing down. "" means none.
 	Record string
+	// RecordLimit is the most bytes of that file, which ends there: what is left out is counted in
+	// the log. 0 means 1 GiB, some seven thousand tokens of a streamed model with 48 layers.
+	// Whoever reads a file needs as much memory.
+	RecordLimit int64
 	// FlightDir is a folder for the records around what was slow: as a token or a step is found to
 	// be slow (FlightAfter, FlightTimes), what the engine still has of records is written to a file
 	// of its own. There are at most 16 files and 256 MiB, of which the oldest give way, and at most
@@ -249,6 +253,7 @@ func (c Config) Validate() error {
 	bad(c.ParkedMemory < 0, "Config.ParkedMemory is %d bytes, but must be 0 or more", c.ParkedMemory)
 	bad(c.RecordMemory < 0 && c.Record != "", "Config.RecordMemory is negative, so that there are no records for Config.Record")
 	bad(c.RecordMemory < 0 && c.FlightDir != "", "Config.RecordMemory is negative, so that there are no records for Config.FlightDir")
+	bad(c.RecordLimit < 0, "Config.RecordLimit is %d bytes, but must be 0 or more", c.RecordLimit)
 	bad(c.FlightAfter < 0, "Config.FlightAfter is %v, but must be 0 or more", c.FlightAfter)
 	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)

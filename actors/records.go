@@ -41,14 +41,23 @@ func (e *Engine) startRecorder(cfg Config) (err error) {
 		return nil
 	}
 	e.recorder, err = recorder.Start(recorder.Config{
-		Log: e.records, Meta: e.RecordMeta, File: cfg.Record, Logger: cfg.Logger,
+		Log: e.records, Meta: e.RecordMeta, File: cfg.Record, FileBytes: cfg.RecordLimit, Logger: cfg.Logger,
 		Flight: recorder.Flight{Dir: cfg.FlightDir, After: cfg.FlightAfter, Times: cfg.FlightTimes},
 	})
 	if err != nil {
-		return fmt.Errorf("actors: records cannot be written: %w", err)
+		return &RecordsError{err}
 	}
 	return nil
 }
+
+// RecordsError reports the file or the folder for records (Config.Record, Config.FlightDir) that
+// cannot be made. The model itself has opened, and is closed again.
+type RecordsError struct{ Err error }
+
+func (e *RecordsError) Error() string {
+	return fmt.Sprintf("actors: records cannot be written: %v", e.Err)
+}
+func (e *RecordsError) Unwrap() error { return e.Err }
 
 // RecordMeta returns what the records are of: the model, the machine, and how the engine was set
 // up. Reason and Written are left to whoever writes a file.

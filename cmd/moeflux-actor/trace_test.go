@@ -76,3 +76,24 @@ func TestTraceToNoFile(t *testing.T) {
 	}
 	checkErrorLine(t, o)
 }
+
+// A file or a folder for records that cannot be made is what the error is about, not the model.
+func TestRecordsToNoFile(t *testing.T) {
+	model, ref := loadE2E(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, path, want string }{
+		{"--record", filepath.Join(dir, "no", "folder"), "records cannot be written: the file for them: open " + filepath.Join(dir, "no", "folder")},
+		{"--record", dir, "records cannot be written: the file for them: open " + dir},
+		{"--flight-dir", file, "records cannot be written: the folder for those of what is slow: mkdir " + file},
+	} {
+		o := call(t, "", "run", "--model", model, "-p", ref.Text, "-n", "1", c.flag, c.path)
+		if o.code != exitFailed || !strings.Contains(o.stderr, c.want) || strings.Contains(o.stderr, "the model") {
+			t.Errorf("%s %s: exit %d, stderr %q", c.flag, c.path, o.code, o.stderr)
+		}
+		checkErrorLine(t, o)
+	}
+}

@@ -77,6 +77,9 @@ func (f *Writer) Drain(l *Log) error {
 	return nil
 }
 
+// Flush writes out what was given to the writer.
+func (f *Writer) Flush() error { return f.w.Flush() }
+
 // Missed returns how many records were forgotten before they could be written.
 func (f *Writer) Missed() (n uint64) {
 	for _, c := range f.cursors {

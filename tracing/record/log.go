@@ -116,6 +116,9 @@ var tables = []table{
 	of("picks", 0.04, func(l *Log) *Table[Picks] { return &l.Picks }, func(r *Recording) *[]Picks { return &r.Picks }),
 }
 
+// MostBytes is the most that a record takes in a file, with its part of a chunk's head.
+const MostBytes = 256
+
 // Totals returns how many records of each type were written, by the table's name.
 func (l *Log) Totals() map[string]uint64 {
 	totals := make(map[string]uint64, len(tables))

@@ -110,3 +110,12 @@ func BenchmarkAdd(b *testing.B) {
 		l.Handled.Add(Handled{Step: uint64(i), BeganNS: int64(i)})
 	}
 }
+
+// No record takes more in a file than is said.
+func TestMostBytes(t *testing.T) {
+	for _, table := range tables {
+		if n := table.bytes() + 8; n > MostBytes {
+			t.Errorf("a record of %s takes %d bytes, more than %d", table.name, n, MostBytes)
+		}
+	}
+}

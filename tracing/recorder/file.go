@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"errors"
 	"io"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,8 @@ type file struct {
 	since atomic.Int64 // when the write under way began, in Unix nanoseconds; 0: none is
 	told  atomic.Bool  // that it hangs
 
-	failed        bool // nothing is written any more; only the goroutine uses it
+	failed        bool  // nothing is written any more; only the goroutine uses it
+	bytes         int64 // written; likewise
 	written, lost atomic.Int64
 }
 
@@ -79,9 +81,13 @@ func (f *file) write() (err error) {
 	if f.w == nil {
 		m := f.cfg.Meta()
 		m.Reason, m.Written = "record", time.Now()
-		if f.w, err = record.NewWriter(f.to, m); err != nil {
+		if f.w, err = record.NewWriter(f, m); err != nil {
 			return err
 		}
+	}
+	// an upper bound of what is new in the log
+	if pending := total(f.cfg.Log) - f.written.Load() - f.lost.Load(); f.bytes+pending*record.MostBytes > f.cfg.FileBytes {
+		return errors.Join(f.w.Flush(), errFull)
 	}
 	if err := f.w.Drain(f.cfg.Log); err != nil {
 		return err
@@ -91,9 +97,24 @@ func (f *file) write() (err error) {
 	return nil
 }
 
+// errFull ends a file that is as large as it may be.
+var errFull = errors.New("the file is full")
+
+// Write writes to the file, and counts.
+func (f *file) Write(p []byte) (int, error) {
+	n, err := f.to.Write(p)
+	f.bytes += int64(n)
+	return n, err
+}
+
 // fail ends the writing: what comes after a hole in the file could not be read.
 func (f *file) fail(err error) {
-	if !f.failed {
+	switch {
+	case f.failed:
+	case errors.Is(err, errFull):
+		f.failed = true
+		f.cfg.Logger.Warn("the file of records is as large as it may be; it ends here", "file", f.cfg.File, "bytes", f.bytes, "most", f.cfg.FileBytes)
+	default:
 		f.failed = true
 		f.cfg.Logger.Warn("the file of records cannot be written; it ends here", "file", f.cfg.File, "error", err)
 	}

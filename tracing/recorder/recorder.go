@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -18,8 +19,11 @@ type Config struct {
 	// Meta returns what the records are of. Reason and Written are the recorder's.
 	Meta func() record.Meta
 	// File gets all records. It is made anew. "" means none.
-	File   string
-	Flight Flight
+	File string
+	// FileBytes bounds the file, which ends where the next records might not fit: the rest is
+	// counted as lost. 0 means 1 GiB.
+	FileBytes int64
+	Flight    Flight
 	// Logger hears of what is lost, once. nil means silence.
 	Logger *slog.Logger
 	// Every is how often the log is looked at. 0 means 20 ms. Records that the log forgets within
@@ -41,6 +45,10 @@ type Recorder struct {
 	ended chan struct{} // closed when nothing looks at the log any more
 }
 
+// DefaultFileBytes bounds a file of records where nothing else is said: some seven thousand tokens
+// of a streamed model with 48 layers. Whoever reads a file has all of it in memory.
+const DefaultFileBytes = 1 << 30
+
 // The errors of Dump.
 var (
 	ErrNoFolder = errors.New("recorder: there is no folder for records; set Config.FlightDir")
@@ -51,6 +59,9 @@ var (
 func Start(c Config) (*Recorder, error) {
 	if c.Every == 0 {
 		c.Every = 20 * time.Millisecond
+	}
+	if c.FileBytes == 0 {
+		c.FileBytes = DefaultFileBytes
 	}
 	if c.hung == 0 {
 		c.hung = 5 * time.Second
@@ -70,7 +81,7 @@ func Start(c Config) (*Recorder, error) {
 	var err error
 	if c.Flight.Dir != "" {
 		if r.flight, err = newFlight(&r.cfg); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the folder for those of what is slow: %w", err)
 		}
 	}
 	if c.File != "" {
@@ -78,7 +89,7 @@ func Start(c Config) (*Recorder, error) {
 			if r.flight != nil {
 				r.flight.close()
 			}
-			return nil, err
+			return nil, fmt.Errorf("the file for them: %w", err)
 		}
 	}
 	go r.run()

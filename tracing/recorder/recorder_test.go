@@ -236,3 +236,29 @@ func TestStartFails(t *testing.T) {
 	}
 	r.Close()
 }
+
+// A file that may not grow ends with whole records, below its bound, and says once how many are
+// missing.
+func TestFileIsBounded(t *testing.T) {
+	c, said := config(1 << 16)
+	c.File, c.FileBytes = filepath.Join(t.TempDir(), "all.records"), 300_000
+	r := start(t, c)
+	const n = 10_000
+	for i := range uint64(n) {
+		c.Log.Handled.Add(record.Handled{Step: i})
+		if i%100 == 0 {
+			until(t, "the writing of a record", func() bool { s := r.Stats(); return s.Written+s.Lost >= int64(i)-300 })
+		}
+	}
+	r.Close()
+	s, rec := r.Stats(), read(t, c.File)
+	if int64(len(rec.Handled)) != s.Written || rec.Cut || s.Written == 0 || s.Written+s.Lost != n {
+		t.Errorf("the file has %d records, cut %v; figures %+v of %d", len(rec.Handled), rec.Cut, s, n)
+	}
+	if info, err := os.Stat(c.File); err != nil || info.Size() > c.FileBytes || info.Size() < c.FileBytes/4 {
+		t.Errorf("a file of at most %d bytes: %v, %v", c.FileBytes, info, err)
+	}
+	if text := said.String(); strings.Count(text, "as large as it may be") != 1 || strings.Count(text, "is not whole") != 1 {
+		t.Errorf("said %q", text)
+	}
+}
