@@ -1,41 +1,41 @@
 // Command whatifcheck measures how well a recorded run predicts other settings (tracing/whatif).
-// For each share of a model's experts that memory holds, it decodes the same text with the engine's
-// defaults and with each of some other settings, several times in turns, predicts all of them from
-// the recording of the defaults, and prints the predictions beside the medians.
+// Of each of some subjects (a model, how much of its experts memory holds, how many texts at once)
+// it decodes the same text with the engine's defaults and with other settings, several times in
+// turns, predicts all of them from the recording of the defaults, and prints the predictions beside
+// the medians.
 //
-//	go run ./internal/whatifcheck -shape qwen3-30b-a3b -layers 4 -dir /var/tmp/models
-//	go run ./internal/whatifcheck -sum a.json b.json
-//	go run ./internal/whatifcheck -again -record /var/tmp/recordings a.json b.json
+//	go run ./internal/whatifcheck -dir /var/tmp/whatif
+//	go run ./internal/whatifcheck -dir /var/tmp/whatif -for 90s
+//	go run ./internal/whatifcheck -dir /var/tmp/whatif -predict
 //
-// synth makes a model that is missing. With -json the results are written to a file, and -sum
-// prints what several files come to; -again predicts anew from recordings that -record kept.
+// Each run is kept in the folder as soon as it is measured, and none is measured again: -for ends
+// the measuring after a time, and the next call goes on. -predict measures nothing and predicts
+// anew what has been measured.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/moeflux/moeflux-actor/io/synth"
+	"time"
 )
 
 type options struct {
-	shape, dir, route string
-	layers, vocab     int
-	shares            []int // percent of the experts
-	warm, prompt      int
-	gen, runs         int
-	json              string
-	record            string
+	dir           string
+	subjects      []subject
+	runs          int
+	limit         time.Duration
+	others        float64 // the largest share of the processors that other programs may use
+	predict       bool
+	markdown      bool
+	measureNoMore time.Time // zero: no limit
 }
 
 func main() {
@@ -48,103 +48,97 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	var o options
-	var shares string
-	f := flag.NewFlagSet("whatifcheck", flag.ContinueOnError)
-	f.StringVar(&o.shape, "shape", "qwen3-30b-a3b", "the shape of the model")
-	f.StringVar(&o.dir, "dir", "", "the folder of the models")
-	f.StringVar(&o.route, "route", "mild", "how its tokens use experts")
-	f.IntVar(&o.layers, "layers", 6, "the layers of the model")
-	f.IntVar(&o.vocab, "vocab", 16384, "the size of its vocabulary")
-	f.StringVar(&shares, "shares", "25,50,75", "percent of the experts that memory holds")
-	f.IntVar(&o.warm, "warm", 160, "the tokens of a prompt that comes before, which fills all slots")
-	f.IntVar(&o.prompt, "prompt", 8, "the tokens of the prompt")
-	f.IntVar(&o.gen, "gen", 80, "the tokens that are decoded")
-	f.IntVar(&o.runs, "runs", 3, "runs with each setting")
-	f.StringVar(&o.json, "json", "", "where the results go besides")
-	f.StringVar(&o.record, "record", "", "a folder for the recordings of the defaults")
-	sum := f.Bool("sum", false, "print what the results in files come to")
-	again := f.Bool("again", false, "like -sum, with new predictions from the recordings in the folder of -record")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if *sum || *again {
-		return o.sumUp(f.Args(), *again, out)
-	}
-	if o.dir == "" || f.NArg() > 0 {
-		return errors.New("name the folder of the models with -dir, and nothing else")
-	}
-	for s := range strings.SplitSeq(shares, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 99 {
-			return fmt.Errorf("%q is not a share in percent", s)
-		}
-		o.shares = append(o.shares, n)
-	}
-	return o.check(ctx, out)
-}
-
-// check measures all shares and prints what that comes to.
-func (o *options) check(ctx context.Context, out io.Writer) error {
-	model, err := o.model(ctx)
+	o, err := parse(args)
 	if err != nil {
 		return err
 	}
+	if o.limit > 0 {
+		o.measureNoMore = time.Now().Add(o.limit)
+	}
 	var all []*table
-	for _, share := range o.shares {
-		t, err := o.measure(ctx, model, share)
+	left := 0
+	for _, s := range o.subjects {
+		r, err := o.results(s)
 		if err != nil {
 			return err
+		}
+		if !o.predict {
+			if err := o.measure(ctx, r); err != nil {
+				return err
+			}
+		}
+		if n := r.left(o.runs); n > 0 {
+			left += n
+			fmt.Fprintf(out, "%s: %d runs are not measured yet\n", s, n)
+			continue
+		}
+		if o.limit > 0 { // the time is for measuring
+			continue
+		}
+		t, err := r.table()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
 		}
 		t.print(out)
 		all = append(all, t)
 	}
-	printSum(all, out)
-	if o.json == "" {
-		return nil
+	switch {
+	case len(all) > 0:
+		printSum(all, out)
+		if o.markdown {
+			printMarkdown(all, out)
+		}
+	case left == 0:
+		fmt.Fprintln(out, "all is measured")
 	}
-	text, err := json.MarshalIndent(all, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.json, text, 0o644)
+	return nil
 }
 
-// model returns the model's directory, and makes the model if it is missing.
-func (o *options) model(ctx context.Context) (string, error) {
-	dir := filepath.Join(o.dir, fmt.Sprintf("%s-%d-%d-%s", o.shape, o.layers, o.vocab, o.route))
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+func parse(args []string) (*options, error) {
+	o := new(options)
+	f := flag.NewFlagSet("whatifcheck", flag.ContinueOnError)
+	f.StringVar(&o.dir, "dir", "", "the folder of models, measurements and recordings")
+	shapes := f.String("shapes", "qwen3-30b-a3b,qwen3.5-35b-a3b", "the shapes of the models")
+	layers := f.Int("layers", 5, "the layers of the models")
+	shares := f.String("shares", "25,50,75", "percent of the experts that memory holds")
+	texts := f.String("texts", "1", "how many texts decode at once")
+	f.IntVar(&o.runs, "runs", 3, "runs with each setting")
+	f.DurationVar(&o.limit, "for", 0, "measure so long, and predict nothing (default: until all is measured)")
+	f.Float64Var(&o.others, "others", 0.1, "runs during which other programs used more of the processors are done again; threads of the system that serve reads count among these")
+	f.BoolVar(&o.predict, "predict", false, "measure nothing")
+	f.BoolVar(&o.markdown, "markdown", false, "print a table for docs/experiments.md too")
+	if err := f.Parse(args); err != nil {
+		return nil, err
 	}
-	shape, err := synth.Named(o.shape)
+	if o.dir == "" || f.NArg() > 0 {
+		return nil, errors.New("name the folder of models and measurements with -dir, and nothing else")
+	}
+	some, err := numbers(*shares, 99)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("-shares: %w", err)
 	}
-	return dir, synth.Write(ctx, dir, synth.Options{Shape: shape, Layers: o.layers, Vocab: o.vocab, Seed: 1, Route: synth.Route(o.route)}, nil)
-}
-
-// sumUp prints what files of results come to together.
-func (o *options) sumUp(files []string, again bool, out io.Writer) error {
-	var all []*table
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		var t []*table
-		if err := json.Unmarshal(text, &t); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, t...)
+	many, err := numbers(*texts, 8)
+	if err != nil {
+		return nil, fmt.Errorf("-texts: %w", err)
 	}
-	for _, t := range all {
-		if again {
-			if err := t.again(o.record); err != nil {
-				return err
+	for _, n := range many {
+		for shape := range strings.SplitSeq(*shapes, ",") {
+			for _, share := range some {
+				o.subjects = append(o.subjects, subject{Shape: shape, Layers: *layers, Share: share, Texts: n})
 			}
 		}
-		t.print(out)
 	}
-	printSum(all, out)
-	return nil
+	return o, nil
+}
+
+// numbers reads a list of numbers from 1 to a bound.
+func numbers(list string, most int) (all []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > most {
+			return nil, fmt.Errorf("%q is not a number from 1 to %d", s, most)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }

@@ -1,124 +1,136 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/tracing/whatif"
 )
 
 // table is the predictions from one recording.
 type table struct {
-	Shape  string  `json:"shape"`
-	Layers int     `json:"layers"`
-	Share  int     `json:"share"` // percent
-	Error  float64 `json:"error"` // of the replay of the recorded settings
-	Rows   []row   `json:"rows"`  // the first is the recorded settings
+	subject subject
+	off     float64 // of the replay of the recorded settings, as a share
+	others  float64 // the share of the processors that other programs used
+	rows    []row   // the first is the recorded settings
 }
 
 // row is one setting.
 type row struct {
-	Settings      string          `json:"settings"`
-	Set           whatif.Settings `json:"set"`
-	Measured      []float64       `json:"measured"` // tokens/s, ascending
-	Hits          float64         `json:"hits"`
-	Predicted     float64         `json:"predicted"`
-	PredictedHits float64         `json:"predicted_hits"`
-	Refused       string          `json:"refused,omitempty"`
+	name                string
+	measured            []float64 // tokens/s, in order of turns
+	hits, predictedHits float64
+	predicted           float64
+	refused             string
 }
 
-func newRow(s whatif.Settings, runs []whatif.Result) row {
-	r := row{Settings: s.String(), Set: s}
+func newRow(s whatif.Settings, memory int64, runs []one) row {
+	r := row{name: name(s, memory)}
 	var hits []float64
 	for _, m := range runs {
-		r.Measured, hits = append(r.Measured, m.DecodeRate), append(hits, m.HitRate())
+		r.measured, hits = append(r.measured, m.Rate), append(hits, m.Hits)
 	}
-	slices.Sort(r.Measured)
-	slices.Sort(hits)
-	r.Hits = hits[len(hits)/2]
+	r.hits = median(hits)
 	return r
 }
 
-func (r *row) median() float64 { return r.Measured[len(r.Measured)/2] }
-
-// off is how far the prediction is from the median.
-func (r *row) off() float64 { return r.Predicted/r.median() - 1 }
+// ratio is the prediction over the median.
+func (r *row) ratio() float64 { return r.predicted / median(r.measured) }
 
 func (t *table) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%s, %d layers, memory for %d %% of the experts; the replay of the defaults is %.1f %% off\n", t.Shape, t.Layers, t.Share, 100*t.Error)
-	fmt.Fprintf(out, "%-62s %9s %17s %10s %7s %12s\n", "settings", "measured", "", "predicted", "off", "hits, pred.")
-	for i := range t.Rows {
-		r := &t.Rows[i]
-		if r.Refused != "" {
-			fmt.Fprintf(out, "%-62s %9.2f %s\n", r.Settings, r.median(), r.Refused)
+	fmt.Fprintf(out, "\n%s; the replay of the defaults is %.1f %% off; other programs used %.0f %% of the processors\n", t.subject, 100*t.off, 100*t.others)
+	fmt.Fprintf(out, "%-52s %9s %17s %10s %7s %12s\n", "settings", "measured", "", "predicted", "off", "hits, pred.")
+	for i := range t.rows {
+		r := &t.rows[i]
+		if r.refused != "" {
+			fmt.Fprintf(out, "%-52s %9.2f %s\n", r.name, median(r.measured), r.refused)
 			continue
 		}
-		fmt.Fprintf(out, "%-62s %9.2f %8.2f-%8.2f %10.2f %+6.1f%% %5.3f, %5.3f\n", r.Settings, r.median(), r.Measured[0], r.Measured[len(r.Measured)-1],
-			r.Predicted, 100*r.off(), r.Hits, r.PredictedHits)
+		fmt.Fprintf(out, "%-52s %9.2f %8.2f-%8.2f %10.2f %+6.1f%% %5.3f, %5.3f\n", r.name, median(r.measured), slices.Min(r.measured), slices.Max(r.measured),
+			r.predicted, 100*(r.ratio()-1), r.hits, r.predictedHits)
 	}
-	if p, m := t.speeds(); len(p) > 2 {
-		fmt.Fprintf(out, "rank correlation %.3f\n", rankCorrelation(p, m))
-	}
+	fmt.Fprintln(out, t.rank())
 }
 
-// speeds returns what was predicted and what was measured.
-func (t *table) speeds() (predicted, measured []float64) {
-	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Refused == "" && i > 0 {
-			predicted, measured = append(predicted, r.Predicted), append(measured, r.median())
+// rank compares the settings that were predicted.
+func (t *table) rank() ranked {
+	var p []float64
+	var m [][]float64
+	for i := range t.rows {
+		if r := &t.rows[i]; r.refused == "" && i > 0 {
+			p, m = append(p, r.predicted), append(m, r.measured)
 		}
 	}
-	return predicted, measured
+	return rank(p, m)
 }
 
+func (r ranked) String() string {
+	return fmt.Sprintf("rank correlation %.2f, of one turn with the others %.2f; a run spreads by %.1f %%; of %d pairs of settings %d differ by more than twice that, and %d of them are predicted in order",
+		r.correlation, r.again, 100*r.spread, r.pairs, r.clear, r.right)
+}
+
+// printSum prints what all tables come to. In the rank correlation of all, speeds are multiples of
+// their recording's defaults: that one recording is of a faster model is no merit.
 func printSum(all []*table, out io.Writer) {
-	var p, m []float64
-	within, worst := 0, 0.0
+	var offs, predicted, measured []float64
+	var sum ranked
 	for _, t := range all {
-		tp, tm := t.speeds()
-		p, m = append(p, tp...), append(m, tm...)
+		defaults := median(t.rows[0].measured)
+		for i := range t.rows {
+			if r := &t.rows[i]; i > 0 && r.refused == "" {
+				offs = append(offs, math.Abs(r.ratio()-1))
+				predicted, measured = append(predicted, r.predicted/defaults), append(measured, median(r.measured)/defaults)
+			}
+		}
+		r := t.rank()
+		sum.pairs, sum.clear, sum.right = sum.pairs+r.pairs, sum.clear+r.clear, sum.right+r.right
 	}
-	for i := range p {
-		off := math.Abs(p[i]/m[i] - 1)
-		worst = max(worst, off)
+	within := 0
+	for _, off := range offs {
 		if off <= 0.1 {
 			within++
 		}
 	}
-	fmt.Fprintf(out, "\n%d of %d predictions are within 10 %% of the median, the worst is %.1f %% off; rank correlation of all %.3f\n", within, len(p), 100*worst, rankCorrelation(p, m))
+	fmt.Fprintf(out, "\n%d of %d predictions are within 10 %% of the median, half of them within %.1f %%, the worst is %.1f %% off\n",
+		within, len(offs), 100*median(offs), 100*slices.Max(offs))
+	fmt.Fprintf(out, "rank correlation of all, as multiples of their defaults: %.3f; %d of %d pairs that differ by more than twice the spread are in order, of %d pairs\n",
+		correlation(predicted, measured), sum.right, sum.clear, sum.pairs)
 }
 
-// rankCorrelation is Spearman's.
-func rankCorrelation(a, b []float64) float64 {
-	x, y := ranks(a), ranks(b)
-	var sx, sy, sxx, syy, sxy float64
-	for i := range x {
-		sx, sy, sxx, syy, sxy = sx+x[i], sy+y[i], sxx+x[i]*x[i], syy+y[i]*y[i], sxy+x[i]*y[i]
+// printMarkdown prints the medians and the predictions for docs/experiments.md.
+func printMarkdown(all []*table, out io.Writer) {
+	line := func(first string, cell func(*table) string) {
+		cells := []string{first}
+		for _, t := range all {
+			cells = append(cells, cell(t))
+		}
+		fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
 	}
-	n := float64(len(x))
-	return (n*sxy - sx*sy) / math.Sqrt((n*sxx-sx*sx)*(n*syy-sy*sy))
+	fmt.Fprintln(out)
+	line("memory for the experts", func(t *table) string { return fmt.Sprintf("%s, %d %%", t.subject.Shape, t.subject.Share) })
+	line("---", func(*table) string { return "---" })
+	for i := range all[0].rows {
+		line(all[0].rows[i].name, func(t *table) string {
+			return fmt.Sprintf("%.1f, %.1f", median(t.rows[i].measured), t.rows[i].predicted)
+		})
+	}
+	line("rank correlation", func(t *table) string { return fmt.Sprintf("%.2f", t.rank().correlation) })
+	line("that of one turn with the others", func(t *table) string { return fmt.Sprintf("%.2f", t.rank().again) })
+	line("clear pairs in order", func(t *table) string { return fmt.Sprintf("%d of %d", t.rank().right, t.rank().clear) })
 }
 
-// ranks returns the rank of each value, equal ones with the mean of theirs.
-func ranks(v []float64) []float64 {
-	order := make([]int, len(v))
-	for i := range order {
-		order[i] = i
+// name names a setting, with its memory as a multiple of the recorded one.
+func name(s whatif.Settings, memory int64) string {
+	var parts []string
+	if s.ExpertMemory > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f times the memory", float64(s.ExpertMemory)/float64(memory)))
+		s.ExpertMemory = 0
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(v[a], v[b]) })
-	out := make([]float64, len(v))
-	for i := 0; i < len(order); {
-		j := i
-		for j < len(order) && v[order[j]] == v[order[i]] {
-			j++
-		}
-		for k := i; k < j; k++ {
-			out[order[k]] = float64(i+j-1) / 2
-		}
-		i = j
+	if s != (whatif.Settings{}) || len(parts) == 0 {
+		parts = append(parts, s.String())
 	}
-	return out
+	return strings.Join(parts, ", ")
 }
