@@ -129,3 +129,28 @@ func TestToolsAreGuarded(t *testing.T) {
 		}
 	}
 }
+
+// Texts of one scope need not be read again; another scope learns nothing of them.
+func TestScope(t *testing.T) {
+	m := openDemo(t, Options{})
+	reused := func(r Request) int {
+		r.MaxTokens, r.Sampling = 2, greedy
+		c := mustCollect(t, m.Generate(t.Context(), r))
+		return c.end.Usage.ReusedTokens
+	}
+	text := strings.Repeat("return nil, err\n", 40)
+	if n := reused(Request{Prompt: text, Scope: "a"}); n != 0 {
+		t.Errorf("%d tokens of the first text were known", n)
+	}
+	if n := reused(Request{Prompt: text, Scope: "b"}); n != 0 {
+		t.Errorf("%d tokens were known from another scope", n)
+	}
+	if n := reused(Request{Prompt: text}); n != 0 {
+		t.Errorf("%d tokens were known from another scope to one without a name", n)
+	}
+	for _, scope := range []string{"a", "b", ""} {
+		if n := reused(Request{Prompt: text + "func", Scope: scope}); n < 40 {
+			t.Errorf("%d tokens were known in the scope %q", n, scope)
+		}
+	}
+}

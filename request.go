@@ -78,6 +78,10 @@ type Request struct {
 	// a session, Class and Key of its first request hold for all later ones.
 	Class Class
 	Key   string
+	// Scope names those whose texts this one may begin like without being read again, and who may
+	// begin like it. Others do not learn of it, not even by the time of an answer. "" is one like
+	// others. In a session, that of its first request holds.
+	Scope string
 
 	// Interrupted, if not nil, is asked between two tokens, and between parts of a long prompt,
 	// whether to end the text there. The end is an orderly one, with StopInterrupted as its reason,

@@ -102,6 +102,9 @@ type SequenceOptions struct {
 	// Key names who shares memory and the reading of prompts with others by what they were served:
 	// a tenant, or an API key. "" is one like others.
 	Key string
+	// Scope names those who may resume each other's texts (Sequence.Resume, Chunk.Remember). Others
+	// do not learn of them, not even by how fast they are answered. "" is one like others.
+	Scope string
 }
 
 // NewSequence makes an empty sequence, which must be closed. It has no memory before its first
@@ -128,7 +131,7 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID, o SequenceO
 func (e *Engine) nextSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1)), options: o}
 	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message {
-		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Caller: to}
+		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Scope: o.Scope, Caller: to}
 	}, func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -360,5 +361,28 @@ func TestDrain(t *testing.T) {
 			t.Errorf("patient %v: %s", patient, body)
 		}
 		hs.Close()
+	}
+}
+
+// What was read for one key is not known to another, unless all share it on purpose.
+func TestScopes(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		m := new(scripted.Model)
+		url := serving(t, m, func(o *Options) {
+			o.SharePrefixes = shared
+			o.Keys = []Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
+		}).URL
+		scopes := make(map[string]bool)
+		for _, secret := range []string{"sk-first-first", "sk-second-second", "sk-first-first"} {
+			for path, body := range map[string]string{"/v1/chat/completions": hello, "/v1/completions": `{"prompt":"x"}`, "/v1/responses": `{"input":"x"}`, "/v1/messages": `{"max_tokens":9,` + hello[1:]} {
+				if status, answer := post(t, url+path, body, "X-Api-Key", secret); status != 200 {
+					t.Fatal(path, status, answer)
+				}
+				scopes[m.Last().Key+"|"+m.Last().Scope] = true
+			}
+		}
+		if want := map[bool]string{false: "map[a|a:true b|b:true]", true: "map[a|:true b|:true]"}[shared]; fmt.Sprint(scopes) != want {
+			t.Errorf("shared %v: keys and scopes were %v, want %v", shared, scopes, want)
+		}
 	}
 }

@@ -40,6 +40,9 @@ type Options struct {
 	Patience time.Duration
 	// Logger gets a line for each request, without a word of its text. nil means none.
 	Logger *slog.Logger
+	// SharePrefixes lets requests of one key begin like those of another without being read again.
+	// The time of an answer tells then what others have asked.
+	SharePrefixes bool
 	// Meters count requests and, whenever somebody reads them, what engines have counted. nil
 	// counts nothing.
 	Meters metric.MeterProvider
@@ -160,6 +163,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 	}
 	k := keyOf(r)
 	c.request.Key, c.request.Class = k.Name, k.Class
+	if !s.o.SharePrefixes {
+		c.request.Scope = k.Name
+	}
 	out := newSSE(w, s.o.Patience)
 	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: cmp.Or(m.Exactness, m.Model.Info().Exactness), served: m}), out)
 }

@@ -21,6 +21,8 @@ type serveCmd struct {
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`
 	DrainTimeout time.Duration `default:"30s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 30s."`
 
+	SharePrefixes bool `help:"What was read for one key need not be read again for another. The time of an answer then tells what others have asked."`
+
 	configFlags
 	fleetFlags `group:"Models:"`
 	modelFlags `group:"Engine:"`
@@ -34,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, inv *invocation, line *kong.Context)
 	if c.DrainTimeout < 0 {
 		return usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
 	}
-	o := server.Options{Hosts: c.Host, Origins: c.Origin, Logger: c.logger(inv.stderr), Now: inv.env.now}
+	o := server.Options{Hosts: c.Host, Origins: c.Origin, SharePrefixes: c.SharePrefixes, Logger: c.logger(inv.stderr), Now: inv.env.now}
 	var err error
 	if o.Keys, err = c.keys(inv); err != nil {
 		return err

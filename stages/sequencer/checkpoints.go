@@ -40,7 +40,7 @@ func (c *Core) keep(s *sequence, owner stages.SeqID, caller stages.Caller, out *
 // useless.
 func (c *Core) list(s *sequence, owner stages.SeqID) *pages.State {
 	f := c.book.Keep(s.Text, owner)
-	c.search.keep(f)
+	c.search.keep(f, s.scope)
 	if owner == 0 {
 		c.search.forgetServed(f)
 	}

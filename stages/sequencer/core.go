@@ -96,7 +96,7 @@ func New(cfg Config) *Core {
 		schedule: schedule.New[*request](schedule.Config{
 			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare, Preempts: cfg.Preempts,
 		}),
-		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
+		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), trees: make(map[string]*prefix.Tree[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},
 		ops:      operations{under: make(map[uint64]*operation)},
 		asks:     newAsks(cfg.MaxWaiting),

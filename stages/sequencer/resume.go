@@ -157,7 +157,7 @@ func (c *Core) worthIt(s *sequence) bool {
 	if !s.remembers || s.poison != nil || s.Len == 0 {
 		return false
 	}
-	if f := c.search.serving(s.Tokens); f != nil {
+	if f := c.search.serving(s.scope, s.Tokens); f != nil {
 		c.book.Use(f)
 		return false
 	}

@@ -13,16 +13,18 @@ type scan struct {
 	seqs  map[stages.SeqID]*sequence
 	whole bool
 	rows  int
+
+	scopes map[*pages.State]string // of what is kept
 }
 
 func (h *scan) deepest(s *sequence, text []int32, most int) (best source) {
 	for _, f := range h.book.Kept() {
-		if n := h.usable(f.Tokens, text, most); f.Ready && n > best.pos {
+		if n := h.usable(f.Tokens, text, most); f.Ready && h.scopes[f] == s.scope && n > best.pos {
 			best = source{pos: n, text: f.Text(), from: f.ID, kept: f}
 		}
 	}
 	for _, t := range inOrder(h.seqs) {
-		if t == s || t.poison != nil || t.op != nil {
+		if t == s || t.scope != s.scope || t.poison != nil || t.op != nil {
 			continue
 		}
 		n := h.usable(t.Tokens[:t.Len], text, most)
@@ -40,7 +42,7 @@ func (h *scan) deepest(s *sequence, text []int32, most int) (best source) {
 
 func (h *scan) nearest(s *sequence, pos int) (best *pages.State, at int) {
 	for _, f := range h.book.Kept() {
-		if f.Ready && (f.Owner == s.id || f.Owner == 0) {
+		if f.Ready && h.scopes[f] == s.scope && (f.Owner == s.id || f.Owner == 0) {
 			if n := h.usable(f.Tokens, s.Tokens[:s.Len], pos); n > at {
 				best, at = f, n
 			}
@@ -49,9 +51,9 @@ func (h *scan) nearest(s *sequence, pos int) (best *pages.State, at int) {
 	return best, at
 }
 
-func (h *scan) serving(tokens []int32) *pages.State {
+func (h *scan) serving(scope string, tokens []int32) *pages.State {
 	for _, f := range h.book.Kept() {
-		if f.Owner == 0 && h.serves(f.Tokens, tokens) {
+		if f.Owner == 0 && h.scopes[f] == scope && h.serves(f.Tokens, tokens) {
 			return f
 		}
 	}

@@ -12,9 +12,10 @@ import (
 )
 
 // search finds states by the tokens they hold, among what is kept and among the sequences. All of
-// them are in a tree, up to date after every step.
+// one scope are in a tree, up to date after every step. Nobody learns of the texts of other scopes,
+// not even by how fast an answer comes.
 type search struct {
-	tree  prefix.Tree[known]
+	trees map[string]*prefix.Tree[known] // by scope; none is empty
 	book  *pages.Book
 	kept  map[*pages.State]*prefix.Holder[known]
 	last  uint64 // order of the state that was kept last
@@ -27,6 +28,7 @@ type known struct {
 	// Of those that serve equally well the first one is taken: what is kept in the order of
 	// keeping, then sequences by their names.
 	order uint64
+	scope string
 	kept  *pages.State // nil: a sequence
 	seq   *sequence
 }
@@ -42,27 +44,46 @@ type source struct {
 
 // add makes a new sequence known.
 func (h *search) add(s *sequence) {
-	s.known = h.tree.Insert(s.Tokens, known{order: 1<<63 | uint64(s.id), seq: s})
+	s.known = h.insert(s.Tokens, known{order: 1<<63 | uint64(s.id), scope: s.scope, seq: s})
+}
+
+// insert adds a text to those of its scope.
+func (h *search) insert(tokens []int32, k known) *prefix.Holder[known] {
+	tree := h.trees[k.scope]
+	if tree == nil {
+		tree = new(prefix.Tree[known])
+		h.trees[k.scope] = tree
+	}
+	return tree.Insert(tokens, k)
+}
+
+// drop removes a text from those of its scope.
+func (h *search) drop(t *prefix.Holder[known]) {
+	scope := t.Value.scope
+	tree := h.trees[scope]
+	if tree.Remove(t); tree.Len() == 0 {
+		delete(h.trees, scope)
+	}
 }
 
 // grew notes that a sequence has more tokens after those that it had.
-func (h *search) grew(s *sequence) { h.tree.Extend(s.known, s.Tokens) }
+func (h *search) grew(s *sequence) { h.trees[s.scope].Extend(s.known, s.Tokens) }
 
 // placed notes that a sequence has other tokens.
-func (h *search) placed(s *sequence) { h.tree.Set(s.known, s.Tokens) }
+func (h *search) placed(s *sequence) { h.trees[s.scope].Set(s.known, s.Tokens) }
 
 // remove forgets a sequence.
-func (h *search) remove(s *sequence) { h.tree.Remove(s.known) }
+func (h *search) remove(s *sequence) { h.drop(s.known) }
 
-// keep makes a state known that is kept from now on.
-func (h *search) keep(f *pages.State) {
+// keep makes a state of a scope known that is kept from now on.
+func (h *search) keep(f *pages.State, scope string) {
 	h.last++
-	h.kept[f] = h.tree.Insert(f.Tokens, known{order: h.last, kept: f})
+	h.kept[f] = h.insert(f.Tokens, known{order: h.last, scope: scope, kept: f})
 }
 
 // forget forgets a kept state that was given up.
 func (h *search) forget(f *pages.State) {
-	h.tree.Remove(h.kept[f])
+	h.drop(h.kept[f])
 	delete(h.kept, f)
 }
 
@@ -70,7 +91,7 @@ func (h *search) forget(f *pages.State) {
 // to most positions. With recurrent state it must match as a whole; without, its own beginning is
 // enough.
 func (h *search) deepest(s *sequence, text []int32, most int) source {
-	best, pos := h.longest(text[:most], func(k known, n int) int {
+	best, pos := h.longest(s.scope, text[:most], func(k known, n int) int {
 		switch t := k.seq; {
 		case k.kept != nil && k.kept.Ready:
 			return n
@@ -95,7 +116,7 @@ func (h *search) deepest(s *sequence, text []int32, most int) source {
 // nearest returns the state that has the most of a sequence's text up to a position, and how much:
 // one of its own checkpoints, or a remembered one. It returns nil and 0 if there is none.
 func (h *search) nearest(s *sequence, pos int) (*pages.State, int) {
-	best, at := h.longest(s.Tokens[:pos], func(k known, n int) int {
+	best, at := h.longest(s.scope, s.Tokens[:pos], func(k known, n int) int {
 		if f := k.kept; f == nil || !f.Ready || f.Owner != s.id && f.Owner != 0 {
 			return 0
 		}
@@ -104,11 +125,11 @@ func (h *search) nearest(s *sequence, pos int) (*pages.State, int) {
 	return best.kept, at
 }
 
-// serving returns a remembered state that serves every text that one of these tokens would serve,
-// or nil. (A checkpoint goes with its sequence.)
-func (h *search) serving(tokens []int32) *pages.State {
+// serving returns a remembered state that serves every text of the scope that one of these tokens
+// would serve, or nil. (A checkpoint goes with its sequence.)
+func (h *search) serving(scope string, tokens []int32) *pages.State {
 	var best known
-	for t, n := range h.holding(tokens) {
+	for t, n := range h.holding(scope, tokens) {
 		k := t.Value
 		if n < len(tokens) {
 			break
@@ -124,7 +145,7 @@ func (h *search) serving(tokens []int32) *pages.State {
 // same tokens or, without recurrent state, fewer of them.
 func (h *search) forgetServed(f *pages.State) {
 	var served []known
-	for t, n := range h.tree.Beginnings(f.Tokens) {
+	for t, n := range h.trees[h.kept[f].Value.scope].Beginnings(f.Tokens) {
 		if h.whole && n < f.Pos() {
 			break
 		}
@@ -149,8 +170,8 @@ func (k known) remembered() bool { return k.kept != nil && k.kept.Owner == 0 }
 
 // longest returns the state of which most positions, and at least one, can be used for a text.
 // usable says how many of those that they have in common.
-func (h *search) longest(text []int32, usable func(k known, common int) int) (best known, pos int) {
-	for t, common := range h.holding(text) {
+func (h *search) longest(scope string, text []int32, usable func(k known, common int) int) (best known, pos int) {
+	for t, common := range h.holding(scope, text) {
 		if common < pos {
 			break
 		}
@@ -162,13 +183,17 @@ func (h *search) longest(text []int32, usable func(k known, common int) int) (be
 	return best, pos
 }
 
-// holding returns the states that hold something of the beginning of a text, and how much, those
-// with most first. With recurrent state it is all that they have.
-func (h *search) holding(text []int32) iter.Seq2[*prefix.Holder[known], int] {
-	if h.whole {
-		return h.tree.Beginnings(text)
+// holding returns the states of a scope that hold something of the beginning of a text, and how
+// much, those with most first. With recurrent state it is all that they have.
+func (h *search) holding(scope string, text []int32) iter.Seq2[*prefix.Holder[known], int] {
+	tree := h.trees[scope]
+	if tree == nil {
+		tree = new(prefix.Tree[known])
 	}
-	return h.tree.Sharing(text)
+	if h.whole {
+		return tree.Beginnings(text)
+	}
+	return tree.Sharing(text)
 }
 
 // check compares the tree with the texts that there are. Tests ask it.
@@ -183,8 +208,18 @@ func (h *search) check(seqs map[stages.SeqID]*sequence) error {
 			return fmt.Errorf("sequencer: a kept state of %v is searched as another one", f.Tokens)
 		}
 	}
-	if n := len(seqs) + len(h.book.Kept()); h.tree.Len() != n || len(h.kept) != len(h.book.Kept()) {
-		return fmt.Errorf("sequencer: %d texts are searched, %d of them kept; there are %d, %d kept", h.tree.Len(), len(h.kept), n, len(h.book.Kept()))
+	texts := 0
+	for scope, tree := range h.trees {
+		if tree.Len() == 0 {
+			return fmt.Errorf("sequencer: no text is left in the scope %q", scope)
+		}
+		if err := tree.Check(); err != nil {
+			return err
+		}
+		texts += tree.Len()
 	}
-	return h.tree.Check()
+	if n := len(seqs) + len(h.book.Kept()); texts != n || len(h.kept) != len(h.book.Kept()) {
+		return fmt.Errorf("sequencer: %d texts are searched, %d of them kept; there are %d, %d kept", texts, len(h.kept), n, len(h.book.Kept()))
+	}
+	return nil
 }

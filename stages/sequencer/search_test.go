@@ -43,11 +43,12 @@ type searched struct {
 	*Core
 	rng     *rand.Rand
 	lastSeq stages.SeqID
+	scopes  map[*pages.State]string
 }
 
 func newSearched(seed uint64) *searched {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	return &searched{rng: rng, lastSeq: 40, Core: New(Config{
+	return &searched{rng: rng, lastSeq: 40, scopes: map[*pages.State]string{}, Core: New(Config{
 		PageRows: 1 + rng.IntN(4), RecurrentBytes: int64(seed % 2), StateBytes: 1 << 30, CheckpointBytes: 1 << 30, StepsInFlight: 1,
 	})}
 }
@@ -72,7 +73,7 @@ func (c *searched) change() {
 	s := c.some()
 	if s == nil || len(c.seqs) < 5 && c.rng.IntN(4) == 0 {
 		c.lastSeq-- // so that names are not in the order of opening
-		s = &sequence{id: c.lastSeq, claim: claim{grant: grant{share: c.asks.queue.Join(0, "")}}}
+		s = &sequence{id: c.lastSeq, scope: []string{"a", "a", "b"}[c.rng.IntN(3)], claim: claim{grant: grant{share: c.asks.queue.Join(0, "")}}}
 		c.seqs[s.id] = s
 		c.search.add(s)
 		return
@@ -107,7 +108,8 @@ func (c *searched) change() {
 		}
 		f := c.book.Keep(s.Text, owner)
 		f.Ready = c.rng.IntN(4) > 0
-		c.search.keep(f)
+		c.search.keep(f, s.scope)
+		c.scopes[f] = s.scope
 	default:
 		if len(kept) > 6 {
 			c.book.Forget(kept[c.rng.IntN(len(kept))])
@@ -124,7 +126,7 @@ func (c *searched) compare(found map[string]int) error {
 	if s == nil {
 		return nil
 	}
-	scan := &scan{book: c.book, seqs: c.seqs, whole: c.cfg.RecurrentBytes > 0, rows: c.cfg.PageRows}
+	scan := &scan{book: c.book, seqs: c.seqs, whole: c.cfg.RecurrentBytes > 0, rows: c.cfg.PageRows, scopes: c.scopes}
 	text := slices.Concat(s.Tokens[:c.rng.IntN(s.Len+1)], c.tokens(5), []int32{0})
 	most := len(text) - 1 - c.rng.IntN(min(len(text), 2))
 	got, want := c.search.deepest(s, text, most), scan.deepest(s, text, most)
@@ -146,7 +148,7 @@ func (c *searched) compare(found map[string]int) error {
 		found["nearest"]++
 	}
 	if s.Len > 0 {
-		f, want := c.search.serving(s.Tokens), scan.serving(s.Tokens)
+		f, want := c.search.serving(s.scope, s.Tokens), scan.serving(s.scope, s.Tokens)
 		if f != want {
 			return fmt.Errorf("%v serves %v, want %v", f, s.Tokens, want)
 		}
@@ -159,14 +161,16 @@ func (c *searched) compare(found map[string]int) error {
 
 // compareForgotten gives up what has become useless, at times.
 func (c *searched) compareForgotten(s *sequence, found map[string]int) error {
-	scan := &scan{book: c.book, seqs: c.seqs, whole: c.cfg.RecurrentBytes > 0}
+	scan := &scan{book: c.book, seqs: c.seqs, whole: c.cfg.RecurrentBytes > 0, scopes: c.scopes}
 	kept := c.book.Kept()
 	if c.rng.IntN(4) > 0 || len(kept) == 0 {
 		return nil
 	}
 	what, f := "served", kept[c.rng.IntN(len(kept))]
 	var want, got []*pages.State // in the order in which they go
-	goes := func(old *pages.State) bool { return old != f && old.Owner == 0 && scan.serves(f.Tokens, old.Tokens) }
+	goes := func(old *pages.State) bool {
+		return old != f && c.scopes[old] == c.scopes[f] && old.Owner == 0 && scan.serves(f.Tokens, old.Tokens)
+	}
 	forget := func() { c.search.forgetServed(f) }
 	switch {
 	case c.rng.IntN(2) == 0:
@@ -214,7 +218,7 @@ func BenchmarkDeepest(b *testing.B) {
 		}
 		s.Len = tokens
 		c.search.grew(s)
-		c.search.keep(c.book.Keep(s.Text, 0))
+		c.search.keep(c.book.Keep(s.Text, 0), "")
 		if i == 700 {
 			text = slices.Concat(s.Tokens[:3900], []int32{1, 2, 3})
 		}

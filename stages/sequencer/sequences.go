@@ -13,7 +13,8 @@ import (
 
 // sequence is what the stage knows of one sequence.
 type sequence struct {
-	id stages.SeqID
+	id    stages.SeqID
+	scope string // whose texts it may begin like
 	pages.Text
 	known       *prefix.Holder[known] // its tokens, where search finds them
 	poison      error                 // why it is unusable, or nil
@@ -62,7 +63,10 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 		c.answer(m.Caller, &stages.SequenceDone{Seq: m.Seq, Kind: stages.Opened, Err: err}, out)
 		return
 	}
-	s := &sequence{id: m.Seq, checkpoints: c.cfg.Checkpoints}
+	s := &sequence{id: m.Seq, scope: m.Scope, checkpoints: c.cfg.Checkpoints}
+	if m.From != 0 {
+		s.scope = from.scope
+	}
 	s.grant.share = c.asks.queue.Join(m.Class.Rank(), m.Key)
 	c.seqs[m.Seq] = s
 	c.search.add(s)
