@@ -69,7 +69,7 @@ func told(think, text string, pause time.Duration) scripted.Script {
 func TestPage(t *testing.T) {
 	b := browser(t)
 	for name, f := range map[string]func(*testing.T, context.Context){
-		"chat": testChat, "stop": testStop, "retry": testRetry, "markdown": testMarkdown,
+		"chat": testChat, "stop": testStop, "progress": testProgress, "retry": testRetry, "markdown": testMarkdown,
 		"errors": testErrors, "broken": testBroken, "tools": testTools, "models": testModels, "long": testLong, "looks": testLooks, "live": testLive, "refused": testRefused,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
@@ -126,6 +126,36 @@ func testStop(t *testing.T, b context.Context) {
 	p.until("document.querySelectorAll('.message').length === 2")
 	if got := p.answer(); got != said || !strings.HasPrefix(got, "word word") {
 		t.Errorf("after a reload it says %q, before %q", got, said)
+	}
+}
+
+// While a long prompt is read the page says how far that is, and how long it still takes.
+func testProgress(t *testing.T, b context.Context) {
+	seen := make(chan struct{})
+	s, _ := serving(t, func(ctx context.Context, r moeflux.Request) moeflux.Events {
+		return func(yield func(moeflux.Event, error) bool) {
+			for _, known := range []int{200, 1000} {
+				yield(moeflux.Event{Reading: &moeflux.Reading{Known: known, Reused: 200, Total: 4000}}, nil)
+				select {
+				case <-time.After(100 * time.Millisecond): // at some speed
+				case <-ctx.Done():
+				}
+			}
+			<-seen
+			scripted.Words("read")(ctx, r)(yield)
+		}
+	})
+	p := open(t, b, s)
+	p.begin("a long one")
+	p.until("document.querySelector('.wait').innerText.match(/1,000 of 4,000 tokens · [0-9,]+ tokens.s · .* left/)")
+	if got := js[float64](p, "document.querySelector('.wait progress').position"); got != 0.25 {
+		t.Errorf("the bar is at %v", got)
+	}
+	p.picture("progress")
+	close(seen)
+	p.done()
+	if got, left := p.answer(), js[string](p, "document.querySelector('.wait').innerText"); got != "read" || left != "" {
+		t.Errorf("the answer is %q, and %q is left", got, left)
 	}
 }
 

@@ -15,7 +15,8 @@ export class Answer {
   #changed;
   began = performance.now();
   first = 0; // when the first token came; 0: not yet
-  progress = null; // of the prompt: { total, cache, processed, time_ms }
+  progress = null; // of the prompt: { total, cache, processed, tokens_per_second, left_ms }
+  progressed = 0; // when that came
 
   constructor(c, node, changed) {
     this.#c = c;
@@ -43,7 +44,10 @@ export class Answer {
 
   #take(chunk) {
     const node = this.#node;
-    if (chunk.prompt_progress) this.progress = chunk.prompt_progress;
+    if (chunk.prompt_progress) {
+      this.progress = chunk.prompt_progress;
+      this.progressed = performance.now();
+    }
     if (chunk.usage) node.figures = { ...node.figures, usage: chunk.usage };
     if (chunk.model) node.model = chunk.model;
     const choice = chunk.choices?.[0];

@@ -60,7 +60,7 @@ export async function models() {
  * ends with an error, or before its end.
  */
 export async function* chat(body, signal) {
-  const response = await ask("v1/chat/completions", { body: { ...body, stream: true, stream_options: { include_usage: true } }, signal });
+  const response = await ask("v1/chat/completions", { body: { ...body, stream: true, stream_options: { include_usage: true }, return_progress: true }, signal });
   try {
     for await (const { data } of events(response)) {
       if (data === "[DONE]") return;

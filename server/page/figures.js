@@ -62,9 +62,9 @@ export function progress(answer) {
     const dots = el("span", { class: "dots", role: "img", "aria-label": "Waiting" });
     return passed < 2 ? [dots] : [dots, `Waiting for the first token, ${Math.floor(passed)} s`];
   }
-  const fresh = p.processed - (p.cache ?? 0), rate = p.time_ms > 0 ? fresh / (p.time_ms / 1000) : 0;
   const parts = [`Reading the prompt: ${number(p.processed)} of ${number(p.total)} tokens`];
-  if (rate > 0) parts.push(`${number(Math.round(rate))} tokens/s`, `${seconds((p.total - p.processed) / rate)} left`);
+  if (p.tokens_per_second) parts.push(`${number(Math.round(p.tokens_per_second))} tokens/s`);
+  if (p.left_ms) parts.push(`${seconds(Math.max(1, p.left_ms / 1000 - (performance.now() - answer.progressed) / 1000))} left`);
   return [
     el("progress", { max: String(p.total), value: String(p.processed), "aria-label": "Prompt" }),
     el("span", { text: parts.join(" · ") }),
