@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // Listening says how a Server listens.
@@ -22,6 +25,8 @@ type Listening struct {
 	Anyone bool
 	// CertFile and KeyFile are those of TLS, in PEM; both or none.
 	CertFile, KeyFile string
+	// Connections is how many there may be at once; 0 means 4096. More wait until one ends.
+	Connections int
 	// Drain is how long requests under way may take when the server stops.
 	Drain time.Duration
 	// Told is called once with the URL, when the server listens.
@@ -34,6 +39,8 @@ const (
 	idleTime   = 2 * time.Minute
 	lastTime   = time.Second
 	maxHeader  = 64 << 10
+
+	defaultConnections = 4096
 )
 
 // Listen serves until ctx ends, then drains: requests under way may finish, for as long as
@@ -94,5 +101,5 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 	if !c.Anyone && len(s.keys.all()) == 0 && (err != nil || !addr.Addr().IsLoopback()) {
 		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", l.Addr()), l.Close())
 	}
-	return l, nil
+	return netutil.LimitListener(l, cmp.Or(c.Connections, defaultConnections)), nil
 }

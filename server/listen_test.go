@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,5 +101,48 @@ func TestListenOpen(t *testing.T) {
 		if err := <-ended; (err == nil) != (tc.part == "") || err != nil && !strings.Contains(err.Error(), tc.part) {
 			t.Errorf("%+v: %v", tc.c, err)
 		}
+	}
+}
+
+// Connections have a bound: one more waits until another ends. So has what comes before a body.
+func TestListenBounds(t *testing.T) {
+	url, _ := listening(t, t.Context(), demo(new(scripted.Model)), Listening{Addr: "127.0.0.1:0", Connections: 2})
+	addr := strings.TrimPrefix(url, "http://")
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		return c
+	}
+	answered := func(c net.Conn, patience time.Duration) bool {
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_, err := c.Read(make([]byte, 1))
+		return err == nil
+	}
+	first, second := dial(), dial()
+	if !answered(first, time.Minute) || !answered(second, time.Minute) {
+		t.Fatal("two connections are not answered")
+	}
+	third := dial()
+	if answered(third, 50*time.Millisecond) {
+		t.Error("a third connection is answered beside two others")
+	}
+	first.Close()
+	if !answered(third, time.Minute) {
+		t.Error("a third connection is not answered after another has ended")
+	}
+	second.Close()
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", url+"/healthz", nil)
+	req.Header.Set("X-Long", strings.Repeat("x", 2*maxHeader))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of %d bytes: %s", 2*maxHeader, resp.Status)
 	}
 }

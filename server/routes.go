@@ -24,7 +24,7 @@ func (s *Server) routes() http.Handler {
 	handle("POST", "/apply-template", s.applyTemplate)
 	handle("GET", "/v1/models", s.listModels)
 	handle("GET", "/v1/models/{id...}", s.showModel)
-	handle("GET", "/healthz", s.health)
+	handle("GET", "/healthz", s.alive)
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
 	handle("GET", "/debug/records", s.inside(s.debugRecords))
@@ -109,20 +109,6 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, s.listed(m))
-}
-
-// health says that the process answers.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-}
-
-// ready says whether requests are taken.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if s.doors.closed() {
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "stopping"})
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 func noEmbeddings(w http.ResponseWriter, r *http.Request) {

@@ -81,6 +81,7 @@ type Server struct {
 	tracer   trace.Tracer
 	metrics  *metrics
 	underWay underWay
+	health   health
 
 	recording sync.Mutex   // of who reads records
 	listeners atomic.Int64 // to the live feed

@@ -77,6 +77,7 @@ func (t *tally) over(s *Server, choice int, err error) {
 	ended := *c
 	t.mu.Unlock()
 	s.metrics.answered(t, &ended)
+	s.health.ended(t.model, ended.end != nil, err)
 }
 
 // underWay is the calls that are being answered.
