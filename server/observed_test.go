@@ -54,7 +54,7 @@ func watched(t *testing.T, m *moeflux.Model, change ...func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	o := Options{
-		Models: []Served{{Name: "demo", Model: m, Exactness: m.Info().Exactness, Engine: func() Engine { return m.Engine() }}},
+		Models: []Served{{Name: "demo", Model: m, Engine: func() Engine { return m.Engine() }}},
 		Meters: counts.Provider(), Figures: counts,
 	}
 	for _, c := range change {

@@ -153,7 +153,7 @@ type account struct {
 }
 
 // usageOf returns the usage of a model's answer that is still to come.
-func usageOf(m *Served) usage { return usage{Account: account{Exactness: m.Exactness}} }
+func usageOf(m *Served) usage { return usage{Account: account{Exactness: m.exactness()}} }
 
 // add adds what an answer took. The prompt of several choices counts once, as clients expect it:
 // with the first of them.

@@ -70,6 +70,9 @@ type Served struct {
 	Engine func() Engine
 }
 
+// exactness names the settings that change results, of a model that is in memory.
+func (m *Served) exactness() string { return cmp.Or(m.Exactness, m.Model.Info().Exactness) }
+
 // Server is a handler of HTTP requests. It starts no goroutine of its own.
 type Server struct {
 	o       Options
@@ -168,7 +171,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 		c.request.Scope = k.Name
 	}
 	out := newSSE(w, s.o.Patience)
-	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: cmp.Or(m.Exactness, m.Model.Info().Exactness), served: m}), out)
+	s.serve(w, r, m, c, make(out, c, head{ID: newID(), Created: s.o.Now().Unix(), Model: m.Name, Fingerprint: m.exactness(), served: m}), out)
 }
 
 // model returns the model that a client names. Where there is one only, it need not.
