@@ -41,10 +41,19 @@ type choiceTally struct {
 
 // event notes an event of a choice, and counts it.
 func (t *tally) event(s *Server, choice int, e *moeflux.Event) {
+	since, first := t.noted(choice, e)
+	if e.Token != nil {
+		s.metrics.token(t, since, first)
+	}
+}
+
+// noted notes an event of a choice. Of a token it returns how long it took since what came before
+// it, and whether it is the first.
+func (t *tally) noted(choice int, e *moeflux.Event) (since time.Duration, first bool) {
 	now := time.Now()
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	c := &t.choices[choice]
-	var since time.Duration // of a token: since what came before it
 	switch {
 	case e.Prompt != nil:
 		c.prompt, c.sequence, c.prepared = len(e.Prompt.IDs), e.Prompt.Sequence, now
@@ -53,20 +62,15 @@ func (t *tally) event(s *Server, choice int, e *moeflux.Event) {
 	case e.End != nil:
 		c.end = e.End
 	}
-	if e.Token != nil {
-		if since = now.Sub(c.last); c.tokens == 0 {
-			since = now.Sub(t.began)
-		}
-		if c.tokens++; c.tokens == 1 {
-			c.first = now
-		}
-		c.last = now
+	if e.Token == nil {
+		return 0, false
 	}
-	first := c.tokens == 1
-	t.mu.Unlock()
-	if e.Token != nil {
-		s.metrics.token(t, since, first)
+	before := c.last
+	if c.last = now; c.tokens == 0 {
+		before, c.first = t.began, now
 	}
+	c.tokens++
+	return now.Sub(before), c.tokens == 1
 }
 
 // over notes that a choice has ended.
