@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -37,19 +38,7 @@ func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
 		Kernels: kernels, Available: host.Variants(),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = info.Main.Version
-		dirty := ""
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				v.Revision = s.Value
-			case s.Key == "vcs.modified" && s.Value == "true":
-				dirty = "+dirty"
-			}
-		}
-		if v.Revision != "" {
-			v.Revision += dirty
-		}
+		v.Version, v.Revision = versionOf(info)
 	}
 	if c.JSON {
 		return writeJSON(inv.stdout, v)
@@ -57,4 +46,22 @@ func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
 	_, err = fmt.Fprintf(inv.stdout, "%s %s %s %s %s/%s, kernels %s of %s\n", program, v.Version, v.Revision, v.Go, v.OS, v.Arch,
 		v.Kernels, strings.Join(v.Available, ", "))
 	return err
+}
+
+// versionOf returns what a build knows of its source. "go install …@VERSION" knows the version, and
+// a build in a checkout both; see versionResult.
+func versionOf(info *debug.BuildInfo) (version, revision string) {
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	if revision != "" {
+		revision += dirty
+	}
+	return cmp.Or(info.Main.Version, "unknown"), revision
 }
