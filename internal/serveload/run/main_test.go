@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/server"
+)
+
+// What -keys prints is what a server reads: four keys that share alike, that of the crowd, and one
+// that may read figures.
+func TestKeys(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), []string{"-keys"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := server.ReadKeys(strings.NewReader(out.String()))
+	if err != nil || len(keys) != 6 || !keys[5].Admin {
+		t.Errorf("%v, %d keys of\n%s", err, len(keys), out.String())
+	}
+}
+
+// A server that cannot be started is told with what it said, and nothing of it stays.
+func TestNoServer(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	silent := filepath.Join(t.TempDir(), "silent")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho no memory >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, args := range map[string][]string{
+		"go build -o bin/": {"-program", "/nowhere"}, "no memory": {"-program", silent}, "exit status 3": {"-program", silent},
+		"is no flag": {"more"}, "as many clients": {"-clients", "3", "-url", "http://127.0.0.1:1"},
+		"before the load": {"-url", "http://127.0.0.1:1"},
+	} {
+		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v, want an error that says %s", args, err, part)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("%d folders are left (%v)", len(left), err)
+	}
+}
