@@ -28,9 +28,9 @@ func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
 		args = append(args, v.tally.figures()...)
 	}
 	if v.err != nil {
-		f := faultOf(v.err)
-		args = append(args, "error", endedWith(v.err).code)
-		if f.Status >= http.StatusInternalServerError {
+		how := endedWith(v.err)
+		args = append(args, "error", how.code)
+		if f := faultOf(v.err); f.Status >= http.StatusInternalServerError && how.code != clientLeft {
 			level = slog.LevelWarn
 			args = append(args, "why", f.Message)
 		}
