@@ -31,26 +31,31 @@ type Report struct {
 	Questions int
 	Broken    []string // which limits
 
-	load   *Load
-	limits Limits
+	load   Load          // with the limits that hold
 	asked  time.Duration // in which clients asked
 	took   time.Duration // until the last of them had its answer
 	vitals course
 
-	mu       sync.Mutex
-	counts   map[string]*[kinds]int // by behaviour
-	tokens   []int                  // by key of Load.Fair, of answers that ended before clients stopped
-	served   int                    // tokens of all answers
-	details  []string               // of what was wrong, some of it
-	firsts   []time.Duration
-	silences []time.Duration
+	mu      sync.Mutex
+	counts  map[string]*[kinds]int // by behaviour
+	tokens  []int                  // by key of Load.Fair, of answers that ended before clients stopped
+	served  int                    // tokens of all answers
+	details []string               // of what was wrong, some of it
+	streams streamTimes
+}
+
+// streamTimes are of the streams that patient clients read to the end.
+type streamTimes struct {
+	firsts   []time.Duration // until the first text
+	silences []time.Duration // the longest of each
 }
 
 func newReport(l *Load) *Report {
-	r := &Report{load: l, limits: l.Limits, counts: make(map[string]*[kinds]int), tokens: make([]int, len(l.Fair))}
-	r.limits.Fairness = cmp.Or(r.limits.Fairness, 0.95)
-	r.limits.Silence = cmp.Or(r.limits.Silence, 3*time.Second)
-	r.limits.Growth = cmp.Or(r.limits.Growth, 48<<20)
+	r := &Report{load: *l, counts: make(map[string]*[kinds]int), tokens: make([]int, len(l.Fair))}
+	limits := &r.load.Limits
+	limits.Fairness = cmp.Or(limits.Fairness, 0.95)
+	limits.Silence = cmp.Or(limits.Silence, 3*time.Second)
+	limits.Growth = cmp.Or(limits.Growth, 48<<20)
 	return r
 }
 
@@ -75,8 +80,8 @@ func (r *Report) add(key int, b behaviour, o outcome, inTime bool) {
 		r.details = append(r.details, fmt.Sprintf("%s, who %s: %s", kindNames[o.kind], b, o.detail))
 	}
 	if o.first > 0 {
-		r.firsts = append(r.firsts, o.first)
-		r.silences = append(r.silences, o.silence)
+		r.streams.firsts = append(r.streams.firsts, o.first)
+		r.streams.silences = append(r.streams.silences, o.silence)
 	}
 }
 
@@ -104,6 +109,7 @@ func (r *Report) Fairness() float64 {
 
 // judge sets Broken.
 func (r *Report) judge() {
+	limits := &r.load.Limits
 	broken := func(is bool, format string, args ...any) {
 		if is {
 			r.Broken = append(r.Broken, fmt.Sprintf(format, args...))
@@ -114,16 +120,16 @@ func (r *Report) judge() {
 		broken(r.total(k) > 0, "%d requests are %s", r.total(k), kindNames[k])
 	}
 	if len(r.tokens) > 0 {
-		broken(r.Fairness() <= r.limits.Fairness, "Jain's index of the keys' tokens is %.3f, not above %v", r.Fairness(), r.limits.Fairness)
+		broken(r.Fairness() <= limits.Fairness, "Jain's index of the keys' tokens is %.3f, not above %v", r.Fairness(), limits.Fairness)
 	}
-	silence := percentile(r.silences, 99)
-	broken(silence >= r.limits.Silence, "the 99th percentile of the longest silence of a stream is %.2f s, not below %v", silence.Seconds(), r.limits.Silence)
+	silence := percentile(r.streams.silences, 99)
+	broken(silence >= limits.Silence, "the 99th percentile of the longest silence of a stream is %.2f s, not below %v", silence.Seconds(), limits.Silence)
 	v := &r.vitals
 	broken(v.err != nil, "the server's signs of life could not be read: %v", v.err)
 	broken(len(v.seen) == 0 && r.took > 10*lookEvery, "the server's figures were never read while it was loaded")
 	broken(v.leak() != "", "%s", v.leak())
-	broken(r.limits.Memory > 0 && v.peak.resident > r.limits.Memory, "the server had %s resident; %s are allowed", mib(v.peak.resident), mib(r.limits.Memory))
-	broken(v.late > v.early+r.limits.Growth, "memory grows: %s in the second quarter, %s in the last", mib(v.early), mib(v.late))
+	broken(limits.Memory > 0 && v.peak.resident > limits.Memory, "the server had %s resident; %s are allowed", mib(v.peak.resident), mib(limits.Memory))
+	broken(v.late > v.early+limits.Growth, "memory grows: %s in the second quarter, %s in the last", mib(v.early), mib(v.late))
 }
 
 // percentile returns the smallest value that so many percent of all do not exceed; 0 of none.
@@ -149,8 +155,8 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintf(w, "%-14s 50 %%: %.2f s, 90 %%: %.2f s, 99 %%: %.2f s, all: %.2f s (%d streams)\n", name,
 			percentile(all, 50).Seconds(), percentile(all, 90).Seconds(), percentile(all, 99).Seconds(), percentile(all, 100).Seconds(), len(all))
 	}
-	times("first text", r.firsts)
-	times("silence", r.silences)
+	times("first text", r.streams.firsts)
+	times("silence", r.streams.silences)
 	v := &r.vitals
 	fmt.Fprintf(w, "goroutines     %d before, %d at most, %d after\n", v.before.goroutines, v.peak.goroutines, v.after.goroutines)
 	fmt.Fprintf(w, "files          %d before, %d at most, %d after\n", v.before.files, v.peak.files, v.after.files)

@@ -18,8 +18,8 @@ func TestJudge(t *testing.T) {
 		broken string // "": nothing
 	}{
 		{"all in order", func(*Report) {}, ""},
-		{"silence", func(r *Report) { r.silences[99], r.silences[98] = 4*time.Second, 4*time.Second }, "silence"},
-		{"one of a hundred is silent", func(r *Report) { r.silences[99] = 4 * time.Second }, ""},
+		{"silence", func(r *Report) { r.streams.silences[99], r.streams.silences[98] = 4*time.Second, 4*time.Second }, "silence"},
+		{"one of a hundred is silent", func(r *Report) { r.streams.silences[99] = 4 * time.Second }, ""},
 		{"memory", func(r *Report) { r.vitals.peak.resident = 2 << 30 }, "resident"},
 		{"growth", func(r *Report) { r.vitals.late = 200 << 20 }, "memory grows"},
 		{"files", func(r *Report) { r.vitals.after.files = 30 }, "30 files"},
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 				r.add(key, patient{}, outcome{kind: answered, tokens: 100}, true)
 				r.add(key, patient{}, outcome{kind: answered, tokens: 1000}, false) // too late to count
 			}
-			r.silences = make([]time.Duration, 100)
+			r.streams.silences = make([]time.Duration, 100)
 			r.vitals.early, r.vitals.late = 100<<20, 120<<20
 			tc.change(r)
 			r.judge()

@@ -23,7 +23,6 @@ type child struct {
 	url    string
 	folder string // of its keys
 	cmd    *exec.Cmd
-	said   io.ReadCloser
 	told   chan error // that all it says has been read
 }
 
@@ -47,19 +46,20 @@ func (c *child) start(keys string) (err error) {
 	c.cmd = exec.Command(c.program, args...)
 	c.cmd.Env = append(os.Environ(), "GOMAXPROCS="+cores, "GOMEMLIMIT="+strconv.FormatInt(c.memory, 10))
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this program, which then stops the server
-	if c.said, err = c.cmd.StderrPipe(); err != nil {
+	said, err := c.cmd.StderrPipe()
+	if err != nil {
 		return err
 	}
 	if err := c.cmd.Start(); err != nil {
 		_ = os.RemoveAll(c.folder)
 		return fmt.Errorf("%w (go build -o bin/ ./cmd/moeflux-actor makes it)", err)
 	}
-	return c.listen()
+	return c.listen(bufio.NewReader(said))
 }
 
 // listen waits until the server says where it listens, and has the rest of what it says written
 // down.
-func (c *child) listen() error {
+func (c *child) listen(said *bufio.Reader) error {
 	to := io.WriteCloser(discard{io.Discard})
 	if c.log != "" {
 		f, err := os.Create(c.log)
@@ -68,7 +68,7 @@ func (c *child) listen() error {
 		}
 		to = f
 	}
-	said, all := bufio.NewReader(c.said), ""
+	all := ""
 	for c.url == "" {
 		line, err := said.ReadString('\n')
 		if all += line; err != nil {
@@ -81,6 +81,7 @@ func (c *child) listen() error {
 	c.told = make(chan error, 1)
 	go func() {
 		_, err := io.Copy(to, said)
+		_, _ = io.Copy(io.Discard, said) // a server that nobody hears would stand still
 		c.told <- errors.Join(err, to.Close())
 	}()
 	return nil
