@@ -19,7 +19,7 @@ import (
 type metrics struct {
 	names map[string]string // of keys, as attributes have them
 
-	http, streams, success, failed, cancelled  counter
+	http, success, failed, cancelled           counter
 	promptTokens, newTokens, queried, known    counter
 	deviceTime, diskWait, diskBytes, picks     counter
 	firstToken, tokenTime, whole, queue        histogram
