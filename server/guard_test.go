@@ -46,6 +46,17 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%v: %d, allowed %q", tc.headers, resp.StatusCode, got)
 		}
 	}
+	// Reading is no crime, but a page of another site does not get to see what comes.
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", strings.Replace(url, "/v1/chat/completions", "/v1/models", 1), nil)
+	req.Header.Set("Origin", "https://evil.example")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("a page of another site may read the list of models: %q", got)
+	}
 }
 
 func TestContentType(t *testing.T) {

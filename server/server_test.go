@@ -304,6 +304,7 @@ func TestRefused(t *testing.T) {
 		{`{}`, "messages", "missing"},
 		{`{"messages":[]}`, "messages", "empty"},
 		{`{"messages":"x"}`, "messages", "must be a list"},
+		{`{"messages":[` + strings.Repeat("0,", maxMessages) + `0]}`, "messages", "are allowed"},
 		{`{"messages":[{"role":"wizard","content":"x"}]}`, "messages[0]", "wizard"},
 		{`{"messages":[{"role":"user","content":5}]}`, "messages[0]", "content"},
 		{`{"temperature":"hot",` + messages + `}`, "temperature", "must be a number"},
