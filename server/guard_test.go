@@ -321,6 +321,27 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// broken is a model that cannot even say what it is.
+type broken struct{ *scripted.Model }
+
+func (broken) Info() moeflux.Info { panic("oh") }
+
+// A handler that panics is a 500 in the API's form, and the server goes on.
+func TestHandlerPanics(t *testing.T) {
+	base := start(t, Options{Models: []Served{{Name: "demo", Model: broken{new(scripted.Model)}}}}).URL
+	for range 2 {
+		resp, err := http.Get(base + "/v1/models")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 500 || !strings.Contains(string(body), `"internal_error"`) {
+			t.Errorf("%d %s", resp.StatusCode, body)
+		}
+	}
+}
+
 // Drain lets answers finish; when its patience ends, each stream ends with an error.
 func TestDrain(t *testing.T) {
 	for _, patient := range []bool{true, false} {
