@@ -62,7 +62,7 @@ func (a *responseReply) object(status string) map[string]any {
 		"reasoning": nil, "store": a.store, "user": nil, "completed_at": nil,
 		"temperature": or(a.served.Defaults.Temperature, 0), "top_p": or(a.served.Defaults.TopP, 1), "presence_penalty": 0, "frequency_penalty": 0,
 		"top_logprobs": 0, "max_tool_calls": nil, "prompt_cache_key": nil, "safety_identifier": nil,
-		"text": map[string]any{"format": map[string]string{"type": "text"}}, "tool_choice": "auto", "tools": []any{}, "truncation": "disabled",
+		"tool_choice": "auto", "truncation": "disabled",
 		"background": false, "service_tier": "default", "usage": nil, "output": a.items(),
 	}
 	for name, raw := range a.echo {

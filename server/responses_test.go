@@ -85,8 +85,13 @@ func TestResponses(t *testing.T) {
 			t.Errorf("%s is missing in %s", name, body)
 		}
 	}
-	if !strings.Contains(body, `"reasoning":{"effort":"low","summary":"auto"}`) {
-		t.Error(body)
+	for _, repeated := range []string{
+		`"reasoning":{"effort":"low","summary":"auto"}`, `"text":{"format":{"type":"text"}}`,
+		`"tools":[{"type":"function","name":"find","description":null,"parameters":{"type":"object"},"strict":false}]`,
+	} {
+		if !strings.Contains(body, repeated) {
+			t.Errorf("%s is missing in %s", repeated, body)
+		}
 	}
 	r := m.Last()
 	var said []string
@@ -248,6 +253,8 @@ func TestResponsesRefused(t *testing.T) {
 		{`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"x"}}}}`, "text.format.schema"},
 		{`{"input":"x","tool_choice":{"type":"function","name":"f"}}`, "tool_choice"},
 		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort"},
+		{`{"input":"x","tools":[{"type":"function","name":"f","strict":"yes"}]}`, "tools[0]"},
+		{`{"input":"x","chat_template_kwargs":{"messages":[]}}`, "chat_template_kwargs.messages"},
 	} {
 		status, body := post(t, url, tc.body)
 		var e struct{ Error struct{ Param string } }

@@ -47,16 +47,18 @@ func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
 	if many, given := o.boolean("parallel_tool_calls"); given && !many {
 		c.oneCall = true
 	}
+	readTemplateArgs(o, r)
 	a.reasoning = readReasoning(o, r)
 	readTextFormat(o, c)
 	settleFormat(o, c)
 	readInclude(o, r)
 	refuseResponse(o)
-	for _, name := range []string{"temperature", "top_p", "max_output_tokens", "metadata", "parallel_tool_calls", "tool_choice", "tools", "text", "user", "presence_penalty", "frequency_penalty", "prompt_cache_key", "safety_identifier", "top_logprobs"} {
+	for _, name := range []string{"temperature", "top_p", "max_output_tokens", "metadata", "parallel_tool_calls", "tool_choice", "user", "presence_penalty", "frequency_penalty", "prompt_cache_key", "safety_identifier", "top_logprobs"} {
 		if o.has(name) {
 			a.echo[name] = o.fields[name]
 		}
 	}
+	a.echo["tools"], a.echo["text"] = repeatedTools(o), repeatedText(o)
 	return c, a, o.found.fault
 }
 

@@ -1,5 +1,6 @@
 // Package clienttest drives the server with the clients that people have: the Go libraries of
-// OpenAI and Anthropic, their JavaScript ones (clients.mjs), and the conformance suite llmprobe. It
-// is a module of its own, so that nobody who builds the program fetches them; .ci/run has a step
-// for it, clients, which installs package.json's part with npm.
+// OpenAI and Anthropic, their JavaScript ones (clients.mjs), the conformance suite llmprobe, and
+// the cases of Open Responses (openresponses.mjs; its own suite is in no registry). It is a module
+// of its own, so that nobody who builds the program fetches them; .ci/run has a step for it,
+// clients, which installs package.json's part with npm.
 package clienttest
