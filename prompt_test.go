@@ -24,6 +24,9 @@ func TestTextIsNoSpecialToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if read := m.text.Decode(p.IDs, false); read != p.Text {
+			t.Errorf("the model reads %q of %q", read, p.Text)
+		}
 		for _, id := range p.IDs {
 			if m.text.IsSpecial(id) {
 				n++
