@@ -74,10 +74,13 @@ type Request struct {
 
 	// Class says who gets memory first where there is too little for all, and Key shares it out
 	// within a class by what each key was served: name a tenant, or an API key. Prompts that are
-	// read at once share the time by Key, too. The deadline of a request is that of its context. In
-	// a session, Class and Key of its first request hold for all later ones.
-	Class Class
-	Key   string
+	// read at once share the time by Key, too. Weight is how large the shares of Key are, from 1
+	// to MaxWeight: twice as large with 2 as with 1, which 0 means, too; the newest request of Key
+	// says it for all. The deadline of a request is that of its context. In a session, these three
+	// of its first request hold for all later ones.
+	Class  Class
+	Key    string
+	Weight int
 	// Scope names those whose texts this one may begin like without being read again, and who may
 	// begin like it. Others do not learn of it, not even by the time of an answer. "" is one like
 	// others. In a session, that of its first request holds.
@@ -99,6 +102,9 @@ const (
 	Interactive = actors.Interactive
 )
 
+// MaxWeight is the largest Request.Weight.
+const MaxWeight = actors.MaxWeight
+
 // check reports fields that no model can serve, and those of the other kind of request.
 func (r *Request) check(kind sessionKind) error {
 	switch {
@@ -114,6 +120,8 @@ func (r *Request) check(kind sessionKind) error {
 		return &RequestError{Field: "Tools", Err: errors.New("only Chat has tools")}
 	case r.MaxTokens < 0:
 		return &RequestError{Field: "MaxTokens", Err: fmt.Errorf("%d: must be 0 or more", r.MaxTokens)}
+	case r.Weight < 0 || r.Weight > MaxWeight:
+		return &RequestError{Field: "Weight", Err: fmt.Errorf("%d: must be from 1 to %d, or 0, which is 1", r.Weight, MaxWeight)}
 	case r.TopLogProbs < 0:
 		return &RequestError{Field: "TopLogProbs", Err: fmt.Errorf("%d: must be 0 or more", r.TopLogProbs)}
 	}

@@ -98,7 +98,7 @@ func (s *Session) sequence(ctx context.Context, m *Model, r *Request) (*actors.S
 	case s.seq != nil:
 		return s.seq, nil
 	}
-	seq, err := m.engine.NewSequenceFor(ctx, actors.SequenceOptions{Class: r.Class, Key: r.Key, Scope: r.Scope})
+	seq, err := m.engine.NewSequenceFor(ctx, actors.SequenceOptions{Class: r.Class, Key: r.Key, Weight: r.Weight, Scope: r.Scope})
 	if err != nil {
 		return nil, err
 	}

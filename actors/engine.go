@@ -18,6 +18,7 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/fair"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 	"github.com/moeflux/moeflux-actor/tracing/recorder"
 )
@@ -93,15 +94,21 @@ const (
 	Interactive = stages.Interactive
 )
 
+// MaxWeight is the largest weight of a key (SequenceOptions.Weight).
+const MaxWeight = fair.MaxWeight
+
 // SequenceOptions say in which order a sequence gets memory where there is too little for all. The
 // zero value is a normal one. A higher class goes first, always; within a class texts that have
-// memory and need more, then the key that was served fewest tokens, then who came first. Nobody is
-// overtaken because something smaller would fit.
+// memory and need more, then the key that was served fewest tokens for its weight, then who came
+// first. Nobody is overtaken because something smaller would fit.
 type SequenceOptions struct {
 	Class Class
 	// Key names who shares memory and the reading of prompts with others by what they were served:
 	// a tenant, or an API key. "" is one like others.
 	Key string
+	// Weight is how large the shares of Key are: twice as large with 2 as with 1. 0 means 1, and
+	// more than MaxWeight is that. It holds for all of Key, from the sequence on that is made last.
+	Weight int
 	// Scope names those who may resume each other's texts (Sequence.Resume, Chunk.Remember). Others
 	// do not learn of them, not even by how fast they are answered. "" is one like others.
 	Scope string
@@ -131,7 +138,7 @@ func (e *Engine) newSequence(ctx context.Context, from stages.SeqID, o SequenceO
 func (e *Engine) nextSequence(ctx context.Context, from stages.SeqID, o SequenceOptions) (*Sequence, error) {
 	s := &Sequence{e: e, id: stages.SeqID(e.given.seq.Add(1)), options: o}
 	a, err := e.rt.Request(ctx, func(to stages.Caller) stages.Message {
-		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Scope: o.Scope, Caller: to}
+		return &stages.OpenSequence{Seq: s.id, From: from, Class: o.Class, Key: o.Key, Weight: o.Weight, Scope: o.Scope, Caller: to}
 	}, func(stages.Message) { e.rt.GiveBack(&stages.CloseSequence{Seq: s.id}) })
 	if err != nil {
 		return nil, err

@@ -110,6 +110,7 @@ type engineMetrics struct {
 	figures []metric.Float64Observable // of engineFigures
 	running metric.Float64Observable
 	loaded  metric.Float64Observable
+	weight  metric.Float64Observable
 	records metric.Float64Observable
 }
 
@@ -136,8 +137,9 @@ func (s *Server) observe() error {
 	}
 	x.running = level("moeflux.num_requests_running", "", "Answers under way that do not wait for memory.")
 	x.loaded = level("moeflux.model_loaded", "", "1 if the model is in memory.")
+	x.weight = level("moeflux.key_weight", "", "How large the shares of a key are among those of its class.")
 	x.records = growing("moeflux.records", "", "Records that the engine has written of its work, by table.")
-	all := append([]metric.Observable{x.running, x.loaded, x.records}, observables(x.figures)...)
+	all := append([]metric.Observable{x.running, x.loaded, x.weight, x.records}, observables(x.figures)...)
 	_, err := meter.RegisterCallback(x.read, all...)
 	return errors.Join(append(errs, err)...)
 }
@@ -170,7 +172,17 @@ func (x *engineMetrics) read(ctx context.Context, to metric.Observer) error {
 		}
 		to.ObserveFloat64(x.loaded, in, of)
 	}
+	x.weights(to)
 	return nil
+}
+
+// weights reads the weights of the keys that have a name among the figures.
+func (x *engineMetrics) weights(to metric.Observer) {
+	for _, k := range x.s.keys.all() {
+		if name := x.s.metrics.names[k.Name]; name != "" && name != otherKeys {
+			to.ObserveFloat64(x.weight, float64(max(k.Weight, 1)), label(attrKey, name))
+		}
+	}
 }
 
 // engine reads the figures of one, and returns how many requests wait. An engine that does not

@@ -71,7 +71,7 @@ func TestContentType(t *testing.T) {
 func TestKeys(t *testing.T) {
 	m := new(scripted.Model)
 	base := serving(t, m, func(o *Options) {
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", Class: moeflux.Interactive}, {Secret: "sk-second-second", Name: "b", Class: moeflux.Background}}
+		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", Class: moeflux.Interactive}, {Secret: "sk-second-second", Name: "b", Class: moeflux.Background, Weight: 7}}
 	}).URL
 	url := base + "/v1/chat/completions"
 	for _, tc := range []struct {
@@ -89,8 +89,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%v: %d %s", tc.headers, status, body)
 		}
 	}
-	if r := m.Last(); r.Key != "b" || r.Class != moeflux.Background {
-		t.Errorf("the model was asked as key %q and class %v", r.Key, r.Class)
+	if r := m.Last(); r.Key != "b" || r.Class != moeflux.Background || r.Weight != 7 {
+		t.Errorf("the model was asked as key %q, class %v and weight %d", r.Key, r.Class, r.Weight)
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/models": 401, "//v1/models": 401, "/v1/../v1/models": 401, "/nowhere": 401} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
@@ -107,19 +107,19 @@ func TestKeys(t *testing.T) {
 }
 
 func TestReadKeys(t *testing.T) {
-	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background running=3 queued=4 requests=5 tokens=6 admin=yes\n  sk-22222222 admin=no\n"))
-	if err != nil || len(keys) != 2 || keys[0] != (Key{Secret: "sk-11111111", Name: "team", Class: moeflux.Background, Running: 3, Queued: 4, RequestsPerMinute: 5, TokensPerMinute: 6, Admin: true}) || keys[1].Name != "key-3e68d4c5" || keys[1].Class != moeflux.Normal || keys[1].Admin {
+	keys, err := ReadKeys(strings.NewReader("# ours\n\nsk-11111111 name=team class=background weight=2 running=3 queued=4 requests=5 tokens=6 admin=yes\n  sk-22222222 admin=no\n"))
+	if err != nil || len(keys) != 2 || keys[0] != (Key{Secret: "sk-11111111", Name: "team", Class: moeflux.Background, Weight: 2, Running: 3, Queued: 4, RequestsPerMinute: 5, TokensPerMinute: 6, Admin: true}) || keys[1].Name != "key-3e68d4c5" || keys[1].Class != moeflux.Normal || keys[1].Admin {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	for text, part := range map[string]string{
 		"": "there is none", `{"key": "x"}`: "letters, digits", "sk-11111111 x": "NAME=VALUE", "sk-11111111 class=best": "background, normal or interactive",
-		"sk-11111111 running=0": "from 1", "sk-11111111 colour=red": "no setting colour", "sk-11111111 admin=1": "yes or no",
+		"sk-11111111 running=0": "from 1", "sk-11111111 weight=0": "from 1 to 1000", "sk-11111111 weight=1001": "from 1 to 1000", "sk-11111111 weight=0.5": "from 1 to 1000", "sk-11111111 colour=red": "no setting colour", "sk-11111111 admin=1": "yes or no",
 	} {
 		if _, err := ReadKeys(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "sk-") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}, {{Secret: "sk-11111111", Name: "x", Running: 1}, {Secret: "sk-22222222", Name: "x"}}} {
+	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}, {{Secret: "sk-11111111", Name: "x", Running: 1}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Name: "x", Weight: 2}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Weight: -1}}, {{Secret: "sk-11111111", Weight: 1001}}} {
 		if _, err := New(Options{Models: []Served{{Name: "x", Model: new(scripted.Model)}}, Keys: keys}); err == nil {
 			t.Errorf("%v is accepted", keys)
 		}

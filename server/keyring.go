@@ -54,10 +54,13 @@ func (ring *keyring) set(keys []Key) error {
 			return fmt.Errorf("server: the key of %q is there twice", k.Name)
 		}
 		seen[k.Secret] = true
+		if k.Weight < 0 || k.Weight > moeflux.MaxWeight {
+			return fmt.Errorf("server: the key of %q has the weight %d; it must be from 1 to %d", k.Name, k.Weight, moeflux.MaxWeight)
+		}
 		if f := first[k.Name]; f == nil {
 			first[k.Name] = k
-		} else if f.limits() != k.limits() {
-			return fmt.Errorf("server: the keys of %q have different limits; they share them, so give all the same", k.Name)
+		} else if f.limits() != k.limits() || max(f.Weight, 1) != max(k.Weight, 1) {
+			return fmt.Errorf("server: the keys of %q have different weights or limits; they share them, so give all the same", k.Name)
 		}
 		all = append(all, &keyState{Key: *k, hash: sha256.Sum256([]byte(k.Secret))})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -17,10 +18,13 @@ import (
 type Key struct {
 	Secret string // what the client sends
 	// Name says whose key it is, in logs and figures. Keys of one name share what the name gets, so
-	// their limits must be the same.
+	// their weights and limits must be the same.
 	Name string
 	// Class says whose requests get memory first.
 	Class moeflux.Class
+	// Weight is how large the shares of the name are within its class, of memory and of the time
+	// of prompts: twice as large with 2 as with 1. From 1 to moeflux.MaxWeight; 0 means 1.
+	Weight int
 	// Running is how many requests may run at once; 0 means any number. Queued is how many more may
 	// wait for their turn; those beyond are refused.
 	Running, Queued int
@@ -34,11 +38,12 @@ type Key struct {
 
 // ReadKeys reads keys: one a line, with settings behind it.
 //
-//	sk-2f9c… name=team-a class=interactive running=8 queued=16 tokens=100000
+//	sk-2f9c… name=team-a class=interactive weight=3 running=8 tokens=100000
 //
 // The class is background, normal (the default) or interactive. Running, queued, requests and
-// tokens (a minute) are limits; admin is yes or no. A key without a name is named after its hash.
-// Empty lines and those that begin with # are left out. No error has a secret in it.
+// tokens (a minute) are limits; weight is 1 by default; admin is yes or no. A key without a name is
+// named after its hash. Empty lines and those that begin with # are left out. No error has a secret
+// in it.
 func ReadKeys(r io.Reader) ([]Key, error) {
 	var keys []Key
 	in := bufio.NewScanner(r)
@@ -70,12 +75,18 @@ func ReadKeys(r io.Reader) ([]Key, error) {
 // keyCharacters are those of a bearer token (RFC 6750).
 const keyCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/="
 
-// limits are the settings that are numbers.
-var limits = map[string]func(*Key) *int{
-	"running":  func(k *Key) *int { return &k.Running },
-	"queued":   func(k *Key) *int { return &k.Queued },
-	"requests": func(k *Key) *int { return &k.RequestsPerMinute },
-	"tokens":   func(k *Key) *int { return &k.TokensPerMinute },
+// keyNumber is a setting that is a number from 1 to most.
+type keyNumber struct {
+	most int
+	of   func(*Key) *int
+}
+
+var keyNumbers = map[string]keyNumber{
+	"weight":   {moeflux.MaxWeight, func(k *Key) *int { return &k.Weight }},
+	"running":  {math.MaxInt32, func(k *Key) *int { return &k.Running }},
+	"queued":   {math.MaxInt32, func(k *Key) *int { return &k.Queued }},
+	"requests": {math.MaxInt32, func(k *Key) *int { return &k.RequestsPerMinute }},
+	"tokens":   {math.MaxInt32, func(k *Key) *int { return &k.TokensPerMinute }},
 }
 
 // nameOf returns a name for a key without one. It does not depend on the place in the file, so that
@@ -98,19 +109,20 @@ func (k *Key) set(setting string) error {
 			return fmt.Errorf("class=%s: it must be background, normal or interactive", value)
 		}
 		k.Class = class
-	case limits[name] != nil:
+	case keyNumbers[name].most > 0:
+		number := keyNumbers[name]
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 {
-			return fmt.Errorf("%s=%s: it must be a number from 1", name, value)
+		if err != nil || n < 1 || n > number.most {
+			return fmt.Errorf("%s=%s: it must be a number from 1 to %d", name, value, number.most)
 		}
-		*limits[name](k) = n
+		*number.of(k) = n
 	case name == "admin":
 		if value != "yes" && value != "no" {
 			return fmt.Errorf("admin=%s: it must be yes or no", value)
 		}
 		k.Admin = value == "yes"
 	default:
-		return fmt.Errorf("there is no setting %s; there are name, class, running, queued, requests, tokens and admin", name)
+		return fmt.Errorf("there is no setting %s; there are name, class, weight, running, queued, requests, tokens and admin", name)
 	}
 	return nil
 }

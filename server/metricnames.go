@@ -25,8 +25,11 @@ const (
 	attrError         = "error.type"
 )
 
-// mostKeyNames bounds the values of the attribute key.
-const mostKeyNames = 100
+// mostKeyNames bounds the values of the attribute key; all further ones are otherKeys.
+const (
+	mostKeyNames = 100
+	otherKeys    = "other"
+)
 
 // The limits of buckets. Those of the conventions go on where experts that stream make times long.
 var (

@@ -68,7 +68,7 @@ func newMetrics(o *Options) (*metrics, error) {
 			continue
 		}
 		if m.names[k.Name] = k.Name; len(m.names) > mostKeyNames {
-			m.names[k.Name] = "other"
+			m.names[k.Name] = otherKeys
 		}
 	}
 	m.counters(i)
@@ -115,7 +115,7 @@ func (m *metrics) histograms(i *instruments) {
 func (m *metrics) series(t *tally) metric.MeasurementOption {
 	k := seriesKey{t.model, m.names[t.visit.key.Name]}
 	if k.key == "" && t.visit.key.Name != "" {
-		k.key = "other" // a key that came later
+		k.key = otherKeys // a key that came later
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -215,6 +215,7 @@ func TestFiguresOfRequests(t *testing.T) {
 
 			`moeflux_num_requests_running{model_name="demo"}`: 2,
 			`moeflux_model_loaded{model_name="demo"}`:         1,
+			`moeflux_key_weight{key="me"}`:                    1, `moeflux_key_weight{key="root"}`: 1,
 
 			`moeflux_request_success_total{finished_reason="eos",key="me",model_name="demo"}`:   1,
 			`moeflux_requests_cancelled_total{key="me",model_name="demo",reason="client_left"}`: 1,
@@ -386,7 +387,7 @@ func TestFiguresOfEngines(t *testing.T) {
 func TestLabelsAreOurs(t *testing.T) {
 	var keys []Key
 	for i := range mostKeyNames + 50 {
-		keys = append(keys, Key{Secret: fmt.Sprintf("sk-secret-%d", i), Name: fmt.Sprintf("name-%d", i)})
+		keys = append(keys, Key{Secret: fmt.Sprintf("sk-secret-%d", i), Name: fmt.Sprintf("name-%d", i), Weight: i % 5})
 	}
 	keys = append(keys, Key{Secret: "sk-admin-admin", Name: "name-0", Admin: true})
 	s := counted(t, new(scripted.Model), func(o *Options) { o.Keys = keys })
@@ -411,6 +412,14 @@ func TestLabelsAreOurs(t *testing.T) {
 	}
 	if !strings.Contains(w.Body.String(), `moeflux_generation_tokens_total{key="other",model_name="demo"} 100`) {
 		t.Error("keys beyond the bound are not counted together")
+	}
+	if n := strings.Count(w.Body.String(), "\nmoeflux_key_weight{"); n != mostKeyNames {
+		t.Errorf("the weights of %d keys are told", n)
+	}
+	for _, want := range []string{`{key="name-4"} 4`, `{key="name-5"} 1`} {
+		if !strings.Contains(w.Body.String(), "moeflux_key_weight"+want) {
+			t.Errorf("the figures have no weight %s", want)
+		}
 	}
 }
 

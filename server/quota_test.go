@@ -199,7 +199,7 @@ func TestSetKeys(t *testing.T) {
 	if err := s.SetKeys([]Key{{Secret: "short"}}); err == nil {
 		t.Error("a wrong key is taken")
 	}
-	if err := s.SetKeys([]Key{{Secret: "sk-other-other", Name: "a", Running: 1}}); err != nil {
+	if err := s.SetKeys([]Key{{Secret: "sk-other-other", Name: "a", Weight: 3, Running: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int{"sk-first-first": 401, "sk-other-other": 429} {
@@ -213,6 +213,9 @@ func TestSetKeys(t *testing.T) {
 	}
 	if status, body := post(t, base+"/v1/chat/completions", hello, "X-Api-Key", "sk-other-other"); status != 200 {
 		t.Errorf("the new key, afterwards: %d %s", status, body)
+	}
+	if w := m.Last().Weight; w != 3 {
+		t.Errorf("the model is asked with weight %d, the new key has 3", w)
 	}
 }
 

@@ -166,7 +166,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*obj
 		return
 	}
 	k := keyOf(r)
-	c.request.Key, c.request.Class = k.Name, k.Class
+	c.request.Key, c.request.Class, c.request.Weight = k.Name, k.Class, k.Weight
 	if !s.o.SharePrefixes {
 		c.request.Scope = k.Name
 	}

@@ -8,6 +8,7 @@ type OpenSequence struct {
 	From   SeqID // 0: empty
 	Class  Class
 	Key    string // who shares memory with others by what they were served: a tenant, say
+	Weight int    // of Key among others: 1 to fair.MaxWeight, 0 means 1; the last one given counts
 	Scope  string // whose texts it may resume, and for whom its own are remembered; of a fork: From's
 	Caller Caller
 }

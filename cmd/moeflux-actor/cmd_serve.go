@@ -13,7 +13,7 @@ import (
 
 type serveCmd struct {
 	Addr         string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8080, which this machine alone reaches."`
-	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, running=N (requests at once), queued=N (that wait for their turn), requests=N and tokens=N (a minute), admin=yes (may see /metrics and /debug). It is read again when it changes, and for SIGHUP. Default: none, or what MOEFLUX_API_KEYS holds in the same form."`
+	APIKeyFile   string        `name:"api-key-file" placeholder:"FILE" help:"The keys of those who may ask, one a line, with settings behind it: name=NAME, class=background, normal or interactive, weight=N (how large its shares are among those of its class), running=N (requests at once), queued=N (that wait for their turn), requests=N and tokens=N (a minute), admin=yes (may see /metrics and /debug). It is read again when it changes, and for SIGHUP. Default: none, or what MOEFLUX_API_KEYS holds in the same form."`
 	OpenToAnyone bool          `help:"Lets anybody who reaches the server use it without a key, also from other machines."`
 	Host         []string      `placeholder:"NAME" help:"A name by which clients may call the server, beside localhost and addresses in numbers."`
 	Origin       []string      `placeholder:"URL" help:"A web page (scheme://host:port) that may ask from a browser."`

@@ -6,8 +6,9 @@
 // Its nouns:
 //
 //   - ask: a wish that waits. Asks of a higher class go first, always.
-//   - share: the account of one key (a tenant, say) in one class. Within a class asks that let a
-//     text go on (Grow) go first, then those of the key that has had least.
+//   - share: the account of one key (a tenant, say) in one class, and its weight. Within a class
+//     asks that let a text go on (Grow) go first, then those of the key that has had least for its
+//     weight.
 //   - served, promised: tokens that were evaluated for a share, and those that it has memory for
 //     and that are still to come. What a key has had is the sum of both: so a key that gets several
 //     places at once pays for them at once, and gets back what it did not use.
@@ -15,8 +16,9 @@
 // What keys had is counted by package fair, on a clock for each class.
 //
 // The queue is bounded. Where it is full, an ask of the lowest class and of the key with the
-// longest line is turned away, perhaps not the newest one: so one key cannot fill the queue to keep
-// others out. Asks of texts that have memory already are neither counted nor turned away.
+// longest line for its weight is turned away, perhaps not the newest one: so one key cannot fill
+// the queue to keep others out. Asks of texts that have memory already are neither counted nor
+// turned away.
 //
 // Nothing here has a clock of its own, a goroutine or a lock, and nothing depends on the order of a
 // map.

@@ -1,8 +1,10 @@
 package admission_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/testenv"
@@ -11,9 +13,10 @@ import (
 
 // client reads one text after the other, without a pause. It declares an end that it may not reach.
 type client struct {
-	class int
-	key   string
-	size  int // of memory that a text takes; 0: of its tokens
+	class  int
+	key    string
+	size   int // of memory that a text takes; 0: of its tokens
+	weight int // of the key; 0 is 1
 
 	share    *admission.Share[*client]
 	declared int // tokens of the present text
@@ -54,7 +57,7 @@ func (c *client) need() int {
 }
 
 func (h *house) ask(c *client) {
-	c.share = h.q.Join(c.class, c.key)
+	c.share = h.q.Join(c.class, c.key, c.weight)
 	c.declared = 1 + h.r.IntN(200)
 	if h.r.IntN(10) == 0 {
 		c.declared *= 5
@@ -160,6 +163,30 @@ func TestFairness(t *testing.T) {
 	t.Logf("%d seeds: Jain's index %.4f on average, %.4f at worst", n, sum/float64(n), worst)
 }
 
+// TestWeights gives keys of different weights room for a few texts, and clients enough to use more
+// than their shares: each has tokens by its weight, whoever has how many clients.
+func TestWeights(t *testing.T) {
+	worst := 1.0
+	for seed := range uint64(testenv.Rounds(20, 100, 1000)) {
+		h := newHouse(seed, 7)
+		weights := map[string]int{"a": 1, "b": 2, "c": 4}
+		for key, clients := range map[string]int{"a": 20, "b": 5, "c": 8} {
+			h.add(clients, 1, key, 1)
+			for _, c := range h.clients[len(h.clients)-clients:] {
+				c.weight = weights[key]
+			}
+		}
+		slices.SortFunc(h.clients, func(a, b *client) int { return cmp.Compare(a.key, b.key) })
+		h.run(20_000)
+		index := jain(h.tokens("a"), h.tokens("b")/2, h.tokens("c")/4)
+		if h.err != nil || index <= 0.99 {
+			t.Fatalf("seed %d: %v; Jain's index by weight %.3f: %.0f, %.0f, %.0f tokens", seed, h.err, index, h.tokens("a"), h.tokens("b"), h.tokens("c"))
+		}
+		worst = min(worst, index)
+	}
+	t.Logf("Jain's index by weight is %.4f at worst", worst)
+}
+
 // TestLengths is about memory by the token: long texts are not overtaken by short ones, nor a class
 // by a lower one, and within the highest class everybody is served.
 func TestLengths(t *testing.T) {
@@ -184,15 +211,15 @@ func TestLengths(t *testing.T) {
 // that got in early never ends: whoever was served a lot gets in again all the same.
 func TestNewcomers(t *testing.T) {
 	q := admission.New[string](1, 10)
-	stuck := q.Join(0, "stuck")
+	stuck := q.Join(0, "stuck", 1)
 	stuck.Begin(100)
-	old := q.Join(0, "old")
+	old := q.Join(0, "old", 1)
 	old.Begin(1000)
 	old.Serve(1000)
 	old.End(0)
 	q.Add(old, "old")
 	for i := range 1000 {
-		s := q.Join(0, fmt.Sprint(i))
+		s := q.Join(0, fmt.Sprint(i), 1)
 		q.Add(s, "new")
 		head := q.Head()
 		if head.For == "old" {
@@ -215,7 +242,7 @@ func TestNewcomers(t *testing.T) {
 func TestIdle(t *testing.T) {
 	serve := func(s *admission.Share[string], n int) { s.Begin(n); s.Serve(n); s.End(0) }
 	q := admission.New[string](1, 10)
-	busy, idle := q.Join(0, "busy"), q.Join(0, "idle")
+	busy, idle := q.Join(0, "busy", 1), q.Join(0, "idle", 1)
 	busy.Begin(10_000)
 	busy.Serve(9_000)
 	serve(idle, 100) // from 9,000 on
@@ -227,7 +254,7 @@ func TestIdle(t *testing.T) {
 	q.Withdraw(q.Head())
 	serve(idle, 2_000)
 	q.Leave(idle)
-	again := q.Join(0, "idle")
+	again := q.Join(0, "idle", 1)
 	q.Add(again, "idle")
 	if got := q.Head().For; got != "busy" {
 		t.Errorf("%s goes first, the idle one has had 2,100 tokens since the clock stood at 9,000", got)
@@ -237,15 +264,15 @@ func TestIdle(t *testing.T) {
 // TestFull fills the queue: the newest of the longest line goes, of the lowest class.
 func TestFull(t *testing.T) {
 	q := admission.New[string](3, 3)
-	many, few, high := q.Join(1, "many"), q.Join(1, "few"), q.Join(2, "high")
-	grown := q.Join(0, "grown")
+	many, few, high := q.Join(1, "many", 1), q.Join(1, "few", 1), q.Join(2, "high", 1)
+	grown := q.Join(0, "grown", 1)
 	for i, c := range []struct {
 		share *admission.Share[string]
 		name  string
 		gone  string
 	}{
 		{many, "m1", ""}, {many, "m2", ""}, {many, "m3", ""}, {many, "m4", "m4"}, {few, "f1", "m3"}, {few, "f2", "f2"},
-		{high, "h1", "m2"}, {q.Join(0, "low"), "l1", "l1"}, {high, "h2", "f1"}, {high, "h3", "m1"}, {high, "h4", "h4"},
+		{high, "h1", "m2"}, {q.Join(0, "low", 1), "l1", "l1"}, {high, "h2", "f1"}, {high, "h3", "m1"}, {high, "h4", "h4"},
 	} {
 		if i == 5 {
 			q.Grow(grown, "g1") // is not counted
@@ -260,12 +287,28 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestFullByWeight fills the queue: a key of weight 3 may have three times as many asks there as
+// one of weight 1.
+func TestFullByWeight(t *testing.T) {
+	q := admission.New[string](1, 8)
+	heavy, light := q.Join(0, "heavy", 3), q.Join(0, "light", 1)
+	for range 20 {
+		q.Add(light, "light")
+		q.Add(heavy, "heavy")
+	}
+	waiting := make(map[string]int)
+	q.All(func(a *admission.Ask[string]) bool { waiting[a.For]++; return true })
+	if waiting["heavy"] != 6 || waiting["light"] != 2 {
+		t.Errorf("%v wait, want 6 of weight 3 and 2 of weight 1", waiting)
+	}
+}
+
 // TestManyKeys lets more keys come and go than are remembered.
 func TestManyKeys(t *testing.T) {
 	q := admission.New[string](1, 10)
-	q.Join(0, "slow").Begin(1)
+	q.Join(0, "slow", 1).Begin(1)
 	for i := range 5000 {
-		s := q.Join(0, fmt.Sprint(i))
+		s := q.Join(0, fmt.Sprint(i), 1)
 		s.Begin(5000 - i)
 		s.Serve(5000 - i)
 		s.End(0)

@@ -26,10 +26,28 @@ type account struct {
 	key   string
 }
 
-type books struct{ served, promised, open int }
+// books are what an account had, in pieces by its weight: one piece is a token for a weight of
+// pieces, and what is less waits for the next token.
+type books struct{ served, rest, promised, weight, open int }
 
-// clock is a class's: a share's worth of tokens served moves it by one.
+// clock is a class's: a piece served for each of the weights that are active moves it by one.
 type clock struct{ now, pot, most int }
+
+// pieces of a token; package fair has as many.
+const pieces = 1 << 16
+
+// weigh gives a key its weight.
+func (m *model) weigh(a account, weight int) { m.accounts[a].weight = weight }
+
+// weights returns the sum of those of the accounts that are active.
+func (m *model) weights(class int) (n int) {
+	for a, b := range m.accounts {
+		if a.class == class && b.open > 0 {
+			n += b.weight
+		}
+	}
+	return n
+}
 
 type modelAsk struct {
 	of   account
@@ -48,8 +66,8 @@ func (m *model) active(class int) (n int) {
 
 func (m *model) open(a account) {
 	b := m.accounts[a]
-	if b.open == 0 {
-		b.served = max(b.served, m.clocks[a.class].now)
+	if now := m.clocks[a.class].now; b.open == 0 && b.served <= now {
+		b.served, b.rest = now, 0
 	}
 	b.open++
 }
@@ -65,11 +83,12 @@ func (m *model) serve(a account, n int) {
 	b, c := m.accounts[a], m.clocks[a.class]
 	b.promised -= n
 	for range n {
-		b.served++
+		b.rest += pieces
+		b.served, b.rest = b.served+b.rest/b.weight, b.rest%b.weight
 		c.most = max(c.most, b.served)
-		for c.pot++; c.pot >= m.active(a.class); c.now++ {
-			c.pot -= m.active(a.class)
-		}
+		c.pot += pieces
+		w := m.weights(a.class)
+		c.now, c.pot = c.now+c.pot/w, c.pot%w
 	}
 }
 
@@ -90,14 +109,15 @@ func (m *model) add(a account, grow bool) (added, refused int) {
 	if grow || fresh <= m.most {
 		return m.nextAsk, 0
 	}
-	longest := 0
-	for of, n := range lines {
+	longest := 0.0
+	length := func(a account) float64 { return float64(lines[a]) / float64(m.accounts[a].weight) }
+	for of := range lines {
 		if of.class == lowest {
-			longest = max(longest, n)
+			longest = max(longest, length(of))
 		}
 	}
 	for i, x := range slices.Backward(m.asks) { // the newest one that ends such a line
-		if !x.grow && x.of.class == lowest && lines[x.of] == longest {
+		if !x.grow && x.of.class == lowest && length(x.of) == longest {
 			m.asks = slices.Delete(m.asks, i, i+1)
 			m.close(x.of)
 			return m.nextAsk, x.name
@@ -110,7 +130,10 @@ func (m *model) head() *modelAsk {
 	if len(m.asks) == 0 {
 		return nil
 	}
-	had := func(a *modelAsk) int { return m.accounts[a.of].served + m.accounts[a.of].promised }
+	had := func(a *modelAsk) int {
+		b := m.accounts[a.of]
+		return b.served + (b.rest+b.promised*pieces)/b.weight
+	}
 	grow := func(a *modelAsk) int {
 		if a.grow {
 			return 0
@@ -154,7 +177,7 @@ func compare(r *rand.Rand) error {
 		m.clocks[c] = new(clock)
 		for k := range keys {
 			a := account{c, fmt.Sprint(k)}
-			m.accounts[a], shares[a] = new(books), q.Join(c, a.key)
+			m.accounts[a], shares[a] = &books{weight: 1}, q.Join(c, a.key, 1)
 		}
 	}
 	handles := make(map[int]*admission.Ask[int])
@@ -163,6 +186,11 @@ func compare(r *rand.Rand) error {
 		a := account{r.IntN(classes), fmt.Sprint(r.IntN(keys))}
 		if r.IntN(3) > 0 {
 			a.class = 1
+		}
+		if r.IntN(20) == 0 { // somebody gives the key another weight
+			w := 1 + r.IntN(4)
+			q.Leave(q.Join(a.class, a.key, w))
+			m.weigh(a, w)
 		}
 		switch do := r.IntN(10); {
 		case do < 4: // somebody asks

@@ -1,6 +1,9 @@
 package admission
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Queue is asks that wait, and the shares of all who may ask. T is what an ask is for.
 type Queue[T any] struct {
@@ -41,8 +44,8 @@ func (q *Queue[T]) Grow(s *Share[T], of T) *Ask[T] {
 }
 
 // Add adds an ask for a text that has no memory yet. If the queue is full, one ask has to go, which
-// is returned: of the lowest class, of the key of which most wait there, the newest. It may be the
-// one that was added.
+// is returned: of the lowest class, of the key of which most wait there for its weight, the newest.
+// It may be the one that was added.
 func (q *Queue[T]) Add(s *Share[T], of T) (added, refused *Ask[T]) {
 	a := q.ask(s, of)
 	s.fresh = append(s.fresh, a)
@@ -66,14 +69,12 @@ func (q *Queue[T]) ask(s *Share[T], of T) *Ask[T] {
 }
 
 // surplus returns the ask that has to go: of the lowest class in which any waits, the last one of
-// the longest line; of equally long ones that of the newest ask.
+// the line that is longest for its key's weight; of equally long ones that of the newest ask.
 func (q *Queue[T]) surplus() (last *Ask[T]) {
 	for i := range q.classes {
-		most := 0
 		for _, s := range q.classes[i].waiting {
-			n := len(s.fresh)
-			if n > most || n > 0 && n == most && s.fresh[n-1].seen > last.seen {
-				most, last = n, s.fresh[n-1]
+			if n := len(s.fresh); n > 0 && (last == nil || s.longer(last.share)) {
+				last = s.fresh[n-1]
 			}
 		}
 		if last != nil {
@@ -81,6 +82,12 @@ func (q *Queue[T]) surplus() (last *Ask[T]) {
 		}
 	}
 	return last
+}
+
+// longer reports whether a share's line goes before another's where an ask has to go.
+func (s *Share[T]) longer(than *Share[T]) bool {
+	n, m := len(s.fresh), len(than.fresh)
+	return cmp.Or(cmp.Compare(n*than.Weight(), m*s.Weight()), cmp.Compare(s.fresh[n-1].seen, than.fresh[m-1].seen)) > 0
 }
 
 // Withdraw takes an ask out of the queue, because it is granted or not wanted any more.

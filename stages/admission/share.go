@@ -35,7 +35,8 @@ type Share[T any] struct {
 }
 
 // Join returns the share of a key in a class, for one more that asks on its account until Leave.
-func (q *Queue[T]) Join(rank int, key string) *Share[T] {
+// The share has the weight that was given last.
+func (q *Queue[T]) Join(rank int, key string, weight int) *Share[T] {
 	c := &q.classes[rank]
 	s := c.shares[key]
 	if s == nil {
@@ -45,6 +46,7 @@ func (q *Queue[T]) Join(rank int, key string) *Share[T] {
 		c.left = slices.DeleteFunc(c.left, func(l *Share[T]) bool { return l == s })
 	}
 	s.holders++
+	c.clock.Weigh(&s.served, weight)
 	return s
 }
 
@@ -59,6 +61,9 @@ func (q *Queue[T]) Leave(s *Share[T]) {
 
 // Key returns whose share it is.
 func (s *Share[T]) Key() string { return s.key }
+
+// Weight returns the share's weight.
+func (s *Share[T]) Weight() int { return s.served.Weight() }
 
 // Class returns the share's class.
 func (s *Share[T]) Class() int { return s.class.rank }
@@ -87,8 +92,8 @@ func (s *Share[T]) End(tokens int) {
 	s.deactivate()
 }
 
-// had returns what counts against a share.
-func (s *Share[T]) had() int64 { return s.served.Had() + s.promised }
+// had returns what counts against a share, by its weight.
+func (s *Share[T]) had() int64 { return s.served.With(s.promised) }
 
 func (s *Share[T]) first() *Ask[T] {
 	if len(s.growing) > 0 {

@@ -42,6 +42,7 @@
 // # Whose prompts
 //
 // The rows of prompt steps are shared by keys (Request.Key), whoever has how many prompts: a step
-// is filled with the prompts of the key that would be done first if all were served at once
-// (divide). What a key had is counted by package fair. Within a key prompts take turns of a step.
+// is filled with the prompts of the key that would be done first if all were served at once, by
+// their weights (divide). What a key had is counted by package fair. Within a key prompts take
+// turns of a step.
 package schedule

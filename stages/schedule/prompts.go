@@ -30,12 +30,13 @@ type reading struct {
 }
 
 // join notes that a prompt of a key is ready.
-func (x *lines) join(key string) {
+func (x *lines) join(key string, weight int) {
 	l := x.of[key]
 	if l == nil {
 		l = &line{key: key}
 		x.of[key] = l
 	}
+	x.clock.Weigh(&l.rows, weight)
 	x.clock.Open(&l.rows)
 }
 
@@ -74,9 +75,9 @@ func (x *lines) settle() {
 
 // divide gives the rows of a prompt step to prompts that are ready, and takes these. The key goes
 // first that would have got its first prompt's next rows first if all keys were served at once, row
-// by row: so each key gets as much as any other, and one that wants little need not wait until
-// others have had much. Within a key prompts take turns, in order of arrival. Few prompts share a
-// step, since pieces of many are slower to compute than a large piece of one.
+// by row, each by its weight: so each key gets what it is due, and one that wants little need not
+// wait until others have had much. Within a key prompts take turns, in order of arrival. Few
+// prompts share a step, since pieces of many are slower to compute than a large piece of one.
 func (s *Schedule[R]) divide(step uint64, room int) []Share[R] {
 	ready, x := s.ready[Prompt], &s.lines
 	shares, whole := s.shares[:0], room
@@ -122,7 +123,7 @@ func (s *Schedule[R]) first(rows int, company bool) (first *line) {
 		if l.at == len(l.ready) {
 			continue
 		}
-		ends := l.rows.Had() + int64(min(s.ready[Prompt][l.ready[l.at]].Left(), rows))
+		ends := l.rows.With(int64(min(s.ready[Prompt][l.ready[l.at]].Left(), rows)))
 		if first == nil || ends < least || ends == least && l.ready[l.at] < first.ready[first.at] {
 			first, least = l, ends
 		}

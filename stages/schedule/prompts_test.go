@@ -10,110 +10,6 @@ import (
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
 
-// books is what keys had of the rows of prompts, counted row by row.
-type books struct {
-	ready     []*chunk // in order of arrival, of both kinds
-	reading   []*chunk // prompts in the step before, which is over
-	had       map[string]int
-	now, part int // what an active key had on average, and the rows since that moved
-	most      int
-}
-
-// active returns the keys with prompts that are ready or being read.
-func (b *books) active() map[string]bool {
-	keys := make(map[string]bool)
-	for _, c := range b.reading {
-		keys[c.key] = true
-	}
-	for _, c := range b.ready {
-		if c.left > 1 {
-			keys[c.key] = true
-		}
-	}
-	return keys
-}
-
-func (b *books) add(c *chunk) {
-	if c.left > 1 && !b.active()[c.key] {
-		b.had[c.key] = max(b.had[c.key], b.now)
-	}
-	b.ready = append(b.ready, c)
-}
-
-// gone is called when a prompt is neither ready nor being read any more.
-func (b *books) gone() {
-	if len(b.active()) == 0 {
-		b.now, b.part = max(b.now, b.most), 0
-	}
-}
-
-func (b *books) remove(i int) {
-	prompt := b.ready[i].left > 1
-	b.ready = slices.Delete(b.ready, i, i+1)
-	if prompt {
-		b.gone()
-	}
-}
-
-// step forms a step by definition, where nothing is in the pipeline: all that decodes, or prompts.
-func (b *books) step(rows int) (schedule.Kind, []schedule.Share[*chunk]) {
-	if len(b.reading) > 0 {
-		b.reading = nil
-		b.gone()
-	}
-	if slices.ContainsFunc(b.ready, func(c *chunk) bool { return c.left == 1 }) {
-		return schedule.Decode, b.decode(rows)
-	}
-	return schedule.Prompt, b.prompts(rows)
-}
-
-func (b *books) decode(rows int) (shares []schedule.Share[*chunk]) {
-	for _, c := range slices.Clone(b.ready) {
-		if c.left == 1 && len(shares) < rows && (len(shares) == 0 || !c.alone && !shares[0].Request.alone) {
-			shares = append(shares, schedule.Share[*chunk]{Request: c, Rows: 1})
-			b.ready = slices.DeleteFunc(b.ready, func(o *chunk) bool { return o == c })
-		}
-	}
-	return shares
-}
-
-func (b *books) prompts(rows int) (shares []schedule.Share[*chunk]) {
-	active := len(b.active())
-	for room := rows; room > 0; {
-		var next *chunk
-		for _, c := range b.ready {
-			first := slices.IndexFunc(b.ready, func(o *chunk) bool { return o.key == c.key && fits(o, shares) })
-			if first < 0 || b.ready[first] != c {
-				continue // another one of its key goes first
-			}
-			if next == nil || b.had[c.key]+min(c.left, rows) < b.had[next.key]+min(next.left, rows) {
-				next = c
-			}
-		}
-		if next == nil {
-			break
-		}
-		n := min(next.left, room)
-		room -= n
-		shares = append(shares, schedule.Share[*chunk]{Request: next, Rows: n})
-		b.ready = slices.DeleteFunc(b.ready, func(o *chunk) bool { return o == next })
-		b.reading = append(b.reading, next)
-		for range n {
-			b.had[next.key]++
-			b.most = max(b.most, b.had[next.key])
-			for b.part++; b.part >= active; b.part -= active {
-				b.now++
-			}
-		}
-	}
-	return shares
-}
-
-// fits reports whether a request may join a step.
-func fits(c *chunk, shares []schedule.Share[*chunk]) bool {
-	return len(shares) == 0 || !c.alone && !shares[0].Request.alone
-}
-
 // TestSharesAreThoseOfTheDefinition compares steps with a naive model, one after the other, with
 // nothing else in the pipeline.
 func TestSharesAreThoseOfTheDefinition(t *testing.T) {
@@ -121,10 +17,10 @@ func TestSharesAreThoseOfTheDefinition(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rows := 1 + r.IntN(12)
 		s := schedule.New[*chunk](schedule.Config{Rows: rows, Steps: 1, Layers: 2, Share: 0.5, Preempts: seed%2 == 1})
-		b := &books{had: make(map[string]int)}
+		b := &books{of: make(map[string]*had)}
 		for id := range uint64(30) {
 			for range r.IntN(4) {
-				c := &chunk{id: int(id), left: 1, alone: r.IntN(12) == 0, key: "abcd"[:1+r.IntN(4)]}
+				c := &chunk{id: int(id), left: 1, alone: r.IntN(12) == 0, key: "abcd"[:1+r.IntN(4)], weight: r.IntN(5)}
 				if r.IntN(3) > 0 {
 					c.left += r.IntN(20)
 				}
@@ -157,14 +53,15 @@ func TestSharesAreThoseOfTheDefinition(t *testing.T) {
 
 // client brings one prompt after another.
 type client struct {
-	key  string
-	id   int // of its present prompt
-	rows int // of all before
+	key    int // which
+	weight int // of the key
+	id     int // of its present prompt
+	rows   int // of all before
 }
 
-// crowd lets clients of four keys, 1, 2, 5 and 20 of them, bring prompts all the time, and returns
-// what each key was read.
-func crowd(t *testing.T, seed uint64) []float64 {
+// crowd lets clients of keys, so many of each, bring prompts all the time, and returns what each
+// key was read, by its weight.
+func crowd(t *testing.T, seed uint64, keys, weights []int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 5))
 	layers := 1 + r.IntN(8)
 	g := newRig(schedule.Config{Rows: 32 + r.IntN(480), Steps: 1 + r.IntN(2), Layers: layers, Share: 0.5 + 0.5*r.Float64(), Preempts: seed%2 == 1},
@@ -179,11 +76,11 @@ func crowd(t *testing.T, seed uint64) []float64 {
 		c.id = last
 		rows := 2 + r.IntN(2000)
 		at := g.now + g.costs.think
-		g.at(at, func() { g.s.Add(&chunk{id: c.id, left: rows, key: c.key}) })
+		g.at(at, func() { g.s.Add(&chunk{id: c.id, left: rows, key: fmt.Sprint(c.key), weight: c.weight}) })
 	}
-	for _, n := range []int{20, 5, 2, 1} {
+	for i, n := range keys {
 		for range n {
-			clients = append(clients, &client{key: fmt.Sprint(n)})
+			clients = append(clients, &client{key: i, weight: weights[i]})
 			bring(clients[len(clients)-1])
 		}
 	}
@@ -202,32 +99,42 @@ func crowd(t *testing.T, seed uint64) []float64 {
 		}
 		return read() > 300*g.cfg.Rows
 	})
-	had := make(map[string]float64)
+	had := make([]float64, len(keys))
 	for _, c := range clients {
-		had[c.key] += float64(c.rows + g.done[c.id])
+		had[c.key] += float64(c.rows+g.done[c.id]) / float64(c.weight)
 	}
-	return []float64{had["1"], had["2"], had["5"], had["20"]}
+	return had
 }
 
-// TestKeysShareRows holds Jain's index of fairness of four keys with 1, 2, 5 and 20 clients each,
-// who bring one prompt after another, above 0.95: rows are shared by keys and not by prompts.
+// TestKeysShareRows holds Jain's index of fairness of keys whose clients bring one prompt after
+// another above 0.95: rows are shared by keys and their weights, and not by prompts.
 func TestKeysShareRows(t *testing.T) {
-	worst, sum := 1.0, 0.0
-	n := testenv.Rounds(10, 50, 1000)
-	for seed := range uint64(n) {
-		had := crowd(t, seed)
-		total, squares := 0.0, 0.0
-		for _, x := range had {
-			total += x
-			squares += x * x
-		}
-		index := total * total / (4 * squares)
-		if index <= 0.95 {
-			t.Fatalf("seed %d: Jain's index %.3f: %.0f rows", seed, index, had)
-		}
-		worst, sum = min(worst, index), sum+index
+	for _, tc := range []struct {
+		name          string
+		keys, weights []int // clients of each
+	}{
+		{"equal", []int{20, 5, 2, 1}, []int{1, 1, 1, 1}},
+		{"weighted", []int{20, 5, 8}, []int{1, 2, 5}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			worst, sum := 1.0, 0.0
+			n := testenv.Rounds(10, 50, 1000)
+			for seed := range uint64(n) {
+				had := crowd(t, seed, tc.keys, tc.weights)
+				total, squares := 0.0, 0.0
+				for _, x := range had {
+					total += x
+					squares += x * x
+				}
+				index := total * total / (float64(len(had)) * squares)
+				if index <= 0.95 {
+					t.Fatalf("seed %d: Jain's index %.3f: %.0f rows by weight", seed, index, had)
+				}
+				worst, sum = min(worst, index), sum+index
+			}
+			t.Logf("%d seeds: Jain's index by weight %.4f on average, %.4f at worst", n, sum/float64(n), worst)
+		})
 	}
-	t.Logf("%d seeds: Jain's index %.4f on average, %.4f at worst", n, sum/float64(n), worst)
 }
 
 // TestPromptsShareFairly lets prompts of several keys and very different lengths come together: at

@@ -11,6 +11,8 @@ type Request interface {
 	Alone() bool
 	// Key names who shares the rows of prompts with others. It does not change.
 	Key() string
+	// Weight is the weight of the key's share; what was said last counts.
+	Weight() int
 }
 
 // Kind says what the rows of a step are.
@@ -79,7 +81,7 @@ func (s *Schedule[R]) AddAt(at int, r R) {
 	k := kindOf(r)
 	s.ready[k] = slices.Insert(s.ready[k], min(at, len(s.ready[k])), r)
 	if k == Prompt {
-		s.lines.join(r.Key())
+		s.lines.join(r.Key(), r.Weight())
 	}
 }
 

@@ -37,6 +37,9 @@ func (r *request) Alone() bool { return r.alone }
 // Key names who shares the rows of prompts with others.
 func (r *request) Key() string { return r.seq.grant.share.Key() }
 
+// Weight returns the weight of that.
+func (r *request) Weight() int { return r.seq.grant.share.Weight() }
+
 // before returns how much of the text in front of the chunk counts with it.
 func (r *request) before() int { return min(max(r.msg.Before, 0), r.pos) }
 

@@ -73,7 +73,7 @@ func (c *searched) change() {
 	s := c.some()
 	if s == nil || len(c.seqs) < 5 && c.rng.IntN(4) == 0 {
 		c.lastSeq-- // so that names are not in the order of opening
-		s = &sequence{id: c.lastSeq, scope: []string{"a", "a", "b"}[c.rng.IntN(3)], claim: claim{grant: grant{share: c.asks.queue.Join(0, "")}}}
+		s = &sequence{id: c.lastSeq, scope: []string{"a", "a", "b"}[c.rng.IntN(3)], claim: claim{grant: grant{share: c.asks.queue.Join(0, "", 1)}}}
 		c.seqs[s.id] = s
 		c.search.add(s)
 		return

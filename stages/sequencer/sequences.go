@@ -67,7 +67,7 @@ func (c *Core) openSequence(m *stages.OpenSequence, out *stages.Outbox) {
 	if m.From != 0 {
 		s.scope = from.scope
 	}
-	s.grant.share = c.asks.queue.Join(m.Class.Rank(), m.Key)
+	s.grant.share = c.asks.queue.Join(m.Class.Rank(), m.Key, m.Weight)
 	c.seqs[m.Seq] = s
 	c.search.add(s)
 	if from.Len == 0 {
