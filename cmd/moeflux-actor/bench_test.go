@@ -291,6 +291,7 @@ func TestBenchUsage(t *testing.T) {
 }
 
 func TestBenchFailures(t *testing.T) {
+	mustCall(t, "", "inspect") // unpacks the demo model
 	e := benchEnv()
 	e.freeMemory = func() (int64, error) { return 0, errors.New("no idea") }
 	o := callWith(t.Context(), e, "", "bench")
