@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func demo(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := m.Close(t.Context()); err != nil && t.Context().Err() == nil {
+		if err := m.Close(context.Background()); err != nil { // the test's context has ended
 			t.Error(err)
 		}
 	})

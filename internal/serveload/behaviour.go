@@ -139,7 +139,19 @@ func (tooLong) String() string { return "asks too much" }
 func (tooLong) ask(ctx, _ context.Context, c *client) outcome {
 	q := *c.question()
 	q.prompt = strings.Repeat(q.prompt+" more ", 200_000/len(q.prompt))
-	return c.refused(ctx, q.api.path, c.secret, bytes.NewReader(q.request(c.rng.IntN(2) == 0)), 400)
+	if c.rng.IntN(2) == 0 {
+		return c.refused(ctx, q.api.path, c.secret, bytes.NewReader(q.request(false)), 400)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	s, err := c.fetchStream(ctx, &q, func(*stream) bool { return true })
+	o := judge(&q, &s.answer, err)
+	// A server that takes long to count the tokens has sent its headers by then, and the refusal is
+	// an event.
+	if o.kind == failed && strings.Contains(o.detail, "context") {
+		return outcome{kind: refused}
+	}
+	return o
 }
 
 // tooLarge sends a body that is larger than the server takes.

@@ -72,7 +72,9 @@ func small() Load {
 
 func run(t *testing.T, h http.Handler, l Load) *Report {
 	t.Helper()
-	s := httptest.NewServer(h)
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ReadHeaderTimeout = 10 * time.Second // as server.Listen has it
+	s.Start()
 	defer s.Close()
 	l.URL = s.URL
 	r, err := Run(t.Context(), l)

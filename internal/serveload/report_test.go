@@ -1,7 +1,9 @@
 package serveload
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -119,6 +121,38 @@ func TestHeld(t *testing.T) {
 	c.half = time.Minute
 	if o := (halfOpen{}).ask(t.Context(), t.Context(), c); o.kind != closed {
 		t.Errorf("a server that hangs up: %s, %s", kindNames[o.kind], o.detail)
+	}
+}
+
+// A prompt that is too long may be refused in a stream that has begun, and nothing else may be.
+func TestTooLong(t *testing.T) {
+	for event, want := range map[string]kind{
+		`{"error":{"message":"the prompt is too long: the context has 8 positions"}}`: refused,
+		`{"error":{"message":"the server is broken"}}`:                                failed,
+	} {
+		asked := map[bool]int{}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			stream := bytes.Contains(body, []byte(`"stream":true`))
+			asked[stream]++
+			if stream {
+				fmt.Fprintf(w, "data: %s\n\n", event)
+				return
+			}
+			w.WriteHeader(400)
+			fmt.Fprint(w, event)
+		}))
+		l := Load{URL: s.URL}
+		c := l.client("x", 0, []question{{api: apis[1], prompt: "p", tokens: 2}})
+		for len(asked) < 2 {
+			before := asked[true]
+			o := tooLong{}.ask(t.Context(), t.Context(), c)
+			if streamed := asked[true] > before; streamed && o.kind != want || !streamed && o.kind != refused {
+				t.Errorf("%s, streamed %v: it is %s, %s", event, streamed, kindNames[o.kind], o.detail)
+			}
+		}
+		c.close()
+		s.Close()
 	}
 }
 
