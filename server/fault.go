@@ -134,11 +134,14 @@ type form func(*fault) any
 
 // formOf returns the form of the API that a path belongs to.
 func formOf(r *http.Request) form {
-	if strings.HasPrefix(r.URL.Path, "/v1/messages") {
+	if isMessages(r) {
 		return anthropicForm
 	}
 	return openAIForm
 }
+
+// isMessages reports whether a request is one of Anthropic's API.
+func isMessages(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/messages") }
 
 // openAIForm is the form of OpenAI's APIs.
 func openAIForm(f *fault) any {

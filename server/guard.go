@@ -85,7 +85,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit) (leave 
 	if !s.doors.enter() {
 		return nil, faultOf(errDraining)
 	}
-	if f := k.quota.enter(w.Header()); f != nil {
+	left, f := k.quota.enter()
+	left.tell(w.Header(), r)
+	if f != nil {
 		s.doors.leave()
 		return nil, f
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -44,8 +43,8 @@ func (q *quota) set(to keyLimits) {
 }
 
 // enter counts a request, unless the keys have as many as they may, or have used up what they may
-// in a minute. The headers say what is left, in the words of OpenAI's.
-func (q *quota) enter(h http.Header) *fault {
+// in a minute. It returns what is left.
+func (q *quota) enter() (standing, *fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, l := q.now(), q.limits
@@ -56,20 +55,21 @@ func (q *quota) enter(h http.Header) *fault {
 		q.inside++
 		q.requests.take(1)
 	}
+	st := standing{at: now}
 	switch {
 	case l.requests > 0:
-		tellQuota(h, "Requests", l.requests, int(q.requests.level), q.requests.untilFull())
+		st.requests = allowance{l.requests, int(q.requests.level), q.requests.untilFull()}
 	case l.running > 0:
 		reset := time.Duration(0)
 		if q.inside > 0 {
 			reset = time.Second // nobody knows; it is worth asking again after that
 		}
-		tellQuota(h, "Requests", l.running+l.queued, l.running+l.queued-q.inside, reset)
+		st.requests = allowance{l.running + l.queued, l.running + l.queued - q.inside, reset}
 	}
 	if l.tokens > 0 {
-		tellQuota(h, "Tokens", l.tokens, int(q.tokens.level), q.tokens.untilFull())
+		st.tokens = allowance{l.tokens, int(q.tokens.level), q.tokens.untilFull()}
 	}
-	return f
+	return st, f
 }
 
 // refusal says why a request may not enter; nil if it may.
@@ -89,12 +89,6 @@ func (q *quota) refusal() *fault {
 		return nil
 	}
 	return f
-}
-
-func tellQuota(h http.Header, of string, limit, left int, reset time.Duration) {
-	h.Set("X-Ratelimit-Limit-"+of, strconv.Itoa(limit))
-	h.Set("X-Ratelimit-Remaining-"+of, strconv.Itoa(max(0, left)))
-	h.Set("X-Ratelimit-Reset-"+of, reset.Round(time.Millisecond).String())
 }
 
 func (q *quota) leave() {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,6 +85,50 @@ func TestQuotaHeaders(t *testing.T) {
 	}
 }
 
+// In Anthropic's API the headers have its names, and say when all is there again.
+func TestQuotaHeadersOfMessages(t *testing.T) {
+	now := time.Date(2026, 11, 23, 22, 0, 0, 1, time.FixedZone("elsewhere", 3600))
+	base := serving(t, new(scripted.Model), func(o *Options) {
+		o.Keys = []Key{{Secret: "sk-first-first", RequestsPerMinute: 3, TokensPerMinute: 10}, {Secret: "sk-second-second", Name: "b", Running: 1, Queued: 1}}
+		o.Now = func() time.Time { return now }
+	}).URL
+	const prefix = "Anthropic-Ratelimit-"
+	for i, c := range []struct {
+		path, key string
+		status    int
+		want      map[string]string
+	}{
+		{"", "sk-first-first", 200, map[string]string{
+			prefix + "Requests-Limit": "3", prefix + "Requests-Remaining": "2", prefix + "Requests-Reset": "2026-11-23T21:00:21Z",
+			prefix + "Tokens-Limit": "10", prefix + "Tokens-Remaining": "10", prefix + "Tokens-Reset": "2026-11-23T21:00:01Z",
+		}},
+		{"/count_tokens", "sk-first-first", 200, map[string]string{
+			prefix + "Requests-Limit": "3", prefix + "Requests-Remaining": "1", prefix + "Requests-Reset": "2026-11-23T21:00:41Z",
+			prefix + "Tokens-Limit": "10", prefix + "Tokens-Remaining": "4", prefix + "Tokens-Reset": "2026-11-23T21:00:37Z",
+		}},
+		{"", "sk-first-first", 200, nil},
+		{"", "sk-first-first", 429, map[string]string{
+			prefix + "Requests-Limit": "3", prefix + "Requests-Remaining": "0", prefix + "Requests-Reset": "2026-11-23T21:01:01Z",
+			prefix + "Tokens-Limit": "10", prefix + "Tokens-Remaining": "0", prefix + "Tokens-Reset": "2026-11-23T21:01:13Z", "Retry-After": "20",
+		}},
+		{"", "sk-second-second", 200, map[string]string{
+			prefix + "Requests-Limit": "2", prefix + "Requests-Remaining": "1", prefix + "Requests-Reset": "2026-11-23T21:00:02Z",
+		}},
+	} {
+		resp := send(t, base+"/v1/messages"+c.path, helloTo, "X-Api-Key", c.key)
+		resp.Body.Close()
+		got := make(map[string]string)
+		for name := range resp.Header {
+			if strings.Contains(name, "Ratelimit") || name == "Retry-After" {
+				got[name] = resp.Header.Get(name)
+			}
+		}
+		if resp.StatusCode != c.status || c.want != nil && !maps.Equal(got, c.want) {
+			t.Errorf("request %d: %d %v, want %d %v", i, resp.StatusCode, got, c.status, c.want)
+		}
+	}
+}
+
 // Requests beyond those that may run wait for their turn, with keepalives, and have it in the order
 // of coming; beyond the queue they are refused. Who leaves does not keep a place.
 func TestTurns(t *testing.T) {
@@ -119,7 +164,7 @@ func TestTurns(t *testing.T) {
 		return func() bool {
 			resp := send(t, strings.Replace(url, "chat/completions", "messages/count_tokens", 1), hello, "X-Api-Key", "sk-first-first")
 			resp.Body.Close()
-			return resp.Header.Get("X-Ratelimit-Remaining-Requests") == []string{"", "1", "0", "0"}[n] && (n < 3) == (resp.StatusCode != 429)
+			return resp.Header.Get("Anthropic-Ratelimit-Requests-Remaining") == []string{"", "1", "0", "0"}[n] && (n < 3) == (resp.StatusCode != 429)
 		}
 	}
 	first := ask(t.Context())
