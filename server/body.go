@@ -26,10 +26,7 @@ type found struct{ fault *fault }
 func readBody(r *http.Request) (*object, *fault) {
 	data, err := io.ReadAll(r.Body)
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &fault{
-			Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "body_too_large",
-			Message: fmt.Sprintf("the body is longer than %d bytes", large.Limit),
-		}
+		return nil, tooLarge(large.Limit)
 	}
 	if err != nil {
 		return nil, &fault{Status: http.StatusBadRequest, Type: invalidRequest, Code: "unreadable_body", Message: "the body could not be read: " + err.Error()}
@@ -39,6 +36,14 @@ func readBody(r *http.Request) (*object, *fault) {
 		return nil, &fault{Status: http.StatusBadRequest, Type: invalidRequest, Code: "invalid_json", Message: jsonProblem(err)}
 	}
 	return o, nil
+}
+
+// tooLarge is the fault of a body beyond Options.MaxBody.
+func tooLarge(limit int64) *fault {
+	return &fault{
+		Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "body_too_large",
+		Message: fmt.Sprintf("the body is longer than %d bytes", limit),
+	}
 }
 
 // decode reads one JSON value and nothing after it.

@@ -99,6 +99,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit) (leave 
 
 // check decides whether a request may have come from where it comes from, and bounds it.
 func (s *Server) check(w http.ResponseWriter, r *http.Request, cross *http.CrossOriginProtection) *fault {
+	// net/http reads the body of a request that is refused, too, so that the next one can follow.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Patience))
 	if !s.knownHost(r.Host) {
 		return &fault{
 			Status: http.StatusForbidden, Type: permission, Code: "unknown_host",
@@ -114,7 +116,11 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, cross *http.Cross
 			return &fault{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "content_type", Message: "the Content-Type must be application/json"}
 		}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Patience))
+	if r.ContentLength > s.o.MaxBody {
+		// Otherwise net/http would wait for the rest of the body before it answers.
+		w.Header().Set("Connection", "close")
+		return tooLarge(s.o.MaxBody)
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
 	return nil
 }

@@ -188,19 +188,23 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// A client that never sends its body does not keep its connection.
+// A client that never sends its body does not keep its connection, not even where it is refused.
 func TestSlowBody(t *testing.T) {
 	s := serving(t, new(scripted.Model), func(o *Options) { o.Patience = 50 * time.Millisecond })
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	answer, err := io.ReadAll(c)
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
-		t.Errorf("%q, %v", answer, err)
+	for _, tc := range []struct{ host, kind, status string }{
+		{"localhost", "application/json", "400"}, {"evil.example", "application/json", "403"}, {"localhost", "text/plain", "415"},
+	} {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", tc.host, tc.kind)
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		answer, err := io.ReadAll(c)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+tc.status) {
+			t.Errorf("%+v: %q, %v", tc, answer, err)
+		}
 	}
 }
 
