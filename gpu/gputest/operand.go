@@ -31,6 +31,8 @@ type setup struct {
 	operands []*operand
 	rounded  bool // the device rounds the inputs of products
 	aligned  bool // operands begin where vectors can be loaded
+	// Only what the device writes counts, and not what it should: references are not computed.
+	unchecked bool
 }
 
 // operand is memory between guards.
@@ -151,6 +153,9 @@ func (s *setup) run() {
 	}
 	submit(s.t, s.d, &all, &s.cmds, &down)
 	for _, o := range s.operands {
+		if s.unchecked {
+			o.want, o.limit = nil, nil
+		}
 		o.check(s.t)
 	}
 }

@@ -12,8 +12,10 @@ import (
 // weights is a matrix on the device and what it means.
 type weights struct {
 	gpu.Matrix
-	values     []float64 // [rows, cols]
+	values     []float64 // [rows, cols]; filled by known
 	magnitudes []float64 // |q·scale| + |bias|, or |w|
+	fill       func()    // fills both; nil once it has
+	unchecked  bool      // nobody asks for products
 }
 
 // formats are all that kernels serve.
@@ -41,25 +43,39 @@ func panelFormats() (all []quant.Format) {
 // matrix makes a random matrix.
 func (s *setup) matrix(name string, rows, cols int, f quant.Format) *weights {
 	s.t.Helper()
-	w := &weights{Matrix: gpu.Matrix{Rows: rows, Cols: cols, Format: f}}
-	w.values, w.magnitudes = make([]float64, rows*cols), make([]float64, rows*cols)
+	w := &weights{Matrix: gpu.Matrix{Rows: rows, Cols: cols, Format: f}, unchecked: s.unchecked}
 	switch f.Kind {
 	case quant.F32:
 		v := s.normal(rows * cols)
-		for i := range v {
-			w.set(i, float64(v[i]), 0)
+		w.fill = func() {
+			for i := range v {
+				w.set(i, float64(v[i]), 0)
+			}
 		}
 		w.Weight = s.input(name, v).view()
 	case quant.BF16:
 		data := s.bf16s(s.normal(rows * cols))
-		for i := range w.values {
-			w.set(i, bf16At(data, i), 0)
+		w.fill = func() {
+			for i := range w.values {
+				w.set(i, bf16At(data, i), 0)
+			}
 		}
 		w.Weight = s.place(name, data, 2).view()
 	default:
 		s.affine(name, w)
 	}
 	return w
+}
+
+// known returns what the matrix means: values and magnitudes. Most of a case's time would go into
+// them, and many a matrix is never multiplied by.
+func (w *weights) known() (values, magnitudes []float64) {
+	if w.fill != nil {
+		w.values, w.magnitudes = make([]float64, w.Rows*w.Cols), make([]float64, w.Rows*w.Cols)
+		w.fill()
+		w.fill = nil
+	}
+	return w.values, w.magnitudes
 }
 
 func (w *weights) set(i int, product, bias float64) {
@@ -89,9 +105,7 @@ func (s *setup) affine(name string, w *weights) {
 		}
 	}
 	sb, bb := s.bf16s(scales), s.bf16s(biases)
-	for i := range n {
-		w.set(i, float64(codeAt(codes, i, f.Bits))*bf16At(sb, i/f.Group), bf16At(bb, i/f.Group))
-	}
+	w.fill = func(codes, sb, bb []byte) func() { return func() { w.dequantise(codes, sb, bb) } }(codes, sb, bb)
 	if f.Layout == quant.Panels {
 		panels := quant.Codes{Weight: make([]byte, len(codes)), Scales: make([]byte, len(sb)), Biases: make([]byte, len(bb))}
 		f.ToPanels(panels, quant.Codes{Weight: codes, Scales: sb, Biases: bb}, w.Rows, w.Cols)
@@ -102,12 +116,18 @@ func (s *setup) affine(name string, w *weights) {
 	w.Biases = s.place(name+" biases", bb, 2).view()
 }
 
-// codeAt returns code i of a matrix: bits wide, least significant first in little-endian 32-bit
-// words.
-func codeAt(codes []byte, i, bits int) uint32 {
-	perWord := 32 / bits
-	word := binary.LittleEndian.Uint32(codes[i/perWord*4:])
-	return word >> (i % perWord * bits) & (1<<bits - 1)
+// dequantise sets every element from codes in rows: bits wide, least significant first in
+// little-endian 32-bit words.
+func (w *weights) dequantise(codes, scales, biases []byte) {
+	perWord, mask := 32/w.Format.Bits, uint32(1)<<w.Format.Bits-1
+	for i := 0; i < len(w.values); i += perWord {
+		scale, bias := bf16At(scales, i/w.Format.Group), bf16At(biases, i/w.Format.Group)
+		word := binary.LittleEndian.Uint32(codes[i/perWord*4:])
+		for k := range perWord {
+			w.set(i+k, float64(word&mask)*scale, bias)
+			word >>= w.Format.Bits
+		}
+	}
 }
 
 // bf16s cuts float32 to their upper halves.
@@ -126,17 +146,22 @@ func bf16At(b []byte, i int) float64 {
 // times returns W·x and the error it may have when x is off by at most off (nil: exact).
 func (w *weights) times(x, off []float64) (y, limit []float64) {
 	y, limit = make([]float64, w.Rows), make([]float64, w.Rows)
+	if w.unchecked {
+		return y, limit
+	}
+	values, magnitudes := w.known()
 	t := sumTolerance(w.Cols)
 	for o := range y {
+		row, sizes := values[o*w.Cols:][:len(x)], magnitudes[o*w.Cols:][:len(x)]
+		sum, most := 0.0, 0.0
 		for i, v := range x {
-			at := o*w.Cols + i
-			y[o] += w.values[at] * v
-			limit[o] += t * w.magnitudes[at] * math.Abs(v)
+			sum += row[i] * v
+			most += t * sizes[i] * math.Abs(v)
 			if off != nil {
-				limit[o] += w.magnitudes[at] * off[i]
+				most += sizes[i] * off[i]
 			}
 		}
-		limit[o] += tiny
+		y[o], limit[o] = sum, most+tiny
 	}
 	return y, limit
 }
