@@ -29,9 +29,11 @@ func (g *generation) converse(s *Session) error {
 	if err != nil {
 		return err
 	}
-	if g.prompt, err = g.m.render(d, g.r, slices.Concat(s.messages, g.r.Messages)); err != nil {
+	messages := slices.Concat(s.messages, g.r.Messages)
+	if g.prompt, err = g.m.render(d, g.r, messages); err != nil {
 		return err
 	}
+	g.turn = g.turnEnd(messages)
 	g.ends = d.ends
 	g.marked = len(g.r.Tools) > 0 || d.marked
 	g.answer.reads(d, g.r, g.prompt.Text)

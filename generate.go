@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
-	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
@@ -53,6 +52,7 @@ type generation struct {
 	marked   bool    // the text is wanted with its special tokens, which may be marks
 	prompt   Prompt
 	reused   int  // tokens of it that the sequence holds already
+	turn     int  // tokens of it that the next turn begins with; 0 if that does not matter
 	resume   bool // take what the engine knows of the prompt, and remember it
 	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It
 	// reports whether it has.
@@ -228,7 +228,10 @@ func (g *generation) tokens() error {
 	var reason StopReason
 	o := actors.GenerateOptions{
 		MaxTokens: g.r.MaxTokens, Sampling: g.sampling, StopReason: &reason,
-		FirstToken: func() { err = g.emit(Event{Read: &Read{Reused: g.reused}}) },
+		FirstToken: func() {
+			err = g.emit(Event{Read: &Read{Reused: g.reused}})
+			g.storePrompt()
+		},
 	}
 	if g.resume {
 		o.Resume, rest = true, g.prompt.IDs // the sequence has all but the rest by now
@@ -282,28 +285,6 @@ func (g *generation) token(id int32, p *sample.LogProbs) error {
 
 func (g *generation) interrupted() bool { return g.r.Interrupted != nil && g.r.Interrupted() }
 
-// remember leaves the answer of a conversation that nobody keeps for its next turn, which brings it
-// back in its messages: that costs one step, and saves reading the answer. What the model thought
-// does not come back, in most templates, so that the state with it would be of no use. If it fails,
-// the next turn reads more.
-func (g *generation) remember() {
-	if g.kind != sessionChat || g.r.Session != nil || !g.resume || g.answer.Message().ReasoningContent != "" || len(g.newIDs) == 0 {
-		return
-	}
-	var last []int32
-	switch evaluated := g.seq.Len() - len(g.prompt.IDs); {
-	case evaluated == len(g.newIDs)-1:
-		last = g.newIDs[evaluated:]
-	case g.reason == StopEOS && len(g.ends) > 0:
-		last = g.ends
-	default:
-		return
-	}
-	if _, err := g.seq.EvalChunk(g.ctx, actors.Chunk{Tokens: last, Logits: actors.NoLogits, Remember: true}); err != nil {
-		g.m.log.Debug("an answer is not remembered", "why", err)
-	}
-}
-
 // flush gives what was held back; the text has ended.
 func (g *generation) flush() error {
 	events := append(g.answer.push(g.stop.Push(g.stream.Flush())+g.stop.Flush()), g.answer.flush()...)
@@ -321,84 +302,6 @@ func (g *generation) emit(events ...Event) error {
 		return errLeft
 	}
 	return nil
-}
-
-// read evaluates the prompt except for a last chunk, which it returns: it yields the first token.
-// If the text shall end before that, it returns nil. Only a generation that can be interrupted, or
-// tells its progress, does it piece by piece; the chunks are those that the engine would make.
-func (g *generation) read() (rest []int32, err error) {
-	ids := g.prompt.IDs
-	if g.r.MaxTokens > 0 { // the last one is not evaluated
-		g.seq.Declare(len(ids) + g.r.MaxTokens - 1)
-	}
-	if err := g.known(); err != nil {
-		return nil, err
-	}
-	rest = ids[g.reused:]
-	if err := g.progress(len(rest)); err != nil || g.r.Interrupted == nil && !g.r.Progress {
-		return rest, err
-	}
-	rows := g.m.Info().ChunkRows
-	for len(rest) > rows {
-		if g.interrupted() {
-			return nil, nil
-		}
-		chunk := actors.Chunk{Tokens: rest[:rows], Logits: actors.NoLogits}
-		if g.resume {
-			chunk.Before, chunk.Remember = len(ids)-len(rest), true
-		}
-		if _, err := g.seq.EvalChunk(g.ctx, chunk); err != nil {
-			return nil, err
-		}
-		rest = rest[rows:]
-		if err := g.progress(len(rest)); err != nil {
-			return nil, err
-		}
-	}
-	if g.interrupted() {
-		return nil, nil
-	}
-	return rest, nil
-}
-
-// progress tells how much of the prompt is known, where that is wanted.
-func (g *generation) progress(rest int) error {
-	if !g.r.Progress {
-		return nil
-	}
-	total := len(g.prompt.IDs)
-	return g.emit(Event{Reading: &Reading{Known: total - rest, Reused: g.reused, Total: total}})
-}
-
-// known gives the sequence what the engine, or who primes it, knows of the prompt.
-func (g *generation) known() (err error) {
-	if !g.resume {
-		return nil
-	}
-	if g.reused, err = resumeWhenFree(g.ctx, g.seq, g.prompt.IDs); err != nil || g.reused > 0 || g.prime == nil {
-		return err
-	}
-	if primed, err := g.prime(g.ctx, g.prompt.IDs); err != nil || !primed {
-		return err
-	}
-	g.reused, err = g.seq.Resume(g.ctx, g.prompt.IDs)
-	return err
-}
-
-// resumeWhenFree is Resume for a sequence that may still be busy with a step that was given up: the
-// device ends it, but tells nobody.
-func resumeWhenFree(ctx context.Context, seq *actors.Sequence, ids []int32) (reused int, err error) {
-	for {
-		reused, err = seq.Resume(ctx, ids)
-		if !errors.Is(err, stages.ErrBusy) {
-			return reused, err
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // describe returns what an event tells of a token.

@@ -50,6 +50,7 @@ type Options struct {
 	//	MaxSequences int                  // texts at once; others wait
 	//	MaxWaiting   int                  // requests that may wait; then *QueueFullError
 	//	StateDir     string               // a folder for states of texts that wait
+	//	StateDisk    int64                // and bytes there for texts that outlast the process
 	//	Profile      string               // a file for a warm start: which experts were used most
 	//	Tracer       trace.TracerProvider // OpenTelemetry's; spans are children of that in ctx
 	//	Logger       *slog.Logger         // what an operator should know

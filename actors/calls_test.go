@@ -123,6 +123,7 @@ var calls = map[string]func(context.Context, *hungEngine, *actors.Sequence) erro
 		_, err := s.Size(ctx, actors.SaveOptions{})
 		return err
 	},
+	"Sequence.Store":    func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error { return s.Store(ctx) },
 	"Sequence.Truncate": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error { return s.Truncate(ctx, 0) },
 	"Sequence.Use": func(ctx context.Context, _ *hungEngine, s *actors.Sequence) error {
 		return s.Use(ctx, checkText, func([]float32) error { return nil })

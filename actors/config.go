@@ -132,10 +132,16 @@ type Config struct {
 	// free, and experts get less. 0 means none: states are parked in files at once.
 	ParkedMemory int64
 	// StateDir is a folder for parked states that do not fit in ParkedMemory, which is made if need
-	// be. Their files are removed when they come back and when the engine is closed; those of a
+	// be. These files are removed when they come back and when the engine is closed; those of a
 	// process that was killed are removed by the next engine that uses the folder, which several
 	// may do at once. "" means none: nothing is written to disk.
 	StateDir string
+	// StateDisk is the most bytes in StateDir for the states of texts that outlast the process, of
+	// all engines that use the folder. A conversation is then not read again when memory has
+	// forgotten it, nor after a restart. When they take more, those used least recently are
+	// removed; 1 GiB of the disk is always left to others. The files are private, and hold the
+	// tokens of the texts. 0 means none.
+	StateDisk int64
 	// ExpertsPerToken uses fewer experts than the model's own top-k. 0 means the model's. It
 	// changes results.
 	ExpertsPerToken int
@@ -251,6 +257,8 @@ func (c Config) Validate() error {
 	bad(c.MaxSequences < 0, "Config.MaxSequences is %d, but must be 0 or more", c.MaxSequences)
 	bad(c.CheckpointMemory < 0, "Config.CheckpointMemory is %d bytes, but must be 0 or more", c.CheckpointMemory)
 	bad(c.ParkedMemory < 0, "Config.ParkedMemory is %d bytes, but must be 0 or more", c.ParkedMemory)
+	bad(c.StateDisk < 0, "Config.StateDisk is %d bytes, but must be 0 or more", c.StateDisk)
+	bad(c.StateDisk > 0 && c.StateDir == "", "Config.StateDisk is %d bytes, but Config.StateDir names no folder for them", c.StateDisk)
 	bad(c.RecordMemory < 0 && c.Record != "", "Config.RecordMemory is negative, so that there are no records for Config.Record")
 	bad(c.RecordMemory < 0 && c.FlightDir != "", "Config.RecordMemory is negative, so that there are no records for Config.FlightDir")
 	bad(c.RecordLimit < 0, "Config.RecordLimit is %d bytes, but must be 0 or more", c.RecordLimit)

@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/actors/parking"
+	"github.com/moeflux/moeflux-actor/actors/recall"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -64,6 +65,7 @@ type Engine struct {
 	profile  usage
 	dispatch *dispatch.Core
 	parking  *parking.Store
+	texts    *recall.Store // nil: none are kept on disk
 
 	rt        *runtime.Runtime
 	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
@@ -197,6 +199,7 @@ func (e *Engine) release() error {
 		}
 	}
 	e.waitsFor(endingParked)
+	e.texts.Close()
 	if e.parking != nil {
 		keep(e.parking.Close())
 	}

@@ -116,19 +116,21 @@ func (s *Sequence) ForgetCheckpoint(ctx context.Context, pos int) error {
 }
 
 // Resume makes the sequence hold as much of the beginning of a text as the engine has anywhere: in
-// this sequence, in others, in checkpoints, or in remembered states (Chunk.Remember). It returns
-// how many tokens that is, at most all but the last: evaluate the others. If the engine has nothing
-// of the text, the sequence is empty afterwards. Memory is shared until one of its holders writes
-// to it. Resume heals a poisoned sequence, and forgets checkpoints of other texts. With latent
-// attention what it takes over has the bits of the form in which it was computed.
+// this sequence, in others, in checkpoints, in remembered states (Chunk.Remember), or on disk
+// (Store). It returns how many tokens that is, at most all but the last: evaluate the others. If
+// the engine has nothing of the text, the sequence is empty afterwards. Memory is shared until one
+// of its holders writes to it. Resume heals a poisoned sequence, and forgets checkpoints of other
+// texts. With latent attention what it takes over has the bits of the form in which it was
+// computed.
 func (s *Sequence) Resume(ctx context.Context, text []int32) (reused int, err error) {
 	return s.resume(ctx, text, s.declared())
 }
 
-// resume is Resume of a text that is declared to reach a number of positions.
-func (s *Sequence) resume(ctx context.Context, text []int32, until int) (reused int, err error) {
+// resumeFrom resumes a text of which the engine has at least a number of tokens in memory; if it
+// has fewer, the error is stages.ErrLessKnown.
+func (s *Sequence) resumeFrom(ctx context.Context, text []int32, until, atLeast int) (reused int, err error) {
 	d, err := s.change(ctx, func(to stages.Caller) stages.Message {
-		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Until: until, Caller: to}
+		return &stages.ResumeSequence{Seq: s.id, Tokens: slices.Clone(text), Until: until, AtLeast: atLeast, Caller: to}
 	})
 	if err != nil {
 		return 0, err

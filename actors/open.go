@@ -114,6 +114,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := e.openParking(ctx, cfg); err != nil {
 		return e, err
 	}
+	if err := e.openTexts(ctx, cfg); err != nil {
+		return e, fmt.Errorf("the folder for texts (Config.StateDir): %w", err)
+	}
 	if err := e.startRecorder(cfg); err != nil {
 		return e, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -180,9 +181,15 @@ func (s *Sequence) load(ctx context.Context, r io.ReaderAt, size int64, o LoadOp
 	if err != nil {
 		return err
 	}
-	if err = file.Fill(s.e.rowsOf(ctx, draft)); err == nil {
+	return s.adopt(ctx, draft, tokensOf(file), file.Fill)
+}
+
+// adopt fills a draft and puts it in the place of the sequence's state.
+func (s *Sequence) adopt(ctx context.Context, draft *stages.StateReady, tokens []int32, fill func(snapshot.Target) error) error {
+	err := fill(s.e.rowsOf(ctx, draft))
+	if err == nil {
 		_, err = s.changeOn(ctx, func(to stages.Caller) stages.Message {
-			return &stages.AdoptState{Seq: s.id, State: draft.State, Tokens: tokensOf(file), Caller: to}
+			return &stages.AdoptState{Seq: s.id, State: draft.State, Tokens: slices.Clone(tokens), Caller: to}
 		})
 	}
 	if err != nil { // the draft is still ours; if it was adopted after all, its name means nothing

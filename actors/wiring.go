@@ -117,7 +117,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		kinds[i] = l.Mixer.String()
 	}
 	e.rt.Start(runtime.Parts{
-		Cores: cores, Meter: e.meter, Parking: e.parking, Experts: e.memory, Explain: e.lostFile, Records: e.records,
+		Cores: cores, Meter: e.meter, Parking: e.parking, Texts: e.texts, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
 			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Exactness: e.info.Exactness,
 		},

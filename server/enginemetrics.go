@@ -99,6 +99,9 @@ var engineFigures = []engineFigure{
 
 	{"moeflux.states_evicted", "", "Kept states that were given up for lack of memory.", true, stat(func(s *moeflux.Stats) int64 { return s.States.Evicted })},
 	{"moeflux.states_parked", "", "States of texts that lie in host memory or in files.", false, stat(func(s *moeflux.Stats) int { return s.States.Parked })},
+	{"moeflux.states_stored", "", "States of texts that were written to disk.", true, stat(func(s *moeflux.Stats) int64 { return s.States.Stored })},
+	{"moeflux.states_recalled", "", "States of texts that were brought back from disk.", true, stat(func(s *moeflux.Stats) int64 { return s.States.Recalled })},
+	{"moeflux.states_disk_bytes", "", "Bytes of files with states of texts.", false, stat(func(s *moeflux.Stats) int64 { return s.States.StoredDisk })},
 	{"moeflux.requests_turned_away", "", "Requests that found the queue full.", true, stat(func(s *moeflux.Stats) int64 { return s.Admission.TurnedAway })},
 	{"moeflux.trace_steps_lost", "", "Traced steps whose spans are missing.", true, stat(func(s *moeflux.Stats) int64 { return s.Tracing.StepsLost })},
 }

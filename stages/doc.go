@@ -222,8 +222,9 @@
 //	DescribeSequence   caller -> sequencer     asks where a sequence stands
 //	SequenceDone       sequencer -> caller     answers all of these, AdoptState and ReleaseState
 //	FreezeSequence     caller -> sequencer     a frozen state, to be read
+//	FreezeText         caller -> sequencer     likewise, of what is known of a text
 //	DraftState         caller -> sequencer     a draft for a sequence, to be filled
-//	StateReady         sequencer -> caller     answers both; the right to read or fill passes on
+//	StateReady         sequencer -> caller     answers these; the right to read or fill passes on
 //	AdoptState         caller -> sequencer     puts a draft in its sequence's place; Tokens pass on
 //	ReleaseState       caller -> sequencer     a frozen state or a draft is not needed any more
 //	CopyState          sequencer -> dispatch   which recurrent state becomes which

@@ -20,6 +20,8 @@ var (
 	// ErrUnknownState answers a message for a state that does not exist, or for a draft of another
 	// sequence or size.
 	ErrUnknownState = errors.New("no such state")
+	// ErrLessKnown answers a ResumeSequence of whose text there is less than was asked for.
+	ErrLessKnown = errors.New("less of the text is known than was asked for")
 	// ErrGivenUp is why a sequence is poisoned that gave its state up for one that was then not
 	// loaded.
 	ErrGivenUp = errors.New("its state was given up for another one, which was not loaded")

@@ -42,6 +42,7 @@ const (
 	KindDescribeSequence
 	KindSequenceDone
 	KindFreezeSequence
+	KindFreezeText
 	KindDraftState
 	KindStateReady
 	KindAdoptState
@@ -106,6 +107,7 @@ var blanks = [NumKinds]Message{
 	KindDescribeSequence:     (*DescribeSequence)(nil),
 	KindSequenceDone:         (*SequenceDone)(nil),
 	KindFreezeSequence:       (*FreezeSequence)(nil),
+	KindFreezeText:           (*FreezeText)(nil),
 	KindDraftState:           (*DraftState)(nil),
 	KindStateReady:           (*StateReady)(nil),
 	KindAdoptState:           (*AdoptState)(nil),

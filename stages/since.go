@@ -99,5 +99,7 @@ func (s *StateStats) since(earlier *StateStats) StateStats {
 	d.Reused -= earlier.Reused
 	d.Parkings -= earlier.Parkings
 	d.Returns -= earlier.Returns
+	d.Stored -= earlier.Stored
+	d.Recalled -= earlier.Recalled
 	return d
 }

@@ -10,7 +10,7 @@ import (
 // count becomes 2, what describes a moment stays 3. A field that Since does not know fails.
 func TestStatsSince(t *testing.T) {
 	moments := []string{
-		"Slots", "SlotsUsed", "SlotsMost", "RingHighWater", "PagesUsed", "PagesMax", "States.Kept", "Admission.Sequences", "Admission.PromisedBytes", "Admission.Waiting", "Admission.WaitingMost", "States.KeptBytes", "States.KeptMax", "States.Parked", "States.ParkedHost", "States.ParkedDisk",
+		"Slots", "SlotsUsed", "SlotsMost", "RingHighWater", "PagesUsed", "PagesMax", "States.Kept", "Admission.Sequences", "Admission.PromisedBytes", "Admission.Waiting", "Admission.WaitingMost", "States.KeptBytes", "States.KeptMax", "States.Parked", "States.ParkedHost", "States.ParkedDisk", "States.StoredDisk",
 		"Reads.Queued", "Reads.Running", "Reads.QueuedHigh", "Reads.RunningHigh", "Memory.Available", "Memory.SlotsAsked", "Memory.SlotsHeld", "Memory.HostHeld",
 		"Layers.PrefetchHeld",
 	}

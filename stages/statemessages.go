@@ -118,7 +118,10 @@ type ResumeSequence struct {
 	Seq    SeqID
 	Tokens []int32 // passes to the sequencer
 	Until  int     // as of EvalChunk, if the text goes on from what there is of it
-	Caller Caller
+	// AtLeast is the fewest tokens of the text that are of use. If there are fewer, nothing is
+	// changed, and the error is ErrLessKnown: the caller has more of it elsewhere.
+	AtLeast int
+	Caller  Caller
 }
 
 func (*ResumeSequence) MessageKind() Kind         { return KindResumeSequence }
@@ -195,6 +198,19 @@ type FreezeSequence struct {
 func (*FreezeSequence) MessageKind() Kind         { return KindFreezeSequence }
 func (m *FreezeSequence) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
+// FreezeText makes a frozen state of as much of the beginning of a text as there is anywhere in the
+// engine, to be read: mostly of one that was remembered. It never waits for memory. Caller to
+// sequencer; answered by StateReady, with ErrUnknownState if there is nothing of the text.
+type FreezeText struct {
+	Outside
+	Tokens []int32 // shared, read-only
+	Scope  string  // whose text it is
+	Caller Caller
+}
+
+func (*FreezeText) MessageKind() Kind         { return KindFreezeText }
+func (m *FreezeText) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
+
 // DraftState makes room for a state that is to be filled and to take the place of a sequence's. The
 // sequence is busy until then. Caller to sequencer; answered by StateReady.
 type DraftState struct {
@@ -211,12 +227,12 @@ type DraftState struct {
 func (*DraftState) MessageKind() Kind         { return KindDraftState }
 func (m *DraftState) Ask(from Caller) StageID { return asks(&m.Caller, from, Sequencer) }
 
-// StateReady answers FreezeSequence and DraftState. Sequencer to caller, who sends ReleaseState or,
-// of a draft, AdoptState in the end.
+// StateReady answers FreezeSequence, FreezeText and DraftState. Sequencer to caller, who sends
+// ReleaseState or, of a draft, AdoptState in the end.
 type StateReady struct {
 	Outside
 	State  StateID
-	Tokens []int32 // of a frozen sequence: as of SequenceDone; shared, read-only
+	Tokens []int32 // of a frozen state: as of SequenceDone; shared, read-only
 	Memory any     // where it lies, in the form that dispatch uses
 	Err    error
 }

@@ -109,6 +109,8 @@ type StateStats struct {
 	Parkings, Returns  int64 // states that were moved there, and brought back
 	ParkedHost         int64 // bytes of parked states in host memory
 	ParkedDisk         int64 // and in files
+	Stored, Recalled   int64 // states of texts that were written to disk, and read from there
+	StoredDisk         int64 // bytes of the files of texts
 }
 
 // AdmissionStats says who has memory for states and who waits for it.

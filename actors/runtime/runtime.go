@@ -41,12 +41,19 @@ type Parking interface {
 	AddStats(*stages.Stats)
 }
 
+// Texts is what is kept of texts on disk: what the figures need of package actors/recall.
+type Texts interface {
+	// AddStats adds the figures that no stage has.
+	AddStats(*stages.Stats)
+}
+
 // Parts is what a runtime runs.
 type Parts struct {
 	Cores   [stages.NumStages]stages.Core
 	Meter   *metering.Meter
 	Experts Experts
 	Parking Parking
+	Texts   Texts
 	Explain func(error) error // says what a device's error comes from
 	Records *record.Log       // nil: none
 	Tracing Tracing
@@ -61,6 +68,7 @@ type Runtime struct {
 	meter   *metering.Meter
 	experts Experts
 	parking Parking
+	texts   Texts
 	leveled []stages.Leveled
 
 	top    *actor.PID // nil until Start
@@ -82,7 +90,7 @@ func New(system *actor.ActorSystem, log *slog.Logger) *Runtime {
 
 // Start starts the actors: a supervisor, and below it the stages.
 func (r *Runtime) Start(p Parts) {
-	r.meter, r.experts, r.parking = p.Meter, p.Experts, p.Parking
+	r.meter, r.experts, r.parking, r.texts = p.Meter, p.Experts, p.Parking, p.Texts
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
 	r.leveled = append(r.leveled, p.Experts)
@@ -152,6 +160,7 @@ func (r *Runtime) answer(to stages.Caller, m stages.Message) {
 func (r *Runtime) addStats(s *stages.Stats) {
 	r.experts.AddStats(s)
 	r.parking.AddStats(s)
+	r.texts.AddStats(s)
 	r.spans.addTo(s)
 }
 

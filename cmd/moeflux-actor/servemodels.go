@@ -41,6 +41,9 @@ type servedModel struct {
 
 // served returns the models that the flags name.
 func (c *serveCmd) served() ([]servedModel, error) {
+	if c.StateDir != "" && c.StateDisk == (size{}) { // a server is restarted while people converse
+		c.StateDisk.bytes = defaultSessionLimit
+	}
 	var all []servedModel
 	for _, given := range append(c.Model, make([]string, max(0, 1-len(c.Model)))...) { // "": the demo model
 		name, dir := splitModel(given)

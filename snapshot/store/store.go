@@ -191,6 +191,21 @@ func (s *Store) Get(name string) (*Session, error) {
 	return got, nil
 }
 
+// Peek is Get, and does not count as use.
+func (s *Store) Peek(name string) (*Session, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	got, err := s.open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, s.fail("look at", name, ErrNone, nil)
+	}
+	if err != nil {
+		return nil, s.fail("look at", name, nil, err)
+	}
+	return got, nil
+}
+
 // Path returns where the file of a session lies.
 func (s *Store) Path(name string) string { return filepath.Join(s.fs.Path(), fileOf(name)) }
 

@@ -359,6 +359,28 @@ func TestMaxBytesByAnotherClock(t *testing.T) {
 	}
 }
 
+// To look at a session is no use of it: it goes first nevertheless.
+func TestPeek(t *testing.T) {
+	folder := &process{disk: newDisk()}
+	one := stateOf(t, ours, count(4), 1)
+	s := mustOpen(t, folder, Options{MaxBytes: 2 * int64(len(one))})
+	for _, name := range []string{"a", "b"} {
+		mustPut(t, s, name, one)
+		tick(folder)
+	}
+	got, err := s.Peek("a")
+	if err != nil || len(got.Seal.Tokens) != 4 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := got.Close(); err != nil {
+		t.Error(err)
+	}
+	tick(folder)
+	mustPut(t, s, "c", one)
+	_, err = s.Peek("a")
+	wantKind(t, err, ErrNone, "a")
+}
+
 func unusedFile(folder FS, name string) error {
 	f, err := folder.Create(name)
 	if err == nil {

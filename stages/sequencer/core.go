@@ -166,6 +166,8 @@ func (c *Core) handle(in stages.Message, out *stages.Outbox) error {
 		c.describeSequence(m, out)
 	case *stages.FreezeSequence:
 		c.freezeSequence(m, out)
+	case *stages.FreezeText:
+		c.freezeText(m, out)
 	case *stages.DraftState:
 		c.draftState(m, out)
 	case *stages.AdoptState:

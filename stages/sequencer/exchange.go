@@ -47,6 +47,42 @@ func (c *Core) read(s *sequence, caller stages.Caller, out *stages.Outbox) {
 	c.expose(f, from, caller, out)
 }
 
+// freezeText makes a frozen state of what there is of a text, which its caller reads. It waits for
+// nothing: it is asked for by who writes states to a disk, and no text must wait for that.
+func (c *Core) freezeText(m *stages.FreezeText, out *stages.Outbox) {
+	best := c.search.deepest(nil, m.Scope, m.Tokens, len(m.Tokens))
+	if err := c.roomToFreeze(best); err != nil {
+		c.answer(m.Caller, &stages.StateReady{Err: err}, out)
+		return
+	}
+	text := best.text
+	text.Len = best.pos
+	f := &exchanged{State: c.book.Read(text)}
+	if best.seq != nil {
+		c.cover(best.seq)
+	}
+	c.expose(f, best.from, m.Caller, out)
+}
+
+// roomToFreeze makes room for a frozen state of what a source has. Where others wait for memory it
+// is theirs.
+func (c *Core) roomToFreeze(from source) error {
+	if from.pos == 0 {
+		return stages.ErrUnknownState
+	}
+	need := pages.Need{From: from.kept}
+	if c.cfg.RecurrentBytes > 0 {
+		need.States = 1
+	}
+	if from.seq != nil && from.seq.req == nil {
+		need.Pages = c.toShare(from.seq)
+	}
+	if need.States+need.Pages > 0 && c.asks.queue.Len() > 0 {
+		return c.book.Lack(need.Pages, need.States)
+	}
+	return c.book.Room(need)
+}
+
 // draftState makes a state that its caller fills. Its sequence takes nothing else until then.
 func (c *Core) draftState(m *stages.DraftState, out *stages.Outbox) {
 	s, err := c.idle(m.Seq)

@@ -16,11 +16,15 @@ func (c *Core) resumeSequence(m *stages.ResumeSequence, out *stages.Outbox) {
 		c.refuse(m.Caller, m.Seq, stages.Resumed, err, out)
 		return
 	}
-	c.count.resumed++
 	if c.ownPart(s, m) < s.Len && c.worthIt(s) { // its text is left
 		c.keep(s, 0, nil, out)
 	}
 	r := c.plan(s, m)
+	if err := r.enough(m); err != nil {
+		c.refuse(m.Caller, m.Seq, stages.Resumed, err, out)
+		return
+	}
+	c.count.resumed++
 	if r.best.pos <= r.own || r.need.States+r.need.Pages == 0 {
 		c.resume(s, m, r, out)
 		return
@@ -29,6 +33,9 @@ func (c *Core) resumeSequence(m *stages.ResumeSequence, out *stages.Outbox) {
 		seq: s, caller: m.Caller, enters: !s.grant.holds, pages: max(c.book.Count(r.until), len(r.best.text.Pages)), states: 1,
 		room: func() error { // while it waited, states have come and gone
 			r = c.plan(s, m)
+			if err := r.enough(m); err != nil {
+				return err
+			}
 			return c.book.Room(r.need)
 		},
 		take:   func(out *stages.Outbox) { c.resume(s, m, r, out) },
@@ -44,10 +51,18 @@ type resumption struct {
 	need  pages.Need
 }
 
+// enough reports, as an error, that there is less of a text than is of use.
+func (r *resumption) enough(m *stages.ResumeSequence) error {
+	if max(r.own, r.best.pos) < m.AtLeast {
+		return stages.ErrLessKnown
+	}
+	return nil
+}
+
 // plan returns what there is of a text, and what memory it takes to have a sequence hold that.
 func (c *Core) plan(s *sequence, m *stages.ResumeSequence) (r resumption) {
 	r.own = c.ownPart(s, m)
-	r.best = c.search.deepest(s, m.Tokens, len(m.Tokens)-1) // the last one's logits are wanted
+	r.best = c.search.deepest(s, s.scope, m.Tokens, len(m.Tokens)-1) // the last one's logits are wanted
 	if r.best.pos <= r.own {
 		return r
 	}

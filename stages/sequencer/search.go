@@ -87,11 +87,11 @@ func (h *search) forget(f *pages.State) {
 	delete(h.kept, f)
 }
 
-// deepest returns the kept state or other sequence that has the most of the beginning of a text, up
-// to most positions. With recurrent state it must match as a whole; without, its own beginning is
-// enough.
-func (h *search) deepest(s *sequence, text []int32, most int) source {
-	best, pos := h.longest(s.scope, text[:most], func(k known, n int) int {
+// deepest returns the kept state or sequence of a scope that has the most of the beginning of a
+// text, up to most positions; s is passed over. With recurrent state it must match as a whole;
+// without, its own beginning is enough.
+func (h *search) deepest(s *sequence, scope string, text []int32, most int) source {
+	best, pos := h.longest(scope, text[:most], func(k known, n int) int {
 		switch t := k.seq; {
 		case k.kept != nil && k.kept.Ready:
 			return n

@@ -129,7 +129,7 @@ func (c *searched) compare(found map[string]int) error {
 	scan := &scan{book: c.book, seqs: c.seqs, whole: c.cfg.RecurrentBytes > 0, rows: c.cfg.PageRows, scopes: c.scopes}
 	text := slices.Concat(s.Tokens[:c.rng.IntN(s.Len+1)], c.tokens(5), []int32{0})
 	most := len(text) - 1 - c.rng.IntN(min(len(text), 2))
-	got, want := c.search.deepest(s, text, most), scan.deepest(s, text, most)
+	got, want := c.search.deepest(s, s.scope, text, most), scan.deepest(s, text, most)
 	if got.pos != want.pos || got.kept != want.kept || got.from != want.from || !slices.Equal(got.text.Pages, want.text.Pages) {
 		return fmt.Errorf("deepest of %v up to %d is %+v, want %+v", text, most, got, want)
 	}
@@ -226,7 +226,8 @@ func BenchmarkDeepest(b *testing.B) {
 	}
 	asks := new(sequence)
 	scan := &scan{book: c.book, seqs: c.seqs, rows: c.cfg.PageRows}
-	for name, deepest := range map[string]func(*sequence, []int32, int) source{"scan": scan.deepest, "tree": c.search.deepest} {
+	tree := func(s *sequence, text []int32, most int) source { return c.search.deepest(s, s.scope, text, most) }
+	for name, deepest := range map[string]func(*sequence, []int32, int) source{"scan": scan.deepest, "tree": tree} {
 		b.Run("by="+name, func(b *testing.B) {
 			for b.Loop() {
 				if f := deepest(asks, text, len(text)-1); f.pos != 3900 {

@@ -29,6 +29,8 @@ type editor struct {
 	draft  *stages.StateReady         // is to be filled
 	fill   saved
 	poison bool
+
+	atLeast int // tokens that a text which is being resumed must have; 0: any number
 }
 
 // saved is a state as a file.
@@ -219,6 +221,8 @@ func (e *editor) next() error {
 		e.makeDraft()
 	case do < 16:
 		e.resume()
+	case do == 17 && r.IntN(2) == 0:
+		e.freezeText()
 	case do == 17:
 		e.freeze()
 	case do == 18 && !e.poison:
@@ -250,10 +254,15 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 		var none *stages.NoCheckpointError
 		var full *stages.CheckpointMemoryError
 		stuck := errors.Is(d.Err, errStore) // parked, and lost
+		less := errors.Is(d.Err, stages.ErrLessKnown) && e.atLeast > 0
+		if least := e.atLeast; d.Kind == stages.Resumed && d.Err == nil && d.Pos < least {
+			return fmt.Errorf("%s: %d positions, where %d were to be had or none", what, d.Pos, least)
+		}
+		e.atLeast = 0
 		device := errors.Is(d.Err, errDevice)
 		failed := device && d.Poison != nil // else a parked state could not be brought back, and is there still
 		memory := noMemory(d.Err)
-		if d.Err != nil && !device && !memory && !stuck && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
+		if d.Err != nil && !device && !memory && !stuck && !less && !errors.As(d.Err, &linear) && !errors.As(d.Err, &none) && !errors.As(d.Err, &full) {
 			return fmt.Errorf("%s: %w", what, d.Err)
 		}
 		if memory {
@@ -262,6 +271,9 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 		e.x.counts[what]++
 		if stuck {
 			e.x.counts["parked and lost"]++
+		}
+		if less {
+			e.x.counts["less was known"]++
 		}
 		if failed {
 			e.x.counts[what+" that failed"]++
@@ -291,7 +303,12 @@ func (e *editor) change(what string, m stages.Message, text []int32) {
 func (e *editor) resume() {
 	o := e.x.list[e.x.r.IntN(len(e.x.list))]
 	text := append(slices.Clone(o.tokens[:e.x.r.IntN(len(o.tokens)+1)]), e.x.some(1+e.x.r.IntN(6))...)
-	e.change("resume", &stages.ResumeSequence{Seq: e.id, Tokens: slices.Clone(text), Until: e.until(len(text)), Caller: e}, text)
+	m := &stages.ResumeSequence{Seq: e.id, Tokens: slices.Clone(text), Until: e.until(len(text)), Caller: e}
+	if e.x.r.IntN(3) == 0 {
+		m.AtLeast = 1 + e.x.r.IntN(len(text))
+	}
+	e.atLeast = m.AtLeast
+	e.change("resume", m, text)
 }
 
 // until declares an end now and then.
@@ -362,6 +379,25 @@ func (e *editor) freeze() {
 			e.look() // its own may be lost
 			return nil
 		default:
+			return d.Err
+		}
+		return e.next()
+	})
+}
+
+// freezeText asks for a frozen state of a text that begins as somebody's, and goes on.
+func (e *editor) freezeText() {
+	o := e.x.list[e.x.r.IntN(len(e.x.list))]
+	text := append(slices.Clone(o.tokens), e.x.some(e.x.r.IntN(2)+1)...)
+	e.ask(&stages.FreezeText{Tokens: slices.Clone(text), Caller: e}, func(a stages.Message) error {
+		d := a.(*stages.StateReady)
+		switch {
+		case d.Err == nil && (len(d.Tokens) == 0 || len(d.Tokens) > len(text) || !slices.Equal(d.Tokens, text[:len(d.Tokens)])):
+			return fmt.Errorf("the state of %v is that of %v", text, d.Tokens)
+		case d.Err == nil:
+			e.x.counts["texts frozen"]++
+			e.x.frozen = append(e.x.frozen, d)
+		case !errors.Is(d.Err, stages.ErrUnknownState) && !errors.Is(d.Err, errDevice) && !errors.As(d.Err, new(*stages.StateMemoryError)):
 			return d.Err
 		}
 		return e.next()
@@ -503,7 +539,7 @@ func testEditors(t *testing.T, name string) {
 			break
 		}
 	}
-	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "poison", "cap", "parked", "brought back", "busy when it was to be parked", "parking that failed"} {
+	for _, what := range []string{"eval", "checkpoint", "restore", "truncate", "resume", "saved", "loaded", "fork", "remembered", "evicted", "reused tokens", "poison", "cap", "parked", "brought back", "busy when it was to be parked", "parking that failed", "texts frozen", "less was known"} {
 		if counts[what] == 0 {
 			t.Errorf("%s: none, the test shows nothing of it", what)
 		}
