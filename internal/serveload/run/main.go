@@ -1,6 +1,7 @@
 // Command run loads a server with clients as they are (package serveload), prints what came of it,
 // and exits with 1 if a limit was broken. It starts the server itself: the program, with the demo
-// model, whose experts stream through a small memory.
+// model, whose experts stream through a small memory, in a cgroup that has no more than -memory.
+// That needs root.
 //
 //	go build -o bin/ ./cmd/moeflux-actor
 //	go run ./internal/serveload/run -program bin/moeflux-actor -for 10m
@@ -62,9 +63,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	r.Print(out)
 	if len(r.Broken) > 0 {
-		return errBroken
+		err = errBroken
 	}
-	return nil
+	return errors.Join(err, o.child.held(out))
 }
 
 func parse(args []string) (*options, error) {
@@ -81,7 +82,8 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.child.texts, "texts", 4, "how many texts the server computes at once; all others wait")
 	f.IntVar(&o.child.cores, "cores", 2, "how many cores the server uses")
 	f.StringVar(&o.child.log, "log", "", "a file for what the server says")
-	limit := f.Int64("memory", 512, "the most MiB that the server that is started may have resident; its GOMEMLIMIT is three quarters of it")
+	limit := f.Int64("memory", 512, "the most MiB that the server that is started may have: of its cgroup, page cache included")
+	f.BoolVar(&o.child.soft, "soft", false, "without a cgroup: the server's GOMEMLIMIT is three quarters of -memory, and what it has resident is compared")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("%q is no flag", f.Arg(0))
 	}
 	if o.load.URL == "" { // a server that runs already has a limit of its own
-		o.load.Limits.Memory, o.child.memory = *limit<<20, *limit<<20*3/4
+		o.load.Limits.Memory, o.child.memory = *limit<<20, *limit<<20
 	}
 	return o, nil
 }
