@@ -17,6 +17,16 @@ type prompts struct {
 	prompt func(k, n int) []int32 // the first n tokens of prompt k
 }
 
+// Prompts returns what gives prompts to Runs and Trials: the first n tokens of prompt k. stride is
+// the length of a text with its prompt.
+func Prompts(m *Model, stride int) (prompt func(k, n int) []int32, err error) {
+	p, err := newPrompts(m, stride)
+	if err != nil {
+		return nil, err
+	}
+	return p.prompt, nil
+}
+
 // newPrompts takes prompts from the model's chain, if it has one. stride is the length of a text
 // with its prompt: what follows a prompt in the chain is what its text decodes.
 func newPrompts(m *Model, stride int) (*prompts, error) {
