@@ -14,6 +14,9 @@ import (
 // them, a model counts as failed.
 const failuresInRow = 3
 
+// errFails is what is wrong with a model that fails.
+var errFails = errors.New("the model fails")
+
 // health knows which models fail.
 type health struct {
 	mu       sync.Mutex
@@ -64,12 +67,19 @@ func (s *Server) alive(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// ready says whether requests are taken, and some model can answer them.
+// ready says whether requests are taken, and some model can answer them: one that does not fail,
+// and whose engine is whole.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	switch {
-	case s.doors.closed():
+	if s.doors.closed() {
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "stopping"})
-	case len(s.health.failed()) == len(s.o.Models):
+		return
+	}
+	bad := s.ill()
+	for _, name := range s.health.failed() {
+		bad[name] = errFails
+	}
+	switch {
+	case len(bad) == len(s.o.Models):
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "failed"})
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})

@@ -85,6 +85,7 @@ type Server struct {
 	metrics  *metrics
 	underWay underWay
 	health   health
+	pulse    pulse
 
 	recording sync.Mutex   // of who reads records
 	listeners atomic.Int64 // to the live feed
@@ -133,6 +134,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, metrics: counts, underWay: underWay{calls: make(map[*tally]struct{})}, keys: keys, kept: newConversations(o.Now), began: o.Now(), doors: newDoors()}
 	s.tracer = o.Tracer.Tracer(meterName)
+	s.pulse = pulse{hung: hungAfter + o.Patience, seen: make(map[string]sighting)}
 	if err := s.observe(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -119,6 +119,29 @@ func (u *underWay) all() []*tally {
 	return all
 }
 
+// busySince returns since when each model's engine has had one of the answers that are under way.
+func (u *underWay) busySince() map[string]time.Time {
+	since := make(map[string]time.Time)
+	for _, t := range u.all() {
+		if at := t.busySince(); !at.IsZero() && (since[t.model].IsZero() || at.Before(since[t.model])) {
+			since[t.model] = at
+		}
+	}
+	return since
+}
+
+// busySince returns since when the engine has had one of the call's answers; zero if it has none.
+func (t *tally) busySince() (since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.choices {
+		if c := &t.choices[i]; !c.over && !c.prepared.IsZero() && (since.IsZero() || c.prepared.Before(since)) {
+			since = c.prepared
+		}
+	}
+	return since
+}
+
 // spent returns the tokens that the call has cost so far: of prompts what was not known, and what
 // came out.
 func (t *tally) spent() (n int) {
