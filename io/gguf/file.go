@@ -1,0 +1,74 @@
+package gguf
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/moeflux/moeflux-actor/internal/mapfault"
+	"golang.org/x/sys/unix"
+)
+
+// File is one opened file, mapped read-only. It may be used from many goroutines until Close.
+type File struct {
+	Header
+	path    string
+	mapping []byte // the whole file; nil after Close
+}
+
+// OpenFile maps one file and checks its header; OpenModel does so for all parts of a model. The
+// error is a *FormatError if the file is at fault, or comes from the operating system.
+func OpenFile(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %w", err)
+	}
+	defer f.Close() // the mapping outlives the descriptor
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("gguf: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, &FormatError{Path: path, Why: "it is no regular file", Err: ErrNotGGUF}
+	case info.Size() == 0: // cannot be mapped
+		return nil, &FormatError{Path: path, Why: "the file is empty", Err: ErrTruncated}
+	}
+	mapping, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: map %s: %w", path, err)
+	}
+	out := &File{path: path, mapping: mapping}
+	err = mapfault.Guard(func() error {
+		h, err := Parse(path, mapping)
+		if err == nil {
+			out.Header = *h
+		}
+		return err
+	})
+	if lost := mapfault.In(path, mapping, err); lost != nil {
+		err = fmt.Errorf("gguf: %w", lost)
+	}
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// Path returns the path that the file was opened by.
+func (f *File) Path() string { return f.path }
+
+// Bytes returns the size of the file.
+func (f *File) Bytes() int64 { return int64(len(f.mapping)) }
+
+// Close unmaps the file. Its views must not be used afterwards. A second Close does nothing.
+func (f *File) Close() error {
+	if f.mapping == nil {
+		return nil
+	}
+	m := f.mapping
+	f.mapping, f.Header = nil, Header{}
+	if err := unix.Munmap(m); err != nil {
+		return fmt.Errorf("gguf: unmap %s: %w", f.path, err)
+	}
+	return nil
+}
