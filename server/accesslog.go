@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -36,48 +35,6 @@ func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
 		}
 	}
 	s.o.Logger.Log(r.Context(), level, "request", args...)
-}
-
-// routeOf returns the path of a request as routes has it; "none" if the request was refused before,
-// or there is no such path.
-func routeOf(r *http.Request) string {
-	_, path, _ := strings.Cut(r.Pattern, " ")
-	if path == "" {
-		path = r.Pattern // of another method
-	}
-	if path == "" || path == "/" {
-		return "none"
-	}
-	return path
-}
-
-// figures returns what the log says of a call: of several choices together.
-func (t *tally) figures() []any {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var prompt, cached, tokens int
-	var queue int64
-	var first time.Time
-	finish := ""
-	for i := range t.choices {
-		c := &t.choices[i]
-		prompt, cached, tokens = c.prompt, max(cached, c.reused), tokens+c.tokens
-		if !c.first.IsZero() && (first.IsZero() || c.first.Before(first)) {
-			first = c.first
-		}
-		if c.end != nil {
-			queue += c.end.Usage.Account.QueueNS
-			finish = string(c.end.Reason)
-		}
-	}
-	args := []any{"model", t.model, "prompt_tokens", prompt, "cached_tokens", cached, "tokens", tokens}
-	if !first.IsZero() {
-		args = append(args, "first_token_ms", first.Sub(t.began).Milliseconds())
-	}
-	if finish != "" {
-		args = append(args, "queue_ms", queue/1e6, "finish", finish)
-	}
-	return args
 }
 
 // logged is a ResponseWriter that knows what was written.

@@ -10,24 +10,6 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 )
 
-// Model is what the server needs of a model. *moeflux.Model is one.
-type Model interface {
-	moeflux.Generator
-	// Info returns the settings in use; of these the server tells the context.
-	Info() moeflux.Info
-	// ChatPrompt returns the prompt of a conversation.
-	ChatPrompt(r moeflux.Request) (moeflux.Prompt, error)
-	// Tokenizer returns what turns text into tokens and back.
-	Tokenizer() *moeflux.Tokenizer
-}
-
-// piece is one event of one of the answers to a call.
-type piece struct {
-	choice int
-	moeflux.Event
-	err error
-}
-
 // pieceBuffer is how many events an answer may be ahead of its reader. A model that is further
 // ahead waits; the others go on without it.
 const pieceBuffer = 64
@@ -43,7 +25,7 @@ func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
 		end, err := quota.turn(ctx)
 		if err != nil {
 			for i := range t.call.answers() {
-				t.over(s, i, err)
+				s.ended(t, i, err)
 			}
 			return // whoever reads knows the end of ctx
 		}
@@ -61,7 +43,7 @@ func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
 // answer sends the events of one choice, and notes them.
 func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out chan<- piece) {
 	var failed error
-	defer func() { t.over(s, choice, cmp.Or(failed, context.Cause(ctx))) }()
+	defer func() { s.ended(t, choice, cmp.Or(failed, context.Cause(ctx))) }()
 	send := func(p piece) bool {
 		p.choice = choice
 		select {
@@ -96,7 +78,7 @@ func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out 
 			send(piece{err: err})
 			return
 		}
-		t.event(s, choice, &e)
+		s.noted(t, choice, &e)
 		if e.Call != nil && e.Call.Done && !e.Call.Void {
 			called = true
 		}
@@ -104,4 +86,19 @@ func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out 
 			return
 		}
 	}
+}
+
+// noted notes an event of a choice, and counts it.
+func (s *Server) noted(t *tally, choice int, e *moeflux.Event) {
+	since, first := t.noted(choice, e)
+	if e.Token != nil {
+		s.metrics.token(t, since, first)
+	}
+}
+
+// ended notes that a choice has ended, and counts it.
+func (s *Server) ended(t *tally, choice int, err error) {
+	c := t.ended(choice, err)
+	s.metrics.answered(t, &c)
+	s.health.ended(t.model, c.end != nil, err)
 }

@@ -76,6 +76,9 @@ func article(noun string) string {
 	return "a " + noun
 }
 
+// fault returns the first fault of the body; nil if none was noted.
+func (o *object) fault() *fault { return o.found.fault }
+
 // fail notes a fault of a field.
 func (o *object) fail(name, format string, args ...any) {
 	o.note(invalid(o.path+name, format, args...))
@@ -226,4 +229,29 @@ func jsonList(values []any) string {
 		texts[i] = string(b)
 	}
 	return strings.Join(texts, " or ")
+}
+
+// maxTexts is how many blocks a text may have.
+const maxTexts = 100_000
+
+// texts reads a text, or a list of blocks that are texts, those that keep wants.
+func (o *object) texts(name string, keep func(i int, text string) bool) (texts []string) {
+	var one string
+	if json.Unmarshal(o.fields[name], &one) == nil {
+		return []string{one}
+	}
+	for i, raw := range o.list(name, maxTexts) {
+		b := o.element(name, i, raw)
+		if b == nil {
+			return nil
+		}
+		if b.word("type", "text") == "" {
+			b.fail("type", "%stype: only blocks of text are supported here", b.path)
+			return nil
+		}
+		if text, _ := b.text("text"); keep == nil || keep(i, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }

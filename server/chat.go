@@ -2,35 +2,9 @@ package server
 
 import (
 	"net/http"
-	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 )
-
-// chatCompletions answers POST /v1/chat/completions.
-func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
-	s.complete(w, r, readChat, func(out *sse, c *call, h head) reply {
-		h.ID = "chatcmpl-" + h.ID
-		a := &chatReply{w: w, out: out, call: c, head: h, choices: make([]chatChoice, c.choices), usage: usageOf(h.served)}
-		a.Object = "chat.completion"
-		if c.stream {
-			a.Object = "chat.completion.chunk"
-		}
-		return a
-	})
-}
-
-// head is what every object of a reply begins with.
-type head struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	// Fingerprint names the settings that change results.
-	Fingerprint string `json:"system_fingerprint,omitempty"`
-
-	served *Served
-}
 
 // chatReply writes chat completions, streamed or whole.
 type chatReply struct {
@@ -71,28 +45,10 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// logprob is a token and how likely it was.
-type logprob struct {
-	Token   string    `json:"token"`
-	LogProb float64   `json:"logprob"`
-	Bytes   []int     `json:"bytes"`
-	Top     []logprob `json:"top_logprobs,omitzero"`
-}
-
 // logprobs is a list of them, as chat completions have it.
 type logprobs struct {
 	Content []logprob `json:"content"`
 	Refusal []logprob `json:"refusal"`
-}
-
-func logprobOf(t *moeflux.Token) logprob {
-	p := logprob{Token: strings.ToValidUTF8(string(t.Bytes), "\uFFFD"), LogProb: t.LogProb, Bytes: numbers(t.Bytes)}
-	p.Top = make([]logprob, len(t.Top))
-	for i := range t.Top {
-		p.Top[i] = logprobOf(&t.Top[i])
-		p.Top[i].Top = nil
-	}
-	return p
 }
 
 // delta is what a chunk adds to an answer.
@@ -120,6 +76,15 @@ type chatChunk struct {
 	Usage   *usage        `json:"usage,omitempty"`
 	// Progress tells how much of the prompt is read, as llama.cpp has it.
 	Progress *promptProgress `json:"prompt_progress,omitempty"`
+}
+
+// newChatReply returns what answers POST /v1/chat/completions.
+func newChatReply(w http.ResponseWriter, out *sse, c *call, h head) reply {
+	h.ID, h.Object = "chatcmpl-"+h.ID, "chat.completion"
+	if c.stream {
+		h.Object = "chat.completion.chunk"
+	}
+	return &chatReply{w: w, out: out, call: c, head: h, choices: make([]chatChoice, c.choices), usage: usageOf(h.served)}
 }
 
 func (a *chatReply) begin() {
@@ -218,13 +183,4 @@ func messageOf(m *moeflux.Message) chatMessage {
 		out.Content = &text
 	}
 	return out
-}
-
-// numbers returns bytes as JSON numbers.
-func numbers(b []byte) []int {
-	n := make([]int, len(b))
-	for i, c := range b {
-		n[i] = int(c)
-	}
-	return n
 }

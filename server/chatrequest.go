@@ -31,7 +31,7 @@ func readChat(o *object) (*call, *fault) {
 	}
 	readEffort(o, "reasoning_effort", &c.request)
 	refuseChat(o)
-	return c, o.found.fault
+	return c, o.fault()
 }
 
 // refuseChat names the documented parameters that are not done. Those that only name the client, or
@@ -53,17 +53,6 @@ func refuseChat(o *object) {
 	}
 }
 
-// readMaxTokens reads the bound of new tokens, which has two names.
-func readMaxTokens(o *object, names ...string) int {
-	most := 0
-	for _, name := range names {
-		if n := o.integer(name, 1, maxTokensBound); n != nil {
-			most = *n
-		}
-	}
-	return most
-}
-
 // readMessages reads a conversation.
 func readMessages(o *object, c *call) {
 	if !o.has("messages") {
@@ -71,7 +60,7 @@ func readMessages(o *object, c *call) {
 		return
 	}
 	list := o.list("messages", maxMessages)
-	if o.found.fault == nil && len(list) == 0 {
+	if o.fault() == nil && len(list) == 0 {
 		o.fail("messages", "messages is empty")
 		return
 	}

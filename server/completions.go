@@ -8,14 +8,6 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 )
 
-// completions answers POST /v1/completions.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	s.complete(w, r, readCompletion, func(out *sse, c *call, h head) reply {
-		h.ID, h.Object = "cmpl-"+h.ID, "text_completion"
-		return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.answers()), usage: usageOf(h.served)}
-	})
-}
-
 // readCompletion reads the body of POST /v1/completions.
 func readCompletion(o *object) (*call, *fault) {
 	c := new(call)
@@ -39,7 +31,7 @@ func readCompletion(o *object) (*call, *fault) {
 	if best := o.integer("best_of", 1, maxChoices); best != nil && *best != c.choices {
 		o.note(unsupported("best_of", "best_of other than n is not supported"))
 	}
-	return c, o.found.fault
+	return c, o.fault()
 }
 
 // readPrompt reads what is to be continued: a text, a list of texts, tokens, or a list of lists of
@@ -84,6 +76,12 @@ type textReply struct {
 	call    *call
 	choices []textChoice
 	usage   usage
+}
+
+// newTextReply returns what answers POST /v1/completions.
+func newTextReply(w http.ResponseWriter, out *sse, c *call, h head) reply {
+	h.ID, h.Object = "cmpl-"+h.ID, "text_completion"
+	return &textReply{head: h, w: w, out: out, call: c, choices: make([]textChoice, c.answers()), usage: usageOf(h.served)}
 }
 
 // textChoice is what is known of one text.

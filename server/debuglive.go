@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -20,20 +22,46 @@ const (
 	livePause = 100
 )
 
-// debugLive answers GET /debug/live with what an engine does, as package tracing/live has it, until
+// views answer those who look behind the scenes.
+type views struct {
+	models   modelList
+	underWay *underWay
+	patience time.Duration   // a write may take
+	closing  context.Context // ends when the server stops
+
+	recording sync.Mutex   // of who reads records
+	listeners atomic.Int64 // to the live feed
+}
+
+func newViews(models modelList, underWay *underWay, patience time.Duration, closing context.Context) *views {
+	return &views{models: models, underWay: underWay, patience: patience, closing: closing}
+}
+
+// Listeners returns how many listen to the live feed.
+func (x *views) Listeners() int { return int(x.listeners.Load()) }
+
+// Recording reports whether somebody reads records.
+func (x *views) Recording() bool {
+	if !x.recording.TryLock() {
+		return true
+	}
+	x.recording.Unlock()
+	return false
+}
+
+// live answers GET /debug/live with what an engine does, as package tracing/live has it, until
 // the client leaves or the server stops.
-func (s *Server) debugLive(w http.ResponseWriter, r *http.Request) {
-	m, f := s.watchable(r.FormValue("model"))
-	if f == nil && s.listeners.Add(1) > liveListeners {
-		s.listeners.Add(-1)
+func (x *views) live(w http.ResponseWriter, r *http.Request) {
+	m, f := x.models.watchable(r.FormValue("model"))
+	if f == nil && x.listeners.Add(1) > liveListeners {
+		x.listeners.Add(-1)
 		f = &fault{Status: http.StatusTooManyRequests, Type: rateLimit, Code: "busy", Message: "as many listen to the live feed as may", Retry: 5 * time.Second}
 	}
 	if f != nil {
-		note(r, f)
-		writeFault(w, f, formOf(r))
+		refuse(w, r, f)
 		return
 	}
-	defer s.listeners.Add(-1)
+	defer x.listeners.Add(-1)
 	// The deadline of the body would end the feed, and every later request on its connection.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	e := m.engine()
@@ -43,25 +71,25 @@ func (s *Server) debugLive(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, faultOf(err), formOf(r))
 		return
 	}
-	out := newSSE(w, s.o.Patience)
+	out := newSSE(w, x.patience)
 	out.event("begin", v.Begin(m.Name, liveEvery))
 	for wait := time.NewTimer(0); ; {
 		select {
 		case <-wait.C:
 		case <-r.Context().Done():
 			return
-		case <-s.doors.shutting.Done():
+		case <-x.closing.Done():
 			return
 		}
 		began := time.Now()
 		frame := v.Frame()
-		s.tellRequests(frame, m, v)
+		x.tellRequests(frame, m, v)
 		body := encode(frame)
 		took := time.Since(began)
 		if out.write(append(append([]byte("event: frame\ndata: "), body...), '\n')); out.err != nil || m.engine() != e {
 			return
 		}
-		wait.Reset(max(liveEvery, took*livePause*time.Duration(max(1, s.listeners.Load()))))
+		wait.Reset(max(liveEvery, took*livePause*time.Duration(max(1, x.listeners.Load()))))
 	}
 }
 
@@ -94,13 +122,13 @@ func startView(ctx context.Context, v *live.View, e Engine) error {
 }
 
 // tellRequests writes the requests under way into a frame, and whose the tokens are.
-func (s *Server) tellRequests(f *live.Frame, m *Served, v *live.View) {
+func (x *views) tellRequests(f *live.Frame, m *Served, v *live.View) {
 	ids := make(map[uint64]string)
-	for _, t := range s.underWay.all() {
+	for _, t := range x.underWay.all() {
 		if t.model != m.Name {
 			continue
 		}
-		for _, one := range t.live(v) {
+		for _, one := range liveOf(t, v) {
 			if ids[one.Sequence] = one.ID; one.Sequence == 0 {
 				delete(ids, 0)
 			}
@@ -116,13 +144,11 @@ func (s *Server) tellRequests(f *live.Frame, m *Served, v *live.View) {
 	}
 }
 
-// live returns the answers of a call that have not ended, with what the engine knows of them.
-func (t *tally) live(v *live.View) (all []live.Request) {
-	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range t.choices {
-		c := &t.choices[i]
+// liveOf returns the answers of a call that have not ended, with what the engine knows of them.
+func liveOf(t *tally, v *live.View) (all []live.Request) {
+	now, answers := time.Now(), t.answers()
+	for i := range answers {
+		c := &answers[i]
 		if c.over {
 			continue
 		}
@@ -138,7 +164,7 @@ func (t *tally) live(v *live.View) (all []live.Request) {
 			one.State = "writing"
 		}
 		if !c.prepared.IsZero() {
-			one.Prompt = c.progress(text)
+			one.Prompt = readingOf(c, text)
 		}
 		if took := c.last.Sub(c.first); c.tokens > 1 && took > 0 {
 			one.PerS = float64(c.tokens-1) / took.Seconds()
@@ -148,8 +174,8 @@ func (t *tally) live(v *live.View) (all []live.Request) {
 	return all
 }
 
-// progress says how far the reading of a prompt has come.
-func (c *choiceTally) progress(text *live.Text) *live.Prompt {
+// readingOf says how far the reading of a prompt has come.
+func readingOf(c *choiceTally, text *live.Text) *live.Prompt {
 	p := &live.Prompt{Tokens: c.prompt, Cached: c.reused}
 	if text == nil {
 		return p

@@ -266,13 +266,13 @@ func TestDebugLiveEnds(t *testing.T) {
 		t.Errorf("one more: %d %s", status, body)
 	}
 	all[0].stop()
-	eventually(t, "a place is free", func() bool { return srv.listeners.Load() < liveListeners })
+	eventually(t, "a place is free", func() bool { return srv.views.Listeners() < liveListeners })
 	listen(t, web.URL)
 	srv.Drain(t.Context())
 	for name := "frame"; name != ""; {
 		name, _ = all[1].event()
 	}
-	eventually(t, "nobody listens", func() bool { return srv.listeners.Load() == 0 })
+	eventually(t, "nobody listens", func() bool { return srv.views.Listeners() == 0 })
 }
 
 // A feed outlasts the time that a client may take to send a body.

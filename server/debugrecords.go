@@ -16,32 +16,31 @@ const (
 	recordsEvery   = 20 * time.Millisecond // the log is looked at, as by --record
 )
 
-// debugRecords answers GET /debug/records with a file of records: those that the engine has, or
+// records answers GET /debug/records with a file of records: those that the engine has, or
 // with ?seconds=N those of the next N seconds. One at a time.
-func (s *Server) debugRecords(w http.ResponseWriter, r *http.Request) {
-	e, f := s.engineNamed(r.FormValue("model"))
+func (x *views) records(w http.ResponseWriter, r *http.Request) {
+	e, f := x.engineNamed(r.FormValue("model"))
 	var during time.Duration
 	if f == nil {
 		during, f = readSeconds(r)
 	}
-	if f == nil && !s.recording.TryLock() {
+	if f == nil && !x.recording.TryLock() {
 		f = &fault{Status: http.StatusTooManyRequests, Type: rateLimit, Code: "busy", Message: "records are being read by somebody else: one at a time", Retry: 5 * time.Second}
 	}
 	if f != nil {
-		note(r, f)
-		writeFault(w, f, formOf(r))
+		refuse(w, r, f)
 		return
 	}
-	defer s.recording.Unlock()
+	defer x.recording.Unlock()
 	// What began late ends with the server, and not after it.
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(s.doors.shutting, cancel)()
+	defer context.AfterFunc(x.closing, cancel)()
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", `attachment; filename="moeflux.records"`)
 	h.Set("Cache-Control", "no-store")
-	if err := writeRecords(ctx, &patientWriter{w: w, control: http.NewResponseController(w), patience: s.o.Patience}, e, during); err != nil {
+	if err := writeRecords(ctx, newPatient(w, x.patience), e, during); err != nil {
 		note(r, errGone)
 		panic(http.ErrAbortHandler) // a clean end would be a whole file
 	}
@@ -90,46 +89,10 @@ func readSeconds(r *http.Request) (time.Duration, *fault) {
 
 // engineNamed returns the engine of the model that is named; "" means the first one that has an
 // engine in memory.
-func (s *Server) engineNamed(name string) (Engine, *fault) {
-	m, f := s.watchable(name)
+func (x *views) engineNamed(name string) (Engine, *fault) {
+	m, f := x.models.watchable(name)
 	if f != nil {
 		return nil, f
 	}
 	return m.engine(), nil
-}
-
-// watchable returns the model that is named, whose engine is in memory.
-func (s *Server) watchable(name string) (*Served, *fault) {
-	if name != "" {
-		m, f := s.model(name)
-		if f == nil && m.engine() == nil {
-			f = noEngine
-		}
-		return m, f
-	}
-	for i := range s.o.Models {
-		if m := &s.o.Models[i]; m.engine() != nil {
-			return m, nil
-		}
-	}
-	return nil, noEngine
-}
-
-var noEngine = &fault{Status: http.StatusConflict, Type: invalidRequest, Code: "no_engine", Message: "there is no engine to look at: the model is not in memory now"}
-
-// patientWriter gives each write a time.
-type patientWriter struct {
-	w        io.Writer
-	control  *http.ResponseController
-	patience time.Duration
-}
-
-// Write writes what a client has to take within the time.
-func (p *patientWriter) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.patience)) // the writer of a test may have none
-	n, err := p.w.Write(b)
-	if err == nil {
-		err = p.control.Flush()
-	}
-	return n, err
 }

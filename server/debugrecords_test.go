@@ -53,13 +53,7 @@ func TestDebugRecords(t *testing.T) {
 		}
 		later <- rec
 	}()
-	eventually(t, "somebody records", func() bool {
-		if srv.recording.TryLock() {
-			srv.recording.Unlock()
-			return false
-		}
-		return true
-	})
+	eventually(t, "somebody records", srv.views.Recording)
 	status, busy := get(t, url.URL+"/debug/records")
 	if status != http.StatusTooManyRequests || !strings.Contains(busy, "one at a time") {
 		t.Errorf("a second reader: %d %s", status, busy)
@@ -150,16 +144,10 @@ func TestDebugRecordsEndWithTheServer(t *testing.T) {
 		_, err := remoterecords.Read(t.Context(), remoterecords.From{URL: url.URL, Seconds: 300})
 		ended <- err
 	}()
-	eventually(t, "somebody records", func() bool {
-		if srv.recording.TryLock() {
-			srv.recording.Unlock()
-			return false
-		}
-		return true
-	})
+	eventually(t, "somebody records", srv.views.Recording)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	srv.Drain(ctx)
 	<-ended
-	eventually(t, "nobody records any more", srv.recording.TryLock)
+	eventually(t, "nobody records any more", func() bool { return !srv.views.Recording() })
 }

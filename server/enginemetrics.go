@@ -3,36 +3,13 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
+	"log/slog"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	moeflux "github.com/moeflux/moeflux-actor"
-	"github.com/moeflux/moeflux-actor/tracing/record"
 )
-
-// Engine is what the server watches of a model's engine. *actors.Engine, which Model.Engine of the
-// root package returns, is one.
-type Engine interface {
-	Info() moeflux.Info
-	// Stats returns what the engine has counted.
-	Stats(ctx context.Context) (*moeflux.Stats, error)
-	// Records is the engine's log, and RecordMeta says what it is of.
-	Records() *record.Log
-	RecordMeta() record.Meta
-}
-
-// engine returns the engine of a model; nil if it has none, or none in memory.
-func (m *Served) engine() Engine {
-	if m.Engine == nil {
-		return nil
-	}
-	return m.Engine()
-}
-
-// statsTime is how long a reader of figures waits for an engine's.
-const statsTime = 2 * time.Second
 
 // engineFigure is a figure of an engine: what is read of its Stats.
 type engineFigure struct {
@@ -106,10 +83,19 @@ var engineFigures = []engineFigure{
 	{"moeflux.trace_steps_lost", "", "Traced steps whose spans are missing.", true, stat(func(s *moeflux.Stats) int64 { return s.Tracing.StepsLost })},
 }
 
+// Watched is what is looked at whenever somebody reads figures.
+type Watched struct {
+	Models   modelList
+	Keys     *keyring
+	UnderWay *underWay
+	Logger   *slog.Logger
+}
+
 // engineMetrics has the figures of engines read whenever somebody reads figures, at most once for
 // all of them.
 type engineMetrics struct {
-	s       *Server
+	watched Watched
+	names   map[string]string          // of keys, as attributes have them
 	figures []metric.Float64Observable // of engineFigures
 	running metric.Float64Observable
 	loaded  metric.Float64Observable
@@ -117,9 +103,9 @@ type engineMetrics struct {
 	records metric.Float64Observable
 }
 
-// observe makes the instruments.
-func (s *Server) observe() error {
-	meter, x := s.o.Meters.Meter(meterName), &engineMetrics{s: s}
+// observe makes the instruments of engines and keys. Keys have the names that they have in m.
+func (m *metrics) observe(meters metric.MeterProvider, w Watched) error {
+	meter, x := meters.Meter(meterName), &engineMetrics{watched: w, names: m.names}
 	var errs []error
 	level := func(name, unit, what string) metric.Float64Observable {
 		g, err := meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(what))
@@ -157,11 +143,11 @@ func observables(of []metric.Float64Observable) (all []metric.Observable) {
 // read reads the figures of all engines in memory.
 func (x *engineMetrics) read(ctx context.Context, to metric.Observer) error {
 	answers := make(map[string]int)
-	for _, t := range x.s.underWay.all() {
+	for _, t := range x.watched.UnderWay.all() {
 		answers[t.model] += t.open()
 	}
-	for i := range x.s.o.Models {
-		m := &x.s.o.Models[i]
+	for i := range x.watched.Models {
+		m := &x.watched.Models[i]
 		of := metric.WithAttributeSet(attribute.NewSet(attribute.String(attrModel, m.Name)))
 		waiting, loaded := 0, m.Engine == nil
 		if e := m.engine(); e != nil {
@@ -181,8 +167,8 @@ func (x *engineMetrics) read(ctx context.Context, to metric.Observer) error {
 
 // weights reads the weights of the keys that have a name among the figures.
 func (x *engineMetrics) weights(to metric.Observer) {
-	for _, k := range x.s.keys.all() {
-		if name := x.s.metrics.names[k.Name]; name != "" && name != otherKeys {
+	for _, k := range x.watched.Keys.all() {
+		if name := x.names[k.Name]; name != "" && name != otherKeys {
 			to.ObserveFloat64(x.weight, float64(max(k.Weight, 1)), label(attrKey, name))
 		}
 	}
@@ -198,7 +184,7 @@ func (x *engineMetrics) engine(ctx context.Context, to metric.Observer, e Engine
 	defer cancel()
 	s, err := e.Stats(ctx)
 	if err != nil {
-		x.s.o.Logger.Warn("an engine does not tell its figures", "model", model, "error", err)
+		x.watched.Logger.Warn("an engine does not tell its figures", "model", model, "error", err)
 		return 0
 	}
 	info := e.Info()

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
@@ -26,6 +23,12 @@ type fault struct {
 }
 
 func (f *fault) Error() string { return f.Message }
+
+// teller is an error that knows what a client is told of it.
+type teller interface {
+	error
+	Fault() *fault
+}
 
 // The types of faults.
 const (
@@ -71,8 +74,8 @@ func faultOf(err error) *fault {
 	if _, ok := errors.AsType[*moeflux.StateMemoryError](err); ok {
 		return &fault{Status: http.StatusServiceUnavailable, Type: overloaded, Code: "state_memory", Message: err.Error(), Retry: 10 * time.Second}
 	}
-	if e, ok := errors.AsType[*LoadError](err); ok {
-		return faultOfLoading(e)
+	if e, ok := errors.AsType[teller](err); ok {
+		return e.Fault()
 	}
 	switch {
 	case errors.Is(err, errDraining), errors.Is(err, moeflux.ErrClosed):
@@ -81,21 +84,6 @@ func faultOf(err error) *fault {
 		return &fault{Status: http.StatusGatewayTimeout, Type: serverError, Code: "timeout", Message: "the request took longer than the server allows"}
 	}
 	return &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the model failed: " + err.Error()}
-}
-
-// faultOfLoading returns the fault of a model that could not be loaded: where memory is short it
-// may be tried again.
-func faultOfLoading(e *LoadError) *fault {
-	f := &fault{
-		Status: http.StatusInternalServerError, Type: serverError, Code: "model_load_failed",
-		Message: fmt.Sprintf("the model %q could not be loaded; the server's log says why", e.Model),
-	}
-	_, memory := errors.AsType[*moeflux.MemoryError](e.Err)
-	if _, state := errors.AsType[*moeflux.ContextMemoryError](e.Err); memory || state {
-		f.Status, f.Type, f.Retry = http.StatusServiceUnavailable, overloaded, 10*time.Second
-		f.Message = fmt.Sprintf("the model %q could not be loaded: memory is short", e.Model)
-	}
-	return f
 }
 
 // faultOfRequest returns the fault of an error that the request itself is to blame for, else nil.
@@ -129,38 +117,6 @@ func faultOfRequest(err error) *fault {
 	return nil
 }
 
-// form writes a fault as the clients of an API expect it.
-type form func(*fault) any
-
-// formOf returns the form of the API that a path belongs to.
-func formOf(r *http.Request) form {
-	if isMessages(r) {
-		return anthropicForm
-	}
-	return openAIForm
-}
-
-// isMessages reports whether a request is one of Anthropic's API.
-func isMessages(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/messages") }
-
-// openAIForm is the form of OpenAI's APIs.
-func openAIForm(f *fault) any {
-	type inner struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	e := inner{Message: f.Message, Type: f.Type}
-	if f.Param != "" {
-		e.Param = &f.Param
-	}
-	if f.Code != "" {
-		e.Code = &f.Code
-	}
-	return map[string]inner{"error": e}
-}
-
 // writeFault answers a request with a fault.
 func writeFault(w http.ResponseWriter, f *fault, as form) {
 	if f.Retry > 0 {
@@ -170,23 +126,4 @@ func writeFault(w http.ResponseWriter, f *fault, as form) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	writeJSON(w, f.Status, as(f))
-}
-
-// writeJSON answers a request with a value.
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	body := encode(value)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has left is noticed by its context
-}
-
-// encode returns a value as a line of JSON.
-func encode(value any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil { // a bug: all values are ours
-		panic(err)
-	}
-	return b.Bytes()
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"mime"
 	"net"
@@ -15,26 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// visit is what the guard knows of a request.
-type visit struct {
-	id    string
-	key   *keyState
-	began time.Time
-	trace string // the trace's id; "" if it has none
-	err   error  // what went wrong, for the log
-	tally *tally // of its call; nil if it has come to none
-}
-
-type visitKey struct{}
-
-func visitOf(r *http.Request) *visit { return r.Context().Value(visitKey{}).(*visit) }
-
-// keyOf returns whose request it is.
-func keyOf(r *http.Request) *keyState { return visitOf(r).key }
-
-// note keeps what went wrong with a request for the log.
-func note(r *http.Request, err error) { visitOf(r).err = err }
-
 // guarded returns the handler that decides who may come in, and what each brings.
 func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
@@ -45,7 +24,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{id: "req-" + newID(), key: s.keys.nobody, began: time.Now()}
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
+		r = v.within(r)
 		r, span := s.beginSpan(w, r, v)
 		h := w.Header()
 		h.Set("X-Request-Id", v.id)
@@ -64,8 +43,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 			}
 		}
 		if f != nil {
-			note(r, f)
-			writeFault(log, f, formOf(r))
+			refuse(log, r, f)
 			return
 		}
 		inner.ServeHTTP(log, r)

@@ -21,8 +21,7 @@ var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Hos
 func (s *Server) inside(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if f := s.insider(r); f != nil {
-			note(r, f)
-			writeFault(w, f, formOf(r))
+			refuse(w, r, f)
 			return
 		}
 		h(w, r)
@@ -51,4 +50,9 @@ func (s *Server) insider(r *http.Request) *fault {
 		}
 	}
 	return nil
+}
+
+// needsNoKey reports whether a path is open to anybody. What is there tells nothing of the model.
+func needsNoKey(p string) bool {
+	return p == "/healthz" || p == "/readyz" || p == "/" || strings.HasPrefix(p, "/page/")
 }

@@ -81,10 +81,6 @@ func (ring *keyring) all() []*keyState {
 	return ring.keys
 }
 
-// SetKeys replaces the keys (Options.Keys). Requests under way are not touched, and what keys of
-// the same name have used counts on. The error says which key is wrong; all stay as they were then.
-func (s *Server) SetKeys(keys []Key) error { return s.keys.set(keys) }
-
 // admins reports whether a key is an admin's.
 func (ring *keyring) admins() bool {
 	return slices.ContainsFunc(ring.all(), func(k *keyState) bool { return k.Admin })

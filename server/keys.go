@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 
@@ -70,6 +71,16 @@ func ReadKeys(r io.Reader) ([]Key, error) {
 		return nil, errors.New("keys: there is none; write one a line")
 	}
 	return keys, nil
+}
+
+// ReadKeyFile reads a file of keys; see ReadKeys.
+func ReadKeyFile(path string) ([]Key, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadKeys(f)
 }
 
 // keyCharacters are those of a bearer token (RFC 6750).

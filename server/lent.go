@@ -2,7 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"time"
+
+	moeflux "github.com/moeflux/moeflux-actor"
 )
 
 // Lent is a Model that is not always in memory: those of package fleet are. Its Chat and Generate
@@ -52,4 +57,18 @@ func statusOf(m Model) Status {
 		return l.Status()
 	}
 	return Loaded
+}
+
+// Fault is what a client is told: where memory is short it may try again.
+func (e *LoadError) Fault() *fault {
+	f := &fault{
+		Status: http.StatusInternalServerError, Type: serverError, Code: "model_load_failed",
+		Message: fmt.Sprintf("the model %q could not be loaded; the server's log says why", e.Model),
+	}
+	_, memory := errors.AsType[*moeflux.MemoryError](e.Err)
+	if _, state := errors.AsType[*moeflux.ContextMemoryError](e.Err); memory || state {
+		f.Status, f.Type, f.Retry = http.StatusServiceUnavailable, overloaded, 10*time.Second
+		f.Message = fmt.Sprintf("the model %q could not be loaded: memory is short", e.Model)
+	}
+	return f
 }

@@ -53,7 +53,7 @@ func BenchmarkLive(b *testing.B) {
 			wall[1], cpu[1] = generate(b, m, time.Second)
 			stop()
 			frames += <-seen
-			eventuallyIn(b, func() bool { return s.listeners.Load() == 0 })
+			eventuallyIn(b, func() bool { return s.views.Listeners() == 0 })
 		}
 		longer, more = append(longer, 100*(wall[1]/wall[0]-1)), append(more, 100*(cpu[1]/cpu[0]-1))
 	}

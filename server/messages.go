@@ -7,37 +7,6 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 )
 
-// messages answers POST /v1/messages.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	s.complete(w, r, readMessagesCall, func(out *sse, c *call, h head) reply {
-		return &turnReply{id: "msg_" + h.ID, served: h.served, w: w, out: out, call: c, block: -1}
-	})
-}
-
-// countTokens answers POST /v1/messages/count_tokens.
-func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	s.small(w, r, func(m *Served, o *object) (any, *fault) {
-		c, f := readTurns(o, false)
-		if f != nil {
-			return nil, f
-		}
-		p, err := m.Model.ChatPrompt(c.request)
-		if err != nil {
-			return nil, faultOf(err)
-		}
-		return map[string]int{"input_tokens": len(p.IDs)}, nil
-	})
-}
-
-// anthropicForm is the form of Anthropic's API.
-func anthropicForm(f *fault) any {
-	kind := f.Type
-	if kind == serverError {
-		kind = "api_error"
-	}
-	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": f.Message}}
-}
-
 // turnReply writes answers of the Messages API, streamed or whole.
 type turnReply struct {
 	id     string
@@ -52,6 +21,11 @@ type turnReply struct {
 
 	block int    // the index of the last block of a stream; -1: none yet
 	kind  string // of the block that is open; "": none is
+}
+
+// newTurnReply returns what answers POST /v1/messages.
+func newTurnReply(w http.ResponseWriter, out *sse, c *call, h head) reply {
+	return &turnReply{id: "msg_" + h.ID, served: h.served, w: w, out: out, call: c, block: -1}
 }
 
 // contentBlock is a part of an answer.

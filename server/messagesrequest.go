@@ -37,7 +37,7 @@ func readTurns(o *object, answered bool) (*call, *fault) {
 	o.refuse("the server runs no programs of its own", "container", "mcp_servers")
 	o.refuse("the server is where it is", "inference_geo")
 	o.refuse("usage tells what was known", "diagnostics")
-	return c, o.found.fault
+	return c, o.fault()
 }
 
 // marksCache reports whether a request has a block with cache_control, or asks for it in general.
@@ -83,28 +83,6 @@ func readSystem(o *object, r *moeflux.Request) {
 	if text := strings.Join(texts, "\n"); text != "" {
 		r.Messages = append(r.Messages, moeflux.Message{Role: moeflux.System, Content: text})
 	}
-}
-
-// texts reads a text, or a list of blocks that are texts, those that keep wants.
-func (o *object) texts(name string, keep func(i int, text string) bool) (texts []string) {
-	var one string
-	if json.Unmarshal(o.fields[name], &one) == nil {
-		return []string{one}
-	}
-	for i, raw := range o.list(name, maxMessages) {
-		b := o.element(name, i, raw)
-		if b == nil {
-			return nil
-		}
-		if b.word("type", "text") == "" {
-			b.fail("type", "%stype: only blocks of text are supported here", b.path)
-			return nil
-		}
-		if text, _ := b.text("text"); keep == nil || keep(i, text) {
-			texts = append(texts, text)
-		}
-	}
-	return texts
 }
 
 // readBlocks reads the turns.

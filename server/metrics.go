@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 )
 
 // metrics counts requests and their answers. What engines count is in engineMetrics.
@@ -56,14 +54,12 @@ func (i *instruments) histogram(name, unit, what string, buckets []float64) hist
 // meterName is the name of the instrumentation.
 const meterName = "github.com/moeflux/moeflux-actor/server"
 
-// newMetrics makes the instruments of requests.
-func newMetrics(o *Options) (*metrics, error) {
-	if o.Meters == nil {
-		o.Meters = noop.NewMeterProvider()
-	}
-	i := &instruments{meter: o.Meters.Meter(meterName)}
+// newMetrics makes the instruments of requests. Keys are those that there are at first; of those
+// that come later the figures say "other".
+func newMetrics(meters metric.MeterProvider, keys []Key) (*metrics, error) {
+	i := &instruments{meter: meters.Meter(meterName)}
 	m := &metrics{names: make(map[string]string), sets: make(map[seriesKey]metric.MeasurementOption)}
-	for _, k := range o.Keys {
+	for _, k := range keys {
 		if _, known := m.names[k.Name]; known {
 			continue
 		}
@@ -216,24 +212,4 @@ func (m *metrics) conventions(ctx context.Context, t *tally, c *choiceTally, too
 // visited counts an HTTP request.
 func (m *metrics) visited(route string, status int) {
 	m.http.Add(context.Background(), 1, metric.WithAttributes(attribute.String(attrRoute, route), attribute.String(attrCode, strconv.Itoa(status))))
-}
-
-// failure says how an answer ended that did not end in order.
-type failure struct {
-	code      string
-	cancelled bool
-}
-
-// clientLeft is the code of what ended because its client did not wait: nobody's failure.
-const clientLeft = "client_left"
-
-// endedWith returns what the log and the figures have of an error. Codes are this package's own.
-func endedWith(err error) failure {
-	switch {
-	case err == nil, errors.Is(err, errGone), errors.Is(err, context.Canceled), errors.Is(err, http.ErrAbortHandler):
-		return failure{clientLeft, true}
-	case errors.Is(err, errDraining):
-		return failure{"stopping", true}
-	}
-	return failure{faultOf(err).Code, false}
 }

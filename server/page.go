@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"strings"
 )
 
 // pageFiles is the page: a chat, and views of what the server does. It is plain files without a
@@ -38,8 +37,8 @@ type pageFile struct {
 }
 
 // page answers GET / and GET /page/…. The files are the same for everybody, tell nothing of the
-// model, and need no key: the page asks for it.
-func page() http.HandlerFunc {
+// model, and need no key: the page asks for it. unknown answers for what is not there.
+func page(unknown http.HandlerFunc) http.HandlerFunc {
 	files := make(map[string]pageFile)
 	err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -57,7 +56,7 @@ func page() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f, ok := files[r.URL.Path]
 		if !ok {
-			unknownPath(w, r)
+			unknown(w, r)
 			return
 		}
 		h := w.Header()
@@ -74,9 +73,4 @@ func page() http.HandlerFunc {
 		}
 		_, _ = w.Write(f.body) // a client that has left is noticed by its context
 	}
-}
-
-// needsNoKey reports whether a path is open to anybody. What is there tells nothing of the model.
-func needsNoKey(p string) bool {
-	return p == "/healthz" || p == "/readyz" || p == "/" || strings.HasPrefix(p, "/page/")
 }

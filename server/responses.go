@@ -9,20 +9,25 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 )
 
-// responses answers POST /v1/responses.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	var a *asked
-	key := keyOf(r).Name
-	read := func(o *object) (c *call, f *fault) {
-		c, a, f = s.readResponse(o, key)
-		return c, f
-	}
-	s.complete(w, r, read, func(out *sse, c *call, h head) reply {
-		h.ID = "resp_" + h.ID
-		return &responseReply{head: h, asked: a, w: w, out: out, call: c, now: s.o.Now, keep: func(m moeflux.Message) {
-			s.kept.keep(h.ID, key, append(slices.Clone(withoutInstructions(c, a)), m))
-		}}
-	})
+// exchange is one request of the API and its response.
+type exchange struct {
+	kept  *conversations
+	key   string // whose it is
+	now   func() time.Time
+	asked *asked
+}
+
+// newExchange begins an exchange of the key of a name.
+func newExchange(kept *conversations, key string, now func() time.Time) *exchange {
+	return &exchange{kept: kept, key: key, now: now}
+}
+
+// reply returns what answers POST /v1/responses.
+func (x *exchange) reply(w http.ResponseWriter, out *sse, c *call, h head) reply {
+	h.ID = "resp_" + h.ID
+	return &responseReply{head: h, asked: x.asked, w: w, out: out, call: c, now: x.now, keep: func(m moeflux.Message) {
+		x.kept.keep(h.ID, x.key, append(slices.Clone(withoutInstructions(c, x.asked)), m))
+	}}
 }
 
 // withoutInstructions are the messages that the next response goes on from: its instructions are

@@ -16,8 +16,8 @@ type asked struct {
 	echo         map[string]json.RawMessage // fields that the reply repeats
 }
 
-// readResponse reads the body of POST /v1/responses. kept are the messages of the response before.
-func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
+// read reads the body of POST /v1/responses.
+func (x *exchange) read(o *object) (*call, *fault) {
 	c, a := &call{chat: true, choices: 1}, &asked{store: true, echo: make(map[string]json.RawMessage)}
 	r := &c.request
 	c.model, _ = o.text("model")
@@ -29,7 +29,7 @@ func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
 		r.Messages = append(r.Messages, moeflux.Message{Role: moeflux.System, Content: a.instructions})
 	}
 	if a.previous, _ = o.text("previous_response_id"); a.previous != "" {
-		before, ok := s.kept.find(a.previous, key)
+		before, ok := x.kept.find(a.previous, x.key)
 		if !ok {
 			o.fail("previous_response_id", "there is no response %q any more: send the whole conversation", a.previous)
 		}
@@ -59,7 +59,8 @@ func (s *Server) readResponse(o *object, key string) (*call, *asked, *fault) {
 		}
 	}
 	a.echo["tools"], a.echo["text"] = repeatedTools(o), repeatedText(o)
-	return c, a, o.found.fault
+	x.asked = a
+	return c, o.fault()
 }
 
 // refuseResponse names the documented parameters that are not done.
@@ -143,7 +144,7 @@ func readInput(o *object, r *moeflux.Request) {
 			item.note(unsupported(item.path+"type", "%stype: items of type %q are not supported", item.path, kind))
 		}
 	}
-	if o.found.fault == nil && len(r.Messages) == 0 {
+	if o.fault() == nil && len(r.Messages) == 0 {
 		o.fail("input", "input is empty")
 	}
 }
@@ -226,18 +227,6 @@ func readReasoning(o *object, r *moeflux.Request) *reasoning {
 		out.Summary = &summary
 	}
 	return out
-}
-
-// readEffort reads how much the model is to think, for templates that ask.
-func readEffort(o *object, name string, r *moeflux.Request) string {
-	effort := o.word(name, "none", "minimal", "low", "medium", "high", "xhigh")
-	if effort != "" {
-		setTemplateArg(r, "reasoning_effort", effort)
-	}
-	if effort == "none" {
-		setTemplateArg(r, "enable_thinking", false)
-	}
-	return effort
 }
 
 // readTextFormat reads what form the text has.

@@ -27,9 +27,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/healthz", s.alive)
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
-	handle("GET", "/debug/records", s.inside(s.debugRecords))
-	handle("GET", "/debug/live", s.inside(s.debugLive))
-	page := page()
+	handle("GET", "/debug/records", s.inside(s.views.records))
+	handle("GET", "/debug/live", s.inside(s.views.live))
+	page := page(unknownPath)
 	handle("GET", "/{$}", page)
 	handle("GET", "/page/", page)
 	if s.o.Figures != nil {
@@ -103,7 +103,7 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
 
 // showModel answers GET /v1/models/ID.
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
-	m, f := s.model(r.PathValue("id"))
+	m, f := s.models.find(r.PathValue("id"))
 	if f != nil {
 		writeFault(w, f, formOf(r))
 		return

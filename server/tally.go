@@ -39,14 +39,6 @@ type choiceTally struct {
 	over     bool
 }
 
-// event notes an event of a choice, and counts it.
-func (t *tally) event(s *Server, choice int, e *moeflux.Event) {
-	since, first := t.noted(choice, e)
-	if e.Token != nil {
-		s.metrics.token(t, since, first)
-	}
-}
-
 // noted notes an event of a choice. Of a token it returns how long it took since what came before
 // it, and whether it is the first.
 func (t *tally) noted(choice int, e *moeflux.Event) (since time.Duration, first bool) {
@@ -73,15 +65,20 @@ func (t *tally) noted(choice int, e *moeflux.Event) (since time.Duration, first 
 	return now.Sub(before), c.tokens == 1
 }
 
-// over notes that a choice has ended.
-func (t *tally) over(s *Server, choice int, err error) {
+// ended notes that a choice has ended, and returns what is known of it.
+func (t *tally) ended(choice int, err error) choiceTally {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	c := &t.choices[choice]
 	c.over, c.err = true, err
-	ended := *c
-	t.mu.Unlock()
-	s.metrics.answered(t, &ended)
-	s.health.ended(t.model, ended.end != nil, err)
+	return *c
+}
+
+// answers returns what is known of each choice.
+func (t *tally) answers() []choiceTally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.choices)
 }
 
 // underWay is the calls that are being answered.
@@ -90,10 +87,12 @@ type underWay struct {
 	calls map[*tally]struct{}
 }
 
-// begin notes that a call is being answered.
-func (u *underWay) begin(r *http.Request, m *Served, c *call) *tally {
+func newUnderWay() *underWay { return &underWay{calls: make(map[*tally]struct{})} }
+
+// begin notes that a call of a model is being answered.
+func (u *underWay) begin(r *http.Request, model string, c *call) *tally {
 	v := visitOf(r)
-	t := &tally{visit: v, model: m.Name, path: routeOf(r), call: c, began: v.began, choices: make([]choiceTally, c.answers())}
+	t := &tally{visit: v, model: model, path: routeOf(r), call: c, began: v.began, choices: make([]choiceTally, c.answers())}
 	v.tally = t
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -41,3 +41,32 @@ func (t *tally) tellTiming(w http.ResponseWriter, streamed bool) {
 	}
 	w.Header().Set(name, t.timing())
 }
+
+// figures returns what the log says of a call: of several choices together.
+func (t *tally) figures() []any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var prompt, cached, tokens int
+	var queue int64
+	var first time.Time
+	finish := ""
+	for i := range t.choices {
+		c := &t.choices[i]
+		prompt, cached, tokens = c.prompt, max(cached, c.reused), tokens+c.tokens
+		if !c.first.IsZero() && (first.IsZero() || c.first.Before(first)) {
+			first = c.first
+		}
+		if c.end != nil {
+			queue += c.end.Usage.Account.QueueNS
+			finish = string(c.end.Reason)
+		}
+	}
+	args := []any{"model", t.model, "prompt_tokens", prompt, "cached_tokens", cached, "tokens", tokens}
+	if !first.IsZero() {
+		args = append(args, "first_token_ms", first.Sub(t.began).Milliseconds())
+	}
+	if finish != "" {
+		args = append(args, "queue_ms", queue/1e6, "finish", finish)
+	}
+	return args
+}

@@ -17,8 +17,8 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		special, _ := o.boolean("add_special")
 		pieces, _ := o.boolean("with_pieces")
 		o.only("parse_special", "marks in the text are read as such", true)
-		if o.found.fault != nil {
-			return nil, o.found.fault
+		if o.fault() != nil {
+			return nil, o.fault()
 		}
 		ids, err := m.Model.Tokenizer().Encode(text, special)
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		var ids []int32
 		if !o.value("tokens", "a list of whole numbers", &ids) {
 			o.fail("tokens", "tokens is missing")
-			return nil, o.found.fault
+			return nil, o.fault()
 		}
 		return map[string]string{"content": m.Model.Tokenizer().Decode(ids, false)}, nil
 	})
@@ -83,15 +83,14 @@ func (s *Server) small(w http.ResponseWriter, r *http.Request, answer func(*Serv
 	var m *Served
 	if f == nil {
 		name, _ := o.text("model")
-		m, f = s.model(name)
+		m, f = s.models.find(name)
 	}
 	var value any
 	if f == nil {
 		value, f = s.withModel(r.Context(), m, func(m *Served) (any, *fault) { return answer(m, o) })
 	}
 	if f != nil {
-		note(r, f)
-		writeFault(w, f, formOf(r))
+		refuse(w, r, f)
 		return
 	}
 	writeJSON(w, http.StatusOK, value)

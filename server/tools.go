@@ -140,16 +140,3 @@ func chooseAllowed(f *object, c *call) {
 	}
 	chooseMode(c, mode)
 }
-
-// settleFormat decides between a format and tools. A schema bounds an answer unless it calls; a
-// call that has to come leaves the format nothing to say. Other constraints know nothing of calls.
-func settleFormat(o *object, c *call) {
-	r := &c.request
-	switch {
-	case r.Constraint == nil || len(r.Tools) == 0 || r.ToolChoice.None:
-	case r.ToolChoice != moeflux.ToolChoice{}:
-		r.Constraint = nil
-	case r.Constraint.Schema() == nil:
-		o.fail("tools", "tools with a grammar of one's own are not supported: a call would break it")
-	}
-}

@@ -9,16 +9,6 @@ import (
 // keysEvery is how often a file of keys is looked at.
 const keysEvery = time.Second
 
-// ReadKeyFile reads a file of keys; see ReadKeys.
-func ReadKeyFile(path string) ([]Key, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return ReadKeys(f)
-}
-
 // FollowKeys sets the keys that a file has, now, whenever it changes, and for each signal, until
 // ctx ends. A file that cannot be read, or has a mistake, is told in the log, and the keys stay as
 // they are. A file that is still being written is left alone until it has not changed for a second.
@@ -70,3 +60,7 @@ func (s *Server) readKeys(path string) {
 	}
 	s.o.Logger.Info("the keys are read", "file", path, "keys", len(keys))
 }
+
+// SetKeys replaces the keys (Options.Keys). Requests under way are not touched, and what keys of
+// the same name have used counts on. The error says which key is wrong; all stay as they were then.
+func (s *Server) SetKeys(keys []Key) error { return s.keys.set(keys) }
