@@ -4,32 +4,35 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/visit"
 )
 
 // longestPath bounds the path in the log: what is longer was not meant as one.
 const longestPath = 100
 
 // log writes the line of a request: names of ours and figures, and never text.
-func (s *Server) log(r *http.Request, v *visit, w *logged, took time.Duration) {
-	s.metrics.visited(routeOf(r), w.status)
+func (s *Server) log(r *http.Request, v *visit.Visit, w *logged, took time.Duration) {
+	s.metrics.Visited(visit.RouteOf(r), w.status)
 	level, path := slog.LevelInfo, r.URL.Path
 	if len(path) > longestPath {
 		path = path[:longestPath]
 	}
-	args := []any{"id", v.id, "method", r.Method, "path", path, "status", w.status, "bytes", w.bytes, "ms", took.Milliseconds()}
-	if v.trace != "" {
-		args = append(args, "trace", v.trace)
+	args := []any{"id", v.ID, "method", r.Method, "path", path, "status", w.status, "bytes", w.bytes, "ms", took.Milliseconds()}
+	if v.Trace != "" {
+		args = append(args, "trace", v.Trace)
 	}
-	if v.key.Name != "" {
-		args = append(args, "key", v.key.Name)
+	if v.Key.Name != "" {
+		args = append(args, "key", v.Key.Name)
 	}
-	if v.tally != nil {
-		args = append(args, v.tally.figures()...)
+	if v.Tally != nil {
+		args = append(args, v.Tally.Figures()...)
 	}
-	if v.err != nil {
-		how := endedWith(v.err)
-		args = append(args, "error", how.code)
-		if f := faultOf(v.err); f.Status >= http.StatusInternalServerError && how.code != clientLeft {
+	if v.Err != nil {
+		how := fault.EndingOf(v.Err)
+		args = append(args, "error", how.Code)
+		if f := fault.Of(v.Err); f.Status >= http.StatusInternalServerError && how.Code != fault.ClientLeft {
 			level = slog.LevelWarn
 			args = append(args, "why", f.Message)
 		}

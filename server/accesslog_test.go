@@ -11,6 +11,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // A client that leaves is no failure of the model, and no warning; a failure is one, and says why.
@@ -38,7 +39,7 @@ func TestLogOfFailures(t *testing.T) {
 				}
 			}}
 			var log bytes.Buffer
-			s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			s, err := New(Options{Models: []models.Served{{Name: "demo", Model: m}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}

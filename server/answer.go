@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/models"
+	"github.com/moeflux/moeflux-actor/server/visit"
 )
 
 // pieceBuffer is how many events an answer may be ahead of its reader. A model that is further
@@ -17,35 +20,35 @@ const pieceBuffer = 64
 // answers asks the model for the choices of a call, at once, when it is the turn of the call's key,
 // and returns their events until all have ended or ctx has. Whoever reads them must cancel ctx when
 // it is done.
-func (s *Server) answers(ctx context.Context, m Model, t *tally) <-chan piece {
-	out := make(chan piece, pieceBuffer)
+func (s *Server) answers(ctx context.Context, m models.Model, t *visit.Tally) <-chan api.Piece {
+	out := make(chan api.Piece, pieceBuffer)
 	go func() {
 		defer close(out)
-		quota := t.visit.key.quota
-		end, err := quota.turn(ctx)
+		quota := t.Visit.Key.Quota
+		end, err := quota.Turn(ctx)
 		if err != nil {
-			for i := range t.call.answers() {
+			for i := range t.Call.Answers() {
 				s.ended(t, i, err)
 			}
 			return // whoever reads knows the end of ctx
 		}
 		defer end()
 		var choices sync.WaitGroup
-		for i := range t.call.answers() {
+		for i := range t.Call.Answers() {
 			choices.Go(func() { s.answer(ctx, m, t, i, out) })
 		}
 		choices.Wait()
-		quota.spend(t.spent())
+		quota.Spend(t.Spent())
 	}()
 	return out
 }
 
 // answer sends the events of one choice, and notes them.
-func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out chan<- piece) {
+func (s *Server) answer(ctx context.Context, m models.Model, t *visit.Tally, choice int, out chan<- api.Piece) {
 	var failed error
 	defer func() { s.ended(t, choice, cmp.Or(failed, context.Cause(ctx))) }()
-	send := func(p piece) bool {
-		p.choice = choice
+	send := func(p api.Piece) bool {
+		p.Choice = choice
 		select {
 		case out <- p:
 			return true
@@ -56,17 +59,17 @@ func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out 
 	defer func() {
 		if r := recover(); r != nil {
 			failed = fmt.Errorf("a panic while the model answered: %v\n%s", r, debug.Stack())
-			send(piece{err: failed})
+			send(api.Piece{Err: failed})
 		}
 	}()
-	c := t.call
-	r := c.requestOf(choice)
+	c := t.Call
+	r := c.RequestOf(choice)
 	var called bool // c.oneCall: a call is whole
-	if c.oneCall {
+	if c.OneCall {
 		r.Interrupted = func() bool { return called }
 	}
 	events := m.Generate
-	if c.chat {
+	if c.Chat {
 		events = m.Chat
 	}
 	for e, err := range events(ctx, r) {
@@ -75,30 +78,30 @@ func (s *Server) answer(ctx context.Context, m Model, t *tally, choice int, out 
 				err = cause
 			}
 			failed = err
-			send(piece{err: err})
+			send(api.Piece{Err: err})
 			return
 		}
 		s.noted(t, choice, &e)
 		if e.Call != nil && e.Call.Done && !e.Call.Void {
 			called = true
 		}
-		if !send(piece{Event: e}) {
+		if !send(api.Piece{Event: e}) {
 			return
 		}
 	}
 }
 
 // noted notes an event of a choice, and counts it.
-func (s *Server) noted(t *tally, choice int, e *moeflux.Event) {
-	since, first := t.noted(choice, e)
+func (s *Server) noted(t *visit.Tally, choice int, e *moeflux.Event) {
+	since, first := t.Noted(choice, e)
 	if e.Token != nil {
-		s.metrics.token(t, since, first)
+		s.metrics.Token(t, since, first)
 	}
 }
 
 // ended notes that a choice has ended, and counts it.
-func (s *Server) ended(t *tally, choice int, err error) {
-	c := t.ended(choice, err)
-	s.metrics.answered(t, &c)
-	s.health.ended(t.model, c.end != nil, err)
+func (s *Server) ended(t *visit.Tally, choice int, err error) {
+	c := t.Ended(choice, err)
+	s.metrics.Answered(t, &c)
+	s.health.ended(t.Model, c.End != nil, err)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/watch"
 	"github.com/moeflux/moeflux-actor/tracing/live"
 )
 
@@ -99,7 +101,7 @@ func (l *listener) frame() *live.Frame {
 func TestDebugLive(t *testing.T) {
 	m := demoModel(t)
 	srv := watched(t, m, func(o *Options) {
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "me", Class: moeflux.Interactive}}
+		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "me", Class: moeflux.Interactive}}
 	})
 	web := httptest.NewServer(srv)
 	t.Cleanup(web.Close) // after the listeners have left
@@ -259,14 +261,14 @@ func TestDebugLiveEnds(t *testing.T) {
 	web := httptest.NewServer(srv)
 	t.Cleanup(web.Close) // after the listeners have left
 	var all []*listener
-	for range liveListeners {
+	for range watch.MostListeners {
 		all = append(all, listen(t, web.URL))
 	}
 	if status, body := get(t, web.URL+"/debug/live"); status != http.StatusTooManyRequests {
 		t.Errorf("one more: %d %s", status, body)
 	}
 	all[0].stop()
-	eventually(t, "a place is free", func() bool { return srv.views.Listeners() < liveListeners })
+	eventually(t, "a place is free", func() bool { return srv.views.Listeners() < watch.MostListeners })
 	listen(t, web.URL)
 	srv.Drain(t.Context())
 	for name := "frame"; name != ""; {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/remoterecords"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/models"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -105,9 +107,9 @@ func TestDebugRecordsRefused(t *testing.T) {
 	m := demoModel(t)
 	open := httptest.NewServer(watched(t, m))
 	defer open.Close()
-	keyed := httptest.NewServer(watched(t, m, func(o *Options) { o.Keys = []Key{{Secret: "sk-admin-admin", Name: "root", Admin: true}} }))
+	keyed := httptest.NewServer(watched(t, m, func(o *Options) { o.Keys = []access.Key{{Secret: "sk-admin-admin", Name: "root", Admin: true}} }))
 	defer keyed.Close()
-	none := httptest.NewServer(watched(t, m, func(o *Options) { o.Models[0].Engine = func() Engine { return nil } }))
+	none := httptest.NewServer(watched(t, m, func(o *Options) { o.Models[0].Engine = func() models.Engine { return nil } }))
 	defer none.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

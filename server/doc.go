@@ -2,17 +2,20 @@
 // in a server of its own, and that "moeflux-actor serve" listens with.
 //
 // A request passes, in this order: the guard (guard.go: recovery, host, origin, key, limits), the
-// route (routes.go), the reader of its body (body.go and a file for each API), the model
-// (answer.go) and a writer: JSON at once, or server-sent events (events.go). What the APIs have in
-// common is a call: a moeflux.Request, and how its answer is wanted. Each API is a way to read a
-// call and a way to write an answer; none has a way of its own to the model.
+// route (routes.go), the reader of its body (package api and those below it, through apis.go), the
+// model (answer.go), and the writer of its reply: JSON at once, or server-sent events (serve.go).
 //
-// Every documented parameter of an API is done or refused with a 400 that names it. Unknown fields
-// are left out, as clients send them.
+// What the packages below do, each with a concept of its own:
 //
-// The page (page.go and the folder page) is plain files in the program: ES modules and styles,
-// without a build step and without anything from elsewhere. It is a client like any other.
+//   - models: what the server needs of a model, and the names by which clients find one;
+//   - access: keys, whose a request is, and what it may use;
+//   - api: what the APIs have in common, a call and its reply; below it a package for each API;
+//   - body, fault, wire: what comes in as JSON, what is wrong with it, and what goes out;
+//   - visit: what is known of a request while it is answered;
+//   - figures and watch: what is counted, and what may be watched;
+//   - page: plain files that are a client like any other;
+//   - fleet: several models under one budget of memory.
 //
-// The package sees models through the interface Model, so that tests run it with one that says what
+// The server sees models through the interface Model, so that tests run it with one that says what
 // its script has.
 package server

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"sync"
+
+	"github.com/moeflux/moeflux-actor/server/fault"
 )
 
 // doors count the requests under way, and shut when the server stops.
@@ -67,7 +69,7 @@ func (s *Server) Drain(ctx context.Context) {
 	select {
 	case <-s.doors.empty:
 	case <-ctx.Done():
-		s.cancel(errDraining)
+		s.cancel(fault.ErrDraining)
 		<-s.doors.empty
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // fuzzed are the paths that take bodies.
@@ -50,7 +51,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	defer demo.Close(f.Context())
 	m := &scripted.Model{Context: 1 << 10, Say: new(scripted.Agent).Say, Text: demo.Tokenizer()}
-	s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}, MaxBody: 1 << 16})
+	s, err := New(Options{Models: []models.Served{{Name: "demo", Model: m}}, MaxBody: 1 << 16})
 	if err != nil {
 		f.Fatal(err)
 	}

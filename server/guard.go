@@ -12,6 +12,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/moeflux/moeflux-actor/server/body"
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/visit"
+	"github.com/moeflux/moeflux-actor/server/wire"
 )
 
 // guarded returns the handler that decides who may come in, and what each brings.
@@ -23,12 +28,12 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{id: "req-" + newID(), key: s.keys.nobody, began: time.Now()}
-		r = v.within(r)
+		v := &visit.Visit{ID: "req-" + wire.NewID(), Key: s.keys.Nobody, Began: time.Now()}
+		r = v.Within(r)
 		r, span := s.beginSpan(w, r, v)
 		h := w.Header()
-		h.Set("X-Request-Id", v.id)
-		h.Set("Request-Id", v.id) // as Anthropic's clients want it
+		h.Set("X-Request-Id", v.ID)
+		h.Set("Request-Id", v.ID) // as Anthropic's clients want it
 		h.Set("X-Content-Type-Options", "nosniff")
 		log := &logged{ResponseWriter: w}
 		defer func() {
@@ -43,7 +48,7 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 			}
 		}
 		if f != nil {
-			refuse(log, r, f)
+			visit.Refuse(log, r, f)
 			return
 		}
 		inner.ServeHTTP(log, r)
@@ -51,53 +56,53 @@ func (s *Server) guarded(inner http.Handler) (http.Handler, error) {
 }
 
 // admit gives a request its key and a place, which leave gives back.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit) (leave func(), f *fault) {
-	k, f := s.keys.find(r)
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, v *visit.Visit) (leave func(), f *fault.Fault) {
+	k, f := s.keys.Find(r)
 	if f != nil {
 		return nil, f
 	}
-	v.key = k
+	v.Key = k
 	if r.Method != http.MethodPost {
 		return func() {}, nil
 	}
 	if !s.doors.enter() {
-		return nil, faultOf(errDraining)
+		return nil, fault.Of(fault.ErrDraining)
 	}
-	left, f := k.quota.enter()
-	left.tell(w.Header(), r)
+	left, f := k.Quota.Enter()
+	left.Tell(w.Header(), r)
 	if f != nil {
 		s.doors.leave()
 		return nil, f
 	}
 	return func() {
-		k.quota.leave()
+		k.Quota.Leave()
 		s.doors.leave()
 	}, nil
 }
 
 // check decides whether a request may have come from where it comes from, and bounds it.
-func (s *Server) check(w http.ResponseWriter, r *http.Request, cross *http.CrossOriginProtection) *fault {
+func (s *Server) check(w http.ResponseWriter, r *http.Request, cross *http.CrossOriginProtection) *fault.Fault {
 	// net/http reads the body of a request that is refused, too, so that the next one can follow.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.Patience))
 	if !s.knownHost(r.Host) {
-		return &fault{
-			Status: http.StatusForbidden, Type: permission, Code: "unknown_host",
+		return &fault.Fault{
+			Status: http.StatusForbidden, Type: fault.Permission, Code: "unknown_host",
 			Message: fmt.Sprintf("the server is not known as %q: use localhost, an address, or a name that it was told of", r.Host),
 		}
 	}
 	if err := cross.Check(r); err != nil {
-		return &fault{Status: http.StatusForbidden, Type: permission, Code: "foreign_origin", Message: "requests from pages of other sites are refused"}
+		return &fault.Fault{Status: http.StatusForbidden, Type: fault.Permission, Code: "foreign_origin", Message: "requests from pages of other sites are refused"}
 	}
 	s.allowOrigin(w, r)
 	if r.Method == http.MethodPost {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-			return &fault{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "content_type", Message: "the Content-Type must be application/json"}
+			return &fault.Fault{Status: http.StatusUnsupportedMediaType, Type: fault.InvalidRequest, Code: "content_type", Message: "the Content-Type must be application/json"}
 		}
 	}
 	if r.ContentLength > s.o.MaxBody {
 		// Otherwise net/http would wait for the rest of the body before it answers.
 		w.Header().Set("Connection", "close")
-		return tooLarge(s.o.MaxBody)
+		return body.TooLarge(s.o.MaxBody)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
 	return nil
@@ -131,9 +136,9 @@ func (s *Server) allowOrigin(w http.ResponseWriter, r *http.Request) {
 
 // left does what is due when a request is over, whatever became of it.
 func (s *Server) left(w *logged, r *http.Request, span trace.Span) {
-	v := visitOf(r)
+	v := visit.Of(r)
 	endSpan(span, r, v, w.status)
-	s.log(r, v, w, time.Since(v.began))
+	s.log(r, v, w, time.Since(v.Began))
 }
 
 // recovered answers a request whose handler panicked. What ends a stream on purpose passes on.
@@ -144,11 +149,11 @@ func (s *Server) recovered(w *logged, r *http.Request, span trace.Span, reason a
 		s.left(w, r, span)
 		panic(reason)
 	default:
-		s.o.Logger.Error("a handler panicked", "id", visitOf(r).id, "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+		s.o.Logger.Error("a handler panicked", "id", visit.Of(r).ID, "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
 		if w.status != 0 {
 			s.left(w, r, span)
 			panic(http.ErrAbortHandler)
 		}
-		writeFault(w, &fault{Status: http.StatusInternalServerError, Type: serverError, Code: "internal_error", Message: "the server failed; its log has more under " + visitOf(r).id}, formOf(r))
+		fault.Write(w, &fault.Fault{Status: http.StatusInternalServerError, Type: fault.ServerError, Code: "internal_error", Message: "the server failed; its log has more under " + visit.Of(r).ID}, fault.FormOf(r))
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 type ctxt = context.Context
@@ -71,7 +73,7 @@ func TestContentType(t *testing.T) {
 func TestKeys(t *testing.T) {
 	m := new(scripted.Model)
 	base := serving(t, m, func(o *Options) {
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", Class: moeflux.Interactive}, {Secret: "sk-second-second", Name: "b", Class: moeflux.Background, Weight: 7}}
+		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "a", Class: moeflux.Interactive}, {Secret: "sk-second-second", Name: "b", Class: moeflux.Background, Weight: 7}}
 	}).URL
 	url := base + "/v1/chat/completions"
 	for _, tc := range []struct {
@@ -135,7 +137,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func TestRunningLimit(t *testing.T) {
 	goOn := make(chan struct{})
 	m := held(goOn)
-	url := serving(t, m, func(o *Options) { o.Keys = []Key{{Secret: "sk-first-first", Running: 1}} }).URL + "/v1/chat/completions"
+	url := serving(t, m, func(o *Options) { o.Keys = []access.Key{{Secret: "sk-first-first", Running: 1}} }).URL + "/v1/chat/completions"
 	first := make(chan int)
 	go func() {
 		status, _ := post(t, url, hello, "X-Api-Key", "sk-first-first")
@@ -312,7 +314,7 @@ func (broken) Info() moeflux.Info { panic("oh") }
 
 // A handler that panics is a 500 in the API's form, and the server goes on.
 func TestHandlerPanics(t *testing.T) {
-	base := start(t, Options{Models: []Served{{Name: "demo", Model: broken{new(scripted.Model)}}}}).URL
+	base := start(t, Options{Models: []models.Served{{Name: "demo", Model: broken{new(scripted.Model)}}}}).URL
 	for range 2 {
 		resp, err := http.Get(base + "/v1/models")
 		if err != nil {
@@ -331,7 +333,7 @@ func TestDrain(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		goOn := make(chan struct{})
 		m := held(goOn)
-		s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}})
+		s, err := New(Options{Models: []models.Served{{Name: "demo", Model: m}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +388,7 @@ func TestScopes(t *testing.T) {
 		m := new(scripted.Model)
 		url := serving(t, m, func(o *Options) {
 			o.SharePrefixes = shared
-			o.Keys = []Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
+			o.Keys = []access.Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
 		}).URL
 		scopes := make(map[string]bool)
 		for _, secret := range []string{"sk-first-first", "sk-second-second", "sk-first-first"} {

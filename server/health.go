@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/wire"
 )
 
 // failuresInRow is after how many answers that its own failure ended, with none in order between
@@ -41,12 +43,12 @@ func (h *health) ended(model string, whole bool, err error) {
 
 // isFailure reports whether a model's own failure ended an answer.
 func isFailure(err error) bool {
-	for _, other := range []error{nil, errDraining, errGone, context.Canceled} {
+	for _, other := range []error{nil, fault.ErrDraining, fault.ErrGone, context.Canceled} {
 		if errors.Is(err, other) {
 			return false
 		}
 	}
-	return errors.Is(err, moeflux.ErrClosed) || faultOf(err).Status == http.StatusInternalServerError
+	return errors.Is(err, moeflux.ErrClosed) || fault.Of(err).Status == http.StatusInternalServerError
 }
 
 // failed returns the models that fail.
@@ -64,14 +66,14 @@ func (h *health) failed() (names []string) {
 
 // alive says that the process answers.
 func (s *Server) alive(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	wire.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // ready says whether requests are taken, and some model can answer them: one that does not fail,
 // and whose engine is whole.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	if s.doors.closed() {
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "stopping"})
+		wire.JSON(w, http.StatusServiceUnavailable, map[string]string{"status": "stopping"})
 		return
 	}
 	bad := s.ill()
@@ -79,9 +81,9 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		bad[name] = errFails
 	}
 	switch {
-	case len(bad) == len(s.o.Models):
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "failed"})
+	case len(bad) == len(s.models):
+		wire.JSON(w, http.StatusServiceUnavailable, map[string]string{"status": "failed"})
 	default:
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+		wire.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // readiness returns what GET /readyz says.
@@ -36,7 +37,7 @@ func TestReady(t *testing.T) {
 			return scripted.Echo(ctx, r)
 		}}
 	}
-	base := start(t, Options{Models: []Served{{Name: "a", Model: model("a")}, {Name: "b", Model: model("b")}}}).URL
+	base := start(t, Options{Models: []models.Served{{Name: "a", Model: model("a")}, {Name: "b", Model: model("b")}}}).URL
 	ask := func(name string, times int) {
 		for range times {
 			post(t, base+"/v1/chat/completions", fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}]}`, name))

@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/visit"
 )
 
 // Some paths tell what goes on inside. Where a key is an admin's, they want such a key. Where none
@@ -21,7 +24,7 @@ var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Hos
 func (s *Server) inside(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if f := s.insider(r); f != nil {
-			refuse(w, r, f)
+			visit.Refuse(w, r, f)
 			return
 		}
 		h(w, r)
@@ -29,23 +32,23 @@ func (s *Server) inside(h http.HandlerFunc) http.HandlerFunc {
 }
 
 // insider decides whether a request may see what goes on inside.
-func (s *Server) insider(r *http.Request) *fault {
-	if s.keys.admins() {
-		k, f := s.keys.find(r)
+func (s *Server) insider(r *http.Request) *fault.Fault {
+	if s.keys.Admins() {
+		k, f := s.keys.Find(r)
 		if f != nil {
 			return f
 		}
-		visitOf(r).key = k
+		visit.Of(r).Key = k
 		if !k.Admin {
-			return &fault{Status: http.StatusForbidden, Type: permission, Code: "not_admin", Message: "this needs the key of an admin"}
+			return &fault.Fault{Status: http.StatusForbidden, Type: fault.Permission, Code: "not_admin", Message: "this needs the key of an admin"}
 		}
 		return nil
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	passedOn := slices.ContainsFunc(forwarded, func(name string) bool { return r.Header.Get(name) != "" })
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || passedOn {
-		return &fault{
-			Status: http.StatusForbidden, Type: permission, Code: "not_local",
+		return &fault.Fault{
+			Status: http.StatusForbidden, Type: fault.Permission, Code: "not_local",
 			Message: "this is for the server's own machine, or for a key of an admin, of which there is none: add admin=yes behind one",
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/server/access"
 )
 
 // keysEvery is how often a file of keys is looked at.
@@ -50,7 +52,7 @@ func markOf(path string) fileMark {
 }
 
 func (s *Server) readKeys(path string) {
-	keys, err := ReadKeyFile(path)
+	keys, err := access.ReadFile(path)
 	if err == nil {
 		err = s.SetKeys(keys)
 	}
@@ -63,4 +65,4 @@ func (s *Server) readKeys(path string) {
 
 // SetKeys replaces the keys (Options.Keys). Requests under way are not touched, and what keys of
 // the same name have used counts on. The error says which key is wrong; all stay as they were then.
-func (s *Server) SetKeys(keys []Key) error { return s.keys.set(keys) }
+func (s *Server) SetKeys(keys []access.Key) error { return s.keys.Set(keys) }

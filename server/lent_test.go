@@ -11,6 +11,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // shelf is a model that is brought when it is borrowed, unless err says why not.
@@ -20,15 +21,15 @@ type shelf struct {
 	lent atomic.Int32
 }
 
-func (s *shelf) Borrow(context.Context) (Model, func(), error) {
+func (s *shelf) Borrow(context.Context) (models.Model, func(), error) {
 	if s.err != nil {
-		return nil, nil, &LoadError{Model: "far", Err: s.err}
+		return nil, nil, &models.LoadError{Model: "far", Err: s.err}
 	}
 	s.lent.Add(1)
 	return &s.Model, func() { s.lent.Add(-1) }, nil
 }
 
-func (s *shelf) Status() Status { return Unloaded }
+func (s *shelf) Status() models.Status { return models.Unloaded }
 
 func (s *shelf) Chat(ctx context.Context, r moeflux.Request) moeflux.Events {
 	return func(yield func(moeflux.Event, error) bool) {
@@ -44,7 +45,7 @@ func (s *shelf) Chat(ctx context.Context, r moeflux.Request) moeflux.Events {
 
 // The list says which models are there, by which names, and where each is.
 func TestListSaysWhereModelsAre(t *testing.T) {
-	s := start(t, Options{Models: []Served{{Name: "near", Model: new(scripted.Model)}, {Name: "far", Aliases: []string{"gpt-4o"}, Model: new(shelf)}}})
+	s := start(t, Options{Models: []models.Served{{Name: "near", Model: new(scripted.Model)}, {Name: "far", Aliases: []string{"gpt-4o"}, Model: new(shelf)}}})
 	_, list := get(t, s.URL+"/v1/models")
 	for _, want := range []string{`"id":"near"`, `"status":{"value":"loaded"}`, `"aliases":["gpt-4o"],"status":{"value":"unloaded"}`} {
 		if !strings.Contains(list, want) {
@@ -59,7 +60,7 @@ func TestListSaysWhereModelsAre(t *testing.T) {
 // A model that is not loaded is borrowed for what needs it, and given back.
 func TestBorrowed(t *testing.T) {
 	far := new(shelf)
-	s := start(t, Options{Models: []Served{{Name: "far", Model: far}}})
+	s := start(t, Options{Models: []models.Served{{Name: "far", Model: far}}})
 	for path, want := range map[string]string{
 		"/v1/chat/completions": `"content":"hello`, "/v1/messages/count_tokens": `"input_tokens":2`, "/apply-template": "user: hello",
 	} {
@@ -77,7 +78,7 @@ func TestBorrowed(t *testing.T) {
 // should know.
 func TestLoadFaults(t *testing.T) {
 	far := &shelf{err: errors.New("/secret/path is damaged")}
-	s := start(t, Options{Models: []Served{{Name: "far", Model: far}}})
+	s := start(t, Options{Models: []models.Served{{Name: "far", Model: far}}})
 	for path, want := range map[string]string{
 		"/v1/chat/completions": `"code":"model_load_failed"`, "/v1/responses": `"code":"model_load_failed"`,
 		"/v1/messages": `"type":"api_error"`, "/v1/messages/count_tokens": `"type":"api_error"`, "/apply-template": `"type":"server_error"`,
@@ -102,7 +103,7 @@ func TestLoadFaults(t *testing.T) {
 
 // A name that nobody has is answered with those that there are, in the form of each API.
 func TestUnknownModel(t *testing.T) {
-	s := start(t, Options{Models: []Served{{Name: "near", Model: new(scripted.Model)}, {Name: "far", Model: new(shelf)}}})
+	s := start(t, Options{Models: []models.Served{{Name: "near", Model: new(scripted.Model)}, {Name: "far", Model: new(shelf)}}})
 	for path, want := range map[string]string{
 		"/v1/chat/completions": `"code":"model_not_found"`, "/v1/completions": `"code":"model_not_found"`, "/v1/responses": `"code":"model_not_found"`, "/v1/messages": `{"error":{"message":"there is no model \"x\"`,
 		"/v1/messages/count_tokens": `"type":"not_found_error"`, "/tokenize": `"code":"model_not_found"`,

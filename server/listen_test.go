@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // listening starts a server and returns its URL, and how it ended.
@@ -32,7 +34,7 @@ func listening(t *testing.T, ctx context.Context, o Options, c Listening) (url s
 	return url, failed
 }
 
-func demo(m Model) Options { return Options{Models: []Served{{Name: "demo", Model: m}}} }
+func demo(m models.Model) Options { return Options{Models: []models.Served{{Name: "demo", Model: m}}} }
 
 func TestListen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +82,7 @@ func TestListenOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := demo(new(scripted.Model))
-	keys.Keys = []Key{{Secret: "sk-first-first"}}
+	keys.Keys = []access.Key{{Secret: "sk-first-first"}}
 	for _, tc := range []struct {
 		o    Options
 		c    Listening

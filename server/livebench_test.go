@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // BenchmarkLive generates text for a second without a listener to the live feed and for a second
@@ -33,7 +34,7 @@ func BenchmarkLive(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	s, err := New(Options{Models: []Served{{Name: "x", Model: m, Engine: func() Engine { return m.Engine() }}}})
+	s, err := New(Options{Models: []models.Served{{Name: "x", Model: m, Engine: func() models.Engine { return m.Engine() }}}})
 	if err != nil {
 		b.Fatal(err)
 	}

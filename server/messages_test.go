@@ -8,6 +8,10 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/api/anthropic"
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // thinker thinks, speaks and calls two tools.
@@ -83,23 +87,23 @@ func TestMessagesStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got turnMessage
-	var open *contentBlock
+	var got anthropic.Message
+	var open *anthropic.Block
 	var order []string
 	input := ""
 	for event := range strings.SplitSeq(strings.TrimSpace(string(all)), "\n\n") {
 		name, data, _ := strings.Cut(event, "\n")
 		var e struct {
 			Type    string
-			Message turnMessage
+			Message anthropic.Message
 			Index   int
-			Block   contentBlock `json:"content_block"`
+			Block   anthropic.Block `json:"content_block"`
 			Delta   struct {
 				Type, Text, Thinking string
 				Partial              string  `json:"partial_json"`
 				Reason               *string `json:"stop_reason"`
 			}
-			Usage turnUsage
+			Usage anthropic.Usage
 		}
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(data, "data: ")), &e); err != nil || name != "event: "+e.Type {
 			t.Fatalf("%q: %v", event, err)
@@ -175,7 +179,7 @@ func TestMessagesRefused(t *testing.T) {
 			Type  string
 			Error struct{ Type, Message string }
 		}
-		if err := json.Unmarshal([]byte(body), &e); err != nil || status != 400 || e.Type != "error" || e.Error.Type != invalidRequest || !strings.Contains(e.Error.Message, tc.part) {
+		if err := json.Unmarshal([]byte(body), &e); err != nil || status != 400 || e.Type != "error" || e.Error.Type != fault.InvalidRequest || !strings.Contains(e.Error.Message, tc.part) {
 			t.Errorf("%s: %d %s", tc.body, status, body)
 		}
 	}
@@ -199,7 +203,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(t.Context())
-	base := start(t, Options{Models: []Served{{Name: "demo", Model: m}}}).URL
+	base := start(t, Options{Models: []models.Served{{Name: "demo", Model: m}}}).URL
 	_, body := post(t, base+"/tokenize", `{"content":"package main é","with_pieces":true}`)
 	var pieces struct {
 		Tokens []struct {
@@ -221,7 +225,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("%v %s", err, body)
 	}
 	_, body = post(t, base+"/v1/chat/completions", `{"max_tokens":3,"temperature":0,`+hello[1:])
-	var chat struct{ Usage usage }
+	var chat struct{ Usage api.Usage }
 	_, counted := post(t, base+"/v1/messages/count_tokens", `{"messages":[{"role":"user","content":"say this back"}]}`)
 	var n struct {
 		Input int `json:"input_tokens"`

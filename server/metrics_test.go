@@ -20,13 +20,16 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/figures"
+	"github.com/moeflux/moeflux-actor/server/models"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// figures reads GET /metrics: every series of ours, as name{label="value",…}. Of a histogram there
-// are the count, the sum and the buckets that have something.
-func figures(t *testing.T, h http.Handler, headers ...string) map[string]float64 {
+// figuresOf reads GET /metrics: every series of ours, as name{label="value",…}. Of a histogram
+// there are the count, the sum and the buckets that have something.
+func figuresOf(t *testing.T, h http.Handler, headers ...string) map[string]float64 {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
@@ -100,7 +103,7 @@ func counted(t *testing.T, m *scripted.Model, change ...func(*Options)) *Server 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Models: []Served{{Name: "demo", Aliases: []string{"gpt-4o"}, Model: m, Exactness: "int8"}}, Meters: counts.Provider(), Figures: counts}
+	o := Options{Models: []models.Served{{Name: "demo", Aliases: []string{"gpt-4o"}, Model: m, Exactness: "int8"}}, Meters: counts.Provider(), Figures: counts}
 	for _, c := range change {
 		c(&o)
 	}
@@ -174,7 +177,7 @@ func timed(ctx context.Context, r moeflux.Request) moeflux.Events {
 func TestFiguresOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := counted(t, &scripted.Model{Say: timed}, func(o *Options) {
-			o.Keys = []Key{{Secret: "sk-first-first", Name: "me"}, {Secret: "sk-admin-admin", Name: "root", Admin: true}}
+			o.Keys = []access.Key{{Secret: "sk-first-first", Name: "me"}, {Secret: "sk-admin-admin", Name: "root", Admin: true}}
 		})
 		mine := []string{"X-Api-Key", "sk-first-first"}
 		const text = `{"model":"gpt-4o","prompt":"go","max_tokens":100}`
@@ -282,9 +285,9 @@ func TestFiguresOfRequests(t *testing.T) {
 			want["gen_ai_client_token_usage_count"+of], want["gen_ai_client_token_usage_sum"+of] = 1, n
 			want["gen_ai_client_token_usage_bucket"+of+map[string]string{"input": " le 1024", "output": " le 16"}[kind]] = 1
 		}
-		compare(t, figures(t, s, "X-Api-Key", "sk-admin-admin"), want)
+		compare(t, figuresOf(t, s, "X-Api-Key", "sk-admin-admin"), want)
 		<-under
-		again := figures(t, s, "X-Api-Key", "sk-admin-admin")
+		again := figuresOf(t, s, "X-Api-Key", "sk-admin-admin")
 		for name, n := range map[string]float64{
 			`moeflux_num_requests_running{model_name="demo"}`:                                 0,
 			`moeflux_generation_tokens_total` + me:                                            15,
@@ -308,7 +311,7 @@ func TestFiguresOfDrain(t *testing.T) {
 		defer cancel()
 		s.Drain(ctx)
 		synctest.Wait()
-		got := figures(t, s)
+		got := figuresOf(t, s)
 		if n := got[`moeflux_requests_cancelled_total{key="",model_name="demo",reason="stopping"}`]; n != 1 {
 			t.Errorf("%v answers are said to have ended because the server stopped: %v", n, got)
 		}
@@ -346,14 +349,14 @@ func TestFiguresOfEngines(t *testing.T) {
 	}
 	loaded := true
 	srv := counted(t, new(scripted.Model), func(o *Options) {
-		o.Models[0].Engine = func() Engine {
+		o.Models[0].Engine = func() models.Engine {
 			if !loaded {
 				return nil
 			}
 			return e
 		}
 	})
-	got, want := figures(t, srv), map[string]float64{}
+	got, want := figuresOf(t, srv), map[string]float64{}
 	for name, n := range map[string]float64{
 		"num_requests_waiting": 107, "num_requests_running": 0, "model_loaded": 1, "sequences": 108, "kv_cache_usage_perc": .25, "engine_steps_total": 101, "engine_rows_total": 102,
 		"engine_steps_failed_total": 103, "ring_depth": 3, "ring_high_water": 106, "slots": 104, "slots_in_use": 105, "expert_hits_total": 1001, "expert_misses_total": 2002,
@@ -373,25 +376,25 @@ func TestFiguresOfEngines(t *testing.T) {
 	compare(t, got, want)
 	// A model that is not in memory is not asked, and one that does not answer hides nothing else.
 	loaded = false
-	got = figures(t, srv)
+	got = figuresOf(t, srv)
 	if got[`moeflux_model_loaded{model_name="demo"}`] != 0 || len(got) > 4 {
 		t.Errorf("of a model that is not in memory: %v", got)
 	}
 	loaded, e.err = true, errors.New("it hangs")
-	if got = figures(t, srv); got[`moeflux_model_loaded{model_name="demo"}`] != 1 || got[`moeflux_records_total{model_name="demo",table="uses"}`] != 3 {
+	if got = figuresOf(t, srv); got[`moeflux_model_loaded{model_name="demo"}`] != 1 || got[`moeflux_records_total{model_name="demo",table="uses"}`] != 3 {
 		t.Errorf("of an engine that does not answer: %v", got)
 	}
 }
 
 // What clients send never becomes a label: neither names of models, nor paths, nor keys.
 func TestLabelsAreOurs(t *testing.T) {
-	var keys []Key
-	for i := range mostKeyNames + 50 {
-		keys = append(keys, Key{Secret: fmt.Sprintf("sk-secret-%d", i), Name: fmt.Sprintf("name-%d", i), Weight: i % 5})
+	var keys []access.Key
+	for i := range figures.MostKeys + 50 {
+		keys = append(keys, access.Key{Secret: fmt.Sprintf("sk-secret-%d", i), Name: fmt.Sprintf("name-%d", i), Weight: i % 5})
 	}
-	keys = append(keys, Key{Secret: "sk-admin-admin", Name: "name-0", Admin: true})
+	keys = append(keys, access.Key{Secret: "sk-admin-admin", Name: "name-0", Admin: true})
 	s := counted(t, new(scripted.Model), func(o *Options) { o.Keys = keys })
-	for i := range mostKeyNames + 50 {
+	for i := range figures.MostKeys + 50 {
 		key := fmt.Sprintf("sk-secret-%d", i)
 		ask(t.Context(), s, "/v1/completions", `{"prompt":"private words","user":"somebody"}`, "X-Api-Key", key, "X-Request-Id", "mine", "User-Agent", "curl")
 		ask(t.Context(), s, "/v1/completions", `{"model":"invented","prompt":"x"}`, "X-Api-Key", key)
@@ -407,13 +410,13 @@ func TestLabelsAreOurs(t *testing.T) {
 			t.Errorf("the figures have %q", word)
 		}
 	}
-	if n := strings.Count(w.Body.String(), "\nmoeflux_generation_tokens_total{"); n != mostKeyNames+1 {
+	if n := strings.Count(w.Body.String(), "\nmoeflux_generation_tokens_total{"); n != figures.MostKeys+1 {
 		t.Errorf("%d keys are told apart", n)
 	}
 	if !strings.Contains(w.Body.String(), `moeflux_generation_tokens_total{key="other",model_name="demo"} 100`) {
 		t.Error("keys beyond the bound are not counted together")
 	}
-	if n := strings.Count(w.Body.String(), "\nmoeflux_key_weight{"); n != mostKeyNames {
+	if n := strings.Count(w.Body.String(), "\nmoeflux_key_weight{"); n != figures.MostKeys {
 		t.Errorf("the weights of %d keys are told", n)
 	}
 	for _, want := range []string{`{key="name-4"} 4`, `{key="name-5"} 1`} {
@@ -425,10 +428,10 @@ func TestLabelsAreOurs(t *testing.T) {
 
 // Who may read figures: an admin, and where there is none, who is on the machine itself.
 func TestInsiders(t *testing.T) {
-	plain, admin := Key{Secret: "sk-plain-plain", Name: "a"}, Key{Secret: "sk-admin-admin", Name: "b", Admin: true}
+	plain, admin := access.Key{Secret: "sk-plain-plain", Name: "a"}, access.Key{Secret: "sk-admin-admin", Name: "b", Admin: true}
 	for _, tc := range []struct {
 		name    string
-		keys    []Key
+		keys    []access.Key
 		from    string
 		headers []string
 		want    int
@@ -438,13 +441,13 @@ func TestInsiders(t *testing.T) {
 		{"no keys, from elsewhere", nil, "10.0.0.7:9", nil, 403},
 		{"no keys, by a proxy", nil, "127.0.0.1:9", []string{"X-Forwarded-For", "10.0.0.7"}, 403},
 		{"no keys, by a proxy of the standard", nil, "127.0.0.1:9", []string{"Forwarded", "for=10.0.0.7"}, 403},
-		{"no admin, from here", []Key{plain}, "127.0.0.1:9", nil, 200},
-		{"no admin, from elsewhere", []Key{plain}, "10.0.0.7:9", []string{"X-Api-Key", plain.Secret}, 403},
+		{"no admin, from here", []access.Key{plain}, "127.0.0.1:9", nil, 200},
+		{"no admin, from elsewhere", []access.Key{plain}, "10.0.0.7:9", []string{"X-Api-Key", plain.Secret}, 403},
 		{"a socket without addresses", nil, "@", nil, 403},
-		{"admin", []Key{plain, admin}, "10.0.0.7:9", []string{"X-Api-Key", admin.Secret}, 200},
-		{"not the admin", []Key{plain, admin}, "127.0.0.1:9", []string{"X-Api-Key", plain.Secret}, 403},
-		{"wrong key", []Key{plain, admin}, "127.0.0.1:9", []string{"X-Api-Key", "sk-wrong-wrong"}, 401},
-		{"no key", []Key{plain, admin}, "127.0.0.1:9", nil, 401},
+		{"admin", []access.Key{plain, admin}, "10.0.0.7:9", []string{"X-Api-Key", admin.Secret}, 200},
+		{"not the admin", []access.Key{plain, admin}, "127.0.0.1:9", []string{"X-Api-Key", plain.Secret}, 403},
+		{"wrong key", []access.Key{plain, admin}, "127.0.0.1:9", []string{"X-Api-Key", "sk-wrong-wrong"}, 401},
+		{"no key", []access.Key{plain, admin}, "127.0.0.1:9", nil, 401},
 	} {
 		s := counted(t, new(scripted.Model), func(o *Options) { o.Keys = tc.keys })
 		for _, path := range []string{"/metrics", "/%6Detrics", "/debug/records"} {

@@ -19,6 +19,9 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/models"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -54,7 +57,7 @@ func watched(t *testing.T, m *moeflux.Model, change ...func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	o := Options{
-		Models: []Served{{Name: "demo", Model: m, Engine: func() Engine { return m.Engine() }}},
+		Models: []models.Served{{Name: "demo", Model: m, Engine: func() models.Engine { return m.Engine() }}},
 		Meters: counts.Provider(), Figures: counts,
 	}
 	for _, c := range change {
@@ -72,11 +75,11 @@ func watched(t *testing.T, m *moeflux.Model, change ...func(*Options)) *Server {
 func TestFiguresOfTheDemo(t *testing.T) {
 	m := demoModel(t)
 	s := watched(t, m)
-	var sum account
+	var sum api.Account
 	var prompts, cached, tokens float64
 	for _, text := range []string{"package main", "package main // and more of it, so that some is known", "type T struct"} {
 		w := ask(t.Context(), s, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":12,"temperature":0}`, text)) // a drawn text may end at once
-		var reply struct{ Usage usage }
+		var reply struct{ Usage api.Usage }
 		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Code != 200 {
 			t.Fatal(w.Code, w.Body, err)
 		}
@@ -98,7 +101,7 @@ func TestFiguresOfTheDemo(t *testing.T) {
 			t.Errorf("Server-Timing is %v", timed)
 		}
 	}
-	got := figures(t, s)
+	got := figuresOf(t, s)
 	stats, err := m.Engine().Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +125,7 @@ func TestFiguresOfTheDemo(t *testing.T) {
 		}
 	}
 	eventually(t, "all reads have ended, and the figures say so", func() bool {
-		return figures(t, s)[`moeflux_read_bytes_in_flight{model_name="demo"}`] == 0
+		return figuresOf(t, s)[`moeflux_read_bytes_in_flight{model_name="demo"}`] == 0
 	})
 	info := m.Info()
 	read, hits := 0.0, 0.0
@@ -262,7 +265,7 @@ func TestAccessLog(t *testing.T) {
 	const secret = "zanzibar"
 	s := watched(t, m, func(o *Options) {
 		o.Logger = log.logger()
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "me"}}
+		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "me"}}
 	})
 	chat := fmt.Sprintf(`"messages":[{"role":"user","content":"func %s() error {"}]`, secret)
 	var said []string

@@ -10,14 +10,17 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/models"
+	"github.com/moeflux/moeflux-actor/server/page"
 )
 
 // pageOf returns what a server with keys says to a visitor without one.
 func pageOf(t *testing.T, method, path string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	s, err := New(Options{
-		Models: []Served{{Name: "secret-model", Model: new(scripted.Model)}},
-		Keys:   []Key{{Secret: "sk-first-first", Name: "me"}},
+		Models: []models.Served{{Name: "secret-model", Model: new(scripted.Model)}},
+		Keys:   []access.Key{{Secret: "sk-first-first", Name: "me"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +39,9 @@ func pageOf(t *testing.T, method, path string, header http.Header) *httptest.Res
 // loading, running or being framed by anything foreign. It tells nothing of what is served.
 func TestPageFiles(t *testing.T) {
 	paths := []string{"/"}
-	if err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
+	if err := fs.WalkDir(page.Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if !d.IsDir() {
-			paths = append(paths, "/"+name)
+			paths = append(paths, "/page/"+name)
 		}
 		return err
 	}); err != nil {
@@ -47,11 +50,12 @@ func TestPageFiles(t *testing.T) {
 	if len(paths) < 10 {
 		t.Fatalf("only %q", paths)
 	}
+	types := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, p := range paths {
 		w := pageOf(t, "GET", p, nil)
-		kind := pageTypes[path.Ext(p)]
+		kind := types[path.Ext(p)]
 		if p == "/" {
-			kind = pageTypes[".html"]
+			kind = types[".html"]
 		}
 		for name, want := range map[string]string{
 			"Content-Type": kind, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -119,11 +123,11 @@ func TestPagePaths(t *testing.T) {
 func TestPageIsItsOwn(t *testing.T) {
 	bad := regexp.MustCompile(`https?://[a-z]|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|<script>|<style| style=| on[a-z]+="`)
 	namespace := "http://www.w3.org/2000/svg"
-	if err := fs.WalkDir(pageFiles, "page", func(name string, d fs.DirEntry, err error) error {
+	if err := fs.WalkDir(page.Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		body, err := pageFiles.ReadFile(name)
+		body, err := fs.ReadFile(page.Files(), name)
 		text := strings.ReplaceAll(string(body), namespace, "")
 		if found := bad.FindString(text); found != "" {
 			t.Errorf("%s has %q", name, found)

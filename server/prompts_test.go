@@ -9,6 +9,9 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/api/openai"
+	"github.com/moeflux/moeflux-actor/server/wire"
 )
 
 // A prompt may be a text, tokens, or a list of either; each of a list is answered n times, in its
@@ -25,9 +28,9 @@ func TestPrompts(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			resp := send(t, url, fmt.Sprintf(`{"n":2,"seed":7,"stream":%v,%s"prompt":%s}`, stream, map[bool]string{true: `"stream_options":{"include_usage":true},`}[stream], prompt))
 			got := make([]string, len(want))
-			var used *usage
+			var used *api.Usage
 			for _, data := range completions(t, resp.Body, stream) {
-				var c textCompletion
+				var c openai.Completion
 				if err := json.Unmarshal([]byte(data), &c); err != nil {
 					t.Fatal(err, data)
 				}
@@ -79,11 +82,11 @@ func TestPromptProgress(t *testing.T) {
 	url := serving(t, m).URL
 	for path, prompt := range map[string]string{"/v1/chat/completions": hello[1:], "/v1/completions": `"prompt":"x"}`} {
 		resp := send(t, url+path, `{"stream":true,"return_progress":true,`+prompt)
-		var told []promptProgress
+		var told []wire.PromptProgress
 		for _, data := range completions(t, resp.Body, true) {
 			var c struct {
 				Choices  []json.RawMessage
-				Progress *promptProgress `json:"prompt_progress"`
+				Progress *wire.PromptProgress `json:"prompt_progress"`
 			}
 			if err := json.Unmarshal([]byte(data), &c); err != nil || len(c.Choices) != 1 {
 				t.Fatal(err, data)
@@ -110,7 +113,7 @@ func TestFormatAndTools(t *testing.T) {
 	const format = `"response_format":{"type":"json_object"},`
 	for _, tc := range []struct {
 		body   string
-		bound  bool
+		Bind   bool
 		choice moeflux.ToolChoice
 		tools  int
 	}{
@@ -122,7 +125,7 @@ func TestFormatAndTools(t *testing.T) {
 		if status, body := post(t, url, `{`+tc.body+hello[1:]); status != 200 {
 			t.Fatal(tc.body, status, body)
 		}
-		if r := m.Last(); (r.Constraint != nil) != tc.bound || r.ToolChoice != tc.choice || len(r.Tools) != tc.tools {
+		if r := m.Last(); (r.Constraint != nil) != tc.Bind || r.ToolChoice != tc.choice || len(r.Tools) != tc.tools {
 			t.Errorf("%s: bound %v, %+v, %d tools", tc.body, r.Constraint != nil, r.ToolChoice, len(r.Tools))
 		}
 	}

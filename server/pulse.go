@@ -9,6 +9,7 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // pulse tells which engines are not whole: those that do not answer, and those that do nothing for
@@ -54,8 +55,8 @@ const (
 // Alive reports whether the engines that are in memory answer before ctx ends; the error names one
 // that does not. It is for whoever would restart the program then.
 func (s *Server) Alive(ctx context.Context) error {
-	for i := range s.o.Models {
-		if _, err := s.askEngine(ctx, &s.o.Models[i]); err != nil {
+	for i := range s.models {
+		if _, err := s.askEngine(ctx, &s.models[i]); err != nil {
 			return err
 		}
 	}
@@ -64,12 +65,12 @@ func (s *Server) Alive(ctx context.Context) error {
 
 // askEngine returns the figures of a model's engine; nil if it has none in memory.
 func (s *Server) askEngine(ctx context.Context, m *Served) (*moeflux.Stats, error) {
-	e := m.engine()
+	e := m.Watched()
 	if e == nil {
 		return nil, nil
 	}
 	stats, err := e.Stats(ctx)
-	if _, lent := m.Model.(Lent); lent && errors.Is(err, moeflux.ErrClosed) {
+	if _, lent := m.Model.(models.Lent); lent && errors.Is(err, moeflux.ErrClosed) {
 		return nil, nil // it was unloaded meanwhile
 	}
 	if err != nil {
@@ -98,17 +99,17 @@ func (s *Server) ill() map[string]error {
 
 // examine asks all engines at once. The caller holds the lock of the pulse.
 func (s *Server) examine(now time.Time) map[string]error {
-	ctx, cancel := context.WithTimeout(s.base, statsTime)
+	ctx, cancel := context.WithTimeout(s.base, models.StatsTime)
 	defer cancel()
-	stats, errs := make([]*moeflux.Stats, len(s.o.Models)), make([]error, len(s.o.Models))
+	stats, errs := make([]*moeflux.Stats, len(s.models)), make([]error, len(s.models))
 	var asking sync.WaitGroup
-	for i := range s.o.Models {
-		asking.Go(func() { stats[i], errs[i] = s.askEngine(ctx, &s.o.Models[i]) })
+	for i := range s.models {
+		asking.Go(func() { stats[i], errs[i] = s.askEngine(ctx, &s.models[i]) })
 	}
 	asking.Wait()
-	ill, busy := make(map[string]error), s.underWay.busySince()
-	for i := range s.o.Models {
-		name, err := s.o.Models[i].Name, errs[i]
+	ill, busy := make(map[string]error), s.underWay.BusySince()
+	for i := range s.models {
+		name, err := s.models[i].Name, errs[i]
 		if stats[i] != nil {
 			err = s.pulse.look(name, progressOf(stats[i]), busy[name], now)
 		}

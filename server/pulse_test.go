@@ -15,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // isReady reports what GET /readyz says, from a look at the engines that is not an earlier one's.
@@ -60,7 +61,7 @@ func TestReadyEngines(t *testing.T) {
 			t.Helper()
 			if began := time.Now(); isReady(t, s) != want {
 				t.Errorf("%s: ready is %v", when, !want)
-			} else if took := time.Since(began); took > statsTime {
+			} else if took := time.Since(began); took > models.StatsTime {
 				t.Errorf("%s: it takes %v", when, took)
 			}
 		}
@@ -76,13 +77,13 @@ func TestReadyEngines(t *testing.T) {
 		expect("one hangs, one is broken", false)
 		b.err = moeflux.ErrClosed
 		expect("one hangs, one is closed", false)
-		s.o.Models = append(s.o.Models, Served{Name: "away", Model: new(shelf), Engine: func() Engine { return nil }})
+		s.models = append(s.models, Served{Name: "away", Model: new(shelf), Engine: func() Engine { return nil }})
 		expect("a third one is not in memory", true)
-		s.o.Models[2].Engine = func() Engine { return &silent{counting: counting{err: moeflux.ErrClosed}} }
+		s.models[2].Engine = func() Engine { return &silent{counting: counting{err: moeflux.ErrClosed}} }
 		expect("it is being unloaded", true)
 
 		// An engine that answers, and does nothing for a request that it has.
-		s.o.Models, a.deaf = s.o.Models[:1], false
+		s.models, a.deaf = s.models[:1], false
 		done := make(chan struct{})
 		go func() {
 			ask(t.Context(), s, "/v1/completions", `{"prompt":"x"}`)

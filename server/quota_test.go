@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 const helloTo = `{"max_tokens":2,"messages":[{"role":"user","content":"one two three"}]}`
@@ -21,7 +23,7 @@ const helloTo = `{"max_tokens":2,"messages":[{"role":"user","content":"one two t
 func TestQuotaHeaders(t *testing.T) {
 	now := time.Unix(1000, 0)
 	url := serving(t, new(scripted.Model), func(o *Options) {
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}, {Secret: "sk-second-second", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}}
+		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}, {Secret: "sk-second-second", Name: "a", RequestsPerMinute: 3, TokensPerMinute: 10}}
 		o.Now = func() time.Time { return now }
 	}).URL + "/v1/chat/completions"
 	for i, c := range []struct {
@@ -97,7 +99,7 @@ func TestQuotaHeadersOfMessages(t *testing.T) {
 func TestTurns(t *testing.T) {
 	goOn := make(chan struct{})
 	m := held(goOn)
-	url := serving(t, m, func(o *Options) { o.Keys = []Key{{Secret: "sk-first-first", Running: 1, Queued: 2}} }).URL + "/v1/chat/completions"
+	url := serving(t, m, func(o *Options) { o.Keys = []access.Key{{Secret: "sk-first-first", Running: 1, Queued: 2}} }).URL + "/v1/chat/completions"
 	// ask asks until it is let in: what asked before, to see who is inside, may itself be inside
 	// for a moment after it was answered.
 	ask := func(ctx context.Context) chan int {
@@ -155,7 +157,7 @@ func TestTurns(t *testing.T) {
 func TestSetKeys(t *testing.T) {
 	goOn := make(chan struct{})
 	m := held(goOn)
-	s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}, Keys: []Key{{Secret: "sk-first-first", Name: "a", Running: 1}}})
+	s, err := New(Options{Models: []models.Served{{Name: "demo", Model: m}}, Keys: []access.Key{{Secret: "sk-first-first", Name: "a", Running: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +168,10 @@ func TestSetKeys(t *testing.T) {
 		first <- status
 	}()
 	eventually(t, "the request runs", func() bool { return m.Open() == 1 })
-	if err := s.SetKeys([]Key{{Secret: "short"}}); err == nil {
+	if err := s.SetKeys([]access.Key{{Secret: "short"}}); err == nil {
 		t.Error("a wrong key is taken")
 	}
-	if err := s.SetKeys([]Key{{Secret: "sk-other-other", Name: "a", Weight: 3, Running: 1}}); err != nil {
+	if err := s.SetKeys([]access.Key{{Secret: "sk-other-other", Name: "a", Weight: 3, Running: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int{"sk-first-first": 401, "sk-other-other": 429} {
@@ -199,12 +201,12 @@ func TestFollowKeys(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Models: []Served{{Name: "demo", Model: new(scripted.Model)}}})
+		s, err := New(Options{Models: []models.Served{{Name: "demo", Model: new(scripted.Model)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		names := func() (all []string) {
-			for _, k := range s.keys.all() {
+			for _, k := range s.keys.All() {
 				all = append(all, k.Name)
 			}
 			return all

@@ -10,6 +10,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
 )
 
 // response is what tests read of one.
@@ -167,7 +168,7 @@ func TestResponsesStream(t *testing.T) {
 func TestPreviousResponse(t *testing.T) {
 	m := new(scripted.Model)
 	url := serving(t, m, func(o *Options) {
-		o.Keys = []Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
+		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "a"}, {Secret: "sk-second-second", Name: "b"}}
 	}).URL + "/v1/responses"
 	a, b := []string{"X-Api-Key", "sk-first-first"}, []string{"X-Api-Key", "sk-second-second"}
 	_, body := post(t, url, `{"instructions":"first rules","input":"one"}`, a...)

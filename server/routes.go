@@ -4,6 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/models"
+	"github.com/moeflux/moeflux-actor/server/page"
+	"github.com/moeflux/moeflux-actor/server/wire"
 )
 
 // routes returns the handler of all paths.
@@ -27,9 +32,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET", "/healthz", s.alive)
 	handle("GET", "/readyz", s.ready)
 	handle("POST", "/v1/embeddings", noEmbeddings)
-	handle("GET", "/debug/records", s.inside(s.views.records))
-	handle("GET", "/debug/live", s.inside(s.views.live))
-	page := page(unknownPath)
+	handle("GET", "/debug/records", s.inside(s.views.Records))
+	handle("GET", "/debug/live", s.inside(s.views.Live))
+	page := page.Handler(unknownPath)
 	handle("GET", "/{$}", page)
 	handle("GET", "/page/", page)
 	if s.o.Figures != nil {
@@ -51,10 +56,10 @@ func wrongMethod(methods []string) http.HandlerFunc {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		writeFault(w, &fault{
-			Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_allowed",
+		fault.Write(w, &fault.Fault{
+			Status: http.StatusMethodNotAllowed, Type: fault.InvalidRequest, Code: "method_not_allowed",
 			Message: fmt.Sprintf("%s does not take %s; it takes %s", r.URL.Path, r.Method, allowed),
-		}, formOf(r))
+		}, fault.FormOf(r))
 	}
 }
 
@@ -63,7 +68,7 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/v1/v1/") {
 		message += ": the base URL ends with /v1 already"
 	}
-	writeFault(w, &fault{Status: http.StatusNotFound, Type: notFound, Code: "unknown_url", Message: message}, formOf(r))
+	fault.Write(w, &fault.Fault{Status: http.StatusNotFound, Type: fault.NotFound, Code: "unknown_url", Message: message}, fault.FormOf(r))
 }
 
 // listed is a model as clients see it.
@@ -79,13 +84,13 @@ type listed struct {
 }
 
 type listedStatus struct {
-	Value Status `json:"value"`
+	Value models.Status `json:"value"`
 }
 
-func (s *Server) listed(m *Served) listed {
+func (s *Server) listed(m *models.Served) listed {
 	return listed{
 		ID: m.Name, Object: "model", Created: s.began.Unix(), OwnedBy: "moeflux", Context: m.Model.Info().Context,
-		Aliases: m.Aliases, Status: listedStatus{statusOf(m.Model)},
+		Aliases: m.Aliases, Status: listedStatus{models.StatusOf(m.Model)},
 	}
 }
 
@@ -95,22 +100,22 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) {
 		Object string   `json:"object"`
 		Data   []listed `json:"data"`
 	}{Object: "list"}
-	for i := range s.o.Models {
-		list.Data = append(list.Data, s.listed(&s.o.Models[i]))
+	for i := range s.models {
+		list.Data = append(list.Data, s.listed(&s.models[i]))
 	}
-	writeJSON(w, http.StatusOK, list)
+	wire.JSON(w, http.StatusOK, list)
 }
 
 // showModel answers GET /v1/models/ID.
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
-	m, f := s.models.find(r.PathValue("id"))
+	m, f := s.models.Find(r.PathValue("id"))
 	if f != nil {
-		writeFault(w, f, formOf(r))
+		fault.Write(w, f, fault.FormOf(r))
 		return
 	}
-	writeJSON(w, http.StatusOK, s.listed(m))
+	wire.JSON(w, http.StatusOK, s.listed(m))
 }
 
 func noEmbeddings(w http.ResponseWriter, r *http.Request) {
-	writeFault(w, &fault{Status: http.StatusNotImplemented, Type: invalidRequest, Code: "unsupported", Message: "models that write text make no embeddings here"}, formOf(r))
+	fault.Write(w, &fault.Fault{Status: http.StatusNotImplemented, Type: fault.InvalidRequest, Code: "unsupported", Message: "models that write text make no embeddings here"}, fault.FormOf(r))
 }

@@ -5,6 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/models"
+	"github.com/moeflux/moeflux-actor/server/visit"
+	"github.com/moeflux/moeflux-actor/server/wire"
 )
 
 // keepaliveEvery is how long a stream is silent at most. Clients give up on a silent one, some
@@ -13,41 +19,41 @@ const keepaliveEvery = time.Second
 
 // serve answers a call. It panics, to break the connection, where nobody is there to be told of a
 // failure.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *Served, c *call, to reply, out *sse) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *models.Served, c *api.Call, to api.Reply, out *wire.Stream) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(errGone)
-	t := s.underWay.begin(r, m.Name, c)
-	defer s.underWay.end(t)
+	defer cancel(fault.ErrGone)
+	t := s.underWay.Begin(r, m.Name, c)
+	defer s.underWay.End(t)
 	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
 	defer stop()
 	var err error
-	if c.stream {
+	if c.Stream {
 		err = s.streamed(ctx, s.answers(ctx, m.Model, t), to, out)
 	} else {
-		err = whole(ctx, s.answers(ctx, m.Model, t), to, func() { t.tellTiming(w, false) })
+		err = whole(ctx, s.answers(ctx, m.Model, t), to, func() { t.TellTiming(w, false) })
 	}
 	if err == nil {
-		if c.stream {
-			t.tellTiming(w, true)
+		if c.Stream {
+			t.TellTiming(w, true)
 		}
 		return
 	}
-	note(r, err)
+	visit.Note(r, err)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, errGone), out.err != nil:
+	case errors.Is(err, context.Canceled), errors.Is(err, fault.ErrGone), out.Err != nil:
 		panic(http.ErrAbortHandler) // nobody is there to be told; a clean end would be a success
-	case out.begun:
-		to.fail(faultOf(err))
-		if out.err != nil {
+	case out.Begun:
+		to.Fail(fault.Of(err))
+		if out.Err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	default:
-		writeFault(w, faultOf(err), formOf(r))
+		fault.Write(w, fault.Of(err), fault.FormOf(r))
 	}
 }
 
 // whole gathers all pieces, calls ready, and then writes the reply.
-func whole(ctx context.Context, pieces <-chan piece, to reply, ready func()) error {
+func whole(ctx context.Context, pieces <-chan api.Piece, to api.Reply, ready func()) error {
 	for {
 		select {
 		case p, more := <-pieces:
@@ -56,12 +62,12 @@ func whole(ctx context.Context, pieces <-chan piece, to reply, ready func()) err
 				return context.Cause(ctx)
 			case !more:
 				ready()
-				to.end()
+				to.End()
 				return nil
-			case p.err != nil:
-				return p.err
+			case p.Err != nil:
+				return p.Err
 			}
-			to.piece(p)
+			to.Piece(p)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -70,16 +76,16 @@ func whole(ctx context.Context, pieces <-chan piece, to reply, ready func()) err
 
 // streamed writes pieces as they come. The stream begins with the first token, or when it has been
 // silent for long enough: so most requests that cannot be served get a status that says so.
-func (s *Server) streamed(ctx context.Context, pieces <-chan piece, to reply, out *sse) error {
+func (s *Server) streamed(ctx context.Context, pieces <-chan api.Piece, to api.Reply, out *wire.Stream) error {
 	silent := time.NewTicker(keepaliveEvery)
 	defer silent.Stop()
 	begin := func() {
-		if !out.begun {
-			out.begin()
-			to.begin()
+		if !out.Begun {
+			out.Begin()
+			to.Begin()
 		}
 	}
-	for out.err == nil {
+	for out.Err == nil {
 		select {
 		case p, more := <-pieces:
 			switch {
@@ -87,22 +93,22 @@ func (s *Server) streamed(ctx context.Context, pieces <-chan piece, to reply, ou
 				return context.Cause(ctx)
 			case !more:
 				begin()
-				to.end()
-				return out.err
-			case p.err != nil:
-				return p.err
+				to.End()
+				return out.Err
+			case p.Err != nil:
+				return p.Err
 			case p.Prompt == nil:
 				begin()
 			}
-			to.piece(p)
+			to.Piece(p)
 		case <-silent.C:
 			begin()
-			if time.Since(out.wrote) >= keepaliveEvery*3/4 {
-				to.keepalive()
+			if time.Since(out.Wrote) >= keepaliveEvery*3/4 {
+				to.Keepalive()
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return out.err
+	return out.Err
 }

@@ -11,14 +11,21 @@ import (
 	nometrics "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/api/responses"
+	"github.com/moeflux/moeflux-actor/server/figures"
+	"github.com/moeflux/moeflux-actor/server/models"
+	"github.com/moeflux/moeflux-actor/server/visit"
+	"github.com/moeflux/moeflux-actor/server/watch"
 )
 
 // Options say what a server serves, and to whom. Models alone must be set.
 type Options struct {
 	// Models are what clients may ask for, in the order in which they are listed.
-	Models []Served
+	Models []models.Served
 	// Keys are those that may ask. None: anybody who reaches the server.
-	Keys []Key
+	Keys []access.Key
 	// Hosts are the names by which clients may call the server, beside localhost and addresses in
 	// numbers. A page of a foreign site that has its own name point here is refused.
 	Hosts []string
@@ -48,19 +55,20 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Server is a handler of HTTP requests. It starts no goroutine of its own.
+// Server is a handler of HTTP requests. It starts no goroutine of its own. It has a field for each
+// of its parts, since a request passes nearly all of them.
 type Server struct {
 	o       Options
 	handler http.Handler
-	models  modelList
-	keys    *keyring
-	kept    *conversations
+	models  models.List
+	keys    *access.Ring
+	kept    *responses.Kept
 	began   time.Time
 
 	tracer   trace.Tracer
-	metrics  *metrics
-	underWay *underWay
-	views    *views
+	metrics  *figures.Requests
+	underWay *visit.UnderWay
+	views    *watch.Views
 	health   health
 	pulse    pulse
 
@@ -71,7 +79,7 @@ type Server struct {
 
 // New returns the handler. The error says which option is wrong.
 func New(o Options) (*Server, error) {
-	if err := modelList(o.Models).check(); err != nil {
+	if err := models.List(o.Models).Check(); err != nil {
 		return nil, err
 	}
 	if o.MaxBody == 0 {
@@ -92,20 +100,20 @@ func New(o Options) (*Server, error) {
 	if o.Meters == nil {
 		o.Meters = nometrics.NewMeterProvider()
 	}
-	s := &Server{o: o, models: o.Models, underWay: newUnderWay(), kept: newConversations(o.Now), began: o.Now(), doors: newDoors()}
+	s := &Server{o: o, models: o.Models, underWay: visit.NewUnderWay(), kept: responses.NewKept(o.Now), began: o.Now(), doors: newDoors()}
 	var err error
-	if s.keys, err = newKeyring(o.Keys, o.Now); err != nil {
+	if s.keys, err = access.NewRing(o.Keys, o.Now); err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newMetrics(o.Meters, o.Keys); err != nil {
+	if s.metrics, err = figures.New(o.Meters, o.Keys); err != nil {
 		return nil, err
 	}
-	s.tracer = o.Tracer.Tracer(meterName)
+	s.tracer = o.Tracer.Tracer(figures.Scope)
 	s.pulse = pulse{hung: hungAfter + o.Patience, seen: make(map[string]sighting)}
-	if err := s.metrics.observe(o.Meters, Watched{s.models, s.keys, s.underWay, o.Logger}); err != nil {
+	if err := s.metrics.Observe(o.Meters, figures.Sources{Models: s.models, Keys: s.keys, UnderWay: s.underWay, Logger: o.Logger}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.views = newViews(s.models, s.underWay, o.Patience, s.doors.shutting)
+	s.views = watch.New(s.models, s.underWay, o.Patience, s.doors.shutting)
 	s.base, s.cancel = context.WithCancelCause(context.Background())
 	if s.handler, err = s.guarded(s.routes()); err != nil {
 		return nil, err

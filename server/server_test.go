@@ -13,12 +13,17 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/server/access"
+	"github.com/moeflux/moeflux-actor/server/api"
+	"github.com/moeflux/moeflux-actor/server/api/openai"
+	"github.com/moeflux/moeflux-actor/server/fault"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // serving starts a server over a script.
 func serving(t *testing.T, m *scripted.Model, change ...func(*Options)) *httptest.Server {
 	t.Helper()
-	o := Options{Models: []Served{{Name: "demo", Aliases: []string{"gpt-4o"}, Model: m, Exactness: "int8"}}}
+	o := Options{Models: []models.Served{{Name: "demo", Aliases: []string{"gpt-4o"}, Model: m, Exactness: "int8"}}}
 	for _, c := range change {
 		c(&o)
 	}
@@ -186,11 +191,11 @@ func TestChatParts(t *testing.T) {
 	var whole struct {
 		Choices []struct {
 			Index   int
-			Message chatMessage
-			Finish  string   `json:"finish_reason"`
-			Probs   logprobs `json:"logprobs"`
+			Message openai.Message
+			Finish  string          `json:"finish_reason"`
+			Probs   openai.LogProbs `json:"logprobs"`
 		}
-		Usage usage
+		Usage api.Usage
 	}
 	if err := json.Unmarshal([]byte(body), &whole); err != nil {
 		t.Fatal(err)
@@ -200,17 +205,17 @@ func TestChatParts(t *testing.T) {
 	}
 	for i, c := range whole.Choices {
 		if c.Index != i || c.Finish != "tool_calls" || c.Message.Reasoning != "hm, yes" || *c.Message.Content != "Look:" || len(c.Message.Calls) != 2 ||
-			c.Message.Calls[0] != (chatCall{ID: "call_0", Type: "function", Function: chatFunction{"find", `{"a":1}`}}) ||
+			c.Message.Calls[0] != (openai.Call{ID: "call_0", Type: "function", Function: openai.Function{Name: "find", Arguments: `{"a":1}`}}) ||
 			len(c.Probs.Content) == 0 || c.Probs.Content[0].Top[0].Token != "top0" {
 			t.Errorf("choice %d: %+v", i, c)
 		}
 	}
 	resp := send(t, url, ask+`,"stream":true}`)
 	defer resp.Body.Close()
-	got := make([]chatMessage, 2)
+	got := make([]openai.Message, 2)
 	finish := make([]string, 2)
 	for _, data := range events(t, resp.Body) {
-		var chunk chatChunk
+		var chunk openai.Chunk
 		if data == "[DONE]" {
 			continue
 		}
@@ -234,7 +239,7 @@ func TestChatParts(t *testing.T) {
 }
 
 // gather adds a delta to a message, as clients do.
-func gather(m *chatMessage, d *delta) {
+func gather(m *openai.Message, d *openai.Delta) {
 	if d.Role != "" {
 		m.Role = d.Role
 	}
@@ -247,7 +252,7 @@ func gather(m *chatMessage, d *delta) {
 	m.Reasoning += d.Reasoning
 	for _, c := range d.Calls {
 		if *c.Index == len(m.Calls) {
-			m.Calls = append(m.Calls, chatCall{ID: c.ID, Type: c.Type, Function: chatFunction{Name: c.Function.Name}})
+			m.Calls = append(m.Calls, openai.Call{ID: c.ID, Type: c.Type, Function: openai.Function{Name: c.Function.Name}})
 		}
 		m.Calls[*c.Index].Function.Arguments += c.Function.Arguments
 	}
@@ -304,7 +309,7 @@ func TestRefused(t *testing.T) {
 		{`{}`, "messages", "missing"},
 		{`{"messages":[]}`, "messages", "empty"},
 		{`{"messages":"x"}`, "messages", "must be a list"},
-		{`{"messages":[` + strings.Repeat("0,", maxMessages) + `0]}`, "messages", "are allowed"},
+		{`{"messages":[` + strings.Repeat("0,", api.MaxMessages) + `0]}`, "messages", "are allowed"},
 		{`{"messages":[{"role":"wizard","content":"x"}]}`, "messages[0]", "wizard"},
 		{`{"messages":[{"role":"user","content":5}]}`, "messages[0]", "content"},
 		{`{"temperature":"hot",` + messages + `}`, "temperature", "must be a number"},
@@ -347,7 +352,7 @@ func TestRefused(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &e); err != nil {
 			t.Fatal(err, body)
 		}
-		if status != 400 || e.Error.Param != tc.param || !strings.Contains(e.Error.Message, tc.part) || e.Error.Type != invalidRequest || e.Error.Code == "" {
+		if status != 400 || e.Error.Param != tc.param || !strings.Contains(e.Error.Message, tc.part) || e.Error.Type != fault.InvalidRequest || e.Error.Code == "" {
 			t.Errorf("%s: %d %+v", tc.body, status, e.Error)
 		}
 	}
@@ -413,7 +418,7 @@ func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	base := serving(t, new(scripted.Model), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		o.Keys = []Key{{Secret: "sk-secret-secret", Name: "team"}}
+		o.Keys = []access.Key{{Secret: "sk-secret-secret", Name: "team"}}
 	}).URL
 	post(t, base+"/v1/chat/completions", `{"messages":[{"role":"user","content":"the hidden words"}]}`, "Authorization", "Bearer sk-secret-secret")
 	post(t, base+"/v1/chat/completions", `{"messages":"the hidden words"}`, "X-Api-Key", "sk-secret-secret")

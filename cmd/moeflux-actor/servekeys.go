@@ -10,19 +10,20 @@ import (
 	"syscall"
 
 	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/access"
 )
 
 // keys returns the keys of the file or of the environment; none if there is neither.
 func (c *serveCmd) keys(inv *invocation) ([]server.Key, error) {
 	switch {
 	case c.APIKeyFile != "":
-		keys, err := server.ReadKeyFile(c.APIKeyFile)
+		keys, err := access.ReadFile(c.APIKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--api-key-file %s cannot be read: %w", c.APIKeyFile, err)
 		}
 		return keys, nil
 	case inv.env.apiKeys != "":
-		keys, err := server.ReadKeys(strings.NewReader(inv.env.apiKeys))
+		keys, err := access.Read(strings.NewReader(inv.env.apiKeys))
 		if err != nil {
 			return nil, fmt.Errorf("MOEFLUX_API_KEYS cannot be read: %w", err)
 		}

@@ -15,6 +15,7 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/access"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
@@ -41,7 +42,7 @@ func openServer(t *testing.T, l *Load) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := server.ReadKeys(strings.NewReader(l.Keys()))
+	keys, err := access.Read(strings.NewReader(l.Keys()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
-	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // Options say what a fleet has. Entries and Memory must be set.
@@ -92,7 +92,7 @@ func (f *Fleet) Models() []*Model {
 func (f *Fleet) now() time.Duration { return time.Since(f.began) }
 
 // acquire returns a model once it is in memory.
-func (f *Fleet) acquire(ctx context.Context, i int) (server.Model, func(), error) {
+func (f *Fleet) acquire(ctx context.Context, i int) (models.Model, func(), error) {
 	w := &waiter{ready: make(chan struct{})}
 	f.mu.Lock()
 	if f.closed {
@@ -207,7 +207,7 @@ func (f *Fleet) load(i int, expertBytes int64) {
 	switch {
 	case err != nil:
 		f.log.Error("a model cannot be loaded", "model", e.Name, "error", err)
-		f.refuse(i, &server.LoadError{Model: e.Name, Err: err})
+		f.refuse(i, &models.LoadError{Model: e.Name, Err: err})
 		if !f.closed {
 			f.act(f.core.Failed(f.now(), i))
 		}
@@ -268,16 +268,16 @@ func (f *Fleet) loaded(i int) Loaded {
 	return f.models[i].in
 }
 
-func (f *Fleet) status(i int) server.Status {
+func (f *Fleet) status(i int) models.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch f.core.models[i].phase {
 	case here:
-		return server.Loaded
+		return models.Loaded
 	case loading:
-		return server.Loading
+		return models.Loading
 	}
-	return server.Unloaded
+	return models.Unloaded
 }
 
 // Close refuses new requests, waits for loading that is under way, and ends all models: those with

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
-	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // garage is a disk with models: it notes what is loaded, and what that takes.
@@ -70,7 +70,7 @@ func (c *car) Generate(ctx context.Context, r moeflux.Request) moeflux.Events {
 	}
 }
 
-func (c *car) Watched() server.Engine { return nil }
+func (c *car) Watched() models.Engine { return nil }
 
 func (c *car) ResizeExperts(_ context.Context, bytes int64) (int64, error) {
 	c.g.note(bytes-c.slots, "%s gets %d", c.name, bytes/gib)
@@ -153,11 +153,11 @@ func TestFleetLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := new(garage)
 		_, m := g.open(t, Options{Entries: []Entry{g.entry("a", Need{1 * gib, 1 * gib, 6 * gib}), g.entry("b", Need{1 * gib, 1 * gib, 6 * gib}), g.entry("c", Need{Fixed: 8 * gib})}})
-		if m[0].Status() != server.Unloaded || m[0].Info().Context != 5 || m[0].Tokenizer() != nil {
+		if m[0].Status() != models.Unloaded || m[0].Info().Context != 5 || m[0].Tokenizer() != nil {
 			t.Errorf("away: %v, %+v", m[0].Status(), m[0].Info())
 		}
 		mustSay(t, m[0], 1, "a")
-		if m[0].Status() != server.Loaded || m[0].Info().Context != 7 || m[0].Tokenizer() == nil {
+		if m[0].Status() != models.Loaded || m[0].Info().Context != 7 || m[0].Tokenizer() == nil {
 			t.Errorf("in memory: %v, %+v", m[0].Status(), m[0].Info())
 		}
 		var together sync.WaitGroup
@@ -205,7 +205,7 @@ func TestFleetWaiting(t *testing.T) {
 		if _, err := ask(ctx, m[0], 1); err == nil || err.Error() != "no patience" || time.Since(began) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if m[0].Status() != server.Loading {
+		if m[0].Status() != models.Loading {
 			t.Errorf("status %v", m[0].Status())
 		}
 		mustSay(t, m[0], 1, "a")
@@ -213,7 +213,7 @@ func TestFleetWaiting(t *testing.T) {
 			t.Errorf("after %v", d)
 		}
 		time.Sleep(20 * time.Second)
-		if m[0].Status() != server.Unloaded { // who left is not counted any more
+		if m[0].Status() != models.Unloaded { // who left is not counted any more
 			t.Errorf("status %v", m[0].Status())
 		}
 	})
@@ -228,7 +228,7 @@ func TestFleetLoadFails(t *testing.T) {
 		for range 3 {
 			together.Go(func() {
 				_, err := ask(t.Context(), m[0], 1)
-				if e, ok := errors.AsType[*server.LoadError](err); !ok || e.Model != "a" || e.Err.Error() != "a bad file" {
+				if e, ok := errors.AsType[*models.LoadError](err); !ok || e.Model != "a" || e.Err.Error() != "a bad file" {
 					t.Errorf("%v", err)
 				}
 			})

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	moeflux "github.com/moeflux/moeflux-actor"
-	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/models"
 )
 
 // Entry is a model of a fleet.
@@ -18,13 +18,13 @@ type Entry struct {
 
 // Loaded is a model in memory; Of makes one.
 type Loaded interface {
-	server.Model
+	models.Model
 	// ResizeExperts bounds the bytes of expert slots and returns what they may take then.
 	ResizeExperts(ctx context.Context, bytes int64) (int64, error)
 	// Close ends the model, which has no users then unless the fleet is being closed.
 	Close(ctx context.Context) error
 	// Watched is what the server watches of it; nil for nothing.
-	Watched() server.Engine
+	Watched() models.Engine
 }
 
 // Of returns an open model, which whoever closes the result need not close.
@@ -32,9 +32,9 @@ func Of(m *moeflux.Model) Loaded { return whole{m} }
 
 type whole struct{ *moeflux.Model }
 
-func (w whole) Watched() server.Engine { return w.Engine() }
+func (w whole) Watched() models.Engine { return w.Engine() }
 
-// Model is one model of a fleet, for server.Served. Chat and Generate wait until it is in memory,
+// Model is one model of a fleet, for models.Served. Chat and Generate wait until it is in memory,
 // and keep it there until their events are over. The contexts of requests bound the waiting, and
 // not the loading: that goes on for others.
 type Model struct {
@@ -42,25 +42,25 @@ type Model struct {
 	index int
 }
 
-var _ server.Lent = (*Model)(nil)
+var _ models.Lent = (*Model)(nil)
 
 // Borrow returns the model itself once it is in memory. It stays there until giveBack is called.
-// Errors: *server.LoadError, moeflux.ErrClosed, and the cause of ctx where that ends first.
-func (m *Model) Borrow(ctx context.Context) (in server.Model, giveBack func(), err error) {
+// Errors: *models.LoadError, moeflux.ErrClosed, and the cause of ctx where that ends first.
+func (m *Model) Borrow(ctx context.Context) (in models.Model, giveBack func(), err error) {
 	return m.fleet.acquire(ctx, m.index)
 }
 
 // Chat answers as the model itself does, once it is in memory.
 func (m *Model) Chat(ctx context.Context, r moeflux.Request) moeflux.Events {
-	return m.events(ctx, func(in server.Model) moeflux.Events { return in.Chat(ctx, r) })
+	return m.events(ctx, func(in models.Model) moeflux.Events { return in.Chat(ctx, r) })
 }
 
 // Generate answers as the model itself does, once it is in memory.
 func (m *Model) Generate(ctx context.Context, r moeflux.Request) moeflux.Events {
-	return m.events(ctx, func(in server.Model) moeflux.Events { return in.Generate(ctx, r) })
+	return m.events(ctx, func(in models.Model) moeflux.Events { return in.Generate(ctx, r) })
 }
 
-func (m *Model) events(ctx context.Context, of func(server.Model) moeflux.Events) moeflux.Events {
+func (m *Model) events(ctx context.Context, of func(models.Model) moeflux.Events) moeflux.Events {
 	return func(yield func(moeflux.Event, error) bool) {
 		in, giveBack, err := m.Borrow(ctx)
 		if err != nil {
@@ -100,8 +100,8 @@ func (m *Model) Info() moeflux.Info {
 	return m.fleet.entries[m.index].Info
 }
 
-// Engine returns what the server watches of the model (server.Served); nil while it is away.
-func (m *Model) Engine() server.Engine {
+// Engine returns what the server watches of the model (models.Served); nil while it is away.
+func (m *Model) Engine() models.Engine {
 	if in := m.fleet.loaded(m.index); in != nil {
 		return in.Watched()
 	}
@@ -109,7 +109,7 @@ func (m *Model) Engine() server.Engine {
 }
 
 // Status says where the model is.
-func (m *Model) Status() server.Status { return m.fleet.status(m.index) }
+func (m *Model) Status() models.Status { return m.fleet.status(m.index) }
 
 // NeedOf returns the memory of a model with these settings, under a budget. States count with what
 // a context takes, but with at most a sixteenth of the budget: what they take beyond that comes

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/cgroup"
-	"github.com/moeflux/moeflux-actor/server"
+	"github.com/moeflux/moeflux-actor/server/access"
 )
 
 // What -keys prints is what a server reads: four keys that share alike, that of the crowd, and one
@@ -19,7 +19,7 @@ func TestKeys(t *testing.T) {
 	if err := run(t.Context(), []string{"-keys"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := server.ReadKeys(strings.NewReader(out.String()))
+	keys, err := access.Read(strings.NewReader(out.String()))
 	if err != nil || len(keys) != 6 || !keys[5].Admin {
 		t.Errorf("%v, %d keys of\n%s", err, len(keys), out.String())
 	}
