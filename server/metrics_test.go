@@ -340,6 +340,7 @@ func TestFiguresOfEngines(t *testing.T) {
 	s.Admission.Waiting, s.Admission.Sequences, s.Admission.TurnedAway = 107, 108, 109
 	s.Reads.Ended, s.Reads.Failed, s.Reads.Retried, s.Reads.Corrupt, s.Reads.Queued, s.Reads.Running, s.Reads.BusyTime = 110, 111, 112, 113, 14, 2, 114*time.Second
 	s.ComputeNS, s.DiskWaitNS, s.States.Evicted, s.States.Parked, s.Tracing.StepsLost = 115e9, 116e9, 117, 118, 119
+	s.States.Stored, s.States.Recalled, s.States.StoredDisk = 120, 121, 122
 	s.Layers = []moeflux.LayerStats{
 		{Hits: 1000, Misses: 2000, BytesRead: 3000, Evictions: 4000, PrefetchIssued: 5000, PrefetchHit: 6000, PrefetchLate: 7000, PrefetchWasted: 8000},
 		{Hits: 1, Misses: 2, BytesRead: 3, Evictions: 4, PrefetchIssued: 5, PrefetchHit: 6, PrefetchLate: 7, PrefetchWasted: 8},
@@ -364,6 +365,7 @@ func TestFiguresOfEngines(t *testing.T) {
 		"prefetch_wasted_total": 8008, "reads_total": 110, "reads_failed_total": 111, "reads_retried_total": 112, "reads_corrupt_total": 113, "reads_in_flight": 16,
 		"read_bytes_in_flight": 16000, "disk_busy_seconds_total": 114, "device_busy_seconds_total": 115, "device_disk_wait_seconds_total": 116, "states_evicted_total": 117,
 		"states_parked": 118, "trace_steps_lost_total": 119, "requests_turned_away_total": 109,
+		"states_stored_total": 120, "states_recalled_total": 121, "states_disk_bytes": 122,
 	} {
 		want["moeflux_"+name+`{model_name="demo"}`] = n
 	}
