@@ -27,6 +27,7 @@ func Show(r *analyse.Show, s Style) string {
 	}
 	b.WriteString("\nLayers, by the time for which tokens waited for them:\n")
 	layers(&b, r.Layers, s)
+	layerExperts(&b, r.Layers, s)
 	b.WriteString("\nStages:\n")
 	stages(&b, r, s)
 	if r.Waterfall != nil && len(r.Waterfall.Rows) > 0 {
@@ -53,7 +54,7 @@ func sequences(b *strings.Builder, all []analyse.Sequence, s Style) {
 }
 
 func layers(b *strings.Builder, all []analyse.Layer, s Style) {
-	t := newTable([]int{1}, "layer", "kind", "cost", "device", "disk", "room", "line", "other", "hits", "late", "missing", "wasted", "guesses", "read")
+	t := newTable([]int{1}, "layer", "kind", "cost", "device", "disk", "room", "line", "other")
 	for i := range all {
 		l := &all[i]
 		var by [analyse.NumCauses]int64
@@ -64,14 +65,25 @@ func layers(b *strings.Builder, all []analyse.Layer, s Style) {
 		line := by[analyse.Stage] + by[analyse.Mailbox] + by[analyse.DeviceStart]
 		room := by[analyse.Room] + by[analyse.Credit]
 		rest := l.CostNS - by[analyse.Device] - disk - line - room
-		hits := ""
-		if l.Used > 0 {
-			hits = fmt.Sprintf("%.0f %%", 100*float64(l.Resident)/float64(l.Used))
-		}
-		t.add(fmt.Sprint(l.Layer), l.Kind, Duration(l.CostNS), Duration(by[analyse.Device]), short(disk), short(room), short(line), short(rest),
-			hits, fmt.Sprint(l.Late+l.Shared), fmt.Sprint(l.Missing), fmt.Sprint(l.Wasted), fmt.Sprint(l.Issued), readBytes(l.ReadBytes))
+		t.add(fmt.Sprint(l.Layer), l.Kind, Duration(l.CostNS), Duration(by[analyse.Device]), short(disk), short(room), short(line), short(rest))
 	}
 	t.write(b, s.width())
+}
+
+// layerExperts writes what became of the experts of layers, in the same order. It is a table of its
+// own, so that both fit into a terminal: whether guesses were wasted must not depend on its width.
+func layerExperts(b *strings.Builder, all []analyse.Layer, s Style) {
+	t := newTable(nil, "layer", "hits", "late", "missing", "read", "guesses", "wasted")
+	for i := range all {
+		if l := &all[i]; l.Used+l.Issued > 0 {
+			hits := fmt.Sprintf("%.0f %%", 100*float64(l.Resident)/float64(max(l.Used, 1)))
+			t.add(fmt.Sprint(l.Layer), hits, fmt.Sprint(l.Late+l.Shared), fmt.Sprint(l.Missing), readBytes(l.ReadBytes), fmt.Sprint(l.Issued), fmt.Sprint(l.Wasted))
+		}
+	}
+	if len(t.rows) > 0 {
+		b.WriteString("\nTheir experts:\n")
+		t.write(b, s.width())
+	}
 }
 
 // short writes a duration; nothing for none.

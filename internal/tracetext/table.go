@@ -24,7 +24,8 @@ func newTable(left []int, head ...string) *table {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // write writes the table with two spaces between columns, and leaves out columns from the right
-// that do not fit into the width. A column whose cells are all "0" or empty is left out, too.
+// that do not fit into the width. A column whose cells are all "0" or empty is left out, too, but
+// for the first, which names the rows.
 func (t *table) write(b *strings.Builder, width int) {
 	var columns, widths []int
 	used := 0
@@ -34,7 +35,7 @@ func (t *table) write(b *strings.Builder, width int) {
 			w = max(w, utf8.RuneCountInString(r[c]))
 			blank = blank && (r[c] == "0" || r[c] == "")
 		}
-		if blank {
+		if blank && c > 0 {
 			continue
 		}
 		if used += w + 2; used > width {

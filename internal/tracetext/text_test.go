@@ -90,7 +90,10 @@ Of 10 uses of experts, 6 were in memory, 1 were late (being read on a guess), 0 
 func TestStyle(t *testing.T) {
 	show := &analyse.Show{
 		Model: "m", Tokens: 1, Steps: 1, ToNS: 1e7, Slowest: sampleWhy().Tokens,
-		Layers: []analyse.Layer{{Layer: 0, Kind: "full_attention", CostNS: 9e6, Causes: sampleWhy().Causes}},
+		Layers: []analyse.Layer{{
+			Layer: 0, Kind: "full_attention", CostNS: 9e6, Causes: sampleWhy().Causes, ReadBytes: 123 << 20, Issued: 123, Wasted: 45,
+			Experts: analyse.Experts{Used: 1000, Resident: 800, Late: 100, Missing: 100},
+		}},
 		Stages: []analyse.StageWork{{Stage: "router", Messages: 3, BusyNS: 1000}},
 		Waterfall: &analyse.Waterfall{Token: 7, ToNS: 1e7, Rows: []analyse.Waterline{
 			{Layer: 0, Name: "full_attention", Bars: []analyse.Bar{{FromNS: 0, ToNS: 5e6, Kind: analyse.Reading}, {FromNS: 4e6, ToNS: 8e6, Kind: analyse.Computing}}},
@@ -103,6 +106,9 @@ func TestStyle(t *testing.T) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "the device computes") && !strings.Contains(line, "half of the tokens") {
 				t.Errorf("width %d: a line has %d columns: %s", width, n, line)
 			}
+		}
+		if want := "layer  hits  late  missing     read  guesses  wasted\n      0  80 %   100      100  123 MiB      123      45\n"; !strings.Contains(text, want) {
+			t.Errorf("width %d: late and wasted guesses are not told:\n%s", width, text)
 		}
 		if strings.Contains(text, "\x1b") {
 			t.Errorf("width %d: colours, though none were asked for", width)

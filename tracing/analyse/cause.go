@@ -1,5 +1,10 @@
 package analyse
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // Cause says what a token, the device or the disk spent a moment on.
 type Cause uint8
 
@@ -71,3 +76,12 @@ func (c Cause) Words() string { return causes[c].words }
 
 // Advice says which settings change it, by the names of their flags; empty if none does.
 func (c Cause) Advice() string { return causes[c].advice }
+
+// CauseTable returns the causes as a table in Markdown, in lines.
+func CauseTable() []string {
+	lines := []string{"| cause | what happened | what helps |", "| --- | --- | --- |"}
+	for c := range Cause(NumCauses) {
+		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |", c, c.Words(), cmp.Or(c.Advice(), "–")))
+	}
+	return lines
+}
