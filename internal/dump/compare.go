@@ -203,6 +203,8 @@ func (c *Comparison) Text() string {
 			return fmt.Sprintf("all %d tensors are equal\n", c.Compared) + c.onlyText()
 		}
 		fmt.Fprintf(&b, "%d tensors agree within %g; the farthest is %s, off by %.3g of its row's largest number\n", c.Compared, c.Tolerance, worst.Name, worst.Part)
+	} else if c.Departed == 1 {
+		fmt.Fprintf(&b, "%s is the only one of %d tensors that departs by more than %g\n", c.First.Name, c.Compared, c.Tolerance)
 	} else {
 		fmt.Fprintf(&b, "%s is the first of %d tensors, of %d, that depart by more than %g\n", c.First.Name, c.Departed, c.Compared, c.Tolerance)
 	}

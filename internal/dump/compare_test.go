@@ -111,6 +111,9 @@ func TestCompareFindsEveryTensor(t *testing.T) {
 				if c.First == nil || c.First.Name != all[i].Name || c.Departed != len(all)-i {
 					t.Errorf("%s: an error in %s: the first is %+v, %d depart, want %d", name, all[i].Name, c.First, c.Departed, len(all)-i)
 				}
+				if only := strings.Contains(c.Text(), "is the only one of"); only != (i == len(all)-1) {
+					t.Errorf("%s: an error in %s: %q", name, all[i].Name, c.Text())
+				}
 			}
 		}
 	}
