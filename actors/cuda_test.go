@@ -129,3 +129,11 @@ func TestCUDAProbe(t *testing.T) { testProbe(t, openCUDA(t), fixtures.All()) }
 func TestCUDAPlain(t *testing.T) { testPlain(t, openCUDA(t), fixtures.All()) }
 
 func TestCUDALayerTimes(t *testing.T) { checkLayerTimes(t, openCUDA(t)) }
+
+// TestCUDAWhyPlanted wants causes that are planted in an engine on the GPU to be named first.
+func TestCUDAWhyPlanted(t *testing.T) {
+	dev := openCUDA(t)
+	for _, c := range plantedFar() {
+		t.Run(c.name, func(t *testing.T) { c.check(t, dev) })
+	}
+}

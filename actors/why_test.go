@@ -2,11 +2,13 @@ package actors_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -100,11 +102,20 @@ func expertsOf(t *testing.T, cfg actors.Config, tokens []int32) map[[2]int]bool 
 	return all
 }
 
-// What is wrong with an engine is the first cause of its tokens, and nearly all of their time has a
-// cause.
-func TestWhyPlanted(t *testing.T) {
-	slow := func(takes time.Duration) func(actors.Config) actors.Config {
-		return func(cfg actors.Config) actors.Config {
+// planted is something that is wrong with an engine.
+type planted struct {
+	name   string
+	cfg    actors.Config
+	plant  func(*testing.T, actors.Config) actors.Config
+	run    func(*testing.T, *actors.Engine)
+	wanted func(*analyse.Token) bool
+	want   analyse.Cause
+}
+
+// allPlanted returns what TestWhyPlanted plants.
+func allPlanted() []planted {
+	slow := func(takes time.Duration) func(*testing.T, actors.Config) actors.Config {
+		return func(_ *testing.T, cfg actors.Config) actors.Config {
 			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, takes, nil} })
 		}
 	}
@@ -112,20 +123,13 @@ func TestWhyPlanted(t *testing.T) {
 		return func(t *testing.T, e *actors.Engine) { tokensAfter(t, newSequence(t, e), prompt, tokens, thinks) }
 	}
 	decoded := func(k *analyse.Token) bool { return k.Rows == 1 }
-	for _, c := range []struct {
-		name   string
-		cfg    actors.Config
-		plant  func(actors.Config) actors.Config
-		run    func(*testing.T, *actors.Engine)
-		wanted func(*analyse.Token) bool
-		want   analyse.Cause
-	}{
+	return []planted{
 		{"a slow disk", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 8, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(1), some(8), 0), decoded, analyse.Disk},
 		{"one worker", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 1, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(16), nil, 0),
 			func(*analyse.Token) bool { return true }, analyse.ReadQueue},
 		{"small slots", actors.Config{ExpertMemory: 4 * pageSlot, WaveSlots: 2, Prefetch: actors.PrefetchOff}, slow(2 * time.Millisecond), one(same(1), same(20), 0), decoded, analyse.Room},
 		// The second text needs nothing that is slow, and waits for the first one's reads.
-		{"depth 1", actors.Config{ExpertMemory: 16 * pageSlot, RingDepth: 1, Prefetch: actors.PrefetchOff}, func(cfg actors.Config) actors.Config {
+		{"depth 1", actors.Config{ExpertMemory: 16 * pageSlot, RingDepth: 1, Prefetch: actors.PrefetchOff}, func(t *testing.T, cfg actors.Config) actors.Config {
 			quick := expertsOf(t, cfg, same(20))
 			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, 8 * time.Millisecond, quick} })
 		}, func(t *testing.T, e *actors.Engine) {
@@ -142,7 +146,7 @@ func TestWhyPlanted(t *testing.T) {
 			texts.Go(func() { tokensAfter(t, b, some(2000), nil, 0) })
 			texts.Wait()
 		}, decoded, analyse.OtherRequest},
-		{"a slow stage", actors.Config{ExpertMemory: 31 * pageSlot}, func(cfg actors.Config) actors.Config {
+		{"a slow stage", actors.Config{ExpertMemory: 31 * pageSlot}, func(_ *testing.T, cfg actors.Config) actors.Config {
 			actors.WrapCores(&cfg, func(id stages.StageID, c stages.Core) stages.Core {
 				if id == stages.Router {
 					return &lateCore{c, 2 * time.Millisecond}
@@ -152,27 +156,57 @@ func TestWhyPlanted(t *testing.T) {
 			return cfg
 		}, one(some(1), some(8), 0), decoded, analyse.Stage},
 		{"a slow caller", actors.Config{ExpertMemory: 31 * pageSlot}, nil, one(some(1), some(8), 20*time.Millisecond), decoded, analyse.Caller},
-	} {
+	}
+}
+
+// plantedFar returns what is planted on a device with memory of its own: not that slots are few,
+// since what has left them comes back from the host's memory.
+func plantedFar() []planted {
+	return slices.DeleteFunc(allPlanted(), func(c planted) bool { return c.want == analyse.Room })
+}
+
+// check wants what is planted to be the first cause of tokens, on a device.
+func (c *planted) check(t *testing.T, dev gpu.Device) {
+	cfg := c.cfg
+	cfg.Model, cfg.ExpertIO, cfg.Device = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), actors.ExpertIODirect, dev
+	cfg.HostMemory = 12 * pageSlot // of a device with memory of its own: hardly a token's experts
+	if c.plant != nil {
+		cfg = c.plant(t, cfg)
+	}
+	e := open(t, cfg)
+	c.run(t, e)
+	if err := e.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := e.Recording(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, err := analyse.WhyTokens(rec, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWhy(t, why, c.wanted, c.want)
+}
+
+// What is wrong with an engine is the first cause of its tokens, and nearly all of their time has a
+// cause.
+func TestWhyPlanted(t *testing.T) {
+	for _, c := range allPlanted() {
+		t.Run(c.name, func(t *testing.T) { c.check(t, device(t, 2)) })
+	}
+}
+
+// watchedDiscrete is a device with memory of its own whose queues tell when they work.
+type watchedDiscrete struct{ *discrete }
+
+func (d watchedDiscrete) NewQueue() (gpu.Queue, error) { return d.Device.NewQueue() }
+
+// The same of a device with memory of its own.
+func TestWhyPlantedFar(t *testing.T) {
+	for _, c := range plantedFar() {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := c.cfg
-			cfg.Model, cfg.ExpertIO, cfg.Device = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), actors.ExpertIODirect, device(t, 2)
-			if c.plant != nil {
-				cfg = c.plant(cfg)
-			}
-			e := open(t, cfg)
-			c.run(t, e)
-			if err := e.Close(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			rec, err := e.Recording(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			why, err := analyse.WhyTokens(rec, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkWhy(t, why, c.wanted, c.want)
+			c.check(t, watchedDiscrete{&discrete{Device: device(t, 2), free: 1 << 30}})
 		})
 	}
 }
