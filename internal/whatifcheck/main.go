@@ -7,6 +7,7 @@
 //	go run ./internal/whatifcheck -dir /var/tmp/whatif
 //	go run ./internal/whatifcheck -dir /var/tmp/whatif -for 90s
 //	go run ./internal/whatifcheck -dir /var/tmp/whatif -predict
+//	go run ./internal/whatifcheck -dir /var/tmp/whatif -device cuda
 //
 // Each run is kept in the folder as soon as it is measured, and none is measured again: -for ends
 // the measuring after a time, and the next call goes on. -predict measures nothing and predicts
@@ -29,6 +30,7 @@ import (
 
 type options struct {
 	dir           string
+	device        string
 	subjects      []subject
 	runs          int
 	limit         time.Duration
@@ -98,6 +100,7 @@ func parse(args []string) (*options, error) {
 	o := new(options)
 	f := flag.NewFlagSet("whatifcheck", flag.ContinueOnError)
 	f.StringVar(&o.dir, "dir", "", "the folder of models, measurements and recordings")
+	f.StringVar(&o.device, "device", hostDevice, "the device, as --device of the command has it; measurements of each are kept apart")
 	shapes := f.String("shapes", "qwen3-30b-a3b,qwen3.5-35b-a3b", "the shapes of the models")
 	layers := f.Int("layers", 5, "the layers of the models")
 	shares := f.String("shares", "25,50,75", "percent of the experts that memory holds")
@@ -124,7 +127,7 @@ func parse(args []string) (*options, error) {
 	for _, n := range many {
 		for shape := range strings.SplitSeq(*shapes, ",") {
 			for _, share := range some {
-				o.subjects = append(o.subjects, subject{Shape: shape, Layers: *layers, Share: share, Texts: n})
+				o.subjects = append(o.subjects, subject{Shape: shape, Layers: *layers, Share: share, Texts: n, Device: o.device})
 			}
 		}
 	}

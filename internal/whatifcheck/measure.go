@@ -33,6 +33,8 @@ type bench struct {
 	warm  []int32
 	texts [][]int32
 	gen   int
+	// dev is its device, and folder where kernels are kept that are compiled for it.
+	dev, folder string
 	// others is the largest share of the processors that other programs may use during a run.
 	others float64
 }
@@ -51,7 +53,7 @@ func (o *options) measure(ctx context.Context, r *results) error {
 		return err
 	}
 	chain := s.Chain((r.Subject.Texts + 1) * apart)
-	b := &bench{model: model, warm: chain[:warmRows], gen: decoded, others: o.others}
+	b := &bench{model: model, warm: chain[:warmRows], gen: decoded, others: o.others, dev: r.Subject.Device, folder: o.dir}
 	for i := range r.Subject.Texts {
 		b.texts = append(b.texts, chain[(i+1)*apart:][:promptRows])
 	}
@@ -111,7 +113,7 @@ func (b *bench) turn(ctx context.Context, r *results, i int, set whatif.Settings
 
 // share returns how many bytes a share of the experts takes, in percent.
 func (b *bench) share(ctx context.Context, percent int) (int64, error) {
-	one := &bench{model: b.model, warm: b.warm[:1], texts: [][]int32{b.warm[:1]}}
+	one := &bench{model: b.model, warm: b.warm[:1], texts: [][]int32{b.warm[:1]}, dev: b.dev, folder: b.folder}
 	rec, err := one.run(ctx, whatif.Settings{})
 	if err != nil {
 		return 0, err
@@ -123,14 +125,17 @@ func (b *bench) share(ctx context.Context, percent int) (int64, error) {
 
 // run decodes the texts at once and returns the records.
 func (b *bench) run(ctx context.Context, set whatif.Settings) (_ *record.Recording, err error) {
-	dev, err := device.Open(device.Config{Name: "host"})
+	dev, err := device.Open(device.Config{Name: b.dev, CacheDir: func() (string, error) { return b.folder, nil }})
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close()
+	// On the host device it changes nothing; else experts would be read once, and then come from
+	// the host's memory, which replays know nothing of.
+	const hostMemory = 64 << 20
 	e, err := actors.Open(ctx, actors.Config{
 		Model: b.model, Device: dev, ExpertIO: actors.ExpertIODirect, ExpertMemory: set.ExpertMemory, RingDepth: set.RingDepth, Prefetch: actors.Prefetch(set.Prefetch),
-		ReadWorkers: set.ReadWorkers, RecordMemory: recordMemory, Context: 4096,
+		ReadWorkers: set.ReadWorkers, RecordMemory: recordMemory, Context: 4096, HostMemory: hostMemory,
 	})
 	if err != nil {
 		return nil, err

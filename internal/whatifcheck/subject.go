@@ -22,12 +22,18 @@ type subject struct {
 	Layers int    `json:"layers"`
 	Share  int    `json:"share"` // percent of the experts that memory holds
 	Texts  int    `json:"texts"` // that decode at once
+	Device string `json:"device"`
 }
+
+const hostDevice = "host"
 
 func (s subject) String() string {
 	text := fmt.Sprintf("%s, %d layers, memory for %d %% of the experts", s.Shape, s.Layers, s.Share)
 	if s.Texts > 1 {
 		text += fmt.Sprintf(", %d texts at once", s.Texts)
+	}
+	if s.Device != hostDevice {
+		text += ", on " + s.Device
 	}
 	return text
 }
@@ -60,6 +66,9 @@ type one struct {
 // results reads what has been measured of a subject.
 func (o *options) results(s subject) (*results, error) {
 	r := &results{Subject: s, name: filepath.Join(o.dir, fmt.Sprintf("%s-%d-%d-%d", s.Shape, s.Layers, s.Share, s.Texts))}
+	if s.Device != hostDevice {
+		r.name += "-" + s.Device
+	}
 	text, err := os.ReadFile(r.name + ".json")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
