@@ -2,9 +2,12 @@ package actors_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,9 +20,11 @@ import (
 
 // BenchmarkTracing shows what observing costs a decoded token: no records at all (off), records as
 // they are always made (recording), and all spans (spans), into the SDK's batching processor and
-// from there to nowhere. The three take turns in one process, a text of 32 tokens each, and the
-// medians of the shares of each turn are printed, so that other work on the machine hits all. Half
-// of the experts are in memory. MOEFLUX_BENCH_MODEL adds a packed model, for example of synth.
+// from there to nowhere. Two engines, of which one makes no records, decode the same text in turns
+// of some tokens, and every other turn of the one that does makes spans. What is printed is the
+// median of the shares by which a turn took longer than that of the other engine, of wall time and
+// of processor time (cpu), and the standard error of that median (se). Half of the experts are in
+// memory. MOEFLUX_BENCH_MODEL adds a packed model, for example of synth.
 func BenchmarkTracing(b *testing.B) {
 	demo, _ := demoModel(b)
 	models := []string{demo}
@@ -32,66 +37,140 @@ func BenchmarkTracing(b *testing.B) {
 }
 
 func benchmarkTracing(b *testing.B, dir string) {
-	tp := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter(), sdktrace.WithMaxQueueSize(1<<16)))
+	var made countedSpans
+	tp := sdktrace.NewTracerProvider(sdktrace.WithBatcher(&made, sdktrace.WithMaxQueueSize(1<<16)))
 	defer tp.Shutdown(context.Background())
 	dev := device(b, 0)
 	all := open(b, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOMmap}).Info().ExpertBytes
-	cfg := actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: all / 2, Context: 64, RecordMemory: -1}
-	silent := sequence(b, open(b, cfg))
+	cfg := actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: all / 2, Context: 1024, RecordMemory: -1}
+	silent := &tracedText{b: b, s: sequence(b, open(b, cfg))}
 	cfg.RecordMemory, cfg.Tracer = 0, tp
 	e := open(b, cfg)
-	observed := sequence(b, e)
-	text := func(s *actors.Sequence, sampled bool) float64 {
-		const tokens = 32
-		ctx := context.Background()
-		if err := s.Reset(ctx); err != nil {
-			b.Fatal(err)
-		}
-		token := int32(1)
-		began := time.Now()
-		for range tokens {
-			var span trace.Span
-			in := ctx
-			if sampled {
-				in, span = tp.Tracer("bench").Start(ctx, "token")
-			}
-			logits, err := s.Eval(in, []int32{token})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if span != nil {
-				span.End()
-			}
-			token = argmax(logits)
-		}
-		took := float64(time.Since(began)) / tokens
-		time.Sleep(50 * time.Millisecond) // the last spans leave
-		return took
+	observed := &tracedText{b: b, s: sequence(b, e), tp: tp}
+	for range 4 { // slots are filled, and memory is touched for the first time
+		silent.turn(false)
+		observed.turn(true)
 	}
-	var off, recording, spans []float64
-	text(silent, false)
-	text(observed, true)
+	var off, offCPU []float64
+	var recording, spans shares
 	b.ResetTimer()
 	for n := 0; b.Loop(); n++ {
-		t := text(silent, false)
-		off = append(off, t)
-		for i := range 2 { // which of the two is first changes: what it leaves in slots helps the other
-			if sampled := (n+i)%2 == 1; sampled {
-				spans = append(spans, text(observed, true)/t)
-			} else {
-				recording = append(recording, text(observed, false)/t)
-			}
+		var plain, seen cost
+		of, with := &recording, false
+		if n%2 == 1 {
+			of, with = &spans, true
 		}
+		if n/2%2 == 0 { // who is first changes
+			plain, seen = silent.turn(false), observed.turn(with)
+		} else {
+			seen, plain = observed.turn(with), silent.turn(false)
+		}
+		off, offCPU = append(off, plain.wall), append(offCPU, plain.cpu)
+		of.add(seen, plain)
 	}
 	b.StopTimer()
-	median := func(x []float64) float64 { slices.Sort(x); return x[len(x)/2] }
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(off)/1e6, "off-ms/token")
-	b.ReportMetric(100*(median(recording)-1), "recording-%")
-	b.ReportMetric(100*(median(spans)-1), "spans-%")
+	b.ReportMetric(middle(off)/1e6, "off-ms/token")
+	b.ReportMetric(middle(offCPU)/1e6, "off-cpu-ms/token")
+	recording.report(b, "recording")
+	spans.report(b, "spans")
 	st, err := e.Stats(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(st.Tracing.StepsLost+st.Tracing.RecordsLost), "lost")
+	if err := tp.ForceFlush(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(made.n.Load())/float64(observed.spans), "spans/token")
+}
+
+// countedSpans is an exporter to nowhere.
+type countedSpans struct {
+	tracetest.NoopExporter
+	n atomic.Int64
+}
+
+func (c *countedSpans) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	c.n.Add(int64(len(spans)))
+	return nil
+}
+
+// cost is what a token took, in nanoseconds.
+type cost struct{ wall, cpu float64 }
+
+// shares are by how much turns took longer than others.
+type shares struct{ wall, cpu []float64 }
+
+func (s *shares) add(seen, plain cost) {
+	s.wall, s.cpu = append(s.wall, 100*(seen.wall/plain.wall-1)), append(s.cpu, 100*(seen.cpu/plain.cpu-1))
+}
+
+func (s *shares) report(b *testing.B, name string) {
+	for _, of := range []struct {
+		name string
+		v    []float64
+	}{{name, s.wall}, {name + "-cpu", s.cpu}} {
+		if n := len(of.v); n > 3 {
+			b.ReportMetric(middle(of.v), of.name+"-%")
+			// of a median of normal values, by their quartiles
+			b.ReportMetric(0.93*(of.v[n*3/4]-of.v[n/4])/math.Sqrt(float64(n)), of.name+"-se")
+		}
+	}
+}
+
+// middle sorts v and returns its median.
+func middle(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// tracedText is a text that an engine decodes.
+type tracedText struct {
+	b     *testing.B
+	s     *actors.Sequence
+	tp    trace.TracerProvider // for spans
+	token int32
+	spans int // tokens that had some
+}
+
+// turn decodes a token that is not counted and some that are: the spans of a token are made while
+// the next one is computed.
+func (d *tracedText) turn(spans bool) cost {
+	const tokens = 12
+	if d.s.Len()+tokens >= 1000 {
+		if err := d.s.Reset(context.Background()); err != nil {
+			d.b.Fatal(err)
+		}
+	}
+	d.next(spans)
+	began, used := time.Now(), processorNS(d.b)
+	for range tokens {
+		d.next(spans)
+	}
+	return cost{float64(time.Since(began)) / tokens, (processorNS(d.b) - used) / tokens}
+}
+
+func (d *tracedText) next(spans bool) {
+	ctx := context.Background()
+	if spans {
+		var span trace.Span
+		ctx, span = d.tp.Tracer("bench").Start(ctx, "token")
+		defer span.End()
+		d.spans++
+	}
+	logits, err := d.s.Eval(ctx, []int32{d.token})
+	if err != nil {
+		d.b.Fatal(err)
+	}
+	d.token = argmax(logits)
+}
+
+// processorNS returns the processor time that this process has used.
+func processorNS(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano() + u.Stime.Nano())
 }
