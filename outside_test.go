@@ -86,7 +86,7 @@ func TestOutside(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("go", "build", "-o", "bin/", "./...")
+	run("go", "build", "-ldflags=-s -w", "-o", "bin/", "./...") // nobody debugs them, and linking takes half the time
 	// What the programs print when they are given the demo model and a prompt. The first two draw
 	// their tokens, and one text in 70 that the first draws is an empty line.
 	wants := []string{"", " tokens)\n", "return nil, err\n", "4 positions loaded\n"}

@@ -53,14 +53,14 @@ var limits = map[string]time.Duration{"Sequence.Close": time.Second + callGrace}
 // memory is given back, and no goroutine is left.
 func TestEveryCall(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
-	n := 0
-	for _, hung := range hangs {
+	for i, hung := range hangs {
+		n := i // so that a sample has other calls of each hang
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
 			for _, busy := range []bool{false, true} {
 				if busy && name[:7] == "Engine." {
 					continue
 				}
-				if n++; n%testenv.Rounds(4, 1, 1) != 0 {
+				if n++; n%testenv.Rounds(4, 3, 1) != 0 {
 					continue
 				}
 				t.Run(hung.name+"/"+name+map[bool]string{true: " of the hung sequence"}[busy], func(t *testing.T) { everyCall(t, dir, &hung, name, busy) })

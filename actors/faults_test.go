@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -53,7 +54,7 @@ func TestFailingRead(t *testing.T) {
 		if kind == readpool.Panic {
 			again = 0
 		}
-		for n := 1; ; n++ {
+		for n := 1; ; n += testenv.Rounds(3, 1, 1) {
 			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind, Again: again})
 			victim, other := sequence(t, e), sequence(t, e)
 			got, err := transcript(victim, []int32{3, 1, 4, 1, 5}, 3)

@@ -51,6 +51,9 @@ type published struct {
 
 func shape(t *testing.T, name string) published {
 	t.Helper()
+	if p, ok := shapes[name]; ok {
+		return p
+	}
 	s, err := synth.Named(name)
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +75,12 @@ func shape(t *testing.T, name string) published {
 	case "qwen3.5-122b-a10b":
 		p.files.expertBytes, p.files.weightBytes = 5308416, 3480e6
 	}
+	shapes[name] = p
 	return p
 }
+
+// shapes are those that shape has made; nobody changes them.
+var shapes = map[string]published{}
 
 // What fits and is small is mapped. Everything else is read past the page cache, with slots for
 // what is left: for all experts of what fits.

@@ -521,7 +521,7 @@ func TestEditors(t *testing.T) {
 
 func testEditors(t *testing.T, name string) {
 	p := openPack(t, name)
-	n := testenv.Rounds(100, *orders/5, 10**orders/3)
+	n := testenv.Rounds(100, *orders*3/5, 10**orders)
 	counts, known := make(map[string]int), make(map[string][]float32)
 	for i := range n {
 		sd := uint64(i) + 1

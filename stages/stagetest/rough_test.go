@@ -332,7 +332,7 @@ func TestRough(t *testing.T) {
 func runRough(t *testing.T, p *pack, change func(*rand.Rand, *tuning)) (map[string]int, stagetest.TierFigures) {
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
-	n := testenv.Rounds(150, *orders/4, 10**orders/4)
+	n := testenv.Rounds(100, *orders/4, 15**orders/2)
 	counts := make(map[string]int)
 	var sum stagetest.TierFigures
 	for i := range n {

@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	orders = flag.Int("orders", 1500, "how many delivery orders to try")
+	orders = flag.Int("orders", 500, "how many delivery orders to try")
 	seed   = flag.Uint64("seed", 0, "try this order alone")
 )
 
@@ -417,7 +417,7 @@ func TestOrders(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
-	n := testenv.Rounds(100, *orders, 10**orders)
+	n := testenv.Rounds(100, *orders, 30**orders)
 	events := 0
 	for i := range n {
 		sd := uint64(i) + 1
@@ -484,7 +484,7 @@ func sameBits(got, want [][][]float32) error {
 func TestSpeculation(t *testing.T) {
 	p := openPack(t, "qwen3_5_moe/bf16")
 	all := scripts(p.cfg.VocabSize)
-	n := testenv.Rounds(50, *orders/5, 10**orders/5)
+	n := testenv.Rounds(50, *orders/5, 6**orders)
 	var sum stages.LayerStats
 	for sd := range uint64(n) {
 		r := rand.New(rand.NewPCG(sd, 5))
@@ -566,7 +566,7 @@ func TestFailingReads(t *testing.T) {
 	all := scripts(p.cfg.VocabSize)
 	broken := errors.New("the disk is broken")
 	hit, whole, spared := 0, 0, 0
-	n := testenv.Rounds(50, *orders/5, 10**orders/5)
+	n := testenv.Rounds(50, *orders/5, 6**orders)
 	for sd := range uint64(n) {
 		r := rand.New(rand.NewPCG(sd, 3))
 		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
