@@ -14,19 +14,6 @@ type Header struct {
 	Alignment int      // bytes; a power of two
 }
 
-// Tensor is a named array in row-major order, of which each row is whole blocks.
-type Tensor struct {
-	Name        string
-	Type        *Type
-	Shape       []int  // outermost first, at most 4; must not be changed
-	Part        int    // of the file in Model.Files
-	OffsetBytes int64  // in that file
-	Data        []byte // view of the file
-}
-
-// Elements returns the number of elements.
-func (t *Tensor) Elements() int { return len(t.Data) / t.Type.BlockBytes * t.Type.BlockLen }
-
 const (
 	magicLittle = "GGUF"
 	magicBig    = "FUGG" // of some writers on machines in big-endian order
@@ -130,7 +117,7 @@ func (c *cursor) tensor() (t Tensor) {
 	}
 	id := c.u32()
 	offset := c.u64()
-	if t.Type = typeByID[id]; t.Type == nil {
+	if t.Type = types[id]; t.Type == nil {
 		c.fail(ErrType, "%s", unknownType(id))
 	}
 	if c.err != nil {

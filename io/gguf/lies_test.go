@@ -139,6 +139,9 @@ func use(h *Header, size int) error {
 		if t.Elements()/t.Type.BlockLen*t.Type.BlockBytes != len(t.Data) || t.OffsetBytes%int64(h.Alignment) != 0 || t.OffsetBytes+int64(len(t.Data)) > int64(size) {
 			return fmt.Errorf("tensor %q of %d bytes at byte %d", t.Name, len(t.Data), t.OffsetBytes)
 		}
+		if err := t.Floats(make([]float32, t.Type.BlockLen), t.Elements()-t.Type.BlockLen); (err != nil) != (t.Type.Format == nil) {
+			return fmt.Errorf("last block of %s: %v", t.Type, err)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package gguf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
 
 // Type is a type of tensors: how many of its numbers lie in a block of how many bytes.
 type Type struct {
@@ -8,31 +12,53 @@ type Type struct {
 	Name       string // as the format's own tools write it
 	BlockLen   int    // numbers of a block; a row is whole blocks
 	BlockBytes int
+	// Format unpacks the type's weights; nil if that cannot be done.
+	Format *quant.Block
 }
 
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// types lists the types of the format. Numbers that are missing have been given up.
-var types = []Type{
-	{0, "F32", 1, 4}, {1, "F16", 1, 2}, {30, "BF16", 1, 2}, {28, "F64", 1, 8},
-	{24, "I8", 1, 1}, {25, "I16", 1, 2}, {26, "I32", 1, 4}, {27, "I64", 1, 8},
-	{2, "Q4_0", 32, 18}, {3, "Q4_1", 32, 20}, {6, "Q5_0", 32, 22}, {7, "Q5_1", 32, 24},
-	{8, "Q8_0", 32, 34}, {9, "Q8_1", 32, 36},
-	{10, "Q2_K", 256, 84}, {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144}, {13, "Q5_K", 256, 176},
-	{14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292},
-	{16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74}, {22, "IQ2_S", 256, 82},
-	{18, "IQ3_XXS", 256, 98}, {21, "IQ3_S", 256, 110},
-	{19, "IQ1_S", 256, 50}, {29, "IQ1_M", 256, 56},
-	{20, "IQ4_NL", 32, 18}, {23, "IQ4_XS", 256, 136},
-	{34, "TQ1_0", 256, 54}, {35, "TQ2_0", 256, 66},
-	{39, "MXFP4", 32, 17}, {40, "NVFP4", 64, 36}, {41, "Q1_0", 128, 18},
+// formats are the numbers of the types that are unpacked.
+var formats = map[uint32]string{
+	0: "F32", 1: "F16", 30: "BF16",
+	2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0",
+	10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K",
+	20: "IQ4_NL", 23: "IQ4_XS", 39: "MXFP4",
 }
 
-var typeByID = func() map[uint32]*Type {
-	m := make(map[uint32]*Type, len(types))
-	for i := range types {
-		m[types[i].ID] = &types[i]
+// sized are types of which only the size is known: formats whose codes are points of tables that
+// are not here, others that are rare, and whole numbers.
+var sized = []Type{
+	{ID: 16, Name: "IQ2_XXS", BlockLen: 256, BlockBytes: 66},
+	{ID: 17, Name: "IQ2_XS", BlockLen: 256, BlockBytes: 74},
+	{ID: 22, Name: "IQ2_S", BlockLen: 256, BlockBytes: 82},
+	{ID: 18, Name: "IQ3_XXS", BlockLen: 256, BlockBytes: 98},
+	{ID: 21, Name: "IQ3_S", BlockLen: 256, BlockBytes: 110},
+	{ID: 19, Name: "IQ1_S", BlockLen: 256, BlockBytes: 50},
+	{ID: 29, Name: "IQ1_M", BlockLen: 256, BlockBytes: 56},
+	{ID: 34, Name: "TQ1_0", BlockLen: 256, BlockBytes: 54},
+	{ID: 35, Name: "TQ2_0", BlockLen: 256, BlockBytes: 66},
+	{ID: 40, Name: "NVFP4", BlockLen: 64, BlockBytes: 36},
+	{ID: 41, Name: "Q1_0", BlockLen: 128, BlockBytes: 18},
+	{ID: 9, Name: "Q8_1", BlockLen: 32, BlockBytes: 36},
+	{ID: 15, Name: "Q8_K", BlockLen: 256, BlockBytes: 292},
+	{ID: 24, Name: "I8", BlockLen: 1, BlockBytes: 1},
+	{ID: 25, Name: "I16", BlockLen: 1, BlockBytes: 2},
+	{ID: 26, Name: "I32", BlockLen: 1, BlockBytes: 4},
+	{ID: 27, Name: "I64", BlockLen: 1, BlockBytes: 8},
+	{ID: 28, Name: "F64", BlockLen: 1, BlockBytes: 8},
+}
+
+// types are all types by their numbers.
+var types = func() map[uint32]*Type {
+	m := make(map[uint32]*Type, len(formats)+len(sized))
+	for id, name := range formats {
+		f := quant.BlockNamed(name)
+		m[id] = &Type{ID: id, Name: f.Name, BlockLen: f.Len, BlockBytes: f.Size, Format: f}
+	}
+	for i := range sized {
+		m[sized[i].ID] = &sized[i]
 	}
 	return m
 }()
@@ -49,7 +75,7 @@ var ikTypes = map[uint32]string{
 	352: "IQ5_KS_R4", 398: "Q8_KV_R8", 399: "Q8_K_R8",
 }
 
-// unknownType says of a number that types lacks what is known of it.
+// unknownType says of a number that is not in types what is known of it.
 func unknownType(id uint32) string {
 	switch name, ik := ikTypes[id]; {
 	case ik:
