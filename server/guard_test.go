@@ -125,7 +125,7 @@ func held(goOn <-chan struct{}) *scripted.Model {
 	}}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -197,28 +197,6 @@ func TestAnswerOutlastsPatience(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, func() { close(goOn) })
 	if status, body := post(t, url, hello); status != 200 {
 		t.Errorf("%d %s", status, body)
-	}
-}
-
-// A client that leaves ends its request, streamed or not, also before the first token.
-func TestDisconnect(t *testing.T) {
-	for _, stream := range []string{"", `"stream":true,`} {
-		m := held(nil)
-		url := serving(t, m).URL + "/v1/chat/completions"
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			eventually(t, "the request is under way", func() bool { return m.Open() == 1 })
-			cancel()
-		}()
-		req, _ := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{`+stream+hello[1:]))
-		req.Header.Set("Content-Type", "application/json")
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-		}
-		left := time.Now()
-		eventually(t, "the model is left alone", func() bool { return m.Open() == 0 })
-		t.Logf("stream %v: ended %v after the client", stream != "", time.Since(left))
 	}
 }
 

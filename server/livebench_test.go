@@ -54,7 +54,7 @@ func BenchmarkLive(b *testing.B) {
 			wall[1], cpu[1] = generate(b, m, time.Second)
 			stop()
 			frames += <-seen
-			eventuallyIn(b, func() bool { return s.views.Listeners() == 0 })
+			eventually(b, "the listener goes", func() bool { return s.views.Listeners() == 0 })
 		}
 		longer, more = append(longer, 100*(wall[1]/wall[0]-1)), append(more, 100*(cpu[1]/cpu[0]-1))
 	}
@@ -109,13 +109,4 @@ func hear(b *testing.B, url string) (stop func(), seen <-chan int) {
 		n <- frames
 	}()
 	return l.stop, n
-}
-
-func eventuallyIn(b *testing.B, is func() bool) {
-	b.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			b.Fatal("the listener does not go")
-		}
-	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // demoModel opens the demo model with a quarter of its experts in memory.
-func demoModel(t *testing.T, change ...func(*moeflux.Config)) *moeflux.Model {
+func demoModel(t testing.TB, change ...func(*moeflux.Config)) *moeflux.Model {
 	t.Helper()
 	dir, err := moeflux.DemoDir(t.Context(), "")
 	if err != nil {
