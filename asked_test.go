@@ -58,7 +58,8 @@ func TestProgress(t *testing.T) {
 		if len(told) == 0 || told[0].Known != told[0].Reused || (told[0].Reused > 0) != (reused == 1) || text != want.text {
 			t.Fatalf("%v, %q and without progress %q", told, text, want.text)
 		}
-		if rows := m.Info().ChunkRows; reused == 0 && len(told) != 1+(total-1)/rows {
+		// the last token is read by itself: before it there is a recurrent state to remember
+		if rows := m.Info().ChunkRows; reused == 0 && len(told) != 1+(total-1+rows-1)/rows {
 			t.Errorf("%d times for %d tokens, %d at once", len(told), total, rows)
 		}
 		for i, p := range told {

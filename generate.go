@@ -52,7 +52,7 @@ type generation struct {
 	marked   bool    // the text is wanted with its special tokens, which may be marks
 	prompt   Prompt
 	reused   int  // tokens of it that the sequence holds already
-	turn     int  // tokens of it that the next turn begins with; 0 if that does not matter
+	turn     int  // tokens of it after which a state is of use later; 0: any number
 	resume   bool // take what the engine knows of the prompt, and remember it
 	// prime, if not nil, gives the sequence a state when the engine knows nothing of the prompt. It
 	// reports whether it has.
@@ -182,6 +182,7 @@ func (g *generation) continueText(s *Session) error {
 	if len(g.prompt.IDs) == 0 || !s.opaque && len(g.prompt.IDs) == g.seq.Len() {
 		return ErrEmptyPrompt
 	}
+	g.turn = g.turnEnd(nil)
 	return nil
 }
 

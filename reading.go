@@ -136,33 +136,37 @@ func (g *generation) remember() {
 	g.store()
 }
 
-// turnEnd returns how many tokens of a conversation's prompt its next turn begins with. It is fewer
-// than all where the template begins an answer otherwise than it writes earlier ones, as with
-// reasoning. That matters where a state is recurrent, and of no use for a text that departs from
-// it: there 0 means that it is not known.
+// turnEnd returns after how many tokens of the prompt a recurrent state is of use later: it serves
+// only texts that begin with all of them. The next turn of a conversation departs from the prompt
+// where the template begins an answer otherwise than it writes earlier ones, as with reasoning. Who
+// asks the same again has to have the last token evaluated. Without recurrent state it is 0: any
+// beginning serves.
 func (g *generation) turnEnd(messages []Message) int {
-	if g.kind != sessionChat || !g.resume || g.r.Continue || g.m.Info().StateBytes == 0 {
+	last := len(g.prompt.IDs) - 1
+	switch {
+	case !g.resume || g.m.Info().StateBytes == 0:
 		return 0
+	case g.kind != sessionChat || g.r.Continue:
+		return last
 	}
 	d, err := g.m.chat()
 	if err != nil {
-		return 0
+		return last
 	}
 	next, err := g.m.render(d, g.r, append(slices.Clip(messages), Message{Role: Assistant, Content: "?"}, Message{Role: User, Content: "?"}))
 	if err != nil { // a template that refuses this may take what is really said
-		return 0
+		return last
 	}
 	n := 0
-	for n < min(len(next.IDs), len(g.prompt.IDs)) && next.IDs[n] == g.prompt.IDs[n] {
+	for n < min(len(next.IDs), last) && next.IDs[n] == g.prompt.IDs[n] {
 		n++
 	}
 	return n
 }
 
-// storePrompt has the state after the prompt kept on disk, unless it is of no use for a next turn,
-// and that from which one goes on is there.
+// storePrompt has the state after the prompt kept on disk, unless another is of more use.
 func (g *generation) storePrompt() {
-	if g.turn == 0 || g.turn == len(g.prompt.IDs) {
+	if g.turn == 0 {
 		g.store()
 	}
 }

@@ -140,6 +140,9 @@ func conversationOnDisk(t *testing.T, model, template string) {
 		if got.read.Reused != want {
 			t.Errorf("turn %d: %d of %d tokens are known, want %d", turn, got.read.Reused, len(got.prompt.IDs), want)
 		}
+		if again := ask(m, false, "mine"); template == hermes && again.read.Reused != len(got.prompt.IDs)-1 {
+			t.Errorf("turn %d: asked again, %d of %d tokens are known, want all but one", turn, again.read.Reused, len(got.prompt.IDs))
+		}
 		if known = got.prompt.IDs; template == hermes {
 			known = slices.Concat(got.prompt.IDs, got.ids)
 		}
