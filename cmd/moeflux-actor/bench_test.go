@@ -18,8 +18,16 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/forecast"
 )
 
-// benchEnv has little free memory, so that measuring its bandwidth is quick.
+// benchEnv has too little free memory to measure its bandwidth, which takes longer than most of
+// these runs.
 func benchEnv() env {
+	e := testEnv()
+	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
+	return e
+}
+
+// measuredEnv has enough of it.
+func measuredEnv() env {
 	e := testEnv()
 	e.freeMemory = func() (int64, error) { return 512 << 20, nil }
 	return e
@@ -39,7 +47,7 @@ func mustBench(t *testing.T, e env, args ...string) *bench.Result {
 // The figures of a bench agree: what is counted, what follows from it, and what inspect says.
 func TestBench(t *testing.T) {
 	inspected := mustInspect(t)
-	r := mustBench(t, benchEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
+	r := mustBench(t, measuredEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
 	if r.Threads != 2 || r.Prompts != "random" || r.State != "warm" || r.WarmupTokens != 3 || r.Repeat != 2 || r.GenTokens != 3 ||
 		r.TopK != inspected.Shape.ExpertsPerToken || r.Device == "" || r.Activations == "" || r.Interrupted {
 		t.Errorf("the setting is %+v", r)
@@ -116,7 +124,6 @@ func checkSummary(t *testing.T, name string, r *bench.Result, s bench.Summary, r
 // Several texts count together, fewer experts touch fewer bytes, and a small cache reads.
 func TestBenchSequences(t *testing.T) {
 	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
 	r := mustBench(t, e, "--prompt-tokens", "5,9", "--gen-tokens", "2", "--repeat", "1", "--sequences", "3,1", "--warmup", "1",
 		"--experts-per-token", "2", "--expert-io", "buffered", "--expert-memory", "3MiB", "--prefetch", "off")
 	var got [][2]int
@@ -204,7 +211,6 @@ func TestBenchJSON(t *testing.T) {
 
 func TestBenchText(t *testing.T) {
 	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
 	o := callWith(t.Context(), e, "", "bench", "--prompt-tokens", "3", "--gen-tokens", "2", "--repeat", "1", "--warmup", "2")
 	for _, want := range []string{"random prompts, 2 tokens decoded after each; warm, 2 tokens decoded before", "\nprefill        3     1", "\ndecode         3     1",
 		"\nper token ", "\nmemory        not measured", " activations, "} {
