@@ -12,6 +12,8 @@ type family struct {
 	// aliases are further model_types of the family: those of a nested text_config and of the
 	// configuration around it.
 	aliases []string
+	// gguf is what general.architecture of a GGUF file calls the family; "" if another has that.
+	gguf string
 	// rotaryFactor is the partial_rotary_factor of a configuration that does not name one.
 	rotaryFactor float64
 	// normTopK is the norm_topk_prob of a configuration that does not name one.
@@ -22,13 +24,13 @@ type family struct {
 
 // families lists the supported architectures.
 var families = []family{
-	{arch: Qwen35MoE, aliases: []string{"qwen3_5_moe_text"}, rotaryFactor: 0.25, normTopK: true, parse: parseQwen35MoE},
-	{arch: Qwen3Next, rotaryFactor: 0.25, normTopK: true, parse: parseQwen3Next},
-	{arch: Qwen3MoE, rotaryFactor: 1, parse: parseQwen3MoE},
-	{arch: DeepseekV3, normTopK: true, parse: parseDeepseekV3},
+	{arch: Qwen35MoE, aliases: []string{"qwen3_5_moe_text"}, gguf: "qwen35moe", rotaryFactor: 0.25, normTopK: true, parse: parseQwen35MoE},
+	{arch: Qwen3Next, gguf: "qwen3next", rotaryFactor: 0.25, normTopK: true, parse: parseQwen3Next},
+	{arch: Qwen3MoE, gguf: "qwen3moe", rotaryFactor: 1, parse: parseQwen3MoE},
+	{arch: DeepseekV3, gguf: "deepseek2", normTopK: true, parse: parseDeepseekV3},
 	{arch: KimiK2, aliases: []string{"kimi_k25"}, normTopK: true, parse: parseDeepseekV3},
-	{arch: Glm4MoE, rotaryFactor: 0.5, normTopK: true, parse: parseGlm4MoE},
-	{arch: MiniMaxM2, rotaryFactor: 1, normTopK: true, parse: parseMiniMaxM2},
+	{arch: Glm4MoE, gguf: "glm4moe", rotaryFactor: 0.5, normTopK: true, parse: parseGlm4MoE},
+	{arch: MiniMaxM2, gguf: "minimax-m2", rotaryFactor: 1, normTopK: true, parse: parseMiniMaxM2},
 }
 
 // Known returns the supported architectures, sorted.
@@ -39,6 +41,17 @@ func Known() []Arch {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// ArchOfGGUF returns the family of what a GGUF file names as general.architecture, and false if
+// none has it. Files of Kimi K2 go under the name of DeepSeek, whose architecture theirs is.
+func ArchOfGGUF(name string) (Arch, bool) {
+	for _, f := range families {
+		if name != "" && f.gguf == name {
+			return f.arch, true
+		}
+	}
+	return "", false
 }
 
 // UnknownArchError reports a model_type that no table entry serves.

@@ -264,3 +264,15 @@ func TestParseConfigGptOss(t *testing.T) {
 		t.Errorf("got %v, want an *UnknownArchError of gpt_oss", err)
 	}
 }
+
+// The names of GGUF files lead to their families, each to one.
+func TestArchOfGGUF(t *testing.T) {
+	for name, want := range map[string]model.Arch{
+		"qwen35moe": model.Qwen35MoE, "qwen3next": model.Qwen3Next, "qwen3moe": model.Qwen3MoE, "deepseek2": model.DeepseekV3,
+		"glm4moe": model.Glm4MoE, "minimax-m2": model.MiniMaxM2, "": "", "llama": "", "qwen3_moe": "",
+	} {
+		if got, ok := model.ArchOfGGUF(name); got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", name, got, ok, want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ type commands struct {
 	Run          runCmd          `cmd:"" help:"Generate text, streamed to stdout."`
 	Serve        serveCmd        `cmd:"" help:"Serve the model over HTTP, as clients of OpenAI's API expect it."`
 	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
-	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory holds and how it would run here."`
+	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory or a GGUF file holds, and how it would run here."`
 	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
 	Dump         dumpCmd         `cmd:"" help:"Write what layers take, make and give for given token ids to a file, or compare two such files."`
 	Eval         evalCmd         `cmd:"" help:"Measure the mean loss and the perplexity of given token ids."`

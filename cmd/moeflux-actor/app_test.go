@@ -169,6 +169,7 @@ func TestBadUsage(t *testing.T) {
 		{"convert without destination", []string{"convert", "a"}, "DST"},
 		{"convert with one too many", []string{"convert", "a", "b", "c"}, "unexpected argument c"},
 		{"convert to three bits", []string{"convert", "a", "b", "--bits", "3"}, "--bits 3"},
+		{"checksums of a GGUF file", []string{"inspect", ggufFile, "--verify"}, "is a GGUF file, which has no checksums"},
 		{"inspect of two directories", []string{"inspect", "a", "--model", "b"}, "give one"},
 		{"logits without ids", []string{"logits", "--out", "x"}, "--ids"},
 		{"logits without out", []string{"logits", "--ids", ids}, "--out"},
@@ -214,6 +215,9 @@ func TestFailures(t *testing.T) {
 	}{
 		{"no such model", []string{"run", "-p", "x", "--model", missing}, "there is no model directory " + missing},
 		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is a file, not a packed model directory"},
+		{"a GGUF file as model", []string{"run", "-p", "x", "--model", ggufFile}, "cannot be opened: it is a GGUF file, and the program computes with packed model directories"},
+		{"a GGUF file to convert", []string{"convert", ggufFile, filepath.Join(empty, "dst")}, "cannot be converted: it is a GGUF file"},
+		{"inspect of a GGUF file in another order", []string{"inspect", bigEndian}, "big-endian order"},
 		{"an empty directory as model", []string{"run", "-p", "x", "--model", empty}, empty},
 		{"a checkpoint as model", []string{"run", "-p", "x", "--model", checkpoint}, "if it is a checkpoint, pack it with moeflux-actor convert " + checkpoint},
 		{"inspect of a checkpoint", []string{"inspect", checkpoint}, "has no model_weights.json; if it is a checkpoint"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
@@ -38,6 +39,9 @@ func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
 		return err
+	}
+	if ggufinfo.Is(c.Src) {
+		return fmt.Errorf("%s cannot be converted: %s", c.Src, ggufinfo.NotRun)
 	}
 	begin := inv.env.now()
 	bar := newProgress(inv)

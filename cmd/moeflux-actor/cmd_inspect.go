@@ -8,13 +8,14 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
 type inspectCmd struct {
-	Dir    string `arg:"" optional:"" name:"DIR" help:"The packed model directory. Default: that of --model, or the demo model."`
+	Dir    string `arg:"" optional:"" name:"DIR|FILE.gguf" help:"The packed model directory, or a GGUF file (any part, if there are several). Default: that of --model, or the demo model."`
 	Verify bool   `help:"Compare every file with its checksum. It reads the whole model."`
 	JSON   bool   `name:"json" help:"Print one JSON object."`
 
@@ -80,13 +81,28 @@ func (m *modelSampling) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// Run shows what a directory holds.
+// gguf shows what a GGUF file holds.
+func (c *inspectCmd) gguf(inv *invocation) error {
+	if c.Verify {
+		return usagef("--verify: %s is a GGUF file, which has no checksums", c.Model)
+	}
+	r, err := ggufinfo.Read(c.Model)
+	if err != nil {
+		return err
+	}
+	return inv.print(c.JSON, r, r.String)
+}
+
+// Run shows what a directory or a GGUF file holds.
 func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.takeDir(c.Dir); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	if ggufinfo.Is(c.Model) {
+		return c.gguf(inv)
 	}
 	of, err := c.files(ctx, inv)
 	if err != nil {

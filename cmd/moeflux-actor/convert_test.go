@@ -13,7 +13,35 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 )
+
+// GGUF files that the reader's tests have.
+const (
+	ggufFile  = "../../io/gguf/testdata/moe-00002-of-00003.gguf"
+	bigEndian = "../../io/gguf/testdata/big-endian.gguf"
+)
+
+// inspect tells of a GGUF file what it holds, as the argument or as the model.
+func TestInspectGGUF(t *testing.T) {
+	for _, args := range [][]string{{"inspect", ggufFile}, {"inspect", "--model", ggufFile}} {
+		var r ggufinfo.Info
+		dec := json.NewDecoder(strings.NewReader(mustCall(t, "", append(args, "--json")...).stdout))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.File != ggufFile || r.Format.Parts != 3 || r.Arch != "qwen3_moe" || r.Shape.Experts != 3 || len(r.Missing) != 1 {
+			t.Errorf("%v: %+v", args, r)
+		}
+		text := mustCall(t, "", args...).stdout
+		for _, want := range []string{"in 3 parts", "which is qwen3_moe here", "Q4_0", "would not run: it is a GGUF file"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v lacks %q:\n%s", args, want, text)
+			}
+		}
+	}
+}
 
 func TestConvertAndInspect(t *testing.T) {
 	src, dst := fixtures.Dir(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model")

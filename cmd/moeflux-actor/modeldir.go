@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
+	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/internal/userdirs"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tokenizer"
@@ -23,6 +24,8 @@ func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (str
 			return "", fmt.Errorf("there is no model directory %s; make one with %s convert, or leave --model out for the demo model", given, program)
 		case err != nil:
 			return "", err
+		case ggufinfo.Is(given):
+			return "", fmt.Errorf("%s cannot be opened: %s", given, ggufinfo.NotRun)
 		case !info.IsDir():
 			return "", fmt.Errorf("%s is a file, not a packed model directory as %s convert makes one", given, program)
 		}

@@ -11,11 +11,11 @@ var (
 	ErrBigEndian = errors.New("a GGUF file in big-endian order, of which only those in little-endian order are read")
 	ErrVersion   = errors.New("a version of GGUF that is not read")
 	// ErrTruncated says that a file claims more than it holds.
-	ErrTruncated = errors.New("the file ends too early: it is truncated, or its header is wrong")
+	ErrTruncated = errors.New("the file is cut short or damaged; fetch it again")
 	// ErrType says that a tensor has a type whose size is unknown.
 	ErrType = errors.New("a type of tensors that is not read")
 	// ErrParts says that the parts of a model are not all there, or do not belong together.
-	ErrParts = errors.New("the parts of the model are not complete")
+	ErrParts = errors.New("every part of a model must lie beside the others under its own name")
 )
 
 // FormatError reports a file that is not as a GGUF file must be, or that is of a kind that is not

@@ -346,6 +346,48 @@ def moe():
     return metadata, tensors
 
 
+def deepseek():
+    """A tiny deepseek2: a dense layer, one with experts and a shared one, a draft layer."""
+    k = "deepseek2."
+    metadata = [
+        ("general.architecture", "string", "deepseek2"),
+        (k + "block_count", "u32", 3), (k + "nextn_predict_layers", "u32", 1), (k + "leading_dense_block_count", "u32", 1),
+        (k + "embedding_length", "u32", 32), (k + "context_length", "u64", 8192), (k + "vocab_size", "u32", 8),
+        (k + "attention.head_count", "u32", 2), (k + "attention.head_count_kv", "u32", 1),
+        (k + "attention.key_length", "u32", 40), (k + "attention.key_length_mla", "u32", 24),
+        (k + "expert_count", "u32", 2), (k + "expert_used_count", "u32", 1),
+        (k + "expert_feed_forward_length", "u32", 16), (k + "expert_shared_count", "u32", 2),
+    ]
+    tensors = [Tensor("token_embd.weight", "F16", 8, 32), Tensor("output.weight", "Q8_0", 8, 32)]
+    for n in range(3):
+        p = "blk.%d." % n
+        tensors += [Tensor(p + "attn_kv_a_mqa.weight", "BF16", 16, 32), Tensor(p + "attn_output.weight", "Q8_0", 32, 32)]
+        if n == 0:
+            tensors.append(Tensor(p + "ffn_gate.weight", "Q8_0", 64, 32))
+            continue
+        tensors += [Tensor(p + "ffn_gate_up_exps.weight", "MXFP4", 2, 32, 32), Tensor(p + "ffn_down_exps.weight", "F32", 2, 32, 16)]
+        tensors.append(Tensor(p + "ffn_gate_shexp.weight", "Q8_0", 32, 32))
+    tensors.append(Tensor("blk.2.nextn.eh_proj.weight", "F32", 32, 64))
+    return metadata, tensors
+
+
+def qwen3next():
+    """A tiny qwen3next: a layer of linear attention and one of full attention, sizes by layer."""
+    k = "qwen3next."
+    metadata = [
+        ("general.architecture", "string", "qwen3next"), (k + "block_count", "u32", 2), (k + "embedding_length", "u32", 32),
+        (k + "attention.head_count", "array", ("u32", [0, 4])), (k + "attention.head_count_kv", "array", ("i32", [0, 2])),
+        (k + "expert_count", "u32", 2), (k + "expert_used_count", "u32", 2),
+        (k + "expert_feed_forward_length", "u32", 32), (k + "expert_shared_feed_forward_length", "u32", 64),
+    ]
+    tensors = [Tensor("token_embd.weight", "F16", 8, 32)]
+    tensors += [Tensor("blk.0.attn_qkv.weight", "Q8_0", 64, 32), Tensor("blk.0.ssm_a", "F32", 2), Tensor("blk.0.ssm_conv1d.weight", "F32", 64, 4)]
+    tensors += [Tensor("blk.1.attn_q.weight", "Q8_0", 64, 32), Tensor("blk.1.attn_k.weight", "Q8_0", 16, 32)]
+    for n in range(2):
+        tensors += [Tensor("blk.%d.ffn_%s_exps.weight" % (n, x), "Q4_1", 2, 32, 32) for x in ("gate", "up", "down")]
+    return metadata, tensors
+
+
 def main():
     tensors = [Tensor(kind.lower() + ".weight", kind, 2, 256) for kind in TYPES]
     tensors.append(Tensor("axes", "F32", 2, 3, 5))
@@ -359,6 +401,8 @@ def main():
     for n, part in enumerate(parts):
         split = [("split.no", "u16", n), ("split.count", "u16", 3), ("split.tensors.count", "i32", len(tensors))]
         write("moe-%05d-of-00003.gguf" % (n + 1), (metadata if n == 0 else metadata[:3]) + split, part)
+    write("deepseek.gguf", *deepseek())
+    write("qwen3next.gguf", *qwen3next())
 
 
 if __name__ == "__main__":
