@@ -193,7 +193,8 @@ func TestUrgent(t *testing.T) {
 	})
 }
 
-// Beside an urgent read nothing begins that is not; when it has ended, all workers have work.
+// Beside an urgent read, and for a moment after it, nothing begins that is not urgent; then all
+// workers have work.
 func TestUrgentHasTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{step: make(chan struct{})}
@@ -214,6 +215,10 @@ func TestUrgentHasTheDisk(t *testing.T) {
 		p.Submit(tagged(4, 2), Guess, nothing)
 		running(1, 1)
 		r.step <- struct{}{}
+		running(0, 0)
+		time.Sleep(urgentPause - 1) // of the bubble
+		running(0, 0)
+		time.Sleep(1)
 		running(4, 0)
 		p.Submit(tagged(3, 2), UrgentDemand, nothing)
 		p.Submit(tagged(5, 2), UrgentGuess, nothing)
@@ -224,6 +229,7 @@ func TestUrgentHasTheDisk(t *testing.T) {
 		running(3, 2) // a guess waits, and so does what is not urgent
 		close(r.step)
 		synctest.Wait()
+		time.Sleep(2 * urgentPause)
 		running(0, 0)
 		p.Close()
 	})

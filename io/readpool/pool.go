@@ -128,6 +128,8 @@ type Pool struct {
 	running   []place        // [workers] what each worker reads
 	urgent    int            // of those, urgent ones
 	urgentAt  time.Time      // when an urgent one ended last
+	demandAt  time.Time      // when one ended last that somebody waited for
+	pause     *time.Timer    // wakes workers after it
 	idle      int            // workers that wait on wake
 	closed    bool
 	ended     bool // closed, and no worker is left
@@ -276,8 +278,10 @@ func (p *Pool) Close() {
 	p.wg.Wait()
 	p.mu.Lock()
 	p.ended = true
-	if p.watch != nil {
-		p.watch.Stop()
+	for _, t := range []*time.Timer{p.watch, p.pause} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	p.mu.Unlock()
 	p.reports.Wait()
@@ -346,9 +350,12 @@ func (p *Pool) end(worker int, at place, end End, again bool) {
 	g.ends[at.i] = end
 	g.left--
 	p.running[worker] = place{}
-	if g.notes[at.i].rank.urgent() {
+	if rank := g.notes[at.i].rank; rank.urgent() {
 		p.urgent--
 		p.urgentAt = end.Ended
+		if rank == UrgentDemand {
+			p.pauseOthers(end.Ended)
+		}
 	}
 	p.stats.Running--
 	if p.stats.Running == 0 {

@@ -23,14 +23,19 @@ func (r Rank) speculative() bool { return r == Guess || r == UrgentGuess }
 // urgentGap is how long after an urgent read the next one may well come.
 const urgentGap = 50 * time.Millisecond
 
+// urgentPause is for how long after an urgent read that somebody waited for nothing begins that is
+// not urgent. In a step that misses many experts the next layer's reads come by then, and a read
+// that has begun would have a part of the disk.
+const urgentPause = 4 * time.Millisecond
+
 // mayBegin reports whether a read of a rank may begin now. Demand has all workers, and a guess
-// begins while few reads run, so that demand waits behind little. Beside an urgent read none begins
-// that is not urgent: the disk would divide itself between them. And soon after one, other guesses
-// begin one at a time. p.mu is held.
+// begins while few reads run, so that demand waits behind little. Beside an urgent read, and in the
+// pause after one, none begins that is not urgent: the disk would divide itself between them. And
+// soon after one, other guesses begin one at a time. p.mu is held.
 func (p *Pool) mayBegin(r Rank) bool {
 	most := p.cfg.Workers
 	switch {
-	case !r.urgent() && p.urgent > 0:
+	case !r.urgent() && (p.urgent > 0 || !p.demandAt.IsZero() && time.Since(p.demandAt) < urgentPause):
 		return false
 	case r == Guess && !p.urgentAt.IsZero() && time.Since(p.urgentAt) < urgentGap:
 		most = 1
@@ -105,6 +110,20 @@ func (p *Pool) takeGroup(q *fifo) (g *group, i int, ok bool) {
 		q.pop()
 	}
 	return g, i, i < len(g.reqs)
+}
+
+// pauseOthers begins the pause after an urgent read that ended now. p.mu is held.
+func (p *Pool) pauseOthers(now time.Time) {
+	p.demandAt = now
+	if p.pause != nil {
+		p.pause.Reset(urgentPause)
+		return
+	}
+	p.pause = time.AfterFunc(urgentPause, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wakeNext()
+	})
 }
 
 // wakeNext wakes a worker for a request that may begin: workers woken when it was queued may have

@@ -82,7 +82,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	at := len(c.queue)
 	if m.Batch.Urgent {
 		at = c.firstOrdinary()
-		c.urgent.routed(m)
+		c.urgent.routed(m, c.pace.now)
 	}
 	c.queue = slices.Insert(c.queue, at, c.newLoad(m.Step, m.Plan))
 	return nil

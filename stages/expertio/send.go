@@ -78,7 +78,7 @@ func (c *Core) end(l *load, m *stages.WaveResident) {
 	if l.unsent == 0 {
 		l.ended, m.Last, m.Losses = true, true, l.losses
 		if l.step.Layer == c.cfg.Layers-1 {
-			c.urgent.end(l.step.ID)
+			c.urgent.end(l.step.ID, c.pace.now)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	}
 	clear(c.queue[len(rest):])
 	c.queue = rest
-	c.urgent.end(m.ID)
+	c.urgent.end(m.ID, c.pace.now)
 	m2 := *m
 	m2.Hop = 1
 	out.Send(stages.Dispatch, &m2)

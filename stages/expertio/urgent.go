@@ -11,29 +11,46 @@ import (
 // Steps that decode are urgent (Batch.Urgent): somebody waits for their tokens, and a layer of a
 // prompt reads for longer than such a step takes. So what an urgent step needs goes before all
 // else, for slots and at the disk, and so do the guesses for it. What has begun is not taken back:
-// while an urgent step is under way, others have one read on demand at a time and begin no guesses.
-// And they always leave it the slots of a layer.
+// while an urgent step is under way, others begin no guesses and no reads on demand. And they
+// always leave it the slots of a layer.
 //
 // Others do not starve: an urgent step ends, and between two of them others have the disk and the
-// slots to themselves. The schedule sees to it that there is such a time (package schedule).
+// slots to themselves. The schedule sees to it that there is such a time (package schedule). After
+// urgent steps that follow each other too closely for that, others have some reads beside the next.
 
-// besideReads is how many reads on demand others have under way beside an urgent step: an urgent
-// read waits for no more than these at the disk.
-const besideReads = 1
+const (
+	// besideReads is how many reads on demand others have under way beside an urgent step before
+	// which they had the disk for too short a time: an urgent read waits for no more than these.
+	besideReads = 1
+	// restShare is the part of the time of an urgent step that others must have had after it, if
+	// they are to read nothing beside the next.
+	restShare = 4
+)
 
-// urgent is what is known of urgent steps.
+// urgent is what is known of urgent steps. All times are in nanoseconds on the clock of pace.
 type urgent struct {
-	steps []stages.StepID // under way: from the first plan to the last wave
-	uses  int             // of the last plan
+	steps  []stages.StepID // under way: from the first plan to the last wave
+	uses   int             // of the last plan
+	began  int64           // since when there are some, or when there were last
+	ended  int64           // when the last one ended
+	beside int             // reads on demand that others have beside those under way
 }
 
-func (u *urgent) end(id stages.StepID) {
+func (u *urgent) end(id stages.StepID, now int64) {
 	if i := slices.Index(u.steps, id); i >= 0 {
 		u.steps = slices.Delete(u.steps, i, i+1)
+		u.ended = now
 	}
 }
 
-func (u *urgent) routed(m *stages.LayerRouted) {
+func (u *urgent) routed(m *stages.LayerRouted, now int64) {
+	if len(u.steps) == 0 {
+		u.beside = besideReads
+		if took, rest := u.ended-u.began, now-u.ended; restShare*rest > took {
+			u.beside = 0
+		}
+		u.began = now
+	}
 	if !slices.Contains(u.steps, m.ID) {
 		u.steps = append(u.steps, m.ID)
 	}
@@ -92,7 +109,7 @@ func (c *Core) heldBack(r stages.Rank) (waits record.Reason, held bool) {
 	case most == 0:
 		return waits, false
 	case c.urgent.underWay():
-		most = besideReads
+		most = c.urgent.beside
 	}
 	return record.ReadCredit, c.reading.of(r) >= most
 }

@@ -21,6 +21,10 @@ const ranks = int(stages.UrgentRead-stages.GuessRead) + 1
 // at a time.
 const urgentGap = int64(50 * time.Millisecond)
 
+// urgentPause is likewise: how long after an urgent read that somebody waited for nothing begins
+// that is not urgent.
+const urgentPause = int64(4 * time.Millisecond)
+
 // reading is a read that was asked for.
 type reading struct {
 	step stages.Step // that asked
@@ -48,6 +52,7 @@ type disk struct {
 	held     int               // workers that run the line
 	urgent   int               // of taken
 	urgentNS int64             // when an urgent one ended last; -1: none
+	pausedNS int64             // until when others do not begin after one that somebody waited for
 	since    int64
 	version  uint64
 	spent    bool // an urgent read has ended
@@ -121,7 +126,7 @@ func (d *disk) next() *reading {
 func (d *disk) mayBegin(r stages.Rank) bool {
 	most := d.workers
 	switch {
-	case !r.Urgent() && d.urgent > 0:
+	case !r.Urgent() && (d.urgent > 0 || d.e.now < d.pausedNS):
 		return false
 	case r == stages.GuessRead && d.spent && d.e.now-d.urgentNS < urgentGap:
 		most = 1
@@ -197,6 +202,10 @@ func (d *disk) end(r *reading) {
 	if r.rank.Urgent() {
 		d.urgent--
 		d.urgentNS, d.spent = d.e.now, true
+	}
+	if r.rank == stages.UrgentRead {
+		d.pausedNS = d.e.now + urgentPause
+		d.e.at(d.pausedNS, func() { d.begin(false) })
 	}
 	d.plan()
 	if d.e.watch.read != nil {
