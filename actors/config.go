@@ -84,7 +84,8 @@ type Config struct {
 	WaveSlots int
 	// StepsInFlight is how many steps of one kind, decoding or reading prompts, may be in the
 	// pipeline at once, of different sequences. 0 means 1 if all experts fit in memory and 2
-	// otherwise, where one step computes while another waits for the disk.
+	// otherwise, where one step computes while another waits for the disk. Sequences that decode
+	// share one step all the same, as long as that is quicker.
 	StepsInFlight int
 	// PromptShare is the share of time that prompts get while other sequences decode, up to 1. 0
 	// means 0.65. With a share of two thirds a token may take three times as long as without

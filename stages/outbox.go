@@ -49,8 +49,8 @@ func (o *Outbox) Records() *record.Log {
 	return o.Log
 }
 
-// Linger asks the shell for LingerOver with a Round, if that is not 0: at a time on the engine's
-// clock, or, where that is 0, after the linger time.
+// Linger asks the shell for LingerOver with a Round, if that is not 0, at a time on the engine's
+// clock.
 type Linger struct {
 	Round uint64
 	AtNS  int64

@@ -8,11 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// lingerTime is how long the sequencer waits for sequences that are about to ask for their next
-// token. Choosing a token takes a caller some 10 to 100 µs; a token itself takes milliseconds.
-const lingerTime = 200 * time.Microsecond
-
-// linger is the sequencer's one timer, for that wait and for those that have an end of their own.
+// linger is the sequencer's one timer.
 // A new round replaces the one before, whose end no longer matters. A round allocates nothing. If
 // a timer fires while a new round begins, the new one ends early, which the sequencer allows at any
 // time.

@@ -166,11 +166,8 @@ func (s *shell) perform() {
 		s.r.log.Debug(n.Text, n.Args...)
 	}
 	if l := s.out.Linger; l.Round != 0 {
-		spent, wait := s.out.Spent(), lingerTime
-		if l.AtNS != 0 {
-			wait = time.Duration(max(l.AtNS-s.r.Now(), 0))
-		}
-		if unsent := s.r.linger.begin(spent.LingerOver(l.Round), wait, s.r); unsent != nil {
+		spent, wait := s.out.Spent(), max(l.AtNS-s.r.Now(), 0)
+		if unsent := s.r.linger.begin(spent.LingerOver(l.Round), time.Duration(wait), s.r); unsent != nil {
 			spent.Handled(unsent)
 		}
 	}

@@ -11,6 +11,11 @@
 // pieces of chunks. They never mix: a row that travels with a prompt arrives when the whole prompt
 // step does. Each kind always has a lane.
 //
+// Sequences that decode travel together: there is one decode step at a time, and before it is
+// formed those are waited for that decoded a moment ago, as long as that saves more than it takes
+// (company). Where several steps may be in the pipeline, steps of their own are tried now and then
+// (apart).
+//
 // How long a decode step takes is measured. While somebody decodes, the next token is due some time
 // after the one before: with a share of two thirds (Config.Share), three times as long after it as
 // if nobody else were there.

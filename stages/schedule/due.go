@@ -7,8 +7,6 @@ func (s *Schedule[R]) notDue() Why {
 	switch {
 	case !s.prompts():
 		return Nothing
-	case p.count(Decode) > 0: // else one decode step after the other would keep prompts from the device
-		return Room
 	case p.stretch >= promptsFirst && p.given < p.layers:
 		return OtherKind
 	}
@@ -34,7 +32,7 @@ func (s *Schedule[R]) Holds(id uint64) bool {
 	if w.over || !s.prompts() || p.given >= p.layers || st.due <= p.now {
 		return false
 	}
-	w.begin(st.due)
+	w.begin(st.due, true)
 	return true
 }
 

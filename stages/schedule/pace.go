@@ -25,9 +25,9 @@ type pace struct {
 	now   int64
 	steps []running // in order of forming
 
-	alone  curve // a decode step, by rows, where there are no prompts
-	beside curve // likewise where there are, from the moment at which the device has time for it
-	layer  curve // a layer of a prompt step, by rows
+	alone  middles // a decode step, by rows, where there are no prompts
+	beside curve   // likewise where there are, from the moment at which the device has time for it
+	layer  curve   // a layer of a prompt step, by rows
 
 	last  int64   // when a layer of a prompt step retired last
 	ended int64   // when a decode step ended last

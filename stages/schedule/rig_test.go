@@ -29,6 +29,7 @@ type rig struct {
 	tokens  map[int][]int64 // when each decoding sequence got its tokens
 	prompts map[int]int64   // when each prompt was read
 	done    map[int]int     // rows of each prompt
+	slow    map[int]int64   // what callers take who take longer than others
 }
 
 // costs is what things take, in nanoseconds.
@@ -82,9 +83,6 @@ func (r *rig) run(t *testing.T, stop func() bool) {
 		r.form()
 		r.begin()
 		if round, at := r.s.Timer(); round != 0 {
-			if at == 0 {
-				at = r.now + linger
-			}
 			r.at(at, func() { r.s.WaitOver(round) })
 		}
 	}
@@ -205,8 +203,8 @@ func (r *rig) end(st *rigStep) {
 func (r *rig) token(c *chunk) {
 	r.tokens[c.id] = append(r.tokens[c.id], r.now)
 	r.s.Expect(uint64(c.id))
-	r.at(r.now+r.costs.think, func() {
-		r.s.Unexpect(uint64(c.id))
+	r.at(r.now+max(r.costs.think, r.slow[c.id]), func() {
+		r.s.Back(uint64(c.id))
 		c.left = 1
 		r.s.Add(c)
 	})

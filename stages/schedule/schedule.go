@@ -51,6 +51,7 @@ type Schedule[R Request] struct {
 	lines  lines
 	waits  waits
 	pace   pace
+	apart  apart
 	why    [Kinds]Why // of the last Next
 	shares []Share[R] // memory for the next answer of Next
 }
@@ -61,7 +62,7 @@ func New[R Request](cfg Config) Schedule[R] {
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
-	return Schedule[R]{cfg: cfg, pace: p, waits: waits{away: make(map[uint64]struct{})}, lines: lines{of: make(map[string]*line)}}
+	return Schedule[R]{cfg: cfg, pace: p, apart: newApart(), waits: waits{away: make(map[uint64]int64), takes: make(map[uint64]int64)}, lines: lines{of: make(map[string]*line)}}
 }
 
 // kindOf returns the kind of step that a request needs next.
@@ -130,10 +131,10 @@ func (s *Schedule[R]) decodeRows() int {
 
 // takeDecode takes single rows in order of arrival.
 func (s *Schedule[R]) takeDecode() []Share[R] {
-	shares := s.shares[:0]
+	shares, most := s.shares[:0], s.together()
 	rest := s.ready[Decode][:0]
 	for _, r := range s.ready[Decode] {
-		if len(shares) == s.cfg.Rows || len(shares) > 0 && (r.Alone() || shares[0].Request.Alone()) {
+		if len(shares) == most || len(shares) > 0 && (r.Alone() || shares[0].Request.Alone()) {
 			rest = append(rest, r)
 			continue
 		}
@@ -147,14 +148,14 @@ func (s *Schedule[R]) takeDecode() []Share[R] {
 // takePrompts takes pieces of prompts.
 func (s *Schedule[R]) takePrompts(id uint64) []Share[R] {
 	room := s.cfg.Rows
-	if !s.pace.preempts && s.anyDecodes() {
+	if !s.pace.preempts && s.Decodes() {
 		room = s.pace.promptRows(room, s.decodeRows())
 	}
 	return s.divide(id, room)
 }
 
-// anyDecodes reports whether somebody decodes, or has lately.
-func (s *Schedule[R]) anyDecodes() bool {
+// Decodes reports whether somebody decodes, or has lately.
+func (s *Schedule[R]) Decodes() bool {
 	return len(s.ready[Decode]) > 0 || len(s.waits.seqs) > 0 || s.pace.count(Decode) > 0 ||
 		len(s.waits.away) > 0 && s.pace.recent()
 }

@@ -39,17 +39,18 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	next(1, schedule.Decode, true)
-	next(2, schedule.Decode, true)
-	next(3, schedule.Prompt, false) // it could not begin: decode steps have layers left
+	next(2, schedule.Prompt, false) // it could not begin: a decode step has layers left
 	s.Asked(1)
-	s.Asked(2)
+	next(2, schedule.Prompt, true)
 	next(3, schedule.Prompt, true)
 	next(4, schedule.Prompt, false) // three are all there are
 	s.Ended(1)
-	next(4, schedule.Prompt, true) // a prompt's layer is due before the next decode step
-	next(5, schedule.Decode, false)
-	s.Ended(2)
-	s.Begun(3, 1)
+	next(4, schedule.Prompt, false) // two of a kind are all there are
+	s.Begun(2, 1)                   // a prompt's layer was due before the next decode step
+	next(4, schedule.Decode, true)
+	s.Ended(3)
+	next(5, schedule.Decode, false) // who comes now goes with the next one
+	s.Ended(4)
 	next(5, schedule.Decode, true)
 }
 

@@ -19,8 +19,10 @@ func (s *Schedule[R]) Layers(id uint64, n int) int {
 	}
 	switch {
 	case n > 0:
-	case len(s.waits.seqs) > 0:
-		s.waits.begin(0)
+	case len(s.waits.seqs) > 0 && s.pace.now < s.pace.ended+linger:
+		if !s.waits.on {
+			s.waits.begin(s.pace.ended+linger, false)
+		}
 	case len(s.ready[Decode]) == 0 && s.pace.count(Decode) == 0: // nobody is kept waiting
 		n = 1
 	}
@@ -63,6 +65,9 @@ func (s *Schedule[R]) Failed(id uint64) {
 func (s *Schedule[R]) Ended(id uint64) {
 	s.lines.ended(id)
 	if st := s.pace.find(id); st != nil {
+		if st.kind == Decode {
+			s.apart.step(s.pace.now, st.rows, s.decoding(), st.measured && !s.prompts() && s.pace.recent())
+		}
 		s.pace.end(st)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Schedule[R]) may(k Kind) bool {
 		return false
 	}
 	switch p := &s.pace; {
-	case len(p.steps) > s.cfg.Steps || p.count(k) >= s.cfg.Steps:
+	case len(p.steps) > s.cfg.Steps || p.count(k) >= s.most(k):
 		s.why[k] = Room
 	case k == Decode:
 		s.why[k] = s.decodeWaits()
@@ -32,6 +32,16 @@ func (s *Schedule[R]) may(k Kind) bool {
 		s.why[k] = OtherKind
 	}
 	return s.why[k] == Nothing
+}
+
+// most returns how many steps of a kind there may be at once. Unless it is better otherwise,
+// sequences that decode travel together: whoever comes while a decode step is under way goes with
+// the next one.
+func (s *Schedule[R]) most(k Kind) int {
+	if k == Decode && !s.splits() {
+		return 1
+	}
+	return s.cfg.Steps
 }
 
 // decodeWaits returns why no decode step should be formed. If one should, nobody is waited for,
@@ -44,8 +54,8 @@ func (s *Schedule[R]) decodeWaits() Why {
 			return why
 		}
 	}
-	if len(s.waits.seqs) > 0 && len(s.ready[Decode]) < s.cfg.Rows {
-		s.waits.begin(0)
+	if until := s.company(); until > 0 {
+		s.waits.begin(until, false)
 		return Company
 	}
 	s.waits.on = false

@@ -59,7 +59,11 @@ func (c *Core) evalChunk(m *stages.EvalChunk, out *stages.Outbox) {
 		out.Answer(m.Caller, a)
 		return
 	}
-	c.schedule.Unexpect(uint64(s.id))
+	if len(m.Tokens) == 1 {
+		c.schedule.Back(uint64(s.id))
+	} else {
+		c.schedule.Unexpect(uint64(s.id))
+	}
 	r := c.spare.request()
 	*r = request{msg: m, seq: s, pos: s.Len, alone: m.Probe != nil || m.Plain}
 	if m.Probe != nil { // nobody else shares what it computes, not even while it does

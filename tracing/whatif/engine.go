@@ -9,17 +9,16 @@ import (
 
 // laws says what things take in simulated time, in nanoseconds.
 type laws struct {
-	message  [stages.NumStages][stages.NumKinds]float64 // to handle one
-	disk     diskLaw
-	op       func(*operation) float64               // the device's work, while nothing is read
-	work     func(*reading) float64                 // a read's work, in usual reads
-	start    func(o *operation, woken bool) float64 // from submission to begin on an idle device
-	lag      func(r *reading, working bool) float64 // from asking to begin of a read that waits for no worker
-	source   func(*stages.Step) uint64              // which recorded step a step is; 0: none
-	device   [2]float64                             // from submission to begin on an idle device: in its own goroutine, woken
-	wakes    [2]float64                             // from asking to begin of a read that waits for no worker: while the device is idle, and works
-	slowed   float64                                // by what share reads slow the device
-	lingerNS int64
+	message [stages.NumStages][stages.NumKinds]float64 // to handle one
+	disk    diskLaw
+	op      func(*operation) float64               // the device's work, while nothing is read
+	work    func(*reading) float64                 // a read's work, in usual reads
+	start   func(o *operation, woken bool) float64 // from submission to begin on an idle device
+	lag     func(r *reading, working bool) float64 // from asking to begin of a read that waits for no worker
+	source  func(*stages.Step) uint64              // which recorded step a step is; 0: none
+	device  [2]float64                             // from submission to begin on an idle device: in its own goroutine, woken
+	wakes   [2]float64                             // from asking to begin of a read that waits for no worker: while the device is idle, and works
+	slowed  float64                                // by what share reads slow the device
 }
 
 // engine is the stages in simulated time.
@@ -225,11 +224,7 @@ func (e *engine) await(from stages.StageID, a *stages.Await, done *stages.Ticket
 // lingers has a round end in time, unless a later one replaces it.
 func (e *engine) lingers(l stages.Linger) {
 	e.linger = l.Round
-	at := l.AtNS
-	if at == 0 {
-		at = e.now + e.laws.lingerNS
-	}
-	e.at(at, func() {
+	e.at(l.AtNS, func() {
 		if e.linger == l.Round {
 			e.linger = 0
 			e.post(stages.Sequencer, &stages.LingerOver{Round: l.Round})

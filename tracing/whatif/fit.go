@@ -37,7 +37,6 @@ func observe(r *record.Recording) *observed {
 	o := &observed{steps: stepsOf(r), first: make(map[uint64]int), count: make(map[uint64]int), same: make(map[readOf][]float64), lags: make(map[readOf]float64), since: begins(r), known: chances(r), begun: make(map[opOf]float64)}
 	o.laws.slowed = slowed(r, busy, o.since)
 	o.unslow(r, busy)
-	o.laws.lingerNS = 200_000
 	o.messages(r)
 	o.begins(r)
 	o.reads(r)

@@ -146,7 +146,7 @@ func best(score []float64, n int, r *rand.Rand, noise float64) []int16 {
 func (w *world) laws() laws {
 	r := rand.New(rand.NewPCG(w.seed, 2))
 	noisy := func(ns float64) float64 { return math.Round(ns * math.Exp(w.noise*r.NormFloat64())) }
-	l := laws{disk: w.disk, device: [2]float64{2_000, 15_000}, wakes: [2]float64{20_000, 20_000}, slowed: w.slowed, lingerNS: 200_000}
+	l := laws{disk: w.disk, device: [2]float64{2_000, 15_000}, wakes: [2]float64{20_000, 20_000}, slowed: w.slowed}
 	for s := range l.message {
 		for k := range l.message[s] {
 			l.message[s][k] = float64(1_000 + 100*(s+k%7))

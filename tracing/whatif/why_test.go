@@ -92,8 +92,8 @@ func TestPlantedCauses(t *testing.T) {
 		{"depth 1", func(w *world) {
 			e := &w.meta.Engine // the second text needs nothing from the disk, and waits for the first one's reads
 			e.RingDepth, e.LastToken, e.NextGate, w.disk = 1, false, false, diskLaw{4_000_000, 0}
-			w.at, w.texts, w.prompts, w.still = 2, 2, []int{1, 1}, []bool{false, true}
-		}, nil, func(k *analyse.Token) bool { return k.Seq == 2 && k.Pos > 3 }, analyse.Credit},
+			w.at, w.texts, w.prompts, w.still, w.decode = 2, 2, []int{320, 320}, []bool{false, true}, 1
+		}, nil, func(k *analyse.Token) bool { return k.Seq == 2 && k.Rows > 1 }, analyse.Credit},
 		{"a neighbour's prompt", func(w *world) {
 			w.meta.Engine.Slots = 200
 			w.at, w.texts, w.prompts, w.decode = 2, 2, []int{1, 2000}, 20

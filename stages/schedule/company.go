@@ -1,0 +1,39 @@
+package schedule
+
+// company returns until when a decode step should wait for sequences that are expected, 0 for not
+// at all. Whoever misses a step comes into one of its own and misses the next as well, so that two
+// sequences would take turns for ever; rows that travel together read their experts and weights
+// once. So the wait may last as long as what it saves, for as many as are back by then.
+func (s *Schedule[R]) company() (until int64) {
+	now, ready, most := s.pace.now, len(s.ready[Decode]), s.together()
+	if ready >= most {
+		return 0
+	}
+	for n := len(s.waits.seqs); n > 0; {
+		latest, back := now+s.pace.saves(ready, min(n, most-ready)), 0
+		until = 0
+		for _, e := range s.waits.seqs {
+			if e.by > now && e.by <= latest {
+				back++
+				until = max(until, e.by)
+			}
+		}
+		if back >= n {
+			return until
+		}
+		n = back
+	}
+	return 0
+}
+
+// saves returns the time that a decode step saves by having some more rows, which else would have
+// a step of their own.
+func (p *pace) saves(rows, more int) int64 {
+	one, _, _ := p.decode(rows)
+	if one == 0 { // nothing is known yet: a moment costs little
+		return linger
+	}
+	other, _, _ := p.decode(more)
+	both, _, _ := p.decode(rows + more)
+	return int64(one + other - both)
+}
