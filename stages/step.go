@@ -143,6 +143,8 @@ type Batch struct {
 	// It is a decode step: the device runs it before and amid others, if it can (gpu.Queue), and
 	// its reads go before those of others (Rank).
 	Urgent bool
+	// Beside means that somebody decoded when this step of a prompt was formed.
+	Beside bool
 	// Costs, [len(Segments)], is the exception: while the step is under way expert-IO, dispatch,
 	// where the device routes by itself, and the sequencer add to it, and nobody else looks.
 	Costs []Cost

@@ -83,7 +83,9 @@ func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
 }
 
 // beginLayer predicts what can be predicted without scores: the layer Config.Ahead layers on and,
-// when a step begins, all layers up to there.
+// when a step begins, all layers up to there. A prompt beside a text that decodes is predicted one
+// layer ahead: nearly all experts of a layer are in its hint, they take the place of what the text
+// will use, and what they foretell may not leave.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
@@ -91,12 +93,16 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if !c.cfg.LastToken && !c.cfg.NextGate {
 		return nil
 	}
-	from := m.Layer + c.cfg.Ahead
+	many := len(m.Batch.Rows) > c.cfg.AheadRows
+	ahead := c.cfg.Ahead
+	if many && m.Batch.Beside {
+		ahead = 1
+	}
+	from := m.Layer + ahead
 	if m.Layer == 0 {
 		from = 0
 	}
-	many := len(m.Batch.Rows) > c.cfg.AheadRows
-	for layer := max(from, c.cfg.First); layer <= m.Layer+c.cfg.Ahead && layer < c.cfg.Layers; layer++ {
+	for layer := max(from, c.cfg.First); layer <= m.Layer+ahead && layer < c.cfg.Layers; layer++ {
 		switch {
 		case many:
 			c.popular(layer, len(m.Batch.Rows))

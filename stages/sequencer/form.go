@@ -23,7 +23,7 @@ func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*re
 	c.flight.last++
 	s := c.spare.step(len(c.flight.lanes))
 	s.head.Batch.Lane, s.head.ID, s.kind = lane, c.flight.last, kind
-	s.head.Batch.Urgent = kind == schedule.Decode
+	s.head.Batch.Urgent, s.head.Batch.Beside = kind == schedule.Decode, kind == schedule.Prompt && c.schedule.Decodes()
 	for _, sh := range shares {
 		c.addRows(s, sh.Request, sh.Rows)
 	}
