@@ -2,8 +2,8 @@ package tokenizer
 
 import "fmt"
 
-// UnsupportedError reports a part of tokenizer.json, or of the config of a tiktoken.model, that
-// this package does not implement.
+// UnsupportedError reports a part of tokenizer.json, of the config of a tiktoken.model or of a GGUF
+// file's metadata that this package does not implement.
 type UnsupportedError struct {
 	Key   string // path of the key, as in "pre_tokenizer.pretokenizers[0].behavior"
 	Value string // its JSON value, cut to a readable length

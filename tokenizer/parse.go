@@ -172,14 +172,19 @@ func (t *Tokenizer) setMerges(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	return t.enterMerges("model.merges", list)
+}
+
+// enterMerges fills the table of pairs from a list under key, the most urgent first.
+func (t *Tokenizer) enterMerges(key string, list [][2]string) error {
 	t.merges = newPairTable(len(list))
 	for rank, m := range list {
 		left, okLeft := t.ids[m[0]]
 		right, okRight := t.ids[m[1]]
 		id, ok := t.ids[m[0]+m[1]]
 		if !okLeft || !okRight || !ok {
-			return fmt.Errorf("tokenizer: model.merges[%d]: %q and %q or what they make is not in the vocabulary",
-				rank, excerpt(m[0]), excerpt(m[1]))
+			return fmt.Errorf("tokenizer: %s[%d]: %q and %q or what they make is not in the vocabulary",
+				key, rank, excerpt(m[0]), excerpt(m[1]))
 		}
 		t.merges.put(left, right, uint32(rank), id)
 	}

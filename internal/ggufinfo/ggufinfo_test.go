@@ -33,8 +33,12 @@ func TestRead(t *testing.T) {
 		expert1   = 2*32*36 + 64*22
 		resident  = embedding + norms + 2*(mixer+router)
 	)
+	file, err := os.Stat(moe)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := Info{
-		File: moe, Format: Format{Version: 2, Parts: 1, Bytes: 53376}, Name: "Tiny MoE", Arch: model.Qwen3MoE, Called: "qwen3moe",
+		File: moe, Format: Format{Version: 2, Parts: 1, Bytes: file.Size()}, Name: "Tiny MoE", Arch: model.Qwen3MoE, Called: "qwen3moe",
 		Shape: figures.Shape{
 			Layers: 2, FullLayers: 2, Hidden: 64, Heads: 4, KVHeads: 2, HeadDim: 16, Experts: 3, ExpertsPerToken: 2, ExpertWidth: 32,
 			Vocab: 4, Context: 4096, TiedEmbeddings: true, ExpertFormats: "Q4_0, Q4_0, Q4_0 or Q5_0",
@@ -112,6 +116,7 @@ func TestMissing(t *testing.T) {
 		"experts":         {[]string{"qwen3moe.expert_count", "qwen3moe.expert_kount"}, `"qwen3moe.expert_count" is missing or 0`},
 		"no experts":      {[]string{"_exps.weight", "_exxx.weight"}, "it has no tensors of experts"},
 		"layers":          {[]string{"blk.1.", "blk_1."}, `"qwen3moe.block_count" tells of 2 layers, but there are tensors of 1`},
+		"rule of text":    {[]string{"qwen2", "qwen9"}, `its text is not read: tokenizer: tokenizer.ggml.pre = "qwen9" (known: deepseek-v3, `},
 		"tokens":          {[]string{"ggml.tokens", "ggml.takens"}, "it has no tokens"},
 		// ffn_down_exps of layer 1, [3, 64, 32] as Q5_0, becomes [2, 64, 24] in signed bytes
 		"type": {[]string{

@@ -14,6 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 // Info is what a file says. Its JSON is that of the command inspect; where fields have the names of
@@ -54,6 +55,8 @@ type Text struct {
 	Splitter  string `json:"pre_tokenizer"` // name of the rule that cuts text before
 	Tokens    int    `json:"tokens"`
 	Template  bool   `json:"chat_template"`
+	// why the program cannot make the same ids of a text; "" if it can
+	Refused string `json:"refused,omitempty"`
 }
 
 // Is reports whether path is a GGUF file, by its first bytes or else by its name.
@@ -121,6 +124,16 @@ func textOf(m *gguf.Metadata) (t Text) {
 	tokens, _ := m.Get("tokenizer.ggml.tokens")
 	t.Tokens = tokens.Len
 	_, t.Template = m.Text("tokenizer.chat_template")
+	if t.Tokens == 0 {
+		return t
+	}
+	v, err := m.Tokenizer()
+	if err == nil {
+		_, err = tokenizer.FromGGUF(v)
+	}
+	if err != nil {
+		t.Refused = err.Error()
+	}
 	return t
 }
 
@@ -147,8 +160,11 @@ func (r *Info) missing(s *survey) []string {
 	if n := len(s.layers) - s.drafts(); n != r.Shape.Layers {
 		add("%q tells of %s, but there are tensors of %d", s.keys.prefix+"block_count", figures.Counted(r.Shape.Layers, "layer"), n)
 	}
-	if r.Text.Tokens == 0 {
+	switch {
+	case r.Text.Tokens == 0:
 		add("it has no tokens: tokenizer.ggml.tokens is missing")
+	case r.Text.Refused != "":
+		add("its text is not read: %s", r.Text.Refused)
 	}
 	return out
 }

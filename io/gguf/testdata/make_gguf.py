@@ -7,6 +7,7 @@ a reader does. It needs nothing but Python 3.8 and makes the same bytes each tim
     python3 make_gguf.py
 """
 
+import json
 import random
 import struct
 from fractions import Fraction
@@ -329,6 +330,7 @@ def moe():
         ("qwen3moe.expert_feed_forward_length", "u32", 32),
         ("tokenizer.ggml.model", "string", "gpt2"), ("tokenizer.ggml.pre", "string", "qwen2"),
         ("tokenizer.ggml.tokens", "array", ("string", ["a", "b", "Ġ", "c"])),
+        ("tokenizer.ggml.token_type", "array", ("i32", [1, 1, 1, 3])), ("tokenizer.ggml.merges", "array", ("string", [])),
         ("tokenizer.chat_template", "string", "{{ messages }}"),
     ]
     tensors = [Tensor("token_embd.weight", "Q8_0", 4, 64), Tensor("output_norm.weight", "F32", 64)]
@@ -388,6 +390,21 @@ def qwen3next():
     return metadata, tensors
 
 
+def tokenizer(kind, rule, *more):
+    """What GGUF has of a tokenizer.json: 1 is a token of the vocabulary, 3 a special one, 4 another
+    added one, 5 fills a gap."""
+    source = json.loads((HERE / "../../../tokenizer/testdata" / kind / "tokenizer.json").read_text(encoding="utf-8"))
+    by_id = {n: (token, 1) for token, n in source["model"]["vocab"].items()}
+    by_id.update({a["id"]: (a["content"], 3 if a["special"] else 4) for a in source["added_tokens"]})
+    every = [by_id.get(n, ("[PAD%d]" % n, 5)) for n in range(max(by_id) + 2)]
+    return [
+        ("tokenizer.ggml.model", "string", "gpt2"), ("tokenizer.ggml.pre", "string", rule),
+        ("tokenizer.ggml.tokens", "array", ("string", [token for token, _ in every])),
+        ("tokenizer.ggml.token_type", "array", ("i32", [t for _, t in every])),
+        ("tokenizer.ggml.merges", "array", ("string", [" ".join(m) for m in source["model"]["merges"]])),
+    ] + list(more)
+
+
 def main():
     tensors = [Tensor(kind.lower() + ".weight", kind, 2, 256) for kind in TYPES]
     tensors.append(Tensor("axes", "F32", 2, 3, 5))
@@ -401,6 +418,11 @@ def main():
     for n, part in enumerate(parts):
         split = [("split.no", "u16", n), ("split.count", "u16", 3), ("split.tensors.count", "i32", len(tensors))]
         write("moe-%05d-of-00003.gguf" % (n + 1), (metadata if n == 0 else metadata[:3]) + split, part)
+    ends = [("tokenizer.ggml.bos_token_id", "u32", 991), ("tokenizer.ggml.eos_token_id", "u32", 992),
+            ("tokenizer.ggml.add_bos_token", "bool", True)]
+    write("tokenizer-deepseek.gguf", tokenizer("deepseek", "deepseek-v3", *ends), [])
+    write("tokenizer-qwen.gguf", tokenizer("qwen", "qwen2"), [])
+    write("tokenizer-qwen35.gguf", tokenizer("qwen35", "qwen35"), [])
     write("deepseek.gguf", *deepseek())
     write("qwen3next.gguf", *qwen3next())
 
