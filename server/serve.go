@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/server/api"
@@ -100,6 +101,7 @@ func (s *Server) streamed(ctx context.Context, pieces <-chan api.Piece, to api.R
 			case p.Prompt == nil:
 				begin()
 			}
+			letTextsGo()
 			to.Piece(p)
 		case <-silent.C:
 			begin()
@@ -112,3 +114,9 @@ func (s *Server) streamed(ctx context.Context, pieces <-chan api.Piece, to api.R
 	}
 	return out.Err
 }
+
+// letTextsGo lets what else can run go first. All texts of a step get their tokens at once, and the
+// engine waits some hundred microseconds for all of them to ask for the next ones. To write a token
+// to a client takes as long as several texts need for that. So a text whose turn comes after the
+// writing for others would miss the step, and steps of some texts each read experts several times.
+func letTextsGo() { runtime.Gosched() }
