@@ -163,6 +163,15 @@ func TestBodyLimit(t *testing.T) {
 	if status, body := post(t, url, `{"messages":[{"role":"user","content":"`+strings.Repeat("x", 1000)+`"}]}`); status != 413 {
 		t.Errorf("%d %s", status, body)
 	}
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", url, io.MultiReader(strings.NewReader(strings.Repeat(" ", 1000)), strings.NewReader(hello))) // says no length
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 413 || req.ContentLength > 0 {
+		t.Errorf("a body of %d bytes: %s", req.ContentLength, resp.Status)
+	}
 	for _, text := range []string{"", "[]", "null", "5", `"x"`, `{"a":1`, `{} {}`, `{"a":1}x`, "\xff", strings.Repeat(`{"a":`, 100)} {
 		if status, body := post(t, url, text); status != 400 || !strings.Contains(body, "one JSON object") {
 			t.Errorf("%q: %d %s", text, status, body)
@@ -185,7 +194,7 @@ func TestSlowBody(t *testing.T) {
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 		answer, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+tc.status) {
-			t.Errorf("%+v: %q, %v", tc, answer, err)
+			t.Fatalf("%+v: %q, %v", tc, answer, err)
 		}
 	}
 }

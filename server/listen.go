@@ -51,7 +51,7 @@ func (s *Server) Listen(ctx context.Context, c Listening) error {
 		return err
 	}
 	hs := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: min(headerTime, s.o.Patience), IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	scheme, failed := "http", make(chan error, 1)

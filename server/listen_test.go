@@ -148,3 +148,20 @@ func TestListenBounds(t *testing.T) {
 		t.Errorf("a header of %d bytes: %s", 2*maxHeader, resp.Status)
 	}
 }
+
+// A client that never ends its headers does not keep its connection.
+func TestSlowHeader(t *testing.T) {
+	o := demo(new(scripted.Model))
+	o.Patience = 50 * time.Millisecond
+	url, _ := listening(t, t.Context(), o, Listening{Addr: "127.0.0.1:0"})
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost:")
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadAll(c); err != nil {
+		t.Error(err)
+	}
+}

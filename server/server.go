@@ -35,7 +35,7 @@ type Options struct {
 	// MaxBody bounds the body of a request in bytes; 0 means 32 MiB.
 	MaxBody int64
 	// Patience is how long a client may take to send its body, or to take a piece of an answer; 0
-	// means 30 s.
+	// means 30 s. In Listen its headers have as long, and no longer than 10 s.
 	Patience time.Duration
 	// Logger gets a line for each request, without a word of its text. nil means none.
 	Logger *slog.Logger
