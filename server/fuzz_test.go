@@ -1,23 +1,18 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
-	"github.com/moeflux/moeflux-actor/server/models"
 )
-
-// fuzzed are the paths that take bodies.
-var fuzzed = []string{
-	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
-	"/tokenize", "/detokenize", "/apply-template",
-}
 
 // fuzzSeeds are bodies with most of what the paths take.
 var fuzzSeeds = []string{
@@ -37,54 +32,107 @@ var fuzzSeeds = []string{
 	`[`, `{"messages":[[[[[[[[`, "\xff\xfe",
 }
 
-// FuzzRequests sends bodies to each path: the answer is the API's JSON or stream of events, never a
-// panic or a failure of the server, and it comes soon.
-func FuzzRequests(f *testing.F) {
-	for path := range fuzzed {
-		for _, body := range fuzzSeeds {
-			f.Add(byte(path), []byte(body))
-		}
-	}
+// Each path that takes a body has a target of its own.
+func FuzzChatCompletions(f *testing.F) { fuzzBodies(f, "/v1/chat/completions") }
+func FuzzCompletions(f *testing.F)     { fuzzBodies(f, "/v1/completions") }
+func FuzzResponses(f *testing.F)       { fuzzBodies(f, "/v1/responses") }
+func FuzzMessages(f *testing.F)        { fuzzBodies(f, "/v1/messages") }
+func FuzzCountTokens(f *testing.F)     { fuzzBodies(f, "/v1/messages/count_tokens") }
+func FuzzTokenize(f *testing.F)        { fuzzBodies(f, "/tokenize") }
+func FuzzDetokenize(f *testing.F)      { fuzzBodies(f, "/detokenize") }
+func FuzzApplyTemplate(f *testing.F)   { fuzzBodies(f, "/apply-template") }
+
+// fuzzServer is a server of a script with the demo's tokenizer.
+func fuzzServer(f *testing.F, keys ...Key) *Server {
 	demo, err := moeflux.Demo(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}
-	defer demo.Close(f.Context())
+	f.Cleanup(func() { _ = demo.Close(context.Background()) })
 	m := &scripted.Model{Context: 1 << 10, Say: new(scripted.Agent).Say, Text: demo.Tokenizer()}
-	s, err := New(Options{Models: []models.Served{{Name: "demo", Model: m}}, MaxBody: 1 << 16})
+	s, err := New(Options{Models: []Served{{Name: "demo", Model: m}}, Keys: keys, MaxBody: 1 << 16})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, path byte, body []byte) {
-		url := fuzzed[int(path)%len(fuzzed)]
-		r := httptest.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(string(body)))
+	return s
+}
+
+// fuzzBodies sends bodies to a path: the answer is the API's JSON or stream of events, never a panic
+// or a failure of the server, and it comes soon.
+func fuzzBodies(f *testing.F, path string) {
+	for _, body := range fuzzSeeds {
+		f.Add([]byte(body))
+	}
+	s := fuzzServer(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(string(body)))
 		r.Host = "localhost"
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		began := time.Now()
 		s.ServeHTTP(w, r)
 		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%s took %v", url, took)
+			t.Errorf("it took %v", took)
 		}
-		answer := w.Body.Bytes()
-		switch kind := w.Header().Get("Content-Type"); {
-		case w.Code >= http.StatusInternalServerError:
-			t.Errorf("%s: %d %s", url, w.Code, answer)
-		case kind == "application/json":
-			if !json.Valid(answer) || w.Code != 200 && !strings.Contains(string(answer), `"message":`) {
-				t.Errorf("%s: %d %s", url, w.Code, answer)
+		isAnswer(t, w)
+	})
+}
+
+// isAnswer checks that an answer is one of the API: JSON, or a stream of events.
+func isAnswer(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	answer := w.Body.Bytes()
+	switch kind := w.Header().Get("Content-Type"); {
+	case w.Code >= http.StatusInternalServerError && w.Code != http.StatusNotImplemented:
+		t.Errorf("%d %s", w.Code, answer)
+	case kind == "application/json":
+		if !json.Valid(answer) || w.Code != 200 && !strings.Contains(string(answer), `"message":`) {
+			t.Errorf("%d %s", w.Code, answer)
+		}
+	case strings.HasPrefix(kind, "text/event-stream") && w.Code == 200:
+		for line := range strings.Lines(string(answer)) {
+			if data, ok := strings.CutPrefix(line, "data: "); ok && strings.TrimSpace(data) != "[DONE]" && !json.Valid([]byte(data)) {
+				t.Errorf("an event %q", line)
 			}
-		case strings.HasPrefix(kind, "text/event-stream") && w.Code == 200:
-			for line := range strings.Lines(string(answer)) {
-				if data, ok := strings.CutPrefix(line, "data: "); ok && strings.TrimSpace(data) != "[DONE]" && !json.Valid([]byte(data)) {
-					t.Errorf("%s: an event %q", url, line)
-				}
-			}
-			if strings.Contains(string(answer), `"internal_error"`) {
-				t.Errorf("%s: %s", url, answer)
-			}
-		default:
-			t.Errorf("%s: %d of type %q", url, w.Code, kind)
+		}
+		if strings.Contains(string(answer), `"internal_error"`) {
+			t.Errorf("%s", answer)
+		}
+	default:
+		t.Errorf("%d of type %q", w.Code, kind)
+	}
+}
+
+// FuzzPaths sends requests of any method, path, query and headers to a server with keys: whoever has
+// none sees only what is open to all.
+func FuzzPaths(f *testing.F) {
+	for _, path := range []string{
+		"/", "/v1/models", "/v1/models/demo", "/v1/models/a%2Fb", "/healthz", "/page/main.js", "/debug/records?seconds=5", "/debug/live",
+		"/v1/embeddings", "//v1/models", "/v1/../metrics", "/page/..%2f..%2fserver.go", "/v1/v1/models", "*", "/tokenize?x=%zz",
+	} {
+		f.Add("GET", path, "localhost", "sk-wrong-wrong", "https://evil.example")
+		f.Add("POST", path, "127.0.0.1:8080", "sk-fuzz-fuzz", "")
+	}
+	f.Add("OPTIONS", "/v1/models", "[::1]:1", "", "null")
+	s := fuzzServer(f, Key{Secret: "sk-fuzz-fuzz", Name: "fuzz"})
+	f.Fuzz(func(t *testing.T, method, target, host, key, origin string) {
+		u, err := url.Parse(target)
+		if err != nil || method == "" {
+			return // net/http has refused it
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond) // of live views
+		defer cancel()
+		r := (&http.Request{
+			Method: method, URL: u, Host: host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: "127.0.0.1:1", Body: http.NoBody,
+			Header: http.Header{"X-Api-Key": {key}, "Origin": {origin}, "Content-Type": {"application/json"}},
+		}).WithContext(ctx)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code >= http.StatusInternalServerError && w.Code != http.StatusNotImplemented {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if key != "sk-fuzz-fuzz" && strings.Contains(w.Body.String(), `"context_length"`) {
+			t.Errorf("without a key: %d %s", w.Code, w.Body)
 		}
 	})
 }
