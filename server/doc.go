@@ -16,6 +16,8 @@
 //   - page: plain files that are a client like any other;
 //   - fleet: several models under one budget of memory.
 //
+// What keeps it safe is listed in removals_test.go: each check, and the test that fails without it.
+//
 // The server sees models through the interface Model, so that tests run it with one that says what
 // its script has.
 package server
