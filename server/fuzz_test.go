@@ -57,8 +57,8 @@ func fuzzServer(f *testing.F, keys ...Key) *Server {
 	return s
 }
 
-// fuzzBodies sends bodies to a path: the answer is the API's JSON or stream of events, never a panic
-// or a failure of the server, and it comes soon.
+// fuzzBodies sends bodies to a path: the answer is the API's JSON or stream of events, never a
+// panic or a failure of the server, and it comes soon.
 func fuzzBodies(f *testing.F, path string) {
 	for _, body := range fuzzSeeds {
 		f.Add([]byte(body))
@@ -103,8 +103,8 @@ func isAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// FuzzPaths sends requests of any method, path, query and headers to a server with keys: whoever has
-// none sees only what is open to all.
+// FuzzPaths sends requests of any method, path, query and headers to a server with keys: whoever
+// has none sees only what is open to all.
 func FuzzPaths(f *testing.F) {
 	for _, path := range []string{
 		"/", "/v1/models", "/v1/models/demo", "/v1/models/a%2Fb", "/healthz", "/page/main.js", "/debug/records?seconds=5", "/debug/live",

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,12 +145,14 @@ func TestRunningLimit(t *testing.T) {
 		first <- status
 	}()
 	eventually(t, "the first request is under way", func() bool { return m.Open() == 1 })
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer time.AfterFunc(20*time.Second, release).Stop() // a second one that is let in would wait for ever
 	resp := send(t, url, hello, "X-Api-Key", "sk-first-first")
 	resp.Body.Close()
 	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1" || resp.Header.Get("X-Ratelimit-Limit-Requests") != "1" {
 		t.Errorf("the second: %d %v", resp.StatusCode, resp.Header)
 	}
-	close(goOn)
+	release()
 	if status := <-first; status != 200 {
 		t.Errorf("the first: %d", status)
 	}

@@ -26,7 +26,7 @@ type removal struct {
 var removals = []removal{
 	// Nobody from outside without a key.
 	{"only loopback without keys", "server/listen.go", "len(s.keys.All()) == 0 &&", "len(s.keys.All()) < 0 &&", "server TestListenOpen"},
-	// Pages of other sites: names that point here, requests across sites, answers that they may read.
+	// Pages of other sites: names that point here, requests across sites, answers that they read.
 	{"the Host header", "server/guard.go", "if !s.knownHost(r.Host) {", "if false {", "server TestHosts"},
 	{"requests across sites", "server/guard.go", "if err := cross.Check(r); err != nil {", "if err := cross.Check(r); err != nil && false {", "server TestOrigins"},
 	{"who may read answers", "server/guard.go", `if origin == "" || !slices.Contains(s.o.Origins, origin) {`, `if origin == "" {`, "server TestOrigins"},
@@ -134,7 +134,7 @@ func (r *removal) notices(t *testing.T, root string, source []byte) {
 	folder, name, _ := strings.Cut(r.test, " ")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^"+name+"$", "./"+folder)
+	c := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout", "3m", "-overlay", overlay, "-run", "^"+name+"$", "./"+folder)
 	c.Dir = root
 	c.Env = append(os.Environ(), testenv.Thorough+"=")
 	out, err := c.CombinedOutput()
