@@ -310,6 +310,7 @@ func TestBenchFailures(t *testing.T) {
 // Ctrl-C ends a bench while it measures memory and in every part of the runs. It prints what it has
 // measured.
 func TestBenchInterrupted(t *testing.T) {
+	mustCall(t, "", "inspect") // unpacks the demo model
 	printed := 0
 	for _, at := range []int{0, 1, 2, 5, 20, 60, 80} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {

@@ -103,6 +103,7 @@ func TestAutoNeverTakesMetal(t *testing.T) {
 // Without a GPU --device cuda says what was looked for where, and auto says once, to who wants to
 // know, that the processor computes.
 func TestNoGPU(t *testing.T) {
+	mustCall(t, "", "inspect") // unpacks the demo model
 	o := call(t, "", "run", "-p", "x", "--device", "cuda")
 	for _, want := range []string{"the NVIDIA driver's library was not found", noDriver, "MOEFLUX_CUDA_DRIVER"} {
 		if o.code != exitFailed || !strings.Contains(o.stderr, want) {
