@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/moeflux/moeflux-actor/internal/systemd"
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
@@ -64,17 +66,20 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	for i := range o.Models {
 		names = append(names, o.Models[i].Name)
 	}
-	socket, err := inherited()
+	socket, err := systemd.Listener()
+	if errors.As(err, new(*systemd.UnitError)) {
+		return usage(err)
+	}
 	if err != nil {
 		return err
 	}
-	systemd := supervisor{o.Logger}
-	defer systemd.watch(ctx, srv)()
+	supervisor := systemd.Supervisor{Log: o.Logger}
+	defer supervisor.Watch(ctx, srv.Alive)()
 	return srv.Listen(ctx, server.Listening{
 		Addr: c.Addr, Listener: socket, Anyone: c.OpenToAnyone, CertFile: c.TLSCert, KeyFile: c.TLSKey, Drain: c.DrainTimeout,
 		Told: func(url string) {
 			inv.say("serving %s, listening on %s", strings.Join(names, ", "), url)
-			systemd.ready(url)
+			supervisor.Ready(url)
 		},
 	})
 }
