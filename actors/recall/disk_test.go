@@ -102,27 +102,35 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What nobody has used for longest goes first, though not before what goes on from it, and texts of
-// other engines go by the same rule.
+// What nobody has used for longest goes first, though not before what goes on from it.
 func TestOrder(t *testing.T) {
-	r := newRig(t, full, Config{})
-	r.keep("", 1, 1)
-	r.keep("", 1, 1, 1)
-	r.keep("", 2, 2)
-	r.find("", 1, 1, 5)       // the first part alone
-	left := []int{5, 4, 2, 0} // of both texts, after each that goes
-	for i, want := range left {
-		if n := r.there(1, 1, 1) + r.there(2, 2); n != want {
-			t.Errorf("%d tokens are left after %d files are gone, want %d", n, i, want)
-		}
-		if i < 3 {
-			if err := r.giveUp(context.Background(), 1, nil); err != nil {
-				t.Fatal(err)
+	for name, use := range map[string][]int32{"as written": nil, "the first is used": {1, 1, 5}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, full, Config{})
+			r.keep("", 1, 1)
+			r.keep("", 1, 1, 1)
+			r.keep("", 2, 2)
+			left := []int{5, 4, 2, 0} // of both texts, after each file that goes
+			if use != nil {
+				r.find("", use...)
 			}
-		}
-	}
-	if err := r.giveUp(context.Background(), 1, nil); err != errNoRoom {
-		t.Errorf("nothing is left: %v", err)
+			for i, want := range left {
+				if n := r.there(1, 1, 1) + r.there(2, 2); n != want {
+					t.Errorf("%d tokens are left after %d files are gone, want %d", n, i, want)
+				}
+				if first := r.there(2, 2) > 0; i == 2 && first != (use == nil) {
+					t.Errorf("the second text is there: %v", first)
+				}
+				if i < len(left)-1 {
+					if err := r.giveUp(context.Background(), 1, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := r.giveUp(context.Background(), 1, nil); err != errNoRoom {
+				t.Errorf("nothing is left: %v", err)
+			}
+		})
 	}
 }
 
