@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/snapshot/store"
 )
 
@@ -19,7 +20,7 @@ type faulty struct {
 	gate chan struct{} // nil: no write hangs
 }
 
-func newFaulty(t *testing.T, dir string) *faulty {
+func newFaulty(t testing.TB, dir string) *faulty {
 	t.Helper()
 	folder, err := store.Dir(dir)
 	if err != nil {
@@ -52,7 +53,7 @@ func (w *faultyFile) Write(b []byte) (int, error) {
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	f := newFaulty(t, filepath.Join(dir, dirName))
-	r := newRig(t, full, Config{Dir: dir, folder: f})
+	r := newRig(t, full, Config{Dir: dir, folder: unsynced{f}})
 	r.keep("", 1, 1, 1)
 	r.keep("", 2, 2, 2)
 	f.full.Store(1)
@@ -142,6 +143,11 @@ func (r *rig) there(tokens ...int32) int {
 	return 0
 }
 
+// zeros is a state that takes no time to make.
+type zeros struct{}
+
+func (zeros) ReadRows(int, snapshot.Part, int, []byte) error { return nil }
+
 // A disk that hangs while a state is being written does not keep the state in the engine's memory.
 func TestHungDisk(t *testing.T) {
 	dir := t.TempDir()
@@ -151,7 +157,7 @@ func TestHungDisk(t *testing.T) {
 		f.gate = make(chan struct{})
 		released := make(chan struct{})
 		r.freeze = func(text Text) (Frozen, error) {
-			return Frozen{Tokens: text.Tokens, Source: state{shape: full, tokens: text.Tokens}, Release: func() { close(released) }}, nil
+			return Frozen{Tokens: text.Tokens, Source: zeros{}, Release: func() { close(released) }}, nil
 		}
 		done := make(chan struct{})
 		r.Keep(Text{"", make([]int32, 1<<16)}, func() { close(done) })

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/snapshot"
+	"github.com/moeflux/moeflux-actor/snapshot/store"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -141,6 +143,9 @@ func newRig(t testing.TB, shape *snapshot.Shape, cfg Config) *rig {
 	if cfg.free == nil {
 		cfg.free = func() (int64, error) { return 1 << 40, nil }
 	}
+	if cfg.folder == nil {
+		cfg.folder = unsynced{newFaulty(t, filepath.Join(cfg.Dir, dirName))}
+	}
 	cfg.Shape, cfg.Log = shape, slog.New(slog.NewTextHandler(r.said, nil))
 	cfg.Freeze = func(ctx context.Context, text Text) (Frozen, error) {
 		if r.freeze != nil {
@@ -158,6 +163,21 @@ func newRig(t testing.TB, shape *snapshot.Shape, cfg Config) *rig {
 	})
 	return r
 }
+
+// unsynced is a folder that leaves it to the system when a disk gets what is written: that files
+// are durable is tested in package store.
+type unsynced struct{ store.FS }
+
+func (f unsynced) Sync() error { return nil }
+
+func (f unsynced) Create(name string) (store.WriteFile, error) {
+	w, err := f.FS.Create(name)
+	return unsyncedFile{w}, err
+}
+
+type unsyncedFile struct{ store.WriteFile }
+
+func (unsyncedFile) Sync() error { return nil }
 
 // have returns the state of a text.
 func (r *rig) have(tokens []int32) Frozen {
