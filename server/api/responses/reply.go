@@ -44,6 +44,14 @@ func withoutInstructions(c *api.Call, a *asked) []moeflux.Message {
 	return c.Request.Messages
 }
 
+// openItem is what is known of an item that is being written.
+type openItem struct {
+	kind  string // its type; "": none is open
+	text  string
+	probs []api.LogProb // of its tokens, if it is a message and they are wanted
+	told  int           // of probs
+}
+
 // responseReply writes answers of the Responses API, streamed or whole.
 type responseReply struct {
 	api.Head
@@ -56,10 +64,7 @@ type responseReply struct {
 
 	api.Thoughts
 	output []map[string]any // the items so far
-	text   string           // of the item that is open
-	probs  []api.LogProb    // of its tokens, if it is a message and they are wanted
-	told   int              // of probs
-	open   string           // its type; "": none is open
+	item   openItem         // the last of them, until it is whole
 	ended  *moeflux.End
 	number int // of the next event
 }
@@ -157,7 +162,7 @@ func (a *responseReply) Piece(p api.Piece) {
 		a.ended = p.End
 	}
 	if p.Token != nil && a.call.Request.LogProbs && p.Reasoning == "" && p.Call == nil {
-		a.probs = append(a.probs, api.LogProbOf(p.Token))
+		a.item.probs = append(a.item.probs, api.LogProbOf(p.Token))
 	}
 	if p.Reasoning != "" {
 		a.in("reasoning", map[string]any{"type": "reasoning", "id": "rs_" + wire.NewID(), "summary": []any{}, "content": []any{}})
@@ -182,7 +187,7 @@ func (a *responseReply) Piece(p api.Piece) {
 func (a *responseReply) at(fields map[string]any) map[string]any {
 	last := len(a.output) - 1
 	fields["output_index"], fields["item_id"] = last, a.output[last]["id"]
-	if a.open != "function_call" {
+	if a.item.kind != "function_call" {
 		fields["content_index"] = 0
 	}
 	return fields
@@ -190,22 +195,22 @@ func (a *responseReply) at(fields map[string]any) map[string]any {
 
 // say adds a piece to the open item.
 func (a *responseReply) say(kind, text string) {
-	a.text += text
+	a.item.text += text
 	fields := a.at(map[string]any{"delta": text})
-	if a.open == "message" {
-		fields["logprobs"] = append([]api.LogProb{}, a.probs[a.told:]...)
-		a.told = len(a.probs)
+	if a.item.kind == "message" {
+		fields["logprobs"] = append([]api.LogProb{}, a.item.probs[a.item.told:]...)
+		a.item.told = len(a.item.probs)
 	}
 	a.event(kind, fields)
 }
 
 // in opens an item, unless one of its type is open.
 func (a *responseReply) in(kind string, item map[string]any) {
-	if a.open == kind && kind != "function_call" {
+	if a.item.kind == kind && kind != "function_call" {
 		return
 	}
 	a.close()
-	a.open, a.text = kind, ""
+	a.item.kind, a.item.text = kind, ""
 	item["status"] = "in_progress"
 	a.output = append(a.output, item)
 	a.event("response.output_item.added", map[string]any{"output_index": len(a.output) - 1, "item": maps.Clone(item)})
@@ -216,37 +221,37 @@ func (a *responseReply) in(kind string, item map[string]any) {
 
 // part is the content of the open item.
 func (a *responseReply) part() map[string]any {
-	if a.open == "reasoning" {
-		return map[string]any{"type": "reasoning_text", "text": a.text}
+	if a.item.kind == "reasoning" {
+		return map[string]any{"type": "reasoning_text", "text": a.item.text}
 	}
-	return map[string]any{"type": "output_text", "text": a.text, "annotations": []any{}, "logprobs": append([]api.LogProb{}, a.probs...)}
+	return map[string]any{"type": "output_text", "text": a.item.text, "annotations": []any{}, "logprobs": append([]api.LogProb{}, a.item.probs...)}
 }
 
 // close ends the open item.
 func (a *responseReply) close() {
-	if a.open == "" {
+	if a.item.kind == "" {
 		return
 	}
 	item := a.output[len(a.output)-1]
 	item["status"] = "completed"
-	switch a.open {
+	switch a.item.kind {
 	case "function_call":
-		if a.text == "" {
-			a.text = "{}"
+		if a.item.text == "" {
+			a.item.text = "{}"
 		}
-		item["arguments"] = a.text
-		a.event("response.function_call_arguments.done", a.at(map[string]any{"arguments": a.text, "name": item["name"]}))
+		item["arguments"] = a.item.text
+		a.event("response.function_call_arguments.done", a.at(map[string]any{"arguments": a.item.text, "name": item["name"]}))
 	case "reasoning":
 		item["content"] = []any{a.part()}
-		a.event("response.reasoning_text.done", a.at(map[string]any{"text": a.text}))
+		a.event("response.reasoning_text.done", a.at(map[string]any{"text": a.item.text}))
 		a.event("response.content_part.done", a.at(map[string]any{"part": a.part()}))
 	default:
 		item["content"] = []any{a.part()}
-		a.event("response.output_text.done", a.at(map[string]any{"text": a.text, "logprobs": append([]api.LogProb{}, a.probs...)}))
+		a.event("response.output_text.done", a.at(map[string]any{"text": a.item.text, "logprobs": append([]api.LogProb{}, a.item.probs...)}))
 		a.event("response.content_part.done", a.at(map[string]any{"part": a.part()}))
 	}
 	a.event("response.output_item.done", map[string]any{"output_index": len(a.output) - 1, "item": maps.Clone(item)})
-	a.open, a.probs, a.told = "", nil, 0
+	a.item.kind, a.item.probs, a.item.told = "", nil, 0
 }
 
 func (a *responseReply) End() {
