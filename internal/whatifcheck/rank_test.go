@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +46,18 @@ func TestCorrelation(t *testing.T) {
 	}
 	if got := again([][]float64{{1, 6}, {3, 4}, {5, 2}}); got != -1 {
 		t.Errorf("again is %v, want -1", got)
+	}
+}
+
+// A recording whose replay is too far off predicts nothing, and that is what is printed.
+func TestNothingPredicted(t *testing.T) {
+	refused := &table{rows: []row{
+		{name: "as recorded", measured: []float64{40, 41}, predicted: 44}, {name: "--ring-depth 1", measured: []float64{38, 39}, refused: "the replay misses something"},
+	}}
+	var out strings.Builder
+	refused.print(&out)
+	printSum([]*table{refused}, &out)
+	if got := out.String(); !strings.Contains(got, "the replay misses something") || !strings.HasSuffix(got, "\nnothing was predicted\n") {
+		t.Errorf("got\n%s", got)
 	}
 }

@@ -52,10 +52,12 @@ func (t *table) print(out io.Writer) {
 		fmt.Fprintf(out, "%-52s %9.2f %8.2f-%8.2f %10.2f %+6.1f%% %5.3f, %5.3f\n", r.name, median(r.measured), slices.Min(r.measured), slices.Max(r.measured),
 			r.predicted, 100*(r.ratio()-1), r.hits, r.predictedHits)
 	}
-	fmt.Fprintln(out, t.rank())
+	if r := t.rank(); r.pairs > 0 {
+		fmt.Fprintln(out, r)
+	}
 }
 
-// rank compares the settings that were predicted.
+// rank compares the settings that were predicted. Without any it is empty.
 func (t *table) rank() ranked {
 	var p []float64
 	var m [][]float64
@@ -63,6 +65,9 @@ func (t *table) rank() ranked {
 		if r := &t.rows[i]; r.refused == "" && i > 0 {
 			p, m = append(p, r.predicted), append(m, r.measured)
 		}
+	}
+	if len(p) == 0 {
+		return ranked{}
 	}
 	return rank(p, m)
 }
@@ -87,6 +92,10 @@ func printSum(all []*table, out io.Writer) {
 		}
 		r := t.rank()
 		sum.pairs, sum.clear, sum.right = sum.pairs+r.pairs, sum.clear+r.clear, sum.right+r.right
+	}
+	if len(offs) == 0 {
+		fmt.Fprintln(out, "\nnothing was predicted")
+		return
 	}
 	within := 0
 	for _, off := range offs {
