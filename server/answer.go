@@ -58,7 +58,8 @@ func (s *Server) answer(ctx context.Context, m models.Model, t *visit.Tally, cho
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			failed = fmt.Errorf("a panic while the model answered: %v\n%s", r, debug.Stack())
+			s.o.Logger.Error("a model panicked", "id", t.Visit.ID, "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
+			failed = panicked(t.Visit.ID)
 			send(api.Piece{Err: failed})
 		}
 	}()

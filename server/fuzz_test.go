@@ -19,6 +19,7 @@ var fuzzSeeds = []string{
 	hello,
 	`{"messages":[{"role":"system","content":[{"type":"text","text":"s"}]},{"role":"user","content":"count from 1 to 5"}],"stream":true,"stream_options":{"include_usage":true},"n":2,"logprobs":true,"top_logprobs":3,"stop":["3"],"seed":7,"logit_bias":{"1":2}}`,
 	`{"messages":[{"role":"user","content":"weather"}],"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}],"tool_choice":"required"}`,
+	`{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":"b"}}}}],"tool_choice":"required"}`,
 	`{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"5"}]}`,
 	`{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}}}`,
 	`{"prompt":["a",[1,2]],"max_tokens":4,"echo":true,"logprobs":2,"best_of":1,"suffix":null}`,

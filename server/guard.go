@@ -154,6 +154,11 @@ func (s *Server) recovered(w *logged, r *http.Request, span trace.Span, reason a
 			s.left(w, r, span)
 			panic(http.ErrAbortHandler)
 		}
-		fault.Write(w, &fault.Fault{Status: http.StatusInternalServerError, Type: fault.ServerError, Code: "internal_error", Message: "the server failed; its log has more under " + visit.Of(r).ID}, fault.FormOf(r))
+		fault.Write(w, panicked(visit.Of(r).ID), fault.FormOf(r))
 	}
+}
+
+// panicked is what a client is told of a panic: where the log has more.
+func panicked(id string) *fault.Fault {
+	return &fault.Fault{Status: http.StatusInternalServerError, Type: fault.ServerError, Code: "internal_error", Message: "the server failed; its log has more under " + id}
 }
