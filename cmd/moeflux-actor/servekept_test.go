@@ -118,9 +118,13 @@ func TestServeKilled(t *testing.T) {
 		t.Fatalf("a new conversation: %+v", first)
 	}
 	talk = append(talk, says{"assistant", first.Choices[0].Message.Content}, says{"user", "And now with tests."})
-	for began := time.Now(); positionsBelow(t, dir) < first.Usage.Prompt+first.Usage.New; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) { // the states of the prompt and of the answer
+		positions, states := textsBelow(t, dir)
+		if positions >= first.Usage.Prompt+first.Usage.New && states >= 2 {
+			break
+		}
 		if time.Since(began) > time.Minute {
-			t.Fatal("nothing is written")
+			t.Fatalf("%d positions and %d recurrent states are written", positions, states)
 		}
 	}
 	resp := k.open(mine, true, 500, talk...)
@@ -144,8 +148,8 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// positionsBelow returns how many positions are on disk.
-func positionsBelow(t *testing.T, dir string) (n int) {
+// textsBelow returns how many positions, and how many recurrent states, are on disk.
+func textsBelow(t *testing.T, dir string) (positions, states int) {
 	t.Helper()
 	folder, err := store.Dir(filepath.Join(dir, "texts"))
 	if err != nil {
@@ -156,11 +160,13 @@ func positionsBelow(t *testing.T, dir string) (n int) {
 		t.Fatal(err)
 	}
 	all, err := texts.List()
-	for _, e := range all {
-		n += e.Positions
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	for _, e := range all {
+		if positions += e.Positions; e.Positions == 0 {
+			states++
+		}
+	}
+	return positions, states
 }
