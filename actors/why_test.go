@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/analyse"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // lateDisk takes a while for each read, however many it does at once.
@@ -165,8 +166,9 @@ func plantedFar() []planted {
 	return slices.DeleteFunc(allPlanted(), func(c planted) bool { return c.want == analyse.Room })
 }
 
-// check wants what is planted to be the first cause of tokens, on a device.
-func (c *planted) check(t *testing.T, dev gpu.Device) {
+// record runs what is planted on a device.
+func (c *planted) record(t *testing.T, dev gpu.Device) *record.Recording {
+	t.Helper()
 	cfg := c.cfg
 	cfg.Model, cfg.ExpertIO, cfg.Device = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0), actors.ExpertIODirect, dev
 	cfg.HostMemory = 12 * pageSlot // of a device with memory of its own: hardly a token's experts
@@ -182,7 +184,12 @@ func (c *planted) check(t *testing.T, dev gpu.Device) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := analyse.WhyTokens(rec, 0)
+	return rec
+}
+
+// check wants what is planted to be the first cause of tokens, on a device.
+func (c *planted) check(t *testing.T, dev gpu.Device) {
+	why, err := analyse.WhyTokens(c.record(t, dev), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
